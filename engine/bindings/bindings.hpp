@@ -1,0 +1,7 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+/// Each function adds one part of the engine to the Python module `simt._engine`.
+void bind_trace(nanobind::module_& m);
+void bind_memory(nanobind::module_& m);
+void bind_gpu(nanobind::module_& m);

@@ -1,0 +1,82 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+/// The ISA-independent instruction form that every front end produces and the timing engine executes.
+namespace simt {
+
+/// Execution unit that an instruction is issued to.
+enum class Unit : uint8_t { Int, Fp32, Fp64, Sfu, Tensor, Branch, Texture, Uniform, Memory, Tma, Count };
+
+/// What an instruction does beyond occupying its unit.
+enum class Operation : uint8_t {
+  Arithmetic,
+  Branch,
+  Load,
+  Store,
+  Atomic,          ///< read-modify-write that returns a value
+  Reduction,       ///< read-modify-write without a result (RED)
+  AsyncCopy,       ///< LDGSTS: global to shared without registers
+  AsyncCommit,     ///< LDGDEPBAR, cp.async.commit_group: closes a group of asynchronous copies
+  AsyncWait,       ///< DEPBAR N: waits until at most `immediate` groups are open
+  Barrier,         ///< BAR: waits at CTA barrier `immediate` (0 when the trace does not say)
+  BarrierArrive,   ///< BAR.ARV: arrives without waiting
+  MemoryBarrier,   ///< MEMBAR, FENCE
+  Exit,
+  BulkLoad,        ///< TMA load: tensor or bulk copy into shared memory
+  BulkStore,       ///< TMA store or reduction
+  MbarrierArrive,  ///< SYNCS arrive and the like
+  MbarrierWait,    ///< SYNCS.PHASECHK: waits for the bulk copies tied to an mbarrier
+  Nop,
+  Count
+};
+
+enum class MemorySpace : uint8_t { None, Global, Local, Shared, Constant, Generic, Texture, Count };
+
+enum class RegisterFile : uint8_t { General, Uniform, Predicate, UniformPredicate };
+
+struct Register {
+  uint16_t index = 0;  ///< 255 (RZ) is kept as written; the engine ignores it where hardware does
+  RegisterFile file = RegisterFile::General;
+  uint8_t width = 1;  ///< number of consecutive 32-bit registers, as far as the opcode tells
+
+  friend bool operator==(const Register&, const Register&) = default;
+};
+
+/// What is the same each time a PC executes. Interned once per kernel.
+struct StaticInstruction {
+  static constexpr int max_registers = 8;
+
+  uint64_t pc = 0;
+  uint32_t opcode = 0;       ///< index into the kernel's opcode strings
+  uint32_t source_line = 0;  ///< 0 when unknown
+  int64_t immediate = 0;
+  int64_t immediate2 = 0;  ///< version 6 only
+  Unit unit = Unit::Int;
+  Operation operation = Operation::Arithmetic;
+  MemorySpace space = MemorySpace::None;
+  uint8_t access_bytes = 0;  ///< bytes that each lane accesses, 0 for none
+  bool half_precision = false;  ///< packed FP16: half the initiation interval of its unit
+  bool bypass_l1 = false;       ///< STRONG.GPU and wider, and what the cache operator sends to the L2
+  uint8_t destination_count = 0;
+  uint8_t source_count = 0;
+  std::array<Register, max_registers> destinations{};
+  std::array<Register, max_registers> sources{};
+
+  bool accesses_memory() const { return access_bytes != 0; }
+  friend bool operator==(const StaticInstruction&, const StaticInstruction&) = default;
+};
+
+/// One execution of an instruction by one warp.
+struct DynamicRecord {
+  uint32_t static_index = 0;
+  uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64
+  // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the running
+  // sum of the coded deltas. Decode with lane_addresses().
+  uint64_t base = 0;
+  int64_t stride = 0;
+  const uint8_t* deltas = nullptr;
+  uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
+};
+
+}  // namespace simt

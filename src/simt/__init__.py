@@ -1,0 +1,1 @@
+"""simt simulates GPU programs: fast, in detail, deterministically. See docs/ for the tutorial."""
