@@ -186,6 +186,14 @@ struct DramSpec {
            rtpl = 3;
 };
 
+/// Addresses of compiled policy functions, 0 where none is given. Signatures: timing/policy.hpp.
+struct PolicySpec {
+  uintptr_t scheduler = 0;
+  uintptr_t l1_replacement = 0;
+  uintptr_t l2_replacement = 0;
+  uintptr_t slice_hash = 0;
+};
+
 struct Spec {
   std::string name;
   uint32_t sm_version = 0;
@@ -200,6 +208,7 @@ struct Spec {
   AddressMapSpec address_map{};
   L2Spec l2{};
   DramSpec dram{};
+  PolicySpec policy{};
 };
 
 }  // namespace simt

@@ -31,6 +31,7 @@ struct MemoryRequest {
   Cycle cycle = 0;         ///< core cycle in which the SM hands it to the interconnect
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers (applies to every sector of the packet)
   uint16_t sm = 0;
+  uint16_t slot = 0;       ///< launch slot that caused it; counters are kept per slot
   AccessKind kind = AccessKind::GlobalRead;
   uint8_t sectors = 1;     ///< consecutive sectors from `address`; the L2 serves each on its own
   bool write = false;      ///< plain write; answered by an acknowledgement
