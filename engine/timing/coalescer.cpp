@@ -1,0 +1,116 @@
+#include "timing/coalescer.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "timing/memory/request.hpp"
+
+namespace simt {
+namespace {
+
+uint32_t bytes_in_sector(uint64_t address, uint64_t sector, uint32_t bytes) {
+  const uint64_t begin = std::max(address, sector), end = std::min(address + bytes, sector + sector_bytes);
+  const uint64_t length = end - begin;
+  const uint64_t ones = length >= 32 ? 0xffffffffull : (uint64_t{1} << length) - 1;
+  return static_cast<uint32_t>(ones << (begin - sector));
+}
+
+Transaction& transaction_at(std::vector<Transaction>& transactions, uint64_t sector) {
+  for (size_t i = transactions.size(); i-- > 0;)
+    if (transactions[i].address == sector) return transactions[i];
+  transactions.push_back({sector, 0, 0});
+  return transactions.back();
+}
+
+void sort_by_address(std::vector<Transaction>& transactions) {
+  const auto before = [](const Transaction& a, const Transaction& b) { return a.address < b.address; };
+  if (!std::is_sorted(transactions.begin(), transactions.end(), before))
+    std::stable_sort(transactions.begin(), transactions.end(), before);
+}
+
+void widen_to_segments(std::vector<Transaction>& transactions) {
+  std::vector<Transaction> wide;
+  for (size_t i = 0; i < transactions.size();) {
+    const uint64_t line = transactions[i].address & ~uint64_t{127};
+    uint32_t sectors = 0, lanes = 0;
+    for (; i < transactions.size() && (transactions[i].address & ~uint64_t{127}) == line; ++i) {
+      sectors |= 1u << (transactions[i].address % 128 / sector_bytes);
+      lanes += transactions[i].lanes;
+    }
+    uint32_t fetched = sectors;
+    if ((sectors & 3) && (sectors & 12))
+      fetched = 15;
+    else if (sectors == 3 || sectors == 12)
+      fetched = sectors;
+    for (uint32_t s = 0; s < 4; ++s)
+      if (fetched >> s & 1) {
+        wide.push_back({line + uint64_t{s} * sector_bytes, ~0u, lanes});
+        lanes = 0;
+      }
+  }
+  transactions = std::move(wide);
+}
+
+}  // namespace
+
+void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool sectored,
+              std::vector<Transaction>& transactions) {
+  transactions.clear();
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t first = addresses[i] & ~uint64_t{sector_bytes - 1};
+    const uint64_t last = (addresses[i] + bytes - 1) & ~uint64_t{sector_bytes - 1};
+    for (uint64_t sector = first;; sector += sector_bytes) {
+      Transaction& t = transaction_at(transactions, sector);
+      t.byte_mask |= bytes_in_sector(addresses[i], sector, bytes);
+      if (sector == first) ++t.lanes;
+      if (sector == last) break;
+    }
+  }
+  sort_by_address(transactions);
+  if (!sectored) widen_to_segments(transactions);
+}
+
+void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
+                     std::vector<Transaction>& transactions) {
+  transactions.clear();
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t sector = addresses[i] & ~uint64_t{sector_bytes - 1};
+    const uint32_t mask = bytes_in_sector(addresses[i], sector, bytes);
+    auto found = std::find_if(transactions.begin(), transactions.end(), [&](const Transaction& t) {
+      return t.address == sector && (t.byte_mask & mask) == 0;
+    });
+    if (found == transactions.end()) found = transactions.insert(transactions.end(), {sector, 0, 0});
+    found->byte_mask |= mask;
+    ++found->lanes;
+  }
+  sort_by_address(transactions);
+}
+
+uint32_t shared_memory_passes(const uint64_t* addresses, uint32_t count, uint32_t bytes, uint32_t banks,
+                              bool by_width) {
+  constexpr uint32_t max_banks = 64;
+  banks = std::min(banks, max_banks);
+  const uint32_t words = by_width ? std::max(1u, bytes / 4) : 1;
+  const uint32_t group = std::max(1u, 32 / words);  // lanes served together
+  uint32_t passes = 0;
+  for (uint32_t begin = 0; begin < count; begin += by_width ? group : count) {
+    const uint32_t end = by_width ? std::min(count, begin + group) : count;
+    // Different words per bank, in lane order; a warp has at most 64 lanes, so a bank sees at most that many.
+    std::array<std::array<uint64_t, 64>, max_banks> seen;
+    std::array<uint8_t, max_banks> different{};
+    uint32_t most = 1;
+    for (uint32_t lane = begin; lane < end; ++lane)
+      for (uint32_t w = 0; w < words; ++w) {
+        const uint64_t word = addresses[lane] / 4 + w;
+        const uint32_t bank = static_cast<uint32_t>(word % banks);
+        const auto* known_end = seen[bank].data() + different[bank];
+        if (std::find(seen[bank].data(), known_end, word) != known_end || different[bank] == 64) continue;
+        seen[bank][different[bank]++] = word;
+        most = std::max<uint32_t>(most, different[bank]);
+      }
+    passes += most;
+  }
+  return std::max(1u, passes);
+}
+
+}  // namespace simt

@@ -1,0 +1,54 @@
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace simt {
+
+/// The barriers of one CTA. Masks have a bit per warp of the CTA.
+class CtaBarriers {
+ public:
+  static constexpr uint32_t count = 32;
+
+  explicit CtaBarriers(uint64_t warps = 0) : running_(warps) {}
+
+  /// A warp arrives at a barrier; `expected` warps must arrive (0: all that run). Returns the waiting warps to release.
+  uint64_t arrive(uint32_t barrier, uint32_t warp, bool waits, uint32_t expected) {
+    One& one = barriers_[barrier % count];
+    one.arrived |= uint64_t{1} << warp;
+    if (waits) one.waiting |= uint64_t{1} << warp;
+    one.expected = expected;
+    return release_if_complete(one);
+  }
+
+  /// A warp has exited: barriers that wait for all running warps no longer wait for it.
+  uint64_t exit(uint32_t warp) {
+    running_ &= ~(uint64_t{1} << warp);
+    uint64_t released = 0;
+    for (One& one : barriers_)
+      if (one.arrived) released |= release_if_complete(one);
+    return released;
+  }
+
+  uint64_t running() const { return running_; }
+  uint64_t arrived(uint32_t barrier) const { return barriers_[barrier % count].arrived; }
+
+ private:
+  struct One {
+    uint64_t arrived = 0, waiting = 0;
+    uint32_t expected = 0;
+  };
+  uint64_t release_if_complete(One& one) {
+    const bool complete = one.expected > 0 ? static_cast<uint32_t>(std::popcount(one.arrived)) >= one.expected
+                                           : (one.arrived & running_) == running_;
+    if (!complete) return 0;
+    const uint64_t released = one.waiting;
+    one = One{};
+    return released;
+  }
+
+  uint64_t running_;
+  std::array<One, count> barriers_{};
+};
+
+}  // namespace simt

@@ -1,0 +1,370 @@
+#include "timing/gpu.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace simt {
+
+Gpu::Gpu(const Spec& spec, const GpuOptions& options)
+    : spec_(spec),
+      options_(options),
+      slots_(static_cast<uint16_t>(std::clamp(spec.launch.max_concurrent_kernels, 1u, 128u))),
+      memory_(std::make_unique<MemorySystem>(spec_, slots_)),
+      pool_(std::max(1u, options.threads)),
+      running_(slots_),
+      resources_(spec.sm.count),
+      last_dispatch_sm_(spec.sm.count - 1) {
+  for (uint32_t i = 0; i < spec_.sm.count; ++i)
+    sms_.push_back(std::make_unique<Sm>(spec_, static_cast<uint16_t>(i), slots_));
+  for (SmResources& sm : resources_) {
+    sm.free_warps = spec_.sm.max_warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << spec_.sm.max_warps) - 1;
+    sm.free_ctas = spec_.sm.max_ctas >= 32 ? ~0u : (1u << spec_.sm.max_ctas) - 1;
+    sm.shared_left = spec_.shared_memory.bytes;
+    sm.registers_left = spec_.sm.register_file.registers;
+    sm.held.resize(spec_.sm.max_ctas);
+  }
+  // The longest window in which nothing that one part causes can reach another part.
+  const Cycle longest = std::max<Cycle>(
+      1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
+                   Cycle{spec_.interconnect.credit_latency}}));
+  window_ = options.window == 0 ? longest : std::min(longest, options.window);
+}
+
+Gpu::~Gpu() = default;
+
+void Gpu::copy_from_host(uint64_t address, uint64_t bytes) { commands_.push_back({nullptr, address, bytes}); }
+
+void Gpu::launch(std::shared_ptr<InstructionSource> source) { commands_.push_back({std::move(source), 0, 0}); }
+
+void Gpu::start_commands() {
+  while (!commands_.empty()) {
+    Command& command = commands_.front();
+    if (!command.source) {
+      if (spec_.l2.copies_fill) memory_->copy_from_host(command.address, command.bytes);
+      commands_.pop_front();
+      continue;
+    }
+    uint32_t busy = 0;
+    bool stream_busy = false;
+    for (const auto& launch : running_) {
+      if (!launch) continue;
+      ++busy;
+      stream_busy |= launch->kernel->launch.stream == command.source->launch().stream;
+    }
+    if (busy >= slots_ || stream_busy) return;
+    command_time_ = std::max(command_time_, busy == 0 ? idle_since_ : 0);
+    begin_launch(std::move(command.source), command_time_);
+    commands_.pop_front();
+  }
+}
+
+void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, Cycle when) {
+  const auto slot = static_cast<uint16_t>(
+      std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
+  auto launch = std::make_unique<Running>();
+  launch->source = std::move(source);
+  launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
+  launch->total_ctas = launch->source->cta_count();
+  launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);
+  launch->start_cycle = when;
+  launch->last_end = when;
+  // A launch becomes known up to two windows after the end of the one before it, so its first CTA cannot come earlier.
+  launch->latency = std::max(spec_.launch.kernel_latency + uint64_t{spec_.launch.cta_latency} * launch->total_ctas,
+                             uint64_t{3} * spec_.launch.dispatch_latency);
+  launch->first_dispatch = std::max(when + launch->latency, dispatched_until_);
+  launch->ctas_on_sm.resize(spec_.sm.count);
+  launch->timeline.interval = options_.timeline_interval;
+  bool alone = true;
+  for (const auto& other : running_) alone &= !other;
+  for (auto& sm : sms_) {
+    sm->begin_launch(*launch->kernel);
+    if (!alone) continue;
+    if (spec_.l1.adaptive)
+      sm->configure_l1(launch->occupancy.l1_ways);
+    else if (spec_.l1.flush_at_kernel_end)
+      sm->invalidate_l1();
+  }
+  memory_->counters(slot) = Counters{};
+  if (alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_);
+  running_[slot] = std::move(launch);
+}
+
+std::optional<std::pair<uint32_t, uint32_t>> Gpu::find_place(const SmResources& sm, const Running& launch) const {
+  const uint32_t warps = launch.kernel->warps_per_cta;
+  if (sm.free_ctas == 0) return std::nullopt;
+  const bool exclusive = !launch.occupancy.warning.empty();
+  if (!exclusive && (sm.shared_left < launch.occupancy.shared_per_cta ||
+                     sm.registers_left < launch.occupancy.registers_per_cta))
+    return std::nullopt;
+  // Lowest run of free warp slots that is long enough: bit i of `runs` means that i starts one.
+  uint64_t runs = sm.free_warps;
+  for (uint32_t have = 1; have < warps && runs;) {
+    const uint32_t add = std::min(have, warps - have);
+    runs &= runs >> add;
+    have += add;
+  }
+  if (runs == 0) return std::nullopt;
+  return std::pair{static_cast<uint32_t>(std::countr_zero(sm.free_ctas)), static_cast<uint32_t>(std::countr_zero(runs))};
+}
+
+bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
+  SmResources& resources = resources_[sm];
+  for (uint16_t i = 0; i < slots_; ++i) {
+    // The launch that was served last goes on first.
+    const auto slot = static_cast<uint16_t>((last_slot_ + i) % slots_);
+    Running* launch = running_[slot].get();
+    if (!launch || launch->next_cta >= launch->total_ctas || launch->first_dispatch > cycle ||
+        launch->ctas_on_sm[sm] >= launch->occupancy.ctas_per_sm)
+      continue;
+    const auto place = find_place(resources, *launch);
+    if (!place) continue;
+    const auto [cta_slot, first_warp] = *place;
+    const uint32_t warps = launch->kernel->warps_per_cta;
+    SmResources::Held held{slot, first_warp, warps, std::min(resources.shared_left, launch->occupancy.shared_per_cta),
+                           std::min(resources.registers_left, launch->occupancy.registers_per_cta)};
+    resources.free_ctas &= ~(1u << cta_slot);
+    resources.free_warps &= ~((warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1) << first_warp);
+    resources.shared_left -= held.shared;
+    resources.registers_left -= held.registers;
+    resources.held[cta_slot] = held;
+    ++launch->ctas_on_sm[sm];
+    Sm::CtaStart start;
+    start.kernel = launch->kernel.get();
+    start.stream = launch->source->open_cta(launch->next_cta++);
+    start.cta_slot = cta_slot;
+    start.first_warp = first_warp;
+    start.cycle = cycle + 1;
+    const uint64_t threads = uint64_t{warps} * spec_.sm.warp_size;
+    start.concurrent_threads = threads * launch->occupancy.ctas_per_sm * spec_.sm.count;
+    start.thread_base = threads * (sm + uint64_t{spec_.sm.count} * (first_warp / std::max(1u, warps)));
+    sms_[sm]->start_cta(std::move(start));
+    last_slot_ = slot;
+    return true;
+  }
+  return false;
+}
+
+void Gpu::dispatch(Cycle limit) {
+  // Decides the dispatch cycles below `limit`. In one cycle every SM, in turn after the one served last, gets at most
+  // one CTA. Only cycles in which something becomes possible are visited.
+  Cycle cycle = dispatched_until_;
+  size_t applied = 0;
+  std::sort(freed_.begin(), freed_.end(), [](const Freed& a, const Freed& b) {
+    return std::pair{a.cycle, a.sm} < std::pair{b.cycle, b.sm};
+  });
+  bool leftover = true;  // the last cycle visited gave out CTAs, so the next one may, too
+  while (cycle < limit) {
+    if (!leftover) {
+      Cycle next = limit;
+      if (applied < freed_.size()) next = std::min(next, freed_[applied].cycle);
+      for (const auto& launch : running_)
+        if (launch && launch->next_cta < launch->total_ctas && launch->first_dispatch >= cycle)
+          next = std::min(next, launch->first_dispatch);
+      cycle = std::max(cycle, next);
+      if (cycle >= limit) break;
+    }
+    for (; applied < freed_.size() && freed_[applied].cycle <= cycle; ++applied) {
+      SmResources& sm = resources_[freed_[applied].sm];
+      const SmResources::Held held = sm.held[freed_[applied].cta_slot];
+      sm.free_ctas |= 1u << freed_[applied].cta_slot;
+      sm.free_warps |= (held.warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << held.warps) - 1) << held.first_warp;
+      sm.shared_left += held.shared;
+      sm.registers_left += held.registers;
+      if (running_[held.launch_slot]) --running_[held.launch_slot]->ctas_on_sm[freed_[applied].sm];
+    }
+    leftover = false;
+    bool wanted = false;
+    for (const auto& launch : running_)
+      wanted |= launch && launch->next_cta < launch->total_ctas && launch->first_dispatch <= cycle;
+    if (wanted) {
+      const uint32_t first = last_dispatch_sm_;
+      for (uint32_t i = 0; i < spec_.sm.count; ++i) {
+        const uint32_t sm = (first + 1 + i) % spec_.sm.count;
+        if (!dispatch_to(static_cast<uint16_t>(sm), cycle)) continue;
+        last_dispatch_sm_ = sm;
+        leftover = true;
+      }
+    }
+    ++cycle;
+  }
+  freed_.erase(freed_.begin(), freed_.begin() + static_cast<std::ptrdiff_t>(applied));
+  dispatched_until_ = std::max(dispatched_until_, limit);
+}
+
+void Gpu::collect_ended_ctas() {
+  for (uint32_t i = 0; i < sms_.size(); ++i) {
+    for (const Sm::CtaEnd& end : sms_[i]->ended_ctas()) {
+      Running& launch = *running_[end.launch_slot];
+      ++launch.done_ctas;
+      launch.last_end = std::max(launch.last_end, end.cycle + 1);
+      freed_.push_back({end.cycle + spec_.launch.dispatch_latency, static_cast<uint16_t>(i), end.cta_slot});
+    }
+    sms_[i]->ended_ctas().clear();
+  }
+}
+
+void Gpu::finish_launches() {
+  dispatch(now_);  // gives back what ended CTAs held
+  for (uint16_t slot = 0; slot < slots_; ++slot) {
+    if (!running_[slot]) continue;
+    Running& launch = *running_[slot];
+    if (launch.done_ctas < launch.total_ctas) continue;
+    if (launch.total_ctas == 0) launch.last_end = launch.start_cycle + launch.latency;
+    // Counters are read at a fixed distance from the end, so that they do not depend on where windows end.
+    if (now_ < launch.last_end + spec_.launch.dispatch_latency) continue;
+    if (options_.timeline_interval > 0) {
+      std::vector<Timeline*> timelines;
+      for (const auto& other : running_)
+        if (other) timelines.push_back(&other->timeline);
+      sampler_.sample(now_, sms_, *memory_, slots_, timelines);
+    }
+    LaunchRecord record;
+    record.launch = launch.kernel->launch;
+    record.start_cycle = launch.start_cycle;
+    record.end_cycle = launch.last_end;
+    record.launch_latency = launch.latency;
+    record.occupancy = launch.occupancy;
+    record.instructions = launch.source->instructions();
+    record.opcodes = launch.source->opcodes();
+    record.timeline = std::move(launch.timeline);
+    LaunchActivity& total = record.activity;
+    total.scheduler_cycles.resize(spec_.sm.sub_cores);
+    total.issued.resize(record.instructions.size());
+    total.samples.resize(record.instructions.size());
+    for (auto& sm : sms_) {
+      const LaunchActivity& one = sm->activity(slot);
+      total.counters += sm->counters(slot);
+      for (size_t r = 0; r < total.warp_states.size(); ++r) total.warp_states[r] += one.warp_states[r];
+      for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
+        for (size_t r = 0; r < total.warp_states.size(); ++r) total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
+      for (size_t p = 0; p < total.issued.size(); ++p) {
+        total.issued[p] += one.issued[p];
+        for (size_t r = 0; r < total.warp_states.size(); ++r) total.samples[p][r] += one.samples[p][r];
+      }
+    }
+    total.counters += memory_->counters(slot);
+    finished_warp_instructions_ += total.counters[Counter::warp_instructions];
+    if (!commands_.empty()) command_time_ = std::max(command_time_, launch.last_end);
+    idle_since_ = std::max(idle_since_, launch.last_end);
+    finished_.push_back(std::move(record));
+    ++launches_done_;
+    running_[slot].reset();
+  }
+}
+
+Cycle Gpu::next_window_end(Cycle limit) const {
+  Cycle end = std::min(limit, now_ + window_);
+  if (options_.timeline_interval > 0)
+    end = std::min(end, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
+  for (const auto& launch : running_)
+    if (launch && launch->done_ctas >= launch->total_ctas)
+      end = std::min(end, std::max(now_ + 1, launch->last_end + spec_.launch.dispatch_latency));
+  return end;
+}
+
+void Gpu::step(Cycle end) {
+  const uint32_t channels = spec_.address_map.channels;
+  const uint32_t parts = std::min(channels, pool_.threads() * 4);
+  pool_.run(parts, [&](uint32_t i) {
+    memory_->advance_slices(channels * i / parts, channels * (i + 1) / parts, end);
+  });
+  memory_->advance_replies(end);
+  pool_.run(static_cast<uint32_t>(sms_.size()), [&](uint32_t i) {
+    Sm& sm = *sms_[i];
+    std::vector<MemoryReply>& replies = memory_->replies(i);
+    sm.replies().insert(sm.replies().end(), replies.begin(), replies.end());
+    replies.clear();
+    sm.load_store().take_departures(memory_->departures(i));
+    sm.run(now_, end);
+    std::vector<MemoryRequest>& requests = memory_->requests(i);
+    requests.insert(requests.end(), sm.requests().begin(), sm.requests().end());
+    sm.requests().clear();
+  });
+  memory_->advance_requests(end);
+  now_ = end;
+  collect_ended_ctas();
+  if (options_.timeline_interval > 0 && now_ % options_.timeline_interval == 0) {
+    std::vector<Timeline*> timelines;
+    for (const auto& launch : running_)
+      if (launch) timelines.push_back(&launch->timeline);
+    sampler_.sample(now_, sms_, *memory_, slots_, timelines);
+  }
+}
+
+bool Gpu::run(Cycle max_cycles) {
+  const Cycle limit = max_cycles > ~Cycle{0} - now_ ? ~Cycle{0} : now_ + max_cycles;
+  while (now_ < limit) {
+    finish_launches();
+    start_commands();
+    bool any = false;
+    for (const auto& launch : running_) any |= launch != nullptr;
+    if (!any && commands_.empty()) return true;
+    dispatch(now_ + window_);
+
+    // Nothing happens before the first SM, the memory system or the dispatcher has something to do.
+    Cycle next = memory_->idle() ? ~Cycle{0} : memory_->next_event();
+    bool work = false;
+    for (const auto& sm : sms_) {
+      work |= sm->has_work();
+      next = std::min(next, sm->next_event());
+    }
+    for (const auto& launch : running_) {
+      if (!launch) continue;
+      if (launch->next_cta < launch->total_ctas && launch->first_dispatch >= dispatched_until_)
+        next = std::min(next, launch->first_dispatch);
+      if (launch->done_ctas >= launch->total_ctas)
+        next = std::min(next, launch->last_end + spec_.launch.dispatch_latency);
+    }
+    for (const Freed& freed : freed_) next = std::min(next, freed.cycle);
+    if (next == ~Cycle{0}) report_deadlock();
+    Cycle end = next_window_end(limit);
+    if (next > end) {
+      // All parts sleep: the window may reach to the event.
+      end = std::min(limit, next);
+      if (options_.timeline_interval > 0)
+        end = std::min(end, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
+    }
+    step(end);
+  }
+  finish_launches();
+  bool any = false;
+  for (const auto& launch : running_) any |= launch != nullptr;
+  return !any && commands_.empty();
+}
+
+Gpu::Progress Gpu::progress() {
+  Progress p;
+  p.cycle = now_;
+  p.launches_done = launches_done_;
+  p.warp_instructions = finished_warp_instructions_;
+  for (uint16_t slot = 0; slot < slots_; ++slot) {
+    if (!running_[slot]) continue;
+    p.running.push_back(running_[slot]->kernel->launch.id);
+    p.ctas_done += running_[slot]->done_ctas;
+    p.ctas_total += running_[slot]->total_ctas;
+    for (auto& sm : sms_) p.warp_instructions += sm->counters(slot)[Counter::warp_instructions];
+  }
+  return p;
+}
+
+void Gpu::report_deadlock() const {
+  std::string text = "deadlock at cycle " + std::to_string(now_) +
+                     ": no warp can issue, no memory request is under way and no CTA can be dispatched\n";
+  for (const auto& launch : running_) {
+    if (!launch) continue;
+    text += "launch " + std::to_string(launch->kernel->launch.id) + " (" + launch->kernel->launch.name + "): " +
+            std::to_string(launch->done_ctas) + " of " + std::to_string(launch->total_ctas) + " CTAs done, " +
+            std::to_string(launch->next_cta - launch->done_ctas) + " resident\n";
+  }
+  constexpr size_t most = 16 * 1024;
+  for (const auto& sm : sms_) {
+    text += sm->describe_waits();
+    if (text.size() > most) {
+      text += "  ... (more warps left out)\n";
+      break;
+    }
+  }
+  throw Deadlock(text);
+}
+
+}  // namespace simt

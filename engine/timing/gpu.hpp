@@ -1,0 +1,144 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/decoded_kernel.hpp"
+#include "timing/memory/memory_system.hpp"
+#include "timing/occupancy.hpp"
+#include "timing/sm.hpp"
+#include "timing/spec.hpp"
+#include "timing/timeline.hpp"
+#include "timing/worker_pool.hpp"
+
+namespace simt {
+
+/// Nothing can ever happen again although work is left. what() names the warps, what each waits for, and why.
+class Deadlock : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a finished launch leaves behind.
+struct LaunchRecord {
+  LaunchInfo launch;
+  Cycle start_cycle = 0;  ///< when it became the GPU's to run; launch latency follows
+  Cycle end_cycle = 0;    ///< cycle after its last CTA ended
+  Cycle launch_latency = 0;
+  Occupancy occupancy{};
+  LaunchActivity activity{};
+  std::vector<StaticInstruction> instructions;
+  std::vector<std::string> opcodes;
+  Timeline timeline{};
+};
+
+struct GpuOptions {
+  uint32_t threads = 1;
+  Cycle window = 0;             ///< core cycles that SMs run alone; 0: the longest allowed
+  Cycle timeline_interval = 0;  ///< core cycles; 0: no timeline
+};
+
+/// The whole GPU: SMs, memory system, CTA dispatch, and the queue of launches and copies.
+///
+/// Time passes in windows. In each, first the L2 slices and DRAM, then the replies, then every SM by itself, then the
+/// requests move from its beginning to its end; CTAs are dispatched between windows, with an explicit latency. No part
+/// sees another part's events of the same window, so the window's length and the number of threads change nothing.
+class Gpu {
+ public:
+  Gpu(const Spec& spec, const GpuOptions& options);
+  ~Gpu();
+
+  void copy_from_host(uint64_t address, uint64_t bytes);
+  void launch(std::shared_ptr<InstructionSource> source);
+
+  /// Simulates until all queued work is done or `max_cycles` more cycles have passed. True if all is done. Throws
+  /// Deadlock.
+  bool run(Cycle max_cycles);
+
+  Cycle cycle() const { return now_; }
+  Cycle window() const { return window_; }
+  std::vector<LaunchRecord> take_finished() { return std::move(finished_); }
+
+  struct Progress {
+    Cycle cycle = 0;
+    uint64_t warp_instructions = 0;
+    uint64_t ctas_done = 0, ctas_total = 0;  ///< of the launches that run
+    uint64_t launches_done = 0;
+    std::vector<uint64_t> running;
+  };
+  Progress progress();
+
+ private:
+  struct Command {
+    std::shared_ptr<InstructionSource> source;  // null: a copy
+    uint64_t address = 0, bytes = 0;
+  };
+  struct Running {
+    std::shared_ptr<InstructionSource> source;
+    std::unique_ptr<DecodedKernel> kernel;
+    Occupancy occupancy{};
+    Cycle start_cycle = 0;
+    Cycle latency = 0;         // from start_cycle to the first dispatch
+    Cycle first_dispatch = 0;
+    uint64_t total_ctas = 0, next_cta = 0, done_ctas = 0;
+    Cycle last_end = 0;
+    std::vector<uint32_t> ctas_on_sm;
+    Timeline timeline{};
+  };
+  /// Resources of one SM that the dispatcher gives out.
+  struct SmResources {
+    uint64_t free_warps = 0;  // bit per warp slot
+    uint32_t free_ctas = 0;   // bit per CTA slot
+    uint32_t shared_left = 0, registers_left = 0;
+    struct Held {
+      uint16_t launch_slot = 0;
+      uint32_t first_warp = 0, warps = 0, shared = 0, registers = 0;
+    };
+    std::vector<Held> held;  // by CTA slot
+  };
+  struct Freed {
+    Cycle cycle;  // dispatch cycle from which the place can be used again
+    uint16_t sm;
+    uint32_t cta_slot;
+  };
+
+  void start_commands();
+  void begin_launch(std::shared_ptr<InstructionSource> source, Cycle when);
+  void step(Cycle end);
+  void collect_ended_ctas();
+  void dispatch(Cycle limit);
+  bool dispatch_to(uint16_t sm, Cycle cycle);
+  std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Running& launch) const;
+  void finish_launches();
+  Cycle next_window_end(Cycle limit) const;
+  [[noreturn]] void report_deadlock() const;
+
+  Spec spec_;
+  GpuOptions options_;
+  uint16_t slots_;
+  std::vector<std::unique_ptr<Sm>> sms_;
+  std::unique_ptr<MemorySystem> memory_;
+  WorkerPool pool_;
+  Cycle window_ = 1;
+  Cycle now_ = 0;
+  Cycle idle_since_ = 0;    // cycle after the last launch's end
+  Cycle command_time_ = 0;  // earliest start of the next launch in order
+  std::deque<Command> commands_;
+  std::vector<std::unique_ptr<Running>> running_;  // by launch slot
+  std::vector<SmResources> resources_;
+  std::vector<Freed> freed_;
+  Cycle dispatched_until_ = 0;  // dispatch cycles below this are decided
+  uint32_t last_dispatch_sm_;
+  uint16_t last_slot_ = 0;
+  uint64_t launches_done_ = 0;
+  uint64_t finished_warp_instructions_ = 0;
+  std::vector<LaunchRecord> finished_;
+  TimelineSampler sampler_;
+};
+
+}  // namespace simt

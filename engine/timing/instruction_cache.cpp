@@ -1,0 +1,148 @@
+#include "timing/instruction_cache.hpp"
+
+#include <algorithm>
+
+namespace simt {
+namespace {
+
+CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
+  CacheSpec cache = spec.l1;
+  if (cache.sets == 0 || cache.ways == 0) {
+    cache.sets = cache.ways = 1;
+    cache.mshr_entries = cache.mshr_merge = cache.miss_queue = 1;
+  }
+  cache.sectored = false;
+  return cache;
+}
+
+}  // namespace
+
+InstructionCache::InstructionCache(const Spec& spec)
+    : perfect_(spec.sm.front_end.instruction_cache.perfect),
+      line_bytes_(std::max(32u, spec.sm.front_end.instruction_cache.l1.line_bytes)),
+      l1_latency_(spec.sm.front_end.instruction_cache.l1_latency),
+      prefetch_lines_(spec.sm.front_end.instruction_cache.prefetch_lines),
+      l1_(l1_or_unused(spec.sm.front_end.instruction_cache)) {
+  const CacheSpec& l0 = spec.sm.front_end.instruction_cache.l0;
+  if (perfect_ || l0.sets * l0.ways == 0) return;
+  l0_.resize(spec.sm.sub_cores);
+  for (L0& one : l0_) {
+    one.lines.assign(size_t{l0.sets} * l0.ways, ~uint64_t{0});
+    one.used.assign(one.lines.size(), 0);
+  }
+}
+
+bool InstructionCache::l0_hit(uint32_t sub_core, uint64_t line) {
+  L0& l0 = l0_[sub_core];
+  const auto found = std::find(l0.lines.begin(), l0.lines.end(), line);
+  if (found != l0.lines.end()) {
+    l0.used[static_cast<size_t>(found - l0.lines.begin())] = ++l0.clock;
+    return true;
+  }
+  // The stream buffer holds the lines after the last miss; a hit in it moves it on.
+  const auto ahead = std::find(l0.stream.begin(), l0.stream.end(), line);
+  if (ahead == l0.stream.end()) return false;
+  l0_insert(sub_core, line);
+  const uint64_t last = l0.stream.back();
+  const auto used = static_cast<size_t>(ahead - l0.stream.begin()) + 1;
+  l0.stream.erase(l0.stream.begin(), l0.stream.begin() + static_cast<std::ptrdiff_t>(used));
+  for (size_t i = 1; i <= used; ++i) l0.stream.push_back(last + i * line_bytes_);
+  return true;
+}
+
+void InstructionCache::l0_insert(uint32_t sub_core, uint64_t line) {
+  L0& l0 = l0_[sub_core];
+  if (std::find(l0.lines.begin(), l0.lines.end(), line) != l0.lines.end()) return;
+  const auto victim = static_cast<size_t>(std::min_element(l0.used.begin(), l0.used.end()) - l0.used.begin());
+  l0.lines[victim] = line;
+  l0.used[victim] = ++l0.clock;
+}
+
+bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
+                             Counters& counters) {
+  const uint64_t line = address / line_bytes_ * line_bytes_;
+  if (!l0_.empty() && l0_hit(sub_core, line)) {
+    ++counters[Counter::instruction_cache_hits];
+    return true;
+  }
+  CacheAccess access{};
+  access.address = line;
+  access.token = warp;
+  access.time = now;
+  access.byte_mask = ~0u;
+  access.kind = AccessKind::InstructionRead;
+  access.slot = slot;
+  const CacheOutcome outcome = l1_.access(access);
+  if (outcome == CacheOutcome::Hit) {
+    ++counters[Counter::instruction_cache_hits];
+    if (l0_.empty() && l1_latency_ == 0) return true;
+    waiting_.push_back({warp, sub_core, line, now + std::max(1u, l1_latency_)});
+    return false;
+  }
+  ++counters[Counter::instruction_cache_misses];
+  // A full cache is asked again a little later.
+  const bool refused = outcome == CacheOutcome::ReservationFail;
+  waiting_.push_back({warp, sub_core, line, refused ? now + 4 : ~Cycle{0}});
+  return false;
+}
+
+bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken) {
+  bool changed = false;
+  if (!l1_.miss_queue_empty()) {
+    const auto& miss = l1_.front_miss();
+    if (port.send_fetch(miss.address, line_bytes_, miss.slot, now)) {
+      l1_.pop_miss();
+      changed = true;
+    }
+  }
+  while (l1_.ready()) {
+    const auto warp = static_cast<uint32_t>(l1_.pop_ready().token);
+    for (Waiting& w : waiting_)
+      if (w.warp == warp && w.ready == ~Cycle{0}) w.ready = now;
+    changed = true;
+  }
+  for (size_t i = 0; i < waiting_.size();) {
+    if (waiting_[i].ready > now) {
+      ++i;
+      continue;
+    }
+    const Waiting done = waiting_[i];
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!l0_.empty()) {
+      l0_insert(done.sub_core, done.line);
+      L0& l0 = l0_[done.sub_core];
+      l0.stream.clear();
+      for (uint32_t k = 1; k <= prefetch_lines_; ++k) l0.stream.push_back(done.line + uint64_t{k} * line_bytes_);
+    }
+    woken.push_back(done.warp);
+    changed = true;
+  }
+  return changed;
+}
+
+void InstructionCache::fill(uint64_t address, Cycle now) {
+  // The line's sectors come one by one; the last one makes it usable.
+  const uint64_t line = address / line_bytes_ * line_bytes_;
+  const auto found = std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& a) { return a.line == line; });
+  if (found == arriving_.end()) {
+    if (line_bytes_ > sector_bytes) {
+      arriving_.push_back({line, line_bytes_ / sector_bytes - 1});
+      return;
+    }
+  } else if (--found->missing > 0) {
+    return;
+  } else {
+    arriving_.erase(found);
+  }
+  l1_.fill(line, now);
+}
+
+Cycle InstructionCache::next_event(Cycle now) const {
+  if (perfect_) return ~Cycle{0};
+  Cycle next = l1_.miss_queue_empty() && !l1_.ready() ? ~Cycle{0} : now + 1;
+  for (const Waiting& w : waiting_)
+    if (w.ready != ~Cycle{0}) next = std::min(next, std::max(now + 1, w.ready));
+  return next;
+}
+
+}  // namespace simt

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/load_store_unit.hpp"
+#include "timing/memory/sectored_cache.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// Instruction fetch: an L0 cache with a stream buffer per sub-core (where the specification has one) in front of the
+/// SM's L1 instruction cache, whose misses go to the L2. A perfect cache always hits.
+class InstructionCache {
+ public:
+  InstructionCache(const Spec& spec);
+
+  bool perfect() const { return perfect_; }
+  /// Asks for the instructions at `address` on behalf of a warp. True: there this cycle. False: wake() will name the
+  /// warp when they are.
+  bool fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now, Counters& counters);
+  /// One cycle: sends misses through the load/store unit's port; appends the warps whose instructions have arrived.
+  bool cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken);
+  void fill(uint64_t address, Cycle now);
+  Cycle next_event(Cycle now) const;
+
+ private:
+  struct Waiting {
+    uint32_t warp, sub_core;
+    uint64_t line;
+    Cycle ready;  // ~0: waits for the L2
+  };
+  struct L0 {
+    std::vector<uint64_t> lines, used;
+    std::vector<uint64_t> stream;
+    uint64_t clock = 0;
+  };
+  bool l0_hit(uint32_t sub_core, uint64_t line);
+  void l0_insert(uint32_t sub_core, uint64_t line);
+
+  bool perfect_;
+  uint32_t line_bytes_;
+  uint32_t l1_latency_;
+  uint32_t prefetch_lines_;
+  SectoredCache l1_;
+  std::vector<L0> l0_;
+  std::vector<Waiting> waiting_;
+  struct Arriving {
+    uint64_t line;
+    uint32_t missing;  // sectors
+  };
+  std::vector<Arriving> arriving_;
+};
+
+}  // namespace simt

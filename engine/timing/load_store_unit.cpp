@@ -1,0 +1,387 @@
+#include "timing/load_store_unit.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace simt {
+namespace {
+
+// Reply tokens: what a reply is for.
+constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight index and lanes
+constexpr uint64_t store_token = uint64_t{1} << 62;   // low bits: warp
+constexpr uint64_t fill_token = 0;
+
+// With read ports, the specification's latency is the whole distance from a load's issue to the issue of an instruction
+// that needs its result; these cycles of it are spent outside the L1's or shared memory's own pipeline.
+constexpr uint32_t l1_overhead = 5, shared_overhead = 6;
+
+uint32_t own_latency(const Spec& spec, uint32_t latency, uint32_t overhead) {
+  if (spec.sm.register_file.model == OperandModel::OperandCollector) return std::max(1u, latency);
+  return latency > overhead ? latency - overhead : 1;
+}
+
+}  // namespace
+
+LoadStoreUnit::LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, InFlightPool& pool,
+                             OperandCollector& collector, std::vector<Counters>& counters,
+                             std::vector<MemoryRequest>& requests)
+    : spec_(spec),
+      sm_(sm),
+      as_collector_(spec.sm.register_file.model == OperandModel::OperandCollector),
+      warps_(warps),
+      pool_(pool),
+      collector_(collector),
+      counters_(counters),
+      requests_(requests),
+      l1_(spec.l1.cache, reinterpret_cast<ReplacementFunction>(spec.policy.l1_replacement)),
+      banks_(std::max(1u, spec.l1.banks)),
+      shared_latency_(own_latency(spec, spec.shared_memory.latency, shared_overhead)),
+      l1_latency_(own_latency(spec, spec.l1.latency, l1_overhead)) {}
+
+AccessKind LoadStoreUnit::kind_of(const InFlight& instruction) const {
+  const Operation operation = instruction.instruction->fixed.operation;
+  if (operation == Operation::Atomic || operation == Operation::Reduction) return AccessKind::Atomic;
+  const bool write = operation == Operation::Store || operation == Operation::BulkStore;
+  if (instruction.space == MemorySpace::Local) return write ? AccessKind::LocalWrite : AccessKind::LocalRead;
+  if (instruction.space == MemorySpace::Texture) return AccessKind::TextureRead;
+  return write ? AccessKind::GlobalWrite : AccessKind::GlobalRead;
+}
+
+bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
+  const StaticInstruction& s = instruction.instruction->fixed;
+  switch (s.operation) {
+    case Operation::Atomic:
+    case Operation::Reduction:
+    case Operation::BulkLoad:
+    case Operation::BulkStore: return true;
+    default: break;
+  }
+  if (instruction.space == MemorySpace::Global && spec_.l1.bypass_global) return true;
+  return s.bypass_l1 && s.operation != Operation::Store;
+}
+
+void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
+  dispatch_ = in_flight;
+  if (spec_.load_store.sub_core_queue > 0) next_accept_ = now + 2;  // the shared structures take one every 2 cycles
+  InFlight& instruction = pool_[in_flight];
+  const Operation operation = instruction.instruction->fixed.operation;
+  const bool store = operation == Operation::Store;
+  Counters& counters = counters_[instruction.slot];
+  if (instruction.space == MemorySpace::Shared) {
+    instruction.outstanding = 1;
+    if (instruction.mask == 0) return;
+    ++counters[store ? Counter::shared_stores : Counter::shared_loads];
+    counters[Counter::shared_wavefronts] += instruction.passes;
+    counters[Counter::shared_bank_conflicts] += instruction.passes - 1;
+    return;
+  }
+  instruction.outstanding = store ? 0 : static_cast<uint32_t>(instruction.transactions.size());
+  if (instruction.transactions.empty()) return;
+  const uint64_t sectors = instruction.transactions.size();
+  if (operation == Operation::Atomic || operation == Operation::Reduction) {
+    ++counters[Counter::atomic_requests];
+  } else if (instruction.space == MemorySpace::Local) {
+    ++counters[Counter::local_requests];
+  } else {
+    ++counters[store ? Counter::global_store_requests : Counter::global_load_requests];
+    counters[store ? Counter::global_store_sectors : Counter::global_load_sectors] += sectors;
+  }
+}
+
+bool LoadStoreUnit::network_full(Cycle now) {
+  if (in_network_buffer_ < spec_.interconnect.input_buffer) return false;
+  while (!departures_.empty() && departures_.front() + spec_.interconnect.credit_latency <= now) {
+    departures_.pop_front();
+    --in_network_buffer_;
+  }
+  return in_network_buffer_ >= spec_.interconnect.input_buffer;
+}
+
+void LoadStoreUnit::send(MemoryRequest request, Cycle now) {
+  request.sm = sm_;
+  request.cycle = now;
+  requests_.push_back(request);
+  ++in_network_buffer_;
+}
+
+bool LoadStoreUnit::send_fetch(uint64_t line, uint32_t line_bytes, uint16_t slot, Cycle now) {
+  if (network_full(now)) return false;
+  MemoryRequest request;
+  request.address = line;
+  request.slot = slot;
+  request.kind = AccessKind::InstructionRead;
+  request.sectors = static_cast<uint8_t>(std::max(1u, line_bytes / sector_bytes));
+  send(request, now);
+  return true;
+}
+
+void LoadStoreUnit::complete(uint32_t in_flight) {
+  InFlight& instruction = pool_[in_flight];
+  const uint32_t w = instruction.warp;
+  const Operation operation = instruction.instruction->fixed.operation;
+  warps_.release(w, *instruction.instruction);
+  if (operation == Operation::AsyncCopy || operation == Operation::BulkLoad)
+    warps_.async_copy_done(w, instruction.async_group);
+  else if (!as_collector_ && operation == Operation::Reduction)
+    warps_.store_acknowledged(w);
+  pool_.release(in_flight);
+}
+
+void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
+  InFlight& instruction = pool_[in_flight];
+  const Operation operation = instruction.instruction->fixed.operation;
+  if (operation == Operation::Atomic || operation == Operation::Reduction)
+    warps_.atomics_returned(instruction.warp, lanes);
+  --instruction.outstanding;
+  if (instruction.outstanding == 0 && dispatch_ != in_flight) complete(in_flight);
+}
+
+bool LoadStoreUnit::write_back(Cycle now) {
+  bool changed = false;
+  if (result_ != InFlightPool::none) {
+    const InFlight& instruction = pool_[result_];
+    if (!as_collector_ || collector_.write_back(*instruction.instruction, instruction.warp,
+                                                warps_.scheduler_of(instruction.warp))) {
+      const uint32_t done = result_;
+      result_ = InFlightPool::none;
+      finish_transaction(done, result_lanes_);
+    }
+    changed = true;
+  }
+  for (uint32_t c = 0; c < 3 && result_ == InFlightPool::none; ++c) {
+    const uint32_t client = (result_turn_ + c) % 3;
+    if (client == 0 && !shared_pipe_.empty() && shared_pipe_.front().ready <= now) {
+      result_ = shared_pipe_.front().in_flight;
+      result_lanes_ = static_cast<uint32_t>(std::popcount(pool_[result_].mask));
+      shared_pipe_.pop_front();
+      warps_.leave_pipeline(pool_[result_].warp);
+    } else if (client == 1 && bypass_waiting_) {
+      result_ = bypass_.in_flight;
+      result_lanes_ = bypass_.lanes;
+      bypass_waiting_ = false;
+    } else if (client == 2 && l1_.ready()) {
+      result_ = static_cast<uint32_t>(l1_.pop_ready().token);
+      result_lanes_ = 0;
+      ++l1_changes_;
+    } else {
+      continue;
+    }
+    result_turn_ = (client + 1) % 3;
+    changed = true;
+  }
+  return changed;
+}
+
+bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
+  if (next_reply >= replies.size() || replies[next_reply].cycle > now) return false;
+  const MemoryReply& reply = replies[next_reply];
+  if (reply.write) {
+    if (reply.token & store_token) warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff));
+  } else if (reply.token & bypass_token) {
+    if (bypass_waiting_) return false;
+    bypass_ = {static_cast<uint32_t>(reply.token & 0xffffffff), static_cast<uint32_t>(reply.token >> 32 & 0xff)};
+    bypass_waiting_ = true;
+  } else {
+    l1_.fill(reply.address, now);
+    ++l1_changes_;
+  }
+  ++next_reply;
+  return true;
+}
+
+bool LoadStoreUnit::drain_misses(Cycle now) {
+  if (l1_.miss_queue_empty()) return false;
+  const auto& miss = l1_.front_miss();
+  if (network_full(now)) {
+    ++counters_[miss.slot][Counter::network_full_stalls];
+    blocked_by_network_ = true;
+    return false;
+  }
+  MemoryRequest request;
+  request.address = miss.address;
+  request.token = miss.write ? miss.token : fill_token;
+  request.byte_mask = miss.byte_mask;
+  request.slot = miss.slot;
+  request.kind = miss.kind;
+  request.sectors = miss.sectors;
+  request.write = miss.write;
+  send(request, now);
+  l1_.pop_miss();
+  ++l1_changes_;
+  return true;
+}
+
+void LoadStoreUnit::count_failure(const Bank& bank, Cycle times) {
+  const InFlight& instruction = pool_[bank.queue.front().in_flight];
+  Counters& counters = counters_[instruction.slot];
+  counters.l1_at(kind_of(instruction), CacheOutcome::ReservationFail) += times;
+  switch (bank.failure) {
+    case CacheFailure::Line: counters[Counter::l1_reservation_fail_line] += times; break;
+    case CacheFailure::MissQueue: counters[Counter::l1_reservation_fail_miss_queue] += times; break;
+    case CacheFailure::MshrEntries: counters[Counter::l1_reservation_fail_mshr] += times; break;
+    case CacheFailure::MshrMerge: counters[Counter::l1_reservation_fail_merge] += times; break;
+    case CacheFailure::None: break;
+  }
+}
+
+bool LoadStoreUnit::look_up(Cycle now) {
+  bool changed = false;
+  for (Bank& bank : banks_) {
+    if (bank.queue.empty() || bank.queue.front().ready > now) continue;
+    if (bank.failed_at_change == l1_changes_) {
+      count_failure(bank, 1);
+      continue;
+    }
+    const BankEntry entry = bank.queue.front();
+    const InFlight& instruction = pool_[entry.in_flight];
+    const AccessKind kind = kind_of(instruction);
+    const bool write = instruction.instruction->fixed.operation == Operation::Store;
+    CacheAccess access{};
+    access.address = entry.transaction.address;
+    access.token = write ? store_token | instruction.warp : entry.in_flight;
+    access.time = now;
+    access.byte_mask = entry.transaction.byte_mask;
+    access.write = write;
+    access.kind = kind;
+    access.slot = instruction.slot;
+    const CacheOutcome outcome = l1_.access(access);
+    if (outcome == CacheOutcome::ReservationFail) {
+      bank.failed_at_change = l1_changes_;
+      bank.failure = l1_.last_failure();
+      count_failure(bank, 1);
+      continue;
+    }
+    changed = true;
+    ++counters_[instruction.slot].l1_at(kind, outcome);
+    bank.queue.pop_front();
+    if (write) {
+      if (!l1_.last_write_sent()) warps_.store_acknowledged(instruction.warp);
+      if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight) pool_.release(entry.in_flight);
+    } else if (outcome == CacheOutcome::Hit) {
+      finish_transaction(entry.in_flight, 0);
+    }
+  }
+  return changed;
+}
+
+bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
+  const bool store = instruction.instruction->fixed.operation == Operation::Store;
+  const uint32_t index = dispatch_;
+  if (bypasses(instruction)) {
+    bool changed = false;
+    for (uint32_t n = 0; n < std::max(1u, spec_.l1.bypass_sectors_per_cycle) && !instruction.transactions.empty();
+         ++n) {
+      if (network_full(now)) {
+        ++counters_[instruction.slot][Counter::network_full_stalls];
+        blocked_by_network_ = true;
+        return changed;
+      }
+      const Transaction t = instruction.transactions.back();
+      instruction.transactions.pop_back();
+      MemoryRequest request;
+      request.address = t.address;
+      request.byte_mask = t.byte_mask;
+      request.slot = instruction.slot;
+      request.kind = kind_of(instruction);
+      request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
+      if (request.write) {
+        request.token = store_token | instruction.warp;
+        ++warps_[instruction.warp].outstanding_stores;
+      } else {
+        request.token = bypass_token | uint64_t{t.lanes} << 32 | index;
+      }
+      send(request, now);
+      changed = true;
+    }
+    return changed;
+  }
+  bool changed = false;
+  for (size_t n = 0; n < banks_.size() && !instruction.transactions.empty(); ++n) {
+    const Transaction& t = instruction.transactions.back();
+    Bank& bank = banks_[t.address / sector_bytes % banks_.size()];
+    if (bank.last_insert == now || bank.queue.size() >= l1_latency_) {
+      ++counters_[instruction.slot][Counter::l1_bank_conflicts];
+      break;
+    }
+    bank.queue.push_back({t, index, now + l1_latency_});
+    bank.last_insert = now;
+    if (store) {
+      ++warps_[instruction.warp].outstanding_stores;
+      ++instruction.outstanding;
+    }
+    instruction.transactions.pop_back();
+    changed = true;
+  }
+  return changed;
+}
+
+bool LoadStoreUnit::dispatch(Cycle now) {
+  if (dispatch_ == InFlightPool::none) return false;
+  const uint32_t index = dispatch_;
+  InFlight& instruction = pool_[index];
+  const Operation operation = instruction.instruction->fixed.operation;
+  if (instruction.space == MemorySpace::Shared) {
+    if (instruction.mask != 0 && instruction.passes > 0 && --instruction.passes > 0) return true;
+    if (operation == Operation::Store) {
+      warps_.leave_pipeline(instruction.warp);
+      dispatch_ = InFlightPool::none;
+      pool_.release(index);
+    } else {
+      if (shared_pipe_.size() >= shared_latency_) return false;
+      shared_pipe_.push_back({index, now + shared_latency_});
+      dispatch_ = InFlightPool::none;
+    }
+    return true;
+  }
+  bool changed = false;
+  if (!instruction.transactions.empty()) changed = send_transactions(instruction, now);
+  if (!instruction.transactions.empty()) return changed;
+  warps_.leave_pipeline(instruction.warp);
+  dispatch_ = InFlightPool::none;
+  if (operation == Operation::Store || operation == Operation::MemoryBarrier) {
+    if (instruction.outstanding == 0) pool_.release(index);
+  } else if (instruction.outstanding == 0) {
+    complete(index);
+  }
+  return true;
+}
+
+bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
+  blocked_by_network_ = false;
+  bool changed = write_back(now);
+  changed |= take_reply(now, replies, next_reply);
+  changed |= drain_misses(now);
+  changed |= look_up(now);
+  changed |= dispatch(now);
+  return changed;
+}
+
+Cycle LoadStoreUnit::next_event(Cycle now) const {
+  Cycle next = ~Cycle{0};
+  if (blocked_by_network_) return now + 1;
+  if (!shared_pipe_.empty()) next = std::min(next, std::max(now + 1, shared_pipe_.front().ready));
+  for (const Bank& bank : banks_) {
+    if (bank.queue.empty() || bank.queue.front().ready <= now) continue;
+    next = std::min(next, bank.queue.front().ready);
+  }
+  if (now < next_accept_) next = std::min(next, next_accept_);
+  return next;
+}
+
+void LoadStoreUnit::skip(Cycle cycles) {
+  for (const Bank& bank : banks_)
+    if (!bank.queue.empty() && bank.failed_at_change == l1_changes_) count_failure(bank, cycles);
+  if (dispatch_ != InFlightPool::none && !pool_[dispatch_].transactions.empty() && !bypasses(pool_[dispatch_]))
+    counters_[pool_[dispatch_].slot][Counter::l1_bank_conflicts] += cycles;
+}
+
+bool LoadStoreUnit::idle() const {
+  if (dispatch_ != InFlightPool::none || result_ != InFlightPool::none || bypass_waiting_ || !shared_pipe_.empty() ||
+      !l1_.miss_queue_empty())
+    return false;
+  for (const Bank& bank : banks_)
+    if (!bank.queue.empty()) return false;
+  return true;
+}
+
+}  // namespace simt

@@ -1,0 +1,113 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/in_flight.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/memory/sectored_cache.hpp"
+#include "timing/operand_collector.hpp"
+#include "timing/spec.hpp"
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+/// The SM's load/store unit: shared memory, the banked L1 data cache, and the way to the interconnect.
+///
+/// One warp instruction at a time sends its transactions (section 5 of the performance model): shared-memory accesses
+/// take one cycle a pass and then `shared_memory.latency`; global and local ones go to the L1's banks, one transaction
+/// a bank and cycle, and look up the tags `l1.latency` cycles later; what bypasses the L1 goes straight out. Results
+/// return to the registers one a cycle.
+class LoadStoreUnit {
+ public:
+  LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, InFlightPool& pool, OperandCollector& collector,
+                std::vector<Counters>& counters, std::vector<MemoryRequest>& requests);
+
+  bool can_accept(Cycle now) const { return dispatch_ == InFlightPool::none && now >= next_accept_; }
+  void accept(uint32_t in_flight, Cycle now);
+  /// One core cycle. True if anything changed.
+  bool cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
+  /// The next cycle after `now` in which it can do something by itself, not counting replies; ~0 for none.
+  Cycle next_event(Cycle now) const;
+  /// Repeats `cycles` times what a cycle without change counts.
+  void skip(Cycle cycles);
+  bool idle() const;
+
+  void set_l1_ways(uint32_t ways) { l1_.set_ways(ways); }
+  void invalidate_l1() {
+    l1_.invalidate();
+    ++l1_changes_;
+  }
+  /// Takes the cycles in which packets left this SM's interconnect buffer; empties `cycles`. Their places can be used
+  /// again interconnect.credit_latency later.
+  void take_departures(std::vector<Cycle>& cycles) {
+    departures_.insert(departures_.end(), cycles.begin(), cycles.end());
+    cycles.clear();
+  }
+  /// Hands an instruction-cache miss to the interconnect; false if its buffer is full.
+  bool send_fetch(uint64_t line, uint32_t line_bytes, uint16_t slot, Cycle now);
+
+ private:
+  struct BankEntry {
+    Transaction transaction{};
+    uint32_t in_flight = 0;
+    Cycle ready = 0;
+  };
+  struct Bank {
+    std::deque<BankEntry> queue;
+    Cycle last_insert = ~Cycle{0};
+    uint64_t failed_at_change = ~uint64_t{0};  // l1_changes_ when the head could not be served
+    CacheFailure failure = CacheFailure::None;
+  };
+  struct SharedEntry {
+    uint32_t in_flight = 0;
+    Cycle ready = 0;
+  };
+  struct Bypassed {
+    uint32_t in_flight = 0;
+    uint32_t lanes = 0;
+  };
+
+  bool network_full(Cycle now);
+  void send(MemoryRequest request, Cycle now);
+  bool write_back(Cycle now);
+  bool take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
+  bool drain_misses(Cycle now);
+  bool look_up(Cycle now);
+  bool dispatch(Cycle now);
+  bool send_transactions(InFlight& instruction, Cycle now);
+  void count_failure(const Bank& bank, Cycle times);
+  void finish_transaction(uint32_t in_flight, uint32_t lanes);
+  void complete(uint32_t in_flight);
+  AccessKind kind_of(const InFlight& instruction) const;
+  bool bypasses(const InFlight& instruction) const;
+
+  const Spec& spec_;
+  uint16_t sm_;
+  bool as_collector_;
+  WarpTable& warps_;
+  InFlightPool& pool_;
+  OperandCollector& collector_;
+  std::vector<Counters>& counters_;
+  std::vector<MemoryRequest>& requests_;
+  SectoredCache l1_;
+  uint64_t l1_changes_ = 0;
+  std::vector<Bank> banks_;
+  std::deque<SharedEntry> shared_pipe_;
+  uint32_t shared_latency_;
+  uint32_t l1_latency_;
+  uint32_t dispatch_ = InFlightPool::none;
+  Cycle next_accept_ = 0;
+  bool bypass_waiting_ = false;
+  Bypassed bypass_{};
+  // Result on its way to the registers.
+  uint32_t result_ = InFlightPool::none;
+  uint32_t result_lanes_ = 0;
+  uint32_t result_turn_ = 0;
+  uint64_t in_network_buffer_ = 0;
+  std::deque<Cycle> departures_;
+  bool blocked_by_network_ = false;
+};
+
+}  // namespace simt

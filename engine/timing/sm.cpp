@@ -1,0 +1,663 @@
+#include "timing/sm.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "timing/coalescer.hpp"
+
+namespace simt {
+namespace {
+
+// Order in which the units are offered their instructions; it decides who gets the last slot of the result bus.
+constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::Int,    Unit::Sfu,
+                                             Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
+
+// Read-ports model: memory instructions leave their sub-core's queue 4 cycles after issue, then one every 4 cycles
+// (address calculation), and give their place back some cycles later (Huerta et al., MICRO 2025, section 4.4).
+constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
+
+constexpr uint64_t local_memory_start = 0x8000000000ull << 8;  // beyond the global addresses that GPUs hand out
+
+bool is_specialised(Unit unit) {
+  return unit == Unit::Branch || unit == Unit::Texture || unit == Unit::Tensor || unit == Unit::Uniform;
+}
+
+uint32_t unit_bit(Unit unit) { return 1u << static_cast<uint32_t>(unit); }
+
+size_t index(StallReason reason) { return static_cast<size_t>(reason); }
+
+}  // namespace
+
+Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots)
+    : spec_(spec),
+      id_(id),
+      as_collector_(spec.sm.register_file.model == OperandModel::OperandCollector),
+      warps_(spec.sm.max_warps, spec.sm.sub_cores, std::min(spec.sm.front_end.instruction_buffer, 3u)),
+      collector_(spec.sm, pool_),
+      units_(spec.sm),
+      counters_(launch_slots),
+      load_store_(spec, id, warps_, pool_, collector_, counters_, requests_),
+      instruction_cache_(spec),
+      activity_(launch_slots),
+      ctas_(spec.sm.max_ctas),
+      last_fetched_(spec.sm.max_warps - 1),
+      issue_blocked_until_(spec.sm.sub_cores),
+      access_queues_(spec.sm.sub_cores),
+      last_access_left_(spec.sm.sub_cores),
+      last_reasons_(spec.sm.sub_cores, StallReason::NoInstruction) {
+  const uint32_t positions = (spec.sm.max_warps + spec.sm.sub_cores - 1) / spec.sm.sub_cores;
+  const RegisterFileSpec& registers = spec.sm.register_file;
+  for (uint32_t s = 0; s < spec.sm.sub_cores; ++s) {
+    schedulers_.emplace_back(spec.sm.scheduler, reinterpret_cast<SchedulerFunction>(spec.policy.scheduler), s,
+                             positions);
+    read_ports_.emplace_back(std::max(1u, registers.banks / spec.sm.sub_cores),
+                             std::max(1u, registers.read_ports_per_bank), registers.operand_cache);
+  }
+}
+
+void Sm::begin_launch(const DecodedKernel& kernel) {
+  LaunchActivity& activity = activity_[kernel.slot];
+  activity = LaunchActivity{};
+  activity.scheduler_cycles.resize(spec_.sm.sub_cores);
+  activity.issued.resize(kernel.instructions.size());
+  activity.samples.resize(kernel.instructions.size());
+  counters_[kernel.slot] = Counters{};
+}
+
+void Sm::place(const CtaStart& start) {
+  Cta& cta = ctas_[start.cta_slot];
+  const uint32_t warps = start.kernel->warps_per_cta;
+  cta = Cta{start.kernel, start.stream, start.first_warp, warps, start.thread_base, start.concurrent_threads,
+            CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1), 0};
+  for (uint32_t i = 0; i < warps; ++i)
+    warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
+                 static_cast<uint16_t>(i), next_age_++);
+  ++resident_ctas_;
+  stall_slot_ = start.kernel->slot;
+  Counters& counters = counters_[start.kernel->slot];
+  ++counters[Counter::ctas];
+  counters[Counter::warps] += warps;
+}
+
+void Sm::write_back(Cycle now) {
+  if (!wheel_.any(now)) return;
+  for (const CompletionWheel::Entry& entry : wheel_.at(now)) {
+    const DecodedInstruction& instruction = *entry.instruction;
+    if (as_collector_) collector_.write_back(instruction, entry.warp, warps_.scheduler_of(entry.warp));
+    if (instruction.fixed.destination_count > 0) warps_.release(entry.warp, instruction);
+    warps_.leave_pipeline(entry.warp);
+  }
+  wheel_.clear(now);
+  changed_ = true;
+}
+
+void Sm::execute(Cycle now) {
+  if (as_collector_) {
+    for (Unit unit : start_order) {
+      for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1) {
+        uint32_t entry = static_cast<uint32_t>(std::countr_zero(ready));
+        if (!spec_.sm.sub_core_model) entry = collector_.oldest_ready(unit);
+        const uint32_t in_flight = collector_.ready_instruction(unit, entry);
+        const DecodedInstruction& d = *pool_[in_flight].instruction;
+        uint32_t k = entry % units_.count(unit);
+        if (!spec_.sm.sub_core_model)
+          for (uint32_t i = 0; i < units_.count(unit) && !units_.accepts(unit, k, now); ++i)
+            k = (k + 1) % units_.count(unit);
+        if (!units_.accepts(unit, k, now) || !units_.reserve_result(unit, k, now, d.latency)) continue;
+        units_.start(unit, k, now, d.initiation_interval);
+        wheel_.schedule(now + d.latency + 2, {&d, pool_[in_flight].warp});
+        collector_.take(unit, entry);
+        pool_.release(in_flight);
+        changed_ = true;
+      }
+    }
+  }
+  changed_ |= load_store_.cycle(now, replies_, next_reply_);
+  if (!load_store_.can_accept(now)) return;
+  if (as_collector_) {
+    if (collector_.ready_entries(Unit::Memory) == 0) return;
+    const uint32_t entry = collector_.oldest_ready(Unit::Memory);
+    load_store_.accept(collector_.ready_instruction(Unit::Memory, entry), now);
+    collector_.take(Unit::Memory, entry);
+    changed_ = true;
+    return;
+  }
+  for (uint32_t i = 0; i < access_queues_.size(); ++i) {
+    const uint32_t s = (next_access_queue_ + i) % static_cast<uint32_t>(access_queues_.size());
+    std::deque<QueuedAccess>& queue = access_queues_[s];
+    auto waiting = std::find_if(queue.begin(), queue.end(),
+                                [](const QueuedAccess& q) { return q.in_flight != InFlightPool::none; });
+    if (waiting == queue.end() || waiting->leaves > now) continue;
+    load_store_.accept(waiting->in_flight, now);
+    waiting->in_flight = InFlightPool::none;
+    waiting->leaves = now + access_place_return;  // from now on: when its place is free
+    next_access_queue_ = (s + 1) % static_cast<uint32_t>(access_queues_.size());
+    changed_ = true;
+    return;
+  }
+}
+
+void Sm::read_operands() {
+  if (!as_collector_) {
+    return;
+  }
+  for (uint32_t i = 0; i < spec_.sm.register_file.port_throughput && collector_.busy(); ++i) collector_.step();
+  collector_.end_cycle();
+  changed_ |= collector_.take_changed();
+}
+
+uint64_t Sm::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const {
+  if (candidates == 0) return 0;
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  uint64_t free = 0;
+  for (size_t u = 0; u < m.needs.size(); ++u) {
+    if ((m.needs[u] & candidates) == 0 || (excluded_units >> u & 1)) continue;
+    const Unit unit = static_cast<Unit>(u);
+    bool can = false;
+    if (as_collector_)
+      can = collector_.can_issue(unit, scheduler);
+    else if (unit == Unit::Memory)
+      can = access_queues_[scheduler].size() < std::max(1u, spec_.load_store.sub_core_queue + 1);
+    else
+      can = units_.accepts(unit, scheduler % units_.count(unit), now);
+    if (can) free |= m.needs[u];
+  }
+  return candidates & free;
+}
+
+void Sm::issue(Cycle now) {
+  check_membars();
+  const uint32_t count = spec_.sm.sub_cores;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t s = (issue_first_ + i) % count;
+    const WarpTable::SchedulerMasks& m = warps_.masks(s);
+    if (m.resident == 0) continue;
+    if (!as_collector_) {
+      std::deque<QueuedAccess>& queue = access_queues_[s];
+      while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
+        queue.pop_front();
+      if (issue_blocked_until_[s] > now) {
+        count_cycle(s, 0, 0);
+        continue;
+      }
+    }
+    schedulers_[s].begin_cycle(warps_);
+    const uint64_t could_issue = available(s, m.issuable(), 0, now);
+    const int32_t position = could_issue ? schedulers_[s].choose(warps_, could_issue, now) : -1;
+    count_cycle(s, position >= 0 ? uint64_t{1} << position : 0, could_issue);
+    if (position < 0) continue;
+    const uint64_t chosen = uint64_t{1} << position;
+    uint32_t used_units = 0;
+    for (uint32_t n = 0; n < spec_.sm.scheduler.issue_width; ++n) {
+      if (n > 0 && available(s, chosen & m.issuable(), used_units, now) == 0) break;
+      const Unit unit = warps_.next_instruction(warps_.slot_at(s, static_cast<uint32_t>(position))).unit;
+      if (spec_.sm.scheduler.dual_issue_different_units) {
+        used_units |= unit_bit(unit);
+        if (is_specialised(unit))
+          used_units |= unit_bit(Unit::Branch) | unit_bit(Unit::Texture) | unit_bit(Unit::Tensor) |
+                        unit_bit(Unit::Uniform);
+      }
+      issue_instruction(s, static_cast<uint32_t>(position), now);
+    }
+    schedulers_[s].issued(position);
+    changed_ = true;
+  }
+  issue_first_ = (issue_first_ + 1) % count;
+}
+
+void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
+  const uint32_t w = warps_.slot_at(scheduler, position);
+  WarpTable::Warp& warp = warps_[w];
+  const DynamicRecord record = warps_.next_record(w);
+  const DecodedInstruction& d = warp.kernel->instructions[record.static_index];
+  const StaticInstruction& s = d.fixed;
+  const uint16_t slot = warp.kernel->slot;
+  Counters& counters = counters_[slot];
+  ++counters[Counter::warp_instructions];
+  counters[Counter::thread_instructions] += static_cast<uint64_t>(std::popcount(record.mask));
+  ++activity_[slot].issued[record.static_index];
+
+  uint32_t in_flight = InFlightPool::none;
+  if (d.memory_pipeline || as_collector_) {
+    in_flight = pool_.allocate();
+    InFlight& instruction = pool_[in_flight];
+    instruction.instruction = &d;
+    instruction.mask = record.mask;
+    instruction.age = next_issue_++;
+    instruction.warp = static_cast<uint16_t>(w);
+    instruction.slot = slot;
+    instruction.space = s.space;
+    instruction.passes = 0;
+    instruction.outstanding = 0;
+    instruction.transactions.clear();
+    if (d.memory_pipeline) start_memory_access(instruction, record);
+  }
+
+  WarpTable::SchedulerMasks& masks = warps_.masks(scheduler);
+  const uint64_t bit = uint64_t{1} << position;
+  switch (s.operation) {
+    case Operation::Barrier:
+    case Operation::BarrierArrive: arrive_at_barrier(w, s); break;
+    case Operation::MemoryBarrier: masks.membar |= bit; break;
+    case Operation::AsyncCopy: pool_[in_flight].async_group = warps_.async_copy_started(w); break;
+    case Operation::AsyncCommit: warps_.async_commit(w); break;
+    case Operation::AsyncWait: warps_.async_wait(w, s.immediate); break;
+    case Operation::BulkLoad:
+      pool_[in_flight].async_group = warps_.async_copy_started(w);
+      break;
+    default: break;
+  }
+  warps_.reserve(w, d);
+  const uint16_t cta_slot = warp.cta_slot;
+  const uint16_t index_in_cta = warp.index_in_cta;
+  if (warps_.advance(w)) release_barrier(ctas_[cta_slot], ctas_[cta_slot].barriers.exit(index_in_cta));
+
+  if (as_collector_) {
+    collector_.issue(d.unit, scheduler, in_flight);
+  } else if (d.memory_pipeline) {
+    const Cycle leaves = std::max(now + access_first, last_access_left_[scheduler] + access_interval);
+    last_access_left_[scheduler] = leaves;
+    access_queues_[scheduler].push_back({in_flight, leaves});
+  } else {
+    const uint32_t delay = read_ports_[scheduler].read(d, w, now);
+    units_.start(d.unit, scheduler % units_.count(d.unit), now, d.initiation_interval);
+    if (delay > 0) issue_blocked_until_[scheduler] = now + 1 + delay;
+    counters[Counter::register_bank_conflicts] += delay;
+    wheel_.schedule(now + d.latency + delay, {&d, static_cast<uint16_t>(w)});
+  }
+}
+
+void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record) {
+  const StaticInstruction& s = instruction.instruction->fixed;
+  const WarpTable::Warp& warp = warps_[instruction.warp];
+  if (s.access_bytes == 0 || record.mask == 0) return;
+  const bool bulk = s.operation == Operation::BulkLoad || s.operation == Operation::BulkStore;
+  thread_local std::vector<uint64_t> addresses;
+  const uint32_t lanes = bulk ? record.bulk_count : static_cast<uint32_t>(std::popcount(record.mask));
+  addresses.resize(std::max<size_t>(64, lanes));
+  const uint32_t count = warp.kernel->source->lane_addresses(record, addresses.data());
+  if (count == 0) return;
+  const LaunchInfo& launch = warp.kernel->launch;
+  if (instruction.space == MemorySpace::Generic) {
+    // The windows of shared and local memory decide; a trace that does not give them is taken to mean shared memory.
+    const uint64_t first = addresses[0];
+    constexpr uint64_t local_window = 16 * 1024 * 1024;
+    if (launch.shared_base == 0 || launch.local_base == 0)
+      instruction.space = as_collector_ ? MemorySpace::Shared : MemorySpace::Global;
+    else if (first >= launch.shared_base && first < launch.shared_base + local_window)
+      instruction.space = MemorySpace::Shared;
+    else if (first >= launch.local_base && first < launch.local_base + local_window)
+      instruction.space = MemorySpace::Local;
+    else
+      instruction.space = MemorySpace::Global;
+  }
+  const bool atomic = s.operation == Operation::Atomic || s.operation == Operation::Reduction;
+  // The compared-with model keeps a warp waiting for every atomic; hardware waits only for the value.
+  if (atomic && as_collector_) {
+    warps_[instruction.warp].outstanding_atomics += count;
+    warps_.masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
+  }
+  if (instruction.space == MemorySpace::Shared) {
+    instruction.passes = shared_memory_passes(addresses.data(), count, s.access_bytes, spec_.shared_memory.banks,
+                                              spec_.shared_memory.wide_accesses_take_wavefronts);
+    return;
+  }
+  if (atomic) {
+    if (!as_collector_ && s.operation == Operation::Reduction)
+      ++warps_[instruction.warp].outstanding_stores;
+    coalesce_atomic(addresses.data(), count, s.access_bytes, instruction.transactions);
+    return;
+  }
+  if (instruction.space == MemorySpace::Local) {
+    // Local memory is interleaved by 32-bit words over the GPU's concurrent threads, so that lanes that access the same
+    // local address touch neighbouring words.
+    const Cta& cta = ctas_[warp.cta_slot];
+    const uint64_t first_thread = cta.thread_base + uint64_t{warp.index_in_cta} * spec_.sm.warp_size;
+    const uint32_t words = std::max(1u, s.access_bytes / 4u);
+    thread_local std::vector<uint64_t> local;
+    local.clear();
+    uint64_t mask = record.mask;
+    for (uint32_t i = 0; i < count; ++i, mask &= mask - 1) {
+      const uint64_t thread = first_thread + static_cast<uint64_t>(std::countr_zero(mask));
+      for (uint32_t k = 0; k < words; ++k)
+        local.push_back(local_memory_start + (addresses[i] / 4 + k) * cta.concurrent_threads * 4 + addresses[i] % 4 +
+                        thread * 4);
+    }
+    coalesce(local.data(), static_cast<uint32_t>(local.size()), std::min<uint32_t>(4, s.access_bytes),
+             spec_.load_store.sectored_coalescing, instruction.transactions);
+    return;
+  }
+  const uint32_t sub_warps = std::max(1u, spec_.load_store.coalescing_sub_warps);
+  if (bulk || sub_warps == 1) {
+    coalesce(addresses.data(), count, s.access_bytes, spec_.load_store.sectored_coalescing, instruction.transactions);
+    return;
+  }
+  const uint32_t lanes_each = spec_.sm.warp_size / sub_warps;
+  uint32_t taken = 0;
+  std::vector<Transaction> part;
+  for (uint32_t p = 0; p < sub_warps; ++p) {
+    const uint64_t lanes_mask = (lanes_each >= 64 ? ~uint64_t{0} : (uint64_t{1} << lanes_each) - 1) << (p * lanes_each);
+    const auto here = static_cast<uint32_t>(std::popcount(record.mask & lanes_mask));
+    if (here == 0) continue;
+    coalesce(addresses.data() + taken, here, s.access_bytes, spec_.load_store.sectored_coalescing, part);
+    instruction.transactions.insert(instruction.transactions.end(), part.begin(), part.end());
+    taken += here;
+  }
+}
+
+void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s) {
+  const WarpTable::Warp& warp = warps_[w];
+  Cta& cta = ctas_[warp.cta_slot];
+  uint32_t barrier = 0, expected = 0;
+  // The compared-with model sees every barrier as number 0 of the whole CTA.
+  if (!as_collector_) {
+    const auto first = static_cast<uint64_t>(s.immediate), second = static_cast<uint64_t>(s.immediate2);
+    if (second >= spec_.sm.warp_size) {
+      barrier = static_cast<uint32_t>(first % 16);
+      expected = static_cast<uint32_t>(second / spec_.sm.warp_size);
+    } else if (first >= spec_.sm.warp_size) {
+      // Only the last immediate is known, and it is the thread count: barriers are told apart by it.
+      expected = static_cast<uint32_t>(first / spec_.sm.warp_size);
+      barrier = 16 + expected % 16;
+    } else {
+      barrier = static_cast<uint32_t>(first % 16);
+    }
+    expected = std::min(expected, cta.kernel->warps_per_cta);
+  }
+  const bool waits = s.operation == Operation::Barrier;
+  if (waits) warps_.masks(warps_.scheduler_of(w)).barrier |= warps_.bit_of(w);
+  release_barrier(cta, cta.barriers.arrive(barrier, warp.index_in_cta, waits, expected));
+}
+
+void Sm::release_barrier(const Cta& cta, uint64_t released) {
+  for (; released; released &= released - 1) {
+    const uint32_t w = cta.first_warp + static_cast<uint32_t>(std::countr_zero(released));
+    warps_.masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
+  }
+}
+
+void Sm::check_membars() {
+  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
+    WarpTable::SchedulerMasks& m = warps_.masks(s);
+    for (uint64_t waiting = m.membar; waiting; waiting &= waiting - 1) {
+      const auto position = static_cast<uint32_t>(std::countr_zero(waiting));
+      const uint32_t w = warps_.slot_at(s, position);
+      if (warps_.has_pending_registers(w)) continue;
+      // Hardware also waits until earlier stores are performed; the compared-with model does not.
+      if (!as_collector_ && warps_[w].outstanding_stores > 0) continue;
+      m.membar &= ~(uint64_t{1} << position);
+      if (spec_.l1.invalidate_at_membar) load_store_.invalidate_l1();
+      changed_ = true;
+    }
+  }
+}
+
+void Sm::retire_warps(Cycle now) {
+  for (uint64_t touched = warps_.take_touched(); touched; touched &= touched - 1) {
+    const auto w = static_cast<uint32_t>(std::countr_zero(touched));
+    if (!warps_[w].resident || !warps_.can_retire(w)) continue;
+    const uint16_t cta_slot = warps_[w].cta_slot;
+    warps_.retire(w);
+    changed_ = true;
+    Cta& cta = ctas_[cta_slot];
+    if (--cta.warps_left > 0) continue;
+    ended_.push_back({cta_slot, cta.kernel->slot, now});
+    cta.stream.reset();
+    --resident_ctas_;
+  }
+}
+
+void Sm::fetch(Cycle now) {
+  retire_warps(now);
+  if (!instruction_cache_.perfect()) {
+    thread_local std::vector<uint32_t> woken;
+    woken.clear();
+    changed_ |= instruction_cache_.cycle(now, load_store_, woken);
+    for (uint32_t w : woken) {
+      if (!warps_[w].resident) continue;
+      warps_.set_fetch_pending(w, false);
+      warps_.fill_buffer(w);
+    }
+  }
+  const auto fetch_from_cache = [&](uint32_t w) {
+    if (instruction_cache_.perfect()) return true;
+    const WarpTable::Warp& warp = warps_[w];
+    const uint64_t address = warp.kernel->code_base + warps_.next_pc(w);
+    if (instruction_cache_.fetch(w, warps_.scheduler_of(w), address, warp.kernel->slot, now,
+                                 counters_[warp.kernel->slot]))
+      return true;
+    warps_.set_fetch_pending(w, true);
+    return false;
+  };
+  if (as_collector_) {
+    // Fetch and decode are two stages with one buffer between them, repeated fetch_width times a cycle; a warp is
+    // fetched only when its instruction buffer is empty, and then gets all its entries.
+    for (uint32_t i = 0; i < spec_.sm.front_end.fetch_width; ++i) {
+      if (fetch_buffer_ >= 0) {
+        warps_.fill_buffer(static_cast<uint32_t>(fetch_buffer_));
+        fetch_buffer_ = -1;
+        changed_ = true;
+      }
+      const uint64_t wanted = warps_.fetchable();
+      if (wanted == 0) break;
+      const uint64_t later = last_fetched_ >= 63 ? 0 : wanted & (~uint64_t{0} << (last_fetched_ + 1));
+      last_fetched_ = static_cast<uint32_t>(std::countr_zero(later ? later : wanted));
+      changed_ = true;
+      if (fetch_from_cache(last_fetched_)) fetch_buffer_ = static_cast<int32_t>(last_fetched_);
+    }
+    return;
+  }
+  // Each sub-core refills one warp a cycle: the one that issued last if it has room, else the next in turn.
+  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
+    uint64_t wanted = 0;
+    for (uint64_t rest = warps_.fillable(); rest; rest &= rest - 1) {
+      const auto w = static_cast<uint32_t>(std::countr_zero(rest));
+      if (warps_.scheduler_of(w) == s) wanted |= uint64_t{1} << w;
+    }
+    if (wanted == 0) continue;
+    const uint64_t empty = wanted & warps_.fetchable();
+    const uint64_t from = empty ? empty : wanted;
+    const uint64_t later = last_fetched_ >= 63 ? 0 : from & (~uint64_t{0} << (last_fetched_ + 1));
+    const auto w = static_cast<uint32_t>(std::countr_zero(later ? later : from));
+    last_fetched_ = w;
+    changed_ = true;
+    if (fetch_from_cache(w)) warps_.fill_buffer(w);
+  }
+}
+
+void Sm::count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue) {
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  const uint64_t waiting = m.waiting();
+  const uint64_t idle = m.resident & ~waiting & ~m.has_instruction;
+  const uint64_t blocked = m.blocked & ~waiting;
+  const uint64_t ready = m.issuable();
+  const uint64_t unit_busy = ready & ~could_issue;
+  std::array<uint64_t, LaunchActivity::reasons> masks{};
+  masks[index(StallReason::Selected)] = issued_mask;
+  masks[index(StallReason::NotSelected)] = could_issue & ~issued_mask;
+  masks[index(StallReason::NoInstruction)] = idle;
+  masks[index(StallReason::Barrier)] = m.barrier & ~m.finished;
+  masks[index(StallReason::Membar)] = m.membar & ~m.finished;
+  masks[index(StallReason::AsyncCopy)] = m.async_copy & ~m.finished;
+  masks[index(StallReason::LongScoreboard)] = (blocked & m.blocked_long) | (m.atomics & ~m.finished);
+  masks[index(StallReason::ShortScoreboard)] = blocked & m.blocked_short;
+  masks[index(StallReason::Wait)] = blocked & ~m.blocked_long & ~m.blocked_short;
+  masks[index(StallReason::LgThrottle)] = unit_busy & m.needs[static_cast<size_t>(Unit::Memory)];
+  masks[index(StallReason::MathPipeThrottle)] = unit_busy & ~m.needs[static_cast<size_t>(Unit::Memory)];
+  masks[index(StallReason::Drain)] = m.finished;
+  StallReason dominant = StallReason::NoInstruction;
+  uint32_t most = 0;
+  for (size_t r = 0; r < masks.size(); ++r) {
+    const auto warps = static_cast<uint32_t>(std::popcount(masks[r]));
+    last_states_[r] += warps;
+    if (r != index(StallReason::NotSelected) && warps > most) {
+      most = warps;
+      dominant = static_cast<StallReason>(r);
+    }
+  }
+  last_reasons_[scheduler] = issued_mask ? StallReason::Selected : dominant;
+}
+
+void Sm::count_cycles(Cycle cycles) {
+  LaunchActivity& activity = activity_[stall_slot_];
+  uint64_t resident = 0;
+  for (size_t r = 0; r < last_states_.size(); ++r) activity.warp_states[r] += cycles * last_states_[r];
+  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
+    const auto here = static_cast<uint64_t>(std::popcount(warps_.masks(s).resident));
+    resident += here;
+    if (here > 0) activity.scheduler_cycles[s][index(last_reasons_[s])] += cycles;
+  }
+  Counters& counters = counters_[stall_slot_];
+  counters[Counter::sm_active_cycles] += cycles;
+  counters[Counter::active_warp_cycles] += cycles * resident;
+}
+
+StallReason Sm::state_of(uint32_t w) const {
+  const WarpTable::SchedulerMasks& m = warps_.masks(warps_.scheduler_of(w));
+  const uint64_t bit = warps_.bit_of(w);
+  if (m.finished & bit) return StallReason::Drain;
+  if (m.barrier & bit) return StallReason::Barrier;
+  if (m.membar & bit) return StallReason::Membar;
+  if (m.async_copy & bit) return StallReason::AsyncCopy;
+  if (m.atomics & bit) return StallReason::LongScoreboard;
+  if (!(m.has_instruction & bit)) return StallReason::NoInstruction;
+  if (m.blocked_long & bit) return StallReason::LongScoreboard;
+  if (m.blocked_short & bit) return StallReason::ShortScoreboard;
+  if (m.blocked & bit) return StallReason::Wait;
+  return StallReason::NotSelected;
+}
+
+void Sm::sample(Cycle from, Cycle to) {
+  // Multiples of the interval in [from, to).
+  const uint64_t times = (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
+  if (times == 0) return;
+  for (uint32_t w = 0; w < warps_.slots(); ++w) {
+    const WarpTable::Warp& warp = warps_[w];
+    if (!warp.resident || warp.held == 0) continue;
+    activity_[warp.kernel->slot].samples[warps_.next_record(w).static_index][index(state_of(w))] +=
+        static_cast<uint32_t>(times);
+  }
+}
+
+void Sm::tick(Cycle now) {
+  changed_ = false;
+  while (!starts_.empty() && starts_.front().cycle <= now) {
+    place(starts_.front());
+    starts_.pop_front();
+    changed_ = true;
+  }
+  while (next_reply_ < replies_.size() && replies_[next_reply_].cycle <= now &&
+         replies_[next_reply_].kind == AccessKind::InstructionRead) {
+    instruction_cache_.fill(replies_[next_reply_++].address, now);
+    changed_ = true;
+  }
+  last_states_.fill(0);
+  write_back(now);
+  execute(now);
+  read_operands();
+  issue(now);
+  fetch(now);
+}
+
+Cycle Sm::find_next_event(Cycle now) const {
+  Cycle next = std::min(wheel_.next_after(now), load_store_.next_event(now));
+  next = std::min(next, instruction_cache_.next_event(now));
+  if (as_collector_) {
+    for (Unit unit : start_order)
+      for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1)
+        for (uint32_t k = 0; k < units_.count(unit); ++k) {
+          // A unit that is free was refused the result bus: ask again next cycle.
+          const Cycle free_at = units_.free_at(unit, k);
+          next = std::min(next, std::max(now + 1, free_at));
+        }
+    return next;
+  }
+  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
+    if (issue_blocked_until_[s] > now) next = std::min(next, issue_blocked_until_[s]);
+    for (const QueuedAccess& access : access_queues_[s]) next = std::min(next, std::max(now + 1, access.leaves));
+    const WarpTable::SchedulerMasks& m = warps_.masks(s);
+    const uint64_t ready = m.issuable();
+    if (ready == 0) continue;
+    for (size_t u = 0; u < m.needs.size(); ++u) {
+      const Unit unit = static_cast<Unit>(u);
+      if (!(m.needs[u] & ready) || unit == Unit::Memory) continue;
+      next = std::min(next, std::max(now + 1, units_.free_at(unit, s % units_.count(unit))));
+    }
+  }
+  return next;
+}
+
+Cycle Sm::next_outside_event() const {
+  Cycle next = ~Cycle{0};
+  if (!starts_.empty()) next = starts_.front().cycle;
+  if (next_reply_ < replies_.size()) next = std::min(next, replies_[next_reply_].cycle);
+  return next;
+}
+
+void Sm::pass_idle(Cycle from, Cycle to) {
+  load_store_.skip(to - from);
+  issue_first_ = static_cast<uint32_t>((issue_first_ + (to - from)) % spec_.sm.sub_cores);
+  if (resident_ctas_ > 0) count_cycles(to - from);
+  sample(from, to);
+}
+
+void Sm::run(Cycle begin, Cycle end) {
+  for (Cycle now = begin; now < end;) {
+    const Cycle wake = std::min(end, std::min(own_event_, next_outside_event()));
+    if (wake > now) {
+      pass_idle(now, wake);
+      now = wake;
+      continue;
+    }
+    tick(now);
+    own_event_ = changed_ ? now + 1 : find_next_event(now);
+    if (resident_ctas_ > 0) count_cycles(1);
+    sample(now, now + 1);
+    ++now;
+  }
+  replies_.erase(replies_.begin(), replies_.begin() + static_cast<std::ptrdiff_t>(next_reply_));
+  next_reply_ = 0;
+  next_event_ = std::min(own_event_, next_outside_event());
+}
+
+std::string Sm::describe_waits() const {
+  static constexpr std::array<const char*, LaunchActivity::reasons> words = {
+      "can issue",
+      "can issue but no unit takes it",
+      "its instruction buffer to be filled",
+      "barrier",
+      "memory barrier: earlier accesses have not finished",
+      "asynchronous copies",
+      "a value from global or local memory",
+      "a value from shared memory",
+      "a fixed-latency result",
+      "its execution unit",
+      "the memory pipeline",
+      "outstanding stores or results after its last instruction"};
+  std::string text;
+  for (uint32_t w = 0; w < warps_.slots(); ++w) {
+    const WarpTable::Warp& warp = warps_[w];
+    if (!warp.resident) continue;
+    const StallReason state = state_of(w);
+    text += "  SM " + std::to_string(id_) + " CTA slot " + std::to_string(warp.cta_slot) + " warp " +
+            std::to_string(warp.index_in_cta) + " of launch " + std::to_string(warp.kernel->launch.id) + ": waits for " +
+            words[index(state)];
+    if (warp.held > 0) {
+      const StaticInstruction& s = warps_.next_instruction(w).fixed;
+      text += ", next instruction " + warp.kernel->source->opcodes()[s.opcode] + " at pc " + std::to_string(s.pc);
+    }
+    if (state == StallReason::Barrier) {
+      const CtaBarriers& barriers = ctas_[warp.cta_slot].barriers;
+      for (uint32_t b = 0; b < CtaBarriers::count; ++b) {
+        const uint64_t missing = barriers.running() & ~barriers.arrived(b);
+        if (!(barriers.arrived(b) >> warp.index_in_cta & 1)) continue;
+        text += "; barrier " + std::to_string(b) + " still misses warps";
+        for (uint64_t rest = missing; rest; rest &= rest - 1) text += " " + std::to_string(std::countr_zero(rest));
+      }
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace simt

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "timing/memory/memory_system.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/sm.hpp"
+
+namespace simt {
+
+/// Activity of the whole GPU over time, one entry per interval; the last may be shorter.
+struct Timeline {
+  Cycle interval = 0;
+  std::vector<Cycle> cycle;  ///< end of the interval
+  std::vector<uint64_t> warp_instructions, active_warps;  ///< active_warps: warp-cycles
+  std::vector<uint64_t> l1_accesses, l1_hits, l2_accesses, l2_hits;
+  // One entry per interval, each with one value per DRAM channel.
+  std::vector<std::vector<uint64_t>> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
+};
+
+/// Takes the differences between two moments that a Timeline is made of.
+class TimelineSampler {
+ public:
+  /// Moves the reference to now.
+  void restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots);
+  /// Appends what happened since the last call to `timelines`.
+  void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots,
+              const std::vector<Timeline*>& timelines);
+
+ private:
+  struct Totals {
+    uint64_t warp_instructions = 0, active_warps = 0, l1_accesses = 0, l1_hits = 0, l2_accesses = 0, l2_hits = 0;
+    std::vector<uint64_t> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
+  };
+  static Totals read(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots);
+  Totals last_;
+};
+
+}  // namespace simt

@@ -1,0 +1,165 @@
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index,
+                      uint64_t age) {
+  Warp& warp = warps_[w];
+  warp = Warp{};
+  warp.kernel = &kernel;
+  warp.stream = &stream;
+  warp.cta_slot = cta_slot;
+  warp.index_in_cta = index;
+  warp.age = age;
+  warp.resident = true;
+  masks_[scheduler_of(w)].resident |= bit_of(w);
+  refresh(w);
+}
+
+void WarpTable::retire(uint32_t w) {
+  warps_[w].resident = false;
+  SchedulerMasks& m = masks_[scheduler_of(w)];
+  const uint64_t keep = ~bit_of(w);
+  m.resident &= keep;
+  m.has_instruction &= keep;
+  m.finished &= keep;
+  m.barrier &= keep;
+  m.membar &= keep;
+  m.async_copy &= keep;
+  m.atomics &= keep;
+  m.blocked &= keep;
+  m.blocked_long &= keep;
+  m.blocked_short &= keep;
+  for (uint64_t& need : m.needs) need &= keep;
+  fetchable_ &= ~(uint64_t{1} << w);
+  fillable_ &= ~(uint64_t{1} << w);
+}
+
+void WarpTable::fill_buffer(uint32_t w) {
+  Warp& warp = warps_[w];
+  while (!warp.stream_ended && warp.held <= buffer_entries_) {
+    DynamicRecord& record = warp.buffer[(warp.buffer_head + warp.held) % buffer_capacity];
+    if (warp.stream->next(warp.index_in_cta, record))
+      ++warp.held;
+    else
+      warp.stream_ended = true;
+  }
+  const auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
+  warp.in_pipeline += visible - warp.buffered;
+  warp.buffered = visible;
+  if (warp.held == 0) {
+    masks_[scheduler_of(w)].finished |= bit_of(w);
+    touched_ |= uint64_t{1} << w;
+  }
+  refresh(w);
+}
+
+uint64_t WarpTable::next_pc(uint32_t w) {
+  Warp& warp = warps_[w];
+  if (warp.held == 0 && !warp.stream_ended) {
+    if (warp.stream->next(warp.index_in_cta, warp.buffer[warp.buffer_head]))
+      ++warp.held;
+    else
+      warp.stream_ended = true;
+  }
+  return warp.held > 0 ? warp.kernel->instructions[warp.buffer[warp.buffer_head].static_index].fixed.pc : 0;
+}
+
+bool WarpTable::advance(uint32_t w) {
+  Warp& warp = warps_[w];
+  warp.buffer_head = static_cast<uint8_t>((warp.buffer_head + 1) % buffer_capacity);
+  --warp.buffered;
+  --warp.held;
+  const bool last = warp.held == 0 && warp.stream_ended;
+  if (last) {
+    masks_[scheduler_of(w)].finished |= bit_of(w);
+    touched_ |= uint64_t{1} << w;
+  }
+  refresh(w);
+  return last;
+}
+
+void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
+  Warp& warp = warps_[w];
+  const bool memory = instruction.memory_pipeline;
+  const bool shared = instruction.fixed.space == MemorySpace::Shared;
+  for (size_t i = 0; i < warp.pending.size(); ++i) {
+    warp.pending[i] |= instruction.writes[i];
+    if (memory) (shared ? warp.pending_short : warp.pending_long)[i] |= instruction.writes[i];
+  }
+}
+
+void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
+  Warp& warp = warps_[w];
+  for (size_t i = 0; i < warp.pending.size(); ++i) {
+    const uint64_t keep = ~instruction.writes[i];
+    warp.pending[i] &= keep;
+    warp.pending_long[i] &= keep;
+    warp.pending_short[i] &= keep;
+  }
+  touched_ |= uint64_t{1} << w;
+  refresh(w);
+}
+
+void WarpTable::atomics_returned(uint32_t w, uint32_t lanes) {
+  Warp& warp = warps_[w];
+  if (warp.outstanding_atomics == 0) return;
+  warp.outstanding_atomics -= lanes < warp.outstanding_atomics ? lanes : warp.outstanding_atomics;
+  if (warp.outstanding_atomics == 0) masks_[scheduler_of(w)].atomics &= ~bit_of(w);
+}
+
+uint32_t WarpTable::async_copy_started(uint32_t w) {
+  Warp& warp = warps_[w];
+  ++warp.async_groups.back();
+  return warp.first_async_group + static_cast<uint32_t>(warp.async_groups.size()) - 1;
+}
+
+void WarpTable::async_copy_done(uint32_t w, uint32_t group) {
+  --warps_[w].async_groups[group - warps_[w].first_async_group];
+  update_async_wait(w);
+}
+
+void WarpTable::async_wait(uint32_t w, int64_t open) {
+  Warp& warp = warps_[w];
+  const int64_t closed = warp.first_async_group + static_cast<int64_t>(warp.async_groups.size()) - 1;
+  warp.async_wait_end = static_cast<uint32_t>(open < 0 || open > closed ? 0 : closed - open);
+  masks_[scheduler_of(w)].async_copy |= bit_of(w);
+  update_async_wait(w);
+}
+
+void WarpTable::update_async_wait(uint32_t w) {
+  Warp& warp = warps_[w];
+  size_t complete = 0;
+  while (complete + 1 < warp.async_groups.size() && warp.async_groups[complete] == 0) ++complete;
+  warp.async_groups.erase(warp.async_groups.begin(), warp.async_groups.begin() + static_cast<std::ptrdiff_t>(complete));
+  warp.first_async_group += static_cast<uint32_t>(complete);
+  if (warp.first_async_group >= warp.async_wait_end) masks_[scheduler_of(w)].async_copy &= ~bit_of(w);
+}
+
+void WarpTable::refresh(uint32_t w) {
+  const Warp& warp = warps_[w];
+  SchedulerMasks& m = masks_[scheduler_of(w)];
+  const uint64_t bit = bit_of(w);
+  m.has_instruction &= ~bit;
+  m.blocked &= ~bit;
+  m.blocked_long &= ~bit;
+  m.blocked_short &= ~bit;
+  for (uint64_t& need : m.needs) need &= ~bit;
+  const uint64_t slot = uint64_t{1} << w;
+  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending;
+  fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
+  const bool room = more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
+  fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
+  if (warp.buffered == 0) return;
+  m.has_instruction |= bit;
+  const DecodedInstruction& next = next_instruction(w);
+  m.needs[static_cast<size_t>(next.unit)] |= bit;
+  if (!intersects(warp.pending, next.touches)) return;
+  m.blocked |= bit;
+  if (intersects(warp.pending_long, next.touches))
+    m.blocked_long |= bit;
+  else if (intersects(warp.pending_short, next.touches))
+    m.blocked_short |= bit;
+}
+
+}  // namespace simt

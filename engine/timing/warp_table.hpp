@@ -1,0 +1,158 @@
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "timing/decoded_kernel.hpp"
+
+namespace simt {
+
+/// Why a warp that has an instruction does not issue it; also the reasons that are counted. Nsight Compute's words where
+/// the meaning is the same.
+enum class StallReason : uint8_t {
+  Selected,
+  NotSelected,
+  NoInstruction,
+  Barrier,
+  Membar,
+  AsyncCopy,         ///< waits for LDGSTS groups or bulk copies
+  LongScoreboard,    ///< waits for a result from global or local memory, or for atomics
+  ShortScoreboard,   ///< waits for a result from shared memory
+  Wait,              ///< waits for a fixed-latency result
+  MathPipeThrottle,  ///< its execution unit is busy
+  LgThrottle,        ///< the memory pipeline is busy
+  Drain,             ///< has exited; stores or results are outstanding
+  Count
+};
+
+/// The resident warps of one SM: what the front end, the schedulers, the execution units and the load/store unit share.
+/// A warp in slot w belongs to scheduler w mod schedulers, at position w / schedulers. Masks have a bit per position;
+/// an SM has at most 64 slots.
+class WarpTable {
+ public:
+  struct SchedulerMasks {
+    uint64_t resident = 0;
+    uint64_t has_instruction = 0;  ///< instruction buffer not empty
+    uint64_t finished = 0;         ///< last instruction issued
+    uint64_t barrier = 0, membar = 0, async_copy = 0, atomics = 0;
+    uint64_t blocked = 0;          ///< next instruction waits for a register
+    uint64_t blocked_long = 0, blocked_short = 0;  ///< part of blocked
+    std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
+
+    uint64_t waiting() const { return finished | barrier | membar | async_copy | atomics; }
+    uint64_t issuable() const { return has_instruction & ~waiting() & ~blocked; }
+  };
+
+  static constexpr uint32_t buffer_capacity = 4;
+
+  struct Warp {
+    const DecodedKernel* kernel = nullptr;
+    CtaStream* stream = nullptr;
+    // The instruction buffer: `buffered` records that can issue, and one more, taken early so that the warp's last
+    // instruction is known when it issues.
+    std::array<DynamicRecord, buffer_capacity> buffer{};
+    uint8_t buffered = 0, held = 0, buffer_head = 0;
+    bool stream_ended = false;
+    bool resident = false;
+    bool fetch_pending = false;      ///< waits for the instruction cache
+    uint16_t cta_slot = 0;
+    uint16_t index_in_cta = 0;
+    uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines
+    uint32_t outstanding_stores = 0;   ///< not acknowledged
+    uint32_t outstanding_atomics = 0;  ///< lanes
+    uint64_t age = 0;
+    RegisterSet pending{};
+    RegisterSet pending_long{};
+    RegisterSet pending_short{};
+    // Asynchronous-copy groups that are not both closed and complete: copies outstanding in each; the last is open.
+    std::vector<uint32_t> async_groups{0};
+    uint32_t first_async_group = 0;  ///< number of async_groups[0]
+    uint32_t async_wait_end = 0;     ///< groups numbered below this are waited for
+  };
+
+  WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries)
+      : warps_(warp_slots), masks_(scheduler_count), schedulers_(scheduler_count), buffer_entries_(buffer_entries) {}
+
+  uint32_t schedulers() const { return schedulers_; }
+  uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
+  Warp& operator[](uint32_t w) { return warps_[w]; }
+  const Warp& operator[](uint32_t w) const { return warps_[w]; }
+  SchedulerMasks& masks(uint32_t scheduler) { return masks_[scheduler]; }
+  const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
+  uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
+  uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
+  uint32_t slot_at(uint32_t scheduler, uint32_t position) const { return position * schedulers_ + scheduler; }
+
+  void start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index, uint64_t age);
+  void retire(uint32_t w);
+
+  const DynamicRecord& next_record(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
+  const DecodedInstruction& next_instruction(uint32_t w) const {
+    return warps_[w].kernel->instructions[next_record(w).static_index];
+  }
+  /// Address of the warp's next instruction; takes it from the stream if need be. 0 at the stream's end.
+  uint64_t next_pc(uint32_t w);
+  /// Moves up to the buffer's size of records from the warp's stream into its instruction buffer.
+  void fill_buffer(uint32_t w);
+  /// Drops the record at the buffer's head, which has been issued. True if it was the warp's last.
+  bool advance(uint32_t w);
+
+  void reserve(uint32_t w, const DecodedInstruction& instruction);
+  void release(uint32_t w, const DecodedInstruction& instruction);
+
+  /// Bit per slot whose instruction buffer is empty and whose stream has not ended.
+  uint64_t fetchable() const { return fetchable_; }
+  /// Bit per slot whose instruction buffer has room and whose stream has not ended.
+  uint64_t fillable() const { return fillable_; }
+  void set_fetch_pending(uint32_t w, bool pending) {
+    warps_[w].fetch_pending = pending;
+    refresh(w);
+  }
+
+  void leave_pipeline(uint32_t w) {
+    --warps_[w].in_pipeline;
+    touched_ |= uint64_t{1} << w;
+  }
+  void store_acknowledged(uint32_t w) {
+    --warps_[w].outstanding_stores;
+    touched_ |= uint64_t{1} << w;
+  }
+  void atomics_returned(uint32_t w, uint32_t lanes);
+
+  /// Number of the open group; the copy counts in it until async_copy_done().
+  uint32_t async_copy_started(uint32_t w);
+  void async_copy_done(uint32_t w, uint32_t group);
+  void async_commit(uint32_t w) { warps_[w].async_groups.push_back(0); }
+  /// Makes the warp wait until at most `open` closed groups are incomplete.
+  void async_wait(uint32_t w, int64_t open);
+
+  /// Slots that may have become retirable since the last call.
+  uint64_t take_touched() {
+    const uint64_t touched = touched_;
+    touched_ = 0;
+    return touched;
+  }
+  bool has_pending_registers(uint32_t w) const {
+    uint64_t any = 0;
+    for (uint64_t word : warps_[w].pending) any |= word;
+    return any != 0;
+  }
+  bool can_retire(uint32_t w) const {
+    const Warp& warp = warps_[w];
+    return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.outstanding_stores == 0 && warp.in_pipeline == 0 &&
+           !has_pending_registers(w);
+  }
+
+ private:
+  void refresh(uint32_t w);
+  void update_async_wait(uint32_t w);
+
+  std::vector<Warp> warps_;
+  std::vector<SchedulerMasks> masks_;
+  uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
+  uint32_t schedulers_;
+  uint32_t buffer_entries_;
+};
+
+}  // namespace simt
