@@ -121,4 +121,3 @@ def _cta_lines(cta: tuple[int, int, int], cluster: tuple[int, ...]) -> bytes:
         lines.append("cluster cta = {},{},{}".format(*cluster[3:6]))
         lines.append(f"cluster rank = {cluster[6]}")
     return "\n".join([*lines, ""]).encode()
-

@@ -88,7 +88,7 @@ def compress(data: bytes) -> bytes:
 
 
 class StoreWriter:
-    """Writes a store under a temporary name; `finish` gives it its own. Leaving without it removes the file."""
+    """Writes a store under a temporary name; `finish` gives it its own, leaving without it removes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
