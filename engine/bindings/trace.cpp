@@ -1,3 +1,379 @@
-#include "bindings.hpp"
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
-void bind_trace(nanobind::module_& m) { (void)m; }
+#include <memory>
+
+#include "bindings.hpp"
+#include "isa/opcode_table.hpp"
+#include "trace/byte_coding.hpp"
+#include "trace/regrouper.hpp"
+#include "trace/store_encoder.hpp"
+#include "trace/text_parser.hpp"
+#include "trace/trace_source.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace simt;
+
+using Sizes = std::tuple<uint32_t, uint32_t, uint32_t>;
+
+/// Text in, blocks out.
+class TraceConverter {
+ public:
+  void feed(std::string_view text) { parser_.feed(text); }
+  void finish() {
+    parser_.finish();
+    encoder_.finish();
+  }
+  std::vector<StoreEncoder::Block> take_blocks() { return encoder_.take_blocks(); }
+  const TextParser& parser() const { return parser_; }
+  std::string encoded_instructions() const { return encoder_.encoded_instructions(); }
+
+ private:
+  StoreEncoder encoder_;
+  TextParser parser_{encoder_};
+};
+
+class NullSink : public TraceSink {
+  void begin_kernel(const LaunchInfo&, const std::vector<RawInstruction>&,
+                    const std::vector<std::string>&) override {}
+  void begin_cta(const CtaPosition&) override {}
+  void begin_warp(uint32_t, uint64_t) override {}
+  void record(const TraceRecord&) override {}
+  void end_cta() override {}
+};
+
+/// A Python callable that may be called and released on any thread.
+class PythonFetch {
+ public:
+  explicit PythonFetch(nb::callable function) : function_(std::move(function)) {}
+  PythonFetch(const PythonFetch&) = delete;
+  PythonFetch& operator=(const PythonFetch&) = delete;
+  ~PythonFetch() {
+    const nb::gil_scoped_acquire gil;
+    function_.reset();
+  }
+  std::vector<uint8_t> operator()(size_t block) const {
+    const nb::gil_scoped_acquire gil;
+    const auto bytes = nb::cast<nb::bytes>(function_(block));
+    const auto* data = static_cast<const uint8_t*>(bytes.data());
+    return {data, data + bytes.size()};
+  }
+
+ private:
+  nb::callable function_;
+};
+
+using BlockTuple = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
+
+std::shared_ptr<TraceSource> make_source(const LaunchInfo& launch, std::vector<std::string> opcodes,
+                                         const nb::bytes& instructions, const std::vector<BlockTuple>& blocks,
+                                         uint64_t cta_count, const OpcodeTable& table, nb::callable fetch) {
+  StoredKernel kernel;
+  kernel.launch = launch;
+  kernel.instructions = store::decode_instructions(static_cast<const uint8_t*>(instructions.data()),
+                                                   instructions.size(), opcodes.size());
+  kernel.opcodes = std::move(opcodes);
+  for (const auto& [first_cta, ctas, first_warp, last_warp, count] : blocks)
+    kernel.blocks.push_back({first_cta, ctas, first_warp, last_warp, count});
+  kernel.cta_count = cta_count;
+  const auto shared_fetch = std::make_shared<PythonFetch>(std::move(fetch));
+  return std::make_shared<TraceSource>(std::move(kernel), table,
+                                       [shared_fetch](size_t block) { return (*shared_fetch)(block); });
+}
+
+using RecordTuple = std::tuple<uint32_t, uint64_t, std::vector<uint64_t>>;
+
+std::vector<std::vector<RecordTuple>> read_cta(InstructionSource& source, uint64_t ordinal) {
+  const nb::gil_scoped_release no_gil;
+  const auto stream = source.open_cta(ordinal);
+  std::vector<std::vector<RecordTuple>> warps(stream->warps());
+  std::vector<uint64_t> addresses(store::max_bulk_addresses);
+  DynamicRecord record;
+  for (uint32_t w = 0; w < stream->warps(); ++w)
+    while (stream->next(w, record)) {
+      const uint32_t count = source.lane_addresses(record, addresses.data());
+      warps[w].emplace_back(record.static_index, record.mask,
+                            std::vector<uint64_t>(addresses.begin(), addresses.begin() + count));
+    }
+  return warps;
+}
+
+std::tuple<uint64_t, uint64_t> walk(InstructionSource& source, bool expand_addresses) {
+  const nb::gil_scoped_release no_gil;
+  uint64_t count = 0;
+  uint64_t sum = 0;
+  std::vector<uint64_t> addresses(store::max_bulk_addresses);
+  DynamicRecord record;
+  for (uint64_t ordinal = 0; ordinal < source.cta_count(); ++ordinal) {
+    const auto stream = source.open_cta(ordinal);
+    // Round by round, as an SM does, rather than warp by warp.
+    for (bool any = true; any;) {
+      any = false;
+      for (uint32_t w = 0; w < stream->warps(); ++w)
+        if (stream->next(w, record)) {
+          any = true;
+          ++count;
+          sum += record.static_index + record.base;
+          if (expand_addresses) {
+            const uint32_t lanes = source.lane_addresses(record, addresses.data());
+            if (lanes) sum += addresses[lanes - 1];
+          }
+        }
+    }
+  }
+  return {count, sum};
+}
+
+nb::object dict_of(const StaticInstruction& s, const std::vector<std::string>& opcodes) {
+  const auto registers = [](const auto& list, uint8_t count) {
+    nb::list out;
+    for (int i = 0; i < count; ++i)
+      out.append(nb::make_tuple(list[i].index, static_cast<int>(list[i].file), list[i].width));
+    return out;
+  };
+  nb::dict d;
+  d["pc"] = s.pc;
+  d["opcode"] = opcodes[s.opcode];
+  d["source_line"] = s.source_line;
+  d["immediate"] = s.immediate;
+  d["immediate2"] = s.immediate2;
+  d["unit"] = s.unit;
+  d["operation"] = s.operation;
+  d["space"] = s.space;
+  d["access_bytes"] = s.access_bytes;
+  d["half_precision"] = s.half_precision;
+  d["bypass_l1"] = s.bypass_l1;
+  d["destinations"] = registers(s.destinations, s.destination_count);
+  d["sources"] = registers(s.sources, s.source_count);
+  return d;
+}
+
+Sizes sizes_of(const Dim3& d) {
+  return {d.x, d.y, d.z};
+}
+Dim3 dim3_of(const Sizes& s) {
+  return {std::get<0>(s), std::get<1>(s), std::get<2>(s)};
+}
+
+void bind_isa(nb::module_& m) {
+  nb::enum_<Unit>(m, "Unit")
+      .value("Int", Unit::Int)
+      .value("Fp32", Unit::Fp32)
+      .value("Fp64", Unit::Fp64)
+      .value("Sfu", Unit::Sfu)
+      .value("Tensor", Unit::Tensor)
+      .value("Branch", Unit::Branch)
+      .value("Texture", Unit::Texture)
+      .value("Uniform", Unit::Uniform)
+      .value("Memory", Unit::Memory)
+      .value("Tma", Unit::Tma);
+  nb::enum_<Operation>(m, "Operation")
+      .value("Arithmetic", Operation::Arithmetic)
+      .value("Branch", Operation::Branch)
+      .value("Load", Operation::Load)
+      .value("Store", Operation::Store)
+      .value("Atomic", Operation::Atomic)
+      .value("Reduction", Operation::Reduction)
+      .value("AsyncCopy", Operation::AsyncCopy)
+      .value("AsyncCommit", Operation::AsyncCommit)
+      .value("AsyncWait", Operation::AsyncWait)
+      .value("Barrier", Operation::Barrier)
+      .value("BarrierArrive", Operation::BarrierArrive)
+      .value("MemoryBarrier", Operation::MemoryBarrier)
+      .value("Exit", Operation::Exit)
+      .value("BulkLoad", Operation::BulkLoad)
+      .value("BulkStore", Operation::BulkStore)
+      .value("MbarrierArrive", Operation::MbarrierArrive)
+      .value("MbarrierWait", Operation::MbarrierWait)
+      .value("Nop", Operation::Nop);
+  nb::enum_<MemorySpace>(m, "MemorySpace")
+      .value("None_", MemorySpace::None)
+      .value("Global", MemorySpace::Global)
+      .value("Local", MemorySpace::Local)
+      .value("Shared", MemorySpace::Shared)
+      .value("Constant", MemorySpace::Constant)
+      .value("Generic", MemorySpace::Generic)
+      .value("Texture", MemorySpace::Texture);
+  nb::class_<OpcodeTable>(m, "OpcodeTable")
+      .def(nb::init<std::string>(), "name"_a)
+      .def_prop_ro("name", &OpcodeTable::name)
+      .def(
+          "add",
+          [](OpcodeTable& t, const std::string& mnemonic, Unit unit, Operation operation, MemorySpace space,
+             bool half_precision) { t.add(mnemonic, {unit, operation, space, half_precision}); },
+          "mnemonic"_a, "unit"_a, "operation"_a, "space"_a, "half_precision"_a)
+      .def(
+          "add_related",
+          [](OpcodeTable& t, const std::string& mnemonic, Unit unit, Operation operation, MemorySpace space,
+             bool half_precision) { t.add_related(mnemonic, {unit, operation, space, half_precision}); },
+          "mnemonic"_a, "unit"_a, "operation"_a, "space"_a, "half_precision"_a)
+      .def(
+          "find",
+          [](const OpcodeTable& t, std::string_view mnemonic, bool has_addresses, bool has_destination) {
+            const auto match = t.find(mnemonic, has_addresses, has_destination);
+            const OpcodeClass& c = match.opcode_class;
+            return std::make_tuple(c.unit, c.operation, c.space, c.half_precision, match.exact,
+                                   match.nearest);
+          },
+          "mnemonic"_a, "has_addresses"_a = false, "has_destination"_a = false,
+          "(unit, operation, space, half_precision, exact, nearest) of an opcode's first token.");
+}
+
+void bind_source(nb::module_& m) {
+  nb::class_<LaunchInfo>(m, "LaunchInfo")
+      .def(nb::init<>())
+      .def_rw("id", &LaunchInfo::id)
+      .def_rw("name", &LaunchInfo::name)
+      .def_prop_rw(
+          "grid", [](const LaunchInfo& l) { return sizes_of(l.grid); },
+          [](LaunchInfo& l, const Sizes& s) { l.grid = dim3_of(s); })
+      .def_prop_rw(
+          "block", [](const LaunchInfo& l) { return sizes_of(l.block); },
+          [](LaunchInfo& l, const Sizes& s) { l.block = dim3_of(s); })
+      .def_rw("shared_bytes", &LaunchInfo::shared_bytes)
+      .def_rw("registers_per_thread", &LaunchInfo::registers_per_thread)
+      .def_rw("sm_version", &LaunchInfo::sm_version)
+      .def_rw("stream", &LaunchInfo::stream)
+      .def_rw("shared_base", &LaunchInfo::shared_base)
+      .def_rw("local_base", &LaunchInfo::local_base);
+
+  nb::class_<InstructionSource>(m, "InstructionSource")
+      .def_prop_ro("launch", &InstructionSource::launch, nb::rv_policy::reference_internal)
+      .def_prop_ro("opcodes", &InstructionSource::opcodes)
+      .def_prop_ro("cta_count", &InstructionSource::cta_count)
+      .def(
+          "instructions",
+          [](const InstructionSource& s) {
+            nb::list out;
+            for (const auto& i : s.instructions()) out.append(dict_of(i, s.opcodes()));
+            return out;
+          },
+          "The static instructions, one dict each; registers are (index, file, width).")
+      .def("read_cta", &read_cta, "ordinal"_a,
+           "All records of a CTA: for each warp a list of (static index, mask, addresses).")
+      .def("walk", &walk, "expand_addresses"_a = false,
+           "Decodes everything; returns the number of warp instructions and a sum over them.");
+
+  nb::class_<TraceSource, InstructionSource>(m, "TraceSource")
+      .def(nb::new_(&make_source), "launch"_a, "opcodes"_a, "instructions"_a, "blocks"_a, "cta_count"_a,
+           "table"_a, "fetch"_a,
+           "blocks: (first CTA, CTAs, first warp, last warp, instructions) each. fetch(i) gives block i's "
+           "uncompressed bytes; it may be called from any thread.")
+      .def_prop_ro("unknown_opcodes", &TraceSource::unknown_opcodes)
+      .def(
+          "cta_position", [](TraceSource& s, uint64_t ordinal) { return s.position(ordinal).cta; },
+          "ordinal"_a);
+}
+
+}  // namespace
+
+void bind_trace(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const TraceError& e) {
+      const nb::object type = nb::module_::import_("simt.errors").attr("TraceError");
+      PyErr_SetString(type.ptr(), e.what());
+    }
+  });
+  bind_isa(m);
+  bind_source(m);
+
+  nb::class_<TextParser::Counts>(m, "TraceCounts")
+      .def_ro("lines", &TextParser::Counts::lines)
+      .def_ro("ctas", &TextParser::Counts::ctas)
+      .def_ro("empty_ctas", &TextParser::Counts::empty_ctas)
+      .def_ro("warps", &TextParser::Counts::warps)
+      .def_ro("empty_warps", &TextParser::Counts::empty_warps)
+      .def_ro("instructions", &TextParser::Counts::instructions);
+
+  nb::class_<TraceConverter>(m, "TraceConverter")
+      .def(nb::init<>())
+      .def(
+          "feed",
+          [](TraceConverter& c, const nb::bytes& text) {
+            const std::string_view view(static_cast<const char*>(text.data()), text.size());
+            const nb::gil_scoped_release no_gil;
+            c.feed(view);
+          },
+          "text"_a, "Takes the next piece of the kernel's grouped text.")
+      .def("finish", &TraceConverter::finish, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "take_blocks",
+          [](TraceConverter& c) {
+            nb::list out;
+            for (const auto& b : c.take_blocks())
+              out.append(nb::make_tuple(
+                  nb::make_tuple(b.summary.first_cta, b.summary.cta_count, b.summary.first_warp,
+                                 b.summary.last_warp, b.summary.instructions),
+                  nb::bytes(b.bytes.data(), b.bytes.size())));
+            return out;
+          },
+          "The blocks finished since the last call: (summary, bytes) each.")
+      .def_prop_ro("launch", [](const TraceConverter& c) { return c.parser().launch(); })
+      .def_prop_ro("counts", [](const TraceConverter& c) { return c.parser().counts(); })
+      .def_prop_ro("tracer_version", [](const TraceConverter& c) { return c.parser().tracer_version(); })
+      .def_prop_ro("opcodes", [](const TraceConverter& c) { return c.parser().opcodes(); })
+      .def_prop_ro("instructions", [](const TraceConverter& c) {
+        const std::string bytes = c.encoded_instructions();
+        return nb::bytes(bytes.data(), bytes.size());
+      });
+
+  nb::enum_<TraceLayout>(m, "TraceLayout")
+      .value("Unknown", TraceLayout::Unknown)
+      .value("Grouped", TraceLayout::Grouped)
+      .value("Ungrouped", TraceLayout::Ungrouped);
+  m.def(
+      "trace_layout",
+      [](const nb::bytes& text) {
+        return trace_layout({static_cast<const char*>(text.data()), text.size()});
+      },
+      "beginning"_a);
+  nb::class_<Regrouper>(m, "Regrouper")
+      .def(nb::init<>())
+      .def(
+          "feed",
+          [](Regrouper& r, const nb::bytes& text) {
+            const std::string_view view(static_cast<const char*>(text.data()), text.size());
+            const nb::gil_scoped_release no_gil;
+            r.feed(view);
+          },
+          "text"_a)
+      .def("finish", &Regrouper::finish)
+      .def_prop_ro("buffered_bytes", &Regrouper::buffered_bytes)
+      .def_prop_ro("header",
+                   [](const Regrouper& r) { return nb::bytes(r.header().data(), r.header().size()); })
+      .def(
+          "take_pieces",
+          [](Regrouper& r) {
+            nb::list out;
+            for (const auto& p : r.take_pieces()) {
+              const auto& c = p.cluster;
+              out.append(nb::make_tuple(nb::make_tuple(p.cta[2], p.cta[1], p.cta[0], p.warp, c[0], c[1], c[2],
+                                                       c[3], c[4], c[5], c[6], p.instructions),
+                                        nb::bytes(p.lines.data(), p.lines.size())));
+            }
+            return out;
+          },
+          "((z, y, x, warp, cluster (7), instructions), lines) each, sorted.");
+
+  m.def(
+      "parse_trace_header",
+      [](const nb::bytes& text) {
+        NullSink sink;
+        TextParser parser(sink);
+        parser.feed({static_cast<const char*>(text.data()), text.size()});
+        parser.finish();
+        return parser.launch();
+      },
+      "text"_a, "The launch that a kernel trace's header lines describe.");
+}

@@ -14,14 +14,15 @@ enum class Operation : uint8_t {
   Branch,
   Load,
   Store,
-  Atomic,          ///< read-modify-write that returns a value
-  Reduction,       ///< read-modify-write without a result (RED)
-  AsyncCopy,       ///< LDGSTS: global to shared without registers
-  AsyncCommit,     ///< LDGDEPBAR, cp.async.commit_group: closes a group of asynchronous copies
-  AsyncWait,       ///< DEPBAR N: waits until at most `immediate` groups are open
-  Barrier,         ///< BAR: waits at CTA barrier `immediate` (0 when the trace does not say)
-  BarrierArrive,   ///< BAR.ARV: arrives without waiting
-  MemoryBarrier,   ///< MEMBAR, FENCE
+  Atomic,       ///< read-modify-write that returns a value
+  Reduction,    ///< read-modify-write without a result (RED)
+  AsyncCopy,    ///< LDGSTS: global to shared without registers
+  AsyncCommit,  ///< LDGDEPBAR, cp.async.commit_group: closes a group of asynchronous copies
+  AsyncWait,    ///< DEPBAR N: waits until at most `immediate` groups are open
+  Barrier,      ///< BAR: waits at CTA barrier `immediate` (0 when the trace does not say) for `immediate2`
+            ///< threads (0: all of the CTA)
+  BarrierArrive,  ///< BAR.ARV: arrives without waiting
+  MemoryBarrier,  ///< MEMBAR, FENCE
   Exit,
   BulkLoad,        ///< TMA load: tensor or bulk copy into shared memory
   BulkStore,       ///< TMA store or reduction
@@ -55,9 +56,11 @@ struct StaticInstruction {
   Unit unit = Unit::Int;
   Operation operation = Operation::Arithmetic;
   MemorySpace space = MemorySpace::None;
-  uint8_t access_bytes = 0;  ///< bytes that each lane accesses, 0 for none
+  uint8_t access_bytes =
+      0;  ///< bytes that each lane accesses, 0 for none or where no addresses are known (LDC)
   bool half_precision = false;  ///< packed FP16: half the initiation interval of its unit
-  bool bypass_l1 = false;       ///< STRONG.GPU and wider, and what the cache operator sends to the L2
+  bool bypass_l1 = false;  ///< STRONG.GPU and wider, and what the cache operator sends to the L2; of a memory
+                           ///< barrier: it orders beyond the CTA
   uint8_t destination_count = 0;
   uint8_t source_count = 0;
   std::array<Register, max_registers> destinations{};
@@ -71,12 +74,14 @@ struct StaticInstruction {
 struct DynamicRecord {
   uint32_t static_index = 0;
   uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64
-  // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the running
-  // sum of the coded deltas. Decode with lane_addresses().
+  // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the
+  // running sum of the coded deltas. Decode with lane_addresses().
   uint64_t base = 0;
   int64_t stride = 0;
   const uint8_t* deltas = nullptr;
   uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
+  uint64_t bulk_bytes = 0;  ///< TMA: bytes that the instruction copies, 0 if unknown
+  uint64_t mbarrier = 0;    ///< TMA: address of the mbarrier that the copy completes on, 0 if unknown
 };
 
 }  // namespace simt

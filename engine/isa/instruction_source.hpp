@@ -18,12 +18,12 @@ struct LaunchInfo {
   uint64_t id = 0;
   std::string name;
   Dim3 grid, block;
-  uint32_t shared_bytes = 0;          ///< static + dynamic, per CTA
+  uint32_t shared_bytes = 0;  ///< static + dynamic, per CTA
   uint32_t registers_per_thread = 0;
-  uint32_t sm_version = 0;            ///< 70, 80, 90, ...
+  uint32_t sm_version = 0;  ///< 70, 80, 90, ...
   uint64_t stream = 0;
-  uint64_t shared_base = 0;           ///< start of the generic window of shared memory, 0 if unknown
-  uint64_t local_base = 0;            ///< start of the generic window of local memory, 0 if unknown
+  uint64_t shared_base = 0;  ///< start of the generic window of shared memory, 0 if unknown
+  uint64_t local_base = 0;   ///< start of the generic window of local memory, 0 if unknown
 };
 
 /// The instruction streams of one CTA's warps. Used by one SM's thread only.
@@ -48,8 +48,8 @@ class InstructionSource {
   virtual uint64_t cta_count() const = 0;
   /// Called by the CTA dispatcher, from one thread at a time, `ordinal` rising.
   virtual std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) = 0;
-  /// Writes the address of each active lane (in lane order) to `out`, which holds at least 64 entries (bulk_count for
-  /// TMA records); returns how many were written.
+  /// Writes the address of each active lane (in lane order) to `out`, which holds at least 64 entries
+  /// (bulk_count for TMA records); returns how many were written.
   virtual uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const = 0;
 };
 

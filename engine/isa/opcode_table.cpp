@@ -1,0 +1,72 @@
+#include "isa/opcode_table.hpp"
+
+#include <algorithm>
+
+namespace simt {
+namespace {
+
+constexpr size_t shortest_family_prefix = 3;
+
+bool reads_or_writes_memory(const OpcodeClass& c) {
+  switch (c.operation) {
+    case Operation::Load:
+    case Operation::Store:
+    case Operation::Atomic:
+    case Operation::Reduction:
+    case Operation::AsyncCopy:
+    case Operation::BulkLoad:
+    case Operation::BulkStore:
+      return c.space != MemorySpace::Constant;
+    default:
+      return false;
+  }
+}
+
+// A guess may occupy the wrong unit; it must never end a warp or make it wait for something that does not
+// happen.
+bool safe_to_guess(const OpcodeClass& c, bool has_addresses) {
+  if (reads_or_writes_memory(c)) return has_addresses;
+  return !has_addresses && (c.operation == Operation::Arithmetic || c.operation == Operation::Branch);
+}
+
+}  // namespace
+
+const OpcodeTable::Opcodes::value_type* OpcodeTable::longest_common_prefix(const Opcodes& opcodes,
+                                                                           std::string_view mnemonic,
+                                                                           size_t& length) const {
+  const Opcodes::value_type* best = nullptr;
+  const auto consider = [&](Opcodes::const_iterator it) {
+    const auto end = std::mismatch(mnemonic.begin(), mnemonic.end(), it->first.begin(), it->first.end());
+    const auto common = static_cast<size_t>(end.first - mnemonic.begin());
+    if (common >= shortest_family_prefix && common > length) {
+      length = common;
+      best = &*it;
+    }
+  };
+  // In sorted order the longest common beginning is found next to the place where the opcode itself would be.
+  const auto after = opcodes.lower_bound(mnemonic);
+  if (after != opcodes.end()) consider(after);
+  if (after != opcodes.begin()) consider(std::prev(after));
+  return best;
+}
+
+OpcodeTable::Match OpcodeTable::find(std::string_view mnemonic, bool has_addresses,
+                                     bool has_destination) const {
+  if (const auto it = opcodes_.find(mnemonic); it != opcodes_.end()) return {it->second, true, {}};
+  if (const auto it = related_.find(mnemonic); it != related_.end())
+    return {it->second, false, "the same opcode of another architecture"};
+  size_t length = 0;
+  const Opcodes::value_type* nearest = longest_common_prefix(opcodes_, mnemonic, length);
+  if (const auto* other = longest_common_prefix(related_, mnemonic, length)) nearest = other;
+  if (nearest && safe_to_guess(nearest->second, has_addresses))
+    return {nearest->second, false, nearest->first};
+  if (has_addresses) {
+    const Operation operation = has_destination ? Operation::Load : Operation::Store;
+    return {{Unit::Memory, operation, MemorySpace::Generic, false},
+            false,
+            has_destination ? "a generic load" : "a generic store"};
+  }
+  return {{}, false, "an integer operation"};
+}
+
+}  // namespace simt

@@ -1,0 +1,54 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "isa/instruction.hpp"
+
+namespace simt {
+
+/// What an opcode table says about an opcode's first token.
+struct OpcodeClass {
+  Unit unit = Unit::Int;
+  Operation operation = Operation::Arithmetic;
+  MemorySpace space = MemorySpace::None;
+  bool half_precision = false;
+
+  friend bool operator==(const OpcodeClass&, const OpcodeClass&) = default;
+};
+
+/// The opcodes of one architecture, and those of its relatives for opcodes that it does not know.
+class OpcodeTable {
+ public:
+  struct Match {
+    OpcodeClass opcode_class;
+    bool exact = true;
+    std::string
+        nearest;  ///< where not exact: the opcode whose class was taken, or a description of the class
+  };
+
+  explicit OpcodeTable(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  void add(const std::string& mnemonic, OpcodeClass opcode_class) { opcodes_[mnemonic] = opcode_class; }
+  /// Adds an opcode of another architecture; it is used only where this one has nothing exact.
+  void add_related(const std::string& mnemonic, OpcodeClass opcode_class) {
+    related_.emplace(mnemonic, opcode_class);
+  }
+
+  /// Finds the class of an opcode's first token. An unknown one gets the class of the same opcode elsewhere,
+  /// of the known opcode that shares its longest beginning (three letters or more), or else a plain memory or
+  /// integer class.
+  Match find(std::string_view mnemonic, bool has_addresses, bool has_destination) const;
+
+ private:
+  using Opcodes = std::map<std::string, OpcodeClass, std::less<>>;
+  const Opcodes::value_type* longest_common_prefix(const Opcodes& opcodes, std::string_view mnemonic,
+                                                   size_t& length) const;
+
+  std::string name_;
+  Opcodes opcodes_;
+  Opcodes related_;
+};
+
+}  // namespace simt

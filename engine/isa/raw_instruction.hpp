@@ -1,0 +1,34 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "isa/instruction.hpp"
+
+namespace simt {
+
+/// How an instruction's addresses are given.
+enum class AddressKind : uint8_t {
+  None,
+  Lanes,  ///< one per executing lane
+  Bulk    ///< any number, not tied to lanes (TMA)
+};
+
+/// A static instruction as a trace writes it, before an opcode table gives it its class.
+struct RawInstruction {
+  uint64_t pc = 0;
+  uint32_t opcode = 0;       ///< index into the kernel's opcode strings
+  uint32_t source_line = 0;  ///< 0 when unknown
+  int64_t immediate = 0;
+  int64_t immediate2 = 0;     ///< version 6 only
+  uint32_t memory_bytes = 0;  ///< access width as the tracer wrote it, 0 for none
+  AddressKind addresses = AddressKind::None;
+  bool commits_group = false;  ///< version 6: a GMMA instruction that closes its group
+  uint8_t destination_count = 0;
+  uint8_t source_count = 0;
+  std::array<Register, StaticInstruction::max_registers> destinations{};
+  std::array<Register, StaticInstruction::max_registers> sources{};
+
+  friend bool operator==(const RawInstruction&, const RawInstruction&) = default;
+};
+
+}  // namespace simt

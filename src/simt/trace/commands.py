@@ -1,0 +1,82 @@
+"""Launch lists: `kernelslist` and `kernelslist.g`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from simt.errors import TraceError
+
+_MAX_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy from the host to device memory: `bytes` bytes to device address `address`."""
+
+    address: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A launch whose instructions are in the file `path`."""
+
+    path: Path
+
+
+def read_launch_list(path: Path) -> tuple[list[Copy | KernelFile], list[str]]:
+    """The commands of a launch list in order, and warnings about what was passed over.
+
+    Raises TraceError naming the line where a command is malformed or a kernel's file is missing.
+    """
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise TraceError(f"{path}: larger than {_MAX_BYTES} bytes; this is not a launch list")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TraceError(f"{path}: cannot open this file: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TraceError(
+            f"{path}: this is not a text file; expected a launch list (kernelslist.g)"
+        ) from error
+    commands: list[Copy | KernelFile] = []
+    passed_over: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("MemcpyHtoD"):
+            commands.append(_copy(line, f"{path}: line {number}"))
+        elif line.startswith("kernel"):
+            file = path.parent / line
+            if not file.is_file():
+                raise TraceError(
+                    f"{path}: line {number}: the kernel trace {line} is not there; "
+                    "delete the line to leave this launch out"
+                )
+            commands.append(KernelFile(file))
+        elif line.isprintable():
+            verb = line.split(",")[0].split()[0]
+            passed_over[verb] = passed_over.get(verb, 0) + 1
+        else:
+            raise TraceError(f"{path}: line {number}: this is not a launch list (kernelslist.g)")
+    warnings = []
+    for verb, count in passed_over.items():
+        if verb != "MemcpyDtoH":  # it changes nothing on the device
+            lines = "1 line" if count == 1 else f"{count} lines"
+            warnings.append(f"{path.name}: {lines} with the unknown command {verb[:40]!r} passed over")
+    return commands, warnings
+
+
+def _copy(line: str, place: str) -> Copy:
+    fields = line.split(",")
+    try:
+        if len(fields) != 3 or fields[0].strip() != "MemcpyHtoD":
+            raise ValueError
+        address, size = int(fields[1], 16), int(fields[2])
+        if not (0 <= address < 1 << 64 and 0 <= size < 1 << 64):
+            raise ValueError
+    except ValueError:
+        raise TraceError(f"{place}: found {line[:60]!r}, expected 'MemcpyHtoD,0x<address>,<bytes>'") from None
+    return Copy(address, size)

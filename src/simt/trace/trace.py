@@ -1,0 +1,230 @@
+"""Traces as the rest of simt sees them: a list of copies and kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from simt import _engine
+from simt.errors import TraceError
+from simt.isa import OpcodeTable, load_table, table_for
+
+from .cache import cached_store
+from .commands import Copy, read_launch_list
+from .convert import convert_kernel, read_header
+from .store import KernelSummary, StoreReader, StoreWriter, is_store, launch_info
+
+LIST_NAMES = ("kernelslist.g", "kernelslist")
+ConvertProgress = Callable[[int, int], None]
+"""Called with the bytes of input read so far and their total number."""
+
+
+class Kernel:
+    """One kernel launch of a trace. Its file is opened only when something of it is asked for."""
+
+    def __init__(
+        self, trace: Trace, path: Path, stored: tuple[StoreReader, KernelSummary] | None = None
+    ) -> None:
+        self._trace = trace
+        self.path = path
+        """The file that the launch is in: a kernel trace or a store."""
+        self._stored = stored
+
+    @cached_property
+    def launch(self) -> _engine.LaunchInfo:
+        """The launch as the engine takes it."""
+        if self._stored is not None:
+            return launch_info(self._stored[1].launch)
+        return read_header(self.path)
+
+    @property
+    def id(self) -> int:
+        """Number of the launch in the traced program, from 1."""
+        return self.launch.id
+
+    @property
+    def name(self) -> str:
+        """Mangled name."""
+        return self.launch.name
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """CTAs in x, y and z."""
+        return self.launch.grid
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a CTA in x, y and z."""
+        return self.launch.block
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a CTA, static and dynamic."""
+        return self.launch.shared_bytes
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        return self.launch.registers_per_thread
+
+    @property
+    def sm_version(self) -> int:
+        """70, 80, 90, ...; 0 where the trace does not say."""
+        return self.launch.sm_version
+
+    @property
+    def stream(self) -> int:
+        """CUDA stream handle."""
+        return self.launch.stream
+
+    def stored(self, progress: Callable[[int], None] | None = None) -> tuple[StoreReader, KernelSummary]:
+        """The kernel in a trace store; converts it into the cache where it is not in one yet.
+
+        progress: called with the bytes of the kernel's file read so far.
+        """
+        if self._stored is None:
+            place = cached_store(self.path)
+            reader = self._open_cached(place)
+            if reader is None:
+                with StoreWriter(place) as writer:
+                    convert_kernel(self.path, writer, progress)
+                    writer.finish()
+                reader = StoreReader(place)
+            self._stored = (reader, reader.kernels[0])
+        return self._stored
+
+    @staticmethod
+    def _open_cached(place: Path) -> StoreReader | None:
+        try:
+            reader = StoreReader(place)
+        except TraceError:  # not there, or damaged: it is written again
+            return None
+        return reader if len(reader.kernels) == 1 else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of ctas, empty_ctas, warps, empty_warps and (warp) instructions. Converts if needed."""
+        return dict(self.stored()[1].counts)
+
+    def source(
+        self, table: OpcodeTable | str | Path | None = None, progress: Callable[[int], None] | None = None
+    ) -> _engine.TraceSource:
+        """The instruction streams for the engine.
+
+        table: an opcode table, or a file to read it from; without it, that of the trace's SM version.
+        Opcodes that it does not know are added to the trace's warnings.
+        """
+        if table is None:
+            chosen, warning = table_for(self.sm_version)
+            if warning:
+                self._trace.warn(warning)
+        else:
+            chosen = table if isinstance(table, OpcodeTable) else load_table(table)
+        reader, summary = self.stored(progress)
+        source = reader.source(summary, chosen.native)
+        for opcode, nearest in source.unknown_opcodes.items():
+            self._trace.warn(f"opcode {opcode} is not in the {chosen.name} table; simulated as {nearest}")
+        return source
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.id}, {self.name!r}, grid={self.grid}, block={self.block}, sm_{self.sm_version})"
+
+
+@dataclass(eq=False)
+class Trace:
+    """A traced program.
+
+    commands: copies and kernels in program order.
+    warnings: what was passed over or is simulated by something near; grows as kernels are opened.
+    """
+
+    path: Path
+    commands: list[Copy | Kernel]
+    warnings: list[str]
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels among the commands."""
+        return [c for c in self.commands if isinstance(c, Kernel)]
+
+    def warn(self, text: str) -> None:
+        """Adds a warning unless it is there already."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def __repr__(self) -> str:
+        return f"Trace({str(self.path)!r}, {len(self.kernels)} kernels, {len(self.commands)} commands)"
+
+
+def open_trace(path: str | os.PathLike[str]) -> Trace:
+    """Opens a launch list (kernelslist.g), a directory with one, a single kernel trace, or a trace store.
+
+    Kernel traces are text of tracer versions 0 to 6: plain, .xz, .gz, .zst or .tracez. Raises TraceError.
+    """
+    given = Path(path)
+    if not given.exists():
+        raise TraceError(f"{given}: there is no such file or directory")
+    if given.is_dir():
+        given = _list_in(given)
+    trace = Trace(given, [], [])
+    if is_store(given):
+        reader = StoreReader(given)
+        trace.commands = [
+            c if isinstance(c, Copy) else Kernel(trace, given, (reader, reader.kernels[c]))
+            for c in reader.commands
+        ]
+        trace.warnings = list(reader.warnings)
+    elif "kernelslist" in given.name:
+        commands, trace.warnings = read_launch_list(given)
+        trace.commands = [c if isinstance(c, Copy) else Kernel(trace, c.path) for c in commands]
+    else:
+        kernel = Kernel(trace, given)
+        _ = kernel.launch  # refuses here what is not a kernel trace
+        trace.commands = [kernel]
+    return trace
+
+
+def convert(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    progress: ConvertProgress | None = None,
+) -> None:
+    """Writes a whole trace into one store, which appears complete or not at all. Raises TraceError."""
+    trace = open_trace(source)
+    sizes = {k.path: k.path.stat().st_size for k in trace.kernels}
+    total = sum(sizes[k.path] for k in trace.kernels)
+    done = 0
+    with StoreWriter(Path(destination)) as writer:
+        for command in trace.commands:
+            if isinstance(command, Copy):
+                writer.add_copy(command)
+                continue
+            if is_store(command.path):
+                writer.copy_kernel(*command.stored())
+            else:
+
+                def advance(position: int, before: int = done) -> None:
+                    if progress is not None:
+                        progress(before + position, total)
+
+                convert_kernel(command.path, writer, advance)
+            done += sizes[command.path]
+            if progress is not None:
+                progress(done, total)
+        writer.finish(trace.warnings)
+
+
+def _list_in(directory: Path) -> Path:
+    for name in LIST_NAMES:
+        if (directory / name).is_file():
+            return directory / name
+    others = sorted(p for p in directory.iterdir() if "kernelslist" in p.name and p.is_file())
+    if len(others) == 1:
+        return others[0]
+    found = f"it has {len(others)}: name one" if others else "it has none"
+    raise TraceError(
+        f"{directory}: expected a launch list ({' or '.join(LIST_NAMES)}) in this directory; {found}"
+    )
