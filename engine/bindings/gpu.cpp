@@ -1,3 +1,187 @@
-#include "bindings.hpp"
+#include "timing/gpu.hpp"
 
-void bind_gpu(nanobind::module_& m) { (void)m; }
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "spec.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+constexpr const char* counter_names[] = {
+#define SIMT_COUNTER(name, text) #name,
+    SIMT_COUNTERS(SIMT_COUNTER)
+#undef SIMT_COUNTER
+};
+constexpr const char* counter_texts[] = {
+#define SIMT_COUNTER(name, text) text,
+    SIMT_COUNTERS(SIMT_COUNTER)
+#undef SIMT_COUNTER
+};
+constexpr const char* kind_names[] = {"global_read",      "global_write", "local_read",   "local_write",
+                                      "constant_read",    "texture_read", "instruction_read", "atomic",
+                                      "l1_writeback",     "l2_writeback", "l2_fill"};
+constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss", "reservation_fail"};
+constexpr const char* reason_names[] = {"selected",         "not_selected",     "no_instruction", "barrier",
+                                        "membar",           "async_copy",       "long_scoreboard", "short_scoreboard",
+                                        "wait",             "math_pipe_throttle", "lg_throttle",  "drain"};
+static_assert(std::size(kind_names) == simt::Counters::kinds);
+static_assert(std::size(outcome_names) == simt::Counters::outcomes);
+static_assert(std::size(reason_names) == simt::LaunchActivity::reasons);
+
+nb::dict cache_table(const simt::Counters::CacheTable& table) {
+  nb::dict result;
+  for (size_t k = 0; k < table.size(); ++k) {
+    nb::dict row;
+    for (size_t o = 0; o < table[k].size(); ++o) row[outcome_names[o]] = table[k][o];
+    result[kind_names[k]] = row;
+  }
+  return result;
+}
+
+nb::dict per_instruction(const simt::LaunchRecord& record) {
+  nb::list pc, opcode, line;
+  for (const simt::StaticInstruction& s : record.instructions) {
+    pc.append(s.pc);
+    opcode.append(record.opcodes[s.opcode]);
+    line.append(s.source_line);
+  }
+  nb::dict stalled;
+  for (size_t r = 0; r < simt::LaunchActivity::reasons; ++r) {
+    std::vector<uint64_t> column;
+    for (const auto& samples : record.activity.samples) column.push_back(samples[r]);
+    stalled[reason_names[r]] = column;
+  }
+  nb::dict result;
+  result["pc"] = pc;
+  result["opcode"] = opcode;
+  result["source_line"] = line;
+  result["issued"] = record.activity.issued;
+  result["stalled"] = stalled;
+  result["sample_interval"] = simt::Sm::sample_interval;
+  return result;
+}
+
+nb::dict timeline(const simt::Timeline& t) {
+  nb::dict result;
+  result["interval"] = t.interval;
+  result["cycle"] = t.cycle;
+  result["warp_instructions"] = t.warp_instructions;
+  result["active_warps"] = t.active_warps;
+  result["l1_accesses"] = t.l1_accesses;
+  result["l1_hits"] = t.l1_hits;
+  result["l2_accesses"] = t.l2_accesses;
+  result["l2_hits"] = t.l2_hits;
+  result["dram_reads"] = t.dram_reads;
+  result["dram_writes"] = t.dram_writes;
+  result["dram_bus_cycles"] = t.dram_bus_cycles;
+  result["dram_pending_cycles"] = t.dram_pending_cycles;
+  return result;
+}
+
+nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
+  const simt::LaunchActivity& activity = record.activity;
+  nb::dict counters;
+  for (size_t i = 0; i < std::size(counter_names); ++i) counters[counter_names[i]] = activity.counters.values[i];
+  nb::dict stalls, warp_stalls;
+  for (size_t r = 0; r < simt::LaunchActivity::reasons; ++r) {
+    std::vector<uint64_t> cycles;
+    for (const auto& scheduler : activity.scheduler_cycles) cycles.push_back(scheduler[r]);
+    stalls[reason_names[r]] = cycles;
+    warp_stalls[reason_names[r]] = activity.warp_states[r];
+  }
+  nb::list warnings;
+  if (!record.occupancy.warning.empty()) warnings.append(record.occupancy.warning);
+  nb::dict result;
+  result["id"] = record.launch.id;
+  result["name"] = record.launch.name;
+  result["stream"] = record.launch.stream;
+  result["grid"] = nb::make_tuple(record.launch.grid.x, record.launch.grid.y, record.launch.grid.z);
+  result["block"] = nb::make_tuple(record.launch.block.x, record.launch.block.y, record.launch.block.z);
+  result["start_cycle"] = record.start_cycle;
+  result["end_cycle"] = record.end_cycle;
+  result["launch_latency"] = record.launch_latency;
+  result["occupancy_limit_ctas"] = record.occupancy.ctas_per_sm;
+  result["occupancy_limited_by"] = record.occupancy.limited_by;
+  result["l1_bytes"] = record.occupancy.l1_bytes;
+  result["shared_carve_out_bytes"] = record.occupancy.carve_out_bytes;
+  result["clock_khz"] = clock_khz;
+  result["counters"] = counters;
+  result["l1"] = cache_table(activity.counters.l1);
+  result["l2"] = cache_table(activity.counters.l2);
+  result["stalls"] = stalls;
+  result["warp_stalls"] = warp_stalls;
+  result["pc"] = per_instruction(record);
+  result["timeline"] = timeline(record.timeline);
+  result["warnings"] = warnings;
+  return result;
+}
+
+/// A Gpu and the clock that its records are labelled with.
+struct GpuHandle {
+  GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options) : gpu(spec, options), clock_khz(spec.clock.core_khz) {}
+  simt::Gpu gpu;
+  uint64_t clock_khz;
+};
+
+}  // namespace
+
+void bind_gpu(nb::module_& m) {
+  nb::exception<simt::Deadlock>(m, "DeadlockError", PyExc_RuntimeError);
+
+  nb::dict counters;
+  for (size_t i = 0; i < std::size(counter_names); ++i) counters[counter_names[i]] = counter_texts[i];
+  m.attr("COUNTERS") = counters;
+  nb::list reasons;
+  for (const char* name : reason_names) reasons.append(name);
+  m.attr("STALL_REASONS") = reasons;
+
+  nb::class_<GpuHandle>(m, "Gpu", "A GPU with a queue of launches and copies.")
+      .def(
+          "__init__",
+          [](GpuHandle* self, nb::dict spec, uint32_t threads, uint64_t window, uint64_t timeline_interval) {
+            simt::GpuOptions options;
+            options.threads = threads;
+            options.window = window;
+            options.timeline_interval = timeline_interval;
+            new (self) GpuHandle(spec_from_dict(spec), options);
+          },
+          "spec"_a, "threads"_a = 1, "window"_a = 0, "timeline_interval"_a = 0)
+      .def(
+          "copy_from_host", [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
+          "address"_a, "nbytes"_a)
+      .def(
+          "launch",
+          [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id) {
+            self.gpu.launch(std::move(source), id);
+          },
+          "source"_a, "launch_id"_a)
+      .def(
+          "run", [](GpuHandle& self, uint64_t max_cycles) { return self.gpu.run(max_cycles); }, "max_cycles"_a,
+          nb::call_guard<nb::gil_scoped_release>(),
+          "Simulates up to max_cycles more core cycles; True when all queued work is done.")
+      .def_prop_ro("cycle", [](const GpuHandle& self) { return self.gpu.cycle(); })
+      .def_prop_ro("window", [](const GpuHandle& self) { return self.gpu.window(); })
+      .def("progress",
+           [](GpuHandle& self) {
+             const simt::Gpu::Progress p = self.gpu.progress();
+             nb::dict result;
+             result["cycle"] = p.cycle;
+             result["warp_instructions"] = p.warp_instructions;
+             result["ctas_done"] = p.ctas_done;
+             result["ctas_total"] = p.ctas_total;
+             result["launches_done"] = p.launches_done;
+             result["running"] = p.running;
+             return result;
+           })
+      .def("finished", [](GpuHandle& self) {
+        nb::list result;
+        for (const simt::LaunchRecord& record : self.gpu.take_finished()) result.append(to_dict(record, self.clock_khz));
+        return result;
+      });
+}

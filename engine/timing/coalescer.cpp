@@ -103,8 +103,9 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint32_t count, uint32_
       for (uint32_t w = 0; w < words; ++w) {
         const uint64_t word = addresses[lane] / 4 + w;
         const uint32_t bank = static_cast<uint32_t>(word % banks);
-        const auto* known_end = seen[bank].data() + different[bank];
-        if (std::find(seen[bank].data(), known_end, word) != known_end || different[bank] == 64) continue;
+        const uint64_t* known = seen[bank].data();
+        const uint64_t* known_end = seen[bank].data() + different[bank];
+        if (std::find(known, known_end, word) != known_end || different[bank] == 64) continue;
         seen[bank][different[bank]++] = word;
         most = std::max<uint32_t>(most, different[bank]);
       }

@@ -70,8 +70,9 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
       const Register& r = s.sources[i];
       add(d.touches, r);
       if (r.file != RegisterFile::General || (!as_listed && r.index == zero_register)) continue;
-      const auto* end = d.reads.data() + d.read_count;
-      if (std::find(d.reads.data(), end, static_cast<uint8_t>(r.index)) == end)
+      const uint8_t* begin = d.reads.data();
+      const uint8_t* end = begin + d.read_count;
+      if (std::find(begin, end, static_cast<uint8_t>(r.index)) == end)
         d.reads[d.read_count++] = static_cast<uint8_t>(r.index);
     }
     for (uint32_t i = 0; i < s.destination_count; ++i) {

@@ -32,9 +32,11 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
 
 Gpu::~Gpu() = default;
 
-void Gpu::copy_from_host(uint64_t address, uint64_t bytes) { commands_.push_back({nullptr, address, bytes}); }
+void Gpu::copy_from_host(uint64_t address, uint64_t bytes) { commands_.push_back({nullptr, 0, address, bytes}); }
 
-void Gpu::launch(std::shared_ptr<InstructionSource> source) { commands_.push_back({std::move(source), 0, 0}); }
+void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id) {
+  commands_.push_back({std::move(source), id, 0, 0});
+}
 
 void Gpu::start_commands() {
   while (!commands_.empty()) {
@@ -53,17 +55,18 @@ void Gpu::start_commands() {
     }
     if (busy >= slots_ || stream_busy) return;
     command_time_ = std::max(command_time_, busy == 0 ? idle_since_ : 0);
-    begin_launch(std::move(command.source), command_time_);
+    begin_launch(std::move(command.source), command.launch_id, command_time_);
     commands_.pop_front();
   }
 }
 
-void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, Cycle when) {
+void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when) {
   const auto slot = static_cast<uint16_t>(
       std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
   auto launch = std::make_unique<Running>();
   launch->source = std::move(source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
+  launch->kernel->launch.id = id;
   launch->total_ctas = launch->source->cta_count();
   launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);
   launch->start_cycle = when;

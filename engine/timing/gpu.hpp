@@ -54,7 +54,8 @@ class Gpu {
   ~Gpu();
 
   void copy_from_host(uint64_t address, uint64_t bytes);
-  void launch(std::shared_ptr<InstructionSource> source);
+  /// `id` is what the launch is called in its record.
+  void launch(std::shared_ptr<InstructionSource> source, uint64_t id);
 
   /// Simulates until all queued work is done or `max_cycles` more cycles have passed. True if all is done. Throws
   /// Deadlock.
@@ -76,6 +77,7 @@ class Gpu {
  private:
   struct Command {
     std::shared_ptr<InstructionSource> source;  // null: a copy
+    uint64_t launch_id = 0;
     uint64_t address = 0, bytes = 0;
   };
   struct Running {
@@ -108,7 +110,7 @@ class Gpu {
   };
 
   void start_commands();
-  void begin_launch(std::shared_ptr<InstructionSource> source, Cycle when);
+  void begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when);
   void step(Cycle end);
   void collect_ended_ctas();
   void dispatch(Cycle limit);

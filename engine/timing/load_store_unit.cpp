@@ -120,8 +120,10 @@ void LoadStoreUnit::complete(uint32_t in_flight) {
   const uint32_t w = instruction.warp;
   const Operation operation = instruction.instruction->fixed.operation;
   warps_.release(w, *instruction.instruction);
-  if (operation == Operation::AsyncCopy || operation == Operation::BulkLoad)
+  if (operation == Operation::AsyncCopy)
     warps_.async_copy_done(w, instruction.async_group);
+  else if (operation == Operation::BulkLoad)
+    bulk_done_.push_back({warps_[w].cta_slot, instruction.mbarrier});
   else if (!as_collector_ && operation == Operation::Reduction)
     warps_.store_acknowledged(w);
   pool_.release(in_flight);

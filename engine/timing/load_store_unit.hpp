@@ -34,6 +34,13 @@ class LoadStoreUnit {
   void skip(Cycle cycles);
   bool idle() const;
 
+  struct BulkDone {
+    uint32_t cta_slot;
+    uint64_t mbarrier;
+  };
+  /// Bulk copies that have completed; the caller empties it.
+  std::vector<BulkDone>& bulk_done() { return bulk_done_; }
+
   void set_l1_ways(uint32_t ways) { l1_.set_ways(ways); }
   void invalidate_l1() {
     l1_.invalidate();
@@ -107,6 +114,7 @@ class LoadStoreUnit {
   uint32_t result_turn_ = 0;
   uint64_t in_network_buffer_ = 0;
   std::deque<Cycle> departures_;
+  std::vector<BulkDone> bulk_done_;
   bool blocked_by_network_ = false;
 };
 

@@ -68,7 +68,7 @@ void Sm::place(const CtaStart& start) {
   Cta& cta = ctas_[start.cta_slot];
   const uint32_t warps = start.kernel->warps_per_cta;
   cta = Cta{start.kernel, start.stream, start.first_warp, warps, start.thread_base, start.concurrent_threads,
-            CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1), 0};
+            CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1), {}};
   for (uint32_t i = 0; i < warps; ++i)
     warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
                  static_cast<uint16_t>(i), next_age_++);
@@ -113,6 +113,8 @@ void Sm::execute(Cycle now) {
     }
   }
   changed_ |= load_store_.cycle(now, replies_, next_reply_);
+  for (const LoadStoreUnit::BulkDone& done : load_store_.bulk_done()) bulk_copy_done(done.cta_slot, done.mbarrier);
+  load_store_.bulk_done().clear();
   if (!load_store_.can_accept(now)) return;
   if (as_collector_) {
     if (collector_.ready_entries(Unit::Memory) == 0) return;
@@ -242,9 +244,8 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
     case Operation::AsyncCopy: pool_[in_flight].async_group = warps_.async_copy_started(w); break;
     case Operation::AsyncCommit: warps_.async_commit(w); break;
     case Operation::AsyncWait: warps_.async_wait(w, s.immediate); break;
-    case Operation::BulkLoad:
-      pool_[in_flight].async_group = warps_.async_copy_started(w);
-      break;
+    case Operation::BulkLoad: bulk_copy_started(ctas_[warp.cta_slot], record.mbarrier); break;
+    case Operation::MbarrierWait: wait_for_bulk_copies(w, record.base); break;
     default: break;
   }
   warps_.reserve(w, d);
@@ -270,8 +271,9 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
 void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record) {
   const StaticInstruction& s = instruction.instruction->fixed;
   const WarpTable::Warp& warp = warps_[instruction.warp];
-  if (s.access_bytes == 0 || record.mask == 0) return;
   const bool bulk = s.operation == Operation::BulkLoad || s.operation == Operation::BulkStore;
+  instruction.mbarrier = record.mbarrier;
+  if (record.mask == 0 || (bulk ? record.bulk_count == 0 : s.access_bytes == 0)) return;
   thread_local std::vector<uint64_t> addresses;
   const uint32_t lanes = bulk ? record.bulk_count : static_cast<uint32_t>(std::popcount(record.mask));
   addresses.resize(std::max<size_t>(64, lanes));
@@ -327,8 +329,13 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
              spec_.load_store.sectored_coalescing, instruction.transactions);
     return;
   }
+  if (bulk) {
+    const auto bytes = static_cast<uint32_t>(std::max<uint64_t>(sector_bytes, record.bulk_bytes / count));
+    coalesce(addresses.data(), count, bytes, true, instruction.transactions);
+    return;
+  }
   const uint32_t sub_warps = std::max(1u, spec_.load_store.coalescing_sub_warps);
-  if (bulk || sub_warps == 1) {
+  if (sub_warps == 1) {
     coalesce(addresses.data(), count, s.access_bytes, spec_.load_store.sectored_coalescing, instruction.transactions);
     return;
   }
@@ -351,22 +358,47 @@ void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s) {
   uint32_t barrier = 0, expected = 0;
   // The compared-with model sees every barrier as number 0 of the whole CTA.
   if (!as_collector_) {
-    const auto first = static_cast<uint64_t>(s.immediate), second = static_cast<uint64_t>(s.immediate2);
-    if (second >= spec_.sm.warp_size) {
-      barrier = static_cast<uint32_t>(first % 16);
-      expected = static_cast<uint32_t>(second / spec_.sm.warp_size);
-    } else if (first >= spec_.sm.warp_size) {
-      // Only the last immediate is known, and it is the thread count: barriers are told apart by it.
-      expected = static_cast<uint32_t>(first / spec_.sm.warp_size);
-      barrier = 16 + expected % 16;
-    } else {
-      barrier = static_cast<uint32_t>(first % 16);
-    }
-    expected = std::min(expected, cta.kernel->warps_per_cta);
+    barrier = static_cast<uint32_t>(s.immediate) % 16;
+    expected = std::min(static_cast<uint32_t>(s.immediate2) / spec_.sm.warp_size, cta.kernel->warps_per_cta);
   }
   const bool waits = s.operation == Operation::Barrier;
   if (waits) warps_.masks(warps_.scheduler_of(w)).barrier |= warps_.bit_of(w);
   release_barrier(cta, cta.barriers.arrive(barrier, warp.index_in_cta, waits, expected));
+}
+
+void Sm::bulk_copy_started(Cta& cta, uint64_t mbarrier) {
+  for (auto& [address, count] : cta.bulk_copies)
+    if (address == mbarrier) {
+      ++count;
+      return;
+    }
+  cta.bulk_copies.emplace_back(mbarrier, 1);
+}
+
+bool Sm::bulk_copies_pending(const Cta& cta, uint64_t mbarrier) const {
+  for (const auto& [address, count] : cta.bulk_copies)
+    if (count > 0 && (mbarrier == 0 || address == 0 || address == mbarrier)) return true;
+  return false;
+}
+
+void Sm::wait_for_bulk_copies(uint32_t w, uint64_t mbarrier) {
+  WarpTable::Warp& warp = warps_[w];
+  if (!bulk_copies_pending(ctas_[warp.cta_slot], mbarrier)) return;
+  warp.awaited_mbarrier = mbarrier;
+  warp.awaits_bulk_copies = true;
+  warps_.masks(warps_.scheduler_of(w)).async_copy |= warps_.bit_of(w);
+}
+
+void Sm::bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier) {
+  Cta& cta = ctas_[cta_slot];
+  for (auto& [address, count] : cta.bulk_copies)
+    if (address == mbarrier && count > 0) --count;
+  for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) {
+    const uint32_t w = cta.first_warp + i;
+    if (!warps_[w].awaits_bulk_copies || bulk_copies_pending(cta, warps_[w].awaited_mbarrier)) continue;
+    warps_[w].awaits_bulk_copies = false;
+    warps_.masks(warps_.scheduler_of(w)).async_copy &= ~warps_.bit_of(w);
+  }
 }
 
 void Sm::release_barrier(const Cta& cta, uint64_t released) {

@@ -83,7 +83,7 @@ class Sm {
     uint32_t warps_left = 0;
     uint64_t thread_base = 0, concurrent_threads = 1;
     CtaBarriers barriers{};
-    uint32_t bulk_copies = 0;  ///< outstanding
+    std::vector<std::pair<uint64_t, uint32_t>> bulk_copies;  ///< outstanding, by mbarrier address
   };
 
   void tick(Cycle now);
@@ -97,6 +97,10 @@ class Sm {
   void start_memory_access(InFlight& instruction, const DynamicRecord& record);
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s);
   void release_barrier(const Cta& cta, uint64_t released);
+  void bulk_copy_started(Cta& cta, uint64_t mbarrier);
+  void bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier);
+  bool bulk_copies_pending(const Cta& cta, uint64_t mbarrier) const;
+  void wait_for_bulk_copies(uint32_t w, uint64_t mbarrier);
   void check_membars();
   void fetch(Cycle now);
   void retire_warps(Cycle now);

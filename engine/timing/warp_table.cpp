@@ -133,7 +133,8 @@ void WarpTable::update_async_wait(uint32_t w) {
   while (complete + 1 < warp.async_groups.size() && warp.async_groups[complete] == 0) ++complete;
   warp.async_groups.erase(warp.async_groups.begin(), warp.async_groups.begin() + static_cast<std::ptrdiff_t>(complete));
   warp.first_async_group += static_cast<uint32_t>(complete);
-  if (warp.first_async_group >= warp.async_wait_end) masks_[scheduler_of(w)].async_copy &= ~bit_of(w);
+  if (warp.first_async_group >= warp.async_wait_end && !warp.awaits_bulk_copies)
+    masks_[scheduler_of(w)].async_copy &= ~bit_of(w);
 }
 
 void WarpTable::refresh(uint32_t w) {

@@ -69,6 +69,8 @@ class WarpTable {
     std::vector<uint32_t> async_groups{0};
     uint32_t first_async_group = 0;  ///< number of async_groups[0]
     uint32_t async_wait_end = 0;     ///< groups numbered below this are waited for
+    bool awaits_bulk_copies = false;
+    uint64_t awaited_mbarrier = 0;
   };
 
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries)

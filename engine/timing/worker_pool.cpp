@@ -1,6 +1,7 @@
 #include "timing/worker_pool.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace simt {
 namespace {
