@@ -87,7 +87,7 @@ void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, C
     else if (spec_.l1.flush_at_kernel_end)
       sm->invalidate_l1();
   }
-  memory_->counters(slot) = Counters{};
+  memory_->reset_counters(slot);
   if (alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_);
   running_[slot] = std::move(launch);
 }

@@ -201,7 +201,7 @@ bool LoadStoreUnit::drain_misses(Cycle now) {
   }
   MemoryRequest request;
   request.address = miss.address;
-  request.token = miss.write ? miss.token : fill_token;
+  request.token = miss.write && !miss.write_back ? miss.token : fill_token;
   request.byte_mask = miss.byte_mask;
   request.slot = miss.slot;
   request.kind = miss.kind;

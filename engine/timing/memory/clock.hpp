@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+
+namespace simt {
+
+__extension__ using Wide = unsigned __int128;
+
+/// Relates the ticks of two clock domains exactly. Tick i of a domain of f kHz happens at time i / f; both start at 0.
+struct ClockRatio {
+  uint64_t from_khz = 1, to_khz = 1;
+
+  /// First tick of `to` not before tick `i` of `from`.
+  uint64_t at_or_after(uint64_t i) const {
+    if (from_khz == to_khz) return i;
+    return static_cast<uint64_t>((static_cast<Wide>(i) * to_khz + from_khz - 1) / from_khz);
+  }
+  /// First tick of `to` after tick `i` of `from`.
+  uint64_t after(uint64_t i) const {
+    if (from_khz == to_khz) return i + 1;
+    return static_cast<uint64_t>(static_cast<Wide>(i) * to_khz / from_khz + 1);
+  }
+};
+
+}  // namespace simt

@@ -1,0 +1,190 @@
+#include "timing/memory/dram_channel.hpp"
+
+#include <algorithm>
+
+namespace simt {
+
+DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
+    : spec_(spec),
+      counters_(counters),
+      groups_(std::max(1u, std::min(spec.bank_groups, spec.banks))),
+      burst_cycles_(std::max(1u, spec.burst_length / std::max(1u, spec.data_command_ratio))),
+      // Derived timings: performance model section 10.
+      read_to_write_(spec.cl + burst_cycles_ + 2 > spec.wl ? spec.cl + burst_cycles_ + 2 - spec.wl : 0),
+      write_to_read_(spec.wl + burst_cycles_ + spec.cdlr),
+      write_to_precharge_(spec.wl + burst_cycles_ + spec.wr),
+      rcd_write_(spec.rcd > spec.wl + 1 ? spec.rcd - (spec.wl + 1) : 0),
+      banks_(spec.banks),
+      bank_groups_(groups_),
+      reads_(spec.banks),
+      writes_(spec.banks) {}
+
+bool DramChannel::full(bool write) const {
+  if (spec_.scheduler == DramScheduler::Fcfs) return arrival_order_.size() >= 2;
+  if (spec_.write_queue && write) return pending_writes_ >= spec_.write_queue_size;
+  return pending_ - pending_writes_ >= spec_.scheduler_queue;
+}
+
+void DramChannel::push(const DramRequest& request) {
+  ++pending_;
+  if (spec_.scheduler == DramScheduler::Fcfs) {
+    arrival_order_.push_back(request);
+    return;
+  }
+  const bool separate = spec_.write_queue && request.write;
+  pending_writes_ += separate;
+  (separate ? writes_ : reads_)[request.bank].requests.push_back(request);
+}
+
+bool DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen) {
+  std::vector<DramRequest>& requests = queue.requests;
+  if (requests.empty()) return false;
+  const auto find_row = [&](uint32_t row) {
+    return std::find_if(requests.begin(), requests.end(), [row](const DramRequest& r) { return r.row == row; });
+  };
+  if (queue.serving == no_row) queue.serving = find_row(current_row) != requests.end() ? current_row : requests.front().row;
+  const auto found = find_row(queue.serving);
+  chosen = *found;
+  requests.erase(found);
+  if (find_row(queue.serving) == requests.end()) queue.serving = no_row;
+  return true;
+}
+
+void DramChannel::schedule_first_ready() {
+  if (pending_ == 0) return;
+  if (spec_.write_queue) {
+    if (!write_mode_ && pending_writes_ >= spec_.write_high) write_mode_ = true;
+    else if (write_mode_ && pending_writes_ < spec_.write_low) write_mode_ = false;
+    // Writes alone do not wait for the high mark for ever.
+    if (!write_mode_ && pending_ == pending_writes_) write_mode_ = true;
+  }
+  std::vector<Queue>& queues = write_mode_ ? writes_ : reads_;
+  for (uint32_t i = 0; i < spec_.banks; ++i) {
+    const uint32_t b = (i + priority_) % spec_.banks;
+    if (banks_[b].busy || !choose(queues[b], banks_[b].row, banks_[b].request)) continue;
+    --pending_;
+    if (write_mode_) --pending_writes_;
+    banks_[b].busy = true;
+    ++in_banks_;
+    priority_ = (priority_ + 1) % spec_.banks;
+    return;
+  }
+}
+
+void DramChannel::schedule_in_order() {
+  if (arrival_order_.empty()) return;
+  Bank& bank = banks_[arrival_order_.front().bank];
+  if (bank.busy) return;
+  bank.request = arrival_order_.front();
+  arrival_order_.pop_front();
+  --pending_;
+  bank.busy = true;
+  ++in_banks_;
+}
+
+bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
+  Bank& bank = banks_[b];
+  if (!bank.busy || !bank.active || bank.row != bank.request.row || cycle < column_at_) return false;
+  Group& group = bank_groups_[group_of(b)];
+  if (cycle < group.column_at) return false;
+  Counters& counters = counters_[bank.request.slot];
+  if (bank.request.write) {
+    if (cycle < bank.write_at || cycle < write_at_) return false;
+    read_at_ = cycle + write_to_read_;
+    bank.precharge_at = std::max(bank.precharge_at, cycle + write_to_precharge_);
+    ++counters[Counter::dram_writes];
+    ++activity_.writes;
+  } else {
+    if (cycle < bank.read_at || cycle < read_at_) return false;
+    write_at_ = cycle + read_to_write_;
+    bank.precharge_at = std::max(bank.precharge_at, cycle + burst_cycles_);
+    group.precharge_at = cycle + spec_.rtpl;
+    ++counters[Counter::dram_reads];
+    ++activity_.reads;
+  }
+  column_at_ = cycle + spec_.ccd;
+  group.column_at = cycle + spec_.ccdl;
+  counters[Counter::dram_bus_cycles] += burst_cycles_;
+  activity_.bus_cycles += burst_cycles_;
+  if (bank.hit_since_activate) ++counters[Counter::dram_row_hits];
+  bank.hit_since_activate = true;
+  last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
+  data_.push_back({last_data_, bank.request});
+  bank.busy = false;
+  --in_banks_;
+  return true;
+}
+
+bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
+  Bank& bank = banks_[b];
+  if (!bank.busy) return false;
+  Counters& counters = counters_[bank.request.slot];
+  if (!bank.active) {
+    if (cycle < activate_at_ || cycle < bank.activate_at) return false;
+    bank.active = true;
+    bank.row = bank.request.row;
+    bank.hit_since_activate = false;
+    activate_at_ = cycle + spec_.rrd;
+    bank.read_at = cycle + spec_.rcd;
+    bank.write_at = cycle + rcd_write_;
+    bank.precharge_at = cycle + spec_.ras;
+    bank.activate_at = cycle + spec_.rc;
+    ++counters[Counter::dram_activates];
+    priority_ = (b + 1) % spec_.banks;
+    return true;
+  }
+  if (bank.row == bank.request.row || cycle < bank.precharge_at || cycle < bank_groups_[group_of(b)].precharge_at)
+    return false;
+  bank.active = false;
+  bank.activate_at = std::max(bank.activate_at, cycle + spec_.rp);
+  ++counters[Counter::dram_precharges];
+  priority_ = (b + 1) % spec_.banks;
+  return true;
+}
+
+void DramChannel::serve_at_once(const DramRequest& request) {
+  Counters& counters = counters_[request.slot];
+  ++counters[request.write ? Counter::dram_writes : Counter::dram_reads];
+  ++(request.write ? activity_.writes : activity_.reads);
+  activity_.bus_cycles += burst_cycles_;
+  activity_.pending_cycles += burst_cycles_;
+  counters[Counter::dram_bus_cycles] += burst_cycles_;
+  if (request.write)
+    writes_done_.push_back(request.slice);
+  else
+    returned_.push_back(request);
+}
+
+void DramChannel::tick(uint64_t cycle) {
+  if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
+    const DramRequest& request = data_.front().request;
+    if (request.write)
+      writes_done_.push_back(request.slice);
+    else
+      returned_.push_back(request);
+    data_.pop_front();
+  }
+  if (spec_.scheduler == DramScheduler::FrFcfs)
+    schedule_first_ready();
+  else
+    schedule_in_order();
+  if (in_banks_ == 0) return;
+  ++activity_.pending_cycles;
+  bool column = false, row = false;
+  if (spec_.dual_bus) {
+    for (uint32_t i = 0; i < spec_.banks && !column; ++i) column = column_command((i + priority_) % spec_.banks, cycle);
+    for (uint32_t i = 0; i < spec_.banks && !row; ++i) {
+      const uint32_t b = (i + priority_) % spec_.banks;
+      if (banks_[b].busy) row = row_command(b, cycle);
+    }
+    return;
+  }
+  const uint32_t first = priority_;
+  for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
+    const uint32_t b = (i + first) % spec_.banks;
+    column = column_command(b, cycle);
+    if (!column && !row) row = row_command(b, cycle);
+  }
+}
+
+}  // namespace simt

@@ -1,0 +1,109 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// One sector's transfer between a slice and DRAM.
+struct DramRequest {
+  uint64_t address = 0;
+  uint32_t bank = 0, row = 0;
+  uint32_t slice = 0;  ///< within the channel
+  uint16_t slot = 0;
+  bool write = false;
+};
+
+/// What a channel did; totals since the start.
+struct ChannelActivity {
+  uint64_t reads = 0, writes = 0;
+  uint64_t bus_cycles = 0;      ///< command cycles in which the data bus is in use
+  uint64_t pending_cycles = 0;  ///< command cycles with a request waiting for or in a bank
+};
+
+/// One DRAM channel: scheduler, banks and their timing (performance model section 10). Time is counted in command
+/// cycles.
+///
+/// A command of type X that must be followed no earlier than tY cycles later by Z allows Z in cycle (cycle of X) + tY.
+class DramChannel {
+ public:
+  DramChannel(const DramSpec& spec, std::vector<Counters>& counters);
+
+  bool full(bool write) const;
+  void push(const DramRequest& request);
+  /// One command cycle. Reads whose data has arrived go to `returned`; writes that are done are counted in
+  /// take_writes_done().
+  void tick(uint64_t cycle);
+  /// The simple model: a request is done when the controller's latency has passed.
+  void serve_at_once(const DramRequest& request);
+  bool idle() const { return pending_ == 0 && in_banks_ == 0 && data_.empty() && returned_.empty(); }
+
+  bool has_returned() const { return !returned_.empty(); }
+  const DramRequest& front_returned() const { return returned_.front(); }
+  void pop_returned() { returned_.pop_front(); }
+  /// Slices (within the channel) of the writes finished since the last call.
+  std::vector<uint32_t>& writes_done() { return writes_done_; }
+
+  const ChannelActivity& activity() const { return activity_; }
+
+ private:
+  static constexpr uint32_t no_row = ~0u;
+  struct Bank {
+    bool active = false;
+    uint32_t row = 0;
+    bool busy = false;       // has a request in service
+    bool hit_since_activate = false;
+    DramRequest request{};
+    uint64_t read_at = 0, write_at = 0;      // column commands allowed (tRCD)
+    uint64_t precharge_at = 0;               // tRAS, write recovery, read to precharge
+    uint64_t activate_at = 0;                // tRP, tRC
+  };
+  struct Queue {
+    std::vector<DramRequest> requests;  // oldest first
+    uint32_t serving = no_row;          // row served until no request wants it
+  };
+  struct Group {
+    uint64_t column_at = 0;     // tCCDL
+    uint64_t precharge_at = 0;  // tRTPL
+  };
+  struct Data {
+    uint64_t ready;
+    DramRequest request;
+  };
+
+  uint32_t group_of(uint32_t bank) const {
+    return spec_.bank_group_low_bits ? bank % groups_ : bank / (spec_.banks / groups_);
+  }
+  void schedule_first_ready();
+  void schedule_in_order();
+  bool choose(Queue& queue, uint32_t current_row, DramRequest& chosen);
+  bool column_command(uint32_t bank, uint64_t cycle);
+  bool row_command(uint32_t bank, uint64_t cycle);
+
+  const DramSpec spec_;
+  std::vector<Counters>& counters_;
+  uint32_t groups_;
+  uint32_t burst_cycles_, read_to_write_, write_to_read_, write_to_precharge_, rcd_write_;
+  std::vector<Bank> banks_;
+  std::vector<Group> bank_groups_;
+  std::vector<Queue> reads_, writes_;  // per bank; without a write queue all requests are in reads_
+  std::deque<DramRequest> arrival_order_;  // FCFS
+  uint64_t queued_mask_ = 0;               // banks with a request in the served queues
+  uint64_t busy_mask_ = 0;
+  uint32_t pending_ = 0;        // in queues
+  uint32_t pending_writes_ = 0;  // of them, in the write queue
+  uint32_t in_banks_ = 0;
+  bool write_mode_ = false;
+  uint32_t priority_ = 0;
+  uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;
+  uint64_t last_data_ = 0;
+  std::deque<Data> data_;
+  std::deque<DramRequest> returned_;
+  std::vector<uint32_t> writes_done_;
+  ChannelActivity activity_;
+};
+
+}  // namespace simt

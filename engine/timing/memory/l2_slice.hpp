@@ -1,0 +1,76 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/memory/address_map.hpp"
+#include "timing/memory/dram_channel.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/memory/sectored_cache.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// One L2 slice with its queues (performance model section 9). Time is counted in L2 cycles. A request waits
+/// `l2.latency` cycles, then a look-up is made per cycle; hits and writes are answered at once, misses when DRAM has
+/// answered.
+class L2Slice {
+ public:
+  L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::vector<Counters>& counters);
+
+  /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
+  void arrive(const MemoryRequest& packet, uint64_t cycle);
+  /// Whether the slice takes packets from the interconnect: its request queue has room for all sectors of one.
+  bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
+
+  void tick(uint64_t cycle);
+  /// True if a tick would do nothing before next_event().
+  bool asleep() const;
+  uint64_t next_event() const;
+
+  bool has_reply() const { return !replies_.empty(); }
+  struct Reply {
+    MemoryReply reply;
+    uint16_t sm = 0;
+    uint16_t slot = 0;
+  };
+  const Reply& front_reply() const { return replies_.front(); }
+  void pop_reply() { replies_.pop_front(); }
+
+  bool has_dram_request() const { return !to_dram_.empty(); }
+  const DramRequest& front_dram_request() const { return to_dram_.front(); }
+  void pop_dram_request() { to_dram_.pop_front(); }
+  bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
+  void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
+
+  void insert_valid(uint64_t address);
+
+ private:
+  struct Delayed {
+    uint64_t ready;
+    MemoryRequest request;
+  };
+  void look_up(uint64_t cycle);
+  void answer(const MemoryRequest& request, uint64_t address);
+  bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
+
+  const Spec& spec_;
+  const AddressMap& map_;
+  uint32_t index_;        // of the GPU's slices
+  uint32_t in_channel_;
+  uint32_t partition_;    // near or far half
+  std::vector<Counters>& counters_;
+  SectoredCache cache_;
+  std::deque<Delayed> near_, far_;  // on their way to the request queue, by the side that they come from
+  std::deque<MemoryRequest> requests_;
+  std::deque<DramRequest> to_dram_;
+  std::deque<uint64_t> from_dram_;
+  std::deque<Reply> replies_;
+  std::vector<MemoryRequest> waiting_;  // for DRAM; the cache's tokens are indices
+  std::vector<uint32_t> free_waiting_;
+  uint64_t port_free_at_ = 0;
+  uint64_t access_order_ = 0;
+};
+
+}  // namespace simt

@@ -1,0 +1,137 @@
+#include "timing/memory/memory_channel.hpp"
+
+#include <algorithm>
+
+namespace simt {
+
+MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, uint32_t channel, uint32_t launch_slots)
+    : spec_(spec),
+      counters_(launch_slots),
+      dram_(spec.dram, counters_),
+      core_to_l2_{spec.clock.core_khz, spec.clock.l2_khz},
+      core_to_network_{spec.clock.core_khz, spec.clock.interconnect_khz},
+      network_to_l2_{spec.clock.interconnect_khz, spec.clock.l2_khz},
+      dram_to_l2_{spec.clock.dram_khz, spec.clock.l2_khz},
+      l2_to_core_{spec.clock.l2_khz, spec.clock.core_khz},
+      l2_to_network_{spec.clock.l2_khz, spec.clock.interconnect_khz},
+      l2_to_dram_{spec.clock.l2_khz, spec.clock.dram_khz},
+      shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue - (spec.address_map.slices_per_channel - 1)) {
+  const uint32_t slices = spec.address_map.slices_per_channel;
+  for (uint32_t s = 0; s < slices; ++s)
+    slices_.push_back(std::make_unique<L2Slice>(spec, map, channel * slices + s, counters_));
+  sent_.resize(slices);
+  refused_.resize(slices);
+  departures_.resize(slices);
+  in_network_.resize(slices);
+  own_credit_.resize(slices);
+  last_served_ = slices - 1;
+}
+
+void MemoryChannel::send_replies(uint64_t tick) {
+  for (uint32_t s = 0; s < slices_.size(); ++s) {
+    if (!slices_[s]->has_reply()) continue;
+    if (in_network_[s] >= spec_.interconnect.input_buffer)
+      while (!departures_[s].empty() && departures_[s].front() <= tick) {
+        departures_[s].pop_front();
+        --in_network_[s];
+      }
+    if (in_network_[s] >= spec_.interconnect.input_buffer) continue;
+    ++in_network_[s];
+    sent_[s].push_back({tick, slices_[s]->front_reply()});
+    slices_[s]->pop_reply();
+  }
+}
+
+void MemoryChannel::dram_tick(uint64_t tick) {
+  const uint64_t now = dram_to_l2_.at_or_after(tick);
+  if (dram_.has_returned()) {
+    const DramRequest& request = dram_.front_returned();
+    if (slices_[request.slice]->can_take_data()) {
+      slices_[request.slice]->take_data(request);
+      if (own_credit_[request.slice] > 0)
+        --own_credit_[request.slice];
+      else
+        --shared_credit_;
+      dram_.pop_returned();
+    }
+  }
+  if (!spec_.dram.simple) dram_.tick(tick);
+  for (uint32_t slice : dram_.writes_done()) {
+    if (own_credit_[slice] > 0)
+      --own_credit_[slice];
+    else
+      --shared_credit_;
+  }
+  dram_.writes_done().clear();
+
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    const uint32_t s = (last_served_ + 1 + i) % static_cast<uint32_t>(slices_.size());
+    L2Slice& slice = *slices_[s];
+    if (!slice.has_dram_request() || !slice.can_take_data()) continue;
+    const bool own = own_credit_[s] < 1;
+    if (!own && shared_credit_ >= shared_limit_) continue;
+    if (dram_.full(slice.front_dram_request().write)) break;
+    if (own)
+      ++own_credit_[s];
+    else
+      ++shared_credit_;
+    controller_.push_back({now + spec_.dram.latency, slice.front_dram_request()});
+    slice.pop_dram_request();
+    last_served_ = s;
+    break;
+  }
+  if (controller_.empty() || controller_.front().ready > now) return;
+  if (spec_.dram.simple) {
+    dram_.serve_at_once(controller_.front().request);
+    controller_.pop_front();
+  } else if (!dram_.full(controller_.front().request.write)) {
+    dram_.push(controller_.front().request);
+    controller_.pop_front();
+  }
+}
+
+bool MemoryChannel::all_asleep() const {
+  if (!dram_.idle()) return false;
+  for (const auto& slice : slices_)
+    if (!slice->asleep()) return false;
+  return true;
+}
+
+uint64_t MemoryChannel::next_l2_event() const {
+  if (!all_asleep()) return l2_tick_;
+  uint64_t next = controller_.empty() ? ~uint64_t{0} : controller_.front().ready;
+  for (const auto& slice : slices_) next = std::min(next, slice->next_event());
+  return next == ~uint64_t{0} ? next : std::max(next, l2_tick_);
+}
+
+uint64_t MemoryChannel::next_core_event() const {
+  const uint64_t next = next_l2_event();
+  // One core cycle early is harmless: nothing happens in it.
+  return next == ~uint64_t{0} ? next : l2_to_core_.at_or_after(next > 0 ? next - 1 : 0);
+}
+
+void MemoryChannel::run(uint64_t last_core_cycle) {
+  const uint64_t l2_end = core_to_l2_.after(last_core_cycle);
+  const uint64_t network_end = core_to_network_.after(last_core_cycle);
+  while (l2_tick_ < l2_end) {
+    const uint64_t next = next_l2_event();
+    if (next > l2_tick_) {
+      // Nothing happens before L2 cycle `next`; the other domains' ticks up to there pass without effect.
+      l2_tick_ = std::min(next, l2_end);
+      network_tick_ = std::max(network_tick_, l2_to_network_.after(l2_tick_ - 1));
+      dram_tick_ = std::max(dram_tick_, l2_to_dram_.after(l2_tick_ - 1));
+      continue;
+    }
+    // In one step replies leave first, then DRAM works, then the slices.
+    while (network_to_l2_.at_or_after(network_tick_) <= l2_tick_) send_replies(network_tick_++);
+    while (dram_to_l2_.at_or_after(dram_tick_) <= l2_tick_) dram_tick(dram_tick_++);
+    for (uint32_t s = 0; s < slices_.size(); ++s) {
+      if (!slices_[s]->accepts()) refused_[s].push_back(l2_tick_);
+      if (!slices_[s]->asleep() || slices_[s]->next_event() <= l2_tick_) slices_[s]->tick(l2_tick_);
+    }
+    ++l2_tick_;
+  }
+  while (network_tick_ < network_end) send_replies(network_tick_++);
+}
+
+}  // namespace simt

@@ -1,0 +1,210 @@
+#include "timing/memory/memory_system.hpp"
+
+#include <algorithm>
+
+namespace simt {
+
+MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
+    : spec_(spec),
+      map_(spec.address_map, spec.dram, reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)),
+      slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
+      core_to_network_{spec.clock.core_khz, spec.clock.interconnect_khz},
+      network_to_core_{spec.clock.interconnect_khz, spec.clock.core_khz},
+      network_to_l2_{spec.clock.interconnect_khz, spec.clock.l2_khz},
+      core_to_l2_{spec.clock.core_khz, spec.clock.l2_khz},
+      request_network_(spec.sm.count, slices_, spec.interconnect.arbiter),
+      reply_network_(slices_, spec.sm.count, spec.interconnect.arbiter),
+      output_buffers_(slices_),
+      next_arrival_(slices_),
+      request_busy_until_(slices_),
+      reply_busy_until_(spec.sm.count),
+      next_sent_(slices_),
+      last_reply_(spec.sm.count),
+      replies_(spec.sm.count),
+      requests_(spec.sm.count),
+      departures_(spec.sm.count),
+      network_counters_(launch_slots) {
+  for (uint32_t c = 0; c < spec.address_map.channels; ++c)
+    channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, c, launch_slots));
+}
+
+Cycle MemorySystem::look_ahead() const {
+  return std::max<Cycle>(1, ClockRatio{spec_.clock.l2_khz, spec_.clock.core_khz}.at_or_after(spec_.l2.latency) - 1);
+}
+
+uint32_t MemorySystem::data_flits(bool carries_data) const {
+  if (spec_.interconnect.flit_bytes == 0) return 1;
+  constexpr uint32_t header_bytes = 8;
+  const uint32_t bytes = header_bytes + (carries_data ? sector_bytes : 0);
+  return (bytes + spec_.interconnect.flit_bytes - 1) / spec_.interconnect.flit_bytes;
+}
+
+void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
+  for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
+}
+
+void MemorySystem::advance_replies(Cycle end) {
+  const uint64_t limit = core_to_network_.after(end - 1);
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
+  std::vector<uint32_t> senders;
+  for (uint32_t s = 0; s < slices_; ++s)
+    if (!channels_[s / per_channel]->sent(s % per_channel).empty()) senders.push_back(s);
+  while (reply_tick_ < limit) {
+    if (reply_network_.idle()) {
+      uint64_t next = limit;
+      for (uint32_t s : senders) {
+        const auto& sent = channels_[s / per_channel]->sent(s % per_channel);
+        if (next_sent_[s] < sent.size()) next = std::min(next, sent[next_sent_[s]].tick);
+      }
+      reply_tick_ = std::max(reply_tick_, next);
+      if (reply_tick_ >= limit) break;
+    }
+    const uint64_t tick = reply_tick_++;
+    for (uint32_t s : senders) {
+      auto& sent = channels_[s / per_channel]->sent(s % per_channel);
+      for (; next_sent_[s] < sent.size() && sent[next_sent_[s]].tick <= tick; ++next_sent_[s])
+        reply_network_.push(s, sent[next_sent_[s]].reply.sm, sent[next_sent_[s]].reply);
+    }
+    uint16_t slot = 0;
+    const uint64_t waited = reply_network_.advance(
+        [&](uint32_t sm) { return reply_busy_until_[sm] <= tick; },
+        [&](uint32_t slice, uint32_t sm, L2Slice::Reply packet) {
+          reply_busy_until_[sm] = tick + data_flits(!packet.reply.write);
+          channels_[slice / per_channel]->reply_left(slice % per_channel, tick + credit_delay);
+          // The SM's port takes it in the next core cycle and hands it on in the one after.
+          const Cycle due = network_to_core_.after(tick + spec_.interconnect.latency) + 1;
+          last_reply_[sm] = std::max(last_reply_[sm] + 1, due);
+          packet.reply.cycle = last_reply_[sm];
+          replies_[sm].push_back(packet.reply);
+          slot = packet.slot;
+          ++network_counters_[slot][Counter::network_reply_packets];
+        });
+    network_counters_[slot][Counter::network_reply_wait] += waited;
+  }
+  for (uint32_t s : senders) {
+    auto& sent = channels_[s / per_channel]->sent(s % per_channel);
+    sent.erase(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(next_sent_[s]));
+    next_sent_[s] = 0;
+  }
+}
+
+void MemorySystem::deliver(uint32_t slice, uint64_t l2_end) {
+  std::deque<Arrival>& buffer = output_buffers_[slice];
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  MemoryChannel& channel = *channels_[slice / per_channel];
+  std::deque<uint64_t>& refused = channel.refused(slice % per_channel);
+  while (!buffer.empty()) {
+    uint64_t at = std::max(next_arrival_[slice], buffer.front().l2_cycle);
+    while (!refused.empty() && refused.front() < at) refused.pop_front();
+    while (!refused.empty() && refused.front() == at) {
+      refused.pop_front();
+      ++at;
+    }
+    if (at >= l2_end) {
+      next_arrival_[slice] = std::max(next_arrival_[slice], std::min(at, l2_end));
+      return;
+    }
+    channel.slice(slice % per_channel).arrive(buffer.front().request, at);
+    buffer.pop_front();
+    next_arrival_[slice] = at + 1;
+  }
+}
+
+void MemorySystem::advance_requests(Cycle end) {
+  const uint64_t limit = core_to_network_.after(end - 1);
+  const uint64_t l2_end = core_to_l2_.after(end - 1);
+  std::vector<uint32_t> senders;
+  for (uint32_t sm = 0; sm < requests_.size(); ++sm)
+    if (!requests_[sm].empty()) senders.push_back(sm);
+  std::vector<size_t> next(requests_.size());
+  while (request_tick_ < limit) {
+    if (request_network_.idle()) {
+      uint64_t earliest = limit;
+      for (uint32_t sm : senders)
+        if (next[sm] < requests_[sm].size())
+          earliest = std::min(earliest, core_to_network_.after(requests_[sm][next[sm]].cycle));
+      request_tick_ = std::max(request_tick_, earliest);
+      if (request_tick_ >= limit) break;
+    }
+    const uint64_t tick = request_tick_++;
+    for (uint32_t sm : senders)
+      for (; next[sm] < requests_[sm].size() && core_to_network_.after(requests_[sm][next[sm]].cycle) <= tick; ++next[sm])
+        request_network_.push(sm, map_.slice_of(requests_[sm][next[sm]].address), requests_[sm][next[sm]]);
+    uint16_t slot = 0;
+    const Cycle left = network_to_core_.at_or_after(tick);
+    const uint64_t l2_cycle = network_to_l2_.after(tick + spec_.interconnect.latency);
+    const uint64_t waited = request_network_.advance(
+        [&](uint32_t slice) {
+          if (request_busy_until_[slice] > tick) return false;
+          if (output_buffers_[slice].size() < spec_.interconnect.output_buffer) return true;
+          deliver(slice, std::min(l2_end, network_to_l2_.at_or_after(tick)));
+          return output_buffers_[slice].size() < spec_.interconnect.output_buffer;
+        },
+        [&](uint32_t sm, uint32_t slice, const MemoryRequest& packet) {
+          const bool carries_data = packet.write || packet.kind == AccessKind::Atomic;
+          request_busy_until_[slice] = tick + data_flits(carries_data);
+          output_buffers_[slice].push_back({l2_cycle, packet});
+          departures_[sm].push_back(left);
+          slot = packet.slot;
+          ++network_counters_[slot][Counter::network_request_packets];
+        });
+    network_counters_[slot][Counter::network_request_wait] += waited;
+  }
+  for (uint32_t sm : senders)
+    requests_[sm].erase(requests_[sm].begin(), requests_[sm].begin() + static_cast<std::ptrdiff_t>(next[sm]));
+  for (uint32_t slice = 0; slice < slices_; ++slice) {
+    deliver(slice, l2_end);
+    if (output_buffers_[slice].empty()) channels_[slice / spec_.address_map.slices_per_channel]
+                                            ->refused(slice % spec_.address_map.slices_per_channel)
+                                            .clear();
+  }
+}
+
+void MemorySystem::copy_from_host(uint64_t address, uint64_t bytes) {
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  const uint64_t capacity = uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
+  uint64_t first = address / sector_bytes * sector_bytes;
+  const uint64_t end = address + bytes;
+  // Of a copy much larger than the L2 only the last part can stay.
+  if (end - first > 4 * capacity) first = (end - 4 * capacity) / sector_bytes * sector_bytes;
+  for (uint64_t sector = first; sector < end; sector += sector_bytes) {
+    const uint32_t slice = map_.slice_of(sector);
+    channels_[slice / per_channel]->slice(slice % per_channel).insert_valid(sector);
+  }
+}
+
+Cycle MemorySystem::next_event() const {
+  if (!request_network_.idle() || !reply_network_.idle()) return 0;
+  for (const auto& buffer : output_buffers_)
+    if (!buffer.empty()) return 0;
+  for (const auto& waiting : requests_)
+    if (!waiting.empty()) return 0;
+  Cycle next = ~Cycle{0};
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (const auto& channel : channels_) {
+    for (uint32_t s = 0; s < per_channel; ++s)
+      if (!channel->sent(s).empty()) return 0;
+    next = std::min(next, channel->next_core_event());
+  }
+  return next;
+}
+
+Counters MemorySystem::counters(uint16_t slot) const {
+  Counters total = network_counters_[slot];
+  for (const auto& channel : channels_) total += channel->counters()[slot];
+  return total;
+}
+
+void MemorySystem::reset_counters(uint16_t slot) {
+  network_counters_[slot] = Counters{};
+  for (const auto& channel : channels_) channel->counters()[slot] = Counters{};
+}
+
+std::vector<ChannelActivity> MemorySystem::channel_activity() const {
+  std::vector<ChannelActivity> activity;
+  for (const auto& channel : channels_) activity.push_back(channel->dram().activity());
+  return activity;
+}
+
+}  // namespace simt

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/memory/address_map.hpp"
+#include "timing/memory/clock.hpp"
+#include "timing/memory/crossbar.hpp"
+#include "timing/memory/memory_channel.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// Everything behind the SMs: both directions of the interconnect, the L2, and DRAM.
+///
+/// For each window of core cycles the caller calls advance_slices() for all channels, then advance_replies(), then lets
+/// the SMs run the window, then advance_requests(). Results are the same for all windows up to look_ahead().
+class MemorySystem {
+ public:
+  MemorySystem(const Spec& spec, uint32_t launch_slots);
+
+  /// Longest window, in core cycles, in which no request can cause a reply that is due in the same window.
+  Cycle look_ahead() const;
+
+  /// Runs channels first to last - 1 up to core cycle `end`. Different channels may run on different threads.
+  void advance_slices(uint32_t first, uint32_t last, Cycle end);
+  /// Runs the reply network up to core cycle `end`; appends to replies().
+  void advance_replies(Cycle end);
+  /// Runs the request network up to core cycle `end`; takes what has left the SMs from requests(), appends to
+  /// departures().
+  void advance_requests(Cycle end);
+
+  /// Replies to an SM, cycles rising; the SM takes them out.
+  std::vector<MemoryReply>& replies(uint32_t sm) { return replies_[sm]; }
+  /// Requests of an SM, cycles rising; the SM puts them in.
+  std::vector<MemoryRequest>& requests(uint32_t sm) { return requests_[sm]; }
+  /// Core cycles in which packets of an SM left its input buffer; the SM takes them out.
+  std::vector<Cycle>& departures(uint32_t sm) { return departures_[sm]; }
+
+  /// A copy from the host leaves its sectors in the L2 (performance model section 12). Takes no time.
+  void copy_from_host(uint64_t address, uint64_t bytes);
+
+  bool idle() const { return next_event() == ~Cycle{0}; }
+  /// Core cycle before which nothing happens; ~0 if never.
+  Cycle next_event() const;
+
+  Counters counters(uint16_t slot) const;
+  void reset_counters(uint16_t slot);
+  /// Totals per channel since the start.
+  std::vector<ChannelActivity> channel_activity() const;
+
+ private:
+  struct Arrival {
+    uint64_t l2_cycle;  // first in which the slice can take it
+    MemoryRequest request;
+  };
+  void deliver(uint32_t slice, uint64_t l2_end);
+  uint32_t data_flits(bool carries_data) const;
+
+  const Spec spec_;
+  AddressMap map_;
+  uint32_t slices_;
+  std::vector<std::unique_ptr<MemoryChannel>> channels_;
+  ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_;
+  Crossbar<MemoryRequest> request_network_;
+  Crossbar<L2Slice::Reply> reply_network_;
+  uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
+  std::vector<std::deque<Arrival>> output_buffers_;  // request direction, per slice
+  std::vector<uint64_t> next_arrival_;               // per slice: L2 cycle after the last packet taken
+  std::vector<uint64_t> request_busy_until_, reply_busy_until_;  // per output, with packets of several flits
+  std::vector<size_t> next_sent_;
+  std::vector<Cycle> last_reply_;  // per SM
+  std::vector<std::vector<MemoryReply>> replies_;
+  std::vector<std::vector<MemoryRequest>> requests_;
+  std::vector<std::vector<Cycle>> departures_;
+  std::vector<Counters> network_counters_;  // per launch slot
+};
+
+}  // namespace simt

@@ -1,0 +1,173 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/policy.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+struct CacheAccess {
+  uint64_t address = 0;  ///< in the sector (line, if not sectored)
+  uint64_t token = 0;    ///< the caller's name for it
+  uint64_t time = 0;
+  uint64_t set_address = 0;  ///< chooses the set where another address than `address` does (L2 slices); 0: `address`
+  uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
+  bool write = false;
+  bool atomic = false;  ///< a read that leaves the sector modified
+  AccessKind kind = AccessKind::GlobalRead;
+  uint16_t slot = 0;
+};
+
+/// What a cache sends to the next level.
+struct CacheMiss {
+  uint64_t address = 0;
+  uint64_t token = 0;  ///< of the access, for writes passed through
+  uint32_t byte_mask = ~0u;
+  uint8_t sectors = 1;
+  bool write = false;
+  bool write_back = false;  ///< an evicted sector: nobody waits for it
+  AccessKind kind = AccessKind::GlobalRead;
+  uint16_t slot = 0;
+};
+
+/// Why an access was refused.
+enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
+
+/// A set-associative cache whose lines share a tag over four 32-byte sectors that are allocated and filled one by one
+/// (or, not sectored, whole lines), with its MSHRs and miss queue. It knows nothing of time but the order of accesses;
+/// latencies and ports belong to who owns it. Rules: performance model section 6.
+class SectoredCache {
+ public:
+  explicit SectoredCache(const CacheSpec& spec, ReplacementFunction custom = nullptr);
+
+  /// Changes the number of ways; invalidates everything.
+  void set_ways(uint32_t ways);
+
+  /// Looks up, and on a miss allocates and asks the next level. A read that is not a hit waits in an MSHR until fill();
+  /// it then comes out of pop_ready(). ReservationFail changes nothing; ask again.
+  CacheOutcome access(const CacheAccess& access);
+  CacheFailure last_failure() const { return failure_; }
+  /// Whether the last access, a write, was passed on to the next level, which will acknowledge it.
+  bool last_write_sent() const { return write_sent_; }
+
+  bool miss_queue_empty() const { return misses_.empty(); }
+  const CacheMiss& front_miss() const { return misses_.front(); }
+  void pop_miss() { misses_.pop_front(); }
+
+  /// The next level delivered the sector (line).
+  void fill(uint64_t address, uint64_t time);
+  bool ready() const { return ready_head_ != none; }
+  /// The oldest access whose data has arrived; one per call.
+  CacheAccess pop_ready();
+
+  /// Puts data in as if it had been read, without time or traffic (copies from the host).
+  void insert_valid(const CacheAccess& access);
+  void invalidate();
+
+  bool contains(uint64_t address) const;
+  uint64_t modified_lines() const { return modified_lines_; }
+  uint32_t outstanding_misses() const { return mshrs_used_; }
+  uint32_t ways() const { return ways_; }
+
+ private:
+  static constexpr uint32_t none = ~0u;
+  static constexpr uint32_t max_sectors = 4;
+  enum class State : uint8_t { Invalid, Reserved, Valid, Modified };
+
+  struct Line {
+    uint64_t tag = 0;  // line address
+    uint64_t allocated = 0, last_access = 0;
+    uint32_t previous = none, next = none;  // of the set's replacement order, oldest first
+    bool in_order = false;
+    State state[max_sectors] = {};
+    uint8_t readable = 0;          // bit per sector: every byte is known
+    uint8_t modified_on_fill = 0;  // bit per sector: a write came while the read was under way
+    uint8_t readable_on_fill = 0;
+    uint32_t bytes[max_sectors] = {};  // written bytes of modified sectors
+  };
+  struct Set {
+    uint32_t oldest = none, newest = none;
+    std::vector<uint32_t> invalid;
+  };
+  struct Waiting {
+    CacheAccess access;
+    uint32_t next = none;
+  };
+  struct Mshr {
+    uint64_t address = 0;
+    uint32_t first = none, last = none, count = 0;
+    uint32_t next_ready = none;
+    bool atomic = false;
+  };
+  enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
+
+  void resize();
+  uint64_t line_address(uint64_t address) const { return address / spec_.line_bytes * spec_.line_bytes; }
+  uint64_t unit_address(uint64_t address) const { return address / unit_bytes_ * unit_bytes_; }
+  uint32_t sector_of(uint64_t address) const {
+    return spec_.sectored ? static_cast<uint32_t>(address / sector_bytes % max_sectors) : 0;
+  }
+  uint32_t set_of(uint64_t address) const;
+  uint32_t set_of(const CacheAccess& access) const {
+    return set_of(access.set_address != 0 ? access.set_address : access.address);
+  }
+  uint32_t set_of_line(uint32_t line) const { return line / ways_; }
+  Probe probe(const CacheAccess& access, uint32_t& line) const;
+  uint32_t find_victim(uint32_t set) const;
+  bool any(const Line& line, State state) const;
+  bool evictable(const Line& line) const;
+
+  uint32_t find_line(uint64_t line_address) const;
+  void index_line(uint32_t line);
+  void unindex_line(uint32_t line);
+  void unlink(uint32_t set, uint32_t line);
+  void append(uint32_t set, uint32_t line);
+
+  /// Makes the victim `line` hold `access`'s tag; what was modified in it goes to the miss queue.
+  void replace(uint32_t line, const CacheAccess& access);
+  void touch(uint32_t line, uint64_t time);
+  void modify(uint32_t line, uint32_t sector, uint32_t byte_mask);
+  void invalidate_sector(uint32_t line, uint32_t sector);
+  CacheOutcome refuse(CacheFailure failure);
+  CacheOutcome read(const CacheAccess& access, Probe probe, uint32_t line);
+  CacheOutcome write_hit(const CacheAccess& access, uint32_t line);
+  CacheOutcome write_miss(const CacheAccess& access, Probe probe, uint32_t line);
+  void pass_on(const CacheAccess& access);
+  bool miss_queue_full(uint32_t extra) const { return misses_.size() + extra >= spec_.miss_queue; }
+
+  uint32_t find_mshr(uint64_t address) const;
+  uint32_t add_mshr(uint64_t address);
+  void wait_in(uint32_t mshr, const CacheAccess& access);
+  void free_mshr(uint32_t mshr);
+
+  CacheSpec spec_;
+  ReplacementFunction custom_;
+  uint32_t unit_bytes_;  // sector or line
+  uint32_t ways_;
+  bool allocate_on_miss_;
+  std::vector<Line> lines_;
+  std::vector<Set> sets_;
+  std::vector<uint32_t> line_index_;  // open addressing: line or none
+  uint64_t modified_lines_ = 0;
+
+  std::vector<Mshr> mshrs_;
+  std::vector<uint32_t> free_mshrs_;
+  std::vector<uint32_t> mshr_index_;  // open addressing: MSHR or none
+  uint32_t mshrs_used_ = 0;
+  uint32_t mshr_limit_ = 0;
+  std::vector<Waiting> waiting_;
+  std::vector<uint32_t> free_waiting_;
+  uint32_t ready_head_ = none, ready_tail_ = none;
+  std::deque<CacheMiss> misses_;
+  CacheFailure failure_ = CacheFailure::None;
+  bool write_sent_ = false;
+  mutable std::vector<uint8_t> evictable_flags_;
+  mutable std::vector<uint64_t> times_;
+  mutable std::vector<uint64_t> allocation_times_;
+};
+
+}  // namespace simt
