@@ -34,7 +34,9 @@ _SHIPPED = resources.files("simt.spec") / "gpus"
 
 def available() -> list[str]:
     """Names of the shipped GPUs, sorted."""
-    return sorted(file.name.removesuffix(".toml") for file in _SHIPPED.iterdir() if file.name.endswith(".toml"))
+    return sorted(
+        file.name.removesuffix(".toml") for file in _SHIPPED.iterdir() if file.name.endswith(".toml")
+    )
 
 
 def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> Spec:
@@ -209,7 +211,9 @@ def _merge(
 ) -> None:
     source = table.get("source", source)
     if source is not None and (not isinstance(source, str) or not source.strip()):
-        raise SpecError(f"{file}: {prefix}source: found {source!r}, expected text that says where values come from")
+        raise SpecError(
+            f"{file}: {prefix}source: found {source!r}, expected text that says where values come from"
+        )
     for key, value in table.items():
         path = prefix + key
         if key == "source":
@@ -223,7 +227,9 @@ def _merge(
         own = source
         if isinstance(value, dict):
             if unknown := sorted(set(value) - {"value", "source"}):
-                raise SpecError(f"{file}: {path}: found {unknown[0]!r} beside value, expected value and source")
+                raise SpecError(
+                    f"{file}: {path}: found {unknown[0]!r} beside value, expected value and source"
+                )
             own, value = value.get("source", source), value["value"]
         values[key] = value
         sources.pop(path, None)

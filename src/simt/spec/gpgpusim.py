@@ -89,7 +89,9 @@ class _Options:
                 option = word
                 self._values[option] = ("", line)
             elif option is None:
-                raise SpecError(f"{self.path}:{line}: found {word!r}, expected an option that starts with '-'")
+                raise SpecError(
+                    f"{self.path}:{line}: found {word!r}, expected an option that starts with '-'"
+                )
             else:
                 self._values[option] = (self._values[option][0] + re.sub(r'[\s"]', "", word), line)
 
@@ -192,7 +194,9 @@ def _machine(options: _Options, values: _Values) -> None:
     set_from("launch.kernel_latency", "-gpgpu_kernel_launch_latency", "0")
     set_from("launch.cta_latency", "-gpgpu_TB_launch_latency", "0")
     values.put(
-        "launch.dispatch_latency", 8, "addition: Accel-Sim has 0; SMs that run alone for a window need an explicit one"
+        "launch.dispatch_latency",
+        8,
+        "addition: Accel-Sim has 0; SMs that run alone for a window need an explicit one",
     )
     set_from("launch.max_concurrent_kernels", "-gpgpu_max_concurrent_kernel", "32")
     clusters, source = options.read("-gpgpu_n_clusters", "10", int)
@@ -216,7 +220,9 @@ def _sm(options: _Options, values: _Values) -> None:
 
     set_from("sm.sub_cores", "-gpgpu_num_sched_per_core", "1")
     set_from("sm.sub_core_model", "-gpgpu_sub_core_model", "0", _flag)
-    (threads, warp_size), source = options.read("-gpgpu_shader_core_pipeline", "1024:32", _numbers(int, ":", 2))
+    (threads, warp_size), source = options.read(
+        "-gpgpu_shader_core_pipeline", "1024:32", _numbers(int, ":", 2)
+    )
     values.put("sm.warp_size", warp_size, source)
     values.put("sm.max_warps", threads // warp_size, source)
     set_from("sm.max_ctas", "-gpgpu_shader_cta", "32")
@@ -226,7 +232,11 @@ def _sm(options: _Options, values: _Values) -> None:
     values.put("sm.front_end.instruction_buffer", 2, "mechanism of Accel-Sim: two instructions per warp")
     cache = "sm.front_end.instruction_cache"
     set_from(f"{cache}.perfect", "-gpgpu_perfect_inst_const_cache", "0", _flag)
-    _cache(f"{cache}.l1", *options.read("-gpgpu_cache:il1", "N:4:256:4,L:R:f:N:L,S:2:32,4", _cache_string), values)
+    _cache(
+        f"{cache}.l1",
+        *options.read("-gpgpu_cache:il1", "N:4:256:4,L:R:f:N:L,S:2:32,4", _cache_string),
+        values,
+    )
     values.put(f"{cache}.l1_latency", 0, "mechanism of Accel-Sim: a hit is served in the fetch stage")
     none = {**_cache_string("N:0:128:0,L:R:f:N:L,S:0:0,0:0,32")}
     _cache(f"{cache}.l0", none, "mechanism of Accel-Sim: no L0 instruction caches", values)
@@ -274,7 +284,12 @@ def _units(options: _Options, trace: _Options, values: _Values) -> None:
         values.put(f"sm.units.{unit}.latency", timing[0][0], timing[1])
         values.put(f"sm.units.{unit}.initiation_interval", max(1, timing[0][1]), timing[1])
 
-    classes = {"int": ("int", "0", "4,1"), "fp32": ("sp", "1", "4,1"), "fp64": ("dp", "0", "4,1"), "sfu": ("sfu", "1", "4,1")}
+    classes = {
+        "int": ("int", "0", "4,1"),
+        "fp32": ("sp", "1", "4,1"),
+        "fp64": ("dp", "0", "4,1"),
+        "sfu": ("sfu", "1", "4,1"),
+    }
     for unit, (accelsim, count, timing) in classes.items():
         put(
             unit,
@@ -333,7 +348,9 @@ def _cache_string(text: str) -> dict[str, Any]:
     }
 
 
-def _cache(path: str, cache: dict[str, Any], source: str, values: _Values, dirty: tuple[int, str] | None = None) -> None:
+def _cache(
+    path: str, cache: dict[str, Any], source: str, values: _Values, dirty: tuple[int, str] | None = None
+) -> None:
     for field, value in cache.items():
         values.put(f"{path}.{field}", value, source)
     values.put(f"{path}.dirty_threshold", *(dirty or (0, source)))
@@ -351,7 +368,9 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     latency = "-smem_latency" if "-smem_latency" in options else "-gpgpu_smem_latency"
     set_from("shared_memory.latency", latency, "3")
     values.put(
-        "shared_memory.wide_accesses_take_wavefronts", False, "mechanism of Accel-Sim: the first word of each lane counts"
+        "shared_memory.wide_accesses_take_wavefronts",
+        False,
+        "mechanism of Accel-Sim: the first word of each lane counts",
     )
 
     dirty = options.read("-gpgpu_l1_cache_write_ratio", "0", int)
@@ -377,7 +396,9 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     set_from("constant_cache.perfect", "-gpgpu_perfect_inst_const_cache", "0", _flag)
     default = "N:64:64:2,L:R:f:N:L,A:2:32,4"
     _cache("constant_cache.l1", *options.read("-gpgpu_const_cache:l1", default, _cache_string), values)
-    values.put("constant_cache.latency", 0, "mechanism of Accel-Sim: a hit is served in the load/store unit's cycle")
+    values.put(
+        "constant_cache.latency", 0, "mechanism of Accel-Sim: a hit is served in the load/store unit's cycle"
+    )
 
 
 def _memory_side(options: _Options, values: _Values) -> None:
@@ -422,9 +443,7 @@ def _memory_side(options: _Options, values: _Values) -> None:
     set_from("dram.dual_bus", "-dram_dual_bus_interface", "0", _flag)
     set_from("dram.bank_group_low_bits", "-dram_bnkgrp_indexing_policy", "0", _flag)
     set_from("dram.bank_xor", "-dram_bnk_indexing_policy", "0", _flag)
-    timings, source = options.read(
-        "-gpgpu_dram_timing_opt", "4:2:8:12:21:13:34:9:4:5:13:1:0:0", _dram_timing
-    )
+    timings, source = options.read("-gpgpu_dram_timing_opt", "4:2:8:12:21:13:34:9:4:5:13:1:0:0", _dram_timing)
     for field, cycles in timings.items():
         values.put(f"dram.{field}", cycles, source)
 
@@ -447,7 +466,22 @@ def _dram_timing(text: str) -> dict[str, int]:
     if "=" in text:
         pairs = dict(part.split("=") for part in text.split(":") if part)
     else:
-        order = ("nbk", "CCD", "RRD", "RCD", "RAS", "RP", "RC", "CL", "WL", "CDLR", "WR", "nbkgrp", "CCDL", "RTPL")
+        order = (
+            "nbk",
+            "CCD",
+            "RRD",
+            "RCD",
+            "RAS",
+            "RP",
+            "RC",
+            "CL",
+            "WL",
+            "CDLR",
+            "WR",
+            "nbkgrp",
+            "CCDL",
+            "RTPL",
+        )
         pairs = dict(zip(order, text.split(":"), strict=True))
     if missing := sorted(set(_DRAM_TIMINGS) - set(pairs)):
         raise ValueError(f"{missing[0]} is missing")
@@ -461,7 +495,11 @@ def _interconnect(
     notes: list[str] = []
     mode, mode_source = options.read("-network_mode", "1", int)
     values.put("interconnect.latency", 0, "mechanism of Accel-Sim: no wire latency beyond one cycle per hop")
-    values.put("interconnect.credit_latency", 32, "addition: Accel-Sim sees the buffers at once; an SM that runs alone cannot")
+    values.put(
+        "interconnect.credit_latency",
+        32,
+        "addition: Accel-Sim sees the buffers at once; an SM that runs alone cannot",
+    )
     if mode == 2:
         for target, option, default in (("input_buffer", "in", "64"), ("output_buffer", "out", "64")):
             values.put(f"interconnect.{target}", *options.read(f"-icnt_{option}_buffer_limit", default, int))
@@ -470,12 +508,21 @@ def _interconnect(
         )
         values.put("interconnect.arbiter", arbiter, source)
         options.read("-icnt_flit_size", "32", int)
-        values.put("interconnect.flit_bytes", 0, f"{mode_source} 2: the built-in crossbar sends every packet as one flit")
+        values.put(
+            "interconnect.flit_bytes",
+            0,
+            f"{mode_source} 2: the built-in crossbar sends every packet as one flit",
+        )
         return notes
     named, _ = options.read("-inter_config_file", "", str)
     path = Path(icnt) if icnt is not None else folder / named
     # Values of BookSim's stock files, used where there is no file.
-    settings = {"flit_size": "40", "input_buffer_size": "256", "ejection_buffer_size": "64", "sw_allocator": "islip"}
+    settings = {
+        "flit_size": "40",
+        "input_buffer_size": "256",
+        "ejection_buffer_size": "64",
+        "sw_allocator": "islip",
+    }
     origin = f"{mode_source} {mode} (BookSim) replaced by a crossbar: "
     if named and path.is_file():
         text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
@@ -489,7 +536,9 @@ def _interconnect(
     options.read("-icnt_flit_size", "32", int)
     values.put("interconnect.flit_bytes", int(settings["flit_size"]), f"{origin} flit_size")
     values.put("interconnect.input_buffer", int(settings["input_buffer_size"]), f"{origin} input_buffer_size")
-    values.put("interconnect.output_buffer", int(settings["ejection_buffer_size"]), f"{origin} ejection_buffer_size")
+    values.put(
+        "interconnect.output_buffer", int(settings["ejection_buffer_size"]), f"{origin} ejection_buffer_size"
+    )
     arbiter = "islip" if settings["sw_allocator"] == "islip" else "round_robin"
     values.put("interconnect.arbiter", arbiter, f"{origin} sw_allocator")
     return notes

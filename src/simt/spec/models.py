@@ -124,7 +124,8 @@ class Cache(_Section):
         _require_power_of_two("line_bytes", self.line_bytes)
         if self.sectored and self.line_bytes != 4 * SECTOR_BYTES:
             raise _wrong(
-                "line_bytes", f"found {self.line_bytes}, expected 128: a sectored line is four sectors of 32 bytes"
+                "line_bytes",
+                f"found {self.line_bytes}, expected 128: a sectored line is four sectors of 32 bytes",
             )
         if self.line_bytes < SECTOR_BYTES:
             raise _wrong("line_bytes", f"found {self.line_bytes}, expected at least {SECTOR_BYTES}, a sector")
@@ -243,7 +244,9 @@ class Units(_Section):
     def _fallbacks_exist(self) -> Units:
         for field in ("fp32", "sfu", "memory"):
             if getattr(self, field).count == 0:
-                raise _wrong(f"{field}.count", "found 0, expected at least 1: other instructions fall back to it")
+                raise _wrong(
+                    f"{field}.count", "found 0, expected at least 1: other instructions fall back to it"
+                )
         return self
 
 
@@ -272,7 +275,9 @@ class Sm(_Section):
     @model_validator(mode="after")
     def _consistent(self) -> Sm:
         if self.max_warps < self.sub_cores:
-            raise _wrong("max_warps", f"found {self.max_warps}, expected at least sub_cores = {self.sub_cores}")
+            raise _wrong(
+                "max_warps", f"found {self.max_warps}, expected at least sub_cores = {self.sub_cores}"
+            )
         if self.sub_core_model:
             for field in ("banks", "collector_units"):
                 value = getattr(self.register_file, field)
@@ -335,7 +340,9 @@ class L1(_Section):
     def _consistent(self) -> L1:
         _require_power_of_two("banks", self.banks)
         if self.cache.bytes == 0:
-            raise _wrong("cache.sets", "found 0, expected an L1 (use bypass_global to send global loads to the L2)")
+            raise _wrong(
+                "cache.sets", "found 0, expected an L1 (use bypass_global to send global loads to the L2)"
+            )
         if not self.adaptive:
             return self
         options = self.carve_out_options
@@ -427,7 +434,9 @@ class AddressMap(_Section):
         if self.hash == "pae" and self.slices != 32:
             raise _wrong("hash", f"pae is defined for 32 slices, found {self.slices}")
         if 1 << self.layout.count("S") != SECTOR_BYTES:
-            raise _wrong("layout", f"found {self.layout.count('S')} letters S, expected 5: DRAM atoms have 32 bytes")
+            raise _wrong(
+                "layout", f"found {self.layout.count('S')} letters S, expected 5: DRAM atoms have 32 bytes"
+            )
         if len(self.layout) > 58:
             raise _wrong("layout", f"found {len(self.layout)} bits, expected at most 58")
         return self
@@ -553,7 +562,9 @@ class Dram(_Section):
         if self.rcd <= self.wl:
             raise _wrong("rcd", f"found {self.rcd}, expected more than wl = {self.wl}")
         if self.cl + self.burst_length // self.data_command_ratio + 2 < self.wl:
-            raise _wrong("wl", f"found {self.wl}, expected at most a read's {self.cl} cycles, its burst and 2")
+            raise _wrong(
+                "wl", f"found {self.wl}, expected at most a read's {self.cl} cycles, its burst and 2"
+            )
         return self
 
 
