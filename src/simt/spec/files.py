@@ -1,23 +1,23 @@
 """Specification files: finding, reading (with the source of each value), overriding and writing them.
 
-A file is TOML with the sections and fields of `simt.spec.models`. Beside the values a section may say `source = "..."`:
-the source of all values in it and below that name none themselves. A single value names its own as
-`latency = { value = 4, source = "..." }`. `extends = "qv100"` takes everything that the file does not say from another.
+A file is TOML with the sections and fields of `simt.spec.models`. Beside the values a section may say
+`source = "..."`: the source of all values in it and below that name none themselves. A value names its own
+so: `latency = { value = 4, source = "..." }`. With `extends = "qv100"` what it leaves out comes from there.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
-import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from simt.errors import SpecError
 from simt.spec.models import Spec
@@ -47,7 +47,7 @@ def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> 
         overrides: values that replace the file's: `{"sm.count": 40}` or `["sm.count=40"]`.
 
     Raises:
-        SpecError: no such GPU, file or field, or a value that does not make sense; the message says which and where.
+        SpecError: no such GPU, file or field, or a value that makes no sense; the message says which.
     """
     if isinstance(gpu, Spec):
         spec = gpu
@@ -98,18 +98,23 @@ def _explain(error: ValidationError) -> Iterator[str]:
             yield f"{path}: found {found!r}, {message[0].lower()}{message[1:]}"
 
 
-def _fields() -> dict[str, Any]:
-    """The type of every value, by path."""
+def _fields() -> dict[str, FieldInfo]:
+    """The model field behind every value, by path."""
 
-    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, Any]]:
+    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
         for name, field in model.model_fields.items():
             kind = field.annotation
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from walk(kind, f"{prefix}{name}.")
             else:
-                yield prefix + name, kind
+                yield prefix + name, field
 
     return dict(walk(Spec, ""))
+
+
+def describe() -> dict[str, str]:
+    """What each value means, by path, in the order of the models."""
+    return {path: field.description or "" for path, field in _fields().items()}
 
 
 def _nearest(path: str) -> str:
@@ -138,15 +143,18 @@ def _override_pairs(overrides: Overrides) -> list[tuple[str, Any]]:
 
 
 def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
-    kind = _fields().get(path)
-    if kind is None:
+    fields = _fields()
+    if path not in fields:
         raise SpecError(f"{name}: override {path}: unknown field{_nearest(path)}")
+    kind = fields[path].annotation
     # Text stays text where text is expected; elsewhere it is written as in TOML.
     textual = kind is str or (get_origin(kind) is Literal and isinstance(get_args(kind)[0], str))
     if isinstance(value, str) and not textual:
         try:
+            if "\n" in value:
+                raise ValueError("several lines")
             value = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except ValueError:  # of which TOMLDecodeError is one
             raise SpecError(f"{name}: override {path}: cannot read the value {value!r}") from None
     *sections, last = path.split(".")
     for section in sections:
@@ -189,7 +197,10 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
     if parent is not None:
         if not isinstance(parent, str):
             raise SpecError(f"{file}: extends: found {parent!r}, expected the name of a GPU or a path")
-        found = _find(parent, base=Path(file).parent)
+        try:
+            found = _find(parent, base=Path(file).parent)
+        except SpecError as error:
+            raise SpecError(f"{file}: extends: {error}") from None
         values, inherited = _read(*found, chain=(*chain, file))
         sources = {
             path: source if source.startswith("as ") else f"as {found[1]}: {source}"
@@ -209,11 +220,7 @@ def _merge(
     prefix: str = "",
     source: str | None = None,
 ) -> None:
-    source = table.get("source", source)
-    if source is not None and (not isinstance(source, str) or not source.strip()):
-        raise SpecError(
-            f"{file}: {prefix}source: found {source!r}, expected text that says where values come from"
-        )
+    source = _source(table, source, file, prefix)
     for key, value in table.items():
         path = prefix + key
         if key == "source":
@@ -230,11 +237,20 @@ def _merge(
                 raise SpecError(
                     f"{file}: {path}: found {unknown[0]!r} beside value, expected value and source"
                 )
-            own, value = value.get("source", source), value["value"]
+            own, value = _source(value, source, file, f"{path}."), value["value"]
         values[key] = value
         sources.pop(path, None)
         if own is not None:
-            sources[path] = str(own)
+            sources[path] = own
+
+
+def _source(table: dict[str, Any], inherited: str | None, file: str, prefix: str) -> str | None:
+    source = table.get("source", inherited)
+    if source is not None and (not isinstance(source, str) or not source.strip()):
+        raise SpecError(
+            f"{file}: {prefix}source: found {source!r}, expected text that says where values come from"
+        )
+    return source
 
 
 def to_toml(spec: Spec) -> str:
@@ -245,7 +261,9 @@ def to_toml(spec: Spec) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, str):
-            return '"' + re.sub(r'(["\\])', r"\\\1", value).replace("\n", "\\n") + '"'
+            return json.dumps(value, ensure_ascii=False).replace(
+                "\x7f", "\\u007f"
+            )  # TOML's escapes are JSON's
         if isinstance(value, list):
             return "[" + ", ".join(literal(item) for item in value) + "]"
         return repr(value)
@@ -275,6 +293,12 @@ def to_toml(spec: Spec) -> str:
     return "\n".join(lines) + "\n"
 
 
+def to_json(spec: Spec) -> str:
+    """One JSON object: `hash`, `values` nested as in the TOML file, and `sources` by path."""
+    whole = {"hash": spec.hash, "values": spec.values(), "sources": dict(spec.sources)}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
 def write_toml(spec: Spec, path: str | os.PathLike[str]) -> None:
     """Writes the specification to a file, which appears only when it is complete.
 
@@ -282,9 +306,10 @@ def write_toml(spec: Spec, path: str | os.PathLike[str]) -> None:
         SpecError: the file cannot be written.
     """
     target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, delete=False) as temporary:
-            temporary.write(to_toml(spec))
-        os.replace(temporary.name, target)
+        temporary.write_text(to_toml(spec), encoding="utf-8")
+        os.replace(temporary, target)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise SpecError(f"{target}: cannot be written: {error.strerror}") from None

@@ -1,7 +1,7 @@
 """GPU specifications: the models that check one, and `Spec`, the whole of it.
 
-The models mirror `engine/timing/spec.hpp`: same sections, same fields. No field has a default: a specification says
-everything about its GPU, and inherits (`extends = "..."`) what it does not want to repeat.
+The models mirror `engine/timing/spec.hpp`: same sections, same fields. No field has a default: a
+specification says everything about its GPU, and inherits (`extends = "..."`) what it does not want to repeat.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Cache(_Section):
     ]
     """What a write does to this level and the next."""
     allocation: Literal["on_miss", "on_fill", "streaming"]
-    """When a read miss takes its line; streaming: on fill, with as many misses outstanding as there are lines."""
+    """When a read miss takes its line; streaming: on fill, with as many misses outstanding as lines."""
     write_allocation: Literal["none", "write_allocate", "fetch_on_write", "write_validate"]
     """What a write miss does; write_validate: takes the sector without reading it."""
     set_index: Literal["linear", "xor", "ipoly", "fermi"]
@@ -222,7 +222,7 @@ class Units(_Section):
     int: Unit
     """Integer and everything that has no unit of its own."""
     fp32: Unit
-    """Single precision; packed half precision takes half its interval. Does the work of `int` and `branch` without."""
+    """Single precision; also does what `int` and `branch` do where they do not exist."""
     fp64: Unit
     """Double precision; without it `sfu` does its work."""
     sfu: Unit
@@ -316,7 +316,7 @@ class L1(_Section):
     """L1 data cache of an SM."""
 
     cache: Cache
-    """Geometry when no shared memory is carved out of it (adaptive: scaled to what is left of unified_bytes)."""
+    """Geometry; where adaptive, its ways are scaled to what is left of unified_bytes."""
     banks: Annotated[int, Field(ge=1, le=64, strict=True)]
     """Banks, one sector wide; a power of two."""
     latency: Positive
@@ -348,7 +348,7 @@ class L1(_Section):
         options = self.carve_out_options
         if not options:
             raise _wrong("carve_out_options", "found none, expected at least one with adaptive = true")
-        if any(low >= high for low, high in zip(options, options[1:], strict=False)):
+        if list(options) != sorted(set(options)):
             raise _wrong("carve_out_options", f"found {list(options)}, expected rising sizes")
         if options[-1] > self.unified_bytes:
             raise _wrong(
@@ -358,8 +358,8 @@ class L1(_Section):
         if self.unified_bytes < self.cache.bytes or self.unified_bytes * self.cache.ways % self.cache.bytes:
             raise _wrong(
                 "unified_bytes",
-                f"found {self.unified_bytes}, expected whole ways of {self.cache.bytes // self.cache.ways} bytes "
-                f"and at least the cache's {self.cache.bytes} bytes",
+                f"found {self.unified_bytes}, expected whole ways of {self.cache.bytes // self.cache.ways} "
+                f"bytes and at least the cache's {self.cache.bytes} bytes",
             )
         return self
 
@@ -370,7 +370,7 @@ class LoadStore(_Section):
     coalescing_sub_warps: Annotated[int, Field(ge=1, le=32, strict=True)]
     """Parts of a warp whose accesses are coalesced separately."""
     sectored_coalescing: Flag
-    """Accesses are coalesced to sectors; false: to 128-byte segments reduced to 64 and 32 (before Maxwell)."""
+    """Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler)."""
     reply_buffer: Positive
     """Replies waiting at the load/store unit."""
     sub_core_queue: UInt
@@ -416,7 +416,7 @@ class AddressMap(_Section):
     channel_bit: Annotated[int, Field(ge=5, le=20, strict=True)]
     """Lowest address bit of the channel number."""
     layout: Annotated[str, Field(pattern=r"^[RBC]+S+$")]
-    """Bits of the address without the channel number, most significant first: R row, B bank, C column, S byte."""
+    """Bits of the address without the channel, most significant first: R row, B bank, C column, S byte."""
 
     @property
     def slices(self) -> int:
@@ -429,7 +429,8 @@ class AddressMap(_Section):
         if self.hash in ("xor", "ipoly") and not _power_of_two(self.channels):
             raise _wrong(
                 "hash",
-                f"{self.hash} needs a power of two of channels, found {self.channels}; use ipoly_modulo or linear",
+                f"{self.hash} needs a power of two of channels, found {self.channels}; "
+                "use ipoly_modulo or linear",
             )
         if self.hash == "pae" and self.slices != 32:
             raise _wrong("hash", f"pae is defined for 32 slices, found {self.slices}")
@@ -646,6 +647,15 @@ class Spec(_Section):
 
         return walk("", self.values())
 
+    def differences(self, other: Spec) -> list[tuple[str, Any, Any]]:
+        """Path, value here and value there of each field that differs, name and description aside."""
+        pairs = zip(self.leaves(), other.leaves(), strict=True)
+        return [
+            (path, here, there)
+            for (path, here), (_, there) in pairs
+            if here != there and path not in ("name", "description")
+        ]
+
     def native(self, policy: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The dict from which the engine makes its `simt::Spec`.
 
@@ -654,7 +664,7 @@ class Spec(_Section):
                 `slice_hash` (signatures: engine/timing/policy.hpp).
 
         Raises:
-            SpecError: a policy is named `custom` without a function, or a function is given for one that is not.
+            SpecError: a policy is `custom` without a function, or a function is given for one that is not.
         """
         choices = {
             "scheduler": ("sm.scheduler.policy", self.sm.scheduler.policy),

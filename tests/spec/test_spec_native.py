@@ -41,14 +41,14 @@ def _leaf(path: str, kind: Any) -> st.SearchStrategy[Any]:
 def native_values(draw: st.DrawFn) -> dict[str, Any]:
     """Any native dict of the right shape: what the engine must carry, whether it makes sense or not."""
     values = load_spec("qv100").native()
-    for path, kind in _fields().items():
+    for path, field in _fields().items():
         if path == "description" or path.startswith("clock."):
             continue
         *sections, last = path.split(".")
         table = values
         for section in sections:
             table = table[section]
-        table[last] = draw(_leaf(path, kind))
+        table[last] = draw(_leaf(path, field.annotation))
     values["clock"] = {key: draw(st.integers(0, 2**64 - 1)) for key in values["clock"]}
     values["policy"] = {key: draw(st.integers(0, 2**64 - 1)) for key in values["policy"]}
     return values
