@@ -4,6 +4,7 @@ NB_MODULE(_engine, m) {
   m.doc() = "The native engine of simt. Use it through the simt package.";
   nanobind::set_leak_warnings(false);  // Python's own caches keep objects until the interpreter ends
   bind_trace(m);
+  bind_spec(m);
   bind_memory(m);
   bind_gpu(m);
 }

@@ -14,6 +14,7 @@
 #include "trace/regrouper.hpp"
 #include "trace/store_encoder.hpp"
 #include "trace/text_parser.hpp"
+#include "trace/text_writer.hpp"
 #include "trace/trace_source.hpp"
 
 namespace nb = nanobind;
@@ -287,6 +288,20 @@ void bind_trace(nb::module_& m) {
   });
   bind_isa(m);
   bind_source(m);
+
+  nb::class_<TextWriter>(m, "TextWriter")
+      .def(nb::init<std::shared_ptr<TraceSource>>(), "source"_a)
+      .def(
+          "next_piece",
+          [](TextWriter& w) {
+            std::string text;
+            {
+              const nb::gil_scoped_release no_gil;
+              text = w.next_piece();
+            }
+            return nb::bytes(text.data(), text.size());
+          },
+          "The next few megabytes of version 5 text; empty at the end.");
 
   nb::class_<TextParser::Counts>(m, "TraceCounts")
       .def_ro("lines", &TextParser::Counts::lines)

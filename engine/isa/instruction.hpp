@@ -14,13 +14,13 @@ enum class Operation : uint8_t {
   Branch,
   Load,
   Store,
-  Atomic,       ///< read-modify-write that returns a value
-  Reduction,    ///< read-modify-write without a result (RED)
-  AsyncCopy,    ///< LDGSTS: global to shared without registers
-  AsyncCommit,  ///< LDGDEPBAR, cp.async.commit_group: closes a group of asynchronous copies
-  AsyncWait,    ///< DEPBAR N: waits until at most `immediate` groups are open
-  Barrier,      ///< BAR: waits at CTA barrier `immediate` (0 when the trace does not say) for `immediate2`
-            ///< threads (0: all of the CTA)
+  Atomic,         ///< read-modify-write that returns a value
+  Reduction,      ///< read-modify-write without a result (RED)
+  AsyncCopy,      ///< LDGSTS: global to shared without registers
+  AsyncCommit,    ///< LDGDEPBAR, cp.async.commit_group: closes a group of asynchronous copies
+  AsyncWait,      ///< DEPBAR N: waits until at most `immediate` groups are open
+  Barrier,        ///< BAR: waits at CTA barrier `immediate` (0 when the trace does not say) for `immediate2`
+                  ///< threads (0: all of the CTA)
   BarrierArrive,  ///< BAR.ARV: arrives without waiting
   MemoryBarrier,  ///< MEMBAR, FENCE
   Exit,

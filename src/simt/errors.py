@@ -11,3 +11,7 @@ class TraceError(SimtError):
 
 class OpcodeTableError(SimtError):
     """An opcode table cannot be read."""
+
+
+class SpecError(SimtError):
+    """A GPU specification cannot be read, or does not make sense."""

@@ -1,0 +1,315 @@
+"""Specification files: finding, reading (with the source of each value), overriding and writing them.
+
+A file is TOML with the sections and fields of `simt.spec.models`. Beside the values a section may say
+`source = "..."`: the source of all values in it and below that name none themselves. A value names its own
+so: `latency = { value = 4, source = "..." }`. With `extends = "qv100"` what it leaves out comes from there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from simt.errors import SpecError
+from simt.spec.models import Spec
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Overrides = Mapping[str, Any] | Iterable[str]
+
+_SHIPPED = resources.files("simt.spec") / "gpus"
+
+
+def available() -> list[str]:
+    """Names of the shipped GPUs, sorted."""
+    return sorted(
+        file.name.removesuffix(".toml") for file in _SHIPPED.iterdir() if file.name.endswith(".toml")
+    )
+
+
+def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> Spec:
+    """Loads, checks and freezes the specification of a GPU.
+
+    Args:
+        gpu: the name of a shipped GPU, the path of a TOML file, or a specification.
+        overrides: values that replace the file's: `{"sm.count": 40}` or `["sm.count=40"]`.
+
+    Raises:
+        SpecError: no such GPU, file or field, or a value that makes no sense; the message says which.
+    """
+    if isinstance(gpu, Spec):
+        spec = gpu
+    else:
+        file, name, text = _find(os.fspath(gpu), base=None)
+        values, sources = _read(file, name, text, chain=())
+        spec = validate(values, sources, file)
+    changes = _override_pairs(overrides)
+    if not changes:
+        return spec
+    values, sources = spec.values(), dict(spec.sources)
+    for path, value in changes:
+        _override(values, path, value, spec.name)
+        sources[path] = "override given by the user"
+    return validate(values, sources, spec.name)
+
+
+def validate(values: dict[str, Any], sources: Mapping[str, str], file: str) -> Spec:
+    """Makes a Spec of plain values.
+
+    Raises:
+        SpecError: each error with `file` and the field's path.
+    """
+    try:
+        spec = Spec.model_validate(values)
+    except ValidationError as error:
+        raise SpecError("\n".join(f"{file}: {line}" for line in _explain(error))) from None
+    leaves = {path for path, _ in spec.leaves()}
+    spec._sources.update({path: source for path, source in sources.items() if path in leaves})
+    return spec
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    for item in error.errors():
+        path = ".".join(str(part) for part in item["loc"])
+        found = item["input"]
+        if item["type"] == "cross_field":
+            context = item["ctx"]
+            yield f"{path}{'.' if path else ''}{context['field']}: {context['message']}"
+        elif item["type"] == "missing":
+            yield f'{path}: missing; add it, or start from a shipped GPU with extends = "qv100"'
+        elif item["type"] == "extra_forbidden":
+            yield f"{path}: unknown field{_nearest(path)}"
+        elif item["type"] in ("model_type", "model_attributes_type"):
+            yield f"{path}: found {found!r}, expected a section with fields"
+        else:
+            message = item["msg"].replace("Input should be", "expected")
+            yield f"{path}: found {found!r}, {message[0].lower()}{message[1:]}"
+
+
+def _fields() -> dict[str, FieldInfo]:
+    """The model field behind every value, by path."""
+
+    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+        for name, field in model.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from walk(kind, f"{prefix}{name}.")
+            else:
+                yield prefix + name, field
+
+    return dict(walk(Spec, ""))
+
+
+def describe() -> dict[str, str]:
+    """What each value means, by path, in the order of the models."""
+    return {path: field.description or "" for path, field in _fields().items()}
+
+
+def _nearest(path: str) -> str:
+    known = list(_fields())
+    inside = [field for field in known if field.startswith(path + ".")]
+    if inside:
+        return f"; it is a section with the fields {', '.join(inside)}"
+    last = path.rsplit(".", 1)[-1]
+    same_ending = [field for field in known if field.rsplit(".", 1)[-1] == last]
+    near = list(dict.fromkeys(difflib.get_close_matches(path, known, n=3, cutoff=0.6) + same_ending))[:4]
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return "; `simt gpus show qv100` lists all fields"
+
+
+def _override_pairs(overrides: Overrides) -> list[tuple[str, Any]]:
+    if isinstance(overrides, Mapping):
+        return list(overrides.items())
+    pairs = []
+    for text in overrides:
+        path, equals, value = text.partition("=")
+        if not equals or not path.strip():
+            raise SpecError(f"override {text!r}: expected path=value, for example sm.count=40")
+        pairs.append((path.strip(), value.strip()))
+    return pairs
+
+
+def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
+    fields = _fields()
+    if path not in fields:
+        raise SpecError(f"{name}: override {path}: unknown field{_nearest(path)}")
+    kind = fields[path].annotation
+    # Text stays text where text is expected; elsewhere it is written as in TOML.
+    textual = kind is str or (get_origin(kind) is Literal and isinstance(get_args(kind)[0], str))
+    if isinstance(value, str) and not textual:
+        try:
+            if "\n" in value:
+                raise ValueError("several lines")
+            value = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:  # of which TOMLDecodeError is one
+            raise SpecError(f"{name}: override {path}: cannot read the value {value!r}") from None
+    *sections, last = path.split(".")
+    for section in sections:
+        values = values[section]
+    values[last] = value
+
+
+def _find(gpu: str, base: Path | None) -> tuple[str, str, str]:
+    """File (for messages), name and text of a GPU given by name or path, relative to `base`."""
+    if not gpu.endswith(".toml") and os.sep not in gpu:
+        names = available()
+        if gpu not in names:
+            near = difflib.get_close_matches(gpu, names, n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise SpecError(
+                f"there is no GPU called {gpu!r}{hint} There are {', '.join(names)}; a file ends in .toml"
+            )
+        resource = _SHIPPED / f"{gpu}.toml"
+        return str(resource), gpu, resource.read_text(encoding="utf-8")
+    path = Path(gpu) if base is None else base / gpu
+    try:
+        return str(path), path.stem, path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
+
+
+def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Values and sources of a file and of what it extends."""
+    if file in chain:
+        raise SpecError(f"{file}: extends: the files extend each other: {' -> '.join([*chain, file])}")
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{file}: not valid TOML: {error}") from None
+    parent = table.pop("extends", None)
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    if parent is not None:
+        if not isinstance(parent, str):
+            raise SpecError(f"{file}: extends: found {parent!r}, expected the name of a GPU or a path")
+        try:
+            found = _find(parent, base=Path(file).parent)
+        except SpecError as error:
+            raise SpecError(f"{file}: extends: {error}") from None
+        values, inherited = _read(*found, chain=(*chain, file))
+        sources = {
+            path: source if source.startswith("as ") else f"as {found[1]}: {source}"
+            for path, source in inherited.items()
+        }
+    values["name"] = name
+    _merge(table, values, sources, file)
+    values.setdefault("description", "")
+    return values, sources
+
+
+def _merge(
+    table: dict[str, Any],
+    values: dict[str, Any],
+    sources: dict[str, str],
+    file: str,
+    prefix: str = "",
+    source: str | None = None,
+) -> None:
+    source = _source(table, source, file, prefix)
+    for key, value in table.items():
+        path = prefix + key
+        if key == "source":
+            continue
+        if isinstance(value, dict) and "value" not in value:
+            inner = values.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise SpecError(f"{file}: {path}: found a section, expected a value{_nearest(path)}")
+            _merge(value, inner, sources, file, f"{path}.", source)
+            continue
+        own = source
+        if isinstance(value, dict):
+            if unknown := sorted(set(value) - {"value", "source"}):
+                raise SpecError(
+                    f"{file}: {path}: found {unknown[0]!r} beside value, expected value and source"
+                )
+            own, value = _source(value, source, file, f"{path}."), value["value"]
+        values[key] = value
+        sources.pop(path, None)
+        if own is not None:
+            sources[path] = own
+
+
+def _source(table: dict[str, Any], inherited: str | None, file: str, prefix: str) -> str | None:
+    source = table.get("source", inherited)
+    if source is not None and (not isinstance(source, str) or not source.strip()):
+        raise SpecError(
+            f"{file}: {prefix}source: found {source!r}, expected text that says where values come from"
+        )
+    return source
+
+
+def to_toml(spec: Spec) -> str:
+    """The specification as a complete file, with the source of each value."""
+    lines: list[str] = []
+
+    def literal(value: Any) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return json.dumps(value, ensure_ascii=False).replace(
+                "\x7f", "\\u007f"
+            )  # TOML's escapes are JSON's
+        if isinstance(value, list):
+            return "[" + ", ".join(literal(item) for item in value) + "]"
+        return repr(value)
+
+    def section(table: dict[str, Any], prefix: str) -> None:
+        own = {key: value for key, value in table.items() if not isinstance(value, dict)}
+        named = [spec.sources[prefix + key] for key in own if prefix + key in spec.sources]
+        common = max(named, key=named.count, default=None)
+        if own and prefix:
+            lines.append(f"\n[{prefix[:-1]}]")
+        # A source in a section also covers the sections below: those name their own.
+        if common is not None and prefix:
+            lines.append(f"source = {literal(common)}")
+        for key, value in own.items():
+            source = spec.sources.get(prefix + key)
+            if source is None or (source == common and prefix):
+                lines.append(f"{key} = {literal(value)}")
+            else:
+                lines.append(f"{key} = {{ value = {literal(value)}, source = {literal(source)} }}")
+        for key, value in table.items():
+            if isinstance(value, dict):
+                section(value, f"{prefix}{key}.")
+
+    values = spec.values()
+    del values["name"]
+    section(values, "")
+    return "\n".join(lines) + "\n"
+
+
+def to_json(spec: Spec) -> str:
+    """One JSON object: `hash`, `values` nested as in the TOML file, and `sources` by path."""
+    whole = {"hash": spec.hash, "values": spec.values(), "sources": dict(spec.sources)}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_toml(spec: Spec, path: str | os.PathLike[str]) -> None:
+    """Writes the specification to a file, which appears only when it is complete.
+
+    Raises:
+        SpecError: the file cannot be written.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_text(to_toml(spec), encoding="utf-8")
+        os.replace(temporary, target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise SpecError(f"{target}: cannot be written: {error.strerror}") from None

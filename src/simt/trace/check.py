@@ -1,0 +1,102 @@
+"""Reads a trace from beginning to end and reports what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from simt import _engine
+from simt.errors import TraceError
+from simt.isa import table_for
+
+from . import regroup, store, streams
+from .trace import Kernel, open_trace
+
+
+@dataclass
+class KernelReport:
+    """What was found in one kernel of a trace.
+
+    counts: ctas, empty_ctas, warps, empty_warps, instructions.
+    problem: why it cannot be read, None if it can.
+    notes: what is unusual, and how it is simulated.
+    """
+
+    path: Path
+    id: int = 0
+    name: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    problem: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def check_trace(
+    path: str | os.PathLike[str], on_kernel: Callable[[KernelReport], None] | None = None
+) -> tuple[list[KernelReport], list[str]]:
+    """Reports on every kernel of a trace, and the warnings about its launch list.
+
+    on_kernel: called with each report as soon as it is there.
+    Raises TraceError where the trace itself cannot be opened.
+    """
+    trace = open_trace(path)
+    reports = []
+    for kernel in trace.kernels:
+        report = KernelReport(kernel.path)
+        try:
+            _check(kernel, report)
+        except TraceError as error:
+            report.problem = str(error)
+        reports.append(report)
+        if on_kernel is not None:
+            on_kernel(report)
+    return reports, trace.warnings
+
+
+def _check(kernel: Kernel, report: KernelReport) -> None:
+    report.id, report.name = kernel.id, kernel.name
+    table, warning = table_for(kernel.sm_version)
+    if warning:
+        report.notes.append(warning)
+    if store.is_store(kernel.path):
+        reader, summary = kernel.stored()
+        report.counts = dict(summary.counts)
+        source = reader.source(summary, table.native)
+        with streams.naming(kernel.path):
+            found, _ = source.walk(True)
+        if found != report.counts["instructions"]:
+            reader.damaged(f"{found} instructions, {report.counts['instructions']} are announced")
+    else:
+        source = _read_text(kernel.path, report, table.native)
+    _note_counts(kernel, report)
+    report.notes += [f"opcode {o} is unknown; simulated as {n}" for o, n in source.unknown_opcodes.items()]
+
+
+def _read_text(path: Path, report: KernelReport, table: _engine.OpcodeTable) -> _engine.TraceSource:
+    converter = _engine.TraceConverter()
+    for window, _ in regroup.grouped_windows(path):
+        with streams.naming(path):
+            converter.feed(window)
+        converter.take_blocks()
+    with streams.naming(path):
+        converter.finish()
+    report.counts = {name: getattr(converter.counts, name) for name in store.COUNT_FIELDS}
+    # Only the static instructions are wanted: a source without CTAs.
+    return _engine.TraceSource(
+        converter.launch, converter.opcodes, converter.instructions, [], 0, table, lambda _: b""
+    )
+
+
+def _note_counts(kernel: Kernel, report: KernelReport) -> None:
+    counts = report.counts
+    x, y, z = kernel.grid
+    missing = x * y * z - counts["ctas"] - counts["empty_ctas"]
+    for number, text in (
+        (counts["empty_ctas"], "thread blocks without instructions; they are left out"),
+        (counts["empty_warps"], "warps without instructions; they are left out"),
+        (missing, f"of the grid's {x * y * z} thread blocks are not in the trace"),
+        (-missing, "thread blocks more than the grid has"),
+    ):
+        if number > 0:
+            report.notes.append(f"{number} {text}")

@@ -1,0 +1,177 @@
+"""What a specification must satisfy, and what its errors say."""
+
+import pytest
+
+from simt.errors import SpecError
+from simt.spec import Spec, available, load_spec
+
+NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
+
+
+def test_every_gpu_is_shipped_twice() -> None:
+    assert available() == sorted(NAMES + [f"{name}-accelsim" for name in NAMES])
+
+
+@pytest.mark.parametrize("name", available())
+def test_every_value_of_every_shipped_gpu_has_one_source(name: str) -> None:
+    spec = load_spec(name)
+    values = {path for path, _ in spec.leaves()} - {"name", "description"}
+    assert set(spec.sources) == values
+    assert all(len(source.strip()) > 6 for source in spec.sources.values())
+    assert spec.description
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
+    silicon, accelsim = load_spec(name), load_spec(f"{name}-accelsim")
+    assert accelsim.sm.register_file.model == "operand_collector"
+    assert accelsim.sm.register_file.allocation_unit == 0
+    assert accelsim.shared_memory.reserved_per_cta == 0
+    assert not accelsim.shared_memory.wide_accesses_take_wavefronts
+    assert accelsim.interconnect.latency == 0
+    assert accelsim.launch.dispatch_latency == 8
+    assert silicon.shared_memory.wide_accesses_take_wavefronts
+    assert silicon.sm.register_file.allocation_unit == 256
+    assert silicon.sm_version == accelsim.sm_version
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabytes_per_second", "l2_mebibytes"),
+    [
+        ("titan", 288.4, 1.5),
+        ("titanx", 480, 3),
+        ("qv100", 898, 6),
+        ("rtx2060", 336, 3),
+        ("rtx3070", 448, 4),
+        ("a100", 2039, 40),
+        ("h100", 3352, 50),
+        ("h200", 4800, 60),
+    ],
+)
+def test_peak_bandwidth_and_l2_size_are_those_published(
+    name: str, gigabytes_per_second: float, l2_mebibytes: float
+) -> None:
+    spec = load_spec(name)
+    bytes_per_clock = spec.address_map.channels * spec.dram.bus_bytes * spec.dram.data_command_ratio
+    assert bytes_per_clock * spec.clock.dram_mhz / 1000 == pytest.approx(gigabytes_per_second, rel=0.001)
+    assert spec.l2.slice.bytes * spec.address_map.slices == l2_mebibytes * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "fma_per_clock", "hmma_fma"),
+    [("qv100", 512, 256), ("a100", 1024, 2048), ("h100", 2048, 2048)],
+)
+def test_tensor_interval_follows_from_the_peak_rate(name: str, fma_per_clock: int, hmma_fma: int) -> None:
+    spec = load_spec(name)
+    assert spec.sm.units.tensor.initiation_interval == hmma_fma // (fma_per_clock // spec.sm.sub_cores)
+
+
+def test_a_specification_is_frozen() -> None:
+    spec = load_spec("qv100")
+    with pytest.raises(ValueError, match="frozen"):
+        spec.sm.units.fp32.latency = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("sm.units.fp32.latency", 0, "found 0, expected greater than or equal to 1"),
+        ("sm.units.fp32.latency", 512, "less than or equal to 511"),
+        ("sm.units.fp32.latency", 4.5, "expected a valid integer"),
+        ("sm.units.fp32.latency", True, "expected a valid integer"),
+        ("sm.units.fp32.count", 0, "fall back"),
+        ("sm.scheduler.policy", "fastest", "expected 'lrr', 'gto'"),
+        ("sm.scheduler.policy", "two_level", "sm.scheduler.active_warps"),
+        ("sm.warp_size", 16, "expected 32 or 64"),
+        ("sm.max_warps", 3, "at least sub_cores"),
+        ("sm.register_file.banks", 15, "multiple of sub_cores"),
+        ("sm.register_file.collector_units", 9, "multiple of sub_cores"),
+        ("clock.core_mhz", 1380.00001, "whole kHz"),
+        ("clock.core_mhz", 0, "greater than or equal to 1"),
+        ("l1.cache.line_bytes", 64, "128"),
+        ("l1.cache.line_bytes", 100, "power of two"),
+        ("l1.cache.sets", 5, "power of two"),
+        ("l1.cache.sets", 0, "bypass_global"),
+        ("l1.cache.ways", 0, "at least 1"),
+        ("l1.cache.mshr_entries", 0, "at least 1"),
+        ("l1.cache.dirty_threshold", 101, "less than or equal to 100"),
+        ("l1.banks", 3, "power of two"),
+        ("l1.carve_out_options", [], "at least one"),
+        ("l1.carve_out_options", [0, 8192, 8192, 98304], "rising"),
+        ("l1.carve_out_options", [0, 131073], "at most unified_bytes"),
+        ("l1.unified_bytes", 98304 + 1, "whole ways"),
+        ("shared_memory.bytes", 98305, "largest of l1.carve_out_options"),
+        ("shared_memory.banks", 24, "power of two"),
+        ("shared_memory.allocation_unit", 100, "power of two"),
+        ("address_map.channels", 12, "power of two of channels"),
+        ("address_map.slices_per_channel", 3, "power of two"),
+        ("address_map.slices_per_channel", 32, "low bank bits"),
+        ("address_map.hash", "pae", "32 slices"),
+        ("address_map.layout", "RRRRBBBBCCXSSSSS", "match pattern"),
+        ("address_map.layout", "RRRRBBBBCCCCSSSS", "expected 5"),
+        ("address_map.layout", "RRRRBBBCCCCSSSSS", "expected dram.banks = 16"),
+        ("l2.far_latency", 1, "one partition"),
+        ("l2.partitions", 3, "divisor"),
+        ("l2.slice.sectored", False, "sectors"),
+        ("dram.burst_length", 4, "64 bytes, expected 32"),
+        ("dram.data_command_ratio", 3, "divisor"),
+        ("dram.banks", 12, "power of two"),
+        ("dram.bank_groups", 32, "at most banks"),
+        ("dram.write_low", 28, "write_low < write_high"),
+        ("dram.write_high", 33, "write_queue_size"),
+        ("dram.rc", 27, "at least ras"),
+        ("dram.wl", 12, "more than wl"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_path(path: str, value: object, reason: str) -> None:
+    with pytest.raises(SpecError) as error:
+        load_spec("qv100", {path: value})
+    message = str(error.value)
+    assert message.startswith("qv100: ")
+    assert reason in message
+    # A check across fields may name the other field of the same section.
+    assert path.rsplit(".", 1)[0] in message
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("sm.units.fp32.latency", 1),
+        ("sm.units.fp32.latency", 511),
+        ("sm.units.int.count", 0),
+        ("sm.max_warps", 4),
+        ("l1.cache.dirty_threshold", 100),
+        ("l1.carve_out_options", [131072]),
+        ("shared_memory.bytes", 98304),
+        ("address_map.slices_per_channel", 16),
+        ("dram.write_low", 27),
+        ("dram.write_high", 32),
+        ("dram.rc", 28),
+        ("dram.wl", 11),
+        ("clock.dram_mhz", 3500.5),
+    ],
+)
+def test_the_last_value_that_makes_sense_is_taken(path: str, value: object) -> None:
+    leaves = dict(load_spec("qv100", {path: value}).leaves())
+    assert leaves[path] == value
+
+
+def test_all_errors_are_told_at_once() -> None:
+    with pytest.raises(SpecError) as error:
+        load_spec("qv100", {"sm.count": 0, "dram.banks": 3})
+    assert "sm.count" in str(error.value)
+    assert "dram.banks" in str(error.value)
+
+
+def test_hash_follows_the_machine_and_not_its_name() -> None:
+    spec = load_spec("qv100")
+    assert spec.hash == load_spec("qv100").hash
+    assert load_spec("qv100", {"name": "other", "description": "x"}).hash == spec.hash
+    assert load_spec("qv100", {"dram.cl": 13}).hash != spec.hash
+    hashes = {load_spec(name).hash for name in available()}
+    assert len(hashes) == len(available())
+
+
+def test_hash_is_the_same_in_every_version() -> None:
+    values = load_spec("qv100-accelsim").values()
+    assert Spec.model_validate(values).hash == load_spec("qv100-accelsim").hash
