@@ -23,13 +23,14 @@ constexpr const char* counter_texts[] = {
     SIMT_COUNTERS(SIMT_COUNTER)
 #undef SIMT_COUNTER
 };
-constexpr const char* kind_names[] = {"global_read",      "global_write", "local_read",   "local_write",
-                                      "constant_read",    "texture_read", "instruction_read", "atomic",
-                                      "l1_writeback",     "l2_writeback", "l2_fill"};
+constexpr const char* kind_names[] = {"global_read",   "global_write", "local_read",       "local_write",
+                                      "constant_read", "texture_read", "instruction_read", "atomic",
+                                      "l1_writeback",  "l2_writeback", "l2_fill"};
 constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss", "reservation_fail"};
-constexpr const char* reason_names[] = {"selected",         "not_selected",     "no_instruction", "barrier",
-                                        "membar",           "async_copy",       "long_scoreboard", "short_scoreboard",
-                                        "wait",             "math_pipe_throttle", "lg_throttle",  "drain"};
+constexpr const char* reason_names[] = {
+    "selected", "not_selected",       "no_instruction",  "barrier",
+    "membar",   "async_copy",         "long_scoreboard", "short_scoreboard",
+    "wait",     "math_pipe_throttle", "lg_throttle",     "drain"};
 static_assert(std::size(kind_names) == simt::Counters::kinds);
 static_assert(std::size(outcome_names) == simt::Counters::outcomes);
 static_assert(std::size(reason_names) == simt::LaunchActivity::reasons);
@@ -87,7 +88,8 @@ nb::dict timeline(const simt::Timeline& t) {
 nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   const simt::LaunchActivity& activity = record.activity;
   nb::dict counters;
-  for (size_t i = 0; i < std::size(counter_names); ++i) counters[counter_names[i]] = activity.counters.values[i];
+  for (size_t i = 0; i < std::size(counter_names); ++i)
+    counters[counter_names[i]] = activity.counters.values[i];
   nb::dict stalls, warp_stalls;
   for (size_t r = 0; r < simt::LaunchActivity::reasons; ++r) {
     std::vector<uint64_t> cycles;
@@ -124,7 +126,8 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
 
 /// A Gpu and the clock that its records are labelled with.
 struct GpuHandle {
-  GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options) : gpu(spec, options), clock_khz(spec.clock.core_khz) {}
+  GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options)
+      : gpu(spec, options), clock_khz(spec.clock.core_khz) {}
   simt::Gpu gpu;
   uint64_t clock_khz;
 };
@@ -153,7 +156,8 @@ void bind_gpu(nb::module_& m) {
           },
           "spec"_a, "threads"_a = 1, "window"_a = 0, "timeline_interval"_a = 0)
       .def(
-          "copy_from_host", [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
+          "copy_from_host",
+          [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
           "address"_a, "nbytes"_a)
       .def(
           "launch",
@@ -162,8 +166,8 @@ void bind_gpu(nb::module_& m) {
           },
           "source"_a, "launch_id"_a)
       .def(
-          "run", [](GpuHandle& self, uint64_t max_cycles) { return self.gpu.run(max_cycles); }, "max_cycles"_a,
-          nb::call_guard<nb::gil_scoped_release>(),
+          "run", [](GpuHandle& self, uint64_t max_cycles) { return self.gpu.run(max_cycles); },
+          "max_cycles"_a, nb::call_guard<nb::gil_scoped_release>(),
           "Simulates up to max_cycles more core cycles; True when all queued work is done.")
       .def_prop_ro("cycle", [](const GpuHandle& self) { return self.gpu.cycle(); })
       .def_prop_ro("window", [](const GpuHandle& self) { return self.gpu.window(); })
@@ -181,7 +185,8 @@ void bind_gpu(nb::module_& m) {
            })
       .def("finished", [](GpuHandle& self) {
         nb::list result;
-        for (const simt::LaunchRecord& record : self.gpu.take_finished()) result.append(to_dict(record, self.clock_khz));
+        for (const simt::LaunchRecord& record : self.gpu.take_finished())
+          result.append(to_dict(record, self.clock_khz));
         return result;
       });
 }

@@ -8,44 +8,44 @@
 namespace simt {
 
 // What the engine counts, per launch. SIMT_COUNTER(name, "what it counts").
-#define SIMT_COUNTERS(SIMT_COUNTER)                                                                        \
-  SIMT_COUNTER(sm_active_cycles, "core cycles in which an SM had a resident warp, summed over SMs")        \
-  SIMT_COUNTER(active_warp_cycles, "resident warps, summed over core cycles and SMs")                      \
-  SIMT_COUNTER(ctas, "CTAs that ran")                                                                      \
-  SIMT_COUNTER(warps, "warps that ran")                                                                    \
-  SIMT_COUNTER(warp_instructions, "warp instructions issued")                                              \
-  SIMT_COUNTER(thread_instructions, "lanes of the warp instructions issued")                               \
-  SIMT_COUNTER(shared_loads, "warp instructions that read shared memory")                                  \
-  SIMT_COUNTER(shared_stores, "warp instructions that write shared memory")                                \
-  SIMT_COUNTER(shared_wavefronts, "passes through shared memory")                                          \
-  SIMT_COUNTER(shared_bank_conflicts, "passes beyond the first of each access")                            \
-  SIMT_COUNTER(register_bank_conflicts, "operand reads delayed by another read or write of the bank")      \
-  SIMT_COUNTER(global_load_requests, "warp instructions that load global memory")                          \
-  SIMT_COUNTER(global_store_requests, "warp instructions that store to global memory")                     \
-  SIMT_COUNTER(global_load_sectors, "sectors that global loads ask for after coalescing")                  \
-  SIMT_COUNTER(global_store_sectors, "sectors that global stores write after coalescing")                  \
-  SIMT_COUNTER(local_requests, "warp instructions that access local memory")                               \
-  SIMT_COUNTER(atomic_requests, "warp instructions that perform atomics or reductions on global memory")   \
-  SIMT_COUNTER(l1_bank_conflicts, "core cycles in which an access waited for a busy L1 bank")              \
-  SIMT_COUNTER(l1_reservation_fail_line, "L1 retries: every way of the set reserved")                      \
-  SIMT_COUNTER(l1_reservation_fail_miss_queue, "L1 retries: miss queue full")                              \
-  SIMT_COUNTER(l1_reservation_fail_mshr, "L1 retries: no MSHR left")                                       \
-  SIMT_COUNTER(l1_reservation_fail_merge, "L1 retries: MSHR cannot merge more")                            \
-  SIMT_COUNTER(l2_reservation_fail, "L2 retries for any reason")                                           \
-  SIMT_COUNTER(instruction_cache_hits, "fetches served by the SM's instruction caches")                    \
-  SIMT_COUNTER(instruction_cache_misses, "fetches that went to the L2")                                    \
-  SIMT_COUNTER(constant_cache_hits, "constant accesses served by the SM's constant cache")                 \
-  SIMT_COUNTER(constant_cache_misses, "constant accesses that went to the L2")                             \
-  SIMT_COUNTER(network_request_packets, "packets from SMs to the L2")                                      \
-  SIMT_COUNTER(network_reply_packets, "packets from the L2 to SMs")                                        \
-  SIMT_COUNTER(network_request_wait, "interconnect cycles that request packets waited in input buffers")   \
-  SIMT_COUNTER(network_reply_wait, "interconnect cycles that reply packets waited in input buffers")       \
-  SIMT_COUNTER(network_full_stalls, "core cycles in which an SM could not send: input buffer full")        \
-  SIMT_COUNTER(dram_reads, "sectors read from DRAM")                                                       \
-  SIMT_COUNTER(dram_writes, "sectors written to DRAM")                                                     \
-  SIMT_COUNTER(dram_activates, "rows opened")                                                              \
-  SIMT_COUNTER(dram_precharges, "rows closed")                                                             \
-  SIMT_COUNTER(dram_row_hits, "column commands to the open row without an activate since the last one")    \
+#define SIMT_COUNTERS(SIMT_COUNTER)                                                                          \
+  SIMT_COUNTER(sm_active_cycles, "core cycles in which an SM had a resident warp, summed over SMs")          \
+  SIMT_COUNTER(active_warp_cycles, "resident warps, summed over core cycles and SMs")                        \
+  SIMT_COUNTER(ctas, "CTAs that ran")                                                                        \
+  SIMT_COUNTER(warps, "warps that ran")                                                                      \
+  SIMT_COUNTER(warp_instructions, "warp instructions issued")                                                \
+  SIMT_COUNTER(thread_instructions, "lanes of the warp instructions issued")                                 \
+  SIMT_COUNTER(shared_loads, "warp instructions that read shared memory")                                    \
+  SIMT_COUNTER(shared_stores, "warp instructions that write shared memory")                                  \
+  SIMT_COUNTER(shared_wavefronts, "passes through shared memory")                                            \
+  SIMT_COUNTER(shared_bank_conflicts, "passes beyond the first of each access")                              \
+  SIMT_COUNTER(register_bank_conflicts, "operand reads delayed by another read or write of the bank")        \
+  SIMT_COUNTER(global_load_requests, "warp instructions that load global memory")                            \
+  SIMT_COUNTER(global_store_requests, "warp instructions that store to global memory")                       \
+  SIMT_COUNTER(global_load_sectors, "sectors that global loads ask for after coalescing")                    \
+  SIMT_COUNTER(global_store_sectors, "sectors that global stores write after coalescing")                    \
+  SIMT_COUNTER(local_requests, "warp instructions that access local memory")                                 \
+  SIMT_COUNTER(atomic_requests, "warp instructions that perform atomics or reductions on global memory")     \
+  SIMT_COUNTER(l1_bank_conflicts, "core cycles in which an access waited for a busy L1 bank")                \
+  SIMT_COUNTER(l1_reservation_fail_line, "L1 retries: every way of the set reserved")                        \
+  SIMT_COUNTER(l1_reservation_fail_miss_queue, "L1 retries: miss queue full")                                \
+  SIMT_COUNTER(l1_reservation_fail_mshr, "L1 retries: no MSHR left")                                         \
+  SIMT_COUNTER(l1_reservation_fail_merge, "L1 retries: MSHR cannot merge more")                              \
+  SIMT_COUNTER(l2_reservation_fail, "L2 retries for any reason")                                             \
+  SIMT_COUNTER(instruction_cache_hits, "fetches served by the SM's instruction caches")                      \
+  SIMT_COUNTER(instruction_cache_misses, "fetches that went to the L2")                                      \
+  SIMT_COUNTER(constant_cache_hits, "constant accesses served by the SM's constant cache")                   \
+  SIMT_COUNTER(constant_cache_misses, "constant accesses that went to the L2")                               \
+  SIMT_COUNTER(network_request_packets, "packets from SMs to the L2")                                        \
+  SIMT_COUNTER(network_reply_packets, "packets from the L2 to SMs")                                          \
+  SIMT_COUNTER(network_request_wait, "interconnect cycles that request packets waited in input buffers")     \
+  SIMT_COUNTER(network_reply_wait, "interconnect cycles that reply packets waited in input buffers")         \
+  SIMT_COUNTER(network_full_stalls, "core cycles in which an SM could not send: input buffer full")          \
+  SIMT_COUNTER(dram_reads, "sectors read from DRAM")                                                         \
+  SIMT_COUNTER(dram_writes, "sectors written to DRAM")                                                       \
+  SIMT_COUNTER(dram_activates, "rows opened")                                                                \
+  SIMT_COUNTER(dram_precharges, "rows closed")                                                               \
+  SIMT_COUNTER(dram_row_hits, "column commands to the open row without an activate since the last one")      \
   SIMT_COUNTER(dram_bus_cycles, "DRAM command cycles in which the data bus is in use, summed over channels") \
   SIMT_COUNTER(dram_pending_cycles, "DRAM command cycles with a request pending, summed over channels")
 
@@ -53,7 +53,7 @@ enum class Counter : uint16_t {
 #define SIMT_COUNTER(name, text) name,
   SIMT_COUNTERS(SIMT_COUNTER)
 #undef SIMT_COUNTER
-  Count
+      Count
 };
 
 enum class CacheOutcome : uint8_t { Hit, HitReserved, Miss, SectorMiss, ReservationFail, Count };

@@ -12,7 +12,8 @@ class CtaBarriers {
 
   explicit CtaBarriers(uint64_t warps = 0) : running_(warps) {}
 
-  /// A warp arrives at a barrier; `expected` warps must arrive (0: all that run). Returns the waiting warps to release.
+  /// A warp arrives at a barrier; `expected` warps must arrive (0: all that run). Returns the waiting warps
+  /// to release.
   uint64_t arrive(uint32_t barrier, uint32_t warp, bool waits, uint32_t expected) {
     One& one = barriers_[barrier % count];
     one.arrived |= uint64_t{1} << warp;

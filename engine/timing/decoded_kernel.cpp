@@ -9,19 +9,25 @@ constexpr uint32_t zero_register = 255;
 
 uint32_t flat_index(const Register& r, uint32_t offset) {
   switch (r.file) {
-    case RegisterFile::General: return std::min<uint32_t>(r.index + offset, 255);
-    case RegisterFile::Uniform: return 256 + std::min<uint32_t>(r.index + offset, 63);
-    case RegisterFile::Predicate: return 320 + (r.index & 7);
-    case RegisterFile::UniformPredicate: return 328 + (r.index & 7);
+    case RegisterFile::General:
+      return std::min<uint32_t>(r.index + offset, 255);
+    case RegisterFile::Uniform:
+      return 256 + std::min<uint32_t>(r.index + offset, 63);
+    case RegisterFile::Predicate:
+      return 320 + (r.index & 7);
+    case RegisterFile::UniformPredicate:
+      return 328 + (r.index & 7);
   }
   return 0;
 }
 
-const UnitSpec& unit_spec(const Spec& spec, Unit unit) { return spec.sm.units[static_cast<size_t>(unit)]; }
+const UnitSpec& unit_spec(const Spec& spec, Unit unit) {
+  return spec.sm.units[static_cast<size_t>(unit)];
+}
 
-/// The unit that executes an instruction on this GPU. GPUs without separate integer units run integer work on the FP32
-/// pipe (Fermi to Pascal); missing FP64 units fall to the SFU; what a trace of a newer GPU uses and this one lacks runs
-/// on the integer pipe.
+/// The unit that executes an instruction on this GPU. GPUs without separate integer units run integer work on
+/// the FP32 pipe (Fermi to Pascal); missing FP64 units fall to the SFU; what a trace of a newer GPU uses and
+/// this one lacks runs on the integer pipe.
 Unit executing_unit(const Spec& spec, const StaticInstruction& s) {
   const Unit alu = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
   if (s.unit == Unit::Memory || s.unit == Unit::Tma) return Unit::Memory;
@@ -37,8 +43,8 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     : source(&instruction_source), launch(instruction_source.launch()), slot(launch_slot) {
   const uint64_t threads = launch.block.count();
   warps_per_cta = static_cast<uint32_t>((threads + spec.sm.warp_size - 1) / spec.sm.warp_size);
-  // Operand collectors stand for the model that the field compares with: it tracks only the registers that a trace
-  // lists, RZ among them. Hardware knows the whole vector and never waits for RZ.
+  // Operand collectors stand for the model that the field compares with: it tracks only the registers that a
+  // trace lists, RZ among them. Hardware knows the whole vector and never waits for RZ.
   const bool as_listed = spec.sm.register_file.model == OperandModel::OperandCollector;
   instructions.reserve(instruction_source.instructions().size());
   for (const StaticInstruction& s : instruction_source.instructions()) {
@@ -53,7 +59,8 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     if (s.half_precision) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
     if (constant_load && spec.constant_cache.latency > 0)
       d.latency = static_cast<uint16_t>(spec.constant_cache.latency);
-    if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive || s.operation == Operation::Exit)
+    if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive ||
+        s.operation == Operation::Exit)
       d.latency = d.initiation_interval = 1;
     d.memory_pipeline = d.unit == Unit::Memory;
     if (d.memory_pipeline) d.latency = d.initiation_interval = 1;

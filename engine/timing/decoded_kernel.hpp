@@ -20,16 +20,17 @@ inline bool intersects(const RegisterSet& a, const RegisterSet& b) {
 /// A static instruction as one GPU specification executes it.
 struct DecodedInstruction {
   StaticInstruction fixed{};
-  Unit unit = Unit::Int;            ///< after falling back where the GPU lacks the instruction's own unit
-  uint16_t latency = 1;             ///< core cycles
+  Unit unit = Unit::Int;  ///< after falling back where the GPU lacks the instruction's own unit
+  uint16_t latency = 1;   ///< core cycles
   uint16_t initiation_interval = 1;
-  bool memory_pipeline = false;     ///< goes through the load/store unit
-  uint8_t read_count = 0;           ///< distinct general registers to read
+  bool memory_pipeline = false;  ///< goes through the load/store unit
+  uint8_t read_count = 0;        ///< distinct general registers to read
   std::array<uint8_t, StaticInstruction::max_registers> reads{};
   uint8_t write_count = 0;
-  std::array<uint8_t, StaticInstruction::max_registers> writes_at{};  ///< base registers written, for bank conflicts
-  RegisterSet touches{};            ///< registers that must not be pending when it issues
-  RegisterSet writes{};             ///< registers pending until it completes
+  std::array<uint8_t, StaticInstruction::max_registers>
+      writes_at{};        ///< base registers written, for bank conflicts
+  RegisterSet touches{};  ///< registers that must not be pending when it issues
+  RegisterSet writes{};   ///< registers pending until it completes
 };
 
 /// A launch's instructions decoded for a specification, and what the engine needs of the launch.

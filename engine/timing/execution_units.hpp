@@ -16,14 +16,17 @@ class ExecutionUnits {
   }
 
   uint32_t count(Unit unit) const { return static_cast<uint32_t>(units_[static_cast<size_t>(unit)].size()); }
-  bool accepts(Unit unit, uint32_t k, Cycle now) const { return units_[static_cast<size_t>(unit)][k].free_at <= now; }
+  bool accepts(Unit unit, uint32_t k, Cycle now) const {
+    return units_[static_cast<size_t>(unit)][k].free_at <= now;
+  }
   Cycle free_at(Unit unit, uint32_t k) const { return units_[static_cast<size_t>(unit)][k].free_at; }
   /// Occupies the unit's entry for `interval` cycles.
   void start(Unit unit, uint32_t k, Cycle now, uint32_t interval) {
     units_[static_cast<size_t>(unit)][k].free_at = now + interval;
   }
 
-  /// Whether the unit's last stage and a slot of the result bus are free `latency` cycles from now; takes them if so.
+  /// Whether the unit's last stage and a slot of the result bus are free `latency` cycles from now; takes
+  /// them if so.
   bool reserve_result(Unit unit, uint32_t k, Cycle now, uint32_t latency) {
     One& one = units_[static_cast<size_t>(unit)][k];
     const Cycle elapsed = now - one.stage_base;

@@ -24,15 +24,17 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
     sm.held.resize(spec_.sm.max_ctas);
   }
   // The longest window in which nothing that one part causes can reach another part.
-  const Cycle longest = std::max<Cycle>(
-      1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
-                   Cycle{spec_.interconnect.credit_latency}}));
+  const Cycle longest =
+      std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
+                                   Cycle{spec_.interconnect.credit_latency}}));
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
 }
 
 Gpu::~Gpu() = default;
 
-void Gpu::copy_from_host(uint64_t address, uint64_t bytes) { commands_.push_back({nullptr, 0, address, bytes}); }
+void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
+  commands_.push_back({nullptr, 0, address, bytes});
+}
 
 void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id) {
   commands_.push_back({std::move(source), id, 0, 0});
@@ -61,8 +63,8 @@ void Gpu::start_commands() {
 }
 
 void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when) {
-  const auto slot = static_cast<uint16_t>(
-      std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
+  const auto slot =
+      static_cast<uint16_t>(std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
   auto launch = std::make_unique<Running>();
   launch->source = std::move(source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
@@ -71,9 +73,11 @@ void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, C
   launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);
   launch->start_cycle = when;
   launch->last_end = when;
-  // A launch becomes known up to two windows after the end of the one before it, so its first CTA cannot come earlier.
-  launch->latency = std::max(spec_.launch.kernel_latency + uint64_t{spec_.launch.cta_latency} * launch->total_ctas,
-                             uint64_t{3} * spec_.launch.dispatch_latency);
+  // A launch becomes known up to two windows after the end of the one before it, so its first CTA cannot come
+  // earlier.
+  launch->latency =
+      std::max(spec_.launch.kernel_latency + uint64_t{spec_.launch.cta_latency} * launch->total_ctas,
+               uint64_t{3} * spec_.launch.dispatch_latency);
   launch->first_dispatch = std::max(when + launch->latency, dispatched_until_);
   launch->ctas_on_sm.resize(spec_.sm.count);
   launch->timeline.interval = options_.timeline_interval;
@@ -92,7 +96,8 @@ void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, C
   running_[slot] = std::move(launch);
 }
 
-std::optional<std::pair<uint32_t, uint32_t>> Gpu::find_place(const SmResources& sm, const Running& launch) const {
+std::optional<std::pair<uint32_t, uint32_t>> Gpu::find_place(const SmResources& sm,
+                                                             const Running& launch) const {
   const uint32_t warps = launch.kernel->warps_per_cta;
   if (sm.free_ctas == 0) return std::nullopt;
   const bool exclusive = !launch.occupancy.warning.empty();
@@ -107,7 +112,8 @@ std::optional<std::pair<uint32_t, uint32_t>> Gpu::find_place(const SmResources& 
     have += add;
   }
   if (runs == 0) return std::nullopt;
-  return std::pair{static_cast<uint32_t>(std::countr_zero(sm.free_ctas)), static_cast<uint32_t>(std::countr_zero(runs))};
+  return std::pair{static_cast<uint32_t>(std::countr_zero(sm.free_ctas)),
+                   static_cast<uint32_t>(std::countr_zero(runs))};
 }
 
 bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
@@ -123,7 +129,8 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
     if (!place) continue;
     const auto [cta_slot, first_warp] = *place;
     const uint32_t warps = launch->kernel->warps_per_cta;
-    SmResources::Held held{slot, first_warp, warps, std::min(resources.shared_left, launch->occupancy.shared_per_cta),
+    SmResources::Held held{slot, first_warp, warps,
+                           std::min(resources.shared_left, launch->occupancy.shared_per_cta),
                            std::min(resources.registers_left, launch->occupancy.registers_per_cta)};
     resources.free_ctas &= ~(1u << cta_slot);
     resources.free_warps &= ~((warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1) << first_warp);
@@ -148,8 +155,8 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
 }
 
 void Gpu::dispatch(Cycle limit) {
-  // Decides the dispatch cycles below `limit`. In one cycle every SM, in turn after the one served last, gets at most
-  // one CTA. Only cycles in which something becomes possible are visited.
+  // Decides the dispatch cycles below `limit`. In one cycle every SM, in turn after the one served last, gets
+  // at most one CTA. Only cycles in which something becomes possible are visited.
   Cycle cycle = dispatched_until_;
   size_t applied = 0;
   std::sort(freed_.begin(), freed_.end(), [](const Freed& a, const Freed& b) {
@@ -239,7 +246,8 @@ void Gpu::finish_launches() {
       total.counters += sm->counters(slot);
       for (size_t r = 0; r < total.warp_states.size(); ++r) total.warp_states[r] += one.warp_states[r];
       for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
-        for (size_t r = 0; r < total.warp_states.size(); ++r) total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
+        for (size_t r = 0; r < total.warp_states.size(); ++r)
+          total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
       for (size_t p = 0; p < total.issued.size(); ++p) {
         total.issued[p] += one.issued[p];
         for (size_t r = 0; r < total.warp_states.size(); ++r) total.samples[p][r] += one.samples[p][r];
@@ -355,9 +363,9 @@ void Gpu::report_deadlock() const {
                      ": no warp can issue, no memory request is under way and no CTA can be dispatched\n";
   for (const auto& launch : running_) {
     if (!launch) continue;
-    text += "launch " + std::to_string(launch->kernel->launch.id) + " (" + launch->kernel->launch.name + "): " +
-            std::to_string(launch->done_ctas) + " of " + std::to_string(launch->total_ctas) + " CTAs done, " +
-            std::to_string(launch->next_cta - launch->done_ctas) + " resident\n";
+    text += "launch " + std::to_string(launch->kernel->launch.id) + " (" + launch->kernel->launch.name +
+            "): " + std::to_string(launch->done_ctas) + " of " + std::to_string(launch->total_ctas) +
+            " CTAs done, " + std::to_string(launch->next_cta - launch->done_ctas) + " resident\n";
   }
   constexpr size_t most = 16 * 1024;
   for (const auto& sm : sms_) {

@@ -45,9 +45,10 @@ struct GpuOptions {
 
 /// The whole GPU: SMs, memory system, CTA dispatch, and the queue of launches and copies.
 ///
-/// Time passes in windows. In each, first the L2 slices and DRAM, then the replies, then every SM by itself, then the
-/// requests move from its beginning to its end; CTAs are dispatched between windows, with an explicit latency. No part
-/// sees another part's events of the same window, so the window's length and the number of threads change nothing.
+/// Time passes in windows. In each, first the L2 slices and DRAM, then the replies, then every SM by itself,
+/// then the requests move from its beginning to its end; CTAs are dispatched between windows, with an
+/// explicit latency. No part sees another part's events of the same window, so the window's length and the
+/// number of threads change nothing.
 class Gpu {
  public:
   Gpu(const Spec& spec, const GpuOptions& options);
@@ -57,8 +58,8 @@ class Gpu {
   /// `id` is what the launch is called in its record.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id);
 
-  /// Simulates until all queued work is done or `max_cycles` more cycles have passed. True if all is done. Throws
-  /// Deadlock.
+  /// Simulates until all queued work is done or `max_cycles` more cycles have passed. True if all is done.
+  /// Throws Deadlock.
   bool run(Cycle max_cycles);
 
   Cycle cycle() const { return now_; }
@@ -85,7 +86,7 @@ class Gpu {
     std::unique_ptr<DecodedKernel> kernel;
     Occupancy occupancy{};
     Cycle start_cycle = 0;
-    Cycle latency = 0;         // from start_cycle to the first dispatch
+    Cycle latency = 0;  // from start_cycle to the first dispatch
     Cycle first_dispatch = 0;
     uint64_t total_ctas = 0, next_cta = 0, done_ctas = 0;
     Cycle last_end = 0;

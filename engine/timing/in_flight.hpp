@@ -19,10 +19,10 @@ struct InFlight {
   uint64_t mask = 0;
   uint64_t age = 0;  ///< issue order within the SM
   uint16_t warp = 0;
-  uint16_t slot = 0;  ///< launch slot
+  uint16_t slot = 0;                      ///< launch slot
   MemorySpace space = MemorySpace::None;  ///< as resolved for generic addresses
-  uint32_t passes = 0;       ///< shared memory: passes left
-  uint32_t outstanding = 0;  ///< transactions whose data has not come back
+  uint32_t passes = 0;                    ///< shared memory: passes left
+  uint32_t outstanding = 0;               ///< transactions whose data has not come back
   uint32_t async_group = 0;
   uint64_t mbarrier = 0;
   std::vector<Transaction> transactions;  ///< not yet sent; taken from the back

@@ -112,7 +112,8 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
       l0_insert(done.sub_core, done.line);
       L0& l0 = l0_[done.sub_core];
       l0.stream.clear();
-      for (uint32_t k = 1; k <= prefetch_lines_; ++k) l0.stream.push_back(done.line + uint64_t{k} * line_bytes_);
+      for (uint32_t k = 1; k <= prefetch_lines_; ++k)
+        l0.stream.push_back(done.line + uint64_t{k} * line_bytes_);
     }
     woken.push_back(done.warp);
     changed = true;
@@ -123,7 +124,8 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
 void InstructionCache::fill(uint64_t address, Cycle now) {
   // The line's sectors come one by one; the last one makes it usable.
   const uint64_t line = address / line_bytes_ * line_bytes_;
-  const auto found = std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& a) { return a.line == line; });
+  const auto found =
+      std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& a) { return a.line == line; });
   if (found == arriving_.end()) {
     if (line_bytes_ > sector_bytes) {
       arriving_.push_back({line, line_bytes_ / sector_bytes - 1});

@@ -10,17 +10,19 @@
 
 namespace simt {
 
-/// Instruction fetch: an L0 cache with a stream buffer per sub-core (where the specification has one) in front of the
-/// SM's L1 instruction cache, whose misses go to the L2. A perfect cache always hits.
+/// Instruction fetch: an L0 cache with a stream buffer per sub-core (where the specification has one) in
+/// front of the SM's L1 instruction cache, whose misses go to the L2. A perfect cache always hits.
 class InstructionCache {
  public:
   InstructionCache(const Spec& spec);
 
   bool perfect() const { return perfect_; }
-  /// Asks for the instructions at `address` on behalf of a warp. True: there this cycle. False: wake() will name the
-  /// warp when they are.
-  bool fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now, Counters& counters);
-  /// One cycle: sends misses through the load/store unit's port; appends the warps whose instructions have arrived.
+  /// Asks for the instructions at `address` on behalf of a warp. True: there this cycle. False: wake() will
+  /// name the warp when they are.
+  bool fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
+             Counters& counters);
+  /// One cycle: sends misses through the load/store unit's port; appends the warps whose instructions have
+  /// arrived.
   bool cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken);
   void fill(uint64_t address, Cycle now);
   Cycle next_event(Cycle now) const;

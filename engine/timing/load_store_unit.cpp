@@ -11,8 +11,9 @@ constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight ind
 constexpr uint64_t store_token = uint64_t{1} << 62;   // low bits: warp
 constexpr uint64_t fill_token = 0;
 
-// With read ports, the specification's latency is the whole distance from a load's issue to the issue of an instruction
-// that needs its result; these cycles of it are spent outside the L1's or shared memory's own pipeline.
+// With read ports, the specification's latency is the whole distance from a load's issue to the issue of an
+// instruction that needs its result; these cycles of it are spent outside the L1's or shared memory's own
+// pipeline.
 constexpr uint32_t l1_overhead = 5, shared_overhead = 6;
 
 uint32_t own_latency(const Spec& spec, uint32_t latency, uint32_t overhead) {
@@ -53,8 +54,10 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
     case Operation::Atomic:
     case Operation::Reduction:
     case Operation::BulkLoad:
-    case Operation::BulkStore: return true;
-    default: break;
+    case Operation::BulkStore:
+      return true;
+    default:
+      break;
   }
   if (instruction.space == MemorySpace::Global && spec_.l1.bypass_global) return true;
   return s.bypass_l1 && s.operation != Operation::Store;
@@ -62,7 +65,8 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
 
 void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   dispatch_ = in_flight;
-  if (spec_.load_store.sub_core_queue > 0) next_accept_ = now + 2;  // the shared structures take one every 2 cycles
+  if (spec_.load_store.sub_core_queue > 0)
+    next_accept_ = now + 2;  // the shared structures take one every 2 cycles
   InFlight& instruction = pool_[in_flight];
   const Operation operation = instruction.instruction->fixed.operation;
   const bool store = operation == Operation::Store;
@@ -181,7 +185,8 @@ bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replie
     if (reply.token & store_token) warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff));
   } else if (reply.token & bypass_token) {
     if (bypass_waiting_) return false;
-    bypass_ = {static_cast<uint32_t>(reply.token & 0xffffffff), static_cast<uint32_t>(reply.token >> 32 & 0xff)};
+    bypass_ = {static_cast<uint32_t>(reply.token & 0xffffffff),
+               static_cast<uint32_t>(reply.token >> 32 & 0xff)};
     bypass_waiting_ = true;
   } else {
     l1_.fill(reply.address, now);
@@ -218,11 +223,20 @@ void LoadStoreUnit::count_failure(const Bank& bank, Cycle times) {
   Counters& counters = counters_[instruction.slot];
   counters.l1_at(kind_of(instruction), CacheOutcome::ReservationFail) += times;
   switch (bank.failure) {
-    case CacheFailure::Line: counters[Counter::l1_reservation_fail_line] += times; break;
-    case CacheFailure::MissQueue: counters[Counter::l1_reservation_fail_miss_queue] += times; break;
-    case CacheFailure::MshrEntries: counters[Counter::l1_reservation_fail_mshr] += times; break;
-    case CacheFailure::MshrMerge: counters[Counter::l1_reservation_fail_merge] += times; break;
-    case CacheFailure::None: break;
+    case CacheFailure::Line:
+      counters[Counter::l1_reservation_fail_line] += times;
+      break;
+    case CacheFailure::MissQueue:
+      counters[Counter::l1_reservation_fail_miss_queue] += times;
+      break;
+    case CacheFailure::MshrEntries:
+      counters[Counter::l1_reservation_fail_mshr] += times;
+      break;
+    case CacheFailure::MshrMerge:
+      counters[Counter::l1_reservation_fail_merge] += times;
+      break;
+    case CacheFailure::None:
+      break;
   }
 }
 
@@ -258,7 +272,8 @@ bool LoadStoreUnit::look_up(Cycle now) {
     bank.queue.pop_front();
     if (write) {
       if (!l1_.last_write_sent()) warps_.store_acknowledged(instruction.warp);
-      if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight) pool_.release(entry.in_flight);
+      if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight)
+        pool_.release(entry.in_flight);
     } else if (outcome == CacheOutcome::Hit) {
       finish_transaction(entry.in_flight, 0);
     }
@@ -271,8 +286,8 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
   const uint32_t index = dispatch_;
   if (bypasses(instruction)) {
     bool changed = false;
-    for (uint32_t n = 0; n < std::max(1u, spec_.l1.bypass_sectors_per_cycle) && !instruction.transactions.empty();
-         ++n) {
+    for (uint32_t n = 0;
+         n < std::max(1u, spec_.l1.bypass_sectors_per_cycle) && !instruction.transactions.empty(); ++n) {
       if (network_full(now)) {
         ++counters_[instruction.slot][Counter::network_full_stalls];
         blocked_by_network_ = true;
@@ -373,13 +388,14 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
 void LoadStoreUnit::skip(Cycle cycles) {
   for (const Bank& bank : banks_)
     if (!bank.queue.empty() && bank.failed_at_change == l1_changes_) count_failure(bank, cycles);
-  if (dispatch_ != InFlightPool::none && !pool_[dispatch_].transactions.empty() && !bypasses(pool_[dispatch_]))
+  if (dispatch_ != InFlightPool::none && !pool_[dispatch_].transactions.empty() &&
+      !bypasses(pool_[dispatch_]))
     counters_[pool_[dispatch_].slot][Counter::l1_bank_conflicts] += cycles;
 }
 
 bool LoadStoreUnit::idle() const {
-  if (dispatch_ != InFlightPool::none || result_ != InFlightPool::none || bypass_waiting_ || !shared_pipe_.empty() ||
-      !l1_.miss_queue_empty())
+  if (dispatch_ != InFlightPool::none || result_ != InFlightPool::none || bypass_waiting_ ||
+      !shared_pipe_.empty() || !l1_.miss_queue_empty())
     return false;
   for (const Bank& bank : banks_)
     if (!bank.queue.empty()) return false;

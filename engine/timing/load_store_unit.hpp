@@ -15,14 +15,15 @@ namespace simt {
 
 /// The SM's load/store unit: shared memory, the banked L1 data cache, and the way to the interconnect.
 ///
-/// One warp instruction at a time sends its transactions (section 5 of the performance model): shared-memory accesses
-/// take one cycle a pass and then `shared_memory.latency`; global and local ones go to the L1's banks, one transaction
-/// a bank and cycle, and look up the tags `l1.latency` cycles later; what bypasses the L1 goes straight out. Results
-/// return to the registers one a cycle.
+/// One warp instruction at a time sends its transactions (section 5 of the performance model): shared-memory
+/// accesses take one cycle a pass and then `shared_memory.latency`; global and local ones go to the L1's
+/// banks, one transaction a bank and cycle, and look up the tags `l1.latency` cycles later; what bypasses the
+/// L1 goes straight out. Results return to the registers one a cycle.
 class LoadStoreUnit {
  public:
-  LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, InFlightPool& pool, OperandCollector& collector,
-                std::vector<Counters>& counters, std::vector<MemoryRequest>& requests);
+  LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, InFlightPool& pool,
+                OperandCollector& collector, std::vector<Counters>& counters,
+                std::vector<MemoryRequest>& requests);
 
   bool can_accept(Cycle now) const { return dispatch_ == InFlightPool::none && now >= next_accept_; }
   void accept(uint32_t in_flight, Cycle now);
@@ -46,8 +47,8 @@ class LoadStoreUnit {
     l1_.invalidate();
     ++l1_changes_;
   }
-  /// Takes the cycles in which packets left this SM's interconnect buffer; empties `cycles`. Their places can be used
-  /// again interconnect.credit_latency later.
+  /// Takes the cycles in which packets left this SM's interconnect buffer; empties `cycles`. Their places can
+  /// be used again interconnect.credit_latency later.
   void take_departures(std::vector<Cycle>& cycles) {
     departures_.insert(departures_.end(), cycles.begin(), cycles.end());
     cycles.clear();

@@ -7,7 +7,9 @@
 namespace simt {
 namespace {
 
-uint32_t round_up(uint32_t value, uint32_t unit) { return unit > 1 ? (value + unit - 1) / unit * unit : value; }
+uint32_t round_up(uint32_t value, uint32_t unit) {
+  return unit > 1 ? (value + unit - 1) / unit * unit : value;
+}
 
 }  // namespace
 
@@ -17,17 +19,17 @@ Occupancy occupancy_of(const Spec& spec, const LaunchInfo& launch, uint64_t ctas
   const auto warps = static_cast<uint32_t>((launch.block.count() + sm.warp_size - 1) / sm.warp_size);
   if (warps > sm.max_warps)
     throw std::invalid_argument("launch " + std::to_string(launch.id) + ": a CTA of " +
-                                std::to_string(launch.block.count()) + " threads needs " + std::to_string(warps) +
-                                " warps, but an SM of " + spec.name + " holds " + std::to_string(sm.max_warps));
+                                std::to_string(launch.block.count()) + " threads needs " +
+                                std::to_string(warps) + " warps, but an SM of " + spec.name + " holds " +
+                                std::to_string(sm.max_warps));
   // The compared-with model rounds registers to four per thread and gives them by thread.
   const uint32_t unit = sm.register_file.allocation_unit;
-  result.registers_per_cta = unit == 0
-                                 ? warps * sm.warp_size * round_up(launch.registers_per_thread, 4)
-                                 : warps * round_up(launch.registers_per_thread * sm.warp_size, unit);
-  result.shared_per_cta =
-      launch.shared_bytes == 0 && spec.shared_memory.reserved_per_cta == 0
-          ? 0
-          : round_up(launch.shared_bytes + spec.shared_memory.reserved_per_cta, spec.shared_memory.allocation_unit);
+  result.registers_per_cta = unit == 0 ? warps * sm.warp_size * round_up(launch.registers_per_thread, 4)
+                                       : warps * round_up(launch.registers_per_thread * sm.warp_size, unit);
+  result.shared_per_cta = launch.shared_bytes == 0 && spec.shared_memory.reserved_per_cta == 0
+                              ? 0
+                              : round_up(launch.shared_bytes + spec.shared_memory.reserved_per_cta,
+                                         spec.shared_memory.allocation_unit);
 
   uint64_t limit = warps ? sm.max_warps / warps : sm.max_ctas;
   result.limited_by = "warps";
@@ -40,8 +42,8 @@ Occupancy occupancy_of(const Spec& spec, const LaunchInfo& launch, uint64_t ctas
   if (result.registers_per_cta > 0) lower(sm.register_file.registers / result.registers_per_cta, "registers");
   lower(sm.max_ctas, "CTAs");
   if (limit == 0) {
-    result.warning = "launch " + std::to_string(launch.id) + " (" + launch.name + ") needs more " + result.limited_by +
-                     " than an SM of " + spec.name + " has; it runs one CTA per SM";
+    result.warning = "launch " + std::to_string(launch.id) + " (" + launch.name + ") needs more " +
+                     result.limited_by + " than an SM of " + spec.name + " has; it runs one CTA per SM";
     limit = 1;
   }
   const uint64_t needed = (ctas + sm.count - 1) / std::max(1u, sm.count);
@@ -49,7 +51,8 @@ Occupancy occupancy_of(const Spec& spec, const LaunchInfo& launch, uint64_t ctas
   if (needed < limit) {
     limit = std::max<uint64_t>(1, needed);
     result.limited_by = "grid";
-    // The compared-with model divides the memory for the CTAs that the grid brings, hardware for those that fit.
+    // The compared-with model divides the memory for the CTAs that the grid brings, hardware for those that
+    // fit.
     if (sm.register_file.model == OperandModel::OperandCollector) carved_for = limit;
   }
   result.ctas_per_sm = static_cast<uint32_t>(limit);
@@ -67,7 +70,8 @@ Occupancy occupancy_of(const Spec& spec, const LaunchInfo& launch, uint64_t ctas
       }
     const double max_ways = line_sets ? static_cast<double>(l1.unified_bytes) / line_sets : l1.cache.ways;
     const double share = 1.0 - static_cast<double>(result.carve_out_bytes) / std::max(1u, l1.unified_bytes);
-    result.l1_ways = std::max(1u, static_cast<uint32_t>(std::lround(std::floor(max_ways * std::max(0.0, share) + 0.5))));
+    result.l1_ways =
+        std::max(1u, static_cast<uint32_t>(std::lround(std::floor(max_ways * std::max(0.0, share) + 0.5))));
   }
   result.l1_bytes = result.l1_ways * line_sets;
   return result;

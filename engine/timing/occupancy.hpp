@@ -16,7 +16,7 @@ struct Occupancy {
   uint32_t carve_out_bytes = 0;    ///< shared-memory part of the unified memory
   uint32_t l1_ways = 0;
   uint32_t l1_bytes = 0;
-  std::string warning;             ///< set where the launch needs more than an SM has and runs one CTA at a time
+  std::string warning;  ///< set where the launch needs more than an SM has and runs one CTA at a time
 };
 
 /// Performance model sections 2 and 4. Throws std::invalid_argument if one CTA has more warps than an SM.

@@ -7,8 +7,9 @@ namespace simt {
 namespace {
 
 // Order in which units compete for collectors.
-constexpr std::array<Unit, 9> collection_order = {Unit::Fp32, Unit::Sfu,     Unit::Memory, Unit::Fp64,  Unit::Int,
-                                                  Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
+constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
+                                                  Unit::Fp64,    Unit::Int,    Unit::Branch,
+                                                  Unit::Texture, Unit::Tensor, Unit::Uniform};
 
 }  // namespace
 
@@ -43,8 +44,8 @@ uint32_t OperandCollector::oldest_ready(Unit unit) const {
 }
 
 bool OperandCollector::allocate(Unit unit) {
-  // Only the oldest instruction of a unit is considered: while its sub-core has no free collector, the unit's other
-  // issue latches wait behind it (performance model section 1).
+  // Only the oldest instruction of a unit is considered: while its sub-core has no free collector, the unit's
+  // other issue latches wait behind it (performance model section 1).
   const size_t u = index(unit);
   uint32_t entry = static_cast<uint32_t>(std::countr_zero(issue_full_[u]));
   for (uint32_t rest = issue_full_[u] & (issue_full_[u] - 1); rest; rest &= rest - 1) {
@@ -55,7 +56,8 @@ bool OperandCollector::allocate(Unit unit) {
   const InFlight& instruction = pool_[in_flight];
   const uint32_t scheduler = instruction.warp % schedulers_;
   const uint32_t first = divided_ ? scheduler * collectors_per_scheduler_ : 0;
-  const uint32_t last = divided_ ? first + collectors_per_scheduler_ : static_cast<uint32_t>(collectors_.size());
+  const uint32_t last =
+      divided_ ? first + collectors_per_scheduler_ : static_cast<uint32_t>(collectors_.size());
   for (uint32_t c = first; c < last; ++c) {
     if (busy_collectors_ >> c & 1) continue;
     const DecodedInstruction& d = *instruction.instruction;

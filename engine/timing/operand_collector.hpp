@@ -10,9 +10,9 @@ namespace simt {
 
 /// Issue latches, operand collectors and register banks between the schedulers and the execution units.
 ///
-/// Each unit has one issue latch and one execute latch per sub-core (shared by all schedulers where the SM is not
-/// divided). A collector unit takes an instruction from an issue latch, reads one operand a step from each bank, and
-/// hands it to the execute latch. A write of the cycle keeps its bank busy for the next step.
+/// Each unit has one issue latch and one execute latch per sub-core (shared by all schedulers where the SM is
+/// not divided). A collector unit takes an instruction from an issue latch, reads one operand a step from
+/// each bank, and hands it to the execute latch. A write of the cycle keeps its bank busy for the next step.
 class OperandCollector {
  public:
   static constexpr size_t unit_count = static_cast<size_t>(Unit::Count);
@@ -26,7 +26,8 @@ class OperandCollector {
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
   void step();
-  /// Occupies the banks of the registers that the instruction writes. False if one of them is already being written.
+  /// Occupies the banks of the registers that the instruction writes. False if one of them is already being
+  /// written.
   bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler);
 
   /// Ends the cycle's register writes; call once a cycle, after its steps.
@@ -60,7 +61,8 @@ class OperandCollector {
     uint32_t operands_left = 0;
   };
   uint32_t bank_of(uint32_t reg, uint32_t warp, uint32_t scheduler) const {
-    return divided_ ? (reg + warp) % banks_per_scheduler_ + scheduler * banks_per_scheduler_ : (reg + warp) % banks_;
+    return divided_ ? (reg + warp) % banks_per_scheduler_ + scheduler * banks_per_scheduler_
+                    : (reg + warp) % banks_;
   }
   bool allocate(Unit unit);
 
@@ -77,7 +79,7 @@ class OperandCollector {
   uint64_t ready_collectors_ = 0;  // bit per collector with all its operands
   std::array<std::array<uint32_t, 8>, unit_count> issue_{}, execute_{};
   std::array<uint32_t, unit_count> issue_full_{}, execute_full_{};
-  uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch
+  uint32_t issue_pending_ = 0;                     // bit per unit with a full issue latch
   std::vector<std::vector<uint8_t>> bank_queues_;  // collector indices in order
   uint64_t banks_waiting_ = 0;
   uint64_t banks_written_ = 0;

@@ -9,9 +9,10 @@
 namespace simt {
 
 /// Register read ports of one sub-core without operand collectors (Huerta et al., MICRO 2025, section 4): a
-/// fixed-latency instruction reads its operands within a window of three cycles, one 1024-bit read per bank, port and
-/// cycle; if they do not fit, it and everything behind it is delayed. The operand cache keeps, per bank and operand
-/// position, the register read last: compilers mark such reuse whenever it helps, so every repeat is taken as marked.
+/// fixed-latency instruction reads its operands within a window of three cycles, one 1024-bit read per bank,
+/// port and cycle; if they do not fit, it and everything behind it is delayed. The operand cache keeps, per
+/// bank and operand position, the register read last: compilers mark such reuse whenever it helps, so every
+/// repeat is taken as marked.
 class ReadPorts {
  public:
   static constexpr uint32_t first_read = 2, window = 3;  ///< cycles after issue

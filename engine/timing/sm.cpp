@@ -8,23 +8,30 @@
 namespace simt {
 namespace {
 
-// Order in which the units are offered their instructions; it decides who gets the last slot of the result bus.
+// Order in which the units are offered their instructions; it decides who gets the last slot of the result
+// bus.
 constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::Int,    Unit::Sfu,
                                              Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
 
-// Read-ports model: memory instructions leave their sub-core's queue 4 cycles after issue, then one every 4 cycles
-// (address calculation), and give their place back some cycles later (Huerta et al., MICRO 2025, section 4.4).
+// Read-ports model: memory instructions leave their sub-core's queue 4 cycles after issue, then one every 4
+// cycles (address calculation), and give their place back some cycles later (Huerta et al., MICRO 2025,
+// section 4.4).
 constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
 
-constexpr uint64_t local_memory_start = 0x8000000000ull << 8;  // beyond the global addresses that GPUs hand out
+constexpr uint64_t local_memory_start = 0x8000000000ull
+                                        << 8;  // beyond the global addresses that GPUs hand out
 
 bool is_specialised(Unit unit) {
   return unit == Unit::Branch || unit == Unit::Texture || unit == Unit::Tensor || unit == Unit::Uniform;
 }
 
-uint32_t unit_bit(Unit unit) { return 1u << static_cast<uint32_t>(unit); }
+uint32_t unit_bit(Unit unit) {
+  return 1u << static_cast<uint32_t>(unit);
+}
 
-size_t index(StallReason reason) { return static_cast<size_t>(reason); }
+size_t index(StallReason reason) {
+  return static_cast<size_t>(reason);
+}
 
 }  // namespace
 
@@ -67,8 +74,14 @@ void Sm::begin_launch(const DecodedKernel& kernel) {
 void Sm::place(const CtaStart& start) {
   Cta& cta = ctas_[start.cta_slot];
   const uint32_t warps = start.kernel->warps_per_cta;
-  cta = Cta{start.kernel, start.stream, start.first_warp, warps, start.thread_base, start.concurrent_threads,
-            CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1), {}};
+  cta = Cta{start.kernel,
+            start.stream,
+            start.first_warp,
+            warps,
+            start.thread_base,
+            start.concurrent_threads,
+            CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1),
+            {}};
   for (uint32_t i = 0; i < warps; ++i)
     warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
                  static_cast<uint16_t>(i), next_age_++);
@@ -113,7 +126,8 @@ void Sm::execute(Cycle now) {
     }
   }
   changed_ |= load_store_.cycle(now, replies_, next_reply_);
-  for (const LoadStoreUnit::BulkDone& done : load_store_.bulk_done()) bulk_copy_done(done.cta_slot, done.mbarrier);
+  for (const LoadStoreUnit::BulkDone& done : load_store_.bulk_done())
+    bulk_copy_done(done.cta_slot, done.mbarrier);
   load_store_.bulk_done().clear();
   if (!load_store_.can_accept(now)) return;
   if (as_collector_) {
@@ -143,7 +157,8 @@ void Sm::read_operands() {
   if (!as_collector_) {
     return;
   }
-  for (uint32_t i = 0; i < spec_.sm.register_file.port_throughput && collector_.busy(); ++i) collector_.step();
+  for (uint32_t i = 0; i < spec_.sm.register_file.port_throughput && collector_.busy(); ++i)
+    collector_.step();
   collector_.end_cycle();
   changed_ |= collector_.take_changed();
 }
@@ -239,14 +254,29 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   const uint64_t bit = uint64_t{1} << position;
   switch (s.operation) {
     case Operation::Barrier:
-    case Operation::BarrierArrive: arrive_at_barrier(w, s); break;
-    case Operation::MemoryBarrier: masks.membar |= bit; break;
-    case Operation::AsyncCopy: pool_[in_flight].async_group = warps_.async_copy_started(w); break;
-    case Operation::AsyncCommit: warps_.async_commit(w); break;
-    case Operation::AsyncWait: warps_.async_wait(w, s.immediate); break;
-    case Operation::BulkLoad: bulk_copy_started(ctas_[warp.cta_slot], record.mbarrier); break;
-    case Operation::MbarrierWait: wait_for_bulk_copies(w, record.base); break;
-    default: break;
+    case Operation::BarrierArrive:
+      arrive_at_barrier(w, s);
+      break;
+    case Operation::MemoryBarrier:
+      masks.membar |= bit;
+      break;
+    case Operation::AsyncCopy:
+      pool_[in_flight].async_group = warps_.async_copy_started(w);
+      break;
+    case Operation::AsyncCommit:
+      warps_.async_commit(w);
+      break;
+    case Operation::AsyncWait:
+      warps_.async_wait(w, s.immediate);
+      break;
+    case Operation::BulkLoad:
+      bulk_copy_started(ctas_[warp.cta_slot], record.mbarrier);
+      break;
+    case Operation::MbarrierWait:
+      wait_for_bulk_copies(w, record.base);
+      break;
+    default:
+      break;
   }
   warps_.reserve(w, d);
   const uint16_t cta_slot = warp.cta_slot;
@@ -281,7 +311,8 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
   if (count == 0) return;
   const LaunchInfo& launch = warp.kernel->launch;
   if (instruction.space == MemorySpace::Generic) {
-    // The windows of shared and local memory decide; a trace that does not give them is taken to mean shared memory.
+    // The windows of shared and local memory decide; a trace that does not give them is taken to mean shared
+    // memory.
     const uint64_t first = addresses[0];
     constexpr uint64_t local_window = 16 * 1024 * 1024;
     if (launch.shared_base == 0 || launch.local_base == 0)
@@ -300,19 +331,19 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
     warps_.masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
   }
   if (instruction.space == MemorySpace::Shared) {
-    instruction.passes = shared_memory_passes(addresses.data(), count, s.access_bytes, spec_.shared_memory.banks,
-                                              spec_.shared_memory.wide_accesses_take_wavefronts);
+    instruction.passes =
+        shared_memory_passes(addresses.data(), count, s.access_bytes, spec_.shared_memory.banks,
+                             spec_.shared_memory.wide_accesses_take_wavefronts);
     return;
   }
   if (atomic) {
-    if (!as_collector_ && s.operation == Operation::Reduction)
-      ++warps_[instruction.warp].outstanding_stores;
+    if (!as_collector_ && s.operation == Operation::Reduction) ++warps_[instruction.warp].outstanding_stores;
     coalesce_atomic(addresses.data(), count, s.access_bytes, instruction.transactions);
     return;
   }
   if (instruction.space == MemorySpace::Local) {
-    // Local memory is interleaved by 32-bit words over the GPU's concurrent threads, so that lanes that access the same
-    // local address touch neighbouring words.
+    // Local memory is interleaved by 32-bit words over the GPU's concurrent threads, so that lanes that
+    // access the same local address touch neighbouring words.
     const Cta& cta = ctas_[warp.cta_slot];
     const uint64_t first_thread = cta.thread_base + uint64_t{warp.index_in_cta} * spec_.sm.warp_size;
     const uint32_t words = std::max(1u, s.access_bytes / 4u);
@@ -322,8 +353,8 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
     for (uint32_t i = 0; i < count; ++i, mask &= mask - 1) {
       const uint64_t thread = first_thread + static_cast<uint64_t>(std::countr_zero(mask));
       for (uint32_t k = 0; k < words; ++k)
-        local.push_back(local_memory_start + (addresses[i] / 4 + k) * cta.concurrent_threads * 4 + addresses[i] % 4 +
-                        thread * 4);
+        local.push_back(local_memory_start + (addresses[i] / 4 + k) * cta.concurrent_threads * 4 +
+                        addresses[i] % 4 + thread * 4);
     }
     coalesce(local.data(), static_cast<uint32_t>(local.size()), std::min<uint32_t>(4, s.access_bytes),
              spec_.load_store.sectored_coalescing, instruction.transactions);
@@ -336,14 +367,16 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
   }
   const uint32_t sub_warps = std::max(1u, spec_.load_store.coalescing_sub_warps);
   if (sub_warps == 1) {
-    coalesce(addresses.data(), count, s.access_bytes, spec_.load_store.sectored_coalescing, instruction.transactions);
+    coalesce(addresses.data(), count, s.access_bytes, spec_.load_store.sectored_coalescing,
+             instruction.transactions);
     return;
   }
   const uint32_t lanes_each = spec_.sm.warp_size / sub_warps;
   uint32_t taken = 0;
   std::vector<Transaction> part;
   for (uint32_t p = 0; p < sub_warps; ++p) {
-    const uint64_t lanes_mask = (lanes_each >= 64 ? ~uint64_t{0} : (uint64_t{1} << lanes_each) - 1) << (p * lanes_each);
+    const uint64_t lanes_mask = (lanes_each >= 64 ? ~uint64_t{0} : (uint64_t{1} << lanes_each) - 1)
+                                << (p * lanes_each);
     const auto here = static_cast<uint32_t>(std::popcount(record.mask & lanes_mask));
     if (here == 0) continue;
     coalesce(addresses.data() + taken, here, s.access_bytes, spec_.load_store.sectored_coalescing, part);
@@ -462,8 +495,8 @@ void Sm::fetch(Cycle now) {
     return false;
   };
   if (as_collector_) {
-    // Fetch and decode are two stages with one buffer between them, repeated fetch_width times a cycle; a warp is
-    // fetched only when its instruction buffer is empty, and then gets all its entries.
+    // Fetch and decode are two stages with one buffer between them, repeated fetch_width times a cycle; a
+    // warp is fetched only when its instruction buffer is empty, and then gets all its entries.
     for (uint32_t i = 0; i < spec_.sm.front_end.fetch_width; ++i) {
       if (fetch_buffer_ >= 0) {
         warps_.fill_buffer(static_cast<uint32_t>(fetch_buffer_));
@@ -561,7 +594,8 @@ StallReason Sm::state_of(uint32_t w) const {
 
 void Sm::sample(Cycle from, Cycle to) {
   // Multiples of the interval in [from, to).
-  const uint64_t times = (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
+  const uint64_t times =
+      (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
   if (times == 0) return;
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     const WarpTable::Warp& warp = warps_[w];
@@ -606,7 +640,8 @@ Cycle Sm::find_next_event(Cycle now) const {
   }
   for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
     if (issue_blocked_until_[s] > now) next = std::min(next, issue_blocked_until_[s]);
-    for (const QueuedAccess& access : access_queues_[s]) next = std::min(next, std::max(now + 1, access.leaves));
+    for (const QueuedAccess& access : access_queues_[s])
+      next = std::min(next, std::max(now + 1, access.leaves));
     const WarpTable::SchedulerMasks& m = warps_.masks(s);
     const uint64_t ready = m.issuable();
     if (ready == 0) continue;
@@ -649,7 +684,6 @@ void Sm::run(Cycle begin, Cycle end) {
   }
   replies_.erase(replies_.begin(), replies_.begin() + static_cast<std::ptrdiff_t>(next_reply_));
   next_reply_ = 0;
-  next_event_ = std::min(own_event_, next_outside_event());
 }
 
 std::string Sm::describe_waits() const {
@@ -672,11 +706,12 @@ std::string Sm::describe_waits() const {
     if (!warp.resident) continue;
     const StallReason state = state_of(w);
     text += "  SM " + std::to_string(id_) + " CTA slot " + std::to_string(warp.cta_slot) + " warp " +
-            std::to_string(warp.index_in_cta) + " of launch " + std::to_string(warp.kernel->launch.id) + ": waits for " +
-            words[index(state)];
+            std::to_string(warp.index_in_cta) + " of launch " + std::to_string(warp.kernel->launch.id) +
+            ": waits for " + words[index(state)];
     if (warp.held > 0) {
       const StaticInstruction& s = warps_.next_instruction(w).fixed;
-      text += ", next instruction " + warp.kernel->source->opcodes()[s.opcode] + " at pc " + std::to_string(s.pc);
+      text +=
+          ", next instruction " + warp.kernel->source->opcodes()[s.opcode] + " at pc " + std::to_string(s.pc);
     }
     if (state == StallReason::Barrier) {
       const CtaBarriers& barriers = ctas_[warp.cta_slot].barriers;
@@ -684,7 +719,8 @@ std::string Sm::describe_waits() const {
         const uint64_t missing = barriers.running() & ~barriers.arrived(b);
         if (!(barriers.arrived(b) >> warp.index_in_cta & 1)) continue;
         text += "; barrier " + std::to_string(b) + " still misses warps";
-        for (uint64_t rest = missing; rest; rest &= rest - 1) text += " " + std::to_string(std::countr_zero(rest));
+        for (uint64_t rest = missing; rest; rest &= rest - 1)
+          text += " " + std::to_string(std::countr_zero(rest));
       }
     }
     text += "\n";

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -25,15 +26,16 @@ namespace simt {
 struct LaunchActivity {
   static constexpr size_t reasons = static_cast<size_t>(StallReason::Count);
   Counters counters{};
-  std::array<uint64_t, reasons> warp_states{};  ///< warp-cycles by state
+  std::array<uint64_t, reasons> warp_states{};                  ///< warp-cycles by state
   std::vector<std::array<uint64_t, reasons>> scheduler_cycles;  ///< per scheduler: cycles by what it did
   std::vector<uint64_t> issued;                                 ///< per static instruction
-  std::vector<std::array<uint32_t, reasons>> samples;  ///< per static instruction: warps found there, by state
+  std::vector<std::array<uint32_t, reasons>>
+      samples;  ///< per static instruction: warps found there, by state
 };
 
-/// One streaming multiprocessor. It runs alone through a window of cycles: everything that reaches it from outside in
-/// the window (replies, new CTAs) is known before, everything that it causes outside (requests, finished CTAs) takes
-/// effect after.
+/// One streaming multiprocessor. It runs alone through a window of cycles: everything that reaches it from
+/// outside in the window (replies, new CTAs) is known before, everything that it causes outside (requests,
+/// finished CTAs) takes effect after.
 class Sm {
  public:
   static constexpr Cycle sample_interval = 64;  ///< core cycles between samples of the warps' states
@@ -41,9 +43,9 @@ class Sm {
   struct CtaStart {
     const DecodedKernel* kernel = nullptr;
     std::shared_ptr<CtaStream> stream;
-    uint32_t cta_slot = 0;    ///< chosen by the dispatcher
-    uint32_t first_warp = 0;  ///< first warp slot
-    Cycle cycle = 0;          ///< first cycle in which its warps can be fetched
+    uint32_t cta_slot = 0;     ///< chosen by the dispatcher
+    uint32_t first_warp = 0;   ///< first warp slot
+    Cycle cycle = 0;           ///< first cycle in which its warps can be fetched
     uint64_t thread_base = 0;  ///< of its first thread among the GPU's concurrent threads (local memory)
     uint64_t concurrent_threads = 1;
   };
@@ -69,8 +71,8 @@ class Sm {
   LoadStoreUnit& load_store() { return load_store_; }
   const Counters& counters(uint16_t slot) const { return counters_[slot]; }
   LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
-  /// After run(): the next cycle in which it has something to do by itself; ~0 if it only waits for others.
-  Cycle next_event() const { return next_event_; }
+  /// The next cycle in which it has something to do with what is known now; ~0 if it only waits for others.
+  Cycle next_event() const { return std::min(own_event_, next_outside_event()); }
   bool has_work() const { return resident_ctas_ > 0 || !starts_.empty(); }
   /// What every warp waits for, for the explanation of a deadlock.
   std::string describe_waits() const;
@@ -139,9 +141,8 @@ class Sm {
   int32_t fetch_buffer_ = -1;  // warp fetched and not yet decoded
   uint32_t last_fetched_ = 63;
   bool changed_ = false;
-  Cycle own_event_ = 0;   // next cycle in which something happens that no one else causes
-  Cycle next_event_ = 0;
-  uint16_t stall_slot_ = 0;  // launch that scheduler cycles are counted for
+  Cycle own_event_ = ~Cycle{0};  // next cycle in which something happens that no one else causes
+  uint16_t stall_slot_ = 0;      // launch that scheduler cycles are counted for
   // Read-ports model, per sub-core.
   std::vector<Cycle> issue_blocked_until_;
   struct QueuedAccess {

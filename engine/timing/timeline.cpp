@@ -2,8 +2,8 @@
 
 namespace simt {
 
-TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
-                                              uint16_t slots) {
+TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<Sm>>& sms,
+                                              MemorySystem& memory, uint16_t slots) {
   Totals totals;
   const auto add_table = [](const Counters::CacheTable& table, uint64_t& accesses, uint64_t& hits) {
     for (const auto& kind : table)
@@ -31,7 +31,8 @@ TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<
   return totals;
 }
 
-void TimelineSampler::restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots) {
+void TimelineSampler::restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
+                              uint16_t slots) {
   last_ = read(sms, memory, slots);
 }
 

@@ -12,7 +12,7 @@ namespace simt {
 /// Activity of the whole GPU over time, one entry per interval; the last may be shorter.
 struct Timeline {
   Cycle interval = 0;
-  std::vector<Cycle> cycle;  ///< end of the interval
+  std::vector<Cycle> cycle;                               ///< end of the interval
   std::vector<uint64_t> warp_instructions, active_warps;  ///< active_warps: warp-cycles
   std::vector<uint64_t> l1_accesses, l1_hits, l2_accesses, l2_hits;
   // One entry per interval, each with one value per DRAM channel.
@@ -30,7 +30,8 @@ class TimelineSampler {
 
  private:
   struct Totals {
-    uint64_t warp_instructions = 0, active_warps = 0, l1_accesses = 0, l1_hits = 0, l2_accesses = 0, l2_hits = 0;
+    uint64_t warp_instructions = 0, active_warps = 0, l1_accesses = 0, l1_hits = 0, l2_accesses = 0,
+             l2_hits = 0;
     std::vector<uint64_t> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
   };
   static Totals read(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots);

@@ -61,12 +61,18 @@ int32_t WarpScheduler::youngest(const WarpTable& warps, uint64_t candidates) con
 int32_t WarpScheduler::choose(const WarpTable& warps, uint64_t candidates, uint64_t cycle) {
   const bool last_ready = last_ < 64 && (candidates >> last_ & 1);
   switch (spec_.policy) {
-    case SchedulerPolicy::Lrr: return after_last(candidates);
-    case SchedulerPolicy::Gto: return last_ready ? static_cast<int32_t>(last_) : oldest(warps, candidates);
-    case SchedulerPolicy::Cggty: return last_ready ? static_cast<int32_t>(last_) : youngest(warps, candidates);
-    case SchedulerPolicy::Oldest: return oldest(warps, candidates);
-    case SchedulerPolicy::TwoLevel: return after_last(candidates & active_);
-    case SchedulerPolicy::Custom: break;
+    case SchedulerPolicy::Lrr:
+      return after_last(candidates);
+    case SchedulerPolicy::Gto:
+      return last_ready ? static_cast<int32_t>(last_) : oldest(warps, candidates);
+    case SchedulerPolicy::Cggty:
+      return last_ready ? static_cast<int32_t>(last_) : youngest(warps, candidates);
+    case SchedulerPolicy::Oldest:
+      return oldest(warps, candidates);
+    case SchedulerPolicy::TwoLevel:
+      return after_last(candidates & active_);
+    case SchedulerPolicy::Custom:
+      break;
   }
   ready_flags_.resize(positions_);
   ages_.resize(positions_);

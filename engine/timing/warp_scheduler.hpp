@@ -36,8 +36,8 @@ class WarpScheduler {
   uint32_t scheduler_;
   uint32_t positions_;
   uint32_t last_;
-  uint64_t active_ = 0;                  // two-level: positions in the active set
-  std::vector<uint32_t> pending_;        // two-level: resident positions outside it, longest-waiting first
+  uint64_t active_ = 0;            // two-level: positions in the active set
+  std::vector<uint32_t> pending_;  // two-level: resident positions outside it, longest-waiting first
   std::vector<uint8_t> ready_flags_;
   std::vector<uint64_t> ages_;
 };

@@ -2,8 +2,8 @@
 
 namespace simt {
 
-void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index,
-                      uint64_t age) {
+void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot,
+                      uint16_t index, uint64_t age) {
   Warp& warp = warps_[w];
   warp = Warp{};
   warp.kernel = &kernel;
@@ -131,7 +131,8 @@ void WarpTable::update_async_wait(uint32_t w) {
   Warp& warp = warps_[w];
   size_t complete = 0;
   while (complete + 1 < warp.async_groups.size() && warp.async_groups[complete] == 0) ++complete;
-  warp.async_groups.erase(warp.async_groups.begin(), warp.async_groups.begin() + static_cast<std::ptrdiff_t>(complete));
+  warp.async_groups.erase(warp.async_groups.begin(),
+                          warp.async_groups.begin() + static_cast<std::ptrdiff_t>(complete));
   warp.first_async_group += static_cast<uint32_t>(complete);
   if (warp.first_async_group >= warp.async_wait_end && !warp.awaits_bulk_copies)
     masks_[scheduler_of(w)].async_copy &= ~bit_of(w);
@@ -149,7 +150,8 @@ void WarpTable::refresh(uint32_t w) {
   const uint64_t slot = uint64_t{1} << w;
   const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending;
   fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
-  const bool room = more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
+  const bool room =
+      more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
   fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
   if (warp.buffered == 0) return;
   m.has_instruction |= bit;

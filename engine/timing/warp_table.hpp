@@ -8,8 +8,8 @@
 
 namespace simt {
 
-/// Why a warp that has an instruction does not issue it; also the reasons that are counted. Nsight Compute's words where
-/// the meaning is the same.
+/// Why a warp that has an instruction does not issue it; also the reasons that are counted. Nsight Compute's
+/// words where the meaning is the same.
 enum class StallReason : uint8_t {
   Selected,
   NotSelected,
@@ -26,9 +26,9 @@ enum class StallReason : uint8_t {
   Count
 };
 
-/// The resident warps of one SM: what the front end, the schedulers, the execution units and the load/store unit share.
-/// A warp in slot w belongs to scheduler w mod schedulers, at position w / schedulers. Masks have a bit per position;
-/// an SM has at most 64 slots.
+/// The resident warps of one SM: what the front end, the schedulers, the execution units and the load/store
+/// unit share. A warp in slot w belongs to scheduler w mod schedulers, at position w / schedulers. Masks have
+/// a bit per position; an SM has at most 64 slots.
 class WarpTable {
  public:
   struct SchedulerMasks {
@@ -36,7 +36,7 @@ class WarpTable {
     uint64_t has_instruction = 0;  ///< instruction buffer not empty
     uint64_t finished = 0;         ///< last instruction issued
     uint64_t barrier = 0, membar = 0, async_copy = 0, atomics = 0;
-    uint64_t blocked = 0;          ///< next instruction waits for a register
+    uint64_t blocked = 0;                          ///< next instruction waits for a register
     uint64_t blocked_long = 0, blocked_short = 0;  ///< part of blocked
     std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
 
@@ -49,13 +49,13 @@ class WarpTable {
   struct Warp {
     const DecodedKernel* kernel = nullptr;
     CtaStream* stream = nullptr;
-    // The instruction buffer: `buffered` records that can issue, and one more, taken early so that the warp's last
-    // instruction is known when it issues.
+    // The instruction buffer: `buffered` records that can issue, and one more, taken early so that the warp's
+    // last instruction is known when it issues.
     std::array<DynamicRecord, buffer_capacity> buffer{};
     uint8_t buffered = 0, held = 0, buffer_head = 0;
     bool stream_ended = false;
     bool resident = false;
-    bool fetch_pending = false;      ///< waits for the instruction cache
+    bool fetch_pending = false;  ///< waits for the instruction cache
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines
@@ -65,7 +65,8 @@ class WarpTable {
     RegisterSet pending{};
     RegisterSet pending_long{};
     RegisterSet pending_short{};
-    // Asynchronous-copy groups that are not both closed and complete: copies outstanding in each; the last is open.
+    // Asynchronous-copy groups that are not both closed and complete: copies outstanding in each; the last is
+    // open.
     std::vector<uint32_t> async_groups{0};
     uint32_t first_async_group = 0;  ///< number of async_groups[0]
     uint32_t async_wait_end = 0;     ///< groups numbered below this are waited for
@@ -74,7 +75,10 @@ class WarpTable {
   };
 
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries)
-      : warps_(warp_slots), masks_(scheduler_count), schedulers_(scheduler_count), buffer_entries_(buffer_entries) {}
+      : warps_(warp_slots),
+        masks_(scheduler_count),
+        schedulers_(scheduler_count),
+        buffer_entries_(buffer_entries) {}
 
   uint32_t schedulers() const { return schedulers_; }
   uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
@@ -86,7 +90,8 @@ class WarpTable {
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
   uint32_t slot_at(uint32_t scheduler, uint32_t position) const { return position * schedulers_ + scheduler; }
 
-  void start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index, uint64_t age);
+  void start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index,
+             uint64_t age);
   void retire(uint32_t w);
 
   const DynamicRecord& next_record(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
@@ -142,8 +147,8 @@ class WarpTable {
   }
   bool can_retire(uint32_t w) const {
     const Warp& warp = warps_[w];
-    return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.outstanding_stores == 0 && warp.in_pipeline == 0 &&
-           !has_pending_registers(w);
+    return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.outstanding_stores == 0 &&
+           warp.in_pipeline == 0 && !has_pending_registers(w);
   }
 
  private:

@@ -6,7 +6,8 @@
 namespace simt {
 namespace {
 
-// Windows are short, so threads wait for the next one by spinning for a while before they give up the processor.
+// Windows are short, so threads wait for the next one by spinning for a while before they give up the
+// processor.
 constexpr int spins_before_yield = 4000;
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace simt {
 
-/// Runs numbered, independent tasks on a fixed set of threads, the caller's among them. Which thread runs a task has no
-/// influence on results.
+/// Runs numbered, independent tasks on a fixed set of threads, the caller's among them. Which thread runs a
+/// task has no influence on results.
 class WorkerPool {
  public:
   explicit WorkerPool(uint32_t threads);
@@ -19,7 +19,8 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
-  /// Calls task(i) for every i below `count`; returns when all are done. An exception of a task is thrown here.
+  /// Calls task(i) for every i below `count`; returns when all are done. An exception of a task is thrown
+  /// here.
   void run(uint32_t count, const std::function<void(uint32_t)>& task);
 
  private:

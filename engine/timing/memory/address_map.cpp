@@ -6,22 +6,23 @@
 namespace simt {
 namespace {
 
-// Rows of the remainder maps: output bit i is the parity of `high & rows[i]`, plus index bit i. Coefficients as listed
-// in the performance model, section 8.
+// Rows of the remainder maps: output bit i is the parity of `high & rows[i]`, plus index bit i. Coefficients
+// as listed in the performance model, section 8.
 constexpr uint64_t bits(std::initializer_list<uint32_t> positions) {
   uint64_t mask = 0;
   for (uint32_t p : positions) mask |= uint64_t{1} << p;
   return mask;
 }
-constexpr std::array<uint64_t, 4> ipoly16 = {bits({11, 10, 9, 8, 6, 4, 3, 0}), bits({12, 8, 7, 6, 5, 3, 1, 0}),
-                                             bits({9, 8, 7, 6, 4, 2, 1}), bits({10, 9, 8, 7, 5, 3, 2})};
-constexpr std::array<uint64_t, 5> ipoly32 = {bits({13, 12, 11, 10, 9, 6, 5, 3, 0}), bits({14, 13, 12, 11, 10, 7, 6, 4, 1}),
-                                             bits({14, 10, 9, 8, 7, 6, 3, 2, 0}), bits({11, 10, 9, 8, 7, 4, 3, 1}),
-                                             bits({12, 11, 10, 9, 8, 5, 4, 2})};
+constexpr std::array<uint64_t, 4> ipoly16 = {bits({11, 10, 9, 8, 6, 4, 3, 0}),
+                                             bits({12, 8, 7, 6, 5, 3, 1, 0}), bits({9, 8, 7, 6, 4, 2, 1}),
+                                             bits({10, 9, 8, 7, 5, 3, 2})};
+constexpr std::array<uint64_t, 5> ipoly32 = {
+    bits({13, 12, 11, 10, 9, 6, 5, 3, 0}), bits({14, 13, 12, 11, 10, 7, 6, 4, 1}),
+    bits({14, 10, 9, 8, 7, 6, 3, 2, 0}), bits({11, 10, 9, 8, 7, 4, 3, 1}), bits({12, 11, 10, 9, 8, 5, 4, 2})};
 constexpr std::array<uint64_t, 6> ipoly64 = {
-    bits({18, 17, 16, 15, 12, 10, 6, 5, 0}),      bits({15, 13, 12, 11, 10, 7, 5, 1, 0}),
-    bits({16, 14, 13, 12, 11, 8, 6, 2, 1}),       bits({17, 15, 14, 13, 12, 9, 7, 3, 2}),
-    bits({18, 16, 15, 14, 13, 10, 8, 4, 3}),      bits({17, 16, 15, 14, 11, 9, 5, 4})};
+    bits({18, 17, 16, 15, 12, 10, 6, 5, 0}), bits({15, 13, 12, 11, 10, 7, 5, 1, 0}),
+    bits({16, 14, 13, 12, 11, 8, 6, 2, 1}),  bits({17, 15, 14, 13, 12, 9, 7, 3, 2}),
+    bits({18, 16, 15, 14, 13, 10, 8, 4, 3}), bits({17, 16, 15, 14, 11, 9, 5, 4})};
 
 template <size_t N>
 uint32_t hash_by_rows(const std::array<uint64_t, N>& rows, uint64_t high, uint32_t index) {
@@ -32,7 +33,8 @@ uint32_t hash_by_rows(const std::array<uint64_t, N>& rows, uint64_t high, uint32
 }
 
 // Irreducible polynomials over GF(2) by degree, without their leading term.
-constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1, 0x3, 0x3, 0x3, 0x5, 0x3, 0x3, 0x1b, 0x11, 0x9, 0x5, 0x53};
+constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1,  0x3,  0x3, 0x3, 0x5, 0x3,
+                                                  0x3, 0x1b, 0x11, 0x9, 0x5, 0x53};
 
 uint64_t extract(uint64_t value, uint64_t mask) {
   uint64_t result = 0;
@@ -111,9 +113,11 @@ MemoryLocation AddressMap::locate(uint64_t address) const {
   where.local = extract(rest, ~slice_mask_);
   uint32_t slice = channel * spec_.slices_per_channel + (where.bank & (spec_.slices_per_channel - 1));
   // Address bits above channel and slice numbers.
-  const uint64_t high = power_of_two_ ? address >> (spec_.channel_bit + channel_bits_ + slice_bits_) : quotient;
+  const uint64_t high =
+      power_of_two_ ? address >> (spec_.channel_bit + channel_bits_ + slice_bits_) : quotient;
   switch (spec_.hash) {
-    case SliceHash::Linear: break;
+    case SliceHash::Linear:
+      break;
     case SliceHash::Xor: {
       const uint32_t hashed = (channel ^ static_cast<uint32_t>(high)) & (std::bit_ceil(spec_.channels) - 1);
       slice = hashed % spec_.channels * spec_.slices_per_channel + slice % spec_.slices_per_channel;
@@ -135,7 +139,8 @@ MemoryLocation AddressMap::locate(uint64_t address) const {
       slice = static_cast<uint32_t>(mix(address >> (spec_.channel_bit - slice_bits_)) % slices_);
       break;
     case SliceHash::Custom: {
-      const int32_t chosen = custom_ ? custom_(address, static_cast<int32_t>(slices_)) : static_cast<int32_t>(slice);
+      const int32_t chosen =
+          custom_ ? custom_(address, static_cast<int32_t>(slices_)) : static_cast<int32_t>(slice);
       slice = static_cast<uint32_t>(chosen < 0 ? 0 : chosen) % slices_;
       break;
     }

@@ -8,10 +8,10 @@
 
 namespace simt {
 
-/// One direction of the interconnect: a crossbar with a queue per input. Each interconnect cycle every output takes at
-/// most one packet, from the head of an input's queue. Outputs choose one after the other, so that an input whose next
-/// packets go to rising outputs can send several in a cycle; packets behind a blocked head wait (performance model,
-/// section 7).
+/// One direction of the interconnect: a crossbar with a queue per input. Each interconnect cycle every output
+/// takes at most one packet, from the head of an input's queue. Outputs choose one after the other, so that
+/// an input whose next packets go to rising outputs can send several in a cycle; packets behind a blocked
+/// head wait (performance model, section 7).
 template <typename Packet>
 class Crossbar {
  public:

@@ -40,9 +40,11 @@ bool DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen
   std::vector<DramRequest>& requests = queue.requests;
   if (requests.empty()) return false;
   const auto find_row = [&](uint32_t row) {
-    return std::find_if(requests.begin(), requests.end(), [row](const DramRequest& r) { return r.row == row; });
+    return std::find_if(requests.begin(), requests.end(),
+                        [row](const DramRequest& r) { return r.row == row; });
   };
-  if (queue.serving == no_row) queue.serving = find_row(current_row) != requests.end() ? current_row : requests.front().row;
+  if (queue.serving == no_row)
+    queue.serving = find_row(current_row) != requests.end() ? current_row : requests.front().row;
   const auto found = find_row(queue.serving);
   chosen = *found;
   requests.erase(found);
@@ -53,8 +55,10 @@ bool DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen
 void DramChannel::schedule_first_ready() {
   if (pending_ == 0) return;
   if (spec_.write_queue) {
-    if (!write_mode_ && pending_writes_ >= spec_.write_high) write_mode_ = true;
-    else if (write_mode_ && pending_writes_ < spec_.write_low) write_mode_ = false;
+    if (!write_mode_ && pending_writes_ >= spec_.write_high)
+      write_mode_ = true;
+    else if (write_mode_ && pending_writes_ < spec_.write_low)
+      write_mode_ = false;
     // Writes alone do not wait for the high mark for ever.
     if (!write_mode_ && pending_ == pending_writes_) write_mode_ = true;
   }
@@ -133,7 +137,8 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
     priority_ = (b + 1) % spec_.banks;
     return true;
   }
-  if (bank.row == bank.request.row || cycle < bank.precharge_at || cycle < bank_groups_[group_of(b)].precharge_at)
+  if (bank.row == bank.request.row || cycle < bank.precharge_at ||
+      cycle < bank_groups_[group_of(b)].precharge_at)
     return false;
   bank.active = false;
   bank.activate_at = std::max(bank.activate_at, cycle + spec_.rp);
@@ -172,7 +177,8 @@ void DramChannel::tick(uint64_t cycle) {
   ++activity_.pending_cycles;
   bool column = false, row = false;
   if (spec_.dual_bus) {
-    for (uint32_t i = 0; i < spec_.banks && !column; ++i) column = column_command((i + priority_) % spec_.banks, cycle);
+    for (uint32_t i = 0; i < spec_.banks && !column; ++i)
+      column = column_command((i + priority_) % spec_.banks, cycle);
     for (uint32_t i = 0; i < spec_.banks && !row; ++i) {
       const uint32_t b = (i + priority_) % spec_.banks;
       if (banks_[b].busy) row = row_command(b, cycle);

@@ -24,10 +24,11 @@ struct ChannelActivity {
   uint64_t pending_cycles = 0;  ///< command cycles with a request waiting for or in a bank
 };
 
-/// One DRAM channel: scheduler, banks and their timing (performance model section 10). Time is counted in command
-/// cycles.
+/// One DRAM channel: scheduler, banks and their timing (performance model section 10). Time is counted in
+/// command cycles.
 ///
-/// A command of type X that must be followed no earlier than tY cycles later by Z allows Z in cycle (cycle of X) + tY.
+/// A command of type X that must be followed no earlier than tY cycles later by Z allows Z in cycle (cycle of
+/// X) + tY.
 class DramChannel {
  public:
   DramChannel(const DramSpec& spec, std::vector<Counters>& counters);
@@ -54,12 +55,12 @@ class DramChannel {
   struct Bank {
     bool active = false;
     uint32_t row = 0;
-    bool busy = false;       // has a request in service
+    bool busy = false;  // has a request in service
     bool hit_since_activate = false;
     DramRequest request{};
-    uint64_t read_at = 0, write_at = 0;      // column commands allowed (tRCD)
-    uint64_t precharge_at = 0;               // tRAS, write recovery, read to precharge
-    uint64_t activate_at = 0;                // tRP, tRC
+    uint64_t read_at = 0, write_at = 0;  // column commands allowed (tRCD)
+    uint64_t precharge_at = 0;           // tRAS, write recovery, read to precharge
+    uint64_t activate_at = 0;            // tRP, tRC
   };
   struct Queue {
     std::vector<DramRequest> requests;  // oldest first
@@ -89,11 +90,11 @@ class DramChannel {
   uint32_t burst_cycles_, read_to_write_, write_to_read_, write_to_precharge_, rcd_write_;
   std::vector<Bank> banks_;
   std::vector<Group> bank_groups_;
-  std::vector<Queue> reads_, writes_;  // per bank; without a write queue all requests are in reads_
+  std::vector<Queue> reads_, writes_;      // per bank; without a write queue all requests are in reads_
   std::deque<DramRequest> arrival_order_;  // FCFS
   uint64_t queued_mask_ = 0;               // banks with a request in the served queues
   uint64_t busy_mask_ = 0;
-  uint32_t pending_ = 0;        // in queues
+  uint32_t pending_ = 0;         // in queues
   uint32_t pending_writes_ = 0;  // of them, in the write queue
   uint32_t in_banks_ = 0;
   bool write_mode_ = false;

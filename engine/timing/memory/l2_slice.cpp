@@ -17,7 +17,8 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::v
 }
 
 void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
-  const uint32_t from = spec_.l2.partitions > 1 ? packet.sm * spec_.l2.partitions / spec_.sm.count : partition_;
+  const uint32_t from =
+      spec_.l2.partitions > 1 ? packet.sm * spec_.l2.partitions / spec_.sm.count : partition_;
   const bool is_far = from != partition_;
   const uint64_t ready = cycle + spec_.l2.latency + (is_far ? spec_.l2.far_latency : 0);
   for (uint32_t s = 0; s < packet.sectors; ++s) {
@@ -29,8 +30,8 @@ void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
 }
 
 bool L2Slice::asleep() const {
-  return requests_.empty() && to_dram_.empty() && from_dram_.empty() && replies_.empty() && cache_.miss_queue_empty() &&
-         !cache_.ready();
+  return requests_.empty() && to_dram_.empty() && from_dram_.empty() && replies_.empty() &&
+         cache_.miss_queue_empty() && !cache_.ready();
 }
 
 uint64_t L2Slice::next_event() const {
@@ -53,7 +54,8 @@ void L2Slice::answer(const MemoryRequest& request, uint64_t address) {
 }
 
 void L2Slice::look_up(uint64_t cycle) {
-  if (requests_.empty() || to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_) return;
+  if (requests_.empty() || to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_)
+    return;
   const MemoryRequest& request = requests_.front();
   uint32_t token;
   if (free_waiting_.empty()) {
@@ -108,7 +110,8 @@ void L2Slice::tick(uint64_t cycle) {
   if (requests_.size() < spec_.l2.request_queue) {
     std::deque<Delayed>* from = nullptr;
     if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
-    if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready)) from = &far_;
+    if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
+      from = &far_;
     if (from) {
       requests_.push_back(from->front().request);
       from->pop_front();

@@ -13,15 +13,16 @@
 namespace simt {
 
 /// One L2 slice with its queues (performance model section 9). Time is counted in L2 cycles. A request waits
-/// `l2.latency` cycles, then a look-up is made per cycle; hits and writes are answered at once, misses when DRAM has
-/// answered.
+/// `l2.latency` cycles, then a look-up is made per cycle; hits and writes are answered at once, misses when
+/// DRAM has answered.
 class L2Slice {
  public:
   L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::vector<Counters>& counters);
 
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
   void arrive(const MemoryRequest& packet, uint64_t cycle);
-  /// Whether the slice takes packets from the interconnect: its request queue has room for all sectors of one.
+  /// Whether the slice takes packets from the interconnect: its request queue has room for all sectors of
+  /// one.
   bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
 
   void tick(uint64_t cycle);
@@ -57,9 +58,9 @@ class L2Slice {
 
   const Spec& spec_;
   const AddressMap& map_;
-  uint32_t index_;        // of the GPU's slices
+  uint32_t index_;  // of the GPU's slices
   uint32_t in_channel_;
-  uint32_t partition_;    // near or far half
+  uint32_t partition_;  // near or far half
   std::vector<Counters>& counters_;
   SectoredCache cache_;
   std::deque<Delayed> near_, far_;  // on their way to the request queue, by the side that they come from

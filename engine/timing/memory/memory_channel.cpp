@@ -15,7 +15,8 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, uint32_t c
       l2_to_core_{spec.clock.l2_khz, spec.clock.core_khz},
       l2_to_network_{spec.clock.l2_khz, spec.clock.interconnect_khz},
       l2_to_dram_{spec.clock.l2_khz, spec.clock.dram_khz},
-      shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue - (spec.address_map.slices_per_channel - 1)) {
+      shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
+                    (spec.address_map.slices_per_channel - 1)) {
   const uint32_t slices = spec.address_map.slices_per_channel;
   for (uint32_t s = 0; s < slices; ++s)
     slices_.push_back(std::make_unique<L2Slice>(spec, map, channel * slices + s, counters_));

@@ -13,8 +13,8 @@
 
 namespace simt {
 
-/// A memory channel: its L2 slices, its DRAM, and the controller's queue between them. Runs by itself between two
-/// exchanges with the interconnect.
+/// A memory channel: its L2 slices, its DRAM, and the controller's queue between them. Runs by itself between
+/// two exchanges with the interconnect.
 class MemoryChannel {
  public:
   MemoryChannel(const Spec& spec, const AddressMap& map, uint32_t channel, uint32_t launch_slots);
@@ -30,7 +30,8 @@ class MemoryChannel {
   std::vector<Sent>& sent(uint32_t s) { return sent_[s]; }
   /// L2 cycles, since the caller emptied the list, in which slice `s` refused packets.
   std::deque<uint64_t>& refused(uint32_t s) { return refused_[s]; }
-  /// A reply of slice `s` leaves the reply network's input buffer; its place can be used from interconnect cycle `tick`.
+  /// A reply of slice `s` leaves the reply network's input buffer; its place can be used from interconnect
+  /// cycle `tick`.
   void reply_left(uint32_t s, uint64_t tick) { departures_[s].push_back(tick); }
 
   L2Slice& slice(uint32_t s) { return *slices_[s]; }
@@ -49,7 +50,8 @@ class MemoryChannel {
   std::vector<Counters> counters_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
   DramChannel dram_;
-  ClockRatio core_to_l2_, core_to_network_, network_to_l2_, dram_to_l2_, l2_to_core_, l2_to_network_, l2_to_dram_;
+  ClockRatio core_to_l2_, core_to_network_, network_to_l2_, dram_to_l2_, l2_to_core_, l2_to_network_,
+      l2_to_dram_;
   uint64_t l2_tick_ = 0, network_tick_ = 0, dram_tick_ = 0;  // next to run
   // Requests between the slices and the DRAM scheduler, with the L2 cycle in which they reach it.
   struct Delayed {

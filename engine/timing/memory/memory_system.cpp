@@ -29,7 +29,8 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
 }
 
 Cycle MemorySystem::look_ahead() const {
-  return std::max<Cycle>(1, ClockRatio{spec_.clock.l2_khz, spec_.clock.core_khz}.at_or_after(spec_.l2.latency) - 1);
+  return std::max<Cycle>(
+      1, ClockRatio{spec_.clock.l2_khz, spec_.clock.core_khz}.at_or_after(spec_.l2.latency) - 1);
 }
 
 uint32_t MemorySystem::data_flits(bool carries_data) const {
@@ -129,7 +130,8 @@ void MemorySystem::advance_requests(Cycle end) {
     }
     const uint64_t tick = request_tick_++;
     for (uint32_t sm : senders)
-      for (; next[sm] < requests_[sm].size() && core_to_network_.after(requests_[sm][next[sm]].cycle) <= tick; ++next[sm])
+      for (; next[sm] < requests_[sm].size() && core_to_network_.after(requests_[sm][next[sm]].cycle) <= tick;
+           ++next[sm])
         request_network_.push(sm, map_.slice_of(requests_[sm][next[sm]].address), requests_[sm][next[sm]]);
     uint16_t slot = 0;
     const Cycle left = network_to_core_.at_or_after(tick);
@@ -155,15 +157,17 @@ void MemorySystem::advance_requests(Cycle end) {
     requests_[sm].erase(requests_[sm].begin(), requests_[sm].begin() + static_cast<std::ptrdiff_t>(next[sm]));
   for (uint32_t slice = 0; slice < slices_; ++slice) {
     deliver(slice, l2_end);
-    if (output_buffers_[slice].empty()) channels_[slice / spec_.address_map.slices_per_channel]
-                                            ->refused(slice % spec_.address_map.slices_per_channel)
-                                            .clear();
+    if (output_buffers_[slice].empty())
+      channels_[slice / spec_.address_map.slices_per_channel]
+          ->refused(slice % spec_.address_map.slices_per_channel)
+          .clear();
   }
 }
 
 void MemorySystem::copy_from_host(uint64_t address, uint64_t bytes) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  const uint64_t capacity = uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
+  const uint64_t capacity =
+      uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
   uint64_t first = address / sector_bytes * sector_bytes;
   const uint64_t end = address + bytes;
   // Of a copy much larger than the L2 only the last part can stay.

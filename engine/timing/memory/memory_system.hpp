@@ -16,8 +16,9 @@ namespace simt {
 
 /// Everything behind the SMs: both directions of the interconnect, the L2, and DRAM.
 ///
-/// For each window of core cycles the caller calls advance_slices() for all channels, then advance_replies(), then lets
-/// the SMs run the window, then advance_requests(). Results are the same for all windows up to look_ahead().
+/// For each window of core cycles the caller calls advance_slices() for all channels, then advance_replies(),
+/// then lets the SMs run the window, then advance_requests(). Results are the same for all windows up to
+/// look_ahead().
 class MemorySystem {
  public:
   MemorySystem(const Spec& spec, uint32_t launch_slots);
@@ -67,7 +68,7 @@ class MemorySystem {
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_;
   Crossbar<MemoryRequest> request_network_;
   Crossbar<L2Slice::Reply> reply_network_;
-  uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
+  uint64_t request_tick_ = 0, reply_tick_ = 0;       // next interconnect cycle of each direction
   std::vector<std::deque<Arrival>> output_buffers_;  // request direction, per slice
   std::vector<uint64_t> next_arrival_;               // per slice: L2 cycle after the last packet taken
   std::vector<uint64_t> request_busy_until_, reply_busy_until_;  // per output, with packets of several flits

@@ -17,31 +17,32 @@ enum class AccessKind : uint8_t {
   ConstantRead,
   TextureRead,
   InstructionRead,
-  Atomic,      ///< atomics and reductions, performed at the L2
+  Atomic,  ///< atomics and reductions, performed at the L2
   L1Writeback,
   L2Writeback,
-  L2Fill,      ///< read made by the L2 itself to complete a partially written sector
+  L2Fill,  ///< read made by the L2 itself to complete a partially written sector
   Count
 };
 
 /// A packet from an SM to the L2. It covers one sector, or several sectors of one 128-byte line.
 struct MemoryRequest {
-  uint64_t address = 0;    ///< of the first byte of the line's or sector's 32-byte-aligned start
-  uint64_t token = 0;      ///< the SM's own name for the request; returned with the reply
-  Cycle cycle = 0;         ///< core cycle in which the SM hands it to the interconnect
-  uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers (applies to every sector of the packet)
+  uint64_t address = 0;  ///< of the first byte of the line's or sector's 32-byte-aligned start
+  uint64_t token = 0;    ///< the SM's own name for the request; returned with the reply
+  Cycle cycle = 0;       ///< core cycle in which the SM hands it to the interconnect
+  uint32_t byte_mask =
+      ~0u;  ///< bytes of the sector that a write covers (applies to every sector of the packet)
   uint16_t sm = 0;
-  uint16_t slot = 0;       ///< launch slot that caused it; counters are kept per slot
+  uint16_t slot = 0;  ///< launch slot that caused it; counters are kept per slot
   AccessKind kind = AccessKind::GlobalRead;
-  uint8_t sectors = 1;     ///< consecutive sectors from `address`; the L2 serves each on its own
-  bool write = false;      ///< plain write; answered by an acknowledgement
+  uint8_t sectors = 1;  ///< consecutive sectors from `address`; the L2 serves each on its own
+  bool write = false;   ///< plain write; answered by an acknowledgement
 };
 
 /// The answer to one sector of a request: data, or the acknowledgement of a write.
 struct MemoryReply {
   uint64_t address = 0;  ///< sector address
   uint64_t token = 0;
-  Cycle cycle = 0;       ///< core cycle in which the SM can first use it
+  Cycle cycle = 0;  ///< core cycle in which the SM can first use it
   AccessKind kind = AccessKind::GlobalRead;
   bool write = false;
 };

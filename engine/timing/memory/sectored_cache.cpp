@@ -8,7 +8,9 @@
 namespace simt {
 namespace {
 
-uint64_t hash_address(uint64_t address) { return (address >> 5) * 0x9e3779b97f4a7c15ull >> 20; }
+uint64_t hash_address(uint64_t address) {
+  return (address >> 5) * 0x9e3779b97f4a7c15ull >> 20;
+}
 
 }  // namespace
 
@@ -32,7 +34,8 @@ void SectoredCache::resize() {
                     : spec_.mshr_entries;
   mshr_index_.assign(std::bit_ceil(std::max(4u, mshr_limit_ * 2)), none);
   for (uint32_t i = 0; i < mshrs_.size(); ++i) {
-    const bool used = std::find(free_mshrs_.begin(), free_mshrs_.end(), i) == free_mshrs_.end() && mshrs_[i].count > 0;
+    const bool used =
+        std::find(free_mshrs_.begin(), free_mshrs_.end(), i) == free_mshrs_.end() && mshrs_[i].count > 0;
     if (!used) continue;
     const uint64_t mask = mshr_index_.size() - 1;
     uint64_t at = hash_address(mshrs_[i].address) & mask;
@@ -66,7 +69,8 @@ uint32_t SectoredCache::set_of(uint64_t address) const {
   const uint64_t line = address / spec_.line_bytes;
   const uint32_t sets = spec_.sets;
   switch (spec_.set_index) {
-    case CacheSetIndex::Linear: return static_cast<uint32_t>(line % sets);
+    case CacheSetIndex::Linear:
+      return static_cast<uint32_t>(line % sets);
     case CacheSetIndex::Xor: {
       const auto bits = static_cast<uint32_t>(std::bit_width(sets) - 1);
       return static_cast<uint32_t>((line ^ (line >> bits)) & (sets - 1));
@@ -94,7 +98,8 @@ bool SectoredCache::any(const Line& line, State state) const {
 bool SectoredCache::evictable(const Line& line) const {
   if (any(line, State::Reserved)) return false;
   // Modified lines stay until enough of the cache is modified.
-  return !any(line, State::Modified) || modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
+  return !any(line, State::Modified) ||
+         modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
 }
 
 uint32_t SectoredCache::find_line(uint64_t address) const {
@@ -173,9 +178,10 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
     some |= evictable_flags_[w] != 0;
   }
   if (!some) return none;
-  const int32_t way = custom_(evictable_flags_.data(), times_.data(), allocation_times_.data(),
-                              static_cast<int32_t>(ways_));
-  const bool valid = way >= 0 && way < static_cast<int32_t>(ways_) && evictable_flags_[static_cast<size_t>(way)];
+  const int32_t way =
+      custom_(evictable_flags_.data(), times_.data(), allocation_times_.data(), static_cast<int32_t>(ways_));
+  const bool valid =
+      way >= 0 && way < static_cast<int32_t>(ways_) && evictable_flags_[static_cast<size_t>(way)];
   return valid ? set * ways_ + static_cast<uint32_t>(way) : none;
 }
 
@@ -187,11 +193,14 @@ SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& l
   }
   const uint32_t sector = sector_of(access.address);
   switch (lines_[line].state[sector]) {
-    case State::Reserved: return Probe::HitReserved;
-    case State::Valid: return Probe::Hit;
+    case State::Reserved:
+      return Probe::HitReserved;
+    case State::Valid:
+      return Probe::Hit;
     case State::Modified:
       return access.write || (lines_[line].readable >> sector & 1) ? Probe::Hit : Probe::SectorMiss;
-    case State::Invalid: return Probe::SectorMiss;
+    case State::Invalid:
+      return Probe::SectorMiss;
   }
   return Probe::Miss;
 }
@@ -345,9 +354,9 @@ void SectoredCache::pass_on(const CacheAccess& access) {
 
 CacheOutcome SectoredCache::write_hit(const CacheAccess& access, uint32_t line) {
   const uint32_t sector = sector_of(access.address);
-  const bool evicts =
-      spec_.write_policy == CacheWritePolicy::WriteEvict ||
-      (spec_.write_policy == CacheWritePolicy::LocalWriteBackGlobalWriteThrough && access.kind != AccessKind::LocalWrite);
+  const bool evicts = spec_.write_policy == CacheWritePolicy::WriteEvict ||
+                      (spec_.write_policy == CacheWritePolicy::LocalWriteBackGlobalWriteThrough &&
+                       access.kind != AccessKind::LocalWrite);
   if (spec_.write_policy == CacheWritePolicy::WriteThrough || evicts) {
     if (miss_queue_full(0)) return refuse(CacheFailure::MissQueue);
     pass_on(access);
@@ -369,11 +378,13 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
     pass_on(access);
     return CacheOutcome::Miss;
   }
-  const bool fetches = spec_.write_allocation == CacheWriteAllocation::WriteAllocate ||
-                       (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
+  const bool fetches =
+      spec_.write_allocation == CacheWriteAllocation::WriteAllocate ||
+      (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
   const uint64_t unit = unit_address(access.address);
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
-  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
+  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_)
+    return refuse(CacheFailure::MshrEntries);
   if (spec_.write_policy == CacheWritePolicy::WriteThrough ||
       spec_.write_allocation == CacheWriteAllocation::WriteAllocate)
     pass_on(access);
@@ -383,7 +394,8 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (found == Probe::HitReserved) {
-    // The read under way will find the sector written: it stays modified, and is complete once the data is there.
+    // The read under way will find the sector written: it stays modified, and is complete once the data is
+    // there.
     l.modified_on_fill |= bit;
     l.readable_on_fill |= bit;
     l.bytes[sector] |= access.byte_mask;
@@ -422,7 +434,8 @@ void SectoredCache::fill(uint64_t address, uint64_t time) {
         replace(line, access);
       }
     }
-    if (line != none && lines_[line].state[sector] == State::Invalid) lines_[line].state[sector] = State::Reserved;
+    if (line != none && lines_[line].state[sector] == State::Invalid)
+      lines_[line].state[sector] = State::Reserved;
   }
   if (line != none && lines_[line].state[sector] == State::Reserved) {
     Line& l = lines_[line];

@@ -14,7 +14,8 @@ struct CacheAccess {
   uint64_t address = 0;  ///< in the sector (line, if not sectored)
   uint64_t token = 0;    ///< the caller's name for it
   uint64_t time = 0;
-  uint64_t set_address = 0;  ///< chooses the set where another address than `address` does (L2 slices); 0: `address`
+  uint64_t set_address =
+      0;  ///< chooses the set where another address than `address` does (L2 slices); 0: `address`
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
   bool write = false;
   bool atomic = false;  ///< a read that leaves the sector modified
@@ -37,9 +38,9 @@ struct CacheMiss {
 /// Why an access was refused.
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
 
-/// A set-associative cache whose lines share a tag over four 32-byte sectors that are allocated and filled one by one
-/// (or, not sectored, whole lines), with its MSHRs and miss queue. It knows nothing of time but the order of accesses;
-/// latencies and ports belong to who owns it. Rules: performance model section 6.
+/// A set-associative cache whose lines share a tag over four 32-byte sectors that are allocated and filled
+/// one by one (or, not sectored, whole lines), with its MSHRs and miss queue. It knows nothing of time but
+/// the order of accesses; latencies and ports belong to who owns it. Rules: performance model section 6.
 class SectoredCache {
  public:
   explicit SectoredCache(const CacheSpec& spec, ReplacementFunction custom = nullptr);
@@ -47,8 +48,8 @@ class SectoredCache {
   /// Changes the number of ways; invalidates everything.
   void set_ways(uint32_t ways);
 
-  /// Looks up, and on a miss allocates and asks the next level. A read that is not a hit waits in an MSHR until fill();
-  /// it then comes out of pop_ready(). ReservationFail changes nothing; ask again.
+  /// Looks up, and on a miss allocates and asks the next level. A read that is not a hit waits in an MSHR
+  /// until fill(); it then comes out of pop_ready(). ReservationFail changes nothing; ask again.
   CacheOutcome access(const CacheAccess& access);
   CacheFailure last_failure() const { return failure_; }
   /// Whether the last access, a write, was passed on to the next level, which will acknowledge it.
