@@ -128,7 +128,7 @@ def _latency(launch: LaunchResult, issue: float) -> Bottleneck:
         for level, name in (("L1", "l1tex__t_sector_hit_rate.pct"), ("L2", "lts__t_sector_hit_rate.pct")):
             rate = launch.counters[name]
             if rate is not None:
-                rates.append(f"{rate:.0f} % hits in the {level}")
+                rates.append(f"{rate:.0f}% hits in the {level}")
         text += f" and {' and '.join(rates)}" if rates else ""
     return Bottleneck(kind, text)
 
