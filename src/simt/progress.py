@@ -11,23 +11,18 @@ from dataclasses import dataclass
 class Progress:
     """What a progress callback is told."""
 
-    cycle: int
-    warp_instructions: int
+    phase: str  # "reading" while traces are converted into stores, then "simulating"
+    fraction: float  # of the phase, from 0 to 1
+    seconds: float  # since the start of the phase
     launches_done: int
     launches_total: int
-    ctas_done: int
-    ctas_total: int
-    running: tuple[str, ...]  # names of the launches under way
-    seconds: float  # since the start of the simulation
-
-    @property
-    def fraction(self) -> float:
-        """How much of the work is done, from 0 to 1, by CTAs."""
-        return self.ctas_done / self.ctas_total if self.ctas_total else 1.0
+    cycle: int = 0
+    warp_instructions: int = 0
+    running: tuple[str, ...] = ()  # names of the launches under way
 
     @property
     def seconds_left(self) -> float | None:
-        """At the speed so far; None while nothing is known."""
+        """Of the phase, at the speed so far; None while nothing is known."""
         return self.seconds * (1 - self.fraction) / self.fraction if self.fraction > 0 else None
 
 
@@ -49,24 +44,26 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
         rp.TextColumn("{task.description}"),
         rp.BarColumn(bar_width=24),
         rp.TaskProgressColumn(),
-        rp.TextColumn("launch {task.fields[launches]} · {task.fields[cycles]} cycles · {task.fields[speed]}"),
-        rp.TextColumn("{task.fields[left]}"),
+        rp.TextColumn("launch {task.fields[launches]}{task.fields[detail]}"),
         console=Console(stderr=True),
         transient=True,
     )
     with bar:
-        task = bar.add_task("simulating", total=1.0, launches="-", cycles="0", speed="", left="")
+        task = bar.add_task("starting", total=1.0, launches="-", detail="")
 
         def show(p: Progress) -> None:
-            left = p.seconds_left
+            detail = ""
+            if p.phase == "simulating":
+                speed = rate(p.warp_instructions / p.seconds) if p.seconds > 0 else "-"
+                detail += f" · {p.cycle:,} cycles · {speed} warp inst"
+            if p.seconds_left is not None and p.seconds > 1:
+                detail += f" · {_duration(p.seconds_left)} left"
             bar.update(
                 task,
                 completed=p.fraction,
-                description=_cut(p.running[0]) if p.running else "simulating",
+                description=_cut(p.running[0]) if p.running else p.phase,
                 launches=f"{min(p.launches_done + 1, p.launches_total)}/{p.launches_total}",
-                cycles=f"{p.cycle:,}",
-                speed=rate(p.warp_instructions / p.seconds) + " warp inst" if p.seconds > 0 else "",
-                left="" if left is None else _duration(left) + " left",
+                detail=detail,
             )
 
         yield show

@@ -48,7 +48,9 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
         matches = _matcher(part)
         found = {i for i, kernel in enumerate(kernels) if matches(kernel)}
         if not found:
-            raise SelectionError(f"kernels: {part!r} matches none of the {len(kernels)} kernels{_examples(kernels)}")
+            raise SelectionError(
+                f"kernels: {part!r} matches none of the {len(kernels)} kernels{_examples(kernels)}"
+            )
         chosen |= found
     return sorted(chosen)
 
@@ -57,7 +59,9 @@ def _split(text: str) -> list[str]:
     parts = [part.strip() for part in re.findall(r"\s*/(?:[^/\\]|\\.)*/|[^,]+", text)]
     parts = [part for part in parts if part]
     if not parts:
-        raise SelectionError(f"kernels: nothing selected by {text!r}, expected ids, ranges or names such as '3-7,*gemm*'")
+        raise SelectionError(
+            f"kernels: nothing selected by {text!r}, expected ids, ranges or names such as '3-7,*gemm*'"
+        )
     return parts
 
 

@@ -11,10 +11,19 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 CTA_CYCLES, LATENCY, INSTRUCTIONS = 1000, 500, 640
-STATES = ("selected", "not_selected", "wait", "long_scoreboard", "short_scoreboard", "barrier", "math_pipe_throttle")
+STATES = (
+    "selected",
+    "not_selected",
+    "wait",
+    "long_scoreboard",
+    "short_scoreboard",
+    "barrier",
+    "math_pipe_throttle",
+)
 KINDS = (
     "global_read", "global_write", "local_read", "local_write", "constant_read", "texture_read",
     "instruction_read", "atomic", "l1_writeback", "l2_writeback", "l2_fill",
@@ -33,6 +42,7 @@ COUNTERS = (
 
 SPEC: dict[str, Any] = {
     "name": "toy",
+    "launch": {"max_concurrent_kernels": 1},
     "sm": {"count": 4, "sub_cores": 4, "max_warps": 64, "scheduler": {"issue_width": 1}},
     "address_map": {"channels": 8, "slices_per_channel": 2},
     "clock": {"core_khz": 1_000_000, "l2_khz": 1_000_000, "dram_khz": 500_000},
@@ -78,7 +88,10 @@ def finished_launch(
         timeline = {
             "interval": interval,
             "cycle": ends,
-            **{name: [100 + i % 7 for i in range(len(ends))] for name in ("warp_instructions", "active_warps")},
+            **{
+                name: [100 + i % 7 for i in range(len(ends))]
+                for name in ("warp_instructions", "active_warps")
+            },
             "l1_accesses": [40] * len(ends),
             "l1_hits": [10] * len(ends),
             "l2_accesses": [30] * len(ends),
@@ -95,6 +108,7 @@ def finished_launch(
         "end_cycle": start + cycles,
         "launch_latency": LATENCY,
         "occupancy_limit_ctas": 8,
+        "occupancy_limited_by": "warps",
         "l1_bytes": 98304,
         "shared_carve_out_bytes": 32768,
         "clock_khz": 1_000_000,
@@ -105,7 +119,7 @@ def finished_launch(
             global_write={"hit": 150 * ctas, "sector_miss": 50 * ctas},
         ),
         "stalls": {
-            "issued": [n // 4] * 4,
+            "selected": [n // 4] * 4,
             "long_scoreboard": [scheduler_cycles // 2] * 4,
             "wait": [scheduler_cycles // 2 - n // 4] * 4,
         },
@@ -115,6 +129,7 @@ def finished_launch(
             "opcode": ["LDG.E", "FFMA", "EXIT"],
             "source_line": [12, 13, 0],
             "issued": [n // 2, n // 4, n // 4],
+            "sample_interval": 16,
             "stalled": {"long_scoreboard": [10, 900, 0], "wait": [5, 5, 20]},
         },
         "timeline": timeline,
@@ -165,7 +180,7 @@ class FakeGpu:
         done = self._done()
         return {
             "cycle": self.cycle,
-            "warp_instructions": self.cycle // 2,
+            "warp_instructions": sum(ctas * INSTRUCTIONS for _, ctas, _ in self._queue[:done]),
             "ctas_done": sum(ctas for _, ctas, _ in self._queue[:done]),
             "ctas_total": sum(ctas for _, ctas, _ in self._queue),
             "launches_done": done,
@@ -197,16 +212,32 @@ class Kernel:
     registers: int = 32
     sm_version: int = 70
     stream: int = 0
+    path: Path = Path(__file__)
 
-    def source(self, table: object) -> int:
+    @property
+    def digest(self) -> str:
+        return f"{self.id}-{self.grid}"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"ctas": self.grid[0], "instructions": self.grid[0] * INSTRUCTIONS}
+
+    def stored(self, progress: Any = None) -> None:
+        if progress:
+            progress(100)
+
+    def source(self) -> int:
         return self.grid[0]
 
 
 @dataclass
 class Trace:
     commands: list[Any]
-    hash: str = "cafe"
     warnings: tuple[str, ...] = ()
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [command for command in self.commands if isinstance(command, Kernel)]
 
 
 COMMANDS = [
@@ -242,6 +273,7 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
 
     class Spec:
         def __init__(self, overrides: dict[str, Any]) -> None:
+            self.name = SPEC["name"]
             self.hash = f"beef{sorted(overrides.items())}"
 
         def native(self) -> dict[str, Any]:

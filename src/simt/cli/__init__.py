@@ -31,7 +31,9 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; works with every command.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; works with every command.")
+    ] = False,
 ) -> None:
     pass
 

@@ -18,7 +18,9 @@ Examples:
 
 
 def report(
-    result: Annotated[Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")],
+    result: Annotated[
+        Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
 ) -> None:
     """Make an HTML page with plots from a saved Result. It needs no network."""

@@ -34,24 +34,33 @@ def run(
     path: Annotated[
         Path, typer.Argument(help="kernelslist.g, a directory with one, a kernel trace, or a .simt store.")
     ],
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")] = "qv100",
+    gpu: Annotated[
+        str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")
+    ] = "qv100",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
     ] = None,
     kernels: Annotated[
         str | None, typer.Option(help="Launches to simulate: ids, ranges, names, /regular expressions/.")
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Host threads. Does not change any result.")] = 1,
-    max_cycles: Annotated[int | None, typer.Option(min=1, help="Stop after about so many core cycles.")] = None,
+    max_cycles: Annotated[
+        int | None, typer.Option(min=1, help="Stop after about so many core cycles.")
+    ] = None,
     timeline: Annotated[
         int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file.")
+        Path | None,
+        typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the Result in --output stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the Result in --output stopped.")
+    ] = False,
     json_: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the Result as one JSON object; - is stdout.")
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the Result as one JSON object; - is stdout."),
     ] = None,
     perfetto_: Annotated[
         Path | None, typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev.")
@@ -87,7 +96,9 @@ def run(
     _deliver(result, output, json_, perfetto_, quiet)
 
 
-def _deliver(result: Result, output: Path | None, json_: str | None, perfetto_: Path | None, quiet: bool) -> None:
+def _deliver(
+    result: Result, output: Path | None, json_: str | None, perfetto_: Path | None, quiet: bool
+) -> None:
     if output is not None:
         result.save(output)
     if perfetto_ is not None:
@@ -141,7 +152,9 @@ def _saved(output: Path | None, resume: bool) -> Result | None:
     if resume:
         return result
     if result.status != "complete":
-        raise ResultError(f"{output}: holds an unfinished Result; add --resume to go on, or choose another place")
+        raise ResultError(
+            f"{output}: holds an unfinished Result; add --resume to go on, or choose another place"
+        )
     return None
 
 

@@ -39,7 +39,7 @@ FORMULA_NAMES = {
     "registers": "registers per thread",
     "shared_bytes": "shared memory per CTA",
     "occupancy_limit_ctas": "CTAs that fit into an SM at once",
-    "issued": "scheduler cycles in which a warp instruction was issued",
+    "issued": "scheduler cycles in which a warp was selected and its instruction issued",
     "scheduler_cycles": "scheduler cycles with a resident warp, issued or stalled",
     "sm_count": "SMs of the GPU",
     "sub_cores": "sub-cores (warp schedulers) per SM",
@@ -97,9 +97,6 @@ _STALLS = {
     "wait": ("wait", "waited for the result of a fixed-latency instruction"),
     "math_pipe_throttle": ("math_pipe_throttle", "waited for a busy execution unit"),
     "lg_throttle": ("lg_throttle", "waited for room in the memory pipeline"),
-    "mio_throttle": ("mio_throttle", "waited for room in the shared-memory pipeline"),
-    "dispatch": ("dispatch_stall", "was held back by the dispatcher (operand collectors full)"),
-    "sleeping": ("sleeping", "slept"),
     "drain": ("drain", "had exited and waited for its stores"),
 }
 
@@ -163,7 +160,9 @@ COUNTERS: tuple[Counter, ...] = (
         "warp instructions per SM and cycle with a resident warp",
         "warp_instructions / sm_active_cycles",
     ),
-    Counter("smsp__issue_active.sum", "cycle", "scheduler cycles in which an instruction was issued", "issued"),
+    Counter(
+        "smsp__issue_active.sum", "cycle", "scheduler cycles in which an instruction was issued", "issued"
+    ),
     Counter(
         "smsp__issue_active.avg.pct_of_peak_sustained_active",
         "%",
@@ -207,6 +206,12 @@ COUNTERS: tuple[Counter, ...] = (
         )
         for reason, (nsight, meaning) in _STALLS.items()
     ),
+    Counter(
+        "simt__average_warps_issue_stalled_async_copy_per_issue_active.ratio",
+        "",
+        "warps per issued instruction whose state was: waited for asynchronous copies (Nsight: long_scoreboard)",
+        "warp_stalls('async_copy') / issued",
+    ),
     # Register file and shared memory
     Counter(
         "simt__register_bank_conflicts.sum",
@@ -216,7 +221,10 @@ COUNTERS: tuple[Counter, ...] = (
         "gpu_reg_bank_conflict_stalls",
     ),
     Counter(
-        "smsp__inst_executed_op_shared_ld.sum", "inst", "warp instructions that read shared memory", "shared_loads"
+        "smsp__inst_executed_op_shared_ld.sum",
+        "inst",
+        "warp instructions that read shared memory",
+        "shared_loads",
     ),
     Counter(
         "smsp__inst_executed_op_shared_st.sum",
@@ -460,7 +468,9 @@ COUNTERS: tuple[Counter, ...] = (
         "sectors on which the L2 performed atomics and reductions",
         "l2('atomic', lookups)",
     ),
-    Counter("lts__t_sectors.sum", "sector", "sector look-ups in the L2, of every kind", "l2(any_kind, lookups)"),
+    Counter(
+        "lts__t_sectors.sum", "sector", "sector look-ups in the L2, of every kind", "l2(any_kind, lookups)"
+    ),
     Counter(
         "lts__t_sector_hit_rate.pct",
         "%",
@@ -508,9 +518,7 @@ COUNTERS: tuple[Counter, ...] = (
         _L2_READ + "[RESERVATION_FAIL]",
     ),
     # DRAM
-    Counter(
-        "dram__sectors_read.sum", "sector", "sectors read from DRAM", "dram_reads", "total dram reads"
-    ),
+    Counter("dram__sectors_read.sum", "sector", "sectors read from DRAM", "dram_reads", "total dram reads"),
     Counter(
         "dram__sectors_write.sum", "sector", "sectors written to DRAM", "dram_writes", "total dram writes"
     ),

@@ -18,7 +18,20 @@ LEFT = (1, 2, 11)  # columns of the compact table that are text
 
 def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]], int]:
     """The compact table: header, at most `limit` rows (the longest launches, in order), and how many are left out."""
-    header = ["id", "kernel", "grid", "cycles", "time", "warp inst", "IPC/SM", "occ", "L1 hit", "L2 hit", "DRAM", "bound by"]
+    header = [
+        "id",
+        "kernel",
+        "grid",
+        "cycles",
+        "time",
+        "warp inst",
+        "IPC/SM",
+        "occ",
+        "L1 hit",
+        "L2 hit",
+        "DRAM",
+        "bound by",
+    ]
     chosen = result.launches
     if len(chosen) > limit:
         longest = sorted(chosen, key=lambda x: -x.cycles)[:limit]
@@ -63,7 +76,11 @@ def format_time(seconds: float) -> str:
         return "-"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds < 1000 * scale else f"{seconds / scale:,.0f} {unit}"
+            return (
+                f"{seconds / scale:.3g} {unit}"
+                if seconds < 1000 * scale
+                else f"{seconds / scale:,.0f} {unit}"
+            )
     return f"{seconds * 1e9:.3g} ns"
 
 
@@ -72,12 +89,15 @@ def text(result: Result) -> str:
     t = result.totals
     lines = [
         f"Result: {t.launches} launches on {result.machine.name}, {t.cycles:,} cycles ({format_time(t.seconds)}), "
-        f"{t.warp_instructions:,} warp instructions" + ("" if result.status == "complete" else f", {result.status}")
+        f"{t.warp_instructions:,} warp instructions"
+        + ("" if result.status == "complete" else f", {result.status}")
     ]
     header, rows, more = launch_rows(result, limit=10)
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
-        cells = [c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  " + "  ".join(cells).rstrip())
     if more:
         lines.append(f"  ... and {more} more launches")
@@ -94,7 +114,8 @@ def page_fragment(result: Result) -> str:
     def line(cells: list[str], tag: str) -> str:
         style = ("right", "left")
         return "".join(
-            f'<{tag} style="text-align:{style[i in LEFT]}">{html.escape(c)}</{tag}>' for i, c in enumerate(cells)
+            f'<{tag} style="text-align:{style[i in LEFT]}">{html.escape(c)}</{tag}>'
+            for i, c in enumerate(cells)
         )
 
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)

@@ -76,7 +76,9 @@ def load(path: Path) -> Any:
         return _read_json(path)
     data = _read_json(path / "result.json")
     if isinstance(data, dict) and isinstance(data.get("launches"), list):
-        found = tables.details(*(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram")))
+        found = tables.details(
+            *(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram"))
+        )
         for launch in data["launches"]:
             launch.update(found.get(launch["index"], {}))
     return data

@@ -79,14 +79,17 @@ class LaunchResult:
     launch_latency: int
     clock_khz: int
     occupancy_limit_ctas: int
+    occupancy_limited_by: str
     l1_bytes: int
     shared_carve_out_bytes: int
     engine: dict[str, int] = field(repr=False)  # engine/stats/counters.hpp
     l1: CacheTable = field(repr=False)  # sector look-ups by kind and outcome
     l2: CacheTable = field(repr=False)
-    stalls: dict[str, list[int]] = field(repr=False)  # scheduler cycles by reason and scheduler, and "issued"
+    stalls: dict[str, list[int]] = field(
+        repr=False
+    )  # scheduler cycles by reason and scheduler; "selected": one issued
     warp_stalls: dict[str, int] = field(repr=False)  # warp-cycles by state
-    pc: dict[str, Any] = field(repr=False)
+    pc: dict[str, Any] = field(repr=False)  # per static instruction: executions, and sampled warp states
     timeline: dict[str, Any] | None = field(repr=False)
     warnings: tuple[str, ...] = ()
     machine: Machine | None = field(default=None, repr=False, compare=False)
@@ -121,14 +124,16 @@ class LaunchResult:
             "shared_bytes": self.shared_bytes,
             "occupancy_limit_ctas": self.occupancy_limit_ctas,
         }
-        return evaluate_counters(names, self.machine, self.cycles, self.engine, self.l1, self.l2, self.stalls, self.warp_stalls)
+        return evaluate_counters(
+            names, self.machine, self.cycles, self.engine, self.l1, self.l2, self.stalls, self.warp_stalls
+        )
 
     def samples(self) -> list[Sample]:
         """The timeline as rates; empty without one."""
         t, m = self.timeline, self.machine
         if t is None or m is None:
             return []
-        found, start = [], t["cycle"][0] - t["interval"]
+        found, start = [], max(self.start_cycle, t["cycle"][0] - t["interval"])
         for i, end in enumerate(t["cycle"]):
             cycles = max(1, end - start)
             dram_cycles = cycles * m.dram_khz / m.core_khz
@@ -169,6 +174,7 @@ class LaunchResult:
             "registers": self.registers,
             "sm_version": self.sm_version,
             "occupancy_limit_ctas": self.occupancy_limit_ctas,
+            "occupancy_limited_by": self.occupancy_limited_by,
             "l1_bytes": self.l1_bytes,
             "shared_carve_out_bytes": self.shared_carve_out_bytes,
             "counters": self.counters,
@@ -212,12 +218,10 @@ def evaluate_counters(
     """Every counter, from the engine's counters and the facts in `names` and `machine`."""
     values: dict[str, Any] = {**engine, **names}
     if stalls:
-        values["issued"] = sum(stalls.get("issued", ()))
+        values["issued"] = sum(stalls.get("selected", ()))
         values["scheduler_cycles"] = sum(map(sum, stalls.values()))
     if machine is not None:
         values.update({k: v for k, v in asdict(machine).items() if k != "name"})
         values["l2_cycles"] = cycles * machine.l2_khz / machine.core_khz
         values["dram_cycles"] = cycles * machine.dram_khz / machine.core_khz
     return evaluate(values, l1, l2, warp_stalls)
-
-

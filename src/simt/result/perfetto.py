@@ -36,7 +36,7 @@ def events(result: Result) -> dict[str, Any]:
     timed: list[dict[str, Any]] = []
     for launch in result.launches:
         timed += _slices(launch, threads[launch.stream])
-        timed += _counters(launch)
+    timed += _counters(result)
     timed.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))
     return {
         "traceEvents": meta + timed,
@@ -72,12 +72,12 @@ def _slices(launch: LaunchResult, tid: int) -> list[dict[str, Any]]:
     return found
 
 
-def _counters(launch: LaunchResult) -> list[dict[str, Any]]:
-    if launch.timeline is None:
-        return []
-    scale = 1e3 / launch.clock_khz
+def _counters(result: Result) -> list[dict[str, Any]]:
+    # A timeline is of the whole GPU, so launches that run at the same time hold the same samples.
+    samples = {sample.start: sample for launch in result.launches for sample in launch.samples()}
+    scale = 1e3 / result.machine.core_khz
     found = []
-    for sample in launch.samples():
+    for sample in samples.values():
         for name, unit, value in (
             ("IPC", "warp instructions per SM and cycle", sample.ipc),
             ("occupancy", "%", sample.occupancy),
@@ -87,6 +87,13 @@ def _counters(launch: LaunchResult) -> list[dict[str, Any]]:
         ):
             if value is not None:
                 found.append(
-                    {"ph": "C", "pid": _PID, "tid": 0, "ts": sample.start * scale, "name": name, "args": {unit: value}}
+                    {
+                        "ph": "C",
+                        "pid": _PID,
+                        "tid": 0,
+                        "ts": sample.start * scale,
+                        "name": name,
+                        "args": {unit: value},
+                    }
                 )
     return found

@@ -97,6 +97,7 @@ def _launch(x: LaunchResult, detailed: bool) -> dict[str, Any]:
         "registers": x.registers,
         "shared": x.shared_bytes,
         "ctas_per_sm": x.occupancy_limit_ctas,
+        "limited_by": x.occupancy_limited_by.replace("_", " "),
         "cycles": x.cycles,
         "latency": x.launch_latency,
         "time": format_time(x.seconds),
@@ -127,7 +128,9 @@ def _timeline(x: LaunchResult) -> dict[str, Any] | None:
         "l2": _means(groups, "l2_hit_rate"),
         "dram": _means(groups, "dram_busy"),
         "efficiency": _means(groups, "dram_efficiency"),
-        "channels": [[round(sum(s.channels[c] for s in g) / len(g), 1) for c in range(channels)] for g in groups],
+        "channels": [
+            [round(sum(s.channels[c] for s in g) / len(g), 1) for c in range(channels)] for g in groups
+        ],
     }
 
 
@@ -149,6 +152,7 @@ def _pcs(x: LaunchResult) -> list[dict[str, Any]] | None:
             "opcode": x.pc["opcode"][i],
             "line": x.pc["source_line"][i],
             "issued": x.pc["issued"][i],
+            "interval": x.pc["sample_interval"],
             "stalled": {r: row[i] for r, row in waits.items() if row[i]},
         }
         for i in range(len(x.pc["pc"]))

@@ -130,7 +130,16 @@ class Result:
         }
         counters = evaluate_counters(names, self.machine, cycles, engine, l1, l2, stalls, warp_stalls)
         return Totals(
-            len(launches), cycles, latency, self.machine.core_khz, engine, l1, l2, stalls, warp_stalls, counters
+            len(launches),
+            cycles,
+            latency,
+            self.machine.core_khz,
+            engine,
+            l1,
+            l2,
+            stalls,
+            warp_stalls,
+            counters,
         )
 
     def __getitem__(self, launch_id: int) -> LaunchResult:
@@ -144,9 +153,10 @@ class Result:
         """One of the tables as a polars DataFrame.
 
         - `launches`: a row per launch; its fields and every counter of docs/counters.md.
-        - `stalls`: a row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs. The reason
-          `issued` is no stall.
-        - `pc`: a row per launch and static instruction; `issued`, and by reason `stalled_*` warp-cycles.
+        - `stalls`: a row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs. `selected`
+          are those in which it issued.
+        - `pc`: a row per launch and static instruction; `issued`, and by state `stalled_*`: how often a warp was
+          found in this state before the instruction, looked at every `sample_interval` cycles.
         - `timeline`: a row per launch and interval (empty unless a timeline was asked for).
         - `dram`: a row per launch, interval and channel.
 

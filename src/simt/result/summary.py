@@ -32,11 +32,9 @@ _LATENCY = {
     "barrier": ("barriers", "other warps at a CTA barrier"),
     "membar": ("memory barriers", "a memory barrier"),
     "no_instruction": ("instruction fetch", "instructions to be fetched"),
-    "dispatch": ("operand collection", "operand collectors"),
+    "async_copy": ("asynchronous-copy latency", "asynchronous copies into shared memory"),
     "drain": ("stores at exit", "their last stores"),
-    "sleeping": ("sleep", "the end of a sleep"),
     "lg_throttle": ("memory pipeline", "room in the memory pipeline"),
-    "mio_throttle": ("shared-memory pipeline", "room in the shared-memory pipeline"),
     "math_pipe_throttle": ("arithmetic units", "a free arithmetic unit"),
 }
 
@@ -74,7 +72,9 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
             f"a row is opened every {sectors / max(1, e['dram_activates']):.1f} sectors",
         )
 
-    lookups = sum(launch.l2.get(kind, {}).get(outcome, 0) for kind in ALL_KINDS for outcome in LOOKUP_OUTCOMES)
+    lookups = sum(
+        launch.l2.get(kind, {}).get(outcome, 0) for kind in ALL_KINDS for outcome in LOOKUP_OUTCOMES
+    )
     l2_busy = lookups / (m.l2_slices * body * m.l2_khz / m.core_khz)
     if l2_busy >= SATURATED:
         return Bottleneck("L2 bandwidth", f"the L2 slices serve a sector in {l2_busy:.0%} of the time")
@@ -104,7 +104,7 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
 
 def _latency(launch: LaunchResult, issue: float) -> Bottleneck:
     """The limit of a launch that saturates nothing: what its schedulers wait for most."""
-    idle = {reason: sum(row) for reason, row in launch.stalls.items() if reason != "issued"}
+    idle = {reason: sum(row) for reason, row in launch.stalls.items() if reason != "selected"}
     lost = sum(idle.values())
     if not lost:
         return Bottleneck("nothing", "no scheduler cycle is lost")
@@ -164,7 +164,9 @@ def sentences(result: Result) -> list[str]:
     elif len(launches) > 1:
         listed = ", ".join(share(kind) for kind in kinds[:3])
         rest = len(kinds) - 3
-        lines.append(f"Of {total:,} cycles, {listed}" + (f" and the rest by {rest} other limits." if rest > 0 else "."))
+        lines.append(
+            f"Of {total:,} cycles, {listed}" + (f" and the rest by {rest} other limits." if rest > 0 else ".")
+        )
     longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
     limit = bottleneck(longest)
     name = longest.name if len(longest.name) <= 60 else longest.name[:59] + "…"

@@ -61,11 +61,16 @@ def pc_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
                 ("issued", pl.Int64),
             )
         }
+        columns["sample_interval"] = [launch.pc["sample_interval"]] * len(launch.pc["pc"])
         for reason, counts in launch.pc["stalled"].items():
             columns[f"stalled_{reason}"] = pl.Series(counts, dtype=pl.Int64)
         frame = pl.DataFrame(columns)
         frames.append(
-            frame.select(pl.lit(launch.index, pl.Int64).alias("launch_index"), pl.lit(launch.id, pl.Int64).alias("launch_id"), pl.all())
+            frame.select(
+                pl.lit(launch.index, pl.Int64).alias("launch_index"),
+                pl.lit(launch.id, pl.Int64).alias("launch_id"),
+                pl.all(),
+            )
         )
     return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
 
@@ -112,7 +117,10 @@ def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dic
     """The inverse of pc_table, timeline_table and dram_table: launch index -> {"pc": ..., "timeline": ...}."""
     found: dict[int, dict[str, Any]] = {}
     for index, part in _by_launch(pc):
-        columns: dict[str, Any] = {name: part[name].to_list() for name in ("pc", "opcode", "source_line", "issued")}
+        columns: dict[str, Any] = {
+            name: part[name].to_list() for name in ("pc", "opcode", "source_line", "issued")
+        }
+        columns["sample_interval"] = part["sample_interval"][0]
         columns["stalled"] = {
             name.removeprefix("stalled_"): part[name].to_list()
             for name in part.columns
@@ -135,7 +143,9 @@ def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dic
 def _by_launch(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
     if frame.is_empty():
         return []
-    return [(part["launch_index"][0], part) for part in frame.partition_by("launch_index", maintain_order=True)]
+    return [
+        (part["launch_index"][0], part) for part in frame.partition_by("launch_index", maintain_order=True)
+    ]
 
 
 TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
