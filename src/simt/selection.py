@@ -35,8 +35,8 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
 
     `selection` is None (all), or a comma-separated list (or an iterable) of
     - ids and ranges of ids, ends included: `5`, `3-7`, `12-`, `-4`;
-    - names: a glob (`*gemm*`; without `*`, `?` or `[` the whole name), or a regular expression searched for in the
-      name, between slashes: `/gemm_\\d+/`. A comma inside a regular expression does not separate.
+    - names: a glob (`*gemm*`; without `*`, `?` or `[` the whole name), or a regular expression searched for
+      in the name, between slashes: `/gemm_\\d+/`. A comma inside a regular expression does not separate.
 
     Raises SelectionError for a part that cannot be understood or that no kernel matches.
     """

@@ -23,8 +23,8 @@ from simt.version import __version__
 if TYPE_CHECKING:
     from simt.trace import Kernel, Trace
 
-# Core cycles per call of the engine while nothing is known of its speed; then as many as take about SLICE_SECONDS, so
-# that progress moves and Ctrl-C works.
+# Core cycles per call of the engine while nothing is known of its speed; then as many as take about
+# SLICE_SECONDS, so that progress moves and Ctrl-C works.
 FIRST_SLICE = 1_000
 SLICE_SECONDS = 0.2
 LOOK_AHEAD = 4
@@ -50,15 +50,16 @@ def simulate(
     gpu: name of a specification (`simt gpus` lists them) or path of a TOML file.
     set: values that override the specification, by their path in it: `{"sm.count": 40}` or
         `["sm.count=40"]`.
-    kernels: which launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md); all copies
-        to the GPU are still made.
+    kernels: which launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md);
+        all copies to the GPU are still made.
     threads: host threads. Has no influence on any counter.
     max_cycles: stop after about so many core cycles; the launches finished by then are in the Result.
     timeline: interval of the timeline in core cycles; None for no timeline.
-    window: cycles that SMs simulate on their own between meetings; None for as many as is exact. No influence on any
-        counter.
+    window: cycles that SMs simulate on their own between meetings; None for as many as is exact. No
+        influence on any counter.
     progress: True for a progress bar on the terminal, or a function that is called a few times a second.
-    resume: a Result of the same input and specification; the launches that it holds are taken over, not simulated.
+    resume: a Result of the same input and specification; the launches that it holds are taken over, not
+        simulated.
 
     Raises SimtError on bad input, DeadlockError when the simulated machine hangs, and Interrupted (a
     KeyboardInterrupt) on Ctrl-C; the last two carry the Result of the launches finished before.
@@ -193,7 +194,8 @@ class _Run:
             self._cycle_offset = max(x.end_cycle for x in self._launches.values())
             self._provenance = replace(new, resumed_after=len(self._launches))
             self._warnings.append(
-                f"resumed after {len(self._launches)} launches: the caches hold what copies left there, not what those "
+                f"resumed after {len(self._launches)} launches: the caches hold what copies left there, "
+                f"not what those "
                 f"launches would have left, so cycles of the later launches may differ from a run in one go"
             )
         elif self._launches:
@@ -209,8 +211,9 @@ class _Run:
     ) -> None:
         """Feeds the engine and runs it in slices until its work or the budget of cycles is done, or Ctrl-C.
 
-        ahead: launches that are queued beyond the finished ones; None: all. Where launches run one after the other
-        this bounds memory and changes nothing: each starts when the one before it ends, whenever it was queued.
+        ahead: launches that are queued beyond the finished ones; None: all. Where launches run one after the
+            other this bounds memory and changes nothing: each starts when the one before it ends, whenever
+            it was queued.
         """
         feed, fed, all_fed = self._feed(engine), 0, False
         size, done = FIRST_SLICE, False
@@ -295,7 +298,7 @@ class _Run:
             self.pending.remove(index)
 
     def result(self, status: str) -> Result:
-        """The launches finished so far, in the order of the input; `status` says why some are missing, if any are."""
+        """The launches finished so far, in the order of the input; `status` says why some may be missing."""
         launches = tuple(self._launches[index] for index in sorted(self._launches))
         warnings = [
             *self._warnings,
@@ -334,7 +337,8 @@ def _reporting(progress: Callable[[Progress], None] | bool | None) -> Iterator[C
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Makes the first Ctrl-C set a flag, so that it cannot strike while finished launches are taken over.
 
-    The second one interrupts at once. Python gives signals to the main thread only; elsewhere nothing changes.
+    The second one interrupts at once. Python gives signals to the main thread only; elsewhere nothing
+    changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

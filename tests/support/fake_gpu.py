@@ -1,7 +1,7 @@
 """A stand-in for the native engine, the trace reader and the specifications, with the same interface.
 
-It lets the tests of simulate, Result and the command line be exact and fast: every launch takes 1000 cycles for each of
-its CTAs after a launch latency of 500, one launch after the other.
+It lets the tests of simulate, Result and the command line be exact and fast: every launch takes 1000 cycles
+for each of its CTAs after a launch latency of 500, one launch after the other.
 """
 
 from __future__ import annotations
@@ -25,20 +25,60 @@ STATES = (
     "math_pipe_throttle",
 )
 KINDS = (
-    "global_read", "global_write", "local_read", "local_write", "constant_read", "texture_read",
-    "instruction_read", "atomic", "l1_writeback", "l2_writeback", "l2_fill",
-)  # fmt: skip
+    "global_read",
+    "global_write",
+    "local_read",
+    "local_write",
+    "constant_read",
+    "texture_read",
+    "instruction_read",
+    "atomic",
+    "l1_writeback",
+    "l2_writeback",
+    "l2_fill",
+)
 OUTCOMES = ("hit", "hit_reserved", "miss", "sector_miss", "reservation_fail")
 COUNTERS = (
-    "sm_active_cycles", "active_warp_cycles", "ctas", "warps", "warp_instructions", "thread_instructions",
-    "shared_loads", "shared_stores", "shared_wavefronts", "shared_bank_conflicts", "register_bank_conflicts",
-    "global_load_requests", "global_store_requests", "global_load_sectors", "global_store_sectors", "local_requests",
-    "atomic_requests", "l1_bank_conflicts", "l1_reservation_fail_line", "l1_reservation_fail_miss_queue",
-    "l1_reservation_fail_mshr", "l1_reservation_fail_merge", "l2_reservation_fail", "instruction_cache_hits",
-    "instruction_cache_misses", "constant_cache_hits", "constant_cache_misses", "network_request_packets",
-    "network_reply_packets", "network_request_wait", "network_reply_wait", "network_full_stalls", "dram_reads",
-    "dram_writes", "dram_activates", "dram_precharges", "dram_row_hits", "dram_bus_cycles", "dram_pending_cycles",
-)  # fmt: skip
+    "sm_active_cycles",
+    "active_warp_cycles",
+    "ctas",
+    "warps",
+    "warp_instructions",
+    "thread_instructions",
+    "shared_loads",
+    "shared_stores",
+    "shared_wavefronts",
+    "shared_bank_conflicts",
+    "register_bank_conflicts",
+    "global_load_requests",
+    "global_store_requests",
+    "global_load_sectors",
+    "global_store_sectors",
+    "local_requests",
+    "atomic_requests",
+    "l1_bank_conflicts",
+    "l1_reservation_fail_line",
+    "l1_reservation_fail_miss_queue",
+    "l1_reservation_fail_mshr",
+    "l1_reservation_fail_merge",
+    "l2_reservation_fail",
+    "instruction_cache_hits",
+    "instruction_cache_misses",
+    "constant_cache_hits",
+    "constant_cache_misses",
+    "network_request_packets",
+    "network_reply_packets",
+    "network_request_wait",
+    "network_reply_wait",
+    "network_full_stalls",
+    "dram_reads",
+    "dram_writes",
+    "dram_activates",
+    "dram_precharges",
+    "dram_row_hits",
+    "dram_bus_cycles",
+    "dram_pending_cycles",
+)
 
 SPEC: dict[str, Any] = {
     "name": "toy",
@@ -252,7 +292,7 @@ COMMANDS = [
 
 @contextmanager
 def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
-    """Puts the fakes in the place of simt._engine, simt.trace and simt.spec; gives the Gpus that simulate makes."""
+    """Replaces simt._engine, simt.trace and simt.spec by fakes; gives the Gpus that simulate makes."""
     import simt
 
     gpus: list[FakeGpu] = []

@@ -138,7 +138,7 @@ def _show(result: Result, console: Console) -> None:
 
 
 def _saved(output: Path | None, resume: bool) -> Result | None:
-    """The Result to go on from. Raises ResultError where saving later would fail or destroy unfinished work."""
+    """The Result to go on from. Raises ResultError where saving would fail or destroy unfinished work."""
     if output is None:
         if resume:
             raise ResultError("--resume needs --output, the place of the Result to go on from")

@@ -60,7 +60,7 @@ FORMULA_NAMES = {
 
 @dataclass(frozen=True)
 class Counter:
-    """One column of the Result. `formula` is a Python expression over the engine's counters and FORMULA_NAMES."""
+    """One column of the Result. `formula` is Python over the engine's counters and FORMULA_NAMES."""
 
     name: str
     unit: str
@@ -209,7 +209,8 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "simt__average_warps_issue_stalled_async_copy_per_issue_active.ratio",
         "",
-        "warps per issued instruction whose state was: waited for asynchronous copies (Nsight: long_scoreboard)",
+        "warps per issued instruction whose state was: waited for asynchronous copies (Nsight: "
+        "long_scoreboard)",
         "warp_stalls('async_copy') / issued",
     ),
     # Register file and shared memory
@@ -590,8 +591,8 @@ def evaluate(
 ) -> dict[str, Value]:
     """Computes every counter.
 
-    `values` holds the engine's counters and the plain names of FORMULA_NAMES. A ratio whose denominator is zero, or a
-    counter that needs a name absent from `values`, is None.
+    `values` holds the engine's counters and the plain names of FORMULA_NAMES. A ratio whose denominator is
+    zero, or a counter that needs a name absent from `values`, is None.
     """
     names: dict[str, Any] = {
         **values,
@@ -617,10 +618,13 @@ def render_markdown() -> str:
     lines = [
         "# Counters",
         "",
-        "Written by `python -m simt.result.counters` from the table in `src/simt/result/counters.py`; do not edit.",
+        "Written by `python -m simt.result.counters` from the table in `src/simt/result/counters.py`; "
+        "do not edit.",
         "",
-        "A counter has Nsight Compute's name where it means the same thing; what exists only here begins with `simt__`.",
-        "A ratio without a denominator (no loads, no hits to count) is `null` in JSON and Parquet. `simt.Result.totals`",
+        "A counter has Nsight Compute's name where it means the same thing; what exists only here "
+        "begins with `simt__`.",
+        "A ratio without a denominator (no loads, no hits to count) is `null` in JSON and Parquet. "
+        "`simt.Result.totals`",
         "computes the same formulas from sums over launches.",
         "",
         "| counter | unit | meaning | formula | Accel-Sim |",
@@ -643,11 +647,14 @@ def render_markdown() -> str:
         "",
         "## Differences to know of",
         "",
-        "- A look-up of a sector that an earlier miss is already fetching is `hit_reserved`: no hit, as in Accel-Sim's",
+        "- A look-up of a sector that an earlier miss is already fetching is `hit_reserved`: no hit, as "
+        "in Accel-Sim's",
         "  `HIT` column. Retries (`reservation_fail`) are never look-ups.",
-        "- Nsight's `smsp__thread_inst_executed.sum` counts predicated-off lanes too; traces do not hold them, so only",
+        "- Nsight's `smsp__thread_inst_executed.sum` counts predicated-off lanes too; traces do not "
+        "hold them, so only",
         "  `smsp__thread_inst_executed_pred_on.sum` is given.",
-        "- `gpc__cycles_elapsed.max` includes the launch latency of the specification, as a profiler's does; the field",
+        "- `gpc__cycles_elapsed.max` includes the launch latency of the specification, as a profiler's "
+        "does; the field",
         "  `launch_latency` of each launch says how much that is.",
         "- Accel-Sim prints sums since the start; these are per launch.",
         "",

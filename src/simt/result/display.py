@@ -17,7 +17,7 @@ LEFT = (1, 2, 11)  # columns of the compact table that are text
 
 
 def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]], int]:
-    """The compact table: header, at most `limit` rows (the longest launches, in order), and how many are left out."""
+    """The compact table: header, at most `limit` rows (the longest launches), and how many are left out."""
     header = [
         "id",
         "kernel",
@@ -88,7 +88,8 @@ def text(result: Result) -> str:
     """The Result as a few lines of plain text."""
     t = result.totals
     lines = [
-        f"Result: {t.launches} launches on {result.machine.name}, {t.cycles:,} cycles ({format_time(t.seconds)}), "
+        f"Result: {t.launches} launches on {result.machine.name}, {t.cycles:,} cycles "
+        f"({format_time(t.seconds)}), "
         f"{t.warp_instructions:,} warp instructions"
         + ("" if result.status == "complete" else f", {result.status}")
     ]

@@ -1,7 +1,7 @@
 """A Result as a trace for Perfetto's viewer (ui.perfetto.dev), in Chrome's Trace Event Format.
 
-Streams are tracks with a slice per launch and, inside it, one for its launch latency; the timeline becomes counter
-tracks. Times are microseconds at the core clock.
+Streams are tracks with a slice per launch and, inside it, one for its launch latency; the timeline becomes
+counter tracks. Times are microseconds at the core clock.
 """
 
 from __future__ import annotations

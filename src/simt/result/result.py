@@ -96,8 +96,8 @@ class Totals:
 class Result:
     """Counters per launch, timeline, and provenance.
 
-    `status` is "complete", or why some launches of the selection are missing: "max_cycles", "interrupted", "deadlock".
-    `unfinished` holds the positions (`LaunchResult.index`) of those launches.
+    `status` is "complete", or why some launches of the selection are missing: "max_cycles", "interrupted",
+    "deadlock". `unfinished` holds the positions (`LaunchResult.index`) of those launches.
     """
 
     launches: tuple[LaunchResult, ...]
@@ -153,10 +153,10 @@ class Result:
         """One of the tables as a polars DataFrame.
 
         - `launches`: a row per launch; its fields and every counter of docs/counters.md.
-        - `stalls`: a row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs. `selected`
-          are those in which it issued.
-        - `pc`: a row per launch and static instruction; `issued`, and by state `stalled_*`: how often a warp was
-          found in this state before the instruction, looked at every `sample_interval` cycles.
+        - `stalls`: a row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs.
+          `selected` are those in which it issued.
+        - `pc`: a row per launch and static instruction; `issued`, and by state `stalled_*`: how often a warp
+          was found in this state before the instruction, looked at every `sample_interval` cycles.
         - `timeline`: a row per launch and interval (empty unless a timeline was asked for).
         - `dram`: a row per launch, interval and channel.
 
@@ -205,8 +205,8 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the Result and returns the path.
 
-        A path that ends in `.json` becomes one JSON file with everything. Any other path becomes a directory with
-        `result.json` and one Parquet file per table of `to_polars`. Files appear whole or not at all.
+        A path that ends in `.json` becomes one JSON file with everything. Any other path becomes a directory
+        with `result.json` and one Parquet file per table of `to_polars`. Files appear whole or not at all.
         Raises ResultError.
         """
         return files.save(self, Path(path))

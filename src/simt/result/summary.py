@@ -1,8 +1,8 @@
 """Says in two or three sentences where the time goes.
 
-Each launch is put into one class by the first rule that holds, from what limits the whole chip to what limits one warp.
-Shares are of the time after the launch latency. A resource counts as the limit from 60 % of its peak: above that,
-queues in front of it grow long, and a perfectly even flow is out of reach.
+Each launch is put into one class by the first rule that holds, from what limits the whole chip to what
+limits one warp. Shares are of the time after the launch latency. A resource counts as the limit from 60 % of
+its peak: above that, queues in front of it grow long, and a perfectly even flow is out of reach.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
         sectors = e["dram_reads"] + e["dram_writes"]
         return Bottleneck(
             "DRAM efficiency",
-            f"DRAM has requests waiting in {dram_pending:.0%} of the time but moves data in only {dram_busy:.0%}; "
+            f"DRAM has requests waiting in {dram_pending:.0%} of the time but moves data in only "
+            f"{dram_busy:.0%}; "
             f"a row is opened every {sectors / max(1, e['dram_activates']):.1f} sectors",
         )
 
@@ -84,7 +85,8 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
         ctas = math.prod(launch.grid)
         return Bottleneck(
             "idle SMs",
-            f"{sms:.1f} of {m.sm_count} SMs have work on average; its grid has {ctas:,} CTA{'s' * (ctas != 1)}, "
+            f"{sms:.1f} of {m.sm_count} SMs have work on average; its grid has {ctas:,} "
+            f"CTA{'s' * (ctas != 1)}, "
             f"and {m.sm_count * launch.occupancy_limit_ctas:,} fit at once",
         )
 
@@ -94,7 +96,8 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
         conflicts = e["shared_bank_conflicts"] / max(1, e["shared_wavefronts"])
         return Bottleneck(
             "shared-memory bandwidth",
-            f"shared memory is in use in {shared_busy:.0%} of the time, {conflicts:.0%} of it for bank conflicts",
+            f"shared memory is in use in {shared_busy:.0%} of the time, {conflicts:.0%} of it for bank "
+            f"conflicts",
         )
     issue = e["warp_instructions"] / (active * m.sub_cores * m.issue_width)
     if issue >= ISSUE_SATURATED:
@@ -120,7 +123,8 @@ def _latency(launch: LaunchResult, issue: float) -> Bottleneck:
         elif opcode:
             awaited += f" (mostly {opcode})"
     text = (
-        f"the schedulers issue in {issue:.0%} of their cycles; in {share:.0%} of the others warps wait for {awaited}, "
+        f"the schedulers issue in {issue:.0%} of their cycles; in {share:.0%} of the others warps wait "
+        f"for {awaited}, "
         f"with {warps:.1f} warps per scheduler"
     )
     if reason == "long_scoreboard":
@@ -142,7 +146,7 @@ def _hottest_opcode(launch: LaunchResult, reason: str) -> str | None:
 
 
 def sentences(result: Result) -> list[str]:
-    """Two or three sentences that say where the time of the Result goes; none for a Result without launches."""
+    """Two or three sentences that say where the time goes; none for a Result without launches."""
     launches = [x for x in result.launches if x.cycles]
     if not launches:
         return []

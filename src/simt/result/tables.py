@@ -114,7 +114,7 @@ def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
 
 
 def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    """The inverse of pc_table, timeline_table and dram_table: launch index -> {"pc": ..., "timeline": ...}."""
+    """The inverse of pc_table, timeline_table and dram_table: "pc" and "timeline" by launch index."""
     found: dict[int, dict[str, Any]] = {}
     for index, part in _by_launch(pc):
         columns: dict[str, Any] = {
