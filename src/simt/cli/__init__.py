@@ -39,10 +39,11 @@ def _root(
 
 
 def _add_commands() -> None:
-    from simt.cli import report, run
+    from simt.cli import report, run, trace
 
     app.command("run", epilog=run.EXAMPLES, no_args_is_help=True)(run.run)
     app.command("report", epilog=report.EXAMPLES, no_args_is_help=True)(report.report)
+    app.add_typer(trace.app, name="trace")
 
 
 _add_commands()
@@ -53,7 +54,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:
-        app([a for a in arguments if a != "--debug"])
+        app([a for a in arguments if a != "--debug"], prog_name="simt")
     except SimtError as error:
         if debug:
             raise

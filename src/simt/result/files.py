@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Gives a temporary name beside the target and renames it at the end, so that no target is half-written."""
+    """Gives a temporary name beside the target and renames it at the end: no target is half-written."""
     handle, name = tempfile.mkstemp(prefix=target.name + ".", dir=target.parent)
     os.close(handle)
     temporary = Path(name)
