@@ -12,11 +12,11 @@ from pathlib import Path
 import jsonschema
 import polars as pl
 import pytest
-from support.fake_gpu import COMMANDS, FakeGpu, Kernel, installed
 
 import simt
 from simt.cli import main
 from simt.result import Result
+from support.fake_gpu import COMMANDS, FakeGpu, Kernel, installed
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,16 @@ def test_options_reach_the_simulation(run: Run) -> None:
 
 
 def test_files(run: Run) -> None:
-    options = ["--output", "out", "--json", "deep/result.json", "--perfetto", "deep/trace.json", "--timeline", "500"]
+    options = [
+        "--output",
+        "out",
+        "--json",
+        "deep/result.json",
+        "--perfetto",
+        "deep/trace.json",
+        "--timeline",
+        "500",
+    ]
     assert run("run", "traces", *options).status == 0
     assert Result.load("out").totals.cycles == 67_500
     assert json.loads(Path("deep/result.json").read_text())["totals"]["cycles"] == 67_500

@@ -39,10 +39,11 @@ def _root(
 
 
 def _add_commands() -> None:
-    from simt.cli import report, run, trace
+    from simt.cli import gpus, report, run, trace
 
     app.command("run", epilog=run.EXAMPLES, no_args_is_help=True)(run.run)
     app.command("report", epilog=report.EXAMPLES, no_args_is_help=True)(report.report)
+    app.add_typer(gpus.app, name="gpus")
     app.add_typer(trace.app, name="trace")
 
 
