@@ -193,9 +193,17 @@ def convert(
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("converting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_err) as progress:
-        task = progress.add_task("converting", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    progress = Progress(*columns, console=_err, transient=True)
+    task = progress.add_task("converting", total=None)
+
+    def advance(done: int, total: int) -> None:
+        progress.start()
+        progress.update(task, completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
 
 
 @app.command(name="generate")
