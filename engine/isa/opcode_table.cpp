@@ -31,23 +31,17 @@ bool safe_to_guess(const OpcodeClass& c, bool has_addresses) {
 
 }  // namespace
 
-const OpcodeTable::Opcodes::value_type* OpcodeTable::longest_common_prefix(const Opcodes& opcodes,
-                                                                           std::string_view mnemonic,
-                                                                           size_t& length) const {
-  const Opcodes::value_type* best = nullptr;
+size_t OpcodeTable::longest_common_prefix(const Opcodes& opcodes, std::string_view mnemonic) {
+  size_t longest = 0;
   const auto consider = [&](Opcodes::const_iterator it) {
     const auto end = std::mismatch(mnemonic.begin(), mnemonic.end(), it->first.begin(), it->first.end());
-    const auto common = static_cast<size_t>(end.first - mnemonic.begin());
-    if (common >= shortest_family_prefix && common > length) {
-      length = common;
-      best = &*it;
-    }
+    longest = std::max(longest, static_cast<size_t>(end.first - mnemonic.begin()));
   };
   // In sorted order the longest common beginning is found next to the place where the opcode itself would be.
   const auto after = opcodes.lower_bound(mnemonic);
   if (after != opcodes.end()) consider(after);
   if (after != opcodes.begin()) consider(std::prev(after));
-  return best;
+  return longest;
 }
 
 OpcodeTable::Match OpcodeTable::find(std::string_view mnemonic, bool has_addresses,
@@ -55,11 +49,15 @@ OpcodeTable::Match OpcodeTable::find(std::string_view mnemonic, bool has_address
   if (const auto it = opcodes_.find(mnemonic); it != opcodes_.end()) return {it->second, true, {}};
   if (const auto it = related_.find(mnemonic); it != related_.end())
     return {it->second, false, "the same opcode of another architecture"};
-  size_t length = 0;
-  const Opcodes::value_type* nearest = longest_common_prefix(opcodes_, mnemonic, length);
-  if (const auto* other = longest_common_prefix(related_, mnemonic, length)) nearest = other;
-  if (nearest && safe_to_guess(nearest->second, has_addresses))
-    return {nearest->second, false, nearest->first};
+  // Of those that share the longest beginning, the first in order is the family's plainest.
+  const size_t own = longest_common_prefix(opcodes_, mnemonic);
+  const size_t others = longest_common_prefix(related_, mnemonic);
+  const std::string_view family = mnemonic.substr(0, std::max(own, others));
+  if (family.size() >= shortest_family_prefix) {
+    const Opcodes& opcodes = own >= others ? opcodes_ : related_;
+    for (auto it = opcodes.lower_bound(family); it != opcodes.end() && it->first.starts_with(family); ++it)
+      if (safe_to_guess(it->second, has_addresses)) return {it->second, false, it->first};
+  }
   if (has_addresses) {
     const Operation operation = has_destination ? Operation::Load : Operation::Store;
     return {{Unit::Memory, operation, MemorySpace::Generic, false},

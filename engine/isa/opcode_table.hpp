@@ -43,8 +43,7 @@ class OpcodeTable {
 
  private:
   using Opcodes = std::map<std::string, OpcodeClass, std::less<>>;
-  const Opcodes::value_type* longest_common_prefix(const Opcodes& opcodes, std::string_view mnemonic,
-                                                   size_t& length) const;
+  static size_t longest_common_prefix(const Opcodes& opcodes, std::string_view mnemonic);
 
   std::string name_;
   Opcodes opcodes_;

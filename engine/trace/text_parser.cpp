@@ -142,7 +142,7 @@ class TextParser::Scanner {
     uint64_t value = 0;
     for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
       const auto digit = static_cast<uint64_t>(*at_ - '0');
-      if (value > (limit - digit) / 10) wrong(start, expected);
+      if (digit > limit || value > (limit - digit) / 10) wrong(start, expected);
       value = value * 10 + digit;
     }
     if (at_ == start || (at_ != end_ && !is_space(*at_))) wrong(start, expected);
@@ -207,6 +207,7 @@ class TextParser::Scanner {
   [[noreturn]] void wrong(const char* start, const char* expected) const {
     const char* stop = start;
     while (stop != end_ && !is_space(*stop)) ++stop;
+    if (start == end_) parser_.fail(std::string("the line ends where ") + expected + " was expected");
     parser_.fail("found " + quoted({start, static_cast<size_t>(stop - start)}) + " where " + expected +
                  " was expected");
   }
@@ -251,7 +252,12 @@ void TextParser::feed(std::string_view text) {
 void TextParser::finish() {
   if (!partial_.empty()) {
     ++counts_.lines;
-    line(partial_);
+    try {
+      line(partial_);
+    } catch (const TraceError& error) {
+      throw TraceError(std::string(error.what()) +
+                       " (the file ends in the middle of this line: is it truncated?)");
+    }
     partial_.clear();
   }
   switch (state_) {

@@ -1,5 +1,12 @@
 """Errors that a user can cause: each names the file, the place, what was found and what was expected."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simt.result import Result
+
 
 class SimtError(Exception):
     """Base class of all errors that simt raises for bad input."""
@@ -15,3 +22,27 @@ class OpcodeTableError(SimtError):
 
 class SpecError(SimtError):
     """A GPU specification cannot be read, or does not make sense."""
+
+
+class SelectionError(SimtError):
+    """A kernel selection that cannot be understood or that selects nothing."""
+
+
+class ResultError(SimtError):
+    """A saved Result that cannot be read or written, or that does not belong to the run to be resumed."""
+
+
+class DeadlockError(SimtError):
+    """The simulated machine can make no further progress. `result` holds the launches finished before."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a simulation. `result` holds the launches finished before."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__("simulation interrupted")
+        self.result = result

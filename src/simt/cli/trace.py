@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -193,9 +193,20 @@ def convert(
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("converting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_err) as progress:
-        task = progress.add_task("converting", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    progress = Progress(*columns, console=_err, transient=True)
+    tasks: list[TaskID] = []  # empty until there is progress to show
+
+    def advance(done: int, total: int) -> None:
+        if not tasks:
+            tasks.append(progress.add_task("converting"))
+            progress.start()
+        progress.update(tasks[0], completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        if tasks:
+            progress.stop()
 
 
 @app.command(name="generate")

@@ -182,10 +182,9 @@ class StoreReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = path.open("rb")
+            self._size = path.stat().st_size
         except OSError as error:
             raise TraceError(f"{path}: cannot open this file: {error.strerror}") from error
-        self._size = os.fstat(self._file.fileno()).st_size
         magic, version, _ = _HEADER.unpack(self._read(0, _HEADER.size))
         if magic != MAGIC:
             raise TraceError(f"{path}: this is not a trace store")
@@ -271,7 +270,12 @@ class StoreReader:
     def _read(self, offset: int, size: int) -> bytes:
         if offset < 0 or size < 0 or offset + size > self._size:
             self.damaged("it ends too early")
-        return os.pread(self._file.fileno(), size, offset)
+        # Opened for each part, so that a trace of thousands of kernels does not hold as many open files.
+        try:
+            with self.path.open("rb") as file:
+                return os.pread(file.fileno(), size, offset)
+        except OSError as error:
+            raise TraceError(f"{self.path}: cannot read this file: {error.strerror}") from error
 
     def _json(self, span: Span) -> dict[str, Any]:
         value = json.loads(self.part(span, _MAX_DESCRIPTION))

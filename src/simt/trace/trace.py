@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,6 +105,20 @@ class Kernel:
         except TraceError:  # not there, or damaged: it is written again
             return None
         return reader if len(reader.kernels) == 1 else None
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the launch and its instructions, wherever they lie. Converts if needed."""
+        reader, summary = self.stored()
+        parts = reader.parts(summary)
+        content = [
+            summary.launch,
+            summary.counts,
+            parts.opcodes,
+            parts.instructions[1:],
+            [[span[1:], block] for span, block in parts.blocks],
+        ]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     @property
     def counts(self) -> dict[str, int]:

@@ -61,9 +61,12 @@ def grouped_text(file: BinaryIO, path: Path) -> Iterator[tuple[bytes, int]]:
     reader.seek(end + 1)
     dictionary_size, _ = reader.u32(2)
     dictionary = reader.take(dictionary_size, _MAX_DICTIONARY)
-    decompressor = zstandard.ZstdDecompressor(
-        dict_data=zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-    )
+    try:
+        decompressor = zstandard.ZstdDecompressor(
+            dict_data=zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+        )
+    except zstandard.ZstdError as error:
+        raise TraceError(f"{path}: the tracez file is damaged: {error}") from error
     if reader.size < 8:
         reader.damaged("it ends too early")
     reader.seek(reader.size - 8)

@@ -1,0 +1,77 @@
+# Needs Python >= 3.10 and a C++20 compiler. Everything else comes from pip, into .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
+FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
+ENGINE_TESTS ?= tests/engine tests/memory tests/trace
+CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
+
+.PHONY: demo test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
+
+demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
+	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
+	$(BIN)/simt report out/demo -o out/demo.html
+
+test: lint  ## lint, types, warnings as errors, and the tests
+	$(BIN)/pytest
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+
+format: $(VENV)/.tested
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(FORMATTED)
+
+sanitize: sanitize-address sanitize-thread  ## the engine's tests under AddressSanitizer + UBSan, and ThreadSanitizer
+
+# The module is loaded by a Python that knows nothing of sanitizers, so their run-time library is loaded first.
+sanitize-address: build-address/simt/_engine.so
+	LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so) \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONPATH=build-address $(BIN)/pytest -p no:cacheprovider $(ENGINE_TESTS)
+
+sanitize-thread: build-thread/simt/_engine.so
+	LD_PRELOAD=$$($(CXX) -print-file-name=libtsan.so) TSAN_OPTIONS=halt_on_error=1 \
+	PYTHONPATH=build-thread $(BIN)/pytest -p no:cacheprovider $(ENGINE_TESTS)
+
+build-address/simt/_engine.so: SANITIZERS = address,undefined
+build-thread/simt/_engine.so: SANITIZERS = thread
+build-address/simt/_engine.so build-thread/simt/_engine.so: $(VENV)/.tested
+	$(BIN)/cmake -S . -B $(@D)/../cmake $(CMAKE_FLAGS) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIMT_SANITIZE=$(SANITIZERS)
+	$(BIN)/cmake --build $(@D)/../cmake
+	rm -rf $(@D) && cp -r src/simt $(@D) && rm -f $(@D)/_engine*.so
+	cp $(@D)/../cmake/_engine*.so $@
+
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/.tested  ## libFuzzer on the trace parser; needs clang++
+	$(BIN)/cmake -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_CXX_COMPILER=clang++ -DSIMT_PYTHON=OFF -DSIMT_FUZZ=ON \
+	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIMT_SANITIZE=address,undefined
+	$(BIN)/cmake --build build-fuzz
+	for target in build-fuzz/fuzz_*; do test -x $$target && (cd build-fuzz && ./$$(basename $$target) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048) || exit 1; done
+
+bench: $(VENV)/.tested  ## speed and conformance, at full size
+	$(BIN)/python -m benchmarks
+
+dev: $(VENV)/bin/python  ## editable installation that rebuilds the engine when simt is imported
+	$(BIN)/pip install -q scikit-build-core nanobind cmake ninja
+	$(BIN)/pip install -q --no-build-isolation -C editable.rebuild=true -C build-dir=build/editable -e '.[test]'
+
+clean:
+	rm -rf $(VENV) build build-address build-thread build-fuzz out
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install -q .
+	touch $@
+
+$(VENV)/.tested: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install -q cmake ninja
+	$(BIN)/pip install -q '.[test]' -C cmake.define.SIMT_WERROR=ON
+	touch $@ $(VENV)/.installed

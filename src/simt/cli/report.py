@@ -1,0 +1,28 @@
+"""`simt report`: one self-contained HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simt.result import Result
+from simt.result.report import write
+
+EXAMPLES = """\b
+Examples:
+  simt run traces/ --output out --timeline 500
+  simt report out -o report.html
+"""
+
+
+def report(
+    result: Annotated[
+        Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+) -> None:
+    """Make an HTML page with plots from a saved Result. It needs no network."""
+    write(Result.load(result), output)
+    typer.echo(f"wrote {output}")

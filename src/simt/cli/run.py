@@ -1,0 +1,179 @@
+"""`simt run`: simulate the launches of a trace."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from simt.errors import DeadlockError, Interrupted, ResultError
+from simt.result import Result, perfetto, sentences
+from simt.result.display import LEFT, format_time, launch_rows
+from simt.result.files import dump, write_text
+from simt.simulate import simulate
+
+EXAMPLES = """\b
+Examples:
+  simt run kernelslist.g --gpu qv100
+  simt run traces/ --kernels "3-7,12"        ids and ranges
+  simt run traces/ --kernels "*gemm*"        names, or /regular expressions/
+  simt run traces/ --set sm.count=40 --threads 2
+  simt run traces/ --output out --timeline 500 --perfetto out/trace.json
+  simt run traces/ --output out --resume     go on after Ctrl-C
+  simt run traces/ --json - | jq '.totals.cycles'
+"""
+INTERRUPTED_EXIT = 130
+
+
+def run(
+    path: Annotated[
+        Path, typer.Argument(help="kernelslist.g, a directory with one, a kernel trace, or a .simt store.")
+    ],
+    gpu: Annotated[
+        str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")
+    ] = "qv100",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
+    ] = None,
+    kernels: Annotated[
+        str | None, typer.Option(help="Launches to simulate: ids, ranges, names, /regular expressions/.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Host threads. Does not change any result.")] = 1,
+    max_cycles: Annotated[
+        int | None, typer.Option(min=1, help="Stop after about so many core cycles.")
+    ] = None,
+    timeline: Annotated[
+        int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the Result in --output stopped.")
+    ] = False,
+    json_: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the Result as one JSON object; - is stdout."),
+    ] = None,
+    perfetto_: Annotated[
+        Path | None, typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
+) -> None:
+    """Simulate the launches of a trace and say where the time goes."""
+    before = _saved(output, resume)
+    try:
+        result = simulate(
+            path,
+            gpu,
+            set=set_,
+            kernels=kernels,
+            threads=threads,
+            max_cycles=max_cycles,
+            timeline=timeline,
+            progress=not quiet,
+            resume=before,
+        )
+    except Interrupted as stop:
+        saved = stop.result.save(output or _free_name(Path("simt-interrupted")))
+        typer.echo(f"Interrupted. {_state(stop.result)} saved in {saved}. Go on with:", err=True)
+        typer.echo(f"  {_resume_command(saved)}", err=True)
+        raise typer.Exit(INTERRUPTED_EXIT) from None
+    except KeyboardInterrupt:
+        typer.echo("Interrupted before the first launch.", err=True)
+        raise typer.Exit(INTERRUPTED_EXIT) from None
+    except DeadlockError as error:
+        if output is not None:
+            typer.echo(f"{_state(error.result)} saved in {error.result.save(output)}.", err=True)
+        raise
+    _deliver(result, output, json_, perfetto_, quiet)
+
+
+def _deliver(
+    result: Result, output: Path | None, json_: str | None, perfetto_: Path | None, quiet: bool
+) -> None:
+    if output is not None:
+        result.save(output)
+    if perfetto_ is not None:
+        perfetto.write(result, perfetto_)
+    if json_ is not None and json_ != "-":
+        write_text(Path(json_), dump(result.to_json()))
+    if not quiet:
+        _show(result, Console(stderr=json_ == "-"))
+    if json_ == "-":
+        sys.stdout.write(dump(result.to_json()) + "\n")
+
+
+def _show(result: Result, console: Console) -> None:
+    header, rows, more = launch_rows(result, limit=20)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i in LEFT else "right", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*row)
+    if not console.is_terminal:
+        console = Console(file=console.file, width=200)
+    console.print(table, highlight=False, markup=False)
+    if more:
+        console.print(f"... and {more} more launches; the longest are shown", highlight=False)
+    t, wall = result.totals, result.provenance.wall_seconds
+    speed = f" in {wall:.1f} s" if wall else ""
+    console.print(
+        f"\n{t.launches} launches on {result.machine.name}: {t.cycles:,} cycles ({format_time(t.seconds)}), "
+        f"{t.warp_instructions:,} warp instructions, simulated{speed}",
+        highlight=False,
+        markup=False,
+    )
+    for text in sentences(result):
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+    for text in result.warnings:
+        console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def _saved(output: Path | None, resume: bool) -> Result | None:
+    """The Result to go on from. Raises ResultError where saving would fail or destroy unfinished work."""
+    if output is None:
+        if resume:
+            raise ResultError("--resume needs --output, the place of the Result to go on from")
+        return None
+    exists = (output / "result.json").exists() if output.is_dir() else output.exists()
+    if output.suffix != ".json" and output.exists() and not output.is_dir():
+        raise ResultError(f"{output}: is a file; give --output a directory or a name that ends in .json")
+    if not exists:
+        return None
+    result = Result.load(output)
+    if resume:
+        return result
+    if result.status != "complete":
+        raise ResultError(
+            f"{output}: holds an unfinished Result; add --resume to go on, or choose another place"
+        )
+    return None
+
+
+def _state(result: Result) -> str:
+    done, left = len(result.launches), len(result.unfinished)
+    return f"{done} of {done + left} launches are finished and"
+
+
+def _free_name(path: Path) -> Path:
+    candidate, n = path, 1
+    while candidate.exists():
+        n += 1
+        candidate = path.with_name(f"{path.name}-{n}")
+    return candidate
+
+
+def _resume_command(saved: Path) -> str:
+    """The command line of this run, with what makes it resume."""
+    arguments = [a for a in sys.argv[1:] if a != "--resume"]
+    if not any(a in ("-o", "--output") or a.startswith("--output=") for a in arguments):
+        arguments += ["--output", str(saved)]
+    return shlex.join(["simt", *arguments, "--resume"])

@@ -1,0 +1,79 @@
+"""How far a simulation is, and the progress bar that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback is told."""
+
+    phase: str  # "reading" while traces are converted into stores, then "simulating"
+    fraction: float  # of the phase, from 0 to 1
+    seconds: float  # since the start of the phase
+    launches_done: int
+    launches_total: int
+    cycle: int = 0
+    warp_instructions: int = 0
+    running: tuple[str, ...] = ()  # names of the launches under way
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Of the phase, at the speed so far; None while nothing is known."""
+        return self.seconds * (1 - self.fraction) / self.fraction if self.fraction > 0 else None
+
+
+def rate(per_second: float) -> str:
+    """A number per second, such as `1.23 M/s`."""
+    for unit, scale in ((" G", 1e9), (" M", 1e6), (" K", 1e3)):
+        if per_second >= scale:
+            return f"{per_second / scale:.3g}{unit}/s"
+    return f"{per_second:.3g} /s"
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """Shows a bar on standard error: cycles, launches, warp instructions per second, time left."""
+    import rich.progress as rp
+    from rich.console import Console
+
+    bar = rp.Progress(
+        rp.TextColumn("{task.description}"),
+        rp.BarColumn(bar_width=24),
+        rp.TaskProgressColumn(),
+        rp.TextColumn("launch {task.fields[launches]}{task.fields[detail]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=1.0, launches="-", detail="")
+
+        def show(p: Progress) -> None:
+            detail = ""
+            if p.phase == "simulating":
+                speed = rate(p.warp_instructions / p.seconds) if p.seconds > 0 else "-"
+                detail += f" · {p.cycle:,} cycles · {speed} warp inst"
+            if p.seconds_left is not None and p.seconds > 1:
+                detail += f" · {_duration(p.seconds_left)} left"
+            bar.update(
+                task,
+                completed=p.fraction,
+                description=_cut(p.running[0]) if p.running else p.phase,
+                launches=f"{min(p.launches_done + 1, p.launches_total)}/{p.launches_total}",
+                detail=detail,
+            )
+
+        yield show
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,8 @@
+"""What a simulation leaves behind: counters per launch, tables, sentences, reports."""
+
+from simt.result.counters import COUNTERS, Counter
+from simt.result.launch import LaunchResult, Machine
+from simt.result.result import SCHEMA, Provenance, Result
+from simt.result.summary import sentences
+
+__all__ = ["COUNTERS", "SCHEMA", "Counter", "LaunchResult", "Machine", "Provenance", "Result", "sentences"]

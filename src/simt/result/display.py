@@ -1,0 +1,131 @@
+"""A Result on screen: compact table, text, HTML fragment for notebooks."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING
+
+from simt.result.counters import Value
+from simt.result.summary import bottleneck, sentences
+
+if TYPE_CHECKING:
+    from simt.result.result import Result
+
+
+LEFT = (1, 2, 11)  # columns of the compact table that are text
+
+
+def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]], int]:
+    """The compact table: header, at most `limit` rows (the longest launches), and how many are left out."""
+    header = [
+        "id",
+        "kernel",
+        "grid",
+        "cycles",
+        "time",
+        "warp inst",
+        "IPC/SM",
+        "occ",
+        "L1 hit",
+        "L2 hit",
+        "DRAM",
+        "bound by",
+    ]
+    chosen = result.launches
+    if len(chosen) > limit:
+        longest = sorted(chosen, key=lambda x: -x.cycles)[:limit]
+        chosen = tuple(sorted(longest, key=lambda x: x.index))
+    rows = []
+    for x in chosen:
+        c = x.counters
+        rows.append(
+            [
+                str(x.id),
+                shorten(x.name, 32),
+                "x".join(map(str, x.grid)),
+                f"{x.cycles:,}",
+                format_time(x.seconds),
+                f"{x.warp_instructions:,}",
+                _number(c["sm__inst_executed.avg.per_cycle_elapsed"], "{:.2f}"),
+                _number(c["sm__warps_active.avg.pct_of_peak_sustained_active"], "{:.0f}%"),
+                _number(c["l1tex__t_sector_hit_rate.pct"], "{:.0f}%"),
+                _number(c["lts__t_sector_hit_rate.pct"], "{:.0f}%"),
+                _number(c["dram__throughput.avg.pct_of_peak_sustained_elapsed"], "{:.0f}%"),
+                bottleneck(x).kind,
+            ]
+        )
+    return header, rows, len(result.launches) - len(rows)
+
+
+def _number(value: Value, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def shorten(text: str, width: int) -> str:
+    """The text, cut in the middle to at most `width` characters."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) * 2 // 3
+    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
+
+
+def format_time(seconds: float) -> str:
+    """A time with a unit that suits it, such as `12.3 µs`."""
+    if math.isnan(seconds):
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return (
+                f"{seconds / scale:.3g} {unit}"
+                if seconds < 1000 * scale
+                else f"{seconds / scale:,.0f} {unit}"
+            )
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def text(result: Result) -> str:
+    """The Result as a few lines of plain text."""
+    t = result.totals
+    lines = [
+        f"Result: {t.launches} launches on {result.machine.name}, {t.cycles:,} cycles "
+        f"({format_time(t.seconds)}), "
+        f"{t.warp_instructions:,} warp instructions"
+        + ("" if result.status == "complete" else f", {result.status}")
+    ]
+    header, rows, more = launch_rows(result, limit=10)
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        cells = [
+            c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    if more:
+        lines.append(f"  ... and {more} more launches")
+    lines += sentences(result)
+    lines += [f"warning: {warning}" for warning in result.warnings]
+    return "\n".join(lines)
+
+
+def page_fragment(result: Result) -> str:
+    """The Result as HTML for a notebook."""
+    t = result.totals
+    header, rows, more = launch_rows(result, limit=20)
+
+    def line(cells: list[str], tag: str) -> str:
+        style = ("right", "left")
+        return "".join(
+            f'<{tag} style="text-align:{style[i in LEFT]}">{html.escape(c)}</{tag}>'
+            for i, c in enumerate(cells)
+        )
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in result.warnings)
+    return (
+        f"<p><b>{t.launches} launches on {html.escape(result.machine.name)}</b>: {t.cycles:,} cycles "
+        f"({format_time(t.seconds)}), {t.warp_instructions:,} warp instructions</p>"
+        f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+        + (f"<p>... and {more} more launches</p>" if more else "")
+        + f"<p>{html.escape(' '.join(sentences(result)))}</p>"
+        + (f"<ul>{warnings}</ul>" if warnings else "")
+    )

@@ -1,0 +1,104 @@
+"""A Result on disk: one JSON file, or a directory of JSON and Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from simt.errors import ResultError
+from simt.result import tables
+
+if TYPE_CHECKING:
+    from simt.result.result import Result
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Gives a temporary name beside the target and renames it at the end: no target is half-written."""
+    handle, name = tempfile.mkstemp(prefix=target.name + ".", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Writes the file whole or not at all, and makes the directories that it needs."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ResultError(f"{target}: cannot write: {error.strerror}") from error
+
+
+def dump(data: Any) -> str:
+    """Compact JSON of the standard: no NaN."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":"))
+
+
+def save(result: Result, path: Path) -> Path:
+    """See Result.save."""
+    if path.suffix == ".json":
+        write_text(path, dump(result.to_json(detail=True)))
+        return path
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        for name in tables.TABLES:
+            frame, target = result.to_polars(name), path / f"{name}.parquet"
+            if frame.width == 0:
+                target.unlink(missing_ok=True)
+                continue
+            with replacing(target) as temporary:
+                frame.write_parquet(temporary)
+    except OSError as error:
+        raise ResultError(f"{path}: cannot save the Result: {error.strerror}") from error
+    write_text(path / "result.json", dump(result.to_json()))
+    return path
+
+
+def load(path: Path) -> Any:
+    """The JSON object of a saved Result, with its details."""
+    if not path.is_dir():
+        return _read_json(path)
+    data = _read_json(path / "result.json")
+    if isinstance(data, dict) and isinstance(data.get("launches"), list):
+        found = tables.details(
+            *(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram"))
+        )
+        for launch in data["launches"]:
+            launch.update(found.get(launch["index"], {}))
+    return data
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ResultError("no such file, expected a saved Result") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ResultError(f"cannot read: {error}") from error
+    except json.JSONDecodeError as error:
+        raise ResultError(f"line {error.lineno}: not JSON: {error.msg}") from error
+
+
+def _read_parquet(file: Path) -> pl.DataFrame:
+    if not file.exists():
+        return pl.DataFrame()
+    try:
+        return pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ResultError(f"{file.name}: not a Parquet file: {error}") from error

@@ -1,0 +1,227 @@
+"""One finished launch, and the facts of the machine that its ratios need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from simt.result.counters import Value, evaluate
+
+CacheTable = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The facts of the GPU specification that ratios and reports need. Clocks in kHz."""
+
+    name: str
+    sm_count: int
+    sub_cores: int
+    issue_width: int
+    max_warps: int
+    l2_slices: int
+    dram_channels: int
+    core_khz: int
+    l2_khz: int
+    dram_khz: int
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
+        """From the dictionary that the engine gets (names as in engine/timing/spec.hpp)."""
+        addresses, clock, sm = spec["address_map"], spec["clock"], spec["sm"]
+        return cls(
+            name=spec["name"],
+            sm_count=sm["count"],
+            sub_cores=sm["sub_cores"],
+            issue_width=sm["scheduler"]["issue_width"],
+            max_warps=sm["max_warps"],
+            l2_slices=addresses["channels"] * addresses["slices_per_channel"],
+            dram_channels=addresses["channels"],
+            core_khz=clock["core_khz"],
+            l2_khz=clock["l2_khz"],
+            dram_khz=clock["dram_khz"],
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One interval of the timeline, as rates. Percentages are None where there was nothing to count."""
+
+    start: int  # core cycle
+    end: int
+    ipc: float  # warp instructions per SM and cycle
+    occupancy: float  # percent of the warps that the GPU's SMs can hold
+    l1_hit_rate: float | None  # percent
+    l2_hit_rate: float | None
+    dram_busy: float  # percent of the cycles in which the data bus moves data, mean over channels
+    dram_efficiency: float | None  # the same, of the cycles with a request pending
+    channels: tuple[float, ...]  # dram_busy of each channel
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """One finished launch: what the engine counted, and (as `counters`) what follows from it."""
+
+    index: int  # position among the kernels of the input, from 0
+    id: int
+    name: str
+    stream: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    registers: int
+    sm_version: int
+    start_cycle: int
+    end_cycle: int
+    launch_latency: int
+    clock_khz: int
+    occupancy_limit_ctas: int
+    occupancy_limited_by: str
+    l1_bytes: int
+    shared_carve_out_bytes: int
+    engine: dict[str, int] = field(repr=False)  # engine/stats/counters.hpp
+    l1: CacheTable = field(repr=False)  # sector look-ups by kind and outcome
+    l2: CacheTable = field(repr=False)
+    stalls: dict[str, list[int]] = field(
+        repr=False
+    )  # scheduler cycles by reason and scheduler; "selected": one issued
+    warp_stalls: dict[str, int] = field(repr=False)  # warp-cycles by state
+    pc: dict[str, Any] = field(repr=False)  # per static instruction: executions, and sampled warp states
+    timeline: dict[str, Any] | None = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    machine: Machine | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles from launch to end, launch latency included."""
+        return self.end_cycle - self.start_cycle
+
+    @property
+    def seconds(self) -> float:
+        return self.cycles / (1000 * self.clock_khz) if self.clock_khz else math.nan
+
+    @property
+    def warp_instructions(self) -> int:
+        return self.engine["warp_instructions"]
+
+    @property
+    def thread_instructions(self) -> int:
+        return self.engine["thread_instructions"]
+
+    @cached_property
+    def counters(self) -> dict[str, Value]:
+        """Every counter of docs/counters.md by name. A ratio without a denominator is None."""
+        names = {
+            "cycles": self.cycles,
+            "launch_latency": self.launch_latency,
+            "clock_khz": self.clock_khz,
+            "grid_ctas": math.prod(self.grid),
+            "block_threads": math.prod(self.block),
+            "registers": self.registers,
+            "shared_bytes": self.shared_bytes,
+            "occupancy_limit_ctas": self.occupancy_limit_ctas,
+        }
+        return evaluate_counters(
+            names, self.machine, self.cycles, self.engine, self.l1, self.l2, self.stalls, self.warp_stalls
+        )
+
+    def samples(self) -> list[Sample]:
+        """The timeline as rates; empty without one."""
+        t, m = self.timeline, self.machine
+        if t is None or m is None:
+            return []
+        found, start = [], max(self.start_cycle, t["cycle"][0] - t["interval"])
+        for i, end in enumerate(t["cycle"]):
+            cycles = max(1, end - start)
+            dram_cycles = cycles * m.dram_khz / m.core_khz
+            bus, pending = t["dram_bus_cycles"][i], sum(t["dram_pending_cycles"][i])
+            found.append(
+                Sample(
+                    start=start,
+                    end=end,
+                    ipc=t["warp_instructions"][i] / (m.sm_count * cycles),
+                    occupancy=100 * t["active_warps"][i] / (m.sm_count * m.max_warps * cycles),
+                    l1_hit_rate=_percent(t["l1_hits"][i], t["l1_accesses"][i]),
+                    l2_hit_rate=_percent(t["l2_hits"][i], t["l2_accesses"][i]),
+                    dram_busy=100 * sum(bus) / (m.dram_channels * dram_cycles),
+                    dram_efficiency=_percent(sum(bus), pending),
+                    channels=tuple(100 * n / dram_cycles for n in bus),
+                )
+            )
+            start = end
+        return found
+
+    def to_json(self, detail: bool = False) -> dict[str, Any]:
+        """The launch as in the schema; `detail` adds the tables `pc` and `timeline`."""
+        out = {
+            "index": self.index,
+            "id": self.id,
+            "name": self.name,
+            "stream": self.stream,
+            "cycles": self.cycles,
+            "launch_latency": self.launch_latency,
+            "warp_instructions": self.warp_instructions,
+            "thread_instructions": self.thread_instructions,
+            "start_cycle": self.start_cycle,
+            "end_cycle": self.end_cycle,
+            "clock_khz": self.clock_khz,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "shared_bytes": self.shared_bytes,
+            "registers": self.registers,
+            "sm_version": self.sm_version,
+            "occupancy_limit_ctas": self.occupancy_limit_ctas,
+            "occupancy_limited_by": self.occupancy_limited_by,
+            "l1_bytes": self.l1_bytes,
+            "shared_carve_out_bytes": self.shared_carve_out_bytes,
+            "counters": self.counters,
+            "engine": self.engine,
+            "l1": self.l1,
+            "l2": self.l2,
+            "stalls": self.stalls,
+            "warp_stalls": self.warp_stalls,
+            "warnings": list(self.warnings),
+        }
+        if detail:
+            out["pc"] = self.pc
+            out["timeline"] = self.timeline
+        return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], machine: Machine) -> LaunchResult:
+        derived = {"cycles", "warp_instructions", "thread_instructions", "counters"}
+        values = {key: value for key, value in data.items() if key not in derived}
+        values["grid"], values["block"] = tuple(data["grid"]), tuple(data["block"])
+        values["warnings"] = tuple(data["warnings"])
+        values.setdefault("pc", {})
+        values.setdefault("timeline", None)
+        return cls(**values, machine=machine)
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
+
+
+def evaluate_counters(
+    names: Mapping[str, Any],
+    machine: Machine | None,
+    cycles: int,
+    engine: Mapping[str, int],
+    l1: CacheTable,
+    l2: CacheTable,
+    stalls: Mapping[str, Sequence[int]],
+    warp_stalls: Mapping[str, int],
+) -> dict[str, Value]:
+    """Every counter, from the engine's counters and the facts in `names` and `machine`."""
+    values: dict[str, Any] = {**engine, **names}
+    if stalls:
+        values["issued"] = sum(stalls.get("selected", ()))
+        values["scheduler_cycles"] = sum(map(sum, stalls.values()))
+    if machine is not None:
+        values.update({k: v for k, v in asdict(machine).items() if k != "name"})
+        values["l2_cycles"] = cycles * machine.l2_khz / machine.core_khz
+        values["dram_cycles"] = cycles * machine.dram_khz / machine.core_khz
+    return evaluate(values, l1, l2, warp_stalls)

@@ -1,0 +1,254 @@
+"""The Result of a simulation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from simt.errors import ResultError
+from simt.result import display, files, tables
+from simt.result.counters import Value
+from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters
+
+SCHEMA = "simt.result/1"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a Result was computed from. Two Results with the same `identity` have the same counters."""
+
+    input: str
+    input_hash: str
+    gpu: str
+    spec_hash: str
+    overrides: dict[str, Any]
+    version: str
+    method: str
+    kernels: str | None
+    max_cycles: int | None
+    timeline: int | None
+    resumed_after: int  # launches taken over from an earlier, unfinished run; 0: none
+    # How it was computed; without influence on any counter.
+    threads: int
+    wall_seconds: float
+    created: str
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 over everything that counters depend on: not the input's path, the threads, or the time."""
+        keep = asdict(self)
+        for name in ("input", "threads", "wall_seconds", "created"):
+            del keep[name]
+        return hashlib.sha256(json.dumps(keep, sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "identity": self.identity}
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All launches together. `cycles` are those in which at least one launch was under way."""
+
+    launches: int
+    cycles: int
+    launch_latency: int
+    clock_khz: int
+    engine: dict[str, int] = field(repr=False)
+    l1: CacheTable = field(repr=False)
+    l2: CacheTable = field(repr=False)
+    stalls: dict[str, list[int]] = field(repr=False)
+    warp_stalls: dict[str, int] = field(repr=False)
+    counters: dict[str, Value] = field(repr=False)
+
+    @property
+    def seconds(self) -> float:
+        return self.cycles / (1000 * self.clock_khz) if self.clock_khz else math.nan
+
+    @property
+    def warp_instructions(self) -> int:
+        return self.engine.get("warp_instructions", 0)
+
+    @property
+    def thread_instructions(self) -> int:
+        return self.engine.get("thread_instructions", 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "launches": self.launches,
+            "cycles": self.cycles,
+            "launch_latency": self.launch_latency,
+            "warp_instructions": self.warp_instructions,
+            "thread_instructions": self.thread_instructions,
+            "counters": self.counters,
+        }
+
+
+@dataclass(frozen=True)
+class Result:
+    """Counters per launch, timeline, and provenance.
+
+    `status` is "complete", or why some launches of the selection are missing: "max_cycles", "interrupted",
+    "deadlock". `unfinished` holds the positions (`LaunchResult.index`) of those launches.
+    """
+
+    launches: tuple[LaunchResult, ...]
+    machine: Machine
+    provenance: Provenance
+    warnings: tuple[str, ...] = ()
+    status: str = "complete"
+    unfinished: tuple[int, ...] = ()
+
+    @cached_property
+    def totals(self) -> Totals:
+        launches = self.launches
+        engine = _add(x.engine for x in launches)
+        l1, l2 = _add_tables(x.l1 for x in launches), _add_tables(x.l2 for x in launches)
+        warp_stalls = _add(x.warp_stalls for x in launches)
+        stalls: dict[str, list[int]] = {}
+        for launch in launches:
+            for reason, row in launch.stalls.items():
+                into = stalls.setdefault(reason, [0] * len(row))
+                into.extend([0] * (len(row) - len(into)))
+                for i, n in enumerate(row):
+                    into[i] += n
+        cycles = _covered((x.start_cycle, x.end_cycle) for x in launches)
+        latency = sum(x.launch_latency for x in launches)
+        names = {
+            "cycles": cycles,
+            "launch_latency": latency,
+            "clock_khz": self.machine.core_khz,
+            "grid_ctas": sum(math.prod(x.grid) for x in launches),
+        }
+        counters = evaluate_counters(names, self.machine, cycles, engine, l1, l2, stalls, warp_stalls)
+        return Totals(
+            len(launches),
+            cycles,
+            latency,
+            self.machine.core_khz,
+            engine,
+            l1,
+            l2,
+            stalls,
+            warp_stalls,
+            counters,
+        )
+
+    def __getitem__(self, launch_id: int) -> LaunchResult:
+        """The launch with this id. Raises KeyError."""
+        for launch in self.launches:
+            if launch.id == launch_id:
+                return launch
+        raise KeyError(f"no finished launch has id {launch_id}")
+
+    def to_polars(self, table: str = "launches") -> pl.DataFrame:
+        """One of the tables as a polars DataFrame.
+
+        - `launches`: a row per launch; its fields and every counter of docs/counters.md.
+        - `stalls`: a row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs.
+          `selected` are those in which it issued.
+        - `pc`: a row per launch and static instruction; `issued`, and by state `stalled_*`: how often a warp
+          was found in this state before the instruction, looked at every `sample_interval` cycles.
+        - `timeline`: a row per launch and interval (empty unless a timeline was asked for).
+        - `dram`: a row per launch, interval and channel.
+
+        Raises ValueError for another name.
+        """
+        if table not in tables.TABLES:
+            raise ValueError(f"no table {table!r}: expected one of {', '.join(tables.TABLES)}")
+        return tables.TABLES[table](self.launches)
+
+    def to_json(self, detail: bool = False) -> dict[str, Any]:
+        """The Result as one JSON object of the schema simt.result/1 (simt.result-1.schema.json).
+
+        `detail` adds the tables `pc` and `timeline` to each launch.
+        """
+        return {
+            "schema": SCHEMA,
+            "status": self.status,
+            "launches": [launch.to_json(detail) for launch in self.launches],
+            "unfinished": list(self.unfinished),
+            "totals": self.totals.to_json(),
+            "warnings": list(self.warnings),
+            "machine": asdict(self.machine),
+            "provenance": self.provenance.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        """The inverse of to_json. Raises ResultError."""
+        schema = data.get("schema") if isinstance(data, Mapping) else None
+        if schema != SCHEMA:
+            raise ResultError(f"not a Result: schema is {schema!r}, expected {SCHEMA!r}")
+        try:
+            machine = Machine(**data["machine"])
+            provenance = {k: v for k, v in data["provenance"].items() if k != "identity"}
+            return cls(
+                launches=tuple(LaunchResult.from_json(x, machine) for x in data["launches"]),
+                machine=machine,
+                provenance=Provenance(**provenance),
+                warnings=tuple(data["warnings"]),
+                status=data["status"],
+                unfinished=tuple(data["unfinished"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ResultError(f"broken Result: {error}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the Result and returns the path.
+
+        A path that ends in `.json` becomes one JSON file with everything. Any other path becomes a directory
+        with `result.json` and one Parquet file per table of `to_polars`. Files appear whole or not at all.
+        Raises ResultError.
+        """
+        return files.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Reads what `save` wrote. Raises ResultError."""
+        path = Path(path)
+        try:
+            return cls.from_json(files.load(path))
+        except ResultError as error:
+            raise ResultError(f"{path}: {error}") from error
+
+    def __repr__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.page_fragment(self)
+
+
+def _add_tables(tables: Iterable[CacheTable]) -> CacheTable:
+    total: CacheTable = {}
+    for table in tables:
+        for kind, row in table.items():
+            into = total.setdefault(kind, {})
+            for outcome, n in row.items():
+                into[outcome] = into.get(outcome, 0) + n
+    return total
+
+
+def _add(rows: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for row in rows:
+        for name, n in row.items():
+            total[name] = total.get(name, 0) + n
+    return total
+
+
+def _covered(intervals: Iterable[tuple[int, int]]) -> int:
+    """Length of the union of half-open intervals."""
+    total, reached = 0, 0
+    for start, end in sorted(intervals):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

@@ -1,0 +1,198 @@
+"""Says in two or three sentences where the time goes.
+
+Each launch is put into one class by the first rule that holds, from what limits the whole chip to what
+limits one warp. Shares are of the time after the launch latency. A resource counts as the limit from 60 % of
+its peak: above that, queues in front of it grow long, and a perfectly even flow is out of reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
+from simt.result.launch import LaunchResult
+
+if TYPE_CHECKING:
+    from simt.result.result import Result
+
+SATURATED = 0.6
+DRAM_PENDING, DRAM_BUSY = 0.8, 0.3  # DRAM has work nearly always, yet moves data in less than SATURATED
+ISSUE_SATURATED = 0.7
+MOSTLY_IDLE = 0.5
+DOMINANT_STALL = 0.4
+
+# Class of a launch whose warps mostly wait for this reason, and what they wait for.
+_LATENCY = {
+    "long_scoreboard": ("memory latency", "data from global or local memory"),
+    "short_scoreboard": ("shared-memory latency", "shared memory or special functions"),
+    "wait": ("arithmetic latency", "results of arithmetic instructions"),
+    "barrier": ("barriers", "other warps at a CTA barrier"),
+    "membar": ("memory barriers", "a memory barrier"),
+    "no_instruction": ("instruction fetch", "instructions to be fetched"),
+    "async_copy": ("asynchronous-copy latency", "asynchronous copies into shared memory"),
+    "drain": ("stores at exit", "their last stores"),
+    "lg_throttle": ("memory pipeline", "room in the memory pipeline"),
+    "math_pipe_throttle": ("arithmetic units", "a free arithmetic unit"),
+}
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """What a launch is bound by: a short name, and a clause with figures that completes `KERNEL: ...`."""
+
+    kind: str
+    text: str
+
+
+def bottleneck(launch: LaunchResult) -> Bottleneck:
+    """The first rule that holds for the launch."""
+    m = launch.machine
+    if m is None or launch.cycles == 0:
+        return Bottleneck("unknown", "nothing was measured")
+    e = launch.engine
+    body = launch.cycles - launch.launch_latency
+    if 2 * launch.launch_latency >= launch.cycles:
+        return Bottleneck(
+            "launch latency",
+            f"{launch.launch_latency:,} of its {launch.cycles:,} cycles pass before its first CTA starts",
+        )
+
+    dram_time = m.dram_channels * body * m.dram_khz / m.core_khz
+    dram_busy, dram_pending = e["dram_bus_cycles"] / dram_time, e["dram_pending_cycles"] / dram_time
+    if dram_busy >= SATURATED:
+        return Bottleneck("DRAM bandwidth", f"the DRAM bus moves data in {dram_busy:.0%} of the time")
+    if dram_pending >= DRAM_PENDING and dram_busy >= DRAM_BUSY:
+        sectors = e["dram_reads"] + e["dram_writes"]
+        return Bottleneck(
+            "DRAM efficiency",
+            f"DRAM has requests waiting in {dram_pending:.0%} of the time but moves data in only "
+            f"{dram_busy:.0%}; "
+            f"a row is opened every {sectors / max(1, e['dram_activates']):.1f} sectors",
+        )
+
+    lookups = sum(
+        launch.l2.get(kind, {}).get(outcome, 0) for kind in ALL_KINDS for outcome in LOOKUP_OUTCOMES
+    )
+    l2_busy = lookups / (m.l2_slices * body * m.l2_khz / m.core_khz)
+    if l2_busy >= SATURATED:
+        return Bottleneck("L2 bandwidth", f"the L2 slices serve a sector in {l2_busy:.0%} of the time")
+
+    sms = e["sm_active_cycles"] / body
+    if sms < MOSTLY_IDLE * m.sm_count:
+        ctas = math.prod(launch.grid)
+        return Bottleneck(
+            "idle SMs",
+            f"{sms:.1f} of {m.sm_count} SMs have work on average; its grid has {ctas:,} "
+            f"CTA{'s' * (ctas != 1)}, "
+            f"and {m.sm_count * launch.occupancy_limit_ctas:,} fit at once",
+        )
+
+    active = max(1, e["sm_active_cycles"])
+    shared_busy = e["shared_wavefronts"] / active
+    if shared_busy >= ISSUE_SATURATED:
+        conflicts = e["shared_bank_conflicts"] / max(1, e["shared_wavefronts"])
+        return Bottleneck(
+            "shared-memory bandwidth",
+            f"shared memory is in use in {shared_busy:.0%} of the time, {conflicts:.0%} of it for bank "
+            f"conflicts",
+        )
+    issue = e["warp_instructions"] / (active * m.sub_cores * m.issue_width)
+    if issue >= ISSUE_SATURATED:
+        return Bottleneck("issue rate", f"the schedulers issue in {issue:.0%} of their cycles")
+    return _latency(launch, issue)
+
+
+def _latency(launch: LaunchResult, issue: float) -> Bottleneck:
+    """The limit of a launch that saturates nothing: what its schedulers wait for most."""
+    idle = {reason: sum(row) for reason, row in launch.stalls.items() if reason != "selected"}
+    lost = sum(idle.values())
+    if not lost:
+        return Bottleneck("nothing", "no scheduler cycle is lost")
+    reason = max(idle, key=lambda r: idle[r])
+    share = idle[reason] / lost
+    assert launch.machine is not None
+    warps = launch.engine["active_warp_cycles"] / launch.engine["sm_active_cycles"] / launch.machine.sub_cores
+    kind, awaited = _LATENCY.get(reason, (reason.replace("_", " "), reason.replace("_", " ")))
+    if reason == "math_pipe_throttle" and share >= DOMINANT_STALL:
+        opcode = _hottest_opcode(launch, reason)
+        if opcode and "MMA" in opcode:
+            kind, awaited = "tensor cores", f"a free tensor core (mostly {opcode})"
+        elif opcode:
+            awaited += f" (mostly {opcode})"
+    text = (
+        f"the schedulers issue in {issue:.0%} of their cycles; in {share:.0%} of the others warps wait "
+        f"for {awaited}, "
+        f"with {warps:.1f} warps per scheduler"
+    )
+    if reason == "long_scoreboard":
+        rates = []
+        for level, name in (("L1", "l1tex__t_sector_hit_rate.pct"), ("L2", "lts__t_sector_hit_rate.pct")):
+            rate = launch.counters[name]
+            if rate is not None:
+                rates.append(f"{rate:.0f}% hits in the {level}")
+        text += f" and {' and '.join(rates)}" if rates else ""
+    return Bottleneck(kind, text)
+
+
+def _hottest_opcode(launch: LaunchResult, reason: str) -> str | None:
+    counts: dict[str, int] = defaultdict(int)
+    if launch.pc:
+        for opcode, n in zip(launch.pc["opcode"], launch.pc["stalled"].get(reason, ()), strict=False):
+            counts[opcode] += n
+    return max(counts, key=lambda o: counts[o]) if counts else None
+
+
+def sentences(result: Result) -> list[str]:
+    """Two or three sentences that say where the time goes; none for a Result without launches."""
+    launches = [x for x in result.launches if x.cycles]
+    if not launches:
+        return []
+    found = [(launch, bottleneck(launch)) for launch in launches]
+    by_kind: dict[str, list[LaunchResult]] = defaultdict(list)
+    for launch, limit in found:
+        by_kind[limit.kind].append(launch)
+    total = sum(x.cycles for x in launches)
+    kinds = sorted(by_kind, key=lambda k: -sum(x.cycles for x in by_kind[k]))
+
+    def share(kind: str) -> str:
+        some = by_kind[kind]
+        n = f"{len(some)} launch{'es' * (len(some) != 1)}"
+        return f"{sum(x.cycles for x in some) / total:.0%} in {n} bound by {kind}"
+
+    lines = []
+    if len(launches) > 1 and len(kinds) == 1:
+        lines.append(f"All {len(launches)} launches ({total:,} cycles) are bound by {kinds[0]}.")
+    elif len(launches) > 1:
+        listed = ", ".join(share(kind) for kind in kinds[:3])
+        rest = len(kinds) - 3
+        lines.append(
+            f"Of {total:,} cycles, {listed}" + (f" and the rest by {rest} other limits." if rest > 0 else ".")
+        )
+    longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
+    limit = bottleneck(longest)
+    name = longest.name if len(longest.name) <= 60 else longest.name[:59] + "…"
+    lines.append(f"{name} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")
+    hottest = _hottest_instruction(longest)
+    if hottest and limit.kind != "launch latency":
+        lines.append(hottest)
+    elif len(launches) == 1 and longest.launch_latency:
+        lines.append(f"Launch latency is {longest.launch_latency / longest.cycles:.0%} of its time.")
+    return lines
+
+
+def _hottest_instruction(launch: LaunchResult) -> str | None:
+    if not launch.pc or not launch.pc["pc"]:
+        return None
+    waits = {r: row for r, row in launch.pc["stalled"].items() if r not in ("selected", "not_selected")}
+    per_pc = [sum(column) for column in zip(*waits.values(), strict=True)] if waits else []
+    total = sum(per_pc)
+    if not total:
+        return None
+    i = max(range(len(per_pc)), key=lambda k: per_pc[k])
+    reason = max(waits, key=lambda r: waits[r][i])
+    line = launch.pc["source_line"][i]
+    place = f"{launch.pc['opcode'][i]} at {launch.pc['pc'][i]:#x}" + (f" (line {line})" if line else "")
+    return f"Its warps wait longest at {place}: {per_pc[i] / total:.0%} of their waiting, mostly {reason}."

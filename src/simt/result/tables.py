@@ -1,0 +1,157 @@
+"""The tables of a Result as polars DataFrames, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import polars as pl
+
+from simt.result.launch import LaunchResult
+
+# Columns of the engine's timeline that hold one number per interval, and those that hold one per channel.
+_TIMELINE_COLUMNS = (
+    "warp_instructions",
+    "active_warps",
+    "l1_accesses",
+    "l1_hits",
+    "l2_accesses",
+    "l2_hits",
+)
+_DRAM_COLUMNS = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
+
+
+def launch_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    rows = []
+    for launch in launches:
+        nested = ("counters", "engine", "l1", "l2", "stalls", "warp_stalls", "warnings")
+        row = {k: v for k, v in launch.to_json().items() if k not in nested}
+        rows.append({**row, **launch.counters})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def stall_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    rows = [
+        {"launch_index": x.index, "launch_id": x.id, "scheduler": i, "reason": reason, "cycles": n}
+        for x in launches
+        for reason, row in x.stalls.items()
+        for i, n in enumerate(row)
+    ]
+    schema = {
+        "launch_index": pl.Int64,
+        "launch_id": pl.Int64,
+        "scheduler": pl.Int64,
+        "reason": pl.String,
+        "cycles": pl.Int64,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def pc_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    frames = []
+    for launch in launches:
+        if not launch.pc:
+            continue
+        columns: dict[str, Any] = {
+            name: pl.Series(launch.pc[name], dtype=dtype)
+            for name, dtype in (
+                ("pc", pl.UInt64),
+                ("opcode", pl.String),
+                ("source_line", pl.Int64),
+                ("issued", pl.Int64),
+            )
+        }
+        columns["sample_interval"] = [launch.pc["sample_interval"]] * len(launch.pc["pc"])
+        for reason, counts in launch.pc["stalled"].items():
+            columns[f"stalled_{reason}"] = pl.Series(counts, dtype=pl.Int64)
+        frame = pl.DataFrame(columns)
+        frames.append(
+            frame.select(
+                pl.lit(launch.index, pl.Int64).alias("launch_index"),
+                pl.lit(launch.id, pl.Int64).alias("launch_id"),
+                pl.all(),
+            )
+        )
+    return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
+
+
+def timeline_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    frames = []
+    for launch in launches:
+        if launch.timeline is None:
+            continue
+        t = launch.timeline
+        columns = {name: pl.Series(t[name], dtype=pl.Int64) for name in ("cycle", *_TIMELINE_COLUMNS)}
+        columns |= {name: pl.Series([sum(row) for row in t[name]], dtype=pl.Int64) for name in _DRAM_COLUMNS}
+        frame = pl.DataFrame(columns)
+        frames.append(
+            frame.select(
+                pl.lit(launch.index, pl.Int64).alias("launch_index"),
+                pl.lit(launch.id, pl.Int64).alias("launch_id"),
+                pl.lit(t["interval"], pl.Int64).alias("interval"),
+                pl.all(),
+            )
+        )
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    frames = []
+    for launch in launches:
+        t = launch.timeline
+        if t is None or not t["cycle"]:
+            continue
+        channels = len(t["dram_reads"][0])
+        columns: dict[str, Any] = {
+            "launch_index": [launch.index] * (len(t["cycle"]) * channels),
+            "launch_id": [launch.id] * (len(t["cycle"]) * channels),
+            "cycle": [cycle for cycle in t["cycle"] for _ in range(channels)],
+            "channel": list(range(channels)) * len(t["cycle"]),
+        }
+        columns |= {name: [n for row in t[name] for n in row] for name in _DRAM_COLUMNS}
+        frames.append(pl.DataFrame(columns))
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dict[int, dict[str, Any]]:
+    """The inverse of pc_table, timeline_table and dram_table: "pc" and "timeline" by launch index."""
+    found: dict[int, dict[str, Any]] = {}
+    for index, part in _by_launch(pc):
+        columns: dict[str, Any] = {
+            name: part[name].to_list() for name in ("pc", "opcode", "source_line", "issued")
+        }
+        columns["sample_interval"] = part["sample_interval"][0]
+        columns["stalled"] = {
+            name.removeprefix("stalled_"): part[name].to_list()
+            for name in part.columns
+            if name.startswith("stalled_") and part[name].null_count() == 0
+        }
+        found.setdefault(index, {})["pc"] = columns
+    channels = dict(_by_launch(dram))
+    for index, part in _by_launch(timeline):
+        columns = {name: part[name].to_list() for name in ("cycle", *_TIMELINE_COLUMNS)}
+        columns["interval"] = part["interval"][0]
+        by_channel = channels[index]
+        width = by_channel.height // part.height
+        for name in _DRAM_COLUMNS:
+            flat = by_channel[name].to_list()
+            columns[name] = [flat[i : i + width] for i in range(0, len(flat), width)]
+        found.setdefault(index, {})["timeline"] = columns
+    return found
+
+
+def _by_launch(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
+    if frame.is_empty():
+        return []
+    return [
+        (part["launch_index"][0], part) for part in frame.partition_by("launch_index", maintain_order=True)
+    ]
+
+
+TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
+    "launches": launch_table,
+    "stalls": stall_table,
+    "pc": pc_table,
+    "timeline": timeline_table,
+    "dram": dram_table,
+}

@@ -1,0 +1,361 @@
+"""Input x Spec -> Result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from simt.errors import DeadlockError, Interrupted, ResultError, SimtError
+from simt.progress import Progress, progress_bar
+from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.selection import Selection, canonical, select
+from simt.version import __version__
+
+if TYPE_CHECKING:
+    from simt.trace import Kernel, Trace
+
+# Core cycles per call of the engine while nothing is known of its speed; then as many as take about
+# SLICE_SECONDS, so that progress moves and Ctrl-C works.
+FIRST_SLICE = 1_000
+SLICE_SECONDS = 0.2
+LOOK_AHEAD = 4
+UNFINISHED = "unfinished"
+
+
+def simulate(
+    path: str | os.PathLike[str],
+    gpu: str | os.PathLike[str] = "qv100",
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    kernels: Selection = None,
+    threads: int = 1,
+    max_cycles: int | None = None,
+    timeline: int | None = None,
+    window: int | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
+    resume: Result | None = None,
+) -> Result:
+    """Simulates the launches of a trace on a GPU and returns their counters.
+
+    path: a `kernelslist.g`, a directory with one, a kernel trace, or a `.simt` store.
+    gpu: name of a specification (`simt gpus` lists them) or path of a TOML file.
+    set: values that override the specification, by their path in it: `{"sm.count": 40}` or
+        `["sm.count=40"]`.
+    kernels: which launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md);
+        all copies to the GPU are still made.
+    threads: host threads. Has no influence on any counter.
+    max_cycles: stop after about so many core cycles; the launches finished by then are in the Result.
+    timeline: interval of the timeline in core cycles; None for no timeline.
+    window: cycles that SMs simulate on their own between meetings; None for as many as is exact. No
+        influence on any counter.
+    progress: True for a progress bar on the terminal, or a function that is called a few times a second.
+    resume: a Result of the same input and specification; the launches that it holds are taken over, not
+        simulated.
+
+    Raises SimtError on bad input, DeadlockError when the simulated machine hangs, and Interrupted (a
+    KeyboardInterrupt) on Ctrl-C; the last two carry the Result of the launches finished before.
+    """
+    from simt import _engine
+    from simt.spec import load_spec
+    from simt.trace import open_trace
+
+    for name, value in (("threads", threads), ("max_cycles", max_cycles), ("timeline", timeline)):
+        if value is not None and value < 1:
+            raise SimtError(f"{name} is {value}, expected 1 or more")
+    overrides = _override_texts(set)
+    spec = load_spec(gpu, overrides)
+    trace = open_trace(path)
+    every = trace.kernels
+    chosen = select(every, kernels)
+    native_spec = spec.native()
+    with _reporting(progress) as report:
+        _read([every[index] for index in chosen], report)
+        provenance = Provenance(
+            input=os.fspath(path),
+            input_hash=_input_hash(trace, chosen),
+            gpu=spec.name,
+            spec_hash=spec.hash,
+            overrides=overrides,
+            version=__version__,
+            method="full",
+            kernels=canonical(kernels),
+            max_cycles=max_cycles,
+            timeline=timeline,
+            resumed_after=0,
+            threads=threads,
+            wall_seconds=0.0,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        )
+        run = _Run(Machine.from_spec(native_spec), provenance, trace, chosen, resume)
+        engine = _engine.Gpu(
+            native_spec, threads=threads, window=window or 0, timeline_interval=timeline or 0
+        )
+        ahead = LOOK_AHEAD if native_spec["launch"]["max_concurrent_kernels"] == 1 else None
+        with _deferred_interrupt() as interrupted:
+            try:
+                run.simulate(engine, ahead, max_cycles, report, interrupted)
+            except _engine.DeadlockError as error:
+                run.collect(engine)
+                raise DeadlockError(str(error), run.result("deadlock")) from error
+            if run.pending and interrupted():
+                raise Interrupted(run.result("interrupted"))
+    return run.result("max_cycles")
+
+
+def _override_texts(overrides: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
+    if overrides is None or isinstance(overrides, Mapping):
+        return dict(overrides or {})
+    pairs = {}
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise SimtError(f"override {text!r}: expected KEY=VALUE, such as sm.count=40")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _read(kernels: list[Kernel], report: Callable[[Progress], None]) -> None:
+    """Converts what is not in a trace store yet."""
+    start = time.monotonic()
+    for i, kernel in enumerate(kernels):
+        size = max(1, kernel.path.stat().st_size)
+
+        def advance(position: int, i: int = i, size: int = size) -> None:
+            fraction = (i + min(1.0, position / size)) / len(kernels)
+            report(Progress("reading", fraction, time.monotonic() - start, i, len(kernels)))
+
+        kernel.stored(advance)
+
+
+def _input_hash(trace: Trace, chosen: list[int]) -> str:
+    """SHA-256 over the copies and the chosen launches, in order."""
+    from simt.trace import Copy
+
+    digest, index, wanted = hashlib.sha256(), 0, frozenset(chosen)
+    for command in trace.commands:
+        if isinstance(command, Copy):
+            digest.update(f"copy {command.address} {command.bytes}\n".encode())
+            continue
+        if index in wanted:
+            digest.update(f"kernel {command.digest}\n".encode())
+        index += 1
+    return digest.hexdigest()
+
+
+class _Run:
+    """The launches of one call of simulate: those still to come, and those finished."""
+
+    def __init__(
+        self, machine: Machine, provenance: Provenance, trace: Trace, chosen: list[int], resume: Result | None
+    ) -> None:
+        self._machine = machine
+        self._provenance = provenance
+        self._trace = trace
+        self._kernels = trace.kernels
+        self._warnings: list[str] = []
+        self._launches: dict[int, LaunchResult] = {}
+        self._cycle_offset = 0
+        self._wall_before = 0.0
+        self._start = time.monotonic()
+        if resume is not None:
+            self._take_over(resume, chosen)
+        self.pending = [index for index in chosen if index not in self._launches]
+        self._total = len(self.pending)
+        self._instructions = sum(self._kernels[index].counts["instructions"] for index in self.pending)
+
+    def _take_over(self, resume: Result, chosen: list[int]) -> None:
+        old, new = resume.provenance, self._provenance
+        for name, what in (
+            ("kernels", "another selection of kernels"),
+            ("input_hash", "another input"),
+            ("spec_hash", "another GPU specification"),
+            ("version", "another version of simt"),
+            ("method", "another method"),
+            ("timeline", "another timeline interval"),
+        ):
+            if getattr(old, name) != getattr(new, name):
+                raise ResultError(
+                    f"cannot resume: the saved Result is of {what} "
+                    f"({getattr(old, name)!r}, now {getattr(new, name)!r}); start afresh in another place"
+                )
+        self._launches = {x.index: x for x in resume.launches}
+        self._warnings = [text for text in resume.warnings if not text.startswith(UNFINISHED)]
+        self._wall_before = old.wall_seconds
+        if self._launches and len(self._launches) < len(chosen):
+            self._cycle_offset = max(x.end_cycle for x in self._launches.values())
+            self._provenance = replace(new, resumed_after=len(self._launches))
+            self._warnings.append(
+                f"resumed after {len(self._launches)} launches: the caches hold what copies left there, "
+                f"not what those "
+                f"launches would have left, so cycles of the later launches may differ from a run in one go"
+            )
+        elif self._launches:
+            self._provenance = replace(new, resumed_after=old.resumed_after)
+
+    def simulate(
+        self,
+        engine: Any,
+        ahead: int | None,
+        max_cycles: int | None,
+        report: Callable[[Progress], None],
+        interrupted: Callable[[], bool],
+    ) -> None:
+        """Feeds the engine and runs it in slices until its work or the budget of cycles is done, or Ctrl-C.
+
+        ahead: launches that are queued beyond the finished ones; None: all. Where launches run one after the
+            other this bounds memory and changes nothing: each starts when the one before it ends, whenever
+            it was queued.
+        """
+        feed, fed, all_fed = self._feed(engine), 0, False
+        size, done = FIRST_SLICE, False
+        while not interrupted() and (max_cycles is None or engine.cycle < max_cycles):
+            while not all_fed and (ahead is None or fed < self._total - len(self.pending) + ahead):
+                all_fed = next(feed, None) is None
+                fed += 1
+            if done and all_fed and not self.pending:
+                break
+            before = time.monotonic()
+            done = engine.run(size if max_cycles is None else min(size, max_cycles - engine.cycle))
+            seconds = time.monotonic() - before
+            size = max(1, int(size * min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))))
+            self.collect(engine)
+            report(self._progress(engine))
+
+    def _feed(self, engine: Any) -> Iterator[int]:
+        """Queues copies and launches in order; stops after each launch."""
+        from simt.trace import Copy
+
+        wanted, index = frozenset(self.pending), 0
+        for command in self._trace.commands:
+            if isinstance(command, Copy):
+                engine.copy_from_host(command.address, command.bytes)
+                continue
+            if index in wanted:
+                engine.launch(command.source(), index)
+                yield index
+            index += 1
+
+    def _progress(self, engine: Any) -> Progress:
+        p = engine.progress()
+        return Progress(
+            phase="simulating",
+            fraction=min(1.0, p["warp_instructions"] / max(1, self._instructions)),
+            seconds=time.monotonic() - self._start,
+            launches_done=self._total - len(self.pending),
+            launches_total=self._total,
+            cycle=p["cycle"],
+            warp_instructions=p["warp_instructions"],
+            running=tuple(self._kernels[index].name for index in p["running"]),
+        )
+
+    def collect(self, engine: Any) -> None:
+        """Takes over the launches that the engine has finished."""
+        for raw in engine.finished():
+            index = raw["id"]
+            kernel = self._kernels[index]
+            timeline = raw["timeline"]
+            if timeline is not None and timeline["cycle"]:
+                timeline = {**timeline, "cycle": [cycle + self._cycle_offset for cycle in timeline["cycle"]]}
+            else:
+                timeline = None
+            self._launches[index] = LaunchResult(
+                index=index,
+                id=kernel.id,
+                name=kernel.name,
+                stream=raw["stream"],
+                grid=kernel.grid,
+                block=kernel.block,
+                shared_bytes=kernel.shared_bytes,
+                registers=kernel.registers,
+                sm_version=kernel.sm_version,
+                start_cycle=raw["start_cycle"] + self._cycle_offset,
+                end_cycle=raw["end_cycle"] + self._cycle_offset,
+                launch_latency=raw["launch_latency"],
+                clock_khz=raw["clock_khz"],
+                occupancy_limit_ctas=raw["occupancy_limit_ctas"],
+                occupancy_limited_by=raw["occupancy_limited_by"],
+                l1_bytes=raw["l1_bytes"],
+                shared_carve_out_bytes=raw["shared_carve_out_bytes"],
+                engine=raw["counters"],
+                l1=raw["l1"],
+                l2=raw["l2"],
+                stalls=raw["stalls"],
+                warp_stalls=raw["warp_stalls"],
+                pc=raw["pc"],
+                timeline=timeline,
+                warnings=tuple(raw["warnings"]),
+                machine=self._machine,
+            )
+            self.pending.remove(index)
+
+    def result(self, status: str) -> Result:
+        """The launches finished so far, in the order of the input; `status` says why some may be missing."""
+        launches = tuple(self._launches[index] for index in sorted(self._launches))
+        warnings = [
+            *self._warnings,
+            *self._trace.warnings,
+            *(w for launch in launches for w in launch.warnings),
+        ]
+        if self.pending:
+            why = {"max_cycles": "max_cycles reached", "interrupted": "interrupted", "deadlock": "deadlock"}[
+                status
+            ]
+            count = f"{len(self.pending)} of {len(self.pending) + len(launches)}"
+            warnings.append(f"{UNFINISHED}: {count} launches, {why}")
+        wall = self._wall_before + time.monotonic() - self._start
+        return Result(
+            launches=launches,
+            machine=self._machine,
+            provenance=replace(self._provenance, wall_seconds=round(wall, 3)),
+            warnings=tuple(dict.fromkeys(warnings)),
+            status=status if self.pending else "complete",
+            unfinished=tuple(self.pending),
+        )
+
+
+@contextmanager
+def _reporting(progress: Callable[[Progress], None] | bool | None) -> Iterator[Callable[[Progress], None]]:
+    if callable(progress):
+        yield progress
+    elif progress:
+        with progress_bar() as show:
+            yield show
+    else:
+        yield lambda _: None
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Makes the first Ctrl-C set a flag, so that it cannot strike while finished launches are taken over.
+
+    The second one interrupts at once. Python gives signals to the main thread only; elsewhere nothing
+    changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    requested = False
+    before = signal.getsignal(signal.SIGINT)
+
+    def request(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        requested = True
+        signal.signal(signal.SIGINT, before)
+
+    if before is not signal.default_int_handler:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, request)
+    try:
+        yield lambda: requested
+    finally:
+        signal.signal(signal.SIGINT, before)

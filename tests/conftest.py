@@ -1,0 +1,30 @@
+"""What tests of several parts need."""
+
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parent.parent
+
+
+def shared_folder() -> Path | None:
+    """The folder of shared material beside the repository, None where there is none."""
+    for candidate in (_ROOT.parent / "shared", Path("/work/shared")):
+        if candidate.is_dir():
+            return candidate
+    return None
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real traces and profiles; a test that needs it is skipped where it is missing."""
+    shared = shared_folder()
+    if shared is None or not (shared / "data").is_dir():
+        pytest.skip("the shared folder with real traces is not here")
+    return shared / "data"
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's cache."""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -1,0 +1,219 @@
+"""Result: counters by hand-computed cases, tables, JSON of the shipped schema, files."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import jsonschema
+import polars as pl
+import pytest
+
+import simt
+from simt.errors import ResultError
+from simt.result import COUNTERS, Result
+from support.fake_gpu import installed
+from support.launches import MACHINE, launch
+
+SCHEMA = json.loads((Path(simt.__file__).parent / "result" / "simt.result-1.schema.json").read_text())
+
+
+@pytest.fixture
+def result() -> Result:
+    with installed():
+        return simt.simulate("input", timeline=250)
+
+
+def test_counters_by_hand() -> None:
+    # 4 CTAs: 4500 cycles on 4 SMs at 1 GHz, 2560 warp instructions, 16000 SM cycles of 64000 warp-cycles.
+    c = launch(ctas=4).counters
+    assert c["gpc__cycles_elapsed.max"] == 4500
+    assert c["gpu__time_duration.sum"] == 4500
+    assert c["smsp__inst_executed.sum"] == 2560
+    assert c["smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"] == 30
+    assert c["sm__inst_executed.avg.per_cycle_elapsed"] == pytest.approx(2560 / (4 * 4500))
+    assert c["sm__warps_active.avg.pct_of_peak_sustained_active"] == pytest.approx(100 * 4 / 64)
+    assert c["smsp__issue_active.avg.pct_of_peak_sustained_active"] == pytest.approx(100 * 2560 / 64000)
+    assert c["l1tex__t_sector_hit_rate.pct"] == pytest.approx(25)
+    assert c["lts__t_sectors_srcunit_tex_op_read.sum"] == 1200  # the 7 reservation failures are no look-ups
+    assert c["lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"] == 240
+    assert c["lts__t_sector_op_write_hit_rate.pct"] == pytest.approx(75)
+    # The DRAM clock is half the core clock: 2250 cycles on each of 8 channels.
+    assert c["dram__throughput.avg.pct_of_peak_sustained_elapsed"] == pytest.approx(100 * 1600 / (8 * 2250))
+    assert c["simt__dram_efficiency.pct"] == pytest.approx(25)
+    assert c["dram__bytes_read.sum"] == 32 * 1200
+    assert c["smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"] == pytest.approx(4000 / 2560)
+    assert c["launch__waves_per_multiprocessor"] == pytest.approx(4 / 32)
+
+
+def test_a_ratio_without_denominator_is_none() -> None:
+    c = launch(global_load_requests=0, l1={}, dram_pending_cycles=0).counters
+    assert c["l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"] is None
+    assert c["l1tex__t_sector_hit_rate.pct"] is None
+    assert c["simt__dram_efficiency.pct"] is None
+
+
+def test_every_counter_has_a_value_and_every_engine_counter_is_used() -> None:
+    x = launch()
+    undefined = [name for name, value in x.counters.items() if value is None]
+    assert undefined == []
+    formulas = " ".join(counter.formula for counter in COUNTERS)
+    derived = {"ctas", "warps"}
+    assert [name for name in x.engine if name not in formulas and name not in derived] == []
+    assert len({counter.name for counter in COUNTERS}) == len(COUNTERS)
+
+
+def test_totals_add_up_and_do_not_count_overlap_twice() -> None:
+    one, two = launch(0, start=0, ctas=4), launch(1, start=1000, ctas=4)
+    with installed():
+        provenance = simt.simulate("input").provenance
+    totals = Result((one, two), MACHINE, provenance).totals
+    assert totals.cycles == 5500
+    assert totals.warp_instructions == 5120
+    assert totals.counters["smsp__inst_executed.sum"] == 5120
+    assert totals.counters["sm__inst_executed.avg.per_cycle_elapsed"] == pytest.approx(5120 / (4 * 5500))
+    assert totals.counters["l1tex__t_sector_hit_rate.pct"] == pytest.approx(25)
+    assert totals.counters["launch__registers_per_thread"] is None
+
+
+def test_tables(result: Result) -> None:
+    launches = result.to_polars()
+    assert launches["name"].to_list() == ["vecadd", "gemm_128x64", "gemm_64x64", "reduce(float*, int)"]
+    assert launches["cycles"].to_list() == [4500, 8500, 2500, 1500]
+    assert launches["smsp__inst_executed.sum"].sum() == result.totals.warp_instructions
+    stalls = result.to_polars("stalls").filter(launch_index=0)
+    assert stalls["cycles"].sum() == 64000
+    pc = result.to_polars("pc").filter(launch_id=2)
+    assert pc["opcode"].to_list() == ["LDG.E", "FFMA", "EXIT"]
+    timeline = result.to_polars("timeline").filter(launch_id=1)
+    assert timeline["cycle"].to_list() == list(range(250, 4501, 250))
+    dram = result.to_polars("dram").filter(launch_id=1, channel=3)
+    assert dram["cycle"].to_list() == timeline["cycle"].to_list()
+    with pytest.raises(ValueError, match="no table 'kernels': expected one of launches"):
+        result.to_polars("kernels")
+
+
+def test_timeline_rates() -> None:
+    x = launch(ctas=2, interval=500, start=100)
+    samples = x.samples()
+    assert [(s.start, s.end) for s in samples[:2]] == [(100, 600), (600, 1100)]
+    assert samples[0].ipc == pytest.approx(100 / (4 * 500))
+    assert samples[0].occupancy == pytest.approx(100 * 100 / (4 * 64 * 500))
+    assert samples[1].l1_hit_rate == pytest.approx(25)
+    assert samples[0].channels[3] == pytest.approx(100 * 3 / 250)
+    assert launch().samples() == []
+
+
+@pytest.mark.parametrize("detail", [False, True])
+def test_json_follows_the_schema(result: Result, detail: bool) -> None:
+    data = json.loads(json.dumps(result.to_json(detail), allow_nan=False))
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(data, SCHEMA)
+    assert data["schema"] == "simt.result/1"
+    assert ("pc" in data["launches"][0]) == detail
+    for name in ("id", "name", "cycles", "launch_latency", "warp_instructions", "thread_instructions"):
+        assert name in data["launches"][0]
+    assert set(data["launches"][0]["counters"]) == {counter.name for counter in COUNTERS}
+    del data["launches"][0]["cycles"]
+    with pytest.raises(jsonschema.ValidationError, match="'cycles' is a required property"):
+        jsonschema.validate(data, SCHEMA)
+
+
+@pytest.mark.parametrize("place", ["saved", "saved.json"])
+def test_saved_and_loaded_is_the_same(result: Result, tmp_path: Path, place: str) -> None:
+    path = result.save(tmp_path / place)
+    loaded = Result.load(path)
+    assert loaded == result
+    assert loaded.totals == result.totals
+    assert [x.counters for x in loaded.launches] == [x.counters for x in result.launches]
+    assert not [p for p in tmp_path.rglob("*") if p.name.count(".") > 1]  # no temporary file is left
+
+
+def test_saved_without_a_timeline_over_one_with(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path)
+    with installed():
+        plain = simt.simulate("input")
+    plain.save(tmp_path)
+    assert not (tmp_path / "timeline.parquet").exists()
+    assert Result.load(tmp_path) == plain
+
+
+def test_directory_holds_parquet(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path)
+    frame = pl.read_parquet(tmp_path / "launches.parquet")
+    assert frame["cycles"].to_list() == [4500, 8500, 2500, 1500]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "dram.parquet",
+        "launches.parquet",
+        "pc.parquet",
+        "result.json",
+        "stalls.parquet",
+        "timeline.parquet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "line 1: not JSON"),
+        ("[]", "schema is None, expected 'simt.result/1'"),
+        ('{"schema": "simt.result/2"}', "schema is 'simt.result/2'"),
+        ('{"schema": "simt.result/1", "machine": {}}', "broken Result"),
+        (b"\xff\xfe", "cannot read"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+    file = tmp_path / "result.json"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    for path in (file, tmp_path):
+        with pytest.raises(ResultError, match=message) as caught:
+            Result.load(path)
+        assert str(path) in str(caught.value)
+
+
+def test_broken_parquet_is_refused(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path)
+    (tmp_path / "pc.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(ResultError, match=r"pc\.parquet: not a Parquet file"):
+        Result.load(tmp_path)
+
+
+def test_missing_and_unwritable_places(result: Result, tmp_path: Path) -> None:
+    with pytest.raises(ResultError, match="no such file"):
+        Result.load(tmp_path / "nothing")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ResultError, match="cannot save the Result"):
+        result.save(tmp_path / "file")
+
+
+def test_repr_and_html(result: Result) -> None:
+    text = repr(result)
+    assert text.startswith("Result: 4 launches on toy, 17,000 cycles (17 µs), 9,600 warp instructions")
+    assert "gemm_128x64" in text and "memory latency" in text
+    assert max(map(len, text.splitlines()[:6])) < 120
+    page = result._repr_html_()
+    assert "<table>" in page and "reduce(float*, int)" in page
+    assert result[3].name == "gemm_64x64"
+    with pytest.raises(KeyError):
+        result[99]
+
+
+def test_names_are_escaped_in_html() -> None:
+    with installed():
+        base = simt.simulate("input")
+    evil = Result((launch(name="<script>alert(1)</script>"),), MACHINE, base.provenance)
+    assert "<script>" not in evil._repr_html_()
+
+
+def test_identity_depends_on_what_counters_depend_on(result: Result) -> None:
+    with installed():
+        again = simt.simulate("elsewhere", timeline=250, threads=2)
+        other = simt.simulate("input", timeline=250, set={"sm.count": 2})
+    assert again.provenance.identity == result.provenance.identity
+    assert other.provenance.identity != result.provenance.identity
+    assert again.launches == result.launches
+
+
+def test_seconds() -> None:
+    assert math.isclose(launch(ctas=4).seconds, 4.5e-6)

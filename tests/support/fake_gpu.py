@@ -1,0 +1,337 @@
+"""A stand-in for the native engine, the trace reader and the specifications, with the same interface.
+
+It lets the tests of simulate, Result and the command line be exact and fast: every launch takes 1000 cycles
+for each of its CTAs after a launch latency of 500, one launch after the other.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CTA_CYCLES, LATENCY, INSTRUCTIONS = 1000, 500, 640
+STATES = (
+    "selected",
+    "not_selected",
+    "wait",
+    "long_scoreboard",
+    "short_scoreboard",
+    "barrier",
+    "math_pipe_throttle",
+)
+KINDS = (
+    "global_read",
+    "global_write",
+    "local_read",
+    "local_write",
+    "constant_read",
+    "texture_read",
+    "instruction_read",
+    "atomic",
+    "l1_writeback",
+    "l2_writeback",
+    "l2_fill",
+)
+OUTCOMES = ("hit", "hit_reserved", "miss", "sector_miss", "reservation_fail")
+COUNTERS = (
+    "sm_active_cycles",
+    "active_warp_cycles",
+    "ctas",
+    "warps",
+    "warp_instructions",
+    "thread_instructions",
+    "shared_loads",
+    "shared_stores",
+    "shared_wavefronts",
+    "shared_bank_conflicts",
+    "register_bank_conflicts",
+    "global_load_requests",
+    "global_store_requests",
+    "global_load_sectors",
+    "global_store_sectors",
+    "local_requests",
+    "atomic_requests",
+    "l1_bank_conflicts",
+    "l1_reservation_fail_line",
+    "l1_reservation_fail_miss_queue",
+    "l1_reservation_fail_mshr",
+    "l1_reservation_fail_merge",
+    "l2_reservation_fail",
+    "instruction_cache_hits",
+    "instruction_cache_misses",
+    "constant_cache_hits",
+    "constant_cache_misses",
+    "network_request_packets",
+    "network_reply_packets",
+    "network_request_wait",
+    "network_reply_wait",
+    "network_full_stalls",
+    "dram_reads",
+    "dram_writes",
+    "dram_activates",
+    "dram_precharges",
+    "dram_row_hits",
+    "dram_bus_cycles",
+    "dram_pending_cycles",
+)
+
+SPEC: dict[str, Any] = {
+    "name": "toy",
+    "launch": {"max_concurrent_kernels": 1},
+    "sm": {"count": 4, "sub_cores": 4, "max_warps": 64, "scheduler": {"issue_width": 1}},
+    "address_map": {"channels": 8, "slices_per_channel": 2},
+    "clock": {"core_khz": 1_000_000, "l2_khz": 1_000_000, "dram_khz": 500_000},
+}
+
+
+class DeadlockError(RuntimeError):
+    """As the engine's."""
+
+
+def cache_table(**rows: dict[str, int]) -> dict[str, dict[str, int]]:
+    return {kind: {**dict.fromkeys(OUTCOMES, 0), **rows.get(kind, {})} for kind in KINDS}
+
+
+def finished_launch(
+    launch_id: int, start: int = 0, ctas: int = 4, interval: int = 0, **changes: Any
+) -> dict[str, Any]:
+    """What the engine says of one launch; `changes` replaces entries, or counters by their name."""
+    cycles = LATENCY + ctas * CTA_CYCLES
+    n = ctas * INSTRUCTIONS
+    counters = dict.fromkeys(COUNTERS, 0) | {
+        "sm_active_cycles": 4 * ctas * CTA_CYCLES,
+        "active_warp_cycles": 16 * ctas * CTA_CYCLES,
+        "ctas": ctas,
+        "warps": 8 * ctas,
+        "warp_instructions": n,
+        "thread_instructions": 30 * n,
+        "global_load_requests": 100 * ctas,
+        "global_load_sectors": 400 * ctas,
+        "global_store_requests": 50 * ctas,
+        "global_store_sectors": 200 * ctas,
+        "dram_reads": 300 * ctas,
+        "dram_writes": 100 * ctas,
+        "dram_activates": 40 * ctas,
+        "dram_bus_cycles": 400 * ctas,
+        "dram_pending_cycles": 1600 * ctas,
+    }
+    counters |= {k: v for k, v in changes.items() if k in counters}
+    scheduler_cycles = 4 * ctas * CTA_CYCLES
+    timeline = None
+    if interval:
+        ends = list(range(start + interval, start + cycles + 1, interval))
+        timeline = {
+            "interval": interval,
+            "cycle": ends,
+            **{
+                name: [100 + i % 7 for i in range(len(ends))]
+                for name in ("warp_instructions", "active_warps")
+            },
+            "l1_accesses": [40] * len(ends),
+            "l1_hits": [10] * len(ends),
+            "l2_accesses": [30] * len(ends),
+            "l2_hits": [i % 30 for i in range(len(ends))],
+            **{
+                name: [[(i + c) % 9 for c in range(8)] for i in range(len(ends))]
+                for name in ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
+            },
+        }
+    launch = {
+        "id": launch_id,
+        "stream": 0,
+        "start_cycle": start,
+        "end_cycle": start + cycles,
+        "launch_latency": LATENCY,
+        "occupancy_limit_ctas": 8,
+        "occupancy_limited_by": "warps",
+        "l1_bytes": 98304,
+        "shared_carve_out_bytes": 32768,
+        "clock_khz": 1_000_000,
+        "counters": counters,
+        "l1": cache_table(global_read={"hit": 100 * ctas, "miss": 200 * ctas, "hit_reserved": 100 * ctas}),
+        "l2": cache_table(
+            global_read={"hit": 60 * ctas, "miss": 240 * ctas, "reservation_fail": 7},
+            global_write={"hit": 150 * ctas, "sector_miss": 50 * ctas},
+        ),
+        "stalls": {
+            "selected": [n // 4] * 4,
+            "long_scoreboard": [scheduler_cycles // 2] * 4,
+            "wait": [scheduler_cycles // 2 - n // 4] * 4,
+        },
+        "warp_stalls": dict.fromkeys(STATES, 1000 * ctas) | {"selected": n},
+        "pc": {
+            "pc": [0x0, 0x10, 0x20],
+            "opcode": ["LDG.E", "FFMA", "EXIT"],
+            "source_line": [12, 13, 0],
+            "issued": [n // 2, n // 4, n // 4],
+            "sample_interval": 16,
+            "stalled": {"long_scoreboard": [10, 900, 0], "wait": [5, 5, 20]},
+        },
+        "timeline": timeline,
+        "warnings": [],
+    }
+    return launch | {k: v for k, v in changes.items() if k not in counters}
+
+
+@dataclass
+class FakeGpu:
+    """The engine's Gpu: run() advances by exactly the cycles it is given, or to the end of the work."""
+
+    spec: dict[str, Any]
+    threads: int = 1
+    window: int = 0
+    timeline_interval: int = 0
+    cycle: int = 0
+    copies: list[tuple[int, int]] = field(default_factory=list)
+    before_run: Any = None  # called with the Gpu before each slice
+    deadlock_at: int | None = None
+
+    def __post_init__(self) -> None:
+        self._queue: list[tuple[int, int, int]] = []  # id, CTAs, end cycle
+        self._reported = 0
+
+    def copy_from_host(self, address: int, nbytes: int) -> None:
+        self.copies.append((address, nbytes))
+
+    def launch(self, source: int, launch_id: int) -> None:
+        start = self._queue[-1][2] if self._queue else 0
+        self._queue.append((launch_id, source, start + LATENCY + source * CTA_CYCLES))
+
+    def run(self, max_cycles: int) -> bool:
+        assert max_cycles > 0
+        if self.before_run:
+            self.before_run(self)
+        if self.deadlock_at is not None and self.cycle + max_cycles >= self.deadlock_at:
+            self.cycle = self.deadlock_at
+            raise DeadlockError("warp 3 of CTA 0 waits for barrier 1")
+        end = self._queue[-1][2] if self._queue else 0
+        self.cycle = min(self.cycle + max_cycles, end)
+        return self.cycle == end
+
+    def _done(self) -> int:
+        return sum(end <= self.cycle for _, _, end in self._queue)
+
+    def progress(self) -> dict[str, Any]:
+        done = self._done()
+        return {
+            "cycle": self.cycle,
+            "warp_instructions": sum(ctas * INSTRUCTIONS for _, ctas, _ in self._queue[:done]),
+            "ctas_done": sum(ctas for _, ctas, _ in self._queue[:done]),
+            "ctas_total": sum(ctas for _, ctas, _ in self._queue),
+            "launches_done": done,
+            "running": [i for i, _, _ in self._queue[done : done + 1]],
+        }
+
+    def finished(self) -> list[dict[str, Any]]:
+        fresh = self._queue[self._reported : self._done()]
+        self._reported = self._done()
+        return [
+            finished_launch(i, end - LATENCY - ctas * CTA_CYCLES, ctas, self.timeline_interval)
+            for i, ctas, end in fresh
+        ]
+
+
+@dataclass(frozen=True)
+class Copy:
+    address: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    id: int
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int] = (256, 1, 1)
+    shared_bytes: int = 0
+    registers: int = 32
+    sm_version: int = 70
+    stream: int = 0
+    path: Path = Path(__file__)
+
+    @property
+    def digest(self) -> str:
+        return f"{self.id}-{self.grid}"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"ctas": self.grid[0], "instructions": self.grid[0] * INSTRUCTIONS}
+
+    def stored(self, progress: Any = None) -> None:
+        if progress:
+            progress(100)
+
+    def source(self) -> int:
+        return self.grid[0]
+
+
+@dataclass
+class Trace:
+    commands: list[Any]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [command for command in self.commands if isinstance(command, Kernel)]
+
+
+COMMANDS = [
+    Copy(0x1000, 4096),
+    Kernel(1, "vecadd", (4, 1, 1)),
+    Kernel(2, "gemm_128x64", (8, 1, 1)),
+    Copy(0x2000, 64),
+    Kernel(3, "gemm_64x64", (2, 1, 1)),
+    Kernel(4, "reduce(float*, int)", (1, 1, 1)),
+]
+
+
+@contextmanager
+def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
+    """Replaces simt._engine, simt.trace and simt.spec by fakes; gives the Gpus that simulate makes."""
+    import simt
+
+    gpus: list[FakeGpu] = []
+    engine: Any = types.ModuleType("simt._engine")
+
+    def make_gpu(*args: Any, **kwargs: Any) -> FakeGpu:
+        gpu = FakeGpu(*args, **kwargs)
+        gpu.before_run, gpu.deadlock_at = engine.before_run, engine.deadlock_at
+        gpus.append(gpu)
+        return gpu
+
+    engine.Gpu, engine.DeadlockError = make_gpu, DeadlockError
+    engine.before_run, engine.deadlock_at = None, None
+    trace: Any = types.ModuleType("simt.trace")
+    trace.Copy, trace.Kernel = Copy, Kernel
+    trace.open_trace = lambda path: Trace(list(COMMANDS if commands is None else commands))
+    spec: Any = types.ModuleType("simt.spec")
+
+    class Spec:
+        def __init__(self, overrides: dict[str, Any]) -> None:
+            self.name = SPEC["name"]
+            self.hash = f"beef{sorted(overrides.items())}"
+
+        def native(self) -> dict[str, Any]:
+            return SPEC
+
+    spec.load_spec = lambda name, overrides: Spec(overrides)
+    names = {"_engine": engine, "trace": trace, "spec": spec}
+    before = {name: (sys.modules.get(f"simt.{name}"), getattr(simt, name, None)) for name in names}
+    try:
+        for name, module in names.items():
+            sys.modules[f"simt.{name}"] = module
+            setattr(simt, name, module)
+        yield gpus
+    finally:
+        for name, (module, attribute) in before.items():
+            if module is None:
+                del sys.modules[f"simt.{name}"]
+                delattr(simt, name)
+            else:
+                sys.modules[f"simt.{name}"] = module
+                setattr(simt, name, attribute)
