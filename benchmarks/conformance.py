@@ -131,7 +131,7 @@ def main() -> None:
     for row in rows:
         gpu = GPUS[row["config"]]
         label = f"{row['kind']:9} {row['trace']:48} {row['config']:9} fix={row['memcpy_fix']}"
-        if row["kind"] == "chain":
+        if row["kind"] in ("chain",):
             kind = CHAIN.get(row["trace"], row["trace"].split(" ")[0])
             slope = chain_slope(kind, gpu, scratch)
             print(f"{label}  {float(row['cycles']):9.3f} {slope:9.3f}  {slope - float(row['cycles']):+.3f}", flush=True)
