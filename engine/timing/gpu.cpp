@@ -118,13 +118,10 @@ std::optional<std::pair<uint32_t, uint32_t>> Gpu::find_place(const SmResources& 
 
 bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
   SmResources& resources = resources_[sm];
-  for (uint16_t i = 0; i < slots_; ++i) {
-    // The launch that was served last goes on first.
-    const auto slot = static_cast<uint16_t>((last_slot_ + i) % slots_);
+  if (resources.free_ctas == 0 || resources.free_warps == 0) return false;
+  for (const uint16_t slot : dispatchable_) {
     Running* launch = running_[slot].get();
-    if (!launch || launch->next_cta >= launch->total_ctas || launch->first_dispatch > cycle ||
-        launch->ctas_on_sm[sm] >= launch->occupancy.ctas_per_sm)
-      continue;
+    if (launch->next_cta >= launch->total_ctas || launch->ctas_on_sm[sm] >= launch->occupancy.ctas_per_sm) continue;
     const auto place = find_place(resources, *launch);
     if (!place) continue;
     const auto [cta_slot, first_warp] = *place;
@@ -183,10 +180,15 @@ void Gpu::dispatch(Cycle limit) {
       if (running_[held.launch_slot]) --running_[held.launch_slot]->ctas_on_sm[freed_[applied].sm];
     }
     leftover = false;
-    bool wanted = false;
-    for (const auto& launch : running_)
-      wanted |= launch && launch->next_cta < launch->total_ctas && launch->first_dispatch <= cycle;
-    if (wanted) {
+    dispatchable_.clear();
+    for (uint16_t i = 0; i < slots_; ++i) {
+      // The launch that was served last goes on first.
+      const auto slot = static_cast<uint16_t>((last_slot_ + i) % slots_);
+      const Running* launch = running_[slot].get();
+      if (launch && launch->next_cta < launch->total_ctas && launch->first_dispatch <= cycle)
+        dispatchable_.push_back(slot);
+    }
+    if (!dispatchable_.empty()) {
       const uint32_t first = last_dispatch_sm_;
       for (uint32_t i = 0; i < spec_.sm.count; ++i) {
         const uint32_t sm = (first + 1 + i) % spec_.sm.count;

@@ -138,6 +138,7 @@ class Gpu {
   Cycle dispatched_until_ = 0;  // dispatch cycles below this are decided
   uint32_t last_dispatch_sm_;
   uint16_t last_slot_ = 0;
+  std::vector<uint16_t> dispatchable_;  // launch slots that have CTAs to give out, in order of turn
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;
   std::vector<LaunchRecord> finished_;

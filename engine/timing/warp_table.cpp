@@ -30,7 +30,7 @@ void WarpTable::retire(uint32_t w) {
   m.blocked &= keep;
   m.blocked_long &= keep;
   m.blocked_short &= keep;
-  for (uint64_t& need : m.needs) need &= keep;
+  m.needs[static_cast<size_t>(warps_[w].needed)] &= keep;
   fetchable_ &= ~(uint64_t{1} << w);
   fillable_ &= ~(uint64_t{1} << w);
 }
@@ -139,14 +139,14 @@ void WarpTable::update_async_wait(uint32_t w) {
 }
 
 void WarpTable::refresh(uint32_t w) {
-  const Warp& warp = warps_[w];
+  Warp& warp = warps_[w];
   SchedulerMasks& m = masks_[scheduler_of(w)];
   const uint64_t bit = bit_of(w);
   m.has_instruction &= ~bit;
   m.blocked &= ~bit;
   m.blocked_long &= ~bit;
   m.blocked_short &= ~bit;
-  for (uint64_t& need : m.needs) need &= ~bit;
+  m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
   const uint64_t slot = uint64_t{1} << w;
   const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending;
   fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
@@ -156,6 +156,7 @@ void WarpTable::refresh(uint32_t w) {
   if (warp.buffered == 0) return;
   m.has_instruction |= bit;
   const DecodedInstruction& next = next_instruction(w);
+  warp.needed = next.unit;
   m.needs[static_cast<size_t>(next.unit)] |= bit;
   if (!intersects(warp.pending, next.touches)) return;
   m.blocked |= bit;

@@ -54,6 +54,7 @@ class WarpTable {
     std::array<DynamicRecord, buffer_capacity> buffer{};
     uint8_t buffered = 0, held = 0, buffer_head = 0;
     bool stream_ended = false;
+    Unit needed = Unit::Int;  ///< unit of the next instruction, as the masks have it
     bool resident = false;
     bool fetch_pending = false;  ///< waits for the instruction cache
     uint16_t cta_slot = 0;

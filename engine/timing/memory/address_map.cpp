@@ -36,12 +36,6 @@ uint32_t hash_by_rows(const std::array<uint64_t, N>& rows, uint64_t high, uint32
 constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1,  0x3,  0x3, 0x3, 0x5, 0x3,
                                                   0x3, 0x1b, 0x11, 0x9, 0x5, 0x53};
 
-uint64_t extract(uint64_t value, uint64_t mask) {
-  uint64_t result = 0;
-  for (uint32_t at = 0; mask; mask &= mask - 1, ++at) result |= (value >> std::countr_zero(mask) & 1) << at;
-  return result;
-}
-
 uint64_t mix(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdull;
@@ -67,6 +61,17 @@ uint32_t ipoly_hash(uint64_t high, uint32_t index, uint32_t n) {
   return remainder ^ index;
 }
 
+AddressMap::BitGather::BitGather(uint64_t mask) {
+  for (uint32_t to = 0; mask;) {
+    const auto from = static_cast<uint32_t>(std::countr_zero(mask));
+    const auto length = static_cast<uint32_t>(std::countr_one(mask >> from));
+    const uint64_t ones = length >= 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1;
+    runs_.push_back({ones, from, to});
+    mask &= ~(ones << from);
+    to += length;
+  }
+}
+
 AddressMap::AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom)
     : spec_(spec),
       custom_(custom),
@@ -76,78 +81,68 @@ AddressMap::AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHa
       slice_bits_(static_cast<uint32_t>(std::bit_width(spec.slices_per_channel) - 1)),
       bank_xor_(dram.bank_xor),
       banks_(dram.banks) {
-  uint32_t letters = 0;
-  for (char c : spec.layout) letters += c == 'R' || c == 'B' || c == 'C' || c == 'S' || c == '0';
-  uint32_t position = letters;
+  uint32_t position = 0;
+  for (char c : spec.layout) position += c == 'R' || c == 'B' || c == 'C' || c == 'S' || c == '0';
+  uint64_t banks = 0, rows = 0, columns = 0;
   for (char c : spec.layout) {
     if (c != 'R' && c != 'B' && c != 'C' && c != 'S' && c != '0') continue;
     const uint64_t bit = uint64_t{1} << --position;
-    if (c == 'R') row_mask_ |= bit;
-    if (c == 'B') bank_mask_ |= bit;
-    if (c == 'C' || c == 'S') column_mask_ |= bit;
+    if (c == 'R') rows |= bit;
+    if (c == 'B') banks |= bit;
+    if (c == 'C' || c == 'S') columns |= bit;
   }
-  uint64_t banks = bank_mask_;
-  for (uint32_t i = 0; i < slice_bits_; ++i) {
-    slice_mask_ |= banks & (~banks + 1);
-    banks &= banks - 1;
+  bank_ = BitGather(banks);
+  row_ = BitGather(rows);
+  column_ = BitGather(columns);
+  // The lowest bank bits choose the slice of a channel.
+  uint64_t chooses_slice = 0;
+  for (uint32_t i = 0; i < slice_bits_; ++i, banks &= banks - 1) chooses_slice |= banks & (~banks + 1);
+  slice_bits_of_ = BitGather(chooses_slice);
+  without_slice_ = BitGather(~chooses_slice);
+}
+
+uint32_t AddressMap::slice_of(uint64_t address) const {
+  const uint64_t above = address >> spec_.channel_bit;
+  const auto channel =
+      static_cast<uint32_t>(power_of_two_ ? above & (spec_.channels - 1) : above % spec_.channels);
+  const auto low = static_cast<uint32_t>(slice_bits_of_.extract(without_channel(address)));
+  const uint32_t slice = channel * spec_.slices_per_channel + low;
+  // Address bits above channel and slice numbers.
+  const uint64_t high = power_of_two_ ? above >> (channel_bits_ + slice_bits_) : above_channel(address);
+  const uint32_t channels_up = std::bit_ceil(spec_.channels);
+  switch (spec_.hash) {
+    case SliceHash::Linear: return slice;
+    case SliceHash::Xor:
+      return ((channel ^ static_cast<uint32_t>(high)) & (channels_up - 1)) % spec_.channels * spec_.slices_per_channel +
+             low;
+    case SliceHash::Ipoly:
+    case SliceHash::IpolyModulo: return ipoly_hash(high, slice, channels_up * spec_.slices_per_channel) % slices_;
+    case SliceHash::Pae: {
+      // Every group of higher address bits takes part (after page address entropy, Liu et al., ISCA 2018).
+      uint32_t mixed = channel;
+      for (uint64_t h = high; h; h >>= channel_bits_ ? channel_bits_ : 1) mixed ^= static_cast<uint32_t>(h);
+      return (mixed & (channels_up - 1)) % spec_.channels * spec_.slices_per_channel + low;
+    }
+    case SliceHash::Random:
+      return static_cast<uint32_t>(mix(address >> (spec_.channel_bit - slice_bits_)) % slices_);
+    case SliceHash::Custom: {
+      const int32_t chosen = custom_ ? custom_(address, static_cast<int32_t>(slices_)) : static_cast<int32_t>(slice);
+      return static_cast<uint32_t>(chosen < 0 ? 0 : chosen) % slices_;
+    }
   }
+  return slice;
 }
 
 MemoryLocation AddressMap::locate(uint64_t address) const {
+  const uint64_t rest = without_channel(address);
   MemoryLocation where;
-  const uint64_t above = address >> spec_.channel_bit;
-  const uint64_t below = address & ((uint64_t{1} << spec_.channel_bit) - 1);
-  uint32_t channel;
-  uint64_t quotient;
-  if (power_of_two_) {
-    channel = static_cast<uint32_t>(above & (spec_.channels - 1));
-    quotient = above >> channel_bits_;
-  } else {
-    channel = static_cast<uint32_t>(above % spec_.channels);
-    quotient = above / spec_.channels;
-  }
-  const uint64_t rest = quotient << spec_.channel_bit | below;  // the address without its channel number
-  where.bank = static_cast<uint32_t>(extract(rest, bank_mask_));
-  where.row = static_cast<uint32_t>(extract(rest, row_mask_));
-  where.column = static_cast<uint32_t>(extract(rest, column_mask_));
-  where.local = extract(rest, ~slice_mask_);
-  uint32_t slice = channel * spec_.slices_per_channel + (where.bank & (spec_.slices_per_channel - 1));
-  // Address bits above channel and slice numbers.
-  const uint64_t high =
-      power_of_two_ ? address >> (spec_.channel_bit + channel_bits_ + slice_bits_) : quotient;
-  switch (spec_.hash) {
-    case SliceHash::Linear:
-      break;
-    case SliceHash::Xor: {
-      const uint32_t hashed = (channel ^ static_cast<uint32_t>(high)) & (std::bit_ceil(spec_.channels) - 1);
-      slice = hashed % spec_.channels * spec_.slices_per_channel + slice % spec_.slices_per_channel;
-      break;
-    }
-    case SliceHash::Ipoly:
-    case SliceHash::IpolyModulo:
-      slice = ipoly_hash(high, slice, std::bit_ceil(spec_.channels) * spec_.slices_per_channel) % slices_;
-      break;
-    case SliceHash::Pae: {
-      // Page address entropy: channel bits mixed with row and bank bits (Liu et al., ISCA 2018).
-      uint32_t mixed = channel;
-      for (uint64_t h = high; h; h >>= channel_bits_ ? channel_bits_ : 1) mixed ^= static_cast<uint32_t>(h);
-      mixed = mixed & (std::bit_ceil(spec_.channels) - 1);
-      slice = mixed % spec_.channels * spec_.slices_per_channel + slice % spec_.slices_per_channel;
-      break;
-    }
-    case SliceHash::Random:
-      slice = static_cast<uint32_t>(mix(address >> (spec_.channel_bit - slice_bits_)) % slices_);
-      break;
-    case SliceHash::Custom: {
-      const int32_t chosen =
-          custom_ ? custom_(address, static_cast<int32_t>(slices_)) : static_cast<int32_t>(slice);
-      slice = static_cast<uint32_t>(chosen < 0 ? 0 : chosen) % slices_;
-      break;
-    }
-  }
-  where.slice = slice;
-  where.channel = slice / spec_.slices_per_channel;
-  if (bank_xor_) where.bank = (where.bank ^ where.row) & (banks_ - 1);
+  where.slice = slice_of(address);
+  where.channel = where.slice / spec_.slices_per_channel;
+  where.bank = static_cast<uint32_t>(bank_.extract(rest));
+  where.row = static_cast<uint32_t>(row_.extract(rest));
+  where.column = static_cast<uint32_t>(column_.extract(rest));
+  where.local = without_slice_.extract(rest);
+  if (bank_xor_) where.bank ^= where.row;
   where.bank &= banks_ - 1;
   return where;
 }

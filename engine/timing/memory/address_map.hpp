@@ -26,9 +26,38 @@ class AddressMap {
   AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom);
 
   MemoryLocation locate(uint64_t address) const;
-  uint32_t slice_of(uint64_t address) const { return locate(address).slice; }
+  uint32_t slice_of(uint64_t address) const;
+  /// MemoryLocation::local alone.
+  uint64_t local_address(uint64_t address) const { return without_slice_.extract(without_channel(address)); }
 
  private:
+  /// Gathers the bits of a mask, run by run.
+  class BitGather {
+   public:
+    explicit BitGather(uint64_t mask = 0);
+    uint64_t extract(uint64_t value) const {
+      uint64_t result = 0;
+      for (const Run& run : runs_) result |= (value >> run.from & run.mask) << run.to;
+      return result;
+    }
+
+   private:
+    struct Run {
+      uint64_t mask;  // of the run's length, at bit 0
+      uint32_t from, to;
+    };
+    std::vector<Run> runs_;
+  };
+
+  uint64_t above_channel(uint64_t address) const {
+    const uint64_t above = address >> spec_.channel_bit;
+    return power_of_two_ ? above >> channel_bits_ : above / spec_.channels;
+  }
+  /// The address with its channel number taken out.
+  uint64_t without_channel(uint64_t address) const {
+    return above_channel(address) << spec_.channel_bit | (address & ((uint64_t{1} << spec_.channel_bit) - 1));
+  }
+
   AddressMapSpec spec_;
   SliceHashFunction custom_;
   uint32_t slices_;
@@ -36,8 +65,7 @@ class AddressMap {
   uint32_t channel_bits_, slice_bits_;
   bool bank_xor_;
   uint32_t banks_;
-  uint64_t bank_mask_ = 0, row_mask_ = 0, column_mask_ = 0;  // of the address without its channel number
-  uint64_t slice_mask_ = 0;                                  // the bank bits that choose the slice
+  BitGather bank_, row_, column_, slice_bits_of_, without_slice_;  // of the address without its channel number
 };
 
 }  // namespace simt

@@ -66,7 +66,7 @@ void L2Slice::look_up(uint64_t cycle) {
   token = free_waiting_.back();
   CacheAccess access;
   access.address = request.address;
-  access.set_address = map_.locate(request.address).local;
+  access.set_address = map_.local_address(request.address);
   access.token = token;
   access.time = ++access_order_;
   access.byte_mask = request.byte_mask;
@@ -122,7 +122,7 @@ void L2Slice::tick(uint64_t cycle) {
 void L2Slice::insert_valid(uint64_t address) {
   CacheAccess access;
   access.address = address;
-  access.set_address = map_.locate(address).local;
+  access.set_address = map_.local_address(address);
   access.time = ++access_order_;
   cache_.insert_valid(access);
 }

@@ -6,14 +6,6 @@
 #include "timing/memory/address_map.hpp"
 
 namespace simt {
-namespace {
-
-uint64_t hash_address(uint64_t address) {
-  return (address >> 5) * 0x9e3779b97f4a7c15ull >> 20;
-}
-
-}  // namespace
-
 SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
     : spec_(spec),
       custom_(spec.replacement == CacheReplacement::Custom ? custom : nullptr),
@@ -26,22 +18,17 @@ SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
 void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
   lines_.assign(count, Line{});
+  written_.assign(count, {});
+  line_times_.assign(custom_ ? count : 0, Times{});
   sets_.assign(spec_.sets, Set{});
-  line_index_.assign(std::bit_ceil(std::max(4u, count * 2)), none);
+  line_index_.reset(count);
   // A streaming cache can wait for as many lines as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
                     ? std::max(spec_.mshr_entries, count * (spec_.sectored ? max_sectors : 1))
                     : spec_.mshr_entries;
-  mshr_index_.assign(std::bit_ceil(std::max(4u, mshr_limit_ * 2)), none);
-  for (uint32_t i = 0; i < mshrs_.size(); ++i) {
-    const bool used =
-        std::find(free_mshrs_.begin(), free_mshrs_.end(), i) == free_mshrs_.end() && mshrs_[i].count > 0;
-    if (!used) continue;
-    const uint64_t mask = mshr_index_.size() - 1;
-    uint64_t at = hash_address(mshrs_[i].address) & mask;
-    while (mshr_index_[at] != none) at = (at + 1) & mask;
-    mshr_index_[at] = i;
-  }
+  mshr_index_.reset(std::max(mshr_limit_, mshrs_used_));
+  for (uint32_t i = 0; i < mshrs_.size(); ++i)
+    if (mshrs_[i].used) mshr_index_.insert(mshrs_[i].address, i);
   invalidate();
 }
 
@@ -56,7 +43,7 @@ void SectoredCache::set_ways(uint32_t ways) {
 
 void SectoredCache::invalidate() {
   std::fill(lines_.begin(), lines_.end(), Line{});
-  std::fill(line_index_.begin(), line_index_.end(), none);
+  line_index_.clear();
   for (uint32_t s = 0; s < spec_.sets; ++s) {
     sets_[s].oldest = sets_[s].newest = none;
     sets_[s].invalid.clear();
@@ -89,56 +76,10 @@ uint32_t SectoredCache::set_of(uint64_t address) const {
   return 0;
 }
 
-bool SectoredCache::any(const Line& line, State state) const {
-  for (State s : line.state)
-    if (s == state) return true;
-  return false;
-}
-
 bool SectoredCache::evictable(const Line& line) const {
-  if (any(line, State::Reserved)) return false;
+  if (line.reserved) return false;
   // Modified lines stay until enough of the cache is modified.
-  return !any(line, State::Modified) ||
-         modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
-}
-
-uint32_t SectoredCache::find_line(uint64_t address) const {
-  const uint64_t mask = line_index_.size() - 1;
-  for (uint64_t at = hash_address(address) & mask; line_index_[at] != none; at = (at + 1) & mask)
-    if (lines_[line_index_[at]].tag == address) return line_index_[at];
-  return none;
-}
-
-void SectoredCache::index_line(uint32_t line) {
-  const uint64_t mask = line_index_.size() - 1;
-  uint64_t at = hash_address(lines_[line].tag) & mask;
-  while (line_index_[at] != none) at = (at + 1) & mask;
-  line_index_[at] = line;
-}
-
-namespace {
-
-// Removes position `hole` from an open-addressed table, moving later entries of the same run back.
-template <typename HomeOf>
-void close_gap(std::vector<uint32_t>& table, uint64_t hole, HomeOf home_of) {
-  const uint64_t mask = table.size() - 1;
-  table[hole] = ~0u;
-  for (uint64_t at = (hole + 1) & mask; table[at] != ~0u; at = (at + 1) & mask) {
-    const uint64_t home = home_of(table[at]) & mask;
-    if (((at - home) & mask) < ((at - hole) & mask)) continue;
-    table[hole] = table[at];
-    table[at] = ~0u;
-    hole = at;
-  }
-}
-
-}  // namespace
-
-void SectoredCache::unindex_line(uint32_t line) {
-  const uint64_t mask = line_index_.size() - 1;
-  uint64_t at = hash_address(lines_[line].tag) & mask;
-  while (line_index_[at] != line) at = (at + 1) & mask;
-  close_gap(line_index_, at, [this](uint32_t l) { return hash_address(lines_[l].tag); });
+  return !line.modified || modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
 }
 
 void SectoredCache::unlink(uint32_t set, uint32_t line) {
@@ -173,8 +114,8 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
   for (uint32_t w = 0; w < ways_; ++w) {
     const Line& line = lines_[set * ways_ + w];
     evictable_flags_[w] = evictable(line);
-    times_[w] = line.last_access;
-    allocation_times_[w] = line.allocated;
+    times_[w] = line_times_[set * ways_ + w].last_access;
+    allocation_times_[w] = line_times_[set * ways_ + w].allocated;
     some |= evictable_flags_[w] != 0;
   }
   if (!some) return none;
@@ -186,30 +127,22 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
 }
 
 SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
-  line = find_line(line_address(access.address));
+  line = line_index_.find(line_address(access.address));
   if (line == none) {
     line = find_victim(set_of(access));
     return line == none ? Probe::Refused : Probe::Miss;
   }
-  const uint32_t sector = sector_of(access.address);
-  switch (lines_[line].state[sector]) {
-    case State::Reserved:
-      return Probe::HitReserved;
-    case State::Valid:
-      return Probe::Hit;
-    case State::Modified:
-      return access.write || (lines_[line].readable >> sector & 1) ? Probe::Hit : Probe::SectorMiss;
-    case State::Invalid:
-      return Probe::SectorMiss;
-  }
-  return Probe::Miss;
+  const Line& l = lines_[line];
+  const uint32_t bit = 1u << sector_of(access.address);
+  if (l.reserved & bit) return Probe::HitReserved;
+  if (l.valid & bit) return Probe::Hit;
+  if (l.modified & bit) return access.write || (l.readable & bit) ? Probe::Hit : Probe::SectorMiss;
+  return Probe::SectorMiss;
 }
 
 bool SectoredCache::contains(uint64_t address) const {
-  const uint32_t line = find_line(line_address(address));
-  if (line == none) return false;
-  const State state = lines_[line].state[sector_of(address)];
-  return state == State::Valid || state == State::Modified;
+  const uint32_t line = line_index_.find(line_address(address));
+  return line != none && ((lines_[line].valid | lines_[line].modified) >> sector_of(address) & 1);
 }
 
 CacheOutcome SectoredCache::refuse(CacheFailure failure) {
@@ -218,8 +151,8 @@ CacheOutcome SectoredCache::refuse(CacheFailure failure) {
 }
 
 void SectoredCache::touch(uint32_t line, uint64_t time) {
-  lines_[line].last_access = time;
-  if (spec_.replacement == CacheReplacement::Fifo || !lines_[line].in_order) return;
+  if (custom_) line_times_[line].last_access = time;
+  if (spec_.replacement == CacheReplacement::Fifo) return;
   const uint32_t set = set_of_line(line);
   if (sets_[set].newest == line) return;
   unlink(set, line);
@@ -230,50 +163,45 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   const uint32_t set = set_of_line(line);
   Line& l = lines_[line];
   if (l.in_order) {
-    const bool keeps_data = spec_.write_policy != CacheWritePolicy::WriteThrough;
-    const bool modified = any(l, State::Modified);
-    if (modified) --modified_lines_;
-    for (uint32_t s = 0; modified && keeps_data && s < max_sectors; ++s) {
-      if (l.state[s] != State::Modified) continue;
-      CacheMiss miss;
-      miss.address = l.tag + uint64_t{s} * unit_bytes_;
-      miss.byte_mask = l.bytes[s];
-      miss.sectors = static_cast<uint8_t>(std::max(1u, unit_bytes_ / sector_bytes));
-      miss.write = miss.write_back = true;
-      miss.kind = AccessKind::L1Writeback;
-      miss.slot = access.slot;
-      misses_.push_back(miss);
+    if (l.modified) --modified_lines_;
+    if (spec_.write_policy != CacheWritePolicy::WriteThrough) {
+      for (uint32_t modified = l.modified; modified; modified &= modified - 1) {
+        const auto s = static_cast<uint32_t>(std::countr_zero(modified));
+        CacheMiss miss;
+        miss.address = l.tag + uint64_t{s} * unit_bytes_;
+        miss.byte_mask = written_[line][s];
+        miss.sectors = static_cast<uint8_t>(std::max(1u, unit_bytes_ / sector_bytes));
+        miss.write = miss.write_back = true;
+        miss.kind = AccessKind::L1Writeback;
+        miss.slot = access.slot;
+        misses_.push_back(miss);
+      }
     }
-    unindex_line(line);
+    line_index_.erase(l.tag);
     unlink(set, line);
   } else {
     sets_[set].invalid.pop_back();
   }
   l = Line{};
   l.tag = line_address(access.address);
-  l.allocated = l.last_access = access.time;
-  index_line(line);
+  written_[line] = {};
+  if (custom_) line_times_[line] = {access.time, access.time};
+  line_index_.insert(l.tag, line);
   append(set, line);
 }
 
 void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
   Line& l = lines_[line];
-  if (!any(l, State::Modified)) ++modified_lines_;
-  const bool known = l.state[sector] == State::Valid || (l.readable >> sector & 1);
-  l.bytes[sector] = l.state[sector] == State::Modified ? l.bytes[sector] | byte_mask : byte_mask;
-  l.state[sector] = State::Modified;
-  if (known || l.bytes[sector] == ~0u)
-    l.readable |= static_cast<uint8_t>(1u << sector);
-  else
-    l.readable &= static_cast<uint8_t>(~(1u << sector));
-}
-
-void SectoredCache::invalidate_sector(uint32_t line, uint32_t sector) {
-  Line& l = lines_[line];
-  const bool was_modified = any(l, State::Modified);
-  l.state[sector] = State::Invalid;
-  l.readable &= static_cast<uint8_t>(~(1u << sector));
-  if (was_modified && !any(l, State::Modified)) --modified_lines_;
+  const auto bit = static_cast<uint8_t>(1u << sector);
+  if (!l.modified) ++modified_lines_;
+  uint32_t& written = written_[line][sector];
+  written = l.modified & bit ? written | byte_mask : byte_mask;
+  if ((l.valid & bit) || written == ~0u)
+    l.readable |= bit;
+  else if (!(l.modified & bit))
+    l.readable &= static_cast<uint8_t>(~bit);
+  l.valid &= static_cast<uint8_t>(~bit);
+  l.modified |= bit;
 }
 
 CacheOutcome SectoredCache::access(const CacheAccess& access) {
@@ -300,28 +228,23 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
   // A miss may send a fetch and a write-back.
   if (miss_queue_full(1)) return refuse(CacheFailure::MissQueue);
   const uint64_t unit = unit_address(access.address);
-  uint32_t mshr = find_mshr(unit);
+  uint32_t mshr = mshr_index_.find(unit);
   const bool merged = mshr != none;
   if (merged && mshrs_[mshr].count >= spec_.mshr_merge) return refuse(CacheFailure::MshrMerge);
   if (!merged && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
   if (allocate_on_miss_) {
-    const uint32_t sector = sector_of(access.address);
     if (found == Probe::Miss) replace(line, access);
     touch(line, access.time);
     if (found != Probe::HitReserved) {
       Line& l = lines_[line];
+      const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
       // A partly written sector stays modified under the fetch that completes it.
-      if (l.state[sector] == State::Modified) {
-        l.modified_on_fill |= static_cast<uint8_t>(1u << sector);
-        l.readable_on_fill |= static_cast<uint8_t>(1u << sector);
-        const bool others = [&] {
-          for (uint32_t s = 0; s < max_sectors; ++s)
-            if (s != sector && l.state[s] == State::Modified) return true;
-          return false;
-        }();
-        if (!others) --modified_lines_;
+      if (l.modified & bit) {
+        l.modified_on_fill |= bit;
+        l.modified &= static_cast<uint8_t>(~bit);
+        if (!l.modified) --modified_lines_;
       }
-      l.state[sector] = State::Reserved;
+      l.reserved |= bit;
     }
   }
   if (!merged) {
@@ -362,10 +285,16 @@ CacheOutcome SectoredCache::write_hit(const CacheAccess& access, uint32_t line) 
     pass_on(access);
   }
   touch(line, access.time);
-  if (evicts)
-    invalidate_sector(line, sector);
-  else
+  if (evicts) {
+    Line& l = lines_[line];
+    const auto keep = static_cast<uint8_t>(~(1u << sector));
+    if (l.modified && !(l.modified & keep)) --modified_lines_;
+    l.valid &= keep;
+    l.modified &= keep;
+    l.readable &= keep;
+  } else {
     modify(line, sector, access.byte_mask);
+  }
   return CacheOutcome::Hit;
 }
 
@@ -383,7 +312,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
   const uint64_t unit = unit_address(access.address);
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
-  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_)
+  if (fetches && mshr_index_.find(unit) == none && mshrs_used_ >= mshr_limit_)
     return refuse(CacheFailure::MshrEntries);
   if (spec_.write_policy == CacheWritePolicy::WriteThrough ||
       spec_.write_allocation == CacheWriteAllocation::WriteAllocate)
@@ -393,25 +322,25 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
-  if (found == Probe::HitReserved) {
-    // The read under way will find the sector written: it stays modified, and is complete once the data is
-    // there.
+  if (found == Probe::HitReserved || fetches) {
+    // The sector will be written as well as read: it stays modified, and is complete once the data is there.
+    if (found != Probe::HitReserved) {
+      if (mshr_index_.find(unit) == none) {
+        add_mshr(unit);
+        CacheMiss miss;
+        miss.address = unit;
+        miss.kind = access.kind;
+        miss.slot = access.slot;
+        misses_.push_back(miss);
+      }
+      if (l.modified & bit) {
+        l.modified &= static_cast<uint8_t>(~bit);
+        if (!l.modified) --modified_lines_;
+      }
+      l.reserved |= bit;
+    }
     l.modified_on_fill |= bit;
-    l.readable_on_fill |= bit;
-    l.bytes[sector] |= access.byte_mask;
-    return outcome;
-  }
-  if (fetches && find_mshr(unit) == none) {
-    add_mshr(unit);
-    CacheMiss miss;
-    miss.address = unit;
-    miss.kind = access.kind;
-    miss.slot = access.slot;
-    misses_.push_back(miss);
-    l.state[sector] = State::Reserved;
-    l.modified_on_fill |= bit;
-    l.readable_on_fill |= bit;
-    l.bytes[sector] |= access.byte_mask;
+    written_[line][sector] |= access.byte_mask;
     return outcome;
   }
   modify(line, sector, access.byte_mask);
@@ -419,36 +348,30 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
 }
 
 void SectoredCache::fill(uint64_t address, uint64_t time) {
-  const uint64_t unit = unit_address(address);
-  const uint32_t mshr = find_mshr(unit);
+  const uint32_t mshr = mshr_index_.find(unit_address(address));
   if (mshr == none) return;
-  uint32_t line = find_line(line_address(address));
+  uint32_t line = line_index_.find(line_address(address));
   const uint32_t sector = sector_of(address);
+  const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
     if (line == none) {
       line = find_victim(set_of(address));
-      if (line != none) {
-        CacheAccess access;
-        access.address = address;
-        access.time = time;
-        replace(line, access);
-      }
+      CacheAccess access;
+      access.address = address;
+      access.time = time;
+      if (line != none) replace(line, access);
     }
-    if (line != none && lines_[line].state[sector] == State::Invalid)
-      lines_[line].state[sector] = State::Reserved;
+    if (line != none && !((lines_[line].valid | lines_[line].modified) & bit)) lines_[line].reserved |= bit;
   }
-  if (line != none && lines_[line].state[sector] == State::Reserved) {
+  if (line != none && (lines_[line].reserved & bit)) {
     Line& l = lines_[line];
-    const auto bit = static_cast<uint8_t>(1u << sector);
-    if ((l.modified_on_fill & bit) || mshrs_[mshr].atomic) {
-      l.state[sector] = State::Valid;
-      modify(line, sector, (l.modified_on_fill & bit) ? l.bytes[sector] : ~0u);
-    } else {
-      l.state[sector] = State::Valid;
-    }
-    l.readable |= bit;
+    l.reserved &= static_cast<uint8_t>(~bit);
+    l.valid |= bit;
+    if (l.modified_on_fill & bit)
+      modify(line, sector, written_[line][sector]);
+    else if (mshrs_[mshr].atomic)
+      modify(line, sector, ~0u);
     l.modified_on_fill &= static_cast<uint8_t>(~bit);
-    l.readable_on_fill &= static_cast<uint8_t>(~bit);
   }
   if (mshrs_[mshr].count == 0) {  // a fetch that only completes a write
     free_mshr(mshr);
@@ -480,18 +403,9 @@ void SectoredCache::insert_valid(const CacheAccess& access) {
   if (found == Probe::Hit || found == Probe::HitReserved || line == none) return;
   if (found == Probe::Miss) replace(line, access);
   touch(line, access.time);
-  const uint32_t sector = sector_of(access.address);
-  if (lines_[line].state[sector] == State::Invalid) {
-    lines_[line].state[sector] = State::Valid;
-    lines_[line].readable |= static_cast<uint8_t>(1u << sector);
-  }
-}
-
-uint32_t SectoredCache::find_mshr(uint64_t address) const {
-  const uint64_t mask = mshr_index_.size() - 1;
-  for (uint64_t at = hash_address(address) & mask; mshr_index_[at] != none; at = (at + 1) & mask)
-    if (mshrs_[mshr_index_[at]].address == address) return mshr_index_[at];
-  return none;
+  Line& l = lines_[line];
+  const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
+  if (!(l.modified & bit)) l.valid |= bit;
 }
 
 uint32_t SectoredCache::add_mshr(uint64_t address) {
@@ -505,10 +419,8 @@ uint32_t SectoredCache::add_mshr(uint64_t address) {
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
-  const uint64_t mask = mshr_index_.size() - 1;
-  uint64_t at = hash_address(address) & mask;
-  while (mshr_index_[at] != none) at = (at + 1) & mask;
-  mshr_index_[at] = mshr;
+  mshrs_[mshr].used = true;
+  mshr_index_.insert(address, mshr);
   ++mshrs_used_;
   return mshr;
 }
@@ -531,11 +443,8 @@ void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
 }
 
 void SectoredCache::free_mshr(uint32_t mshr) {
-  const uint64_t mask = mshr_index_.size() - 1;
-  uint64_t at = hash_address(mshrs_[mshr].address) & mask;
-  while (mshr_index_[at] != mshr) at = (at + 1) & mask;
-  close_gap(mshr_index_, at, [this](uint32_t m) { return hash_address(mshrs_[m].address); });
-  mshrs_[mshr].count = 0;
+  mshr_index_.erase(mshrs_[mshr].address);
+  mshrs_[mshr].used = false;
   free_mshrs_.push_back(mshr);
   --mshrs_used_;
 }

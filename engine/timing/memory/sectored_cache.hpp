@@ -1,9 +1,11 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
 #include "stats/counters.hpp"
+#include "timing/memory/address_index.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/policy.hpp"
 #include "timing/spec.hpp"
@@ -77,18 +79,17 @@ class SectoredCache {
  private:
   static constexpr uint32_t none = ~0u;
   static constexpr uint32_t max_sectors = 4;
-  enum class State : uint8_t { Invalid, Reserved, Valid, Modified };
-
+  // A sector is reserved (its read is under way), valid (as in memory), modified, or none of these: invalid.
   struct Line {
-    uint64_t tag = 0;  // line address
+    uint64_t tag = 0;                        // line address
+    uint32_t previous = none, next = none;   // of the set's replacement order, oldest first
+    uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
+    uint8_t readable = 0;                    // modified sectors of which every byte is known
+    uint8_t modified_on_fill = 0;            // reserved sectors that a write came to while the read was under way
+    bool in_order = false;                   // holds a tag
+  };
+  struct Times {
     uint64_t allocated = 0, last_access = 0;
-    uint32_t previous = none, next = none;  // of the set's replacement order, oldest first
-    bool in_order = false;
-    State state[max_sectors] = {};
-    uint8_t readable = 0;          // bit per sector: every byte is known
-    uint8_t modified_on_fill = 0;  // bit per sector: a write came while the read was under way
-    uint8_t readable_on_fill = 0;
-    uint32_t bytes[max_sectors] = {};  // written bytes of modified sectors
   };
   struct Set {
     uint32_t oldest = none, newest = none;
@@ -103,6 +104,7 @@ class SectoredCache {
     uint32_t first = none, last = none, count = 0;
     uint32_t next_ready = none;
     bool atomic = false;
+    bool used = false;
   };
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
 
@@ -119,12 +121,8 @@ class SectoredCache {
   uint32_t set_of_line(uint32_t line) const { return line / ways_; }
   Probe probe(const CacheAccess& access, uint32_t& line) const;
   uint32_t find_victim(uint32_t set) const;
-  bool any(const Line& line, State state) const;
   bool evictable(const Line& line) const;
 
-  uint32_t find_line(uint64_t line_address) const;
-  void index_line(uint32_t line);
-  void unindex_line(uint32_t line);
   void unlink(uint32_t set, uint32_t line);
   void append(uint32_t set, uint32_t line);
 
@@ -132,7 +130,6 @@ class SectoredCache {
   void replace(uint32_t line, const CacheAccess& access);
   void touch(uint32_t line, uint64_t time);
   void modify(uint32_t line, uint32_t sector, uint32_t byte_mask);
-  void invalidate_sector(uint32_t line, uint32_t sector);
   CacheOutcome refuse(CacheFailure failure);
   CacheOutcome read(const CacheAccess& access, Probe probe, uint32_t line);
   CacheOutcome write_hit(const CacheAccess& access, uint32_t line);
@@ -140,7 +137,6 @@ class SectoredCache {
   void pass_on(const CacheAccess& access);
   bool miss_queue_full(uint32_t extra) const { return misses_.size() + extra >= spec_.miss_queue; }
 
-  uint32_t find_mshr(uint64_t address) const;
   uint32_t add_mshr(uint64_t address);
   void wait_in(uint32_t mshr, const CacheAccess& access);
   void free_mshr(uint32_t mshr);
@@ -151,13 +147,15 @@ class SectoredCache {
   uint32_t ways_;
   bool allocate_on_miss_;
   std::vector<Line> lines_;
+  std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
+  std::vector<Times> line_times_;                           // per line, for custom replacement
   std::vector<Set> sets_;
-  std::vector<uint32_t> line_index_;  // open addressing: line or none
+  AddressIndex line_index_;
   uint64_t modified_lines_ = 0;
 
   std::vector<Mshr> mshrs_;
   std::vector<uint32_t> free_mshrs_;
-  std::vector<uint32_t> mshr_index_;  // open addressing: MSHR or none
+  AddressIndex mshr_index_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;
   std::vector<Waiting> waiting_;

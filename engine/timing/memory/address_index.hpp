@@ -1,0 +1,56 @@
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace simt {
+
+/// Finds a number by an address: a hash table with open addressing for a bounded number of entries.
+class AddressIndex {
+ public:
+  static constexpr uint32_t none = ~0u;
+
+  /// Empties the table and makes room for `entries`.
+  void reset(size_t entries) { slots_.assign(std::bit_ceil(std::max<size_t>(4, entries * 2)), Slot{}); }
+  void clear() { std::fill(slots_.begin(), slots_.end(), Slot{}); }
+
+  uint32_t find(uint64_t address) const {
+    const size_t mask = slots_.size() - 1;
+    for (size_t at = home(address) & mask;; at = (at + 1) & mask) {
+      if (slots_[at].number == none) return none;
+      if (slots_[at].address == address) return slots_[at].number;
+    }
+  }
+  void insert(uint64_t address, uint32_t number) {
+    const size_t mask = slots_.size() - 1;
+    size_t at = home(address) & mask;
+    while (slots_[at].number != none) at = (at + 1) & mask;
+    slots_[at] = {address, number};
+  }
+  /// Only for an address that is in the table.
+  void erase(uint64_t address) {
+    const size_t mask = slots_.size() - 1;
+    size_t hole = home(address) & mask;
+    while (slots_[hole].address != address || slots_[hole].number == none) hole = (hole + 1) & mask;
+    slots_[hole] = Slot{};
+    // Entries that were displaced past the hole move back into it.
+    for (size_t at = (hole + 1) & mask; slots_[at].number != none; at = (at + 1) & mask) {
+      const size_t from_home = (at - home(slots_[at].address)) & mask;
+      if (from_home < ((at - hole) & mask)) continue;
+      slots_[hole] = slots_[at];
+      slots_[at] = Slot{};
+      hole = at;
+    }
+  }
+
+ private:
+  struct Slot {
+    uint64_t address = 0;
+    uint32_t number = none;
+  };
+  static size_t home(uint64_t address) { return (address >> 5) * 0x9e3779b97f4a7c15ull >> 20; }
+  std::vector<Slot> slots_ = std::vector<Slot>(4);
+};
+
+}  // namespace simt
