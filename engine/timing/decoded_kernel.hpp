@@ -17,6 +17,14 @@ inline bool intersects(const RegisterSet& a, const RegisterSet& b) {
   return hit != 0;
 }
 
+inline void add(RegisterSet& set, const RegisterSet& more) {
+  for (size_t i = 0; i < set.size(); ++i) set[i] |= more[i];
+}
+
+inline void remove(RegisterSet& set, const RegisterSet& less) {
+  for (size_t i = 0; i < set.size(); ++i) set[i] &= ~less[i];
+}
+
 /// A static instruction as one GPU specification executes it.
 struct DecodedInstruction {
   StaticInstruction fixed{};

@@ -121,7 +121,8 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
   if (resources.free_ctas == 0 || resources.free_warps == 0) return false;
   for (const uint16_t slot : dispatchable_) {
     Running* launch = running_[slot].get();
-    if (launch->next_cta >= launch->total_ctas || launch->ctas_on_sm[sm] >= launch->occupancy.ctas_per_sm) continue;
+    if (launch->next_cta >= launch->total_ctas || launch->ctas_on_sm[sm] >= launch->occupancy.ctas_per_sm)
+      continue;
     const auto place = find_place(resources, *launch);
     if (!place) continue;
     const auto [cta_slot, first_warp] = *place;

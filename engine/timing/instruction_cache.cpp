@@ -96,7 +96,7 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
     }
   }
   while (l1_.ready()) {
-    const auto warp = static_cast<uint32_t>(l1_.pop_ready().token);
+    const auto warp = static_cast<uint32_t>(l1_.pop_ready());
     for (Waiting& w : waiting_)
       if (w.warp == warp && w.ready == ~Cycle{0}) w.ready = now;
     changed = true;

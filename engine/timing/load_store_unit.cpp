@@ -166,7 +166,7 @@ bool LoadStoreUnit::write_back(Cycle now) {
       result_lanes_ = bypass_.lanes;
       bypass_waiting_ = false;
     } else if (client == 2 && l1_.ready()) {
-      result_ = static_cast<uint32_t>(l1_.pop_ready().token);
+      result_ = static_cast<uint32_t>(l1_.pop_ready());
       result_lanes_ = 0;
       ++l1_changes_;
     } else {

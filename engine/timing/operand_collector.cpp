@@ -11,6 +11,12 @@ constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    U
                                                   Unit::Fp64,    Unit::Int,    Unit::Branch,
                                                   Unit::Texture, Unit::Tensor, Unit::Uniform};
 
+constexpr std::array<uint8_t, OperandCollector::unit_count> collection_turn = [] {
+  std::array<uint8_t, OperandCollector::unit_count> turn{};
+  for (uint8_t i = 0; i < collection_order.size(); ++i) turn[static_cast<size_t>(collection_order[i])] = i;
+  return turn;
+}();
+
 }  // namespace
 
 OperandCollector::OperandCollector(const SmSpec& spec, InFlightPool& pool)
@@ -21,8 +27,9 @@ OperandCollector::OperandCollector(const SmSpec& spec, InFlightPool& pool)
       all_entries_((1u << spec.sub_cores) - 1),
       banks_(std::clamp(spec.register_file.banks, 1u, 64u)),
       banks_per_scheduler_(std::max(1u, banks_ / spec.sub_cores)),
-      collectors_per_scheduler_(std::max(1u, spec.register_file.collector_units / spec.sub_cores)),
-      collectors_(std::min<size_t>(64, size_t{collectors_per_scheduler_} * spec.sub_cores)),
+      collectors_per_scheduler_(std::clamp(spec.register_file.collector_units / spec.sub_cores, 1u,
+                                           max_collectors / spec.sub_cores)),
+      collectors_(std::min<size_t>(max_collectors, size_t{collectors_per_scheduler_} * spec.sub_cores)),
       bank_queues_(banks_) {}
 
 void OperandCollector::issue(Unit unit, uint32_t scheduler, uint32_t in_flight) {
@@ -30,7 +37,7 @@ void OperandCollector::issue(Unit unit, uint32_t scheduler, uint32_t in_flight) 
   const uint32_t entry = divided_ ? scheduler : static_cast<uint32_t>(std::countr_one(issue_full_[u]));
   issue_[u][entry] = in_flight;
   issue_full_[u] |= 1u << entry;
-  issue_pending_ |= 1u << u;
+  issue_pending_ |= 1u << collection_turn[u];
 }
 
 uint32_t OperandCollector::oldest_ready(Unit unit) const {
@@ -66,11 +73,11 @@ bool OperandCollector::allocate(Unit unit) {
     if (d.read_count == 0) ready_collectors_ |= uint64_t{1} << c;
     for (uint32_t i = 0; i < d.read_count; ++i) {
       const uint32_t bank = bank_of(d.reads[i], instruction.warp, scheduler);
-      bank_queues_[bank].push_back(static_cast<uint8_t>(c));
+      bank_queues_[bank].push(static_cast<uint8_t>(c));
       banks_waiting_ |= uint64_t{1} << bank;
     }
     issue_full_[u] &= ~(1u << entry);
-    if (issue_full_[u] == 0) issue_pending_ &= ~(1u << u);
+    if (issue_full_[u] == 0) issue_pending_ &= ~(1u << collection_turn[u]);
     changed_ = true;
     return true;
   }
@@ -97,14 +104,13 @@ void OperandCollector::step() {
   }
   for (uint64_t waiting = banks_waiting_; waiting; waiting &= waiting - 1) {
     const auto bank = static_cast<uint32_t>(std::countr_zero(waiting));
-    std::vector<uint8_t>& queue = bank_queues_[bank];
+    BankQueue& queue = bank_queues_[bank];
     if (banks_written_ >> bank & 1) {
       ++bank_conflicts_;
       continue;
     }
-    const uint8_t c = queue.front();
-    queue.erase(queue.begin());
-    if (queue.empty())
+    const uint8_t c = queue.pop();
+    if (queue.count == 0)
       banks_waiting_ &= ~(uint64_t{1} << bank);
     else
       ++bank_conflicts_;
@@ -112,10 +118,14 @@ void OperandCollector::step() {
     changed_ = true;
   }
   banks_written_ = 0;
-  for (bool progress = issue_pending_ != 0; progress;) {
-    progress = false;
-    for (Unit unit : collection_order)
-      if (issue_full_[index(unit)] != 0) progress |= allocate(unit);
+  // Every pass gives each unit one collector; a unit that gets none now gets none in this step.
+  for (uint32_t trying = issue_pending_; trying != 0;) {
+    uint32_t served = 0;
+    for (uint32_t rest = trying; rest; rest &= rest - 1) {
+      const auto turn = static_cast<uint32_t>(std::countr_zero(rest));
+      if (allocate(collection_order[turn])) served |= 1u << turn;
+    }
+    trying = served & issue_pending_;
   }
 }
 

@@ -22,6 +22,8 @@ class OperandCollector {
   bool can_issue(Unit unit, uint32_t scheduler) const {
     return divided_ ? !(issue_full_[index(unit)] >> scheduler & 1) : issue_full_[index(unit)] != all_entries_;
   }
+  /// Whether all units' issue latches are free.
+  bool all_can_issue() const { return issue_pending_ == 0; }
   void issue(Unit unit, uint32_t scheduler, uint32_t in_flight);
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
@@ -79,8 +81,21 @@ class OperandCollector {
   uint64_t ready_collectors_ = 0;  // bit per collector with all its operands
   std::array<std::array<uint32_t, 8>, unit_count> issue_{}, execute_{};
   std::array<uint32_t, unit_count> issue_full_{}, execute_full_{};
-  uint32_t issue_pending_ = 0;                     // bit per unit with a full issue latch
-  std::vector<std::vector<uint8_t>> bank_queues_;  // collector indices in order
+  uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch
+  static constexpr uint32_t max_collectors = 32;
+  /// Collectors that wait for a bank, in order. Room for every operand of every collector.
+  struct BankQueue {
+    std::array<uint8_t, max_collectors * StaticInstruction::max_registers> collectors{};
+    uint32_t head = 0, count = 0;
+    void push(uint8_t c) { collectors[(head + count++) % collectors.size()] = c; }
+    uint8_t pop() {
+      const uint8_t c = collectors[head];
+      head = (head + 1) % collectors.size();
+      --count;
+      return c;
+    }
+  };
+  std::vector<BankQueue> bank_queues_;
   uint64_t banks_waiting_ = 0;
   uint64_t banks_written_ = 0;
   uint64_t bank_conflicts_ = 0;

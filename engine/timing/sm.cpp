@@ -166,6 +166,7 @@ void Sm::read_operands() {
 uint64_t Sm::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const {
   if (candidates == 0) return 0;
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  if (as_collector_ && excluded_units == 0 && collector_.all_can_issue()) return candidates;
   uint64_t free = 0;
   for (size_t u = 0; u < m.needs.size(); ++u) {
     if ((m.needs[u] & candidates) == 0 || (excluded_units >> u & 1)) continue;
@@ -225,7 +226,7 @@ void Sm::issue(Cycle now) {
 void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   const uint32_t w = warps_.slot_at(scheduler, position);
   WarpTable::Warp& warp = warps_[w];
-  const DynamicRecord record = warps_.next_record(w);
+  const DynamicRecord& record = warps_.next_record(w);  // until advance()
   const DecodedInstruction& d = warp.kernel->instructions[record.static_index];
   const StaticInstruction& s = d.fixed;
   const uint16_t slot = warp.kernel->slot;
@@ -594,6 +595,7 @@ StallReason Sm::state_of(uint32_t w) const {
 
 void Sm::sample(Cycle from, Cycle to) {
   // Multiples of the interval in [from, to).
+  if ((from - 1) / sample_interval == (to - 1) / sample_interval && from > 0) return;
   const uint64_t times =
       (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
   if (times == 0) return;

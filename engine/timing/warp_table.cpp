@@ -81,24 +81,37 @@ bool WarpTable::advance(uint32_t w) {
 
 void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
-  const bool memory = instruction.memory_pipeline;
-  const bool shared = instruction.fixed.space == MemorySpace::Shared;
-  for (size_t i = 0; i < warp.pending.size(); ++i) {
-    warp.pending[i] |= instruction.writes[i];
-    if (memory) (shared ? warp.pending_short : warp.pending_long)[i] |= instruction.writes[i];
-  }
+  add(warp.pending, instruction.writes);
+  if (instruction.memory_pipeline)
+    add(instruction.fixed.space == MemorySpace::Shared ? warp.pending_short : warp.pending_long,
+        instruction.writes);
 }
 
 void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
-  for (size_t i = 0; i < warp.pending.size(); ++i) {
-    const uint64_t keep = ~instruction.writes[i];
-    warp.pending[i] &= keep;
-    warp.pending_long[i] &= keep;
-    warp.pending_short[i] &= keep;
+  remove(warp.pending, instruction.writes);
+  if (instruction.memory_pipeline) {
+    remove(warp.pending_long, instruction.writes);
+    remove(warp.pending_short, instruction.writes);
   }
   touched_ |= uint64_t{1} << w;
-  refresh(w);
+  if (masks_[scheduler_of(w)].blocked & bit_of(w)) check_registers(w);
+}
+
+void WarpTable::check_registers(uint32_t w) {
+  const Warp& warp = warps_[w];
+  SchedulerMasks& m = masks_[scheduler_of(w)];
+  const uint64_t bit = bit_of(w);
+  m.blocked &= ~bit;
+  m.blocked_long &= ~bit;
+  m.blocked_short &= ~bit;
+  const DecodedInstruction& next = next_instruction(w);
+  if (!intersects(warp.pending, next.touches)) return;
+  m.blocked |= bit;
+  if (intersects(warp.pending_long, next.touches))
+    m.blocked_long |= bit;
+  else if (intersects(warp.pending_short, next.touches))
+    m.blocked_short |= bit;
 }
 
 void WarpTable::atomics_returned(uint32_t w, uint32_t lanes) {
@@ -143,9 +156,6 @@ void WarpTable::refresh(uint32_t w) {
   SchedulerMasks& m = masks_[scheduler_of(w)];
   const uint64_t bit = bit_of(w);
   m.has_instruction &= ~bit;
-  m.blocked &= ~bit;
-  m.blocked_long &= ~bit;
-  m.blocked_short &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
   const uint64_t slot = uint64_t{1} << w;
   const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending;
@@ -153,17 +163,16 @@ void WarpTable::refresh(uint32_t w) {
   const bool room =
       more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
   fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
-  if (warp.buffered == 0) return;
+  if (warp.buffered == 0) {
+    m.blocked &= ~bit;
+    m.blocked_long &= ~bit;
+    m.blocked_short &= ~bit;
+    return;
+  }
   m.has_instruction |= bit;
-  const DecodedInstruction& next = next_instruction(w);
-  warp.needed = next.unit;
-  m.needs[static_cast<size_t>(next.unit)] |= bit;
-  if (!intersects(warp.pending, next.touches)) return;
-  m.blocked |= bit;
-  if (intersects(warp.pending_long, next.touches))
-    m.blocked_long |= bit;
-  else if (intersects(warp.pending_short, next.touches))
-    m.blocked_short |= bit;
+  warp.needed = next_instruction(w).unit;
+  m.needs[static_cast<size_t>(warp.needed)] |= bit;
+  check_registers(w);
 }
 
 }  // namespace simt

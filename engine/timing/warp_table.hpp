@@ -154,6 +154,7 @@ class WarpTable {
 
  private:
   void refresh(uint32_t w);
+  void check_registers(uint32_t w);
   void update_async_wait(uint32_t w);
 
   std::vector<Warp> warps_;

@@ -11,6 +11,10 @@ class AddressIndex {
  public:
   static constexpr uint32_t none = ~0u;
 
+  /// Addresses are multiples of `unit_bytes`, a power of two.
+  explicit AddressIndex(uint32_t unit_bytes)
+      : shift_(static_cast<uint32_t>(std::bit_width(unit_bytes) - 1)) {}
+
   /// Empties the table and makes room for `entries`.
   void reset(size_t entries) { slots_.assign(std::bit_ceil(std::max<size_t>(4, entries * 2)), Slot{}); }
   void clear() { std::fill(slots_.begin(), slots_.end(), Slot{}); }
@@ -49,7 +53,12 @@ class AddressIndex {
     uint64_t address = 0;
     uint32_t number = none;
   };
-  static size_t home(uint64_t address) { return (address >> 5) * 0x9e3779b97f4a7c15ull >> 20; }
+  /// Four neighbouring units share a processor's cache line of the table.
+  size_t home(uint64_t address) const {
+    const uint64_t unit = address >> shift_;
+    return (unit >> 2) * 0x9e3779b97f4a7c15ull >> 20 << 2 | (unit & 3);
+  }
+  uint32_t shift_;
   std::vector<Slot> slots_ = std::vector<Slot>(4);
 };
 

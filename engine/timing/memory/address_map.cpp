@@ -111,12 +111,15 @@ uint32_t AddressMap::slice_of(uint64_t address) const {
   const uint64_t high = power_of_two_ ? above >> (channel_bits_ + slice_bits_) : above_channel(address);
   const uint32_t channels_up = std::bit_ceil(spec_.channels);
   switch (spec_.hash) {
-    case SliceHash::Linear: return slice;
+    case SliceHash::Linear:
+      return slice;
     case SliceHash::Xor:
-      return ((channel ^ static_cast<uint32_t>(high)) & (channels_up - 1)) % spec_.channels * spec_.slices_per_channel +
+      return ((channel ^ static_cast<uint32_t>(high)) & (channels_up - 1)) % spec_.channels *
+                 spec_.slices_per_channel +
              low;
     case SliceHash::Ipoly:
-    case SliceHash::IpolyModulo: return ipoly_hash(high, slice, channels_up * spec_.slices_per_channel) % slices_;
+    case SliceHash::IpolyModulo:
+      return ipoly_hash(high, slice, channels_up * spec_.slices_per_channel) % slices_;
     case SliceHash::Pae: {
       // Every group of higher address bits takes part (after page address entropy, Liu et al., ISCA 2018).
       uint32_t mixed = channel;
@@ -126,7 +129,8 @@ uint32_t AddressMap::slice_of(uint64_t address) const {
     case SliceHash::Random:
       return static_cast<uint32_t>(mix(address >> (spec_.channel_bit - slice_bits_)) % slices_);
     case SliceHash::Custom: {
-      const int32_t chosen = custom_ ? custom_(address, static_cast<int32_t>(slices_)) : static_cast<int32_t>(slice);
+      const int32_t chosen =
+          custom_ ? custom_(address, static_cast<int32_t>(slices_)) : static_cast<int32_t>(slice);
       return static_cast<uint32_t>(chosen < 0 ? 0 : chosen) % slices_;
     }
   }

@@ -65,7 +65,8 @@ class AddressMap {
   uint32_t channel_bits_, slice_bits_;
   bool bank_xor_;
   uint32_t banks_;
-  BitGather bank_, row_, column_, slice_bits_of_, without_slice_;  // of the address without its channel number
+  BitGather bank_, row_, column_, slice_bits_of_,
+      without_slice_;  // of the address without its channel number
 };
 
 }  // namespace simt

@@ -1,8 +1,18 @@
 #include "timing/memory/dram_channel.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace simt {
+namespace {
+
+/// Lowest set bit at or after `start`, else the lowest of all.
+uint32_t first_from(uint64_t bits, uint32_t start) {
+  const uint64_t later = bits & ~((uint64_t{1} << start) - 1);
+  return static_cast<uint32_t>(std::countr_zero(later ? later : bits));
+}
+
+}  // namespace
 
 DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
     : spec_(spec),
@@ -34,11 +44,11 @@ void DramChannel::push(const DramRequest& request) {
   const bool separate = spec_.write_queue && request.write;
   pending_writes_ += separate;
   (separate ? writes_ : reads_)[request.bank].requests.push_back(request);
+  (separate ? write_banks_ : read_banks_) |= uint64_t{1} << request.bank;
 }
 
-bool DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen) {
+void DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen) {
   std::vector<DramRequest>& requests = queue.requests;
-  if (requests.empty()) return false;
   const auto find_row = [&](uint32_t row) {
     return std::find_if(requests.begin(), requests.end(),
                         [row](const DramRequest& r) { return r.row == row; });
@@ -49,7 +59,6 @@ bool DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen
   chosen = *found;
   requests.erase(found);
   if (find_row(queue.serving) == requests.end()) queue.serving = no_row;
-  return true;
 }
 
 void DramChannel::schedule_first_ready() {
@@ -63,32 +72,34 @@ void DramChannel::schedule_first_ready() {
     if (!write_mode_ && pending_ == pending_writes_) write_mode_ = true;
   }
   std::vector<Queue>& queues = write_mode_ ? writes_ : reads_;
-  for (uint32_t i = 0; i < spec_.banks; ++i) {
-    const uint32_t b = (i + priority_) % spec_.banks;
-    if (banks_[b].busy || !choose(queues[b], banks_[b].row, banks_[b].request)) continue;
-    --pending_;
-    if (write_mode_) --pending_writes_;
-    banks_[b].busy = true;
-    ++in_banks_;
-    priority_ = (priority_ + 1) % spec_.banks;
-    return;
-  }
+  uint64_t& queued = write_mode_ ? write_banks_ : read_banks_;
+  const uint64_t candidates = queued & ~busy_banks_;
+  if (candidates == 0) return;
+  const uint32_t b = first_from(candidates, priority_);
+  choose(queues[b], banks_[b].row, banks_[b].request);
+  if (queues[b].requests.empty()) queued &= ~(uint64_t{1} << b);
+  --pending_;
+  if (write_mode_) --pending_writes_;
+  busy_banks_ |= uint64_t{1} << b;
+  ++in_banks_;
+  priority_ = (priority_ + 1) % spec_.banks;
 }
 
 void DramChannel::schedule_in_order() {
   if (arrival_order_.empty()) return;
-  Bank& bank = banks_[arrival_order_.front().bank];
-  if (bank.busy) return;
+  const uint32_t b = arrival_order_.front().bank;
+  Bank& bank = banks_[b];
+  if (busy_banks_ >> b & 1) return;
   bank.request = arrival_order_.front();
   arrival_order_.pop_front();
   --pending_;
-  bank.busy = true;
+  busy_banks_ |= uint64_t{1} << b;
   ++in_banks_;
 }
 
 bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
-  if (!bank.busy || !bank.active || bank.row != bank.request.row || cycle < column_at_) return false;
+  if (!bank.active || bank.row != bank.request.row || cycle < column_at_) return false;
   Group& group = bank_groups_[group_of(b)];
   if (cycle < group.column_at) return false;
   Counters& counters = counters_[bank.request.slot];
@@ -114,14 +125,13 @@ bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   bank.hit_since_activate = true;
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
   data_.push_back({last_data_, bank.request});
-  bank.busy = false;
+  busy_banks_ &= ~(uint64_t{1} << b);
   --in_banks_;
   return true;
 }
 
 bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
-  if (!bank.busy) return false;
   Counters& counters = counters_[bank.request.slot];
   if (!bank.active) {
     if (cycle < activate_at_ || cycle < bank.activate_at) return false;
@@ -175,22 +185,25 @@ void DramChannel::tick(uint64_t cycle) {
     schedule_in_order();
   if (in_banks_ == 0) return;
   ++activity_.pending_cycles;
+  // Banks are tried in turn after the one that last opened or closed a row.
   bool column = false, row = false;
+  const uint64_t below = (uint64_t{1} << priority_) - 1;
+  const auto in_turn = [&](auto&& visit) {
+    for (uint64_t rest = busy_banks_ & ~below; rest; rest &= rest - 1)
+      if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
+    for (uint64_t rest = busy_banks_ & below; rest; rest &= rest - 1)
+      if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
+  };
   if (spec_.dual_bus) {
-    for (uint32_t i = 0; i < spec_.banks && !column; ++i)
-      column = column_command((i + priority_) % spec_.banks, cycle);
-    for (uint32_t i = 0; i < spec_.banks && !row; ++i) {
-      const uint32_t b = (i + priority_) % spec_.banks;
-      if (banks_[b].busy) row = row_command(b, cycle);
-    }
+    in_turn([&](uint32_t b) { return column = column_command(b, cycle); });
+    in_turn([&](uint32_t b) { return row = row_command(b, cycle); });
     return;
   }
-  const uint32_t first = priority_;
-  for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
-    const uint32_t b = (i + first) % spec_.banks;
+  in_turn([&](uint32_t b) {
     column = column_command(b, cycle);
     if (!column && !row) row = row_command(b, cycle);
-  }
+    return column;
+  });
 }
 
 }  // namespace simt

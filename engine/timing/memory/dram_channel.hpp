@@ -80,7 +80,7 @@ class DramChannel {
   }
   void schedule_first_ready();
   void schedule_in_order();
-  bool choose(Queue& queue, uint32_t current_row, DramRequest& chosen);
+  void choose(Queue& queue, uint32_t current_row, DramRequest& chosen);
   bool column_command(uint32_t bank, uint64_t cycle);
   bool row_command(uint32_t bank, uint64_t cycle);
 
@@ -90,12 +90,12 @@ class DramChannel {
   uint32_t burst_cycles_, read_to_write_, write_to_read_, write_to_precharge_, rcd_write_;
   std::vector<Bank> banks_;
   std::vector<Group> bank_groups_;
-  std::vector<Queue> reads_, writes_;      // per bank; without a write queue all requests are in reads_
-  std::deque<DramRequest> arrival_order_;  // FCFS
-  uint64_t queued_mask_ = 0;               // banks with a request in the served queues
-  uint64_t busy_mask_ = 0;
-  uint32_t pending_ = 0;         // in queues
-  uint32_t pending_writes_ = 0;  // of them, in the write queue
+  std::vector<Queue> reads_, writes_;          // per bank; without a write queue all requests are in reads_
+  std::deque<DramRequest> arrival_order_;      // FCFS
+  uint64_t read_banks_ = 0, write_banks_ = 0;  // banks with requests in reads_, writes_
+  uint64_t busy_banks_ = 0;                    // banks with a request in service
+  uint32_t pending_ = 0;                       // in queues
+  uint32_t pending_writes_ = 0;                // of them, in the write queue
   uint32_t in_banks_ = 0;
   bool write_mode_ = false;
   uint32_t priority_ = 0;

@@ -92,7 +92,7 @@ void L2Slice::look_up(uint64_t cycle) {
 
 void L2Slice::tick(uint64_t cycle) {
   if (cache_.ready() && reply_room()) {
-    const auto token = static_cast<uint32_t>(cache_.pop_ready().token);
+    const auto token = static_cast<uint32_t>(cache_.pop_ready());
     answer(waiting_[token], waiting_[token].address);
     free_waiting_.push_back(token);
   }

@@ -11,7 +11,9 @@ SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
       custom_(spec.replacement == CacheReplacement::Custom ? custom : nullptr),
       unit_bytes_(spec.sectored ? sector_bytes : spec.line_bytes),
       ways_(spec.ways),
-      allocate_on_miss_(spec.allocation == CacheAllocation::OnMiss) {
+      allocate_on_miss_(spec.allocation == CacheAllocation::OnMiss),
+      line_index_(spec.line_bytes),
+      mshr_index_(unit_bytes_) {
   resize();
 }
 
@@ -382,11 +384,11 @@ void SectoredCache::fill(uint64_t address, uint64_t time) {
   ready_tail_ = mshr;
 }
 
-CacheAccess SectoredCache::pop_ready() {
+uint64_t SectoredCache::pop_ready() {
   const uint32_t mshr = ready_head_;
   Mshr& m = mshrs_[mshr];
   const uint32_t w = m.first;
-  const CacheAccess access = waiting_[w].access;
+  const uint64_t token = waiting_[w].token;
   m.first = waiting_[w].next;
   free_waiting_.push_back(w);
   if (m.first == none) {
@@ -394,7 +396,7 @@ CacheAccess SectoredCache::pop_ready() {
     if (ready_head_ == none) ready_tail_ = none;
     free_mshr(mshr);
   }
-  return access;
+  return token;
 }
 
 void SectoredCache::insert_valid(const CacheAccess& access) {
@@ -434,7 +436,7 @@ void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
     w = free_waiting_.back();
     free_waiting_.pop_back();
   }
-  waiting_[w] = {access, none};
+  waiting_[w] = {access.token, none};
   Mshr& m = mshrs_[mshr];
   (m.first == none ? m.first : waiting_[m.last].next) = w;
   m.last = w;

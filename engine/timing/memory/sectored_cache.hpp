@@ -64,8 +64,8 @@ class SectoredCache {
   /// The next level delivered the sector (line).
   void fill(uint64_t address, uint64_t time);
   bool ready() const { return ready_head_ != none; }
-  /// The oldest access whose data has arrived; one per call.
-  CacheAccess pop_ready();
+  /// Token of the oldest access whose data has arrived; one per call.
+  uint64_t pop_ready();
 
   /// Puts data in as if it had been read, without time or traffic (copies from the host).
   void insert_valid(const CacheAccess& access);
@@ -81,12 +81,12 @@ class SectoredCache {
   static constexpr uint32_t max_sectors = 4;
   // A sector is reserved (its read is under way), valid (as in memory), modified, or none of these: invalid.
   struct Line {
-    uint64_t tag = 0;                        // line address
-    uint32_t previous = none, next = none;   // of the set's replacement order, oldest first
+    uint64_t tag = 0;                               // line address
+    uint32_t previous = none, next = none;          // of the set's replacement order, oldest first
     uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
-    uint8_t readable = 0;                    // modified sectors of which every byte is known
-    uint8_t modified_on_fill = 0;            // reserved sectors that a write came to while the read was under way
-    bool in_order = false;                   // holds a tag
+    uint8_t readable = 0;                           // modified sectors of which every byte is known
+    uint8_t modified_on_fill = 0;  // reserved sectors that a write came to while the read was under way
+    bool in_order = false;         // holds a tag
   };
   struct Times {
     uint64_t allocated = 0, last_access = 0;
@@ -96,7 +96,7 @@ class SectoredCache {
     std::vector<uint32_t> invalid;
   };
   struct Waiting {
-    CacheAccess access;
+    uint64_t token = 0;
     uint32_t next = none;
   };
   struct Mshr {
