@@ -1,4 +1,4 @@
-"""Writes starting points for the fuzzers to DIRECTORY/text and DIRECTORY/block: make_corpus.py DIRECTORY"""
+"""Writes starting points for the fuzzers, a directory for each: make_corpus.py DIRECTORY"""
 
 import itertools
 import struct
@@ -51,11 +51,11 @@ def main() -> None:
         HEADER.format(version=4, lines=1) + cta("0,0,0", ["17 0008 ffffffff 1 R1 MOV 0 0 "] * 3, []),
         HEADER.format(version=5, lines=0) + "".join(f"0 0 0 {w} {line}\n" for line in V5 for w in (0, 1)),
     ]
-    (folder / "text").mkdir(parents=True, exist_ok=True)
+    (folder / "fuzz_text_parser").mkdir(parents=True, exist_ok=True)
     for number, text in enumerate(texts):
         for piece in (0, 255):
-            (folder / "text" / f"{number}-{piece}").write_bytes(bytes([piece]) + text.encode())
-    (folder / "block").mkdir(parents=True, exist_ok=True)
+            (folder / "fuzz_text_parser" / f"{number}-{piece}").write_bytes(bytes([piece]) + text.encode())
+    (folder / "fuzz_store_block").mkdir(parents=True, exist_ok=True)
     from simt import _engine
 
     for number, (text, repeat) in enumerate(itertools.product(texts[:4], (1, 3))):
@@ -64,7 +64,7 @@ def main() -> None:
         converter.finish()
         ((_, block),) = converter.take_blocks()
         table = converter.instructions
-        (folder / "block" / str(number)).write_bytes(struct.pack("<H", len(table)) + table + block)
+        (folder / "fuzz_store_block" / str(number)).write_bytes(struct.pack("<H", len(table)) + table + block)
 
 
 main()
