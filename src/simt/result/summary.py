@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simt.names import short_name
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 from simt.result.launch import LaunchResult
 
@@ -173,7 +174,8 @@ def sentences(result: Result) -> list[str]:
         )
     longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
     limit = bottleneck(longest)
-    name = longest.name if len(longest.name) <= 60 else longest.name[:59] + "…"
+    name = short_name(longest.name)
+    name = name if len(name) <= 60 else name[:59] + "…"
     lines.append(f"{name} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")
     hottest = _hottest_instruction(longest)
     if hottest and limit.kind != "launch latency":
