@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from simt.names import short_name
 
-
 ANONYMOUS = "_GLOBAL__N__1f0cba6e_4_a_cu_12345678_1234567"
 
 
