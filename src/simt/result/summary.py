@@ -83,12 +83,12 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
 
     sms = e["sm_active_cycles"] / body
     if sms < MOSTLY_IDLE * m.sm_count:
-        ctas = math.prod(launch.grid)
+        ctas, fit = math.prod(launch.grid), m.sm_count * launch.occupancy_limit_ctas
         return Bottleneck(
             "idle SMs",
             f"{sms:.1f} of {m.sm_count} SMs have work on average; its grid has {ctas:,} "
-            f"CTA{'s' * (ctas != 1)}, "
-            f"and {m.sm_count * launch.occupancy_limit_ctas:,} fit at once",
+            f"CTA{'s' * (ctas != 1)}"
+            + (f", and {fit:,} fit at once" if launch.occupancy_limited_by != "grid" else ""),
         )
 
     active = max(1, e["sm_active_cycles"])
