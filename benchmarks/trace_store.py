@@ -4,7 +4,8 @@ usage: python benchmarks/trace_store.py [--big N] [--real DIRECTORY]
 
 Big traces (N million warp instructions each, default 20, the irregular one a twentieth of that) are made as
 text in memory and fed to the converter, so that neither a disk nor a decompressor is measured; real and
-generated ones are converted from their files.
+generated ones are converted from their files. Rates are per second of one thread's time, except the
+conversion of files, which reads, parses and compresses in three threads: there the clock counts.
 """
 
 from __future__ import annotations
@@ -130,12 +131,12 @@ def text(pattern: str, millions: float) -> Iterator[bytes]:
 
 
 def report(name: str, count: int, size: int, text_bytes: int, convert_s: float, path: Path) -> None:
-    kernels = [k for k in open_trace(path).kernels]
+    kernels = open_trace(path).kernels
     rates = []
     for addresses in (False, True):
-        start = time.perf_counter()
+        start = time.process_time()
         read = sum(k.source().walk(addresses)[0] for k in kernels)
-        rates.append(read / (time.perf_counter() - start) / 1e6)
+        rates.append(read / (time.process_time() - start) / 1e6)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{name:22} {count:12,} {text_bytes / 1e6:9.1f} {size / count:9.4f} {count / convert_s / 1e6:9.1f}"
@@ -154,11 +155,11 @@ def big(pattern: str, millions: float) -> None:
         with store.StoreWriter(path) as writer:
             for piece in text(pattern, millions):
                 total += len(piece)
-                start = time.perf_counter()
+                start = time.process_time()
                 converter.feed(piece)
                 for summary, data in converter.take_blocks():
                     blocks.append((writer.add_part(len(data), store.compress(data)), summary))
-                spent += time.perf_counter() - start
+                spent += time.process_time() - start
             converter.finish()
             for summary, data in converter.take_blocks():
                 blocks.append((writer.add_part(len(data), store.compress(data)), summary))
@@ -195,7 +196,7 @@ def main() -> None:
     table_for(70)
     print(
         f"{'trace':22} {'warp instr.':>12} {'input MB':>9} {'B/instr.':>9} {'convert':>9} {'read':>8}"
-        f" {'+ addr.':>8} {'peak MB':>7}   (rates in million warp instructions/s, one thread)",
+        f" {'+ addr.':>8} {'peak MB':>7}   (rates: million warp instructions/s)",
         flush=True,
     )
     for pattern in PATTERNS:  # a process each, so that peak memory is each one's own
