@@ -1,10 +1,11 @@
 // Takes any bytes for a kernel's instruction table and one of its blocks, and walks what comes out.
 
-#include <bit>
-#include <cstring>
+#include "trace/store_block.hpp"
+
+#include <algorithm>
+#include <cstdint>
 
 #include "isa/opcode_table.hpp"
-#include "trace/store_block.hpp"
 #include "trace/trace_error.hpp"
 #include "trace/trace_source.hpp"
 

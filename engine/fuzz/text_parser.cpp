@@ -1,13 +1,14 @@
 // Feeds any bytes to the reader of kernel traces, in pieces, and reads back through the store what it
 // accepted.
 
+#include "trace/text_parser.hpp"
+
 #include <cstdlib>
 #include <string_view>
 
 #include "isa/opcode_table.hpp"
 #include "trace/regrouper.hpp"
 #include "trace/store_encoder.hpp"
-#include "trace/text_parser.hpp"
 #include "trace/trace_error.hpp"
 #include "trace/trace_source.hpp"
 
