@@ -52,7 +52,8 @@ fuzz: $(VENV)/.tested  ## libFuzzer on the trace parser; needs clang++
 	$(BIN)/cmake -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_CXX_COMPILER=clang++ -DSIMT_PYTHON=OFF -DSIMT_FUZZ=ON \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIMT_SANITIZE=address,undefined
 	$(BIN)/cmake --build build-fuzz
-	for target in build-fuzz/fuzz_*; do test -x $$target && (cd build-fuzz && ./$$(basename $$target) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048) || exit 1; done
+	$(BIN)/python engine/fuzz/make_corpus.py build-fuzz/corpus
+	for target in build-fuzz/fuzz_*; do test -x $$target && (cd build-fuzz && ./$$(basename $$target) corpus/$$(basename $$target) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048) || exit 1; done
 
 bench: $(VENV)/.tested  ## speed and conformance, at full size
 	$(BIN)/python -m benchmarks

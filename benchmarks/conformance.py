@@ -1,8 +1,8 @@
 """Compares simt with Accel-Sim's own results, row by row.
 
-The reference rows (../shared/data/traces/accelsim-reference.csv, or a file of the same form given as argument) hold
-Accel-Sim's cycles for real and synthetic traces with stock configurations. Prints, for every row, both numbers and the
-error of the cycles after launch latency; then the mean and the largest error.
+The reference rows (../shared/data/traces/accelsim-reference.csv, or a file of the same form given as
+argument) hold Accel-Sim's cycles for real and synthetic traces with stock configurations. Prints, for every
+row, both numbers and the error of the cycles after launch latency; then the mean and the largest error.
 
     python benchmarks/conformance.py [REFERENCE.csv] [--only TEXT] [--threads N]
 """
@@ -33,7 +33,12 @@ GPUS = {
     "A100": "a100-accelsim",
     "KEPLER_TITAN": "titan-accelsim",
 }
-CHAIN = {"mov (IADD3)": "mov", "lds8 (8-way conflict)": "lds8", "ldg_l1 (hit)": "ldg_l1", "ldg_l2 (hit)": "ldg_l2"}
+CHAIN = {
+    "mov (IADD3)": "mov",
+    "lds8 (8-way conflict)": "lds8",
+    "ldg_l1 (hit)": "ldg_l1",
+    "ldg_l2 (hit)": "ldg_l2",
+}
 
 
 @dataclass
@@ -112,13 +117,19 @@ def trace_of(row: dict[str, str], scratch: Path) -> Path:
 
 def chain_slope(kind: str, gpu: str, scratch: Path) -> float:
     """Cycles per instruction between chains of 100 and 300 of one warp."""
-    cycles = [simulate(generated(scratch, "chain-trace", [kind, str(n)]), gpu, True).cycles for n in (100, 300)]
+    cycles = [
+        simulate(generated(scratch, "chain-trace", [kind, str(n)]), gpu, True).cycles for n in (100, 300)
+    ]
     return (cycles[1] - cycles[0]) / 200
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("reference", nargs="?", type=Path, default=SHARED / "data/traces/accelsim-reference.csv")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "reference", nargs="?", type=Path, default=SHARED / "data/traces/accelsim-reference.csv"
+    )
     parser.add_argument("--only", default="", help="rows whose kind, trace or configuration contain this")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -134,7 +145,10 @@ def main() -> None:
         if row["kind"] in ("chain",):
             kind = CHAIN.get(row["trace"], row["trace"].split(" ")[0])
             slope = chain_slope(kind, gpu, scratch)
-            print(f"{label}  {float(row['cycles']):9.3f} {slope:9.3f}  {slope - float(row['cycles']):+.3f}", flush=True)
+            print(
+                f"{label}  {float(row['cycles']):9.3f} {slope:9.3f}  {slope - float(row['cycles']):+.3f}",
+                flush=True,
+            )
             continue
         run = simulate(trace_of(row, scratch), gpu, row["memcpy_fix"] == "1", options.threads)
         expected = int(float(row["cycles"]))
@@ -143,13 +157,23 @@ def main() -> None:
         errors.append(error)
         differing = [
             f"{field} {row[field]} {getattr(run, field)}"
-            for field in ("warp_instructions", "thread_instructions", "l2_reads", "l2_read_hits", "dram_reads", "dram_writes")
+            for field in (
+                "warp_instructions",
+                "thread_instructions",
+                "l2_reads",
+                "l2_read_hits",
+                "dram_reads",
+                "dram_writes",
+            )
             if row[field] and int(row[field]) != getattr(run, field)
         ]
         print(f"{label}  {expected:9} {run.cycles:9}  {error:+6.2f}%  {'; '.join(differing)}", flush=True)
     if errors:
         absolute = [abs(e) for e in errors]
-        print(f"cycles after launch latency: mean error {sum(absolute) / len(absolute):.2f} %, largest {max(absolute):.2f} %")
+        print(
+            f"cycles after launch latency: mean error {sum(absolute) / len(absolute):.2f} %, largest "
+            f"{max(absolute):.2f} %"
+        )
 
 
 if __name__ == "__main__":

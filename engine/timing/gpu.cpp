@@ -44,6 +44,9 @@ void Gpu::start_commands() {
   while (!commands_.empty()) {
     Command& command = commands_.front();
     if (!command.source) {
+      // A copy waits for the launches before it, so that it does not matter when it was queued.
+      for (const auto& launch : running_)
+        if (launch) return;
       if (spec_.l2.copies_fill) memory_->copy_from_host(command.address, command.bytes);
       commands_.pop_front();
       continue;

@@ -23,7 +23,6 @@ constexpr uint64_t max_grid = uint64_t{1} << 40;
 
 constexpr uint32_t newest_version = 6;
 constexpr uint32_t first_without_prefix = 3;
-constexpr uint32_t first_with_immediate = 5;
 constexpr uint32_t first_with_types = 6;
 
 constexpr std::string_view bulk_opcodes[] = {"UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG",

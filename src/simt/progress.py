@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from simt.names import short_name
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -61,7 +63,7 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
             bar.update(
                 task,
                 completed=p.fraction,
-                description=_cut(p.running[0]) if p.running else p.phase,
+                description=_cut(short_name(p.running[0])) if p.running else p.phase,
                 launches=f"{min(p.launches_done + 1, p.launches_total)}/{p.launches_total}",
                 detail=detail,
             )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from simt.errors import SelectionError
+from simt.names import short_name
 
 Selection = str | int | Iterable["str | int"] | None
 
@@ -35,8 +36,9 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
 
     `selection` is None (all), or a comma-separated list (or an iterable) of
     - ids and ranges of ids, ends included: `5`, `3-7`, `12-`, `-4`;
-    - names: a glob (`*gemm*`; without `*`, `?` or `[` the whole name), or a regular expression searched for
-      in the name, between slashes: `/gemm_\\d+/`. A comma inside a regular expression does not separate.
+    - names: a glob (`*gemm*`; without `*`, `?` or `[` the whole name, mangled or as `short_name` has it), or
+      a regular expression searched for in the name, between slashes: `/gemm_\\d+/`. A comma inside a regular
+      expression does not separate.
 
     Raises SelectionError for a part that cannot be understood or that no kernel matches.
     """
@@ -79,13 +81,15 @@ def _matcher(part: str) -> Callable[[Named], bool]:
         except re.error as error:
             raise SelectionError(f"kernels: {part!r} is not a regular expression: {error}") from error
         return lambda kernel: expression.search(kernel.name) is not None
-    return lambda kernel: fnmatch.fnmatchcase(kernel.name, part)
+    return lambda kernel: any(
+        fnmatch.fnmatchcase(name, part) for name in (kernel.name, short_name(kernel.name))
+    )
 
 
 def _examples(kernels: Sequence[Named]) -> str:
     if not kernels:
         return ""
     ids = sorted(kernel.id for kernel in kernels)
-    names = list(dict.fromkeys(kernel.name for kernel in kernels))
+    names = list(dict.fromkeys(short_name(kernel.name) for kernel in kernels))
     shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return f" (ids {ids[0]} to {ids[-1]}, names {shown})"

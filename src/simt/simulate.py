@@ -99,7 +99,8 @@ def simulate(
         engine = _engine.Gpu(
             native_spec, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
-        ahead = LOOK_AHEAD if native_spec["launch"]["max_concurrent_kernels"] == 1 else None
+        one_by_one = native_spec["launch"]["max_concurrent_kernels"] == 1 or run.streams <= 1
+        ahead = LOOK_AHEAD if one_by_one else None
         with _deferred_interrupt() as interrupted:
             try:
                 run.simulate(engine, ahead, max_cycles, report, interrupted)
@@ -170,6 +171,12 @@ class _Run:
             self._take_over(resume, chosen)
         self.pending = [index for index in chosen if index not in self._launches]
         self._total = len(self.pending)
+        self.streams = len({self._kernels[index].stream for index in self.pending})
+        ids = [self._kernels[index].id for index in self.pending]
+        # The engine calls launches by their id, as its messages do, unless the input gives two the same one.
+        names = ids if len(frozenset(ids)) == len(ids) else self.pending
+        self._engine_ids = dict(zip(self.pending, names, strict=True))
+        self._indices = dict(zip(names, self.pending, strict=True))
         self._instructions = sum(self._kernels[index].counts["instructions"] for index in self.pending)
 
     def _take_over(self, resume: Result, chosen: list[int]) -> None:
@@ -240,7 +247,7 @@ class _Run:
                 engine.copy_from_host(command.address, command.bytes)
                 continue
             if index in wanted:
-                engine.launch(command.source(), index)
+                engine.launch(command.source(), self._engine_ids[index])
                 yield index
             index += 1
 
@@ -254,13 +261,13 @@ class _Run:
             launches_total=self._total,
             cycle=p["cycle"],
             warp_instructions=p["warp_instructions"],
-            running=tuple(self._kernels[index].name for index in p["running"]),
+            running=tuple(self._kernels[self._indices[i]].name for i in p["running"]),
         )
 
     def collect(self, engine: Any) -> None:
         """Takes over the launches that the engine has finished."""
         for raw in engine.finished():
-            index = raw["id"]
+            index = self._indices[raw["id"]]
             kernel = self._kernels[index]
             timeline = raw["timeline"]
             if timeline is not None and timeline["cycle"]:

@@ -41,7 +41,13 @@ def test_page_holds_what_the_result_says(result: Result) -> None:
     data = data_of(report.page(result))
     assert data["totals"]["cycles"] == 17_000
     assert [x["name"] for x in data["launches"]] == [x.name for x in result.launches]
-    assert data["kernels"][0] == {"name": "gemm_128x64", "launches": 1, "cycles": 8500, "latency": 500}
+    assert data["kernels"][0] == {
+        "name": "gemm_128x64",
+        "short": "gemm_128x64",
+        "launches": 1,
+        "cycles": 8500,
+        "latency": 500,
+    }
     assert data["launches"][1]["pcs"][0]["opcode"] == "FFMA"
     timeline = data["launches"][1]["timeline"]
     assert len(timeline["ipc"]) <= report.MAX_POINTS

@@ -24,16 +24,17 @@ KERNELS = [
     Kernel(3, "gemm_64,64"),
     Kernel(7, "reduce(float*, int)"),
     Kernel(12, "vecadd"),
+    Kernel(13, "_Z7softmaxPf"),
 ]
 
 
 @pytest.mark.parametrize(
     ("selection", "positions"),
     [
-        (None, [0, 1, 2, 3, 4]),
+        (None, [0, 1, 2, 3, 4, 5]),
         (7, [3]),
         ("3-7,12", [2, 3, 4]),
-        ("7-", [3, 4]),
+        ("7-", [3, 4, 5]),
         ("-2", [0, 1]),
         ([12, "2-3"], [1, 2, 4]),
         ("vecadd", [0, 4]),
@@ -44,11 +45,12 @@ KERNELS = [
         ("/64,64/", [2]),
         ("/^reduce/ , 1", [0, 3]),
         ("3,3,1", [0, 2]),
+        ("softmax", [5]),
     ],
 )
 def test_selection(selection: Selection, positions: list[int] | None) -> None:
     if positions is None:
-        with pytest.raises(SelectionError, match="matches none of the 5 kernels"):
+        with pytest.raises(SelectionError, match="matches none of the 6 kernels"):
             select(KERNELS, selection)
     else:
         assert select(KERNELS, selection) == positions
@@ -59,7 +61,7 @@ def test_selection(selection: Selection, positions: list[int] | None) -> None:
     [
         (
             "99",
-            r"'99' matches none of the 5 kernels \(ids 1 to 12, names vecadd, gemm_128x64, gemm_64,64, ...\)",
+            r"'99' matches none of the 6 kernels \(ids 1 to 13, names vecadd, gemm_128x64, gemm_64,64, ...\)",
         ),
         ("7-3", "range '7-3' ends before it begins"),
         ("/(/", "'/\\(/' is not a regular expression"),

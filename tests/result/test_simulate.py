@@ -89,6 +89,15 @@ def test_few_launches_are_queued_ahead() -> None:
     assert most <= 4
 
 
+def test_launches_with_the_same_id_are_kept_apart() -> None:
+    with installed([Kernel(1, "a", (1, 1, 1)), Kernel(1, "b", (2, 1, 1), stream=5)]):
+        result = simt.simulate("input")
+    assert [(x.index, x.id, x.name, x.cycles) for x in result.launches] == [
+        (0, 1, "a", 1500),
+        (1, 1, "b", 2500),
+    ]
+
+
 def test_ctrl_c_gives_what_is_finished() -> None:
     handler = signal.getsignal(signal.SIGINT)
     with installed([*COMMANDS, Kernel(5, "long", (1000, 1, 1))]):

@@ -36,6 +36,7 @@ bool DramChannel::full(bool write) const {
 }
 
 void DramChannel::push(const DramRequest& request) {
+  latest_slot_ = request.slot;
   ++pending_;
   if (spec_.scheduler == DramScheduler::Fcfs) {
     arrival_order_.push_back(request);
@@ -163,6 +164,7 @@ void DramChannel::serve_at_once(const DramRequest& request) {
   ++(request.write ? activity_.writes : activity_.reads);
   activity_.bus_cycles += burst_cycles_;
   activity_.pending_cycles += burst_cycles_;
+  counters[Counter::dram_pending_cycles] += burst_cycles_;
   counters[Counter::dram_bus_cycles] += burst_cycles_;
   if (request.write)
     writes_done_.push_back(request.slice);
@@ -185,6 +187,7 @@ void DramChannel::tick(uint64_t cycle) {
     schedule_in_order();
   if (in_banks_ == 0) return;
   ++activity_.pending_cycles;
+  ++counters_[latest_slot_][Counter::dram_pending_cycles];
   // Banks are tried in turn after the one that last opened or closed a row.
   bool column = false, row = false;
   const uint64_t below = (uint64_t{1} << priority_) - 1;

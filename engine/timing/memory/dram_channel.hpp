@@ -97,6 +97,7 @@ class DramChannel {
   uint32_t pending_ = 0;                       // in queues
   uint32_t pending_writes_ = 0;                // of them, in the write queue
   uint32_t in_banks_ = 0;
+  uint16_t latest_slot_ = 0;  // of the request that came last: its launch is charged with pending cycles
   bool write_mode_ = false;
   uint32_t priority_ = 0;
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;

@@ -6,6 +6,7 @@ import html
 import math
 from typing import TYPE_CHECKING
 
+from simt.names import short_name
 from simt.result.counters import Value
 from simt.result.summary import bottleneck, sentences
 
@@ -42,7 +43,7 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]],
         rows.append(
             [
                 str(x.id),
-                shorten(x.name, 32),
+                shorten(short_name(x.name), 32),
                 "x".join(map(str, x.grid)),
                 f"{x.cycles:,}",
                 format_time(x.seconds),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simt.names import short_name
 from simt.result.files import dump, write_text
 from simt.result.summary import bottleneck
 
@@ -60,13 +61,14 @@ def _slices(launch: LaunchResult, tid: int) -> list[dict[str, Any]]:
     shared = {"ph": "X", "pid": _PID, "tid": tid, "ts": start, "cat": "launch"}
     args: dict[str, Any] = {
         "id": launch.id,
+        "name": launch.name,
         "grid": list(launch.grid),
         "block": list(launch.block),
         "cycles": launch.cycles,
         "bound by": bottleneck(launch).kind,
     }
     args |= {name: launch.counters[name] for name in _SHOWN if launch.counters[name] is not None}
-    found = [{**shared, "name": launch.name, "dur": launch.cycles * scale, "args": args}]
+    found = [{**shared, "name": short_name(launch.name), "dur": launch.cycles * scale, "args": args}]
     if 0 < launch.launch_latency <= launch.cycles:
         found.append({**shared, "name": "launch latency", "dur": launch.launch_latency * scale, "args": {}})
     return found

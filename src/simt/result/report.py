@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simt.names import short_name
 from simt.result.display import format_time
 from simt.result.files import write_text
 from simt.result.launch import LaunchResult, Sample
@@ -80,7 +81,9 @@ def _kernels(launches: tuple[LaunchResult, ...]) -> list[dict[str, Any]]:
     """Time by kernel name, longest first."""
     kernels: dict[str, dict[str, Any]] = {}
     for x in launches:
-        k = kernels.setdefault(x.name, {"name": x.name, "launches": 0, "cycles": 0, "latency": 0})
+        k = kernels.setdefault(
+            x.name, {"name": x.name, "short": short_name(x.name), "launches": 0, "cycles": 0, "latency": 0}
+        )
         k["launches"] += 1
         k["cycles"] += x.cycles
         k["latency"] += x.launch_latency
@@ -92,6 +95,7 @@ def _launch(x: LaunchResult, detailed: bool) -> dict[str, Any]:
     return {
         "id": x.id,
         "name": x.name,
+        "short": short_name(x.name),
         "grid": " × ".join(map(str, x.grid)),
         "block": " × ".join(map(str, x.block)),
         "registers": x.registers,

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simt.names import short_name
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 from simt.result.launch import LaunchResult
 
@@ -82,12 +83,12 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
 
     sms = e["sm_active_cycles"] / body
     if sms < MOSTLY_IDLE * m.sm_count:
-        ctas = math.prod(launch.grid)
+        ctas, fit = math.prod(launch.grid), m.sm_count * launch.occupancy_limit_ctas
         return Bottleneck(
             "idle SMs",
             f"{sms:.1f} of {m.sm_count} SMs have work on average; its grid has {ctas:,} "
-            f"CTA{'s' * (ctas != 1)}, "
-            f"and {m.sm_count * launch.occupancy_limit_ctas:,} fit at once",
+            f"CTA{'s' * (ctas != 1)}"
+            + (f", and {fit:,} fit at once" if launch.occupancy_limited_by != "grid" else ""),
         )
 
     active = max(1, e["sm_active_cycles"])
@@ -173,7 +174,8 @@ def sentences(result: Result) -> list[str]:
         )
     longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
     limit = bottleneck(longest)
-    name = longest.name if len(longest.name) <= 60 else longest.name[:59] + "…"
+    name = short_name(longest.name)
+    name = name if len(name) <= 60 else name[:59] + "…"
     lines.append(f"{name} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")
     hottest = _hottest_instruction(longest)
     if hottest and limit.kind != "launch latency":
