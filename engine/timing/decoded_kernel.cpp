@@ -52,7 +52,9 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     d.fixed = s;
     d.unit = executing_unit(spec, s);
     const bool constant_load = s.operation == Operation::Load && s.space == MemorySpace::Constant;
-    if (constant_load) d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
+    // Constant loads and exits travel through the integer pipe.
+    if (constant_load || s.operation == Operation::Exit)
+      d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
     const UnitSpec& unit = unit_spec(spec, d.unit);
     d.latency = static_cast<uint16_t>(std::max(1u, unit.latency));
     d.initiation_interval = static_cast<uint16_t>(std::max(1u, unit.initiation_interval));

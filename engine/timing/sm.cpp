@@ -47,7 +47,6 @@ Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots)
       instruction_cache_(spec),
       activity_(launch_slots),
       ctas_(spec.sm.max_ctas),
-      last_fetched_(spec.sm.max_warps - 1),
       issue_blocked_until_(spec.sm.sub_cores),
       access_queues_(spec.sm.sub_cores),
       last_access_left_(spec.sm.sub_cores),
@@ -220,7 +219,7 @@ void Sm::issue(Cycle now) {
     schedulers_[s].issued(position);
     changed_ = true;
   }
-  issue_first_ = (issue_first_ + 1) % count;
+  if (resident_ctas_ > 0) issue_first_ = (issue_first_ + 1) % count;
 }
 
 void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
@@ -665,8 +664,10 @@ Cycle Sm::next_outside_event() const {
 
 void Sm::pass_idle(Cycle from, Cycle to) {
   load_store_.skip(to - from);
-  issue_first_ = static_cast<uint32_t>((issue_first_ + (to - from)) % spec_.sm.sub_cores);
-  if (resident_ctas_ > 0) count_cycles(to - from);
+  if (resident_ctas_ > 0) {
+    issue_first_ = static_cast<uint32_t>((issue_first_ + (to - from)) % spec_.sm.sub_cores);
+    count_cycles(to - from);
+  }
   sample(from, to);
 }
 

@@ -139,7 +139,7 @@ class Sm {
   uint64_t next_issue_ = 0;    // of instructions
   uint32_t issue_first_ = 0;   // scheduler that goes first
   int32_t fetch_buffer_ = -1;  // warp fetched and not yet decoded
-  uint32_t last_fetched_ = 63;
+  uint32_t last_fetched_ = 0;  // warp slot; the turn begins after it
   bool changed_ = false;
   Cycle own_event_ = ~Cycle{0};  // next cycle in which something happens that no one else causes
   uint16_t stall_slot_ = 0;      // launch that scheduler cycles are counted for
