@@ -52,9 +52,12 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     d.fixed = s;
     d.unit = executing_unit(spec, s);
     const bool constant_load = s.operation == Operation::Load && s.space == MemorySpace::Constant;
-    // Constant loads and exits travel through the integer pipe.
-    if (constant_load || s.operation == Operation::Exit)
-      d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
+    if (constant_load) d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
+    if (as_listed && (s.operation == Operation::Load || s.operation == Operation::AsyncCopy)) {
+      // The compared-with model knows only this way past the L1; hardware also takes .CG, .CV and system scope there.
+      const std::string& opcode = instruction_source.opcodes()[s.opcode];
+      d.fixed.bypass_l1 = opcode.find(".STRONG") != std::string::npos && opcode.find(".GPU") != std::string::npos;
+    }
     const UnitSpec& unit = unit_spec(spec, d.unit);
     d.latency = static_cast<uint16_t>(std::max(1u, unit.latency));
     d.initiation_interval = static_cast<uint16_t>(std::max(1u, unit.initiation_interval));
