@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP     = $(BIN)/pip install -q --no-build-isolation
 SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
-ENGINE_TESTS ?= tests/engine tests/memory tests/trace
+ENGINE_TESTS ?= $(wildcard tests/engine tests/memory tests/sm tests/trace) tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
 .PHONY: demo test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
@@ -58,21 +59,23 @@ fuzz: $(VENV)/.tested  ## libFuzzer on the trace parser; needs clang++
 bench: $(VENV)/.tested  ## speed and conformance, at full size
 	$(BIN)/python -m benchmarks
 
-dev: $(VENV)/bin/python  ## editable installation that rebuilds the engine when simt is imported
-	$(BIN)/pip install -q scikit-build-core nanobind cmake ninja
-	$(BIN)/pip install -q --no-build-isolation -C editable.rebuild=true -C build-dir=build/editable -e '.[test]'
+dev: $(VENV)/.tools  ## editable installation that rebuilds the engine when simt is imported
+	$(PIP) -C editable.rebuild=true -C build-dir=build/editable -e '.[test]'
 
 clean:
 	rm -rf $(VENV) build build-address build-thread build-fuzz out
 
-$(VENV)/bin/python:
+# Without build isolation pip compiles with the tools in .venv, and only what has changed.
+$(VENV)/.tools:
 	$(PYTHON) -m venv $(VENV)
-
-$(VENV)/.installed: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install -q .
+	$(BIN)/pip install -q --upgrade pip
+	$(BIN)/pip install -q scikit-build-core nanobind cmake ninja
 	touch $@
 
-$(VENV)/.tested: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install -q cmake ninja
-	$(BIN)/pip install -q '.[test]' -C cmake.define.SIMT_WERROR=ON
+$(VENV)/.installed: $(SOURCES) | $(VENV)/.tools
+	$(PIP) .
+	touch $@
+
+$(VENV)/.tested: $(SOURCES) | $(VENV)/.tools
+	$(PIP) '.[test]' -C cmake.define.SIMT_WERROR=ON
 	touch $@ $(VENV)/.installed

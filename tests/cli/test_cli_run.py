@@ -174,8 +174,11 @@ def test_bad_input_is_one_clear_error(run: Run, arguments: tuple[str, ...], mess
 
 def test_output_that_cannot_be_written_is_refused_before_the_simulation(run: Run) -> None:
     Path("file").write_text("x")
-    done = run("run", "traces", "--output", "file")
-    assert done.status == 2 and "file: is a file" in done.err
+    for option in ("--output", "--json", "--perfetto"):
+        target = "file" if option == "--output" else "file/x.json"
+        done = run("run", "traces", option, target)
+        assert done.status == 2 and "error: file: cannot write there: " in done.err
+        assert "launches on" not in done.out
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:

@@ -60,10 +60,10 @@ def test_generate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["info"], ["check"], ["convert"], ["generate"]])
-def test_errors_are_one_line_and_status_1(command: list[str], tmp_path: Path) -> None:
+def test_errors_are_one_line_and_status_2(command: list[str], tmp_path: Path) -> None:
     more = {"convert": [str(tmp_path / "x.simt")], "generate": ["nonsense"]}.get(command[0], [])
     result = runner.invoke(app, [*command, str(tmp_path / "missing"), *more])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
 

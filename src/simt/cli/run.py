@@ -14,7 +14,7 @@ from rich.table import Table
 from simt.errors import DeadlockError, Interrupted, ResultError
 from simt.result import Result, perfetto, sentences
 from simt.result.display import LEFT, format_time, launch_rows
-from simt.result.files import dump, write_text
+from simt.result.files import dump, require_writable, write_text
 from simt.simulate import simulate
 
 EXAMPLES = """\b
@@ -68,6 +68,11 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
     """Simulate the launches of a trace and say where the time goes."""
+    if output is not None:
+        require_writable(output.parent if output.suffix == ".json" else output)
+    for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
+        if file is not None:
+            require_writable(file.parent)
     before = _saved(output, resume)
     try:
         result = simulate(
@@ -138,14 +143,12 @@ def _show(result: Result, console: Console) -> None:
 
 
 def _saved(output: Path | None, resume: bool) -> Result | None:
-    """The Result to go on from. Raises ResultError where saving would fail or destroy unfinished work."""
+    """The Result to go on from. Raises ResultError where saving would destroy unfinished work."""
     if output is None:
         if resume:
             raise ResultError("--resume needs --output, the place of the Result to go on from")
         return None
     exists = (output / "result.json").exists() if output.is_dir() else output.exists()
-    if output.suffix != ".json" and output.exists() and not output.is_dir():
-        raise ResultError(f"{output}: is a file; give --output a directory or a name that ends in .json")
     if not exists:
         return None
     result = Result.load(output)

@@ -37,7 +37,7 @@ def _errors() -> Iterator[None]:
         yield
     except SimtError as error:
         _say("error", "red", str(error))
-        raise typer.Exit(1) from error
+        raise typer.Exit(2) from error
 
 
 def _say(kind: str, colour: str, text: str) -> None:

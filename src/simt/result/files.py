@@ -35,6 +35,16 @@ def replacing(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def require_writable(folder: Path) -> None:
+    """Makes the directory. Raises ResultError where files could not be written in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ResultError(f"{folder}: cannot write there: {error.strerror}") from error
+
+
 def write_text(target: Path, text: str) -> None:
     """Writes the file whole or not at all, and makes the directories that it needs."""
     try:
