@@ -125,6 +125,7 @@ bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   if (bank.hit_since_activate) ++counters[Counter::dram_row_hits];
   bank.hit_since_activate = true;
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
+  if (--bank.request.sectors > 0) return true;  // the next sector is another column command
   data_.push_back({last_data_, bank.request});
   busy_banks_ &= ~(uint64_t{1} << b);
   --in_banks_;
@@ -160,12 +161,13 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
 
 void DramChannel::serve_at_once(const DramRequest& request) {
   Counters& counters = counters_[request.slot];
-  ++counters[request.write ? Counter::dram_writes : Counter::dram_reads];
-  ++(request.write ? activity_.writes : activity_.reads);
-  activity_.bus_cycles += burst_cycles_;
-  activity_.pending_cycles += burst_cycles_;
-  counters[Counter::dram_pending_cycles] += burst_cycles_;
-  counters[Counter::dram_bus_cycles] += burst_cycles_;
+  const uint64_t cycles = uint64_t{request.sectors} * burst_cycles_;
+  counters[request.write ? Counter::dram_writes : Counter::dram_reads] += request.sectors;
+  (request.write ? activity_.writes : activity_.reads) += request.sectors;
+  activity_.bus_cycles += cycles;
+  activity_.pending_cycles += cycles;
+  counters[Counter::dram_pending_cycles] += cycles;
+  counters[Counter::dram_bus_cycles] += cycles;
   if (request.write)
     writes_done_.push_back(request.slice);
   else

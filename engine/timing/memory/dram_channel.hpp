@@ -8,11 +8,12 @@
 
 namespace simt {
 
-/// One sector's transfer between a slice and DRAM.
+/// A transfer between a slice and DRAM: one sector, or the modified sectors of an evicted line.
 struct DramRequest {
   uint64_t address = 0;
   uint32_t bank = 0, row = 0;
   uint32_t slice = 0;  ///< within the channel
+  uint32_t sectors = 1;
   uint16_t slot = 0;
   bool write = false;
 };

@@ -81,6 +81,8 @@ void L2Slice::look_up(uint64_t cycle) {
     return;
   }
   ++counters.l2_at(request.kind, outcome);
+  // Reading out what is written back occupies the data port.
+  port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.slice.port_bytes));
   if (request.write || outcome == CacheOutcome::Hit) {
     answer(request, request.address);
   } else {
@@ -103,7 +105,8 @@ void L2Slice::tick(uint64_t cycle) {
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
     const MemoryLocation where = map_.locate(miss.address);
-    to_dram_.push_back({miss.address, where.bank, where.row, in_channel_, miss.slot, miss.write});
+    to_dram_.push_back(
+        {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write});
     cache_.pop_miss();
   }
   look_up(cycle);

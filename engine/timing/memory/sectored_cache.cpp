@@ -166,18 +166,17 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   Line& l = lines_[line];
   if (l.in_order) {
     if (l.modified) --modified_lines_;
-    if (spec_.write_policy != CacheWritePolicy::WriteThrough) {
-      for (uint32_t modified = l.modified; modified; modified &= modified - 1) {
-        const auto s = static_cast<uint32_t>(std::countr_zero(modified));
-        CacheMiss miss;
-        miss.address = l.tag + uint64_t{s} * unit_bytes_;
-        miss.byte_mask = written_[line][s];
-        miss.sectors = static_cast<uint8_t>(std::max(1u, unit_bytes_ / sector_bytes));
-        miss.write = miss.write_back = true;
-        miss.kind = AccessKind::L1Writeback;
-        miss.slot = access.slot;
-        misses_.push_back(miss);
-      }
+    if (l.modified && spec_.write_policy != CacheWritePolicy::WriteThrough) {
+      const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
+      evicted_sectors_ = static_cast<uint32_t>(std::popcount(l.modified)) * std::max(1u, unit_bytes_ / sector_bytes);
+      CacheMiss miss;
+      miss.address = l.tag + uint64_t{first} * unit_bytes_;
+      miss.byte_mask = written_[line][first];
+      miss.sectors = static_cast<uint8_t>(evicted_sectors_);
+      miss.write = miss.write_back = true;
+      miss.kind = AccessKind::L1Writeback;
+      miss.slot = access.slot;
+      misses_.push_back(miss);
     }
     line_index_.erase(l.tag);
     unlink(set, line);
@@ -209,6 +208,7 @@ void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
 CacheOutcome SectoredCache::access(const CacheAccess& access) {
   failure_ = CacheFailure::None;
   write_sent_ = false;
+  evicted_sectors_ = 0;
   uint32_t line = none;
   const Probe found = probe(access, line);
   if (!access.write) {

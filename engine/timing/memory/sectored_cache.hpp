@@ -30,9 +30,9 @@ struct CacheMiss {
   uint64_t address = 0;
   uint64_t token = 0;  ///< of the access, for writes passed through
   uint32_t byte_mask = ~0u;
-  uint8_t sectors = 1;
+  uint8_t sectors = 1;  ///< of a write-back: how many of the line's are modified
   bool write = false;
-  bool write_back = false;  ///< an evicted sector: nobody waits for it
+  bool write_back = false;  ///< what was modified of an evicted line: nobody waits for it
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
 };
@@ -56,6 +56,8 @@ class SectoredCache {
   CacheFailure last_failure() const { return failure_; }
   /// Whether the last access, a write, was passed on to the next level, which will acknowledge it.
   bool last_write_sent() const { return write_sent_; }
+  /// Modified sectors that the last access evicted.
+  uint32_t last_evicted_sectors() const { return evicted_sectors_; }
 
   bool miss_queue_empty() const { return misses_.empty(); }
   const CacheMiss& front_miss() const { return misses_.front(); }
@@ -164,6 +166,7 @@ class SectoredCache {
   std::deque<CacheMiss> misses_;
   CacheFailure failure_ = CacheFailure::None;
   bool write_sent_ = false;
+  uint32_t evicted_sectors_ = 0;
   mutable std::vector<uint8_t> evictable_flags_;
   mutable std::vector<uint64_t> times_;
   mutable std::vector<uint64_t> allocation_times_;
