@@ -1,6 +1,9 @@
 #include "timing/decoded_kernel.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "isa/tensor_shape.hpp"
 
 namespace simt {
 namespace {
@@ -54,9 +57,11 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     const bool constant_load = s.operation == Operation::Load && s.space == MemorySpace::Constant;
     if (constant_load) d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
     if (as_listed && (s.operation == Operation::Load || s.operation == Operation::AsyncCopy)) {
-      // The compared-with model knows only this way past the L1; hardware also takes .CG, .CV and system scope there.
+      // The compared-with model knows only this way past the L1; hardware also takes .CG, .CV and system
+      // scope there.
       const std::string& opcode = instruction_source.opcodes()[s.opcode];
-      d.fixed.bypass_l1 = opcode.find(".STRONG") != std::string::npos && opcode.find(".GPU") != std::string::npos;
+      d.fixed.bypass_l1 =
+          opcode.find(".STRONG") != std::string::npos && opcode.find(".GPU") != std::string::npos;
     }
     const UnitSpec& unit = unit_spec(spec, d.unit);
     d.latency = static_cast<uint16_t>(std::max(1u, unit.latency));
@@ -67,6 +72,14 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive ||
         s.operation == Operation::Exit)
       d.latency = d.initiation_interval = 1;
+    if (!as_listed && d.unit == Unit::Tensor) {
+      // The unit's interval is that of FP16 m16n8k16; other shapes and types take their share of it.
+      const double work = tensor_work(instruction_source.opcodes()[s.opcode]);
+      if (work > 0)
+        d.initiation_interval =
+            static_cast<uint16_t>(std::max(1.0, std::round(unit.initiation_interval * work)));
+      d.latency = std::max(d.latency, d.initiation_interval);
+    }
     d.memory_pipeline = d.unit == Unit::Memory;
     if (d.memory_pipeline) d.latency = d.initiation_interval = 1;
 

@@ -89,7 +89,7 @@ struct RegisterFileSpec {
 struct UnitSpec {
   uint32_t count = 0;                ///< per SM; 0: the unit does not exist
   uint32_t latency = 1;              ///< core cycles
-  uint32_t initiation_interval = 1;  ///< core cycles
+  uint32_t initiation_interval = 1;  ///< core cycles; tensor units: of FP16 m16n8k16 (HMMA.884: of a step)
 };
 
 /// What a bypassing or missing feature falls back to is fixed in Sm: Int and Branch to Fp32's unit, Fp64 to

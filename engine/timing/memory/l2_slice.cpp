@@ -4,6 +4,15 @@
 
 namespace simt {
 
+namespace {
+
+CacheSpec half_the_ways(CacheSpec spec) {
+  spec.ways = std::max(1u, spec.ways / 2);
+  return spec;
+}
+
+}  // namespace
+
 L2Slice::L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::vector<Counters>& counters)
     : spec_(spec),
       map_(map),
@@ -11,7 +20,8 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::v
       in_channel_(slice % spec.address_map.slices_per_channel),
       partition_(0),
       counters_(counters),
-      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {
+      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)),
+      far_copies_(spec.l2.partitions > 1 ? half_the_ways(spec.l2.slice) : CacheSpec{.sets = 1, .ways = 1}) {
   const uint32_t slices = spec.address_map.channels * spec.address_map.slices_per_channel;
   if (spec.l2.partitions > 1) partition_ = slice * spec.l2.partitions / slices;
 }
@@ -19,13 +29,21 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::v
 void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
   const uint32_t from =
       spec_.l2.partitions > 1 ? packet.sm * spec_.l2.partitions / spec_.sm.count : partition_;
-  const bool is_far = from != partition_;
-  const uint64_t ready = cycle + spec_.l2.latency + (is_far ? spec_.l2.far_latency : 0);
+  const bool other_side = from != partition_;
   for (uint32_t s = 0; s < packet.sectors; ++s) {
     MemoryRequest request = packet;
     request.address = packet.address + uint64_t{s} * sector_bytes;
     request.sectors = 1;
-    (is_far ? far_ : near_).push_back({ready, request});
+    bool is_far = other_side;
+    if (other_side) {
+      is_far = !far_copies_.contains(request.address);
+      CacheAccess copy;
+      copy.address = request.address;
+      copy.set_address = map_.local_address(request.address);
+      far_copies_.insert_valid(copy);
+    }
+    (is_far ? far_ : near_)
+        .push_back({cycle + spec_.l2.latency + (is_far ? spec_.l2.far_latency : 0), request});
   }
 }
 
@@ -82,7 +100,8 @@ void L2Slice::look_up(uint64_t cycle) {
   }
   ++counters.l2_at(request.kind, outcome);
   // Reading out what is written back occupies the data port.
-  port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.slice.port_bytes));
+  port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
+                                           std::max(1u, spec_.l2.slice.port_bytes));
   if (request.write || outcome == CacheOutcome::Hit) {
     answer(request, request.address);
   } else {

@@ -63,6 +63,7 @@ class L2Slice {
   uint32_t partition_;  // near or far half
   std::vector<Counters>& counters_;
   SectoredCache cache_;
+  SectoredCache far_copies_;  // what the other partition keeps of this slice: those accesses are not far
   std::deque<Delayed> near_, far_;  // on their way to the request queue, by the side that they come from
   std::deque<MemoryRequest> requests_;
   std::deque<DramRequest> to_dram_;

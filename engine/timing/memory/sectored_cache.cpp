@@ -168,7 +168,8 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
     if (l.modified) --modified_lines_;
     if (l.modified && spec_.write_policy != CacheWritePolicy::WriteThrough) {
       const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
-      evicted_sectors_ = static_cast<uint32_t>(std::popcount(l.modified)) * std::max(1u, unit_bytes_ / sector_bytes);
+      evicted_sectors_ =
+          static_cast<uint32_t>(std::popcount(l.modified)) * std::max(1u, unit_bytes_ / sector_bytes);
       CacheMiss miss;
       miss.address = l.tag + uint64_t{first} * unit_bytes_;
       miss.byte_mask = written_[line][first];
@@ -402,7 +403,7 @@ uint64_t SectoredCache::pop_ready() {
 void SectoredCache::insert_valid(const CacheAccess& access) {
   uint32_t line = none;
   const Probe found = probe(access, line);
-  if (found == Probe::Hit || found == Probe::HitReserved || line == none) return;
+  if (found == Probe::HitReserved || line == none) return;
   if (found == Probe::Miss) replace(line, access);
   touch(line, access.time);
   Line& l = lines_[line];

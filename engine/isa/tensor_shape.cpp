@@ -1,0 +1,71 @@
+#include "isa/tensor_shape.hpp"
+
+#include <array>
+#include <charconv>
+#include <vector>
+
+namespace simt {
+namespace {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+double number(std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? value : 0;
+}
+
+struct Shape {
+  std::string_view name;
+  double m, n, k;
+};
+// mma shapes as SASS writes them (PTX ISA, warp-level matrix instructions).
+constexpr std::array<Shape, 10> shapes = {{{"1684", 16, 8, 4},
+                                           {"1688", 16, 8, 8},
+                                           {"16816", 16, 8, 16},
+                                           {"16832", 16, 8, 32},
+                                           {"16864", 16, 8, 64},
+                                           {"168128", 16, 8, 128},
+                                           {"168256", 16, 8, 256},
+                                           {"8816", 8, 8, 16},
+                                           {"8832", 8, 8, 32},
+                                           {"88128", 8, 8, 128}}};
+
+}  // namespace
+
+double tensor_work(std::string_view opcode) {
+  constexpr double reference = 16.0 * 8 * 16;
+  const std::vector<std::string_view> tokens = split(opcode, '.');
+  const std::string_view name = tokens[0];
+  // Bytes of an operand's element, by family unless a modifier says otherwise.
+  double bytes = 2;
+  if (name == "IMMA" || name == "QMMA" || name == "QGMMA" || name == "IGMMA") bytes = 1;
+  if (name == "BMMA" || name == "BGMMA") bytes = 1.0 / 8;
+  if (name == "DMMA") bytes = 8;
+  for (std::string_view token : tokens) {
+    if (token == "TF32") bytes = 4;
+    if (token == "S4" || token == "U4") bytes = 0.5;
+  }
+  double work = 0;
+  for (std::string_view token : tokens) {
+    if (token.find('x') != std::string_view::npos) {
+      const std::vector<std::string_view> sides = split(token, 'x');
+      if (sides.size() == 3) work = number(sides[0]) / 4 * number(sides[1]) * number(sides[2]);
+    }
+    for (const Shape& shape : shapes)
+      if (token == shape.name) work = shape.m * shape.n * shape.k;
+    if (name == "DMMA" && token == "884") work = 8 * 8 * 4;
+  }
+  const double rate = bytes == 8 ? 16 : bytes / 2;
+  return work / reference * rate;
+}
+
+}  // namespace simt
