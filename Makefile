@@ -56,7 +56,7 @@ fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces; needs clang++
 	$(BIN)/python engine/fuzz/make_corpus.py build-fuzz/corpus
 	set -e; for target in $(notdir $(basename $(wildcard engine/fuzz/*.cpp))); do \
 	  build-fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
-	    -artifact_prefix=build-fuzz/ build-fuzz/corpus/$$target; \
+	    -artifact_prefix=build-fuzz/ build-fuzz/corpus/fuzz_$$target; \
 	done
 
 bench: $(VENV)/.tested  ## speed, size and conformance, in full
