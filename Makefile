@@ -49,15 +49,18 @@ build-address/simt/_engine.so build-thread/simt/_engine.so: $(VENV)/.tested
 	cp $(@D)/../cmake/_engine*.so $@
 
 FUZZ_SECONDS ?= 600
-fuzz: $(VENV)/.tested  ## libFuzzer on the trace parser; needs clang++
+fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces; needs clang++
 	$(BIN)/cmake -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_CXX_COMPILER=clang++ -DSIMT_PYTHON=OFF -DSIMT_FUZZ=ON \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIMT_SANITIZE=address,undefined
 	$(BIN)/cmake --build build-fuzz
 	$(BIN)/python engine/fuzz/make_corpus.py build-fuzz/corpus
-	for target in build-fuzz/fuzz_*; do test -x $$target && (cd build-fuzz && ./$$(basename $$target) corpus/$$(basename $$target) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048) || exit 1; done
+	set -e; for target in $(notdir $(basename $(wildcard engine/fuzz/*.cpp))); do \
+	  build-fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+	    -artifact_prefix=build-fuzz/ build-fuzz/corpus/fuzz_$$target; \
+	done
 
-bench: $(VENV)/.tested  ## speed and conformance, at full size
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.tested  ## speed, size and conformance, in full
+	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 dev: $(VENV)/.tools  ## editable installation that rebuilds the engine when simt is imported
 	$(PIP) -C editable.rebuild=true -C build-dir=build/editable -e '.[test]'

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Core cycles per call of the engine while nothing is known of its speed; then as many as take about
 # SLICE_SECONDS, so that progress moves and Ctrl-C works.
-FIRST_SLICE = 1_000
+FIRST_SLICE, LARGEST_SLICE = 1_000, 100_000_000
 SLICE_SECONDS = 0.2
 LOOK_AHEAD = 4
 UNFINISHED = "unfinished"
@@ -233,7 +233,8 @@ class _Run:
             before = time.monotonic()
             done = engine.run(size if max_cycles is None else min(size, max_cycles - engine.cycle))
             seconds = time.monotonic() - before
-            size = max(1, int(size * min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))))
+            growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
+            size = min(LARGEST_SLICE, max(1, int(size * growth)))
             self.collect(engine)
             report(self._progress(engine))
 

@@ -52,6 +52,7 @@ def test_a_ratio_without_denominator_is_none() -> None:
     assert c["l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"] is None
     assert c["l1tex__t_sector_hit_rate.pct"] is None
     assert c["simt__dram_efficiency.pct"] is None
+    assert launch(occupancy_limited_by="grid").counters["launch__waves_per_multiprocessor"] is None
 
 
 def test_every_counter_has_a_value_and_every_engine_counter_is_used() -> None:

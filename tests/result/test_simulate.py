@@ -74,7 +74,7 @@ def test_results_do_not_depend_on_the_slices(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_few_launches_are_queued_ahead() -> None:
-    many = [Kernel(i, f"k{i}", (1, 1, 1)) for i in range(1, 201)]
+    many = [Kernel(i, f"k{i}", (1, 1, 1)) for i in range(1, 1201)]
     most = 0
 
     def watch(gpu: FakeGpu) -> None:
@@ -84,8 +84,8 @@ def test_few_launches_are_queued_ahead() -> None:
     with installed(many):
         engine().before_run = watch
         result = simt.simulate("input")
-    assert len(result.launches) == 200
-    assert result.totals.cycles == 200 * (500 + CTA_CYCLES)
+    assert len(result.launches) == 1200
+    assert result.totals.cycles == 1200 * (500 + CTA_CYCLES)
     assert most <= 4
 
 

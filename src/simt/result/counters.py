@@ -119,7 +119,7 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "launch__waves_per_multiprocessor",
         "",
-        "how often the GPU is filled with CTAs, at the occupancy that resources allow",
+        "how often the GPU is filled with CTAs; null where the grid brings less than fits",
         "grid_ctas / (sm_count * occupancy_limit_ctas)",
     ),
     Counter("sm__ctas_launched.sum", "block", "CTAs that ran", "ctas", "gpu_tot_issued_cta"),

@@ -122,8 +122,9 @@ class LaunchResult:
             "block_threads": math.prod(self.block),
             "registers": self.registers,
             "shared_bytes": self.shared_bytes,
-            "occupancy_limit_ctas": self.occupancy_limit_ctas,
         }
+        if self.occupancy_limited_by != "grid":  # else nobody knows how many would fit
+            names["occupancy_limit_ctas"] = self.occupancy_limit_ctas
         return evaluate_counters(
             names, self.machine, self.cycles, self.engine, self.l1, self.l2, self.stalls, self.warp_stalls
         )
