@@ -4,5 +4,5 @@
 /// Each function adds one part of the engine to the Python module `simt._engine`.
 void bind_trace(nanobind::module_& m);
 void bind_spec(nanobind::module_& m);
-void bind_memory(nanobind::module_& m);
+void bind_testing(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);

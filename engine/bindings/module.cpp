@@ -5,6 +5,6 @@ NB_MODULE(_engine, m) {
   nanobind::set_leak_warnings(false);  // Python's own caches keep objects until the interpreter ends
   bind_trace(m);
   bind_spec(m);
-  bind_memory(m);
+  bind_testing(m);
   bind_gpu(m);
 }

@@ -36,6 +36,22 @@ uint32_t hash_by_rows(const std::array<uint64_t, N>& rows, uint64_t high, uint32
 constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1,  0x3,  0x3, 0x3, 0x5, 0x3,
                                                   0x3, 0x1b, 0x11, 0x9, 0x5, 0x53};
 
+// Page address entropy (Liu et al., ISCA 2018) for 32 slices, as listed in the performance model, section 8.
+constexpr std::array<uint64_t, 5> pae_high = {bits({13, 10, 9, 5, 0}), bits({12, 11, 6, 1}),
+                                              bits({14, 9, 8, 7, 2}), bits({11, 10, 8, 3}),
+                                              bits({12, 9, 8, 5, 4})};
+constexpr std::array<uint64_t, 5> pae_index = {bits({3}), bits({3, 2}), bits({2, 1}), bits({2}),
+                                               bits({4, 1, 0})};
+
+uint32_t pae_hash(uint64_t high, uint32_t index) {
+  uint32_t hashed = 0;
+  for (size_t i = 0; i < pae_high.size(); ++i)
+    hashed |=
+        static_cast<uint32_t>((std::popcount(high & pae_high[i]) ^ std::popcount(index & pae_index[i])) & 1)
+        << i;
+  return hashed;
+}
+
 uint64_t mix(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdull;
@@ -120,12 +136,8 @@ uint32_t AddressMap::slice_of(uint64_t address) const {
     case SliceHash::Ipoly:
     case SliceHash::IpolyModulo:
       return ipoly_hash(high, slice, channels_up * spec_.slices_per_channel) % slices_;
-    case SliceHash::Pae: {
-      // Every group of higher address bits takes part (after page address entropy, Liu et al., ISCA 2018).
-      uint32_t mixed = channel;
-      for (uint64_t h = high; h; h >>= channel_bits_ ? channel_bits_ : 1) mixed ^= static_cast<uint32_t>(h);
-      return (mixed & (channels_up - 1)) % spec_.channels * spec_.slices_per_channel + low;
-    }
+    case SliceHash::Pae:
+      return pae_hash(high, slice) % slices_;
     case SliceHash::Random:
       return static_cast<uint32_t>(mix(address >> (spec_.channel_bit - slice_bits_)) % slices_);
     case SliceHash::Custom: {

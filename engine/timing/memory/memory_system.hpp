@@ -22,6 +22,8 @@ namespace simt {
 class MemorySystem {
  public:
   MemorySystem(const Spec& spec, uint32_t launch_slots);
+  MemorySystem(const MemorySystem&) = delete;
+  MemorySystem& operator=(const MemorySystem&) = delete;
 
   /// Longest window, in core cycles, in which no request can cause a reply that is due in the same window.
   Cycle look_ahead() const;

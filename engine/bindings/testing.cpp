@@ -1,0 +1,310 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "bindings.hpp"
+#include "spec.hpp"
+#include "timing/coalescer.hpp"
+#include "timing/memory/address_map.hpp"
+#include "timing/memory/crossbar.hpp"
+#include "timing/memory/dram_channel.hpp"
+#include "timing/memory/memory_system.hpp"
+#include "timing/memory/sectored_cache.hpp"
+#include "timing/warp_scheduler.hpp"
+
+// The engine's components one by one, so that tests can read like a datasheet.
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace simt;
+
+namespace {
+
+constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss", "reservation_fail"};
+constexpr const char* failure_names[] = {"none", "line", "miss_queue", "mshr_entries", "mshr_merge"};
+
+/// A cache of a specification (its L1 or an L2 slice).
+class TestCache {
+ public:
+  TestCache(nb::dict spec, const std::string& which)
+      : spec_(spec_from_dict(spec)), cache_(which == "l1" ? spec_.l1.cache : spec_.l2.slice) {}
+
+  std::string access(uint64_t address, bool write, bool atomic, uint32_t byte_mask, uint64_t token,
+                     bool local) {
+    CacheAccess access;
+    access.address = address;
+    access.write = write;
+    access.atomic = atomic;
+    access.byte_mask = byte_mask;
+    access.token = token;
+    access.time = ++time_;
+    access.kind = local ? (write ? AccessKind::LocalWrite : AccessKind::LocalRead)
+                        : (write ? AccessKind::GlobalWrite : AccessKind::GlobalRead);
+    return outcome_names[static_cast<size_t>(cache_.access(access))];
+  }
+  std::string failure() const { return failure_names[static_cast<size_t>(cache_.last_failure())]; }
+  bool write_sent() const { return cache_.last_write_sent(); }
+  void fill(uint64_t address) { cache_.fill(address, ++time_); }
+  std::vector<uint64_t> ready() {
+    std::vector<uint64_t> tokens;
+    while (cache_.ready()) tokens.push_back(cache_.pop_ready());
+    return tokens;
+  }
+  /// (address, write, write_back, sectors, byte_mask) of what waits to leave; empties the queue.
+  std::vector<std::tuple<uint64_t, bool, bool, uint32_t, uint32_t>> misses() {
+    std::vector<std::tuple<uint64_t, bool, bool, uint32_t, uint32_t>> all;
+    for (; !cache_.miss_queue_empty(); cache_.pop_miss()) {
+      const CacheMiss& m = cache_.front_miss();
+      all.emplace_back(m.address, m.write, m.write_back, m.sectors, m.byte_mask);
+    }
+    return all;
+  }
+  bool contains(uint64_t address) const { return cache_.contains(address); }
+  uint64_t modified_lines() const { return cache_.modified_lines(); }
+  void invalidate() { cache_.invalidate(); }
+  void set_ways(uint32_t ways) { cache_.set_ways(ways); }
+
+ private:
+  Spec spec_;
+  SectoredCache cache_;
+  uint64_t time_ = 0;
+};
+
+/// A DRAM channel that keeps a log of its commands.
+class TestDram {
+ public:
+  TestDram(const TestDram&) = delete;
+  explicit TestDram(nb::dict spec)
+      : spec_(spec_from_dict(spec)), counters_(1), channel_(spec_.dram, counters_) {}
+
+  void push(uint32_t bank, uint32_t row, bool write, uint64_t name, uint32_t sectors) {
+    DramRequest request;
+    request.address = name;
+    request.bank = bank;
+    request.row = row;
+    request.write = write;
+    request.sectors = sectors;
+    channel_.push(request);
+  }
+  bool full(bool write) const { return channel_.full(write); }
+  /// Runs `cycles` command cycles; gives (cycle, "ACT" | "PRE" | "RD" | "WR" | "DATA", request's name or 0).
+  std::vector<std::tuple<uint64_t, std::string, uint64_t>> run(uint64_t cycles) {
+    std::vector<std::tuple<uint64_t, std::string, uint64_t>> log;
+    for (uint64_t end = cycle_ + cycles; cycle_ < end; ++cycle_) {
+      const Counters before = counters_[0];
+      channel_.tick(cycle_);
+      const Counters& after = counters_[0];
+      const auto note = [&](Counter counter, const char* command) {
+        if (after[counter] != before[counter]) log.emplace_back(cycle_, command, 0);
+      };
+      note(Counter::dram_reads, "RD");
+      note(Counter::dram_writes, "WR");
+      note(Counter::dram_activates, "ACT");
+      note(Counter::dram_precharges, "PRE");
+      for (; channel_.has_returned(); channel_.pop_returned())
+        log.emplace_back(cycle_, "DATA", channel_.front_returned().address);
+      channel_.writes_done().clear();
+    }
+    return log;
+  }
+  bool idle() const { return channel_.idle(); }
+
+ private:
+  Spec spec_;
+  std::vector<Counters> counters_;
+  DramChannel channel_;
+  uint64_t cycle_ = 0;
+};
+
+/// The memory system behind a list of requests.
+class TestMemory {
+ public:
+  explicit TestMemory(nb::dict spec) : spec_(spec_from_dict(spec)), memory_(spec_, 1) {}
+
+  uint64_t look_ahead() const { return memory_.look_ahead(); }
+  void copy_from_host(uint64_t address, uint64_t bytes) { memory_.copy_from_host(address, bytes); }
+  /// Sends (cycle, sm, address, write) in order of cycles and runs to `end` in windows of `window` cycles,
+  /// the channels in `parts` groups. Gives (cycle, sm, address, write) of every reply.
+  std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> run(
+      const std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>>& requests, uint64_t end,
+      uint64_t window, uint32_t parts) {
+    std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> replies;
+    size_t next = 0;
+    const uint32_t channels = spec_.address_map.channels;
+    while (now_ < end) {
+      const uint64_t window_end = std::min(end, now_ + window);
+      for (uint32_t p = parts; p-- > 0;)
+        memory_.advance_slices(channels * p / parts, channels * (p + 1) / parts, window_end);
+      memory_.advance_replies(window_end);
+      for (uint32_t sm = 0; sm < spec_.sm.count; ++sm) {
+        for (const MemoryReply& r : memory_.replies(sm))
+          replies.emplace_back(r.cycle, sm, r.address, r.write);
+        memory_.replies(sm).clear();
+        memory_.departures(sm).clear();
+      }
+      for (; next < requests.size() && std::get<0>(requests[next]) < window_end; ++next) {
+        const auto& [cycle, sm, address, write] = requests[next];
+        MemoryRequest request;
+        request.cycle = cycle;
+        request.sm = static_cast<uint16_t>(sm);
+        request.address = address;
+        request.write = write;
+        request.kind = write ? AccessKind::GlobalWrite : AccessKind::GlobalRead;
+        memory_.requests(sm).push_back(request);
+      }
+      memory_.advance_requests(window_end);
+      now_ = window_end;
+    }
+    return replies;
+  }
+  uint64_t counter(const std::string& name) const {
+    const Counters counters = memory_.counters(0);
+    if (name == "dram_reads") return counters[Counter::dram_reads];
+    if (name == "dram_writes") return counters[Counter::dram_writes];
+    if (name == "dram_row_hits") return counters[Counter::dram_row_hits];
+    if (name == "dram_activates") return counters[Counter::dram_activates];
+    throw nb::key_error(name.c_str());
+  }
+  bool idle() const { return memory_.idle(); }
+
+ private:
+  Spec spec_;
+  MemorySystem memory_;
+  uint64_t now_ = 0;
+};
+
+SchedulerPolicy policy_named(const std::string& name) {
+  if (name == "lrr") return SchedulerPolicy::Lrr;
+  if (name == "gto") return SchedulerPolicy::Gto;
+  if (name == "oldest") return SchedulerPolicy::Oldest;
+  if (name == "two_level") return SchedulerPolicy::TwoLevel;
+  if (name == "cggty") return SchedulerPolicy::Cggty;
+  throw nb::value_error(("unknown policy " + name).c_str());
+}
+
+/// What a scheduler issues, cycle by cycle: `ready[c]` has a bit per warp that could issue in cycle c,
+/// `waits[c]` a bit per warp that waits for memory. `ages[w]`: order of launch.
+std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vector<uint64_t>& ages,
+                                       const std::vector<uint64_t>& ready, const std::vector<uint64_t>& waits,
+                                       uint32_t active_warps) {
+  SchedulerSpec spec;
+  spec.policy = policy_named(policy);
+  spec.active_warps = active_warps;
+  const auto count = static_cast<uint32_t>(ages.size());
+  WarpTable warps(count, 1, 2);
+  for (uint32_t w = 0; w < count; ++w) {
+    warps[w].age = ages[w];
+    warps.masks(0).resident |= uint64_t{1} << w;
+  }
+  WarpScheduler scheduler(spec, nullptr, 0, count);
+  std::vector<int32_t> chosen;
+  for (size_t c = 0; c < ready.size(); ++c) {
+    warps.masks(0).blocked_long = c < waits.size() ? waits[c] : 0;
+    scheduler.begin_cycle(warps);
+    const int32_t choice = ready[c] ? scheduler.choose(warps, ready[c], c) : -1;
+    if (choice >= 0) scheduler.issued(choice);
+    chosen.push_back(choice);
+  }
+  return chosen;
+}
+
+/// Which (input, output, name) moves in which cycle of a crossbar whose inputs hold `queues` of (output,
+/// name).
+std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
+    const std::vector<std::vector<std::tuple<uint32_t, uint32_t>>>& queues, uint32_t outputs, bool islip,
+    uint64_t cycles) {
+  Crossbar<uint32_t> crossbar(static_cast<uint32_t>(queues.size()), outputs,
+                              islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin);
+  for (uint32_t i = 0; i < queues.size(); ++i)
+    for (const auto& [output, name] : queues[i]) crossbar.push(i, output, name);
+  std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> moves;
+  for (uint64_t c = 0; c < cycles; ++c)
+    crossbar.advance(
+        [](uint32_t) { return true; },
+        [&](uint32_t input, uint32_t output, uint32_t name) { moves.emplace_back(c, input, output, name); });
+  return moves;
+}
+
+nb::dict locate(nb::dict spec, uint64_t address) {
+  const Spec s = spec_from_dict(spec);
+  const AddressMap map(s.address_map, s.dram, reinterpret_cast<SliceHashFunction>(s.policy.slice_hash));
+  const MemoryLocation where = map.locate(address);
+  nb::dict result;
+  result["slice"] = where.slice;
+  result["channel"] = where.channel;
+  result["bank"] = where.bank;
+  result["row"] = where.row;
+  result["column"] = where.column;
+  result["local"] = where.local;
+  return result;
+}
+
+std::vector<uint32_t> slices(nb::dict spec, const std::vector<uint64_t>& addresses) {
+  const Spec s = spec_from_dict(spec);
+  const AddressMap map(s.address_map, s.dram, reinterpret_cast<SliceHashFunction>(s.policy.slice_hash));
+  std::vector<uint32_t> result;
+  for (uint64_t a : addresses) result.push_back(map.slice_of(a));
+  return result;
+}
+
+std::vector<std::tuple<uint64_t, uint32_t, uint32_t>> coalesced(const std::vector<uint64_t>& addresses,
+                                                                uint32_t bytes, bool sectored, bool atomic) {
+  std::vector<Transaction> transactions;
+  const auto count = static_cast<uint32_t>(addresses.size());
+  if (atomic)
+    coalesce_atomic(addresses.data(), count, bytes, transactions);
+  else
+    coalesce(addresses.data(), count, bytes, sectored, transactions);
+  std::vector<std::tuple<uint64_t, uint32_t, uint32_t>> result;
+  for (const Transaction& t : transactions) result.emplace_back(t.address, t.byte_mask, t.lanes);
+  return result;
+}
+
+}  // namespace
+
+void bind_testing(nb::module_& m) {
+  nb::module_ t = m.def_submodule("testing", "Single components of the engine, for its tests.");
+  nb::class_<TestCache>(t, "Cache")
+      .def(nb::init<nb::dict, std::string>(), "spec"_a, "which"_a = "l1")
+      .def("access", &TestCache::access, "address"_a, "write"_a = false, "atomic"_a = false,
+           "byte_mask"_a = 0xffffffffu, "token"_a = 0, "local"_a = false)
+      .def("failure", &TestCache::failure)
+      .def("write_sent", &TestCache::write_sent)
+      .def("fill", &TestCache::fill)
+      .def("ready", &TestCache::ready)
+      .def("misses", &TestCache::misses)
+      .def("contains", &TestCache::contains)
+      .def("modified_lines", &TestCache::modified_lines)
+      .def("invalidate", &TestCache::invalidate)
+      .def("set_ways", &TestCache::set_ways);
+  nb::class_<TestDram>(t, "Dram")
+      .def(nb::init<nb::dict>(), "spec"_a)
+      .def("push", &TestDram::push, "bank"_a, "row"_a, "write"_a = false, "name"_a = 0, "sectors"_a = 1)
+      .def("full", &TestDram::full, "write"_a = false)
+      .def("run", &TestDram::run, "cycles"_a)
+      .def("idle", &TestDram::idle);
+  nb::class_<TestMemory>(t, "Memory")
+      .def(nb::init<nb::dict>(), "spec"_a)
+      .def("look_ahead", &TestMemory::look_ahead)
+      .def("copy_from_host", &TestMemory::copy_from_host)
+      .def("run", &TestMemory::run, "requests"_a, "end"_a, "window"_a, "parts"_a = 1)
+      .def("counter", &TestMemory::counter)
+      .def("idle", &TestMemory::idle);
+  t.def("scheduler_choices", &scheduler_choices, "policy"_a, "ages"_a, "ready"_a,
+        "waits"_a = std::vector<uint64_t>{}, "active_warps"_a = 4);
+  t.def("crossbar_moves", &crossbar_moves, "queues"_a, "outputs"_a, "islip"_a, "cycles"_a);
+  t.def("locate", &locate, "spec"_a, "address"_a);
+  t.def("slices", &slices, "spec"_a, "addresses"_a);
+  t.def("ipoly_hash", &ipoly_hash, "high"_a, "index"_a, "n"_a);
+  t.def("coalesce", &coalesced, "addresses"_a, "bytes"_a, "sectored"_a = true, "atomic"_a = false);
+  t.def(
+      "shared_passes",
+      [](const std::vector<uint64_t>& a, uint32_t bytes, bool by_width) {
+        return shared_memory_passes(a.data(), static_cast<uint32_t>(a.size()), bytes, 32, by_width);
+      },
+      "addresses"_a, "bytes"_a, "by_width"_a = true);
+}

@@ -1,0 +1,117 @@
+"""Distances between dependent instructions: to the cycle, on the stock Volta of Accel-Sim and on silicon models."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.tiny import GLOBAL, distance
+
+from simt.spec import load_spec
+from simt.trace.generate import Warp
+
+LANES = range(32)
+
+
+def arithmetic(opcode: str):  # type: ignore[no-untyped-def]
+    return lambda w, i: w.op(opcode, 8, (8, 2, 8))
+
+
+def load(opcode: str, stride: int, base: int = 0, step: int = 0):  # type: ignore[no-untyped-def]
+    return lambda w, i: w.memory(opcode, [base + i * step + stride * lane for lane in LANES], 4, 8, (8,))
+
+
+# What Accel-Sim gives for chains of one warp (measured: shared/data/traces/accelsim-reference.csv).
+ACCELSIM = {
+    "FFMA": (arithmetic("FFMA"), 7),
+    "IMAD": (arithmetic("IMAD"), 7),
+    "HMMA": (arithmetic("HMMA.884.F32.F32.STEP0"), 7),
+    "DFMA": (arithmetic("DFMA"), 13),
+    "MUFU": (lambda w, i: w.op("MUFU.RCP", 8, (8,)), 25),
+    "LDS": (load("LDS.U", 4), 25),
+    "LDS with 8 conflicts": (load("LDS.U", 32), 32),
+    "LDG that hits the L1": (load("LDG.E.SYS", 4, GLOBAL), 24),
+    "LDG of 4 sectors that hits the L2": (load("LDG.E.STRONG.GPU", 4, GLOBAL), 175),
+    "BAR of one warp": (lambda w, i: w.op("BAR.SYNC"), 1),
+    "8 independent FFMA": (lambda w, i: w.op("FFMA", 8 + i % 8, (8 + i % 8, 2, 8 + i % 8)), 2.475),
+}
+
+
+@pytest.mark.parametrize("name", ACCELSIM)
+def test_distance_as_in_accelsim(name: str, tmp_path: Path) -> None:
+    append, expected = ACCELSIM[name]
+    assert distance(tmp_path, append, "qv100-accelsim", counts=(100, 300)) == pytest.approx(
+        expected, abs=1e-9
+    )
+
+
+def test_dram_distance_as_in_accelsim(tmp_path: Path) -> None:
+    append = load("LDG.E.SYS", 0, GLOBAL, 3 << 20)
+    assert distance(tmp_path, append, "qv100-accelsim", counts=(100, 300)) == pytest.approx(346.9, abs=0.05)
+
+
+@pytest.mark.parametrize("gpu", ["qv100", "rtx3070", "a100", "h100"])
+@pytest.mark.parametrize(
+    ("opcode", "unit"), [("FFMA", "fp32"), ("IADD3", "int"), ("DFMA", "fp64"), ("MUFU.RCP", "sfu")]
+)
+def test_silicon_distance_is_the_units_latency(gpu: str, opcode: str, unit: str, tmp_path: Path) -> None:
+    spec = load_spec(gpu)
+    expected = getattr(spec.sm.units, unit)
+    assert distance(tmp_path, arithmetic(opcode), gpu) == max(expected.latency, expected.initiation_interval)
+
+
+@pytest.mark.parametrize("gpu", ["qv100", "rtx3070", "a100", "h100"])
+def test_silicon_loads_take_their_specified_latency(gpu: str, tmp_path: Path) -> None:
+    spec = load_spec(gpu)
+    assert distance(tmp_path, load("LDG.E.SYS", 4, GLOBAL), gpu) == pytest.approx(spec.l1.latency, abs=0.02)
+    assert distance(tmp_path, load("LDS", 4), gpu) == spec.shared_memory.latency
+
+
+@pytest.mark.parametrize(("latency", "expected"), [(4, 4), (5, 5), (9, 9)])
+def test_one_more_cycle_of_latency_is_one_more_cycle(latency: int, expected: int, tmp_path: Path) -> None:
+    assert distance(tmp_path, arithmetic("FFMA"), "a100", {"sm.units.fp32.latency": latency}) == expected
+
+
+def test_reads_of_one_bank_are_spread_over_cycles(tmp_path: Path) -> None:
+    """MICRO'25, section 4: two operands of one bank cost a bubble, three cost two; the operand cache removes them."""
+
+    def independent(sources):  # type: ignore[no-untyped-def]
+        return lambda w, i: w.op("FFMA", 16 + i % 32, sources)
+
+    plain = {"sm.register_file.operand_cache": False, "sm.units.fp32.initiation_interval": 1}
+    cached = {"sm.register_file.operand_cache": True, "sm.units.fp32.initiation_interval": 1}
+    assert distance(tmp_path, independent((2, 3)), "a100", plain) == pytest.approx(1, abs=0.05)
+    assert distance(tmp_path, independent((2, 4)), "a100", plain) == pytest.approx(2, abs=0.05)
+    assert distance(tmp_path, independent((2, 4, 6)), "a100", plain) == pytest.approx(3, abs=0.05)
+    assert distance(tmp_path, independent((2, 4, 6)), "a100", cached) == pytest.approx(1, abs=0.05)
+
+
+def test_tensor_interval_follows_shape_and_type(tmp_path: Path) -> None:
+    """A100: 1,024 FP16 multiply-adds a cycle and SM, so m16n8k16 holds a sub-core's tensor core for 8 cycles."""
+
+    def interval(opcode: str) -> float:
+        return distance(tmp_path, lambda w, i: w.op(opcode, 16 + 4 * (i % 24), (2,)), "a100")
+
+    assert interval("HMMA.16816.F32") == pytest.approx(8, abs=0.1)
+    assert interval("HMMA.1688.F32") == pytest.approx(4, abs=0.1)
+    assert interval("HMMA.1688.F32.TF32") == pytest.approx(8, abs=0.1)
+    assert interval("IMMA.16832.S8.S8") == pytest.approx(8, abs=0.1)
+
+
+def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> None:
+    def interval(columns: int) -> float:
+        return distance(tmp_path, lambda w, i: w.op(f"HGMMA.64x{columns}x16.F32", 24, (2,)), "h100")
+
+    assert interval(256) == pytest.approx(128, abs=0.5)
+    assert interval(128) == pytest.approx(64, abs=0.5)
+
+
+def test_a_chain_is_exact_from_the_first_instruction(tmp_path: Path) -> None:
+    """One FFMA more is 7 cycles more, from the very first."""
+    from tests.support.tiny import cycles, write_kernel
+
+    totals = []
+    for count in (2, 3, 4):
+        warp = Warp()
+        for _ in range(count):
+            warp.op("FFMA", 8, (8, 2, 8))
+        totals.append(cycles(write_kernel(tmp_path / str(count), [[warp]])))
+    assert [b - a for a, b in zip(totals, totals[1:], strict=False)] == [7, 7]

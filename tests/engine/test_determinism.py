@@ -1,0 +1,62 @@
+"""The same numbers, bit for bit, for any number of threads, any window, and however the run is cut."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.tiny import run
+
+from simt.trace.generate import generate
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("traces")
+    kinds = {"gemm": 64, "stencil": 64, "gather": 512, "streaming": 4096}
+    return {
+        "all": generate(list(kinds), folder / "all", sm=80, size=64, compression="none").parent,
+        **{k: generate(k, folder / k, sm=80, size=n, compression="none").parent for k, n in kinds.items()},
+    }
+
+
+GPUS = ["qv100-accelsim", "rtx3070-accelsim", "a100"]
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kind", ["gemm", "stencil", "gather", "streaming", "all"])
+def test_threads_and_windows_change_nothing(gpu: str, kind: str, traces: dict[str, Path]) -> None:
+    def result(**how: Any) -> list[dict[str, Any]]:
+        return run(traces[kind], gpu, timeline=500, **how)
+
+    reference = result()
+    assert reference[0]["counters"]["warp_instructions"] > 0
+    assert len(reference[0]["timeline"]["cycle"]) >= 2
+    for how in ({"threads": 2}, {"threads": 4, "window": 3}, {"window": 1}, {"window": 5}):
+        assert result(**how) == reference, how
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_cutting_the_run_changes_nothing(gpu: str, traces: dict[str, Path]) -> None:
+    reference = run(traces["all"], gpu, timeline=300)
+    assert run(traces["all"], gpu, timeline=300, slices=lambda i: 1 + 97 * (i % 5)) == reference
+
+
+def test_running_twice_changes_nothing(traces: dict[str, Path]) -> None:
+    assert run(traces["gather"], "h100") == run(traces["gather"], "h100")
+
+
+def test_streams_overlap_the_same_way_for_any_window(tmp_path: Path) -> None:
+    from tests.support.tiny import warp_of, write_kernel
+
+    for number, stream in enumerate((1, 2, 1, 3), start=1):
+        warps = [
+            warp_of(lambda w: [w.op("FFMA", 8, (8, 2, 8)) for _ in range(200)] and None) for _ in range(4)
+        ]
+        write_kernel(tmp_path / "t", [warps] * 12, number, stream=stream)
+    settings = {"launch.max_concurrent_kernels": 4}
+    reference = run(tmp_path / "t", "a100", settings)
+    by_id = {r["id"]: r for r in reference}
+    assert by_id[2]["start_cycle"] < by_id[1]["end_cycle"], "different streams overlap"
+    assert by_id[3]["start_cycle"] >= by_id[1]["end_cycle"], "one stream is in order"
+    for how in ({"threads": 3}, {"window": 1}, {"window": 7}):
+        assert run(tmp_path / "t", "a100", settings, **how) == reference, how

@@ -1,0 +1,135 @@
+"""Occupancy, carve-out, launch latency and the order of CTAs."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.tiny import cycles, run, warp_of, write_kernel
+
+from simt.trace.generate import Warp
+
+
+def one_op(w: Warp) -> None:
+    w.op("FFMA", 8, (8, 2, 8))
+
+
+def record(
+    folder: Path,
+    gpu: str,
+    ctas: int = 2000,
+    warps: int = 8,
+    overrides: dict[str, object] | None = None,
+    **shape: int,
+):  # type: ignore[no-untyped-def]
+    trace = write_kernel(folder, [[warp_of(one_op) for _ in range(warps)] for _ in range(ctas)], **shape)
+    return run(trace, gpu, overrides or {})[0]
+
+
+# QV100: 2,048 threads, 65,536 registers, 96 KB of shared memory and 32 CTAs an SM; registers rounded to 4 a thread.
+@pytest.mark.parametrize(
+    ("warps", "registers", "shared", "ctas", "why"),
+    [
+        (8, 32, 0, 8, "warps"),
+        (8, 33, 0, 7, "registers"),
+        (2, 16, 0, 32, "warps"),
+        (1, 16, 0, 32, "CTAs"),
+        (8, 32, 16384, 6, "shared memory"),
+        (8, 32, 16385, 5, "shared memory"),
+        (32, 64, 0, 1, "registers"),
+    ],
+)
+def test_ctas_per_sm(warps: int, registers: int, shared: int, ctas: int, why: str, tmp_path: Path) -> None:
+    # 80 SMs: enough CTAs that the grid is not the limit.
+    grid = 80 * ctas + 1
+    r = record(tmp_path / "t", "qv100-accelsim", grid, warps, registers=registers, shared_bytes=shared)
+    assert (r["occupancy_limit_ctas"], r["occupancy_limited_by"]) == (ctas, why)
+
+
+def test_a_small_grid_is_spread_over_the_sms(tmp_path: Path) -> None:
+    assert record(tmp_path / "a", "qv100-accelsim", 80, 1)["occupancy_limit_ctas"] == 1
+    assert record(tmp_path / "b", "qv100-accelsim", 81, 1)["occupancy_limit_ctas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("shared", "ctas", "carve_out", "l1"), [(0, 640, 0, 128), (8192, 640, 64, 64), (8193, 640, 96, 32)]
+)
+def test_carve_out(shared: int, ctas: int, carve_out: int, l1: int, tmp_path: Path) -> None:
+    """Performance model section 4: 8 CTAs of 8 KB need 64 KB, and leave 64 KB of 128 to the L1."""
+    r = record(tmp_path / "t", "qv100-accelsim", ctas, 8, registers=16, shared_bytes=shared)
+    assert r["shared_carve_out_bytes"] == carve_out * 1024
+    assert r["l1_bytes"] == l1 * 1024
+
+
+def test_silicon_reserves_a_kilobyte_per_cta(tmp_path: Path) -> None:
+    """A100: 164 KB, of which each CTA of 16 KB takes 17."""
+    r = record(tmp_path / "t", "a100", 108 * 9 + 1, 1, shared_bytes=16384)
+    assert r["occupancy_limit_ctas"] == 164 // 17
+
+
+def test_registers_are_given_to_warps_in_units(tmp_path: Path) -> None:
+    """A100: 33 registers for 32 lanes are 1,056, rounded to 1,280 a warp; 65,536 / (1,280 x 8)."""
+    r = record(tmp_path / "t", "a100", 108 * 6 + 1, 8, registers=33)
+    assert r["occupancy_limit_ctas"] == 65536 // (1280 * 8)
+
+
+def test_a_kernel_that_needs_more_than_an_sm_has_still_runs(tmp_path: Path) -> None:
+    r = record(tmp_path / "t", "qv100-accelsim", 3, 4, shared_bytes=200 * 1024)
+    assert r["counters"]["ctas"] == 3
+    assert any("shared memory" in warning for warning in r["warnings"])
+
+
+def test_more_warps_than_an_sm_holds_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="64 warps, but an SM of qv100-accelsim holds 32"):
+        record(tmp_path / "t", "qv100-accelsim", 1, 64, {"sm.max_warps": 32}, threads=2048)
+
+
+def test_launch_latency_is_part_of_the_cycles(tmp_path: Path) -> None:
+    short = run(write_kernel(tmp_path / "a", [[warp_of(one_op)]]), overrides={"launch.kernel_latency": 1000})[
+        0
+    ]
+    long = run(write_kernel(tmp_path / "b", [[warp_of(one_op)]]), overrides={"launch.kernel_latency": 1001})[
+        0
+    ]
+    assert short["launch_latency"] == 1000
+    assert (long["end_cycle"] - long["start_cycle"]) - (short["end_cycle"] - short["start_cycle"]) == 1
+
+
+def test_latency_per_cta(tmp_path: Path) -> None:
+    ctas = [[warp_of(one_op)] for _ in range(10)]
+    r = run(write_kernel(tmp_path / "a", ctas), overrides={"launch.cta_latency": 7})[0]
+    assert r["launch_latency"] == 5000 + 70
+
+
+def test_launches_follow_each_other_to_the_cycle(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        write_kernel(tmp_path / "t", [[warp_of(one_op)]], number)
+    records = run(tmp_path / "t")
+    assert [r["id"] for r in records] == [1, 2, 3]
+    for before, after in zip(records, records[1:], strict=False):
+        assert after["start_cycle"] == before["end_cycle"]
+    assert len({r["end_cycle"] - r["start_cycle"] for r in records}) == 1
+
+
+def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> None:
+    """161 CTAs of one full SM's warps each: two waves and one; the third starts when the first place is free."""
+
+    def total(latency: int) -> int:
+        def body(w: Warp) -> None:
+            for _ in range(20):
+                w.op("FFMA", 8, (8, 2, 8))
+
+        trace = write_kernel(tmp_path / str(latency), [[warp_of(body)] for _ in range(81)], registers=16)
+        return cycles(trace, overrides={"sm.max_ctas": 1, "launch.dispatch_latency": latency})
+
+    assert total(9) - total(8) == 1
+
+
+def test_every_unit_can_be_missing(tmp_path: Path) -> None:
+    """A trace of a newer GPU on one without its units: they fall back instead of failing."""
+
+    def body(w: Warp) -> None:
+        for opcode in ("UIADD3", "HMMA.16816.F32", "DFMA", "MUFU.RCP", "TEX", "BRA", "IMAD", "FFMA", "REDUX"):
+            w.op(opcode, 8, (8, 2))
+
+    missing = {f"sm.units.{u}.count": 0 for u in ("int", "fp64", "tensor", "branch", "texture", "uniform")}
+    r = run(write_kernel(tmp_path / "t", [[warp_of(body)]], sm=80), overrides=missing)[0]
+    assert r["counters"]["warp_instructions"] == 10

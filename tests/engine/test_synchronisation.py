@@ -1,0 +1,162 @@
+"""Barriers, asynchronous copies, memory barriers, atomics; deadlocks and their explanation."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.tiny import GLOBAL, cycles, run, warp_of, write_kernel
+
+from simt import _engine
+from simt.trace.generate import Warp
+
+LANES = range(32)
+
+
+def chain(w: Warp, length: int) -> None:
+    for _ in range(length):
+        w.op("FFMA", 8, (8, 2, 8))
+
+
+def test_a_barrier_waits_for_the_slowest_warp(tmp_path: Path) -> None:
+    def kernel(name: str, slow: int) -> int:
+        def body(length: int):  # type: ignore[no-untyped-def]
+            def build(w: Warp) -> None:
+                chain(w, length)
+                w.op("BAR.SYNC")
+                chain(w, 10)
+
+            return build
+
+        warps = [warp_of(body(slow)), *[warp_of(body(2)) for _ in range(3)]]
+        return cycles(write_kernel(tmp_path / name, [warps]))
+
+    assert kernel("long", 100) - kernel("short", 50) == 50 * 7
+
+
+def test_exited_warps_do_not_hold_a_barrier(tmp_path: Path) -> None:
+    waits = [warp_of(lambda w: (chain(w, 4), w.op("BAR.SYNC"), chain(w, 4)) and None) for _ in range(2)]
+    leaves = [warp_of(lambda w: chain(w, 2))]
+    records = run(write_kernel(tmp_path / "t", [waits + leaves]))
+    assert records[0]["counters"]["warp_instructions"] == 2 * 10 + 3
+
+
+@pytest.mark.parametrize("gpu", ["qv100-accelsim", "a100"])
+def test_a_barrier_that_a_warp_never_reaches_is_explained(gpu: str, tmp_path: Path) -> None:
+    """Two warps wait at named barrier 1, which expects three."""
+    warps = [warp_of(lambda w: w.op("BAR.SYNC")), warp_of(lambda w: w.op("BAR.SYNC"))]
+    folder = write_kernel(tmp_path / "t", [warps], sm=90)
+    text = (folder / "kernel-1.traceg").read_text()
+    # Version 6 writes a barrier's number and its thread count.
+    text = text.replace("accelsim tracer version = 5", "accelsim tracer version = 6")
+    lines = []
+    for line in text.splitlines():
+        if "BAR.SYNC" in line:
+            line = "0000 ffffffff 0 BAR.SYNC 0 0 1 96 NoVal "
+        elif "EXIT" in line:
+            line = "0010 ffffffff 0 EXIT 0 0 0 0 NoVal "
+        elif line.startswith("thread block"):
+            line += "\ncluster id = 0,0,0\ncluster cta = 0,0,0\ncluster rank = 0"
+        lines.append(line)
+    (folder / "kernel-1.traceg").write_text("\n".join(lines) + "\n")
+    if gpu == "qv100-accelsim":  # sees barrier 0 of the whole CTA, whatever the trace says
+        assert run(folder, gpu)[0]["counters"]["warp_instructions"] == 4
+        return
+    text = (folder / "kernel-1.traceg").read_text()
+    (folder / "kernel-1.traceg").write_text(text.replace("block dim = (64,1,1)", "block dim = (96,1,1)"))
+    with pytest.raises(_engine.DeadlockError) as error:
+        run(folder, gpu)
+    message = str(error.value)
+    assert "launch 1" in message
+    assert message.count("waits for barrier") == 2
+    assert "barrier 1 still misses warps 2" in message
+    assert "warp 0" in message and "warp 1" in message
+
+
+def test_depbar_waits_for_the_groups_it_names(tmp_path: Path) -> None:
+    """Two copy groups: waiting for at most one open group is over when the first has come, for none when both have."""
+
+    def kernel(name: str, open_groups: int, second_far: bool) -> int:
+        w = Warp()
+        w.memory("LDGSTS.E.128", [GLOBAL + 16 * lane for lane in LANES], 16, sources=(2, 3))
+        w.op("LDGDEPBAR")
+        chain(w, 60)
+        base = GLOBAL + (1 << 26 if second_far else 0)
+        w.memory("LDGSTS.E.128", [base + 16 * lane for lane in LANES], 16, sources=(2, 3))
+        w.op("LDGDEPBAR")
+        w.op("DEPBAR.LE", sources=(), immediate=open_groups)
+        chain(w, 1)
+        return cycles(write_kernel(tmp_path / name, [[w]], sm=80), "rtx3070-accelsim")
+
+    waits_for_both = kernel("both", 0, True)
+    waits_for_first = kernel("first", 1, True)
+    assert waits_for_both - waits_for_first > 100
+
+
+def test_membar_waits_for_loads_and_empties_the_l1(tmp_path: Path) -> None:
+    def kernel(name: str, barrier: bool) -> dict[str, int]:
+        w = Warp()
+        for _ in range(2):
+            w.memory("LDG.E.SYS", [GLOBAL + 4 * lane for lane in LANES], 4, 8, (2,))
+            if barrier:
+                w.op("MEMBAR.SC.GPU")
+            else:
+                w.op("FADD", 9, (8, 8))
+        return run(write_kernel(tmp_path / name, [[w]]))[0]["l1"]["global_read"]
+
+    assert kernel("without", False)["hit"] == 4
+    assert kernel("with", True)["hit"] == 0
+
+
+def test_atomics_on_one_address_are_one_transaction_per_lane(tmp_path: Path) -> None:
+    def sectors(name: str, stride: int) -> int:
+        w = warp_of(lambda w: w.memory("RED.E.ADD", [GLOBAL + stride * i for i in LANES], 4, sources=(2, 3)))
+        return sum(run(write_kernel(tmp_path / name, [[w]]))[0]["l2"]["atomic"].values())
+
+    assert sectors("same", 0) == 32
+    assert sectors("words", 4) == 4
+
+
+@pytest.mark.parametrize(
+    ("stride", "width", "passes"), [(4, 4, 1), (8, 4, 2), (128, 4, 32), (0, 4, 1), (8, 8, 2), (16, 16, 4)]
+)
+def test_shared_memory_passes(stride: int, width: int, passes: int, tmp_path: Path) -> None:
+    w = warp_of(lambda w: w.memory("LDS", [stride * lane for lane in LANES], width, 8, (2,)))
+    counters = run(write_kernel(tmp_path / "t", [[w]], shared_bytes=8192), "a100")[0]["counters"]
+    assert counters["shared_wavefronts"] == passes
+    assert counters["shared_bank_conflicts"] == passes - 1
+
+
+def test_generic_addresses_go_where_their_window_says(tmp_path: Path) -> None:
+    from simt.trace.generate import LOCAL_BASE, SHARED_BASE
+
+    w = Warp()
+    for base in (SHARED_BASE, LOCAL_BASE, GLOBAL):
+        w.memory("LD.E", [base + 4 * lane for lane in LANES], 4, 8, (2,))
+    record = run(write_kernel(tmp_path / "t", [[w]], shared_bytes=4096))[0]
+    assert record["counters"]["shared_loads"] == 1
+    assert record["counters"]["local_requests"] == 1
+    assert record["counters"]["global_load_requests"] == 1
+
+
+def test_local_memory_of_a_warp_is_interleaved_into_full_sectors(tmp_path: Path) -> None:
+    """All lanes at one local address: 32 neighbouring words, four sectors."""
+    w = warp_of(lambda w: w.memory("LDL", [64] * 32, 4, 8, (2,)))
+    record = run(write_kernel(tmp_path / "t", [[w]]))[0]
+    assert sum(record["l1"]["local_read"].values()) == 4
+
+
+def test_empty_warps_and_ctas_run(tmp_path: Path) -> None:
+    full = warp_of(lambda w: chain(w, 5))
+    record = run(
+        write_kernel(
+            tmp_path / "t", [[full, Warp()], [Warp(), Warp()], [warp_of(lambda w: chain(w, 5)), Warp()]]
+        )
+    )[0]
+    assert record["counters"]["warp_instructions"] == 12
+
+
+def test_a_warp_without_exit_ends_with_its_last_instruction(tmp_path: Path) -> None:
+    folder = write_kernel(tmp_path / "t", [[warp_of(lambda w: chain(w, 5))]])
+    file = folder / "kernel-1.traceg"
+    lines = [line for line in file.read_text().splitlines() if "EXIT" not in line]
+    file.write_text("\n".join(lines).replace("insts = 6", "insts = 5") + "\n")
+    assert run(folder)[0]["counters"]["warp_instructions"] == 5

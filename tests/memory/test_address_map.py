@@ -1,0 +1,88 @@
+"""Addresses to slices, banks and rows."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simt._engine import testing
+from simt.spec import load_spec
+
+
+def native(gpu: str = "qv100-accelsim", **changes: Any) -> dict[str, Any]:
+    return load_spec(gpu, {f"address_map.{k}": v for k, v in changes.items()}).native()
+
+
+@pytest.mark.parametrize("n", [8, 16, 32, 64, 128])
+@given(high=st.integers(0, 2**40))
+def test_ipoly_is_a_permutation(n: int, high: int) -> None:
+    assert sorted(testing.ipoly_hash(high, i, n) for i in range(n)) == list(range(n))
+
+
+@pytest.mark.parametrize("n", [16, 32, 64])
+def test_ipoly_by_hand(n: int) -> None:
+    """Coefficients of address bit 0 in performance model section 8, and linearity."""
+    bit0 = {16: 0b0011, 32: 0b00101, 64: 0b000011}[n]
+    assert testing.ipoly_hash(1, 0, n) == bit0
+    assert testing.ipoly_hash(0, 5, n) == 5
+    assert testing.ipoly_hash(1, 5, n) == bit0 ^ 5
+    assert testing.ipoly_hash(6, 3, n) == testing.ipoly_hash(2, 3, n) ^ testing.ipoly_hash(4, 0, n)
+
+
+@pytest.mark.parametrize("power", range(8, 26))
+def test_ipoly_spreads_every_power_of_two_stride(power: int) -> None:
+    addresses = [i << power for i in range(64)]
+    used = collections.Counter(testing.slices(native(), addresses))
+    assert len(used) >= 32, "64 accesses reach at least half of 64 slices"
+    linear = collections.Counter(testing.slices(native(hash="linear"), [i << 20 for i in range(64)]))
+    assert len(linear) == 1, "without a hash they all meet in one"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "changes"),
+    [
+        ("qv100-accelsim", {"hash": "linear"}),
+        ("qv100-accelsim", {"hash": "xor"}),
+        ("qv100-accelsim", {"hash": "ipoly"}),
+        ("qv100-accelsim", {"hash": "random"}),
+        ("qv100-accelsim", {"hash": "pae", "slices_per_channel": 1}),
+        ("titanx-accelsim", {"hash": "random"}),
+        ("titanx-accelsim", {"hash": "linear"}),
+        ("a100-accelsim", {"hash": "ipoly_modulo"}),
+    ],
+)
+def test_consecutive_addresses_use_all_slices_evenly(gpu: str, changes: dict[str, Any]) -> None:
+    spec = load_spec(gpu, {f"address_map.{k}": v for k, v in changes.items()})
+    slices = spec.address_map.channels * spec.address_map.slices_per_channel
+    used = collections.Counter(
+        testing.slices(native(gpu, **changes), [32 * i for i in range(64 * 8 * slices)])
+    )
+    assert len(used) == slices
+    assert max(used.values()) <= 3 * min(used.values())
+
+
+def test_channels_interleave_at_256_bytes() -> None:
+    spec = native(hash="linear")
+    assert testing.locate(spec, 255)["channel"] == 0
+    assert testing.locate(spec, 256)["channel"] == 1
+    assert testing.locate(spec, 256 * 31)["channel"] == 31
+    assert testing.locate(spec, 256 * 32)["channel"] == 0
+
+
+@given(st.integers(0, 2**47 - 1))
+def test_places_stay_in_range_with_twelve_channels(address: int) -> None:
+    where = testing.locate(native("rtx2060-accelsim"), address)
+    assert where["channel"] == (address >> 8) % 12
+    assert where["slice"] // 2 == where["channel"]
+    assert where["bank"] < 16
+
+
+@given(st.sets(st.integers(0, 2**30).map(lambda a: a * 32), min_size=2, max_size=20))
+def test_slice_and_local_address_tell_sectors_apart(addresses: set[int]) -> None:
+    spec = native()
+    places = {(w["slice"], w["local"]) for w in (testing.locate(spec, a) for a in addresses)}
+    assert len(places) == len(addresses)

@@ -1,0 +1,298 @@
+"""Sectored caches: hand-computed cases, and a slow, obvious reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simt._engine import testing
+from simt.spec import load_spec
+
+LINE = 128
+HALF = 0x0000FFFF
+
+
+def cache(which: str = "l2", **changes: Any) -> Any:
+    """A small cache: one set of two ways unless changed."""
+    prefix = "l1.cache" if which == "l1" else "l2.slice"
+    values = {"sets": 1, "ways": 2, "set_index": "linear", "dirty_threshold": 0, **changes}
+    overrides: dict[str, Any] = {f"{prefix}.{k}": v for k, v in values.items()}
+    if which == "l1":
+        overrides["l1.adaptive"] = False
+    return testing.Cache(load_spec("qv100-accelsim", overrides).native(), which)
+
+
+def read_in(c: Any, address: int) -> None:
+    assert c.access(address) in ("miss", "sector_miss")
+    c.fill(address)
+    c.ready()
+    c.misses()
+
+
+def test_sectors_of_a_line_miss_one_by_one() -> None:
+    c = cache()
+    assert c.access(0) == "miss"
+    assert c.access(32) == "sector_miss"
+    assert c.access(0) == "hit_reserved"
+    c.fill(0)
+    assert c.access(0) == "hit"
+    assert c.access(32) == "hit_reserved"
+    assert [m[0] for m in c.misses()] == [0, 32]
+
+
+def test_merged_reads_come_out_in_order_when_the_data_is_there() -> None:
+    c = cache()
+    for token in (11, 12, 13):
+        c.access(64, token=token)
+    assert c.ready() == []
+    c.fill(64)
+    assert c.ready() == [11, 12, 13]
+
+
+def test_least_recently_used_way_is_evicted() -> None:
+    c = cache()
+    read_in(c, 0)
+    read_in(c, LINE)
+    assert c.access(0) == "hit"
+    read_in(c, 2 * LINE)
+    assert c.contains(0) and c.contains(2 * LINE) and not c.contains(LINE)
+
+
+def test_fifo_evicts_the_oldest_whatever_was_used() -> None:
+    c = cache(replacement="fifo")
+    read_in(c, 0)
+    read_in(c, LINE)
+    assert c.access(0) == "hit"
+    read_in(c, 2 * LINE)
+    assert not c.contains(0) and c.contains(LINE)
+
+
+def test_a_set_with_every_way_reserved_refuses() -> None:
+    c = cache()
+    assert c.access(0) == "miss"
+    assert c.access(LINE) == "miss"
+    assert c.access(2 * LINE) == "reservation_fail"
+    assert c.failure() == "line"
+    c.fill(0)
+    assert c.access(2 * LINE) == "miss"
+
+
+def test_mshr_entries_and_merges_are_limited() -> None:
+    c = cache(ways=4, mshr_entries=2, mshr_merge=2)
+    assert [c.access(0), c.access(32)] == ["miss", "sector_miss"]
+    assert (c.access(64), c.failure()) == ("reservation_fail", "mshr_entries")
+    assert c.access(0) == "hit_reserved"
+    assert (c.access(0), c.failure()) == ("reservation_fail", "mshr_merge")
+    c.fill(0)
+    assert c.access(64) == "reservation_fail", "the entry is free when its reads have been taken out"
+    c.ready()
+    assert c.access(64) == "sector_miss"
+
+
+def test_a_miss_needs_two_places_in_the_miss_queue() -> None:
+    c = cache(ways=8, miss_queue=3)
+    assert c.access(0) == "miss"
+    assert c.access(LINE) == "miss"
+    assert (c.access(2 * LINE), c.failure()) == ("reservation_fail", "miss_queue")
+    c.misses()
+    assert c.access(2 * LINE) == "miss"
+
+
+def test_write_validate_reads_back_only_what_is_complete() -> None:
+    c = cache()
+    assert c.access(0, write=True, byte_mask=HALF) == "miss"
+    assert c.misses() == [], "nothing is fetched"
+    assert c.access(0) == "sector_miss", "half of the sector is not known"
+    assert [m[0] for m in c.misses()] == [0]
+    c.fill(0)
+    assert c.access(0) == "hit"
+    assert c.access(32, write=True) == "sector_miss"
+    assert c.access(32) == "hit", "every byte was written"
+    assert c.modified_lines() == 1
+
+
+def test_two_halves_written_make_a_whole() -> None:
+    c = cache()
+    c.access(0, write=True, byte_mask=HALF)
+    c.access(0, write=True, byte_mask=0xFFFF0000)
+    assert c.access(0) == "hit"
+
+
+def test_eviction_writes_back_the_modified_sectors_at_once() -> None:
+    c = cache(ways=1)
+    c.access(32, write=True)
+    c.access(96, write=True)
+    assert c.access(LINE) == "miss"
+    write_back, fetch = sorted(c.misses(), key=lambda m: not m[1])
+    assert write_back[:4] == (32, True, True, 2)
+    assert fetch[:2] == (LINE, False)
+
+
+@pytest.mark.parametrize(("threshold", "evicts"), [(25, True), (26, False)])
+def test_modified_lines_stay_below_the_threshold(threshold: int, evicts: bool) -> None:
+    """One of four lines is modified: 25 percent."""
+    c = cache(ways=4, dirty_threshold=threshold)
+    c.access(0, write=True)
+    for i in (1, 2, 3):
+        read_in(c, i * LINE)
+    read_in(c, 4 * LINE)
+    assert c.contains(0) != evicts
+
+
+def test_atomics_leave_the_sector_modified() -> None:
+    c = cache()
+    read_in(c, 0)
+    assert c.access(0, atomic=True) == "hit"
+    assert c.modified_lines() == 1
+    assert c.access(LINE, atomic=True) == "miss"
+    c.fill(LINE)
+    assert c.modified_lines() == 2
+
+
+def test_write_through_sends_every_write_and_never_writes_back() -> None:
+    c = cache("l1", ways=1, write_policy="write_through", write_allocation="write_validate")
+    read_in(c, 0)
+    assert c.access(0, write=True) == "hit" and c.write_sent()
+    assert c.access(LINE, write=True) == "miss" and c.write_sent()
+    assert [(m[0], m[2]) for m in c.misses()] == [(0, False), (LINE, False)]
+
+
+def test_pascal_l1_evicts_on_global_writes_and_keeps_local_ones() -> None:
+    c = cache("l1", write_policy="local_write_back_global_write_through", write_allocation="none")
+    read_in(c, 0)
+    assert c.access(0, write=True) == "hit" and c.write_sent()
+    assert not c.contains(0)
+    read_in(c, 0)
+    assert c.access(0, write=True, local=True) == "hit" and not c.write_sent()
+    assert c.contains(0)
+
+
+def test_allocation_on_fill_reserves_nothing() -> None:
+    c = cache("l1", ways=1, allocation="on_fill", mshr_entries=8)
+    assert [c.access(i * LINE) for i in range(3)] == ["miss"] * 3
+    c.fill(LINE)
+    assert c.contains(LINE)
+    c.fill(0)
+    assert c.contains(0) and not c.contains(LINE)
+
+
+def test_fewer_ways_after_a_carve_out() -> None:
+    c = cache("l1", ways=4, write_policy="write_through")
+    for i in range(4):
+        read_in(c, i * LINE)
+    c.set_ways(2)
+    assert not any(c.contains(i * LINE) for i in range(4))
+    for i in range(3):
+        read_in(c, i * LINE)
+    assert [c.contains(i * LINE) for i in range(3)] == [False, True, True]
+
+
+@dataclass
+class SlowLine:
+    tag: int
+    used: int
+    state: dict[int, str] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    becomes_modified: set[int] = field(default_factory=set)
+
+
+class SlowCache:
+    """Write-back, write-validate, LRU, on-miss; as plainly as possible."""
+
+    def __init__(self, sets: int, ways: int, entries: int, merge: int) -> None:
+        self.sets, self.ways, self.entries, self.merge = sets, ways, entries, merge
+        self.lines: list[list[SlowLine]] = [[] for _ in range(sets)]
+        self.waiting: dict[int, list[int]] = {}
+        self.time = 0
+
+    def find(self, address: int) -> SlowLine | None:
+        return next((x for x in self.lines[address // LINE % self.sets] if x.tag == address // LINE), None)
+
+    def access(self, address: int, write: bool, mask: int, token: int) -> str:
+        self.time += 1
+        sector = address // 32
+        line = self.find(address)
+        in_set = self.lines[address // LINE % self.sets]
+        state = line.state.get(sector, "invalid") if line else "absent"
+        full = line is not None and line.written.get(sector) == 0xFFFFFFFF
+        if line and (state == "valid" or (state == "modified" and (write or full))):
+            line.used = self.time
+            if write:
+                line.written[sector] = (0xFFFFFFFF if state == "valid" else line.written[sector]) | mask
+                line.state[sector] = "modified"
+            return "hit"
+        outcome = {"reserved": "hit_reserved", "absent": "miss"}.get(state, "sector_miss")
+        victim = None
+        if line is None and len(in_set) == self.ways:
+            free = [x for x in in_set if "reserved" not in x.state.values()]
+            if not free:
+                return "reservation_fail"
+            victim = min(free, key=lambda x: x.used)
+        if not write:
+            waiting = self.waiting.get(sector)
+            if waiting is not None and len(waiting) >= self.merge:
+                return "reservation_fail"
+            if waiting is None and len(self.waiting) >= self.entries:
+                return "reservation_fail"
+        if line is None:
+            if victim:
+                in_set.remove(victim)
+            line = SlowLine(address // LINE, self.time)
+            in_set.append(line)
+        line.used = self.time
+        if not write:
+            if state == "modified":
+                line.becomes_modified.add(sector)
+            line.state[sector] = "reserved"
+            self.waiting.setdefault(sector, []).append(token)
+        elif state == "reserved":
+            line.becomes_modified.add(sector)
+        else:
+            line.written[sector] = line.written.get(sector, 0) * (state == "modified") | mask
+            line.state[sector] = "modified"
+        return outcome
+
+    def fill(self, sector: int) -> list[int]:
+        line = self.find(sector * 32)
+        if line and line.state.get(sector) == "reserved":
+            line.state[sector] = "modified" if sector in line.becomes_modified else "valid"
+            line.written[sector] = 0xFFFFFFFF
+            line.becomes_modified.discard(sector)
+        return self.waiting.pop(sector)
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "write", "fill"]),
+        st.integers(0, 23),
+        st.sampled_from([HALF, 0xFFFFFFFF, 0xF]),
+    ),
+    max_size=120,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps)
+def test_against_a_slow_reference(program: list[tuple[str, int, int]]) -> None:
+    fast = cache(sets=2, ways=2, mshr_entries=4, mshr_merge=3, miss_queue=1000)
+    slow = SlowCache(2, 2, 4, 3)
+    for token, (what, sector, mask) in enumerate(program):
+        if what == "fill":
+            if not slow.waiting:
+                continue
+            target = sorted(slow.waiting)[sector % len(slow.waiting)]
+            expected = slow.fill(target)
+            fast.fill(target * 32)
+            assert fast.ready() == expected
+        else:
+            write = what == "write"
+            found = fast.access(sector * 32, write=write, byte_mask=mask, token=token)
+            assert found == slow.access(sector * 32, write, mask, token), (what, sector)
+    for sector in range(24):
+        line = slow.find(sector * 32)
+        there = line is not None and line.state.get(sector) in ("valid", "modified")
+        assert fast.contains(sector * 32) == there

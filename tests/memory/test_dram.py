@@ -1,0 +1,202 @@
+"""DRAM timing: the cycle in which a command may come, and the one before it in which it may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simt._engine import testing
+from simt.spec import load_spec
+
+# Long, different intervals, so that each rule shows alone.
+SLOW = {
+    "ccd": 1, "ccdl": 1, "rrd": 1, "rcd": 10, "ras": 1, "rp": 1, "rc": 1, "cl": 5, "wl": 3, "cdlr": 1, "wr": 1,
+    "rtpl": 0, "banks": 16, "bank_groups": 4, "bank_group_low_bits": True, "dual_bus": True, "scheduler": "fr_fcfs",
+    "bus_bytes": 16, "burst_length": 2, "data_command_ratio": 2,
+}  # fmt: skip
+
+
+def dram(**changes: Any) -> Any:
+    values = {f"dram.{k}": v for k, v in {**SLOW, **changes}.items()}
+    return testing.Dram(load_spec("qv100-accelsim", values).native())
+
+
+def at(log: list[tuple[int, str, int]], command: str) -> list[int]:
+    return [cycle for cycle, name, _ in log if name == command]
+
+
+@pytest.mark.parametrize("rcd", [10, 11])
+def test_rcd_from_activate_to_read(rcd: int) -> None:
+    d = dram(rcd=rcd)
+    d.push(0, 5)
+    log = d.run(60)
+    assert at(log, "RD")[0] - at(log, "ACT")[0] == rcd
+
+
+@pytest.mark.parametrize(("rcd", "wl"), [(10, 3), (12, 4)])
+def test_rcd_for_writes_is_shorter_by_the_write_latency(rcd: int, wl: int) -> None:
+    d = dram(rcd=rcd, wl=wl)
+    d.push(0, 5, write=True)
+    log = d.run(60)
+    assert at(log, "WR")[0] - at(log, "ACT")[0] == rcd - (wl + 1)
+
+
+@pytest.mark.parametrize("cl", [5, 6])
+def test_cl_from_read_to_data(cl: int) -> None:
+    d = dram(cl=cl)
+    d.push(0, 5, name=7)
+    log = d.run(60)
+    assert (at(log, "RD")[0] + cl, "DATA", 7) in log
+
+
+@pytest.mark.parametrize("ccd", [2, 3])
+def test_ccd_between_columns_of_any_bank(ccd: int) -> None:
+    d = dram(ccd=ccd)
+    for bank in (0, 1):
+        d.push(bank, 5)
+    first, second = at(d.run(80), "RD")
+    assert second - first == ccd
+
+
+@pytest.mark.parametrize(("bank", "expected"), [(4, 6), (1, 1)])
+def test_ccdl_only_within_a_bank_group(bank: int, expected: int) -> None:
+    """Low bits name the group: banks 0 and 4 share one, 0 and 1 do not."""
+    d = dram(ccdl=6)
+    d.push(0, 5)
+    d.push(bank, 5)
+    first, second = at(d.run(80), "RD")
+    assert second - first == expected
+
+
+@pytest.mark.parametrize("rrd", [3, 4])
+def test_rrd_between_activates(rrd: int) -> None:
+    d = dram(rrd=rrd)
+    for bank in (0, 1):
+        d.push(bank, 5)
+    first, second = at(d.run(80), "ACT")
+    assert second - first == rrd
+
+
+@pytest.mark.parametrize("ras", [30, 31])
+def test_ras_from_activate_to_precharge(ras: int) -> None:
+    d = dram(ras=ras, rc=ras)
+    d.push(0, 5)
+    d.push(0, 6)
+    log = d.run(120)
+    assert at(log, "PRE")[0] - at(log, "ACT")[0] == ras
+
+
+@pytest.mark.parametrize("rp", [9, 10])
+def test_rp_from_precharge_to_activate(rp: int) -> None:
+    d = dram(rp=rp)
+    d.push(0, 5)
+    d.push(0, 6)
+    log = d.run(120)
+    assert at(log, "ACT")[1] - at(log, "PRE")[0] == rp
+
+
+@pytest.mark.parametrize("rc", [50, 51])
+def test_rc_between_activates_of_a_bank(rc: int) -> None:
+    d = dram(rc=rc)
+    d.push(0, 5)
+    d.push(0, 6)
+    first, second = at(d.run(160), "ACT")
+    assert second - first == rc
+
+
+@pytest.mark.parametrize("rtpl", [15, 16])
+def test_rtpl_from_read_to_precharge_in_the_group(rtpl: int) -> None:
+    d = dram(rtpl=rtpl)
+    d.push(0, 5)
+    d.push(0, 6)
+    log = d.run(120)
+    assert at(log, "PRE")[0] - at(log, "RD")[0] == rtpl
+
+
+@pytest.mark.parametrize("cdlr", [4, 5])
+def test_write_to_read(cdlr: int) -> None:
+    """WTR = WL + burst + CDLR (performance model section 10), here 3 + 1 + CDLR."""
+    d = dram(cdlr=cdlr)
+    d.push(0, 5, write=True)
+    d.push(1, 5)
+    log = d.run(80)
+    assert at(log, "RD")[0] - at(log, "WR")[0] == 3 + 1 + cdlr
+
+
+@pytest.mark.parametrize("cl", [8, 9])
+def test_read_to_write(cl: int) -> None:
+    """RTW = CL + burst + 2 - WL, here CL + 1 + 2 - 3."""
+    d = dram(cl=cl)
+    d.push(0, 5)
+    d.push(0, 5, write=True)
+    log = d.run(80)
+    assert at(log, "WR")[0] - at(log, "RD")[0] == cl + 1 + 2 - 3
+
+
+@pytest.mark.parametrize("wr", [12, 13])
+def test_write_to_precharge(wr: int) -> None:
+    """WTP = WL + burst + WR, here 3 + 1 + WR."""
+    d = dram(wr=wr)
+    d.push(0, 5, write=True)
+    d.push(0, 6, write=True)
+    log = d.run(120)
+    assert at(log, "PRE")[0] - at(log, "WR")[0] == 3 + 1 + wr
+
+
+def test_a_bus_for_rows_of_its_own_is_faster() -> None:
+    """With one bus, banks that come after the one with the column command cannot open their row in that cycle."""
+
+    def finished(dual: bool) -> int:
+        d = dram(dual_bus=dual, rcd=4, rrd=1, ras=8, rc=10, rp=2, scheduler_queue=200)
+        for i in range(128):
+            d.push(i % 16, i // 32)
+        return max(at(d.run(4000), "RD"))
+
+    assert finished(True) < finished(False)
+
+
+def test_frfcfs_serves_the_open_row_first_and_fcfs_does_not() -> None:
+    def order(scheduler: str) -> list[int]:
+        d = dram(scheduler=scheduler)
+        got: list[int] = []
+        for name, row in ((1, 5), (2, 6), (3, 5)):
+            while d.full():
+                got += [x for _, c, x in d.run(1) if c == "DATA"]
+            d.push(0, row, name=name)
+        return got + [x for _, c, x in d.run(300) if c == "DATA"]
+
+    assert order("fr_fcfs") == [1, 3, 2]
+    assert order("fcfs") == [1, 2, 3]
+
+
+def test_the_queue_holds_what_it_says() -> None:
+    d = dram(scheduler_queue=3)
+    for row in range(3):
+        assert not d.full()
+        d.push(0, row)
+    assert d.full()
+    d.run(1)
+    assert not d.full()
+
+
+def test_writes_wait_in_their_queue_for_the_high_mark() -> None:
+    d = dram(write_queue=True, write_queue_size=8, write_high=3, write_low=1)
+    d.push(1, 9)
+    d.run(40)
+    for _ in range(2):
+        d.push(0, 5, write=True)
+    for row in range(4):
+        d.push(2, row)
+    log = d.run(40)
+    assert at(log, "WR") == [], "reads go first below the mark"
+    d.push(0, 5, write=True)
+    assert len(at(d.run(60), "WR")) >= 2
+
+
+def test_several_sectors_are_as_many_columns_of_one_request() -> None:
+    d = dram()
+    d.push(0, 5, write=True, sectors=4)
+    log = d.run(60)
+    assert len(at(log, "WR")) == 1 or at(log, "WR") == list(range(at(log, "WR")[0], at(log, "WR")[0] + 4))
+    assert d.idle()

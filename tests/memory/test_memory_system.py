@@ -1,0 +1,131 @@
+"""The memory system as a whole: latencies, bandwidth, windows."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from simt._engine import testing
+from simt.spec import load_spec
+
+BASE = 0x7F0000000000
+
+
+def memory(gpu: str = "qv100-accelsim", **overrides: Any) -> Any:
+    return testing.Memory(load_spec(gpu, {k.replace("__", "."): v for k, v in overrides.items()}).native())
+
+
+def traffic(seed: int, sms: int, count: int) -> list[tuple[int, int, int, bool]]:
+    rng = random.Random(seed)
+    requests = [
+        (rng.randrange(3000), rng.randrange(sms), BASE + 32 * rng.randrange(1 << 14), rng.random() < 0.3)
+        for _ in range(count)
+    ]
+    # One packet an SM and cycle.
+    return sorted({(cycle, sm): (cycle, sm, a, w) for cycle, sm, a, w in requests}.values())
+
+
+def test_an_l2_hit_takes_166_cycles_on_qv100() -> None:
+    """1 to the crossbar, 1 to the slice, 160 of ROP delay, look-up, and the way back (section 9)."""
+    m = memory()
+    m.copy_from_host(BASE, 32)
+    assert m.run([(1000, 3, BASE, False)], 2000, 8) == [(1166, 3, BASE, False)]
+
+
+@pytest.mark.parametrize(("rop", "expected"), [(160, 166), (161, 167)])
+def test_a_cycle_more_in_the_slice_is_a_cycle_more(rop: int, expected: int) -> None:
+    m = memory(l2__latency=rop)
+    m.copy_from_host(BASE, 32)
+    assert m.run([(100, 0, BASE, False)], 1000, 8)[0][0] == 100 + expected
+
+
+def test_writes_are_acknowledged_without_dram() -> None:
+    m = memory()
+    assert m.run([(100, 0, BASE, True)], 1000, 8) == [(266, 0, BASE, True)]
+    assert m.counter("dram_reads") == 0
+
+
+def test_a_miss_reads_dram_once_for_all_who_wait() -> None:
+    m = memory()
+    replies = m.run([(100 + i, i, BASE, False) for i in range(5)], 2000, 8)
+    assert sorted(sm for _, sm, _, _ in replies) == [0, 1, 2, 3, 4]
+    assert m.counter("dram_reads") == 1
+    assert min(cycle for cycle, *_ in replies) > 100 + 166 + 100
+
+
+@pytest.mark.parametrize(
+    "gpu", ["qv100-accelsim", "titanx-accelsim", "rtx3070-accelsim", "a100", "h100-accelsim"]
+)
+def test_windows_and_groups_of_channels_change_nothing(gpu: str) -> None:
+    sms = load_spec(gpu).sm.count
+    requests = traffic(1, sms, 4000)
+    m = memory(gpu)
+    longest = m.look_ahead()
+    assert longest > 20
+    reference = sorted(m.run(requests, 12000, longest))
+    assert len(reference) == len(requests)
+    assert m.idle()
+    for window, parts in ((1, 1), (7, 3), (longest, 2), (33, 5)):
+        assert sorted(memory(gpu).run(requests, 12000, window, parts)) == reference, window
+
+
+def test_peak_dram_bandwidth_of_qv100() -> None:
+    """32 channels of 32 B a command clock of 850 MHz: 870 GB/s (section 11). Streaming reads come within 10 %."""
+    m = memory()
+    per_sm = 1500
+    requests = sorted(
+        (cycle, sm, BASE + 32 * (cycle * 80 + sm), False) for sm in range(80) for cycle in range(per_sm)
+    )
+    replies = m.run(requests, 40000, 100)
+    assert len(replies) == per_sm * 80
+    seconds = max(cycle for cycle, *_ in replies) / 1132e6
+    bandwidth = len(replies) * 32 / seconds / 1e9
+    assert 0.85 * 870 < bandwidth <= 870
+
+
+def test_row_hits_need_the_first_ready_scheduler() -> None:
+    """Two streams through the same banks: FCFS opens rows again and again."""
+
+    def activates(scheduler: str) -> int:
+        m = memory(dram__scheduler=scheduler, address_map__hash="linear")
+        requests = [(i // 8, i % 8, BASE + 32 * (i // 2) + (i % 2) * (1 << 24), False) for i in range(6000)]
+        m.run(requests, 60000, 100)
+        return m.counter("dram_activates")
+
+    assert activates("fcfs") > 1.5 * activates("fr_fcfs")
+
+
+def test_far_sectors_cost_once_then_a_copy_is_near() -> None:
+    """A100: SM 0 belongs to the first partition; of consecutive lines some live in the other."""
+    m = memory("a100")
+    m.copy_from_host(BASE, 1 << 16)
+    lines = [BASE + 512 * i for i in range(64)]
+    first = m.run([(100 + 500 * i, 0, a, False) for i, a in enumerate(lines)], 40000, 50)
+    again = m.run([(40100 + 500 * i, 0, a, False) for i, a in enumerate(lines)], 80000, 50)
+    far_first = {cycle % 500 for cycle, *_ in first}
+    far_again = {cycle % 500 for cycle, *_ in again}
+    assert len(far_first) == 2 and max(far_first) - min(far_first) == load_spec("a100").l2.far_latency
+    assert far_again == {min(far_first)}
+
+
+def test_full_queues_delay_and_lose_nothing() -> None:
+    small = {
+        "l2__request_queue": 8,
+        "l2__reply_queue": 2,
+        "l2__dram_queue": 2,
+        "interconnect__output_buffer": 4,
+    }
+    requests = [(10 + i, i % 80, BASE + 32 * (i % 512), False) for i in range(4000)]
+    reference = sorted(memory(**small).run(requests, 60000, 100))
+    assert len(reference) == 4000
+    assert sorted(memory(**small).run(requests, 60000, 3)) == reference
+
+
+def test_copies_larger_than_the_l2_leave_their_end() -> None:
+    m = memory()
+    m.copy_from_host(BASE, 64 << 20)
+    hits = m.run([(100, 0, BASE + (64 << 20) - 32, False)], 2000, 8)
+    assert hits[0][0] == 266
+    assert m.run([(3000, 0, BASE, False)], 6000, 8)[0][0] > 3166

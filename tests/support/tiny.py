@@ -1,0 +1,94 @@
+"""Tiny traces and engine runs for tests of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simt import _engine
+from simt.spec import load_spec
+from simt.trace import Copy, open_trace
+from simt.trace.generate import KernelWriter, LaunchShape, Warp
+
+FULL = 0xFFFFFFFF
+GLOBAL = 0x7F0000000000
+
+
+def write_kernel(folder: Path, ctas: Sequence[Sequence[Warp]], number: int = 1, **shape: Any) -> Path:
+    """A kernel trace of the given CTAs; appends it to the folder's launch list. Warps get an EXIT at their end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    threads = shape.pop("threads", 32 * max((len(warps) for warps in ctas), default=1))
+    known = {"name": "tiny", "grid": (len(ctas), 1, 1), "block": (threads, 1, 1), "sm": 70, "id": number}
+    file = folder / f"kernel-{number}.traceg"
+    with KernelWriter(file, LaunchShape(**{**known, **shape})) as out:
+        for index, warps in enumerate(ctas):
+            for warp in warps:
+                if warp.lines:
+                    warp.op("EXIT")
+            out.cta((index, 0, 0), warps)
+    with (folder / "kernelslist.g").open("a") as listing:
+        listing.write(file.name + "\n")
+    return folder
+
+
+def warp_of(build: Callable[[Warp], None]) -> Warp:
+    """A warp filled by a function."""
+    warp = Warp()
+    build(warp)
+    return warp
+
+
+def run(
+    folder: Path,
+    gpu: str = "qv100-accelsim",
+    overrides: Mapping[str, Any] | Iterable[str] = (),
+    *,
+    threads: int = 1,
+    window: int = 0,
+    timeline: int = 0,
+    slices: Callable[[int], int] | None = None,
+) -> list[dict[str, Any]]:
+    """The engine's records of a trace; `slices(i)` gives the cycles of the i-th call of Gpu.run()."""
+    chosen = dict(overrides) if isinstance(overrides, Mapping) else list(overrides)
+    engine = _engine.Gpu(load_spec(gpu, chosen).native(), threads, window, timeline)
+    for command in open_trace(folder).commands:
+        if isinstance(command, Copy):
+            engine.copy_from_host(command.address, command.bytes)
+        else:
+            engine.launch(command.source(), command.id)
+    if slices is None:
+        assert engine.run(1 << 60)
+    else:
+        for i in range(1 << 20):
+            if engine.run(slices(i)):
+                break
+    return engine.finished()
+
+
+def cycles(
+    folder: Path, gpu: str = "qv100-accelsim", overrides: Mapping[str, Any] | Iterable[str] = ()
+) -> int:
+    """Cycles of all launches, without launch latency."""
+    records = run(folder, gpu, overrides)
+    return sum(r["end_cycle"] - r["start_cycle"] - r["launch_latency"] for r in records)
+
+
+def distance(
+    tmp_path: Path,
+    append: Callable[[Warp, int], None],
+    gpu: str,
+    overrides: Mapping[str, Any] | None = None,
+    counts: tuple[int, int] = (40, 120),
+) -> float:
+    """Cycles by which one more instruction of a chain lengthens a kernel of one warp."""
+    totals = []
+    for count in counts:
+        warp = Warp()
+        for i in range(count):
+            append(warp, i)
+        folder = write_kernel(
+            tmp_path / f"{gpu}-{count}-{len(list(tmp_path.iterdir()))}", [[warp]], shared_bytes=4096
+        )
+        totals.append(cycles(folder, gpu, overrides or {}))
+    return (totals[1] - totals[0]) / (counts[1] - counts[0])
