@@ -1,3 +1,5 @@
 #include "bindings.hpp"
 
-void bind_memory(nanobind::module_& m) { (void)m; }
+void bind_memory(nanobind::module_& m) {
+  (void)m;
+}
