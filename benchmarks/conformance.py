@@ -66,16 +66,16 @@ def simulate(trace: Path, gpu: str, copies_fill: bool, threads: int = 1) -> Run:
             engine.launch(command.source(), command.id)
     engine.run(1 << 60)
     launches = engine.finished()
-    reads = [l["l2"][kind] for l in launches for kind in ("global_read", "atomic", "local_read")]
+    reads = [x["l2"][kind] for x in launches for kind in ("global_read", "atomic", "local_read")]
     return Run(
-        cycles=sum(l["end_cycle"] - l["start_cycle"] for l in launches),
-        launch_latency=sum(l["launch_latency"] for l in launches),
-        warp_instructions=sum(l["counters"]["warp_instructions"] for l in launches),
-        thread_instructions=sum(l["counters"]["thread_instructions"] for l in launches),
+        cycles=sum(x["end_cycle"] - x["start_cycle"] for x in launches),
+        launch_latency=sum(x["launch_latency"] for x in launches),
+        warp_instructions=sum(x["counters"]["warp_instructions"] for x in launches),
+        thread_instructions=sum(x["counters"]["thread_instructions"] for x in launches),
         l2_read_hits=sum(r["hit"] for r in reads),
         l2_reads=sum(r["hit"] + r["hit_reserved"] + r["miss"] + r["sector_miss"] for r in reads),
-        dram_reads=sum(l["counters"]["dram_reads"] for l in launches),
-        dram_writes=sum(l["counters"]["dram_writes"] for l in launches),
+        dram_reads=sum(x["counters"]["dram_reads"] for x in launches),
+        dram_writes=sum(x["counters"]["dram_writes"] for x in launches),
     )
 
 

@@ -1,5 +1,6 @@
-"""Distances between dependent instructions: to the cycle, on the stock Volta of Accel-Sim and on silicon models."""
+"""Distances between dependent instructions, to the cycle: on Accel-Sim's stock Volta and on silicon models."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_one_more_cycle_of_latency_is_one_more_cycle(latency: int, expected: int
 
 
 def test_reads_of_one_bank_are_spread_over_cycles(tmp_path: Path) -> None:
-    """MICRO'25, section 4: two operands of one bank cost a bubble, three cost two; the operand cache removes them."""
+    """MICRO'25, section 4: two operands of one bank cost a bubble, three cost two; the operand cache none."""
 
     def independent(sources):  # type: ignore[no-untyped-def]
         return lambda w, i: w.op("FFMA", 16 + i % 32, sources)
@@ -85,7 +86,7 @@ def test_reads_of_one_bank_are_spread_over_cycles(tmp_path: Path) -> None:
 
 
 def test_tensor_interval_follows_shape_and_type(tmp_path: Path) -> None:
-    """A100: 1,024 FP16 multiply-adds a cycle and SM, so m16n8k16 holds a sub-core's tensor core for 8 cycles."""
+    """A100: 1,024 FP16 multiply-adds a cycle and SM, so m16n8k16 holds a tensor core for 8 cycles."""
 
     def interval(opcode: str) -> float:
         return distance(tmp_path, lambda w, i: w.op(opcode, 16 + 4 * (i % 24), (2,)), "a100")
@@ -114,4 +115,4 @@ def test_a_chain_is_exact_from_the_first_instruction(tmp_path: Path) -> None:
         for _ in range(count):
             warp.op("FFMA", 8, (8, 2, 8))
         totals.append(cycles(write_kernel(tmp_path / str(count), [[warp]])))
-    assert [b - a for a, b in zip(totals, totals[1:], strict=False)] == [7, 7]
+    assert [b - a for a, b in pairwise(totals)] == [7, 7]

@@ -1,5 +1,6 @@
 """Occupancy, carve-out, launch latency and the order of CTAs."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def record(
     return run(trace, gpu, overrides or {})[0]
 
 
-# QV100: 2,048 threads, 65,536 registers, 96 KB of shared memory and 32 CTAs an SM; registers rounded to 4 a thread.
+# QV100: 2,048 threads, 65,536 registers, 96 KB of shared memory and 32 CTAs an SM.
 @pytest.mark.parametrize(
     ("warps", "registers", "shared", "ctas", "why"),
     [
@@ -104,13 +105,13 @@ def test_launches_follow_each_other_to_the_cycle(tmp_path: Path) -> None:
         write_kernel(tmp_path / "t", [[warp_of(one_op)]], number)
     records = run(tmp_path / "t")
     assert [r["id"] for r in records] == [1, 2, 3]
-    for before, after in zip(records, records[1:], strict=False):
+    for before, after in pairwise(records):
         assert after["start_cycle"] == before["end_cycle"]
     assert len({r["end_cycle"] - r["start_cycle"] for r in records}) == 1
 
 
 def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> None:
-    """161 CTAs of one full SM's warps each: two waves and one; the third starts when the first place is free."""
+    """81 CTAs, one a time on each of 80 SMs: the last starts when the first place is free."""
 
     def total(latency: int) -> int:
         def body(w: Warp) -> None:

@@ -33,7 +33,12 @@ def test_a_barrier_waits_for_the_slowest_warp(tmp_path: Path) -> None:
 
 
 def test_exited_warps_do_not_hold_a_barrier(tmp_path: Path) -> None:
-    waits = [warp_of(lambda w: (chain(w, 4), w.op("BAR.SYNC"), chain(w, 4)) and None) for _ in range(2)]
+    def build(w: Warp) -> None:
+        chain(w, 4)
+        w.op("BAR.SYNC")
+        chain(w, 4)
+
+    waits = [warp_of(build) for _ in range(2)]
     leaves = [warp_of(lambda w: chain(w, 2))]
     records = run(write_kernel(tmp_path / "t", [waits + leaves]))
     assert records[0]["counters"]["warp_instructions"] == 2 * 10 + 3
@@ -72,7 +77,7 @@ def test_a_barrier_that_a_warp_never_reaches_is_explained(gpu: str, tmp_path: Pa
 
 
 def test_depbar_waits_for_the_groups_it_names(tmp_path: Path) -> None:
-    """Two copy groups: waiting for at most one open group is over when the first has come, for none when both have."""
+    """Of two copy groups, DEPBAR 1 waits for the first, DEPBAR 0 for both."""
 
     def kernel(name: str, open_groups: int, second_far: bool) -> int:
         w = Warp()

@@ -11,10 +11,27 @@ from simt.spec import load_spec
 
 # Long, different intervals, so that each rule shows alone.
 SLOW = {
-    "ccd": 1, "ccdl": 1, "rrd": 1, "rcd": 10, "ras": 1, "rp": 1, "rc": 1, "cl": 5, "wl": 3, "cdlr": 1, "wr": 1,
-    "rtpl": 0, "banks": 16, "bank_groups": 4, "bank_group_low_bits": True, "dual_bus": True, "scheduler": "fr_fcfs",
-    "bus_bytes": 16, "burst_length": 2, "data_command_ratio": 2,
-}  # fmt: skip
+    "ccd": 1,
+    "ccdl": 1,
+    "rrd": 1,
+    "rcd": 10,
+    "ras": 1,
+    "rp": 1,
+    "rc": 1,
+    "cl": 5,
+    "wl": 3,
+    "cdlr": 1,
+    "wr": 1,
+    "rtpl": 0,
+    "banks": 16,
+    "bank_groups": 4,
+    "bank_group_low_bits": True,
+    "dual_bus": True,
+    "scheduler": "fr_fcfs",
+    "bus_bytes": 16,
+    "burst_length": 2,
+    "data_command_ratio": 2,
+}
 
 
 def dram(**changes: Any) -> Any:
@@ -145,7 +162,7 @@ def test_write_to_precharge(wr: int) -> None:
 
 
 def test_a_bus_for_rows_of_its_own_is_faster() -> None:
-    """With one bus, banks that come after the one with the column command cannot open their row in that cycle."""
+    """With one bus, banks in turn after the one with the column command cannot open their row then."""
 
     def finished(dual: bool) -> int:
         d = dram(dual_bus=dual, rcd=4, rrd=1, ras=8, rc=10, rp=2, scheduler_queue=200)

@@ -72,7 +72,7 @@ def test_windows_and_groups_of_channels_change_nothing(gpu: str) -> None:
 
 
 def test_peak_dram_bandwidth_of_qv100() -> None:
-    """32 channels of 32 B a command clock of 850 MHz: 870 GB/s (section 11). Streaming reads come within 10 %."""
+    """32 channels of 32 B a command clock of 850 MHz: 870 GB/s (section 11); streams come near it."""
     m = memory()
     per_sm = 1500
     requests = sorted(

@@ -1,4 +1,7 @@
-"""A Result on disk: one JSON file, or a directory of JSON and Parquet."""
+"""A Result on disk: one JSON file, or a directory of JSON and Parquet.
+
+polars is imported where it is needed: it takes longer than all else, and does not load under ThreadSanitizer.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from simt.errors import ResultError
-from simt.result import tables
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from simt.result.result import Result
 
 
@@ -62,12 +64,14 @@ def dump(data: Any) -> str:
 
 def save(result: Result, path: Path) -> Path:
     """See Result.save."""
+    from simt.result.tables import TABLES
+
     if path.suffix == ".json":
         write_text(path, dump(result.to_json(detail=True)))
         return path
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for name in tables.TABLES:
+        for name in TABLES:
             frame, target = result.to_polars(name), path / f"{name}.parquet"
             if frame.width == 0:
                 target.unlink(missing_ok=True)
@@ -82,13 +86,13 @@ def save(result: Result, path: Path) -> Path:
 
 def load(path: Path) -> Any:
     """The JSON object of a saved Result, with its details."""
+    from simt.result.tables import details
+
     if not path.is_dir():
         return _read_json(path)
     data = _read_json(path / "result.json")
     if isinstance(data, dict) and isinstance(data.get("launches"), list):
-        found = tables.details(
-            *(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram"))
-        )
+        found = details(*(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram")))
         for launch in data["launches"]:
             launch.update(found.get(launch["index"], {}))
     return data
@@ -106,6 +110,8 @@ def _read_json(file: Path) -> Any:
 
 
 def _read_parquet(file: Path) -> pl.DataFrame:
+    import polars as pl
+
     if not file.exists():
         return pl.DataFrame()
     try:

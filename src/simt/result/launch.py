@@ -138,6 +138,7 @@ class LaunchResult:
         for i, end in enumerate(t["cycle"]):
             cycles = max(1, end - start)
             dram_cycles = cycles * m.dram_khz / m.core_khz
+            # A burst counts where it begins, so an interval may hold a little more than its length.
             bus, pending = t["dram_bus_cycles"][i], sum(t["dram_pending_cycles"][i])
             found.append(
                 Sample(
@@ -147,9 +148,9 @@ class LaunchResult:
                     occupancy=100 * t["active_warps"][i] / (m.sm_count * m.max_warps * cycles),
                     l1_hit_rate=_percent(t["l1_hits"][i], t["l1_accesses"][i]),
                     l2_hit_rate=_percent(t["l2_hits"][i], t["l2_accesses"][i]),
-                    dram_busy=100 * sum(bus) / (m.dram_channels * dram_cycles),
-                    dram_efficiency=_percent(sum(bus), pending),
-                    channels=tuple(100 * n / dram_cycles for n in bus),
+                    dram_busy=min(100.0, 100 * sum(bus) / (m.dram_channels * dram_cycles)),
+                    dram_efficiency=_percent(min(sum(bus), pending), pending),
+                    channels=tuple(min(100.0, 100 * n / dram_cycles) for n in bus),
                 )
             )
             start = end

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
-from simt.result import display, files, tables
+from simt.result import display, files
 from simt.result.counters import Value
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SCHEMA = "simt.result/1"
 
@@ -162,6 +163,8 @@ class Result:
 
         Raises ValueError for another name.
         """
+        from simt.result import tables
+
         if table not in tables.TABLES:
             raise ValueError(f"no table {table!r}: expected one of {', '.join(tables.TABLES)}")
         return tables.TABLES[table](self.launches)

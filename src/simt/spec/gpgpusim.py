@@ -563,8 +563,9 @@ def _interconnect(
         if not settings[setting].isdigit():
             raise SpecError(f"{path}: {setting}: found {settings[setting]!r}, expected a number")
         values.put(f"interconnect.{field}", int(settings[setting]), f"{origin} {setting}")
-    # BookSim moves one packet an input and cycle, and its router's pipeline takes five cycles more each way than the
-    # built-in crossbar: dependent L2 hits on TITAN X are 145 cycles apart, 135 without it (measured on Accel-Sim).
+    # BookSim moves one packet an input and cycle, and its router's pipeline takes five cycles more each way
+    # than the built-in crossbar: dependent L2 hits on TITAN X are 145 cycles apart, 135 without it (measured
+    # on Accel-Sim).
     values.put("interconnect.latency", 5, f"{origin}router pipeline, measured on Accel-Sim")
     values.put("interconnect.arbiter", "round_robin", f"{origin}one packet an input and cycle")
     return notes
