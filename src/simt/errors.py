@@ -32,12 +32,16 @@ class ResultError(SimtError):
     """A saved Result that cannot be read or written, or that does not belong to the run to be resumed."""
 
 
-class DeadlockError(SimtError):
-    """The simulated machine can make no further progress. `result` holds the launches finished before."""
+class SimulationError(SimtError):
+    """A simulation cannot go on. `result` holds the launches finished before."""
 
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
         self.result = result
+
+
+class DeadlockError(SimulationError):
+    """The simulated machine can make no further progress."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from simt.errors import DeadlockError, Interrupted, ResultError, SimtError
+from simt.errors import DeadlockError, Interrupted, ResultError, SimtError, SimulationError
 from simt.progress import Progress, progress_bar
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.selection import Selection, canonical, select
@@ -61,8 +61,9 @@ def simulate(
     resume: a Result of the same input and specification; the launches that it holds are taken over, not
         simulated.
 
-    Raises SimtError on bad input, DeadlockError when the simulated machine hangs, and Interrupted (a
-    KeyboardInterrupt) on Ctrl-C; the last two carry the Result of the launches finished before.
+    Raises SimtError on bad input, SimulationError when the simulation cannot go on (DeadlockError when the
+    simulated machine hangs), and Interrupted (a KeyboardInterrupt) on Ctrl-C; the last two carry the Result
+    of the launches finished before.
     """
     from simt import _engine
     from simt.spec import load_spec
@@ -107,6 +108,9 @@ def simulate(
             except _engine.DeadlockError as error:
                 run.collect(engine)
                 raise DeadlockError(str(error), run.result("deadlock")) from error
+            except (SimtError, ValueError) as error:  # a damaged trace, a launch that no SM can hold
+                run.collect(engine)
+                raise SimulationError(str(error), run.result("failed")) from error
             if run.pending and interrupted():
                 raise Interrupted(run.result("interrupted"))
     return run.result("max_cycles")
@@ -314,9 +318,7 @@ class _Run:
             *(w for launch in launches for w in launch.warnings),
         ]
         if self.pending:
-            why = {"max_cycles": "max_cycles reached", "interrupted": "interrupted", "deadlock": "deadlock"}[
-                status
-            ]
+            why = "max_cycles reached" if status == "max_cycles" else status
             count = f"{len(self.pending)} of {len(self.pending) + len(launches)}"
             warnings.append(f"{UNFINISHED}: {count} launches, {why}")
         wall = self._wall_before + time.monotonic() - self._start

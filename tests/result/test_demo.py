@@ -15,7 +15,9 @@ import jsonschema
 import pytest
 
 import simt
+from simt.errors import SimulationError
 from simt.result import Result, perfetto, report
+from simt.trace import convert, open_trace
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
@@ -95,6 +97,25 @@ def test_resuming_gives_the_same_instructions(result: Result) -> None:
     second = simt.simulate(DEMO, "qv100", resume=first, timeline=200)
     assert [x.warp_instructions for x in second.launches] == [x.warp_instructions for x in result.launches]
     assert second.launches[2].start_cycle == first.launches[1].end_cycle
+
+
+def test_a_launch_that_no_sm_can_hold_is_refused() -> None:
+    with pytest.raises(SimulationError, match="launch 1: a CTA of 256 threads needs 8 warps") as caught:
+        simt.simulate(DEMO, "qv100", set={"sm.max_warps": 4})
+    assert caught.value.result.status == "failed" and caught.value.result.launches == ()
+
+
+def test_a_store_damaged_in_the_middle_gives_what_is_finished(tmp_path: Path) -> None:
+    store = tmp_path / "demo.simt"
+    convert(DEMO, store)
+    reader, summary = open_trace(store).kernels[3].stored()
+    (offset, *_), _ = reader.parts(summary).blocks[-1]
+    content = bytearray(store.read_bytes())
+    content[offset] ^= 1
+    store.write_bytes(content)
+    with pytest.raises(SimulationError, match="does not match its checksum") as caught:
+        simt.simulate(store, "qv100")
+    assert [x.id for x in caught.value.result.launches] == [1, 2, 3]
 
 
 def test_forms_of_the_result(result: Result, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from simt.errors import DeadlockError, Interrupted, ResultError
+from simt.errors import Interrupted, ResultError, SimulationError
 from simt.result import Result, perfetto, sentences
-from simt.result.display import LEFT, format_time, launch_rows
+from simt.result.display import LEFT, format_time, launch_rows, plural
 from simt.result.files import dump, require_writable, write_text
 from simt.simulate import simulate
 
@@ -87,16 +87,15 @@ def run(
             resume=before,
         )
     except Interrupted as stop:
-        saved = stop.result.save(output or _free_name(Path("simt-interrupted")))
-        typer.echo(f"Interrupted. {_state(stop.result)} saved in {saved}. Go on with:", err=True)
-        typer.echo(f"  {_resume_command(saved)}", err=True)
+        typer.echo("Interrupted.", err=True)
+        _save_unfinished(stop.result, output)
         raise typer.Exit(INTERRUPTED_EXIT) from None
     except KeyboardInterrupt:
         typer.echo("Interrupted before the first launch.", err=True)
         raise typer.Exit(INTERRUPTED_EXIT) from None
-    except DeadlockError as error:
-        if output is not None:
-            typer.echo(f"{_state(error.result)} saved in {error.result.save(output)}.", err=True)
+    except SimulationError as error:
+        if error.result.launches:
+            _save_unfinished(error.result, output)
         raise
     _deliver(result, output, json_, perfetto_, quiet)
 
@@ -127,11 +126,12 @@ def _show(result: Result, console: Console) -> None:
         console = Console(file=console.file, width=200)
     console.print(table, highlight=False, markup=False)
     if more:
-        console.print(f"... and {more} more launches; the longest are shown", highlight=False)
+        console.print(f"... and {plural(more, 'more launch')}; the longest are shown", highlight=False)
     t, wall = result.totals, result.provenance.wall_seconds
     speed = f" in {wall:.1f} s" if wall else ""
     console.print(
-        f"\n{t.launches} launches on {result.machine.name}: {t.cycles:,} cycles ({format_time(t.seconds)}), "
+        f"\n{plural(t.launches, 'launch')} on {result.machine.name}: {t.cycles:,} cycles "
+        f"({format_time(t.seconds)}), "
         f"{t.warp_instructions:,} warp instructions, simulated{speed}",
         highlight=False,
         markup=False,
@@ -161,9 +161,11 @@ def _saved(output: Path | None, resume: bool) -> Result | None:
     return None
 
 
-def _state(result: Result) -> str:
+def _save_unfinished(result: Result, output: Path | None) -> None:
+    saved = result.save(output or _free_name(Path("simt-interrupted")))
     done, left = len(result.launches), len(result.unfinished)
-    return f"{done} of {done + left} launches are finished and"
+    typer.echo(f"{done} of {done + left} launches are finished and saved in {saved}. Go on with:", err=True)
+    typer.echo(f"  {_resume_command(saved)}", err=True)
 
 
 def _free_name(path: Path) -> Path:

@@ -63,6 +63,11 @@ def _number(value: Value, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
+def plural(n: int, noun: str) -> str:
+    """A number with its noun: `1 launch`, `2 launches`."""
+    return f"{n:,} {noun}{'es' * (n != 1)}"
+
+
 def shorten(text: str, width: int) -> str:
     """The text, cut in the middle to at most `width` characters."""
     if len(text) <= width:
@@ -89,7 +94,7 @@ def text(result: Result) -> str:
     """The Result as a few lines of plain text."""
     t = result.totals
     lines = [
-        f"Result: {t.launches} launches on {result.machine.name}, {t.cycles:,} cycles "
+        f"Result: {plural(t.launches, 'launch')} on {result.machine.name}, {t.cycles:,} cycles "
         f"({format_time(t.seconds)}), "
         f"{t.warp_instructions:,} warp instructions"
         + ("" if result.status == "complete" else f", {result.status}")
@@ -123,7 +128,8 @@ def page_fragment(result: Result) -> str:
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
     warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in result.warnings)
     return (
-        f"<p><b>{t.launches} launches on {html.escape(result.machine.name)}</b>: {t.cycles:,} cycles "
+        f"<p><b>{plural(t.launches, 'launch')} on {html.escape(result.machine.name)}</b>: {t.cycles:,} "
+        f"cycles "
         f"({format_time(t.seconds)}), {t.warp_instructions:,} warp instructions</p>"
         f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
         + (f"<p>... and {more} more launches</p>" if more else "")

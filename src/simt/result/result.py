@@ -98,7 +98,7 @@ class Result:
     """Counters per launch, timeline, and provenance.
 
     `status` is "complete", or why some launches of the selection are missing: "max_cycles", "interrupted",
-    "deadlock". `unfinished` holds the positions (`LaunchResult.index`) of those launches.
+    "deadlock", "failed". `unfinished` holds the positions (`LaunchResult.index`) of those launches.
     """
 
     launches: tuple[LaunchResult, ...]
