@@ -1,14 +1,18 @@
 #include "timing/worker_pool.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace simt {
 namespace {
 
-// Windows are short, so threads wait for the next one by spinning for a while before they give up the
-// processor.
-constexpr int spins_before_yield = 4000;
+// Windows are short, so threads wait for the next one by spinning for a while before they give up the processor.
+constexpr int spins_before_sleep = 2000;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
 
 }  // namespace
 
@@ -18,62 +22,60 @@ WorkerPool::WorkerPool(uint32_t threads) {
 
 WorkerPool::~WorkerPool() {
   for (std::jthread& worker : workers_) worker.request_stop();
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  ticket_.fetch_add(uint64_t{1} << call_shift, std::memory_order_release);
+  ticket_.notify_all();
 }
 
 void WorkerPool::take_tasks() {
-  for (;;) {
-    const uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= count_) return;
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (next_of(ticket) < count_of(ticket)) {
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
+    // The call cannot end before this task has, so task_ belongs to it.
     try {
-      (*task_)(i);
+      (*task_)(next_of(ticket));
     } catch (...) {
       const std::lock_guard lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
     }
+    unfinished_.fetch_sub(1, std::memory_order_release);
+    ticket = ticket_.load(std::memory_order_acquire);
   }
 }
 
 void WorkerPool::work(std::stop_token stop) {
   uint64_t seen = 0;
   for (;;) {
-    int spins = 0;
-    while (generation_.load(std::memory_order_acquire) == seen) {
-      if (++spins < spins_before_yield) {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
-      } else {
-        generation_.wait(seen, std::memory_order_acquire);
-      }
+    uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    for (int spins = 0; call_of(ticket) == seen; ticket = ticket_.load(std::memory_order_acquire)) {
+      if (++spins < spins_before_sleep)
+        pause();
+      else
+        ticket_.wait(ticket, std::memory_order_acquire);
     }
-    seen = generation_.load(std::memory_order_acquire);
+    seen = call_of(ticket);
     if (stop.stop_requested()) return;
     take_tasks();
-    working_.fetch_sub(1, std::memory_order_release);
   }
 }
 
 void WorkerPool::run(uint32_t count, const std::function<void(uint32_t)>& task) {
-  if (workers_.empty()) {
+  if (workers_.empty() || count <= 1) {
     for (uint32_t i = 0; i < count; ++i) task(i);
     return;
   }
   task_ = &task;
-  count_ = count;
-  next_.store(0, std::memory_order_relaxed);
-  working_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  unfinished_.store(count, std::memory_order_relaxed);
+  const uint64_t call = (call_of(ticket_.load(std::memory_order_relaxed)) + 1) & (~uint64_t{0} >> call_shift);
+  ticket_.store(call << call_shift | uint64_t{count} << count_shift, std::memory_order_release);
+  ticket_.notify_all();
   take_tasks();
-  int spins = 0;
-  while (working_.load(std::memory_order_acquire) != 0)
-    if (++spins > spins_before_yield) std::this_thread::yield();
-  if (error_) {
-    const std::exception_ptr error = std::exchange(error_, nullptr);
-    std::rethrow_exception(error);
+  for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0;) {
+    if (++spins < spins_before_sleep)
+      pause();
+    else
+      std::this_thread::yield();
   }
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 }  // namespace simt

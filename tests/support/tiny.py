@@ -16,7 +16,7 @@ GLOBAL = 0x7F0000000000
 
 
 def write_kernel(folder: Path, ctas: Sequence[Sequence[Warp]], number: int = 1, **shape: Any) -> Path:
-    """A kernel trace of the given CTAs, appended to the folder's launch list. Warps get an EXIT at their end."""
+    """A kernel trace of the given CTAs, appended to the folder's launch list. Warps end with an EXIT."""
     folder.mkdir(parents=True, exist_ok=True)
     threads = shape.pop("threads", 32 * max((len(warps) for warps in ctas), default=1))
     known = {"name": "tiny", "grid": (len(ctas), 1, 1), "block": (threads, 1, 1), "sm": 70, "id": number}
