@@ -110,7 +110,7 @@ def trace_of(row: dict[str, str], scratch: Path) -> Path:
     if row["kind"] == "trace":
         folder = SHARED / "data" / "traces" / name
         return with_sm_version(scratch, folder, 80) if "sm90" in name else folder
-    tool = {"synthetic": "synthetic-trace", "pattern": "kernel-trace"}[row["kind"]]
+    tool = {"synthetic": "synthetic-trace", "pattern": "kernel-trace", "chainw": "chain-trace"}[row["kind"]]
     folder = generated(scratch, tool, name.split())
     return with_sm_version(scratch, folder, 61) if row["config"] == "TITANX" else folder
 
@@ -142,7 +142,7 @@ def main() -> None:
     for row in rows:
         gpu = GPUS[row["config"]]
         label = f"{row['kind']:9} {row['trace']:48} {row['config']:9} fix={row['memcpy_fix']}"
-        if row["kind"] in ("chain",):
+        if row["kind"] == "chain":
             kind = CHAIN.get(row["trace"], row["trace"].split(" ")[0])
             slope = chain_slope(kind, gpu, scratch)
             print(

@@ -15,6 +15,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import DeadlockError, Interrupted, ResultError, SimtError, SimulationError
+from simt.policy import Policy
+from simt.policy import overrides as policy_overrides
 from simt.progress import Progress, progress_bar
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.selection import Selection, canonical, select
@@ -43,6 +45,7 @@ def simulate(
     window: int | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
     resume: Result | None = None,
+    policies: Mapping[str, Policy] | None = None,
 ) -> Result:
     """Simulates the launches of a trace on a GPU and returns their counters.
 
@@ -60,6 +63,8 @@ def simulate(
     progress: True for a progress bar on the terminal, or a function that is called a few times a second.
     resume: a Result of the same input and specification; the launches that it holds are taken over, not
         simulated.
+    policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
+        slice_hash (see simt.policy).
 
     Raises SimtError on bad input, SimulationError when the simulation cannot go on (DeadlockError when the
     simulated machine hangs), and Interrupted (a KeyboardInterrupt) on Ctrl-C; the last two carry the Result
@@ -72,12 +77,15 @@ def simulate(
     for name, value in (("threads", threads), ("max_cycles", max_cycles), ("timeline", timeline)):
         if value is not None and value < 1:
             raise SimtError(f"{name} is {value}, expected 1 or more")
-    overrides = _override_texts(set)
+    own = dict(policies or {})
+    overrides = {**_override_texts(set), **policy_overrides(own)}
     spec = load_spec(gpu, overrides)
+    # What a policy does is part of what the Result was computed from.
+    overrides |= {f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()}
     trace = open_trace(path)
     every = trace.kernels
     chosen = select(every, kernels)
-    native_spec = spec.native()
+    native_spec = spec.native({key: policy.address for key, policy in own.items()})
     with _reporting(progress) as report:
         _read([every[index] for index in chosen], report)
         provenance = Provenance(

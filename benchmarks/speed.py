@@ -1,0 +1,37 @@
+"""Speed of the engine on a QV100 with Accel-Sim's detail: warp instructions a second, one thread and two.
+
+python benchmarks/speed.py
+"""
+
+from __future__ import annotations
+
+import resource
+
+from kernels import KINDS, measure
+
+from simt.spec import load_spec
+
+
+def main() -> None:
+    for gpu in ("qv100-accelsim", "qv100"):
+        spec = load_spec(gpu)
+        print(f"{gpu}: thousand warp instructions a second")
+        for kind, (_, _, _, _, accelsim) in KINDS.items():
+            one, instructions, cycles = measure(kind, spec)
+            two, _, _ = measure(kind, spec, threads=2)
+            print(
+                f"  {kind:10} {instructions / 1e6:5.2f} M instructions, {cycles:6} cycles: 1 thread "
+                f"{instructions / one / 1e3:6.0f} ({instructions / one / accelsim:4.0f} x Accel-Sim), 2 threads "
+                f"{instructions / two / 1e3:6.0f} ({one / two:.2f} x one thread)",
+                flush=True,
+            )
+    short, _, _ = measure("ffma", load_spec("qv100-accelsim", {"launch.kernel_latency": 5000}))
+    long, _, _ = measure("ffma", load_spec("qv100-accelsim", {"launch.kernel_latency": 50_000_000}))
+    print(
+        f"50 million cycles of launch latency instead of 5,000 cost {1e3 * (long - short):+.1f} ms of {1e3 * short:.0f}"
+    )
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
