@@ -1,4 +1,4 @@
-"""The kernels that the speed benchmarks run: streaming, GEMM-like and pure FFMA, of a million warp instructions each."""
+"""The kernels of the speed benchmarks: streaming, GEMM-like, pure FFMA; over a million warp instructions each."""
 
 from __future__ import annotations
 

@@ -19,10 +19,11 @@ def main() -> None:
         for kind, (_, _, _, _, accelsim) in KINDS.items():
             one, instructions, cycles = measure(kind, spec)
             two, _, _ = measure(kind, spec, threads=2)
+            rate, both = instructions / one, instructions / two
             print(
-                f"  {kind:10} {instructions / 1e6:5.2f} M instructions, {cycles:6} cycles: 1 thread "
-                f"{instructions / one / 1e3:6.0f} ({instructions / one / accelsim:4.0f} x Accel-Sim), 2 threads "
-                f"{instructions / two / 1e3:6.0f} ({one / two:.2f} x one thread)",
+                f"  {kind:10} {instructions / 1e6:5.2f} M instructions, {cycles:6} cycles: "
+                f"1 thread {rate / 1e3:6.0f} ({rate / accelsim:4.0f} x Accel-Sim), "
+                f"2 threads {both / 1e3:6.0f} ({one / two:.2f} x one thread)",
                 flush=True,
             )
     short, _, _ = measure("ffma", load_spec("qv100-accelsim", {"launch.kernel_latency": 5000}))

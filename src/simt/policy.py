@@ -1,7 +1,7 @@
 """Policies written in Python: warp schedulers, cache replacement, L2 slice hashes.
 
-A policy is a plain function that Numba compiles to machine code (`pip install simt[policies]`). The engine calls it in
-place of a built-in policy:
+A policy is a plain function that Numba compiles to machine code (`pip install simt[policies]`). The engine
+calls it in place of a built-in policy:
 
     @simt.policy.scheduler
     def oldest(ready, age, last, cycle):
@@ -16,10 +16,11 @@ place of a built-in policy:
 Signatures (arrays are NumPy-like and must not be written to):
 
 scheduler(ready, age, last, cycle)
-    ready[w]: 1 where warp w of the scheduler can issue now; age[w]: order of launch, smaller is older; last: the warp
-    that issued last, -1 for none. Returns the warp to issue, -1 for none.
+    ready[w]: 1 where warp w of the scheduler can issue now; age[w]: order of launch, smaller is older; last:
+    the warp that issued last, -1 for none. Returns the warp to issue, -1 for none.
 replacement(evictable, last_access, allocated)
-    One entry per way of the set: 1 where it may be evicted, times of last access and of allocation. Returns the way.
+    One entry per way of the set: 1 where it may be evicted, times of last access and of allocation. Returns
+    the way.
 slice_hash(address, slices)
     Returns the L2 slice, 0 to slices - 1, of a byte address.
 
@@ -99,8 +100,7 @@ _PARAMETERS = {"scheduler": 4, "replacement": 3, "slice_hash": 2}
 def _compile(kind: str, function: Callable[..., int]) -> Policy:
     name = getattr(function, "__name__", repr(function))
     try:
-        import numba
-        from numba import carray, cfunc, njit, types
+        import numba as imported
     except ImportError as error:
         raise PolicyError(
             f"policy {name}: Python policies need Numba; install it with: pip install simt[policies]"
@@ -110,26 +110,28 @@ def _compile(kind: str, function: Callable[..., int]) -> Policy:
         raise PolicyError(
             f"policy {name}: found {count} parameters, expected {_PARAMETERS[kind]} (see help(simt.policy))"
         )
-    inner = njit(inline="always")(function)
+    numba: Any = imported
+    carray, cfunc, types = numba.carray, numba.cfunc, numba.types
+    inner = numba.njit(inline="always")(function)
     flags, times = types.CPointer(types.uint8), types.CPointer(types.uint64)
     i32, u64 = types.int32, types.uint64
     try:
         if kind == "scheduler":
 
-            @cfunc(i32(flags, times, i32, i32, u64))  # type: ignore[untyped-decorator]
+            @cfunc(i32(flags, times, i32, i32, u64))
             def compiled(ready: Any, age: Any, count: Any, last: Any, cycle: Any) -> Any:
                 return inner(carray(ready, (count,)), carray(age, (count,)), last, cycle)
 
         elif kind == "replacement":
 
-            @cfunc(i32(flags, times, times, i32))  # type: ignore[untyped-decorator]
+            @cfunc(i32(flags, times, times, i32))
             def compiled(evictable: Any, last_access: Any, allocated: Any, count: Any) -> Any:
                 shape = (count,)
                 return inner(carray(evictable, shape), carray(last_access, shape), carray(allocated, shape))
 
         else:
 
-            @cfunc(i32(u64, i32))  # type: ignore[untyped-decorator]
+            @cfunc(i32(u64, i32))
             def compiled(address: Any, slices: Any) -> Any:
                 return inner(address, slices)
 

@@ -1,4 +1,4 @@
-"""Distances between dependent instructions, to the cycle, on a stock Accel-Sim Volta and on silicon models."""
+"""Distances between dependent instructions, to the cycle: Accel-Sim's stock Volta and silicon models."""
 
 from itertools import pairwise
 from pathlib import Path

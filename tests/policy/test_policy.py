@@ -143,7 +143,7 @@ def test_mistakes_are_named(trace: Path) -> None:
         simt.simulate(trace, policies={"schedular": lrr})
     with pytest.raises(PolicyError, match="lrr is a scheduler, expected a slice_hash"):
         simt.simulate(trace, policies={"slice_hash": lrr})
-    with pytest.raises(PolicyError, match="decorated with @simt.policy.scheduler"):
+    with pytest.raises(PolicyError, match=r"decorated with @simt\.policy\.scheduler"):
         simt.simulate(trace, policies={"scheduler": len})  # type: ignore[dict-item]
 
 
