@@ -1,4 +1,4 @@
-"""The kernels of the speed benchmarks: streaming, GEMM-like, pure FFMA; over a million warp instructions each."""
+"""The kernels of the speed benchmarks: streaming, GEMM-like, pure FFMA; a million warp instructions each."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def _gemm(w: Warp, cta: int, warp: int) -> None:
     w.memory("STG.E.128.SYS", [C + (cta * 256 + warp * 32 + i) * 16 for i in LANES], 16, None, (6, 64))
 
 
-# Kind: body, CTAs of 256 threads, shared bytes, registers; Accel-Sim's warp instructions a second on such a machine.
+# Kind: body, CTAs of 256 threads, shared bytes, registers; Accel-Sim's warp instructions a second on such a
+# machine.
 KINDS: dict[str, tuple[Callable[[Warp, int, int], None], int, int, int, float]] = {
     "streaming": (_streaming, 9000, 0, 12, 4.2e3),
     "gemm": (_gemm, 320, 16384, 96, 16.3e3),

@@ -28,9 +28,8 @@ def main() -> None:
             )
     short, _, _ = measure("ffma", load_spec("qv100-accelsim", {"launch.kernel_latency": 5000}))
     long, _, _ = measure("ffma", load_spec("qv100-accelsim", {"launch.kernel_latency": 50_000_000}))
-    print(
-        f"50 million cycles of launch latency instead of 5,000 cost {1e3 * (long - short):+.1f} ms of {1e3 * short:.0f}"
-    )
+    cost = f"{1e3 * (long - short):+.1f} ms of {1e3 * short:.0f}"
+    print(f"50 million cycles of launch latency instead of 5,000 cost {cost}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

@@ -5,7 +5,8 @@
 namespace simt {
 namespace {
 
-// Windows are short, so threads wait for the next one by spinning for a while before they give up the processor.
+// Windows are short, so threads wait for the next one by spinning for a while before they give up the
+// processor.
 constexpr int spins_before_sleep = 2000;
 
 void pause() {

@@ -27,8 +27,9 @@ class WorkerPool {
   void work(std::stop_token stop);
   void take_tasks();
 
-  // The call under way, in one word so that it is read and changed at once: number of the call, how many tasks it has,
-  // and the next one to take. A thread that comes late finds nothing left and does no harm; nobody waits for it.
+  // The call under way, in one word so that it is read and changed at once: number of the call, how many
+  // tasks it has, and the next one to take. A thread that comes late finds nothing left and does no harm;
+  // nobody waits for it.
   static constexpr uint64_t count_shift = 20, call_shift = 40, field = (uint64_t{1} << 20) - 1;
   static uint64_t call_of(uint64_t ticket) { return ticket >> call_shift; }
   static uint32_t count_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> count_shift & field); }

@@ -118,20 +118,20 @@ def _compile(kind: str, function: Callable[..., int]) -> Policy:
     try:
         if kind == "scheduler":
 
-            @cfunc(i32(flags, times, i32, i32, u64))
+            @cfunc(i32(flags, times, i32, i32, u64))  # type: ignore[untyped-decorator]
             def compiled(ready: Any, age: Any, count: Any, last: Any, cycle: Any) -> Any:
                 return inner(carray(ready, (count,)), carray(age, (count,)), last, cycle)
 
         elif kind == "replacement":
 
-            @cfunc(i32(flags, times, times, i32))
+            @cfunc(i32(flags, times, times, i32))  # type: ignore[untyped-decorator]
             def compiled(evictable: Any, last_access: Any, allocated: Any, count: Any) -> Any:
                 shape = (count,)
                 return inner(carray(evictable, shape), carray(last_access, shape), carray(allocated, shape))
 
         else:
 
-            @cfunc(i32(u64, i32))
+            @cfunc(i32(u64, i32))  # type: ignore[untyped-decorator]
             def compiled(address: Any, slices: Any) -> Any:
                 return inner(address, slices)
 

@@ -316,7 +316,7 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
             self.name = SPEC["name"]
             self.hash = f"beef{sorted(overrides.items())}"
 
-        def native(self) -> dict[str, Any]:
+        def native(self, policy: object = None) -> dict[str, Any]:
             return SPEC
 
     spec.load_spec = lambda name, overrides: Spec(overrides)
