@@ -190,25 +190,27 @@ void DramChannel::tick(uint64_t cycle) {
   if (in_banks_ == 0) return;
   ++activity_.pending_cycles;
   ++counters_[latest_slot_][Counter::dram_pending_cycles];
-  // Banks are tried in turn after the one that last opened or closed a row.
   bool column = false, row = false;
-  const uint64_t below = (uint64_t{1} << priority_) - 1;
-  const auto in_turn = [&](auto&& visit) {
-    for (uint64_t rest = busy_banks_ & ~below; rest; rest &= rest - 1)
-      if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
-    for (uint64_t rest = busy_banks_ & below; rest; rest &= rest - 1)
-      if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
-  };
   if (spec_.dual_bus) {
+    // Banks are tried in turn after the one that last opened or closed a row.
+    const uint64_t below = (uint64_t{1} << priority_) - 1;
+    const auto in_turn = [&](auto&& visit) {
+      for (uint64_t rest = busy_banks_ & ~below; rest; rest &= rest - 1)
+        if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
+      for (uint64_t rest = busy_banks_ & below; rest; rest &= rest - 1)
+        if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
+    };
     in_turn([&](uint32_t b) { return column = column_command(b, cycle); });
     in_turn([&](uint32_t b) { return row = row_command(b, cycle); });
     return;
   }
-  in_turn([&](uint32_t b) {
+  // With one bus a row command moves the turn while it is being taken, as in GPGPU-Sim.
+  for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
+    const uint32_t b = (i + priority_) % spec_.banks;
+    if (!(busy_banks_ >> b & 1)) continue;
     column = column_command(b, cycle);
     if (!column && !row) row = row_command(b, cycle);
-    return column;
-  });
+  }
 }
 
 }  // namespace simt
