@@ -4,10 +4,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.support.tiny import GLOBAL, distance
 
 from simt.spec import load_spec
 from simt.trace.generate import Warp
+from support.tiny import GLOBAL, distance
 
 LANES = range(32)
 
@@ -107,7 +107,7 @@ def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> No
 
 def test_a_chain_is_exact_from_the_first_instruction(tmp_path: Path) -> None:
     """One FFMA more is 7 cycles more, from the very first."""
-    from tests.support.tiny import cycles, write_kernel
+    from support.tiny import cycles, write_kernel
 
     totals = []
     for count in (2, 3, 4):

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tiny import run
 
 from simt.trace.generate import generate
+from support.tiny import run
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_running_twice_changes_nothing(traces: dict[str, Path]) -> None:
 
 
 def test_streams_overlap_the_same_way_for_any_window(tmp_path: Path) -> None:
-    from tests.support.tiny import warp_of, write_kernel
+    from support.tiny import warp_of, write_kernel
 
     for number, stream in enumerate((1, 2, 1, 3), start=1):
         warps = [

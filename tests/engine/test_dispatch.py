@@ -4,9 +4,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.support.tiny import cycles, run, warp_of, write_kernel
 
 from simt.trace.generate import Warp
+from support.tiny import cycles, run, warp_of, write_kernel
 
 
 def one_op(w: Warp) -> None:

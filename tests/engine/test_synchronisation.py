@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.support.tiny import GLOBAL, cycles, run, warp_of, write_kernel
 
 from simt import _engine
 from simt.trace.generate import Warp
+from support.tiny import GLOBAL, cycles, run, warp_of, write_kernel
 
 LANES = range(32)
 
