@@ -95,7 +95,7 @@ void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, C
       sm->invalidate_l1();
   }
   memory_->reset_counters(slot);
-  if (alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_);
+  if (alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, {});
   running_[slot] = std::move(launch);
 }
 
@@ -232,7 +232,7 @@ void Gpu::finish_launches() {
       std::vector<Timeline*> timelines;
       for (const auto& other : running_)
         if (other) timelines.push_back(&other->timeline);
-      sampler_.sample(now_, sms_, *memory_, slots_, timelines);
+      sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
     }
     LaunchRecord record;
     record.launch = launch.kernel->launch;
@@ -266,7 +266,15 @@ void Gpu::finish_launches() {
     finished_.push_back(std::move(record));
     ++launches_done_;
     running_[slot].reset();
+    if (options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_in_use());
   }
+}
+
+LaunchSlots Gpu::slots_in_use() const {
+  LaunchSlots slots;
+  for (uint16_t slot = 0; slot < slots_; ++slot)
+    if (running_[slot]) slots.push_back(slot);
+  return slots;
 }
 
 Cycle Gpu::next_window_end(Cycle limit) const {
@@ -304,7 +312,7 @@ void Gpu::step(Cycle end) {
     std::vector<Timeline*> timelines;
     for (const auto& launch : running_)
       if (launch) timelines.push_back(&launch->timeline);
-    sampler_.sample(now_, sms_, *memory_, slots_, timelines);
+    sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
   }
 }
 

@@ -118,6 +118,7 @@ class Gpu {
   bool dispatch_to(uint16_t sm, Cycle cycle);
   std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Running& launch) const;
   void finish_launches();
+  LaunchSlots slots_in_use() const;
   Cycle next_window_end(Cycle limit) const;
   [[noreturn]] void report_deadlock() const;
 

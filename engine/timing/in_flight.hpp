@@ -45,7 +45,6 @@ class InFlightPool {
   void release(uint32_t index) { free_.push_back(index); }
   InFlight& operator[](uint32_t index) { return items_[index]; }
   const InFlight& operator[](uint32_t index) const { return items_[index]; }
-  bool empty() const { return free_.size() == items_.size(); }
 
  private:
   std::vector<InFlight> items_;

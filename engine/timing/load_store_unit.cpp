@@ -393,13 +393,4 @@ void LoadStoreUnit::skip(Cycle cycles) {
     counters_[pool_[dispatch_].slot][Counter::l1_bank_conflicts] += cycles;
 }
 
-bool LoadStoreUnit::idle() const {
-  if (dispatch_ != InFlightPool::none || result_ != InFlightPool::none || bypass_waiting_ ||
-      !shared_pipe_.empty() || !l1_.miss_queue_empty())
-    return false;
-  for (const Bank& bank : banks_)
-    if (!bank.queue.empty()) return false;
-  return true;
-}
-
 }  // namespace simt

@@ -33,7 +33,6 @@ class LoadStoreUnit {
   Cycle next_event(Cycle now) const;
   /// Repeats `cycles` times what a cycle without change counts.
   void skip(Cycle cycles);
-  bool idle() const;
 
   struct BulkDone {
     uint32_t cta_slot;

@@ -53,7 +53,12 @@ class OperandCollector {
     changed_ = false;
     return changed;
   }
-  uint64_t bank_conflicts() const { return bank_conflicts_; }
+  /// Operand reads that had to wait for their bank since the last call.
+  uint64_t take_bank_conflicts() {
+    const uint64_t conflicts = bank_conflicts_;
+    bank_conflicts_ = 0;
+    return conflicts;
+  }
 
  private:
   static size_t index(Unit unit) { return static_cast<size_t>(unit); }

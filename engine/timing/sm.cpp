@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "timing/coalescer.hpp"
-
 namespace simt {
 namespace {
 
@@ -27,10 +25,6 @@ bool is_specialised(Unit unit) {
 
 uint32_t unit_bit(Unit unit) {
   return 1u << static_cast<uint32_t>(unit);
-}
-
-size_t index(StallReason reason) {
-  return static_cast<size_t>(reason);
 }
 
 }  // namespace
@@ -153,13 +147,12 @@ void Sm::execute(Cycle now) {
 }
 
 void Sm::read_operands() {
-  if (!as_collector_) {
-    return;
-  }
+  if (!as_collector_) return;
   for (uint32_t i = 0; i < spec_.sm.register_file.port_throughput && collector_.busy(); ++i)
     collector_.step();
   collector_.end_cycle();
   changed_ |= collector_.take_changed();
+  counters_[stall_slot_][Counter::register_bank_conflicts] += collector_.take_bank_conflicts();
 }
 
 uint64_t Sm::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const {
@@ -298,165 +291,6 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   }
 }
 
-void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record) {
-  const StaticInstruction& s = instruction.instruction->fixed;
-  const WarpTable::Warp& warp = warps_[instruction.warp];
-  const bool bulk = s.operation == Operation::BulkLoad || s.operation == Operation::BulkStore;
-  instruction.mbarrier = record.mbarrier;
-  if (record.mask == 0 || (bulk ? record.bulk_count == 0 : s.access_bytes == 0)) return;
-  thread_local std::vector<uint64_t> addresses;
-  const uint32_t lanes = bulk ? record.bulk_count : static_cast<uint32_t>(std::popcount(record.mask));
-  addresses.resize(std::max<size_t>(64, lanes));
-  const uint32_t count = warp.kernel->source->lane_addresses(record, addresses.data());
-  if (count == 0) return;
-  const LaunchInfo& launch = warp.kernel->launch;
-  if (instruction.space == MemorySpace::Generic) {
-    // The windows of shared and local memory decide; a trace that does not give them is taken to mean shared
-    // memory.
-    const uint64_t first = addresses[0];
-    constexpr uint64_t local_window = 16 * 1024 * 1024;
-    if (launch.shared_base == 0 || launch.local_base == 0)
-      instruction.space = as_collector_ ? MemorySpace::Shared : MemorySpace::Global;
-    else if (first >= launch.shared_base && first < launch.shared_base + local_window)
-      instruction.space = MemorySpace::Shared;
-    else if (first >= launch.local_base && first < launch.local_base + local_window)
-      instruction.space = MemorySpace::Local;
-    else
-      instruction.space = MemorySpace::Global;
-  }
-  const bool atomic = s.operation == Operation::Atomic || s.operation == Operation::Reduction;
-  // The compared-with model keeps a warp waiting for every atomic; hardware waits only for the value.
-  if (atomic && as_collector_) {
-    warps_[instruction.warp].outstanding_atomics += count;
-    warps_.masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
-  }
-  if (instruction.space == MemorySpace::Shared) {
-    instruction.passes =
-        shared_memory_passes(addresses.data(), count, s.access_bytes, spec_.shared_memory.banks,
-                             spec_.shared_memory.wide_accesses_take_wavefronts);
-    return;
-  }
-  if (atomic) {
-    if (!as_collector_ && s.operation == Operation::Reduction) ++warps_[instruction.warp].outstanding_stores;
-    coalesce_atomic(addresses.data(), count, s.access_bytes, instruction.transactions);
-    return;
-  }
-  if (instruction.space == MemorySpace::Local) {
-    // Local memory is interleaved by 32-bit words over the GPU's concurrent threads, so that lanes that
-    // access the same local address touch neighbouring words.
-    const Cta& cta = ctas_[warp.cta_slot];
-    const uint64_t first_thread = cta.thread_base + uint64_t{warp.index_in_cta} * spec_.sm.warp_size;
-    const uint32_t words = std::max(1u, s.access_bytes / 4u);
-    thread_local std::vector<uint64_t> local;
-    local.clear();
-    uint64_t mask = record.mask;
-    for (uint32_t i = 0; i < count; ++i, mask &= mask - 1) {
-      const uint64_t thread = first_thread + static_cast<uint64_t>(std::countr_zero(mask));
-      for (uint32_t k = 0; k < words; ++k)
-        local.push_back(local_memory_start + (addresses[i] / 4 + k) * cta.concurrent_threads * 4 +
-                        addresses[i] % 4 + thread * 4);
-    }
-    coalesce(local.data(), static_cast<uint32_t>(local.size()), std::min<uint32_t>(4, s.access_bytes),
-             spec_.load_store.sectored_coalescing, instruction.transactions);
-    return;
-  }
-  if (bulk) {
-    const auto bytes = static_cast<uint32_t>(std::max<uint64_t>(sector_bytes, record.bulk_bytes / count));
-    coalesce(addresses.data(), count, bytes, true, instruction.transactions);
-    return;
-  }
-  const uint32_t sub_warps = std::max(1u, spec_.load_store.coalescing_sub_warps);
-  if (sub_warps == 1) {
-    coalesce(addresses.data(), count, s.access_bytes, spec_.load_store.sectored_coalescing,
-             instruction.transactions);
-    return;
-  }
-  const uint32_t lanes_each = spec_.sm.warp_size / sub_warps;
-  uint32_t taken = 0;
-  std::vector<Transaction> part;
-  for (uint32_t p = 0; p < sub_warps; ++p) {
-    const uint64_t lanes_mask = (lanes_each >= 64 ? ~uint64_t{0} : (uint64_t{1} << lanes_each) - 1)
-                                << (p * lanes_each);
-    const auto here = static_cast<uint32_t>(std::popcount(record.mask & lanes_mask));
-    if (here == 0) continue;
-    coalesce(addresses.data() + taken, here, s.access_bytes, spec_.load_store.sectored_coalescing, part);
-    instruction.transactions.insert(instruction.transactions.end(), part.begin(), part.end());
-    taken += here;
-  }
-}
-
-void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s) {
-  const WarpTable::Warp& warp = warps_[w];
-  Cta& cta = ctas_[warp.cta_slot];
-  uint32_t barrier = 0, expected = 0;
-  // The compared-with model sees every barrier as number 0 of the whole CTA.
-  if (!as_collector_) {
-    barrier = static_cast<uint32_t>(s.immediate) % 16;
-    expected = std::min(static_cast<uint32_t>(s.immediate2) / spec_.sm.warp_size, cta.kernel->warps_per_cta);
-  }
-  const bool waits = s.operation == Operation::Barrier;
-  if (waits) warps_.masks(warps_.scheduler_of(w)).barrier |= warps_.bit_of(w);
-  release_barrier(cta, cta.barriers.arrive(barrier, warp.index_in_cta, waits, expected));
-}
-
-void Sm::bulk_copy_started(Cta& cta, uint64_t mbarrier) {
-  for (auto& [address, count] : cta.bulk_copies)
-    if (address == mbarrier) {
-      ++count;
-      return;
-    }
-  cta.bulk_copies.emplace_back(mbarrier, 1);
-}
-
-bool Sm::bulk_copies_pending(const Cta& cta, uint64_t mbarrier) const {
-  for (const auto& [address, count] : cta.bulk_copies)
-    if (count > 0 && (mbarrier == 0 || address == 0 || address == mbarrier)) return true;
-  return false;
-}
-
-void Sm::wait_for_bulk_copies(uint32_t w, uint64_t mbarrier) {
-  WarpTable::Warp& warp = warps_[w];
-  if (!bulk_copies_pending(ctas_[warp.cta_slot], mbarrier)) return;
-  warp.awaited_mbarrier = mbarrier;
-  warp.awaits_bulk_copies = true;
-  warps_.masks(warps_.scheduler_of(w)).async_copy |= warps_.bit_of(w);
-}
-
-void Sm::bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier) {
-  Cta& cta = ctas_[cta_slot];
-  for (auto& [address, count] : cta.bulk_copies)
-    if (address == mbarrier && count > 0) --count;
-  for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) {
-    const uint32_t w = cta.first_warp + i;
-    if (!warps_[w].awaits_bulk_copies || bulk_copies_pending(cta, warps_[w].awaited_mbarrier)) continue;
-    warps_[w].awaits_bulk_copies = false;
-    warps_.masks(warps_.scheduler_of(w)).async_copy &= ~warps_.bit_of(w);
-  }
-}
-
-void Sm::release_barrier(const Cta& cta, uint64_t released) {
-  for (; released; released &= released - 1) {
-    const uint32_t w = cta.first_warp + static_cast<uint32_t>(std::countr_zero(released));
-    warps_.masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
-  }
-}
-
-void Sm::check_membars() {
-  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
-    WarpTable::SchedulerMasks& m = warps_.masks(s);
-    for (uint64_t waiting = m.membar; waiting; waiting &= waiting - 1) {
-      const auto position = static_cast<uint32_t>(std::countr_zero(waiting));
-      const uint32_t w = warps_.slot_at(s, position);
-      if (warps_.has_pending_registers(w)) continue;
-      // Hardware also waits until earlier stores are performed; the compared-with model does not.
-      if (!as_collector_ && warps_[w].outstanding_stores > 0) continue;
-      m.membar &= ~(uint64_t{1} << position);
-      if (spec_.l1.invalidate_at_membar) load_store_.invalidate_l1();
-      changed_ = true;
-    }
-  }
-}
-
 void Sm::retire_warps(Cycle now) {
   for (uint64_t touched = warps_.take_touched(); touched; touched &= touched - 1) {
     const auto w = static_cast<uint32_t>(std::countr_zero(touched));
@@ -527,82 +361,6 @@ void Sm::fetch(Cycle now) {
     last_fetched_ = w;
     changed_ = true;
     if (fetch_from_cache(w)) warps_.fill_buffer(w);
-  }
-}
-
-void Sm::count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue) {
-  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
-  const uint64_t waiting = m.waiting();
-  const uint64_t idle = m.resident & ~waiting & ~m.has_instruction;
-  const uint64_t blocked = m.blocked & ~waiting;
-  const uint64_t ready = m.issuable();
-  const uint64_t unit_busy = ready & ~could_issue;
-  std::array<uint64_t, LaunchActivity::reasons> masks{};
-  masks[index(StallReason::Selected)] = issued_mask;
-  masks[index(StallReason::NotSelected)] = could_issue & ~issued_mask;
-  masks[index(StallReason::NoInstruction)] = idle;
-  masks[index(StallReason::Barrier)] = m.barrier & ~m.finished;
-  masks[index(StallReason::Membar)] = m.membar & ~m.finished;
-  masks[index(StallReason::AsyncCopy)] = m.async_copy & ~m.finished;
-  masks[index(StallReason::LongScoreboard)] = (blocked & m.blocked_long) | (m.atomics & ~m.finished);
-  masks[index(StallReason::ShortScoreboard)] = blocked & m.blocked_short;
-  masks[index(StallReason::Wait)] = blocked & ~m.blocked_long & ~m.blocked_short;
-  masks[index(StallReason::LgThrottle)] = unit_busy & m.needs[static_cast<size_t>(Unit::Memory)];
-  masks[index(StallReason::MathPipeThrottle)] = unit_busy & ~m.needs[static_cast<size_t>(Unit::Memory)];
-  masks[index(StallReason::Drain)] = m.finished;
-  StallReason dominant = StallReason::NoInstruction;
-  uint32_t most = 0;
-  for (size_t r = 0; r < masks.size(); ++r) {
-    const auto warps = static_cast<uint32_t>(std::popcount(masks[r]));
-    last_states_[r] += warps;
-    if (r != index(StallReason::NotSelected) && warps > most) {
-      most = warps;
-      dominant = static_cast<StallReason>(r);
-    }
-  }
-  last_reasons_[scheduler] = issued_mask ? StallReason::Selected : dominant;
-}
-
-void Sm::count_cycles(Cycle cycles) {
-  LaunchActivity& activity = activity_[stall_slot_];
-  uint64_t resident = 0;
-  for (size_t r = 0; r < last_states_.size(); ++r) activity.warp_states[r] += cycles * last_states_[r];
-  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
-    const auto here = static_cast<uint64_t>(std::popcount(warps_.masks(s).resident));
-    resident += here;
-    if (here > 0) activity.scheduler_cycles[s][index(last_reasons_[s])] += cycles;
-  }
-  Counters& counters = counters_[stall_slot_];
-  counters[Counter::sm_active_cycles] += cycles;
-  counters[Counter::active_warp_cycles] += cycles * resident;
-}
-
-StallReason Sm::state_of(uint32_t w) const {
-  const WarpTable::SchedulerMasks& m = warps_.masks(warps_.scheduler_of(w));
-  const uint64_t bit = warps_.bit_of(w);
-  if (m.finished & bit) return StallReason::Drain;
-  if (m.barrier & bit) return StallReason::Barrier;
-  if (m.membar & bit) return StallReason::Membar;
-  if (m.async_copy & bit) return StallReason::AsyncCopy;
-  if (m.atomics & bit) return StallReason::LongScoreboard;
-  if (!(m.has_instruction & bit)) return StallReason::NoInstruction;
-  if (m.blocked_long & bit) return StallReason::LongScoreboard;
-  if (m.blocked_short & bit) return StallReason::ShortScoreboard;
-  if (m.blocked & bit) return StallReason::Wait;
-  return StallReason::NotSelected;
-}
-
-void Sm::sample(Cycle from, Cycle to) {
-  // Multiples of the interval in [from, to).
-  if ((from - 1) / sample_interval == (to - 1) / sample_interval && from > 0) return;
-  const uint64_t times =
-      (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
-  if (times == 0) return;
-  for (uint32_t w = 0; w < warps_.slots(); ++w) {
-    const WarpTable::Warp& warp = warps_[w];
-    if (!warp.resident || warp.held == 0) continue;
-    activity_[warp.kernel->slot].samples[warps_.next_record(w).static_index][index(state_of(w))] +=
-        static_cast<uint32_t>(times);
   }
 }
 
@@ -687,48 +445,6 @@ void Sm::run(Cycle begin, Cycle end) {
   }
   replies_.erase(replies_.begin(), replies_.begin() + static_cast<std::ptrdiff_t>(next_reply_));
   next_reply_ = 0;
-}
-
-std::string Sm::describe_waits() const {
-  static constexpr std::array<const char*, LaunchActivity::reasons> words = {
-      "can issue",
-      "can issue but no unit takes it",
-      "its instruction buffer to be filled",
-      "barrier",
-      "memory barrier: earlier accesses have not finished",
-      "asynchronous copies",
-      "a value from global or local memory",
-      "a value from shared memory",
-      "a fixed-latency result",
-      "its execution unit",
-      "the memory pipeline",
-      "outstanding stores or results after its last instruction"};
-  std::string text;
-  for (uint32_t w = 0; w < warps_.slots(); ++w) {
-    const WarpTable::Warp& warp = warps_[w];
-    if (!warp.resident) continue;
-    const StallReason state = state_of(w);
-    text += "  SM " + std::to_string(id_) + " CTA slot " + std::to_string(warp.cta_slot) + " warp " +
-            std::to_string(warp.index_in_cta) + " of launch " + std::to_string(warp.kernel->launch.id) +
-            ": waits for " + words[index(state)];
-    if (warp.held > 0) {
-      const StaticInstruction& s = warps_.next_instruction(w).fixed;
-      text +=
-          ", next instruction " + warp.kernel->source->opcodes()[s.opcode] + " at pc " + std::to_string(s.pc);
-    }
-    if (state == StallReason::Barrier) {
-      const CtaBarriers& barriers = ctas_[warp.cta_slot].barriers;
-      for (uint32_t b = 0; b < CtaBarriers::count; ++b) {
-        const uint64_t missing = barriers.running() & ~barriers.arrived(b);
-        if (!(barriers.arrived(b) >> warp.index_in_cta & 1)) continue;
-        text += "; barrier " + std::to_string(b) + " still misses warps";
-        for (uint64_t rest = missing; rest; rest &= rest - 1)
-          text += " " + std::to_string(std::countr_zero(rest));
-      }
-    }
-    text += "\n";
-  }
-  return text;
 }
 
 }  // namespace simt

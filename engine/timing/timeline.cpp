@@ -3,7 +3,7 @@
 namespace simt {
 
 TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<Sm>>& sms,
-                                              MemorySystem& memory, uint16_t slots) {
+                                              MemorySystem& memory, const LaunchSlots& slots) {
   Totals totals;
   const auto add_table = [](const Counters::CacheTable& table, uint64_t& accesses, uint64_t& hits) {
     for (const auto& kind : table)
@@ -13,14 +13,15 @@ TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<
         if (o == static_cast<size_t>(CacheOutcome::Hit)) hits += kind[o];
       }
   };
-  for (uint16_t slot = 0; slot < slots; ++slot) {
+  for (uint16_t slot : slots) {
     for (const auto& sm : sms) {
       const Counters& c = sm->counters(slot);
       totals.warp_instructions += c[Counter::warp_instructions];
       totals.active_warps += c[Counter::active_warp_cycles];
       add_table(c.l1, totals.l1_accesses, totals.l1_hits);
     }
-    add_table(memory.counters(slot).l2, totals.l2_accesses, totals.l2_hits);
+    const Counters counters = memory.counters(slot);
+    add_table(counters.l2, totals.l2_accesses, totals.l2_hits);
   }
   for (const ChannelActivity& channel : memory.channel_activity()) {
     totals.dram_reads.push_back(channel.reads);
@@ -32,12 +33,12 @@ TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<
 }
 
 void TimelineSampler::restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
-                              uint16_t slots) {
+                              const LaunchSlots& slots) {
   last_ = read(sms, memory, slots);
 }
 
 void TimelineSampler::sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
-                             uint16_t slots, const std::vector<Timeline*>& timelines) {
+                             const LaunchSlots& slots, const std::vector<Timeline*>& timelines) {
   const Totals totals = read(sms, memory, slots);
   const auto differences = [](const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
     std::vector<uint64_t> result(a.size());

@@ -19,14 +19,17 @@ struct Timeline {
   std::vector<std::vector<uint64_t>> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
 };
 
+/// The launch slots that are in use.
+using LaunchSlots = std::vector<uint16_t>;
+
 /// Takes the differences between two moments that a Timeline is made of.
 class TimelineSampler {
  public:
   /// Moves the reference to now.
-  void restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots);
+  void restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, const LaunchSlots& slots);
   /// Appends what happened since the last call to `timelines`.
-  void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots,
-              const std::vector<Timeline*>& timelines);
+  void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
+              const LaunchSlots& slots, const std::vector<Timeline*>& timelines);
 
  private:
   struct Totals {
@@ -34,7 +37,8 @@ class TimelineSampler {
              l2_hits = 0;
     std::vector<uint64_t> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
   };
-  static Totals read(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, uint16_t slots);
+  static Totals read(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
+                     const LaunchSlots& slots);
   Totals last_;
 };
 

@@ -29,8 +29,6 @@ class Crossbar {
     if (queues_[input].size() == 1) announce(input);
   }
   bool idle() const { return queued_ == 0; }
-  uint64_t queued() const { return queued_; }
-  size_t queued_at(uint32_t input) const { return queues_[input].size(); }
 
   /// One cycle. Calls has_room(output), which says if the output's buffer takes a packet, and
   /// move(input, output, packet) for each packet that moves. Returns how many heads had to wait.
