@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 
 #include "bindings.hpp"
@@ -133,6 +134,7 @@ class TestMemory {
       const std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>>& requests, uint64_t end,
       uint64_t window, uint32_t parts) {
     std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> replies;
+    const auto start = std::chrono::steady_clock::now();
     size_t next = 0;
     const uint32_t channels = spec_.address_map.channels;
     while (now_ < end) {
@@ -159,6 +161,7 @@ class TestMemory {
       memory_.advance_requests(window_end);
       now_ = window_end;
     }
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return replies;
   }
   uint64_t counter(const std::string& name) const {
@@ -170,11 +173,14 @@ class TestMemory {
     throw nb::key_error(name.c_str());
   }
   bool idle() const { return memory_.idle(); }
+  /// Time spent in run(), without passing lists to and from Python.
+  double seconds() const { return seconds_; }
 
  private:
   Spec spec_;
   MemorySystem memory_;
   uint64_t now_ = 0;
+  double seconds_ = 0;
 };
 
 SchedulerPolicy policy_named(const std::string& name) {
@@ -293,7 +299,8 @@ void bind_testing(nb::module_& m) {
       .def("copy_from_host", &TestMemory::copy_from_host)
       .def("run", &TestMemory::run, "requests"_a, "end"_a, "window"_a, "parts"_a = 1)
       .def("counter", &TestMemory::counter)
-      .def("idle", &TestMemory::idle);
+      .def("idle", &TestMemory::idle)
+      .def("seconds", &TestMemory::seconds);
   t.def("scheduler_choices", &scheduler_choices, "policy"_a, "ages"_a, "ready"_a,
         "waits"_a = std::vector<uint64_t>{}, "active_warps"_a = 4);
   t.def("crossbar_moves", &crossbar_moves, "queues"_a, "outputs"_a, "islip"_a, "cycles"_a);
