@@ -24,6 +24,7 @@ struct InFlight {
   uint32_t passes = 0;                    ///< shared memory: passes left
   uint32_t outstanding = 0;               ///< transactions whose data has not come back
   uint32_t async_group = 0;
+  bool counts_as_store = false;  ///< a reduction that the warp's end waits for like a store
   uint64_t mbarrier = 0;
   std::vector<Transaction> transactions;  ///< not yet sent; taken from the back
 };

@@ -128,7 +128,7 @@ void LoadStoreUnit::complete(uint32_t in_flight) {
     warps_.async_copy_done(w, instruction.async_group);
   else if (operation == Operation::BulkLoad)
     bulk_done_.push_back({warps_[w].cta_slot, instruction.mbarrier});
-  else if (!as_collector_ && operation == Operation::Reduction)
+  else if (instruction.counts_as_store)
     warps_.store_acknowledged(w);
   pool_.release(in_flight);
 }
@@ -341,6 +341,7 @@ bool LoadStoreUnit::dispatch(Cycle now) {
     if (instruction.mask != 0 && instruction.passes > 0 && --instruction.passes > 0) return true;
     if (operation == Operation::Store) {
       warps_.leave_pipeline(instruction.warp);
+      warps_.release(instruction.warp, *instruction.instruction);
       dispatch_ = InFlightPool::none;
       pool_.release(index);
     } else {
@@ -356,6 +357,7 @@ bool LoadStoreUnit::dispatch(Cycle now) {
   warps_.leave_pipeline(instruction.warp);
   dispatch_ = InFlightPool::none;
   if (operation == Operation::Store || operation == Operation::MemoryBarrier) {
+    warps_.release(instruction.warp, *instruction.instruction);
     if (instruction.outstanding == 0) pool_.release(index);
   } else if (instruction.outstanding == 0) {
     complete(index);

@@ -239,6 +239,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
     instruction.space = s.space;
     instruction.passes = 0;
     instruction.outstanding = 0;
+    instruction.counts_as_store = false;
     instruction.transactions.clear();
     if (d.memory_pipeline) start_memory_access(instruction, record);
   }

@@ -53,7 +53,10 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
     return;
   }
   if (atomic) {
-    if (!as_collector_ && s.operation == Operation::Reduction) ++warps_[instruction.warp].outstanding_stores;
+    if (!as_collector_ && s.operation == Operation::Reduction) {
+      ++warps_[instruction.warp].outstanding_stores;
+      instruction.counts_as_store = true;
+    }
     coalesce_atomic(addresses.data(), count, s.access_bytes, instruction.transactions);
     return;
   }

@@ -165,3 +165,28 @@ def test_a_warp_without_exit_ends_with_its_last_instruction(tmp_path: Path) -> N
     lines = [line for line in file.read_text().splitlines() if "EXIT" not in line]
     file.write_text("\n".join(lines).replace("insts = 6", "insts = 5") + "\n")
     assert run(folder)[0]["counters"]["warp_instructions"] == 5
+
+
+@pytest.mark.parametrize("gpu", ["qv100-accelsim", "a100"])
+@pytest.mark.parametrize(
+    "opcode", ["STG.E", "STS", "RED.E.ADD", "LDG.E", "LDS", "ATOMG.E.ADD", "LDGSTS.E.128"]
+)
+def test_accesses_without_lanes_end(opcode: str, gpu: str, tmp_path: Path) -> None:
+    w = Warp()
+    for _ in range(3):
+        w.memory(opcode, [None] * 32, 4, None if opcode[0] in "SR" or "STS" in opcode else 8, (2, 3))
+    w.op("MEMBAR.SC.GPU")
+    chain(w, 2)
+    assert run(write_kernel(tmp_path / "t", [[w]]), gpu)[0]["counters"]["warp_instructions"] == 7
+
+
+@pytest.mark.parametrize("opcode", ["FENCE", "MEMBAR.SC.GPU", "STG.E", "STS"])
+def test_a_destination_that_makes_no_sense_is_released(opcode: str, tmp_path: Path) -> None:
+    """A trace may name a destination of a store or a barrier; what reads it must not wait for ever."""
+    w = Warp()
+    if "ST" in opcode:
+        w.memory(opcode, [64 * i for i in LANES], 4, 8, (2,))
+    else:
+        w.op(opcode, 8, (4,))
+    chain(w, 2)
+    assert run(write_kernel(tmp_path / "t", [[w]]))[0]["counters"]["warp_instructions"] == 4
