@@ -32,6 +32,14 @@ class ResultError(SimtError):
     """A saved Result that cannot be read or written, or that does not belong to the run to be resumed."""
 
 
+class ProfileError(SimtError):
+    """A profile cannot be read, or lacks what a method needs."""
+
+
+class PlanError(SimtError):
+    """A Plan cannot be made or read, or does not fit what it is used with."""
+
+
 class SimulationError(SimtError):
     """A simulation cannot go on. `result` holds the launches finished before."""
 

@@ -1,0 +1,198 @@
+"""Profile: a table of launches with their times and counters, whatever tool measured them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from simt.errors import ProfileError
+
+# Column -> type. `launch` and `name` are always there; any other may be missing where a tool does not say.
+COLUMNS: dict[str, Any] = {
+    "launch": pl.UInt64,  # id, unique, rising in launch order
+    "name": pl.Enum,  # full demangled name
+    "grid_x": pl.UInt32,  # CTAs
+    "grid_y": pl.UInt32,
+    "grid_z": pl.UInt32,
+    "block_x": pl.UInt32,  # threads
+    "block_y": pl.UInt32,
+    "block_z": pl.UInt32,
+    "registers": pl.UInt32,  # per thread
+    "shared_bytes": pl.UInt32,  # per CTA, static and dynamic
+    "stream": pl.Int64,
+    "device": pl.Int32,  # ordinal
+    "start_ns": pl.Float64,
+    "duration_ns": pl.Float64,
+    "annotation": pl.Categorical,  # innermost NVTX range or framework operator around the launch
+}
+KERNEL, COPY, COMMUNICATION = "kernel", "copy", "communication"
+_COPY = re.compile(r"memcpy|memset|rocclr|copybuffer|fillbuffer", re.IGNORECASE)
+_COMMUNICATION = re.compile(r"nccl|rccl|nvshmem|msccl", re.IGNORECASE)
+
+
+def kind_of(name: str) -> str:
+    """`kernel`, `copy` (memory copies and fills) or `communication` (collectives), by a kernel's name."""
+    if _COMMUNICATION.search(name):
+        return COMMUNICATION
+    return COPY if _COPY.search(name) else KERNEL
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Launches that are no kernels to be simulated."""
+
+    kind: str  # COPY or COMMUNICATION
+    launches: int
+    duration_ns: float
+    share: float  # of the whole profile's time, 0 to 1
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Launches in launch order, one row each.
+
+    launches: columns of COLUMNS, and any other as counters under their Nsight Compute names (Float64; null
+        where a launch was not measured). Rows may come in any order; they are sorted by `launch`.
+    gpu: name of the GPU that was measured, where the tool says.
+    source: the file that was read, for messages.
+    left_out: what `kernels()` dropped.
+    warnings: what the reader noticed, a line each.
+
+    Raises ProfileError where a column is missing, has another type, or ids repeat.
+    """
+
+    launches: pl.DataFrame
+    gpu: str | None = None
+    source: str = "profile"
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        frame = self.launches
+        for name in ("launch", "name"):
+            if name not in frame.columns:
+                raise ProfileError(f"{self.source}: no column `{name}`, found {', '.join(frame.columns)}")
+        frame = _typed(frame, self.source)
+        ids = frame["launch"]
+        if not ids.is_sorted():
+            frame = frame.sort("launch", maintain_order=True)
+            ids = frame["launch"]
+        if len(ids) > 1:
+            same = ids.to_numpy()
+            repeated = np.flatnonzero(same[1:] == same[:-1])
+            if len(repeated):
+                raise ProfileError(f"{self.source}: launch id {same[repeated[0]]} occurs twice")
+        if "duration_ns" in frame.columns:
+            bad = frame.filter(~(pl.col("duration_ns").is_finite() & (pl.col("duration_ns") >= 0)))
+            if len(bad):
+                raise ProfileError(
+                    f"{self.source}: launch {bad['launch'][0]} took {bad['duration_ns'][0]} ns, "
+                    f"expected a number of 0 or more"
+                )
+        object.__setattr__(self, "launches", frame)
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    @property
+    def counters(self) -> list[str]:
+        """Names of the measured counters."""
+        return [name for name in self.launches.columns if name not in COLUMNS]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The distinct kernel names in lexical order; `name_codes` indexes it."""
+        return tuple(self.launches["name"].dtype.categories)  # type: ignore[attr-defined]
+
+    @cached_property
+    def name_codes(self) -> npt.NDArray[np.uint32]:
+        """For each launch, the index of its name in `names`."""
+        codes: npt.NDArray[np.uint32] = self.launches["name"].to_physical().cast(pl.UInt32).to_numpy()
+        return codes
+
+    @property
+    def total_ns(self) -> float:
+        """Sum of the launches' durations, ns."""
+        return float(self.column("duration_ns").sum())
+
+    def has(self, column: str) -> bool:
+        return column in self.launches.columns
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """One numeric column as float64, NaN where unknown. Raises ProfileError where it is missing."""
+        if not self.has(name):
+            raise ProfileError(
+                f"{self.source}: no `{name}`, which this method needs; the profile has "
+                f"{', '.join(c for c in self.launches.columns if c not in ('launch', 'name'))}"
+            )
+        values = self.launches[name].cast(pl.Float64).fill_null(float("nan"))
+        array: npt.NDArray[np.float64] = values.to_numpy()
+        return array
+
+    def product(self, *names: str) -> npt.NDArray[np.float64]:
+        """Product of columns, such as the threads of a CTA."""
+        result = np.ones(len(self))
+        for name in names:
+            result *= self.column(name)
+        return result
+
+    def take(self, rows: pl.Series | npt.NDArray[Any] | pl.Expr) -> Profile:
+        """The launches that a boolean mask or expression selects."""
+        mask = rows if isinstance(rows, (pl.Expr, pl.Series)) else pl.Series(np.asarray(rows))
+        return replace(self, launches=self.launches.filter(mask))
+
+    def kernels(self) -> Profile:
+        """Without copies and communication, which no kernel simulation covers; `left_out` says how much."""
+        kinds = {name: kind_of(name) for name in self.names}
+        if all(kind == KERNEL for kind in kinds.values()):
+            return self
+        total = self.total_ns if self.has("duration_ns") else float("nan")
+        left_out = []
+        for kind in (COPY, COMMUNICATION):
+            names = [name for name, of in kinds.items() if of == kind]
+            part = self.launches.filter(pl.col("name").is_in(names))
+            if len(part):
+                ns = float(part["duration_ns"].sum()) if self.has("duration_ns") else float("nan")
+                left_out.append(LeftOut(kind, len(part), ns, ns / total if total else 0.0))
+        kept = [name for name, of in kinds.items() if of == KERNEL]
+        launches = self.launches.filter(pl.col("name").is_in(kept))
+        return replace(self, launches=launches, left_out=(*self.left_out, *left_out))
+
+    def with_columns(self, columns: Mapping[str, Sequence[float] | npt.NDArray[Any]]) -> Profile:
+        """With further counters, or others in place of those there; each holds one value a launch."""
+        return replace(
+            self,
+            launches=self.launches.with_columns(
+                pl.Series(name, np.asarray(values)) for name, values in columns.items()
+            ),
+        )
+
+
+def _typed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Columns with the types of COLUMNS, counters as Float64, names as an Enum of those that occur."""
+    casts: list[pl.Expr] = []
+    for name, dtype in frame.schema.items():
+        wanted = COLUMNS.get(name, pl.Float64)
+        if wanted is pl.Enum or dtype == wanted:
+            continue
+        casts.append(pl.col(name).cast(wanted))
+    try:
+        frame = frame.with_columns(casts)
+        present = frame["name"].cast(pl.String) if frame["name"].dtype == pl.Enum else frame["name"]
+        names = present.unique().cast(pl.String).sort()
+        if names.null_count():
+            raise ProfileError(f"{source}: a launch has no name")
+        categories = names.to_list()
+        dtype = frame["name"].dtype
+        if not (isinstance(dtype, pl.Enum) and dtype.categories.to_list() == categories):
+            frame = frame.with_columns(present.cast(pl.String).cast(pl.Enum(categories)).alias("name"))
+        return frame
+    except pl.exceptions.PolarsError as error:
+        raise ProfileError(f"{source}: {error}") from error

@@ -1,0 +1,204 @@
+"""Plan: which launches to simulate, with what weight, and how wrong the total can be."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from simt.errors import PlanError
+
+SCHEMA = "simt.plan/1"
+LAUNCH_COLUMNS = {
+    "launch": pl.UInt64,  # id in the profile
+    "name": pl.String,
+    "stratum": pl.UInt32,
+    "draws": pl.UInt32,  # how often it was drawn; above 1 only for sampling with replacement
+    "weight": pl.Float64,  # of the launch in the total, all draws together: total = sum weight * value
+    "time_ns": pl.Float64,  # profiled duration
+}
+STRATUM_COLUMNS = {
+    "stratum": pl.UInt32,
+    "name": pl.String,  # kernel name, or what the stratum's launches have in common
+    "launches": pl.UInt64,  # in the population
+    "draws": pl.UInt64,
+    "time_ns": pl.Float64,  # of all its launches
+    "cov": pl.Float64,  # standard deviation / mean of the profiled durations within the stratum
+    "why": pl.String,  # what made it a stratum and gave it so many draws, for people
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sampler chose.
+
+    method, parameters, seed, version: enough to make the same Plan again from the same profile.
+    launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order.
+    strata: columns STRATUM_COLUMNS; every population launch lies in exactly one stratum.
+    population: number of launches that the plan stands for.
+    population_ns: their time in the profile, ns.
+    replacement: whether draws were made with replacement.
+    claimed_error: half width of the relative error of the total at `confidence`, as far as the method claims
+        one (0.05 is 5 %); None where it does not. It is about the profiled metric on the profiled GPU.
+    gpu: on which the profile was taken.
+    fitted: learned facts worth keeping (K, error per K, hold-out accuracy, ...), JSON values only.
+    """
+
+    method: str
+    parameters: Mapping[str, Any]
+    seed: int | None
+    launches: pl.DataFrame
+    strata: pl.DataFrame
+    population: int
+    population_ns: float
+    replacement: bool = False
+    claimed_error: float | None = None
+    confidence: float = 0.95
+    gpu: str | None = None
+    source: str = "profile"
+    version: str = ""
+    fitted: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for attribute, columns in (("launches", LAUNCH_COLUMNS), ("strata", STRATUM_COLUMNS)):
+            frame: pl.DataFrame = getattr(self, attribute)
+            missing = [name for name in columns if name not in frame.columns]
+            if missing:
+                raise PlanError(f"plan: {attribute} has no column {', '.join(missing)}")
+            frame = frame.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
+            object.__setattr__(self, attribute, frame)
+        launches = self.launches.sort("launch")
+        if launches["launch"].n_unique() != len(launches):
+            raise PlanError("plan: a launch occurs twice")
+        if not (launches["weight"].is_finite() & (launches["weight"] >= 0)).all():
+            raise PlanError("plan: a weight is negative or not a number")
+        object.__setattr__(self, "launches", launches)
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    @property
+    def sampled_ns(self) -> float:
+        """Profiled time of the chosen launches, each once."""
+        return float(self.launches["time_ns"].sum())
+
+    @property
+    def estimated_ns(self) -> float:
+        """The plan's estimate of the profiled total."""
+        return float((self.launches["weight"] * self.launches["time_ns"]).sum())
+
+    @property
+    def profile_error(self) -> float:
+        """|estimated - true| / true of the profiled total: known, for the profile knows both."""
+        if not self.population_ns:
+            return 0.0
+        return abs(self.estimated_ns - self.population_ns) / self.population_ns
+
+    @property
+    def speedup(self) -> float:
+        """Population time over the time of all draws, as the papers count it."""
+        drawn = float((self.launches["draws"] * self.launches["time_ns"]).sum())
+        return self.population_ns / drawn if drawn else math.inf
+
+    @property
+    def distinct_speedup(self) -> float:
+        """Population time over the time of the distinct launches: one drawn twice is simulated once."""
+        return self.population_ns / self.sampled_ns if self.sampled_ns else math.inf
+
+    @property
+    def makespan_speedup(self) -> float:
+        """Population time over the longest chosen launch: the limit when all are simulated side by side."""
+        longest = float(self.launches["time_ns"].max() or 0.0)  # type: ignore[arg-type]
+        return self.population_ns / longest if longest else math.inf
+
+    def to_json(self) -> str:
+        """The Plan as JSON of schema `simt.plan/1`; the same Plan gives the same text."""
+        return json.dumps(
+            {
+                "schema": SCHEMA,
+                "method": self.method,
+                "parameters": dict(self.parameters),
+                "seed": self.seed,
+                "version": self.version,
+                "gpu": self.gpu,
+                "source": self.source,
+                "population": self.population,
+                "population_ns": self.population_ns,
+                "replacement": self.replacement,
+                "claimed_error": self.claimed_error,
+                "confidence": self.confidence,
+                "speedup": _finite(self.speedup),
+                "distinct_speedup": _finite(self.distinct_speedup),
+                "makespan_speedup": _finite(self.makespan_speedup),
+                "profile_error": self.profile_error,
+                "fitted": dict(self.fitted),
+                "warnings": list(self.warnings),
+                "strata": self.strata.to_dicts(),
+                "launches": self.launches.to_dicts(),
+            },
+            indent=1,
+            default=_plain,
+        )
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "plan") -> Plan:
+        """Reads what `to_json` wrote. Raises PlanError that names `source` for anything else."""
+        try:
+            data = json.loads(text)
+            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+                found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+                raise PlanError(f"{source}: schema is {found!r}, expected {SCHEMA!r}")
+            return cls(
+                method=str(data["method"]),
+                parameters=dict(data["parameters"]),
+                seed=data["seed"],
+                launches=pl.DataFrame(data["launches"], schema=LAUNCH_COLUMNS),
+                strata=pl.DataFrame(data["strata"], schema=STRATUM_COLUMNS),
+                population=int(data["population"]),
+                population_ns=float(data["population_ns"]),
+                replacement=bool(data["replacement"]),
+                claimed_error=data["claimed_error"],
+                confidence=float(data["confidence"]),
+                gpu=data["gpu"],
+                source=str(data["source"]),
+                version=str(data["version"]),
+                fitted=dict(data["fitted"]),
+                warnings=tuple(data["warnings"]),
+            )
+        except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+            raise PlanError(f"{source}: not a plan: {error!r}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes `to_json` to a file, which appears whole or not at all."""
+        from simt.result.files import write_text
+
+        target = Path(path)
+        write_text(target, self.to_json() + "\n")
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"), os.fspath(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlanError(f"{os.fspath(path)}: cannot be read: {error}") from error
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no JSON value")

@@ -1,0 +1,127 @@
+"""Sampler: the one interface of all methods that choose launches from a profile."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from sklearn.base import BaseEstimator
+
+from simt.errors import PlanError
+from simt.profile import Profile
+from simt.sampling.plan import Plan
+from simt.version import __version__
+
+Self = TypeVar("Self", bound="Sampler")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a sampler decides, by positions in the profile (0 to N-1, launch order).
+
+    strata: for each of the N launches its stratum, 0 to H-1; every stratum is used.
+    rows: the drawn launches, distinct. draws: how often each was drawn. weights: of each, all draws together.
+    names, why: for each of the H strata.
+    """
+
+    strata: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    draws: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    names: list[str]
+    why: list[str]
+    replacement: bool = False
+    claimed_error: float | None = None
+    fitted: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
+    """Chooses launches from a profile, with the habits of scikit-learn.
+
+    Parameters are given to the constructor, which only stores them under their names; `fit` validates them
+    (`PlanError`), sets learned values with a trailing underscore and `plan_`, and returns the sampler. A
+    sampler with a `seed` parameter gives the same Plan for the same seed and profile, whatever the order of
+    rows and the number of threads.
+
+    To write one: subclass, give `method` a name, and implement `choose`. `check_sampler` tries what any
+    sampler must hold.
+    """
+
+    method: ClassVar[str]
+    plan_: Plan
+
+    @abstractmethod
+    def choose(self, profile: Profile) -> Choice:
+        """Decides on a profile with at least one launch. Raises PlanError on senseless parameters."""
+
+    def fit(self: Self, profile: Profile) -> Self:
+        """Chooses launches of `profile`; `plan_` holds the result.
+
+        Raises PlanError where the profile is empty or a parameter makes no sense, ProfileError where it lacks
+        a column that the method needs.
+        """
+        if not len(profile):
+            raise PlanError(f"{profile.source}: no launches to choose from")
+        choice = self.choose(profile)
+        self.plan_ = _plan(self, profile, choice)
+        return self
+
+    def fit_plan(self, profile: Profile) -> Plan:
+        """`fit(profile).plan_`"""
+        return self.fit(profile).plan_
+
+
+def _plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
+    times = profile.column("duration_ns") if profile.has("duration_ns") else np.zeros(len(profile))
+    h = len(choice.names)
+    sizes = np.bincount(choice.strata, minlength=h)
+    totals = np.bincount(choice.strata, weights=times, minlength=h)
+    means = totals / np.maximum(sizes, 1)
+    # Centred before squaring: with a coefficient of variation of 1e-7 plain sums of squares lose it.
+    squares = np.bincount(choice.strata, weights=(times - means[choice.strata]) ** 2, minlength=h)
+    deviation = np.sqrt(squares / np.maximum(sizes, 1))
+    drawn = np.zeros(h, np.int64)
+    np.add.at(drawn, choice.strata[choice.rows], choice.draws)
+    taken = profile.launches[choice.rows]
+    parameters = sampler.get_params(deep=False)
+    return Plan(
+        method=sampler.method,
+        parameters={key: value for key, value in sorted(parameters.items()) if key != "seed"},
+        seed=parameters.get("seed"),
+        launches=pl.DataFrame(
+            {
+                "launch": taken["launch"],
+                "name": taken["name"].cast(pl.String),
+                "stratum": choice.strata[choice.rows],
+                "draws": choice.draws,
+                "weight": choice.weights,
+                "time_ns": times[choice.rows],
+            }
+        ),
+        strata=pl.DataFrame(
+            {
+                "stratum": np.arange(h),
+                "name": choice.names,
+                "launches": sizes,
+                "draws": drawn,
+                "time_ns": totals,
+                "cov": np.divide(deviation, means, out=np.zeros(h), where=means > 0),
+                "why": choice.why,
+            }
+        ),
+        population=len(profile),
+        population_ns=float(times.sum()),
+        replacement=choice.replacement,
+        claimed_error=choice.claimed_error,
+        confidence=float(parameters.get("confidence", 0.95)),
+        gpu=profile.gpu,
+        source=profile.source,
+        version=__version__,
+        fitted=choice.fitted,
+        warnings=(*profile.warnings, *choice.warnings),
+    )
