@@ -1,0 +1,71 @@
+"""Counter-based random draws: each launch's number depends on the seed and its id alone.
+
+So a draw is the same for any order of rows, any number of threads, and for the launches that two profiles
+share. The mixing function is SplitMix64's finaliser (Steele, Lea and Flood, "Fast splittable pseudorandom
+number generators", OOPSLA 2014), applied twice with the seed and the salt in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+UInts = npt.NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MASK = (1 << 64) - 1
+
+
+def _mix(values: UInts) -> UInts:
+    """SplitMix64's finaliser: a bijection of 64-bit integers. Works in place."""
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(0xBF58476D1CE4E5B9)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(0x94D049BB133111EB)
+    values ^= values >> np.uint64(31)
+    return values
+
+
+def keys(seed: int, ids: npt.ArrayLike, salt: int = 0) -> UInts:
+    """A uniform 64-bit key for each id; different ids have different keys.
+
+    seed and salt are any integers, taken modulo 2^64. `salt` separates draws of one seed that must not be
+    correlated (one a stratum, a repetition, a purpose).
+    """
+    stream = _mix(np.array([(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _MASK], np.uint64))
+    stream = _mix(stream + np.array([(salt * 0xD1342543DE82EF95 + 1) & _MASK], np.uint64))
+    result = np.array(ids, np.uint64)  # a copy, for _mix works in place
+    result *= _GOLDEN
+    result += stream
+    return _mix(_mix(result) + stream)
+
+
+def uniform(seed: int, ids: npt.ArrayLike, salt: int = 0) -> npt.NDArray[np.float64]:
+    """A number in [0, 1) for each id, a multiple of 2^-53."""
+    numbers: npt.NDArray[np.float64] = (keys(seed, ids, salt) >> np.uint64(11)) * 2.0**-53
+    return numbers
+
+
+def choose(seed: int, ids: npt.NDArray[Any], m: int, salt: int = 0) -> npt.NDArray[np.int64]:
+    """Simple random sample without replacement: the positions, rising, of the m ids with the smallest keys.
+
+    m is at most len(ids). A larger m only adds to the sample of a smaller one.
+    """
+    order = keys(seed, ids, salt)
+    if m >= len(order):
+        return np.arange(len(order))
+    return np.sort(np.argpartition(order, m)[:m]) if m > 0 else np.empty(0, np.int64)
+
+
+def choose_with_replacement(
+    seed: int, ids: npt.NDArray[Any], m: int, salt: int = 0
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """m independent draws of ids: the positions drawn, rising, and how often each was.
+
+    A position counts in order of key, so the draws depend on the set of ids and not on their order.
+    """
+    order = np.argsort(keys(seed, ids, salt))
+    picks = (uniform(seed, np.arange(m, dtype=np.uint64), salt ^ 0x5DEECE66D) * len(order)).astype(np.int64)
+    rows, draws = np.unique(order[picks], return_counts=True)
+    return rows, draws
