@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +35,8 @@ COLUMNS: dict[str, Any] = {
     "duration_ns": pl.Float64,
     "annotation": pl.Categorical,  # innermost NVTX range or framework operator around the launch
 }
-KERNEL, COPY, COMMUNICATION = "kernel", "copy", "communication"
+KERNEL, COPY, COMMUNICATION, GRAPH = "kernel", "copy", "communication", "graph"
+METADATA = "simt.profile/1"  # key of our own entry in a Parquet file's metadata
 _COPY = re.compile(r"memcpy|memset|rocclr|copybuffer|fillbuffer", re.IGNORECASE)
 _COMMUNICATION = re.compile(r"nccl|rccl|nvshmem|msccl", re.IGNORECASE)
 
@@ -46,9 +50,9 @@ def kind_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Launches that are no kernels to be simulated."""
+    """Work of the GPU that is no kernel to be simulated."""
 
-    kind: str  # COPY or COMMUNICATION
+    kind: str  # COPY, COMMUNICATION, or GRAPH: a CUDA graph of which only the whole was timed
     launches: int
     duration_ns: float
     share: float  # of the whole profile's time, 0 to 1
@@ -62,7 +66,7 @@ class Profile:
         where a launch was not measured). Rows may come in any order; they are sorted by `launch`.
     gpu: name of the GPU that was measured, where the tool says.
     source: the file that was read, for messages.
-    left_out: what `kernels()` dropped.
+    left_out: what `kernels()` dropped, and what a reader found beside kernels: memory copies by copy engines.
     warnings: what the reader noticed, a line each.
 
     Raises ProfileError where a column is missing, has another type, or ids repeat.
@@ -153,17 +157,20 @@ class Profile:
         kinds = {name: kind_of(name) for name in self.names}
         if all(kind == KERNEL for kind in kinds.values()):
             return self
-        total = self.total_ns if self.has("duration_ns") else float("nan")
-        left_out = []
+        dropped = {entry.kind: (entry.launches, entry.duration_ns) for entry in self.left_out}
         for kind in (COPY, COMMUNICATION):
             names = [name for name, of in kinds.items() if of == kind]
             part = self.launches.filter(pl.col("name").is_in(names))
             if len(part):
                 ns = float(part["duration_ns"].sum()) if self.has("duration_ns") else float("nan")
-                left_out.append(LeftOut(kind, len(part), ns, ns / total if total else 0.0))
+                number, before = dropped.get(kind, (0, 0.0))
+                dropped[kind] = number + len(part), before + ns
         kept = [name for name, of in kinds.items() if of == KERNEL]
         launches = self.launches.filter(pl.col("name").is_in(kept))
-        return replace(self, launches=launches, left_out=(*self.left_out, *left_out))
+        kept_ns = float(launches["duration_ns"].sum()) if self.has("duration_ns") else float("nan")
+        total = kept_ns + sum(ns for _, ns in dropped.values())
+        left_out = (LeftOut(kind, n, ns, ns / total if total else 0.0) for kind, (n, ns) in dropped.items())
+        return replace(self, launches=launches, left_out=tuple(left_out))
 
     def with_columns(self, columns: Mapping[str, Sequence[float] | npt.NDArray[Any]]) -> Profile:
         """With further counters, or others in place of those there; each holds one value a launch."""
@@ -173,6 +180,45 @@ class Profile:
                 pl.Series(name, np.asarray(values)) for name, values in columns.items()
             ),
         )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a Parquet file, whole or not at all, that `read_profile` reads back as the same Profile.
+
+        Raises ProfileError where it cannot be written.
+        """
+        from simt.result.files import replacing
+
+        target = Path(path)
+        about = {
+            "gpu": self.gpu,
+            "source": self.source,
+            "left_out": [asdict(entry) for entry in self.left_out],
+            "warnings": list(self.warnings),
+        }
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as temporary:
+                self.launches.write_parquet(temporary, metadata={METADATA: json.dumps(about)})
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise ProfileError(f"{target}: cannot be written: {error}") from error
+        return target
+
+
+def metadata_of(path: Path) -> dict[str, Any] | None:
+    """What `Profile.save` wrote beside the table; None for a Parquet file that it did not write."""
+    text = pl.read_parquet_metadata(path).get(METADATA)
+    if text is None:
+        return None
+    try:
+        about = json.loads(text)
+        gpu, warnings = about["gpu"], [str(line) for line in about["warnings"]]
+        left_out = tuple(
+            LeftOut(str(x["kind"]), int(x["launches"]), float(x["duration_ns"]), float(x["share"]))
+            for x in about["left_out"]
+        )
+        return {"gpu": None if gpu is None else str(gpu), "warnings": tuple(warnings), "left_out": left_out}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ProfileError(f"{path}: the metadata `{METADATA}` is damaged: {error!r}") from error
 
 
 def _typed(frame: pl.DataFrame, source: str) -> pl.DataFrame:

@@ -1,0 +1,79 @@
+"""From the rows that a reader found to a Profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from simt.errors import ProfileError
+from simt.profile.profile import COLUMNS, LeftOut, Profile
+
+
+@dataclass
+class Findings:
+    """What a reader knows beside the rows.
+
+    source: name of the file. gpu: name of the GPU. process: the process asked for, None for all.
+    left_out: activities that are no kernel launches, such as memory copies: (kind, number, ns).
+    """
+
+    source: str
+    gpu: str | None = None
+    process: int | None = None
+    left_out: list[tuple[str, int, float]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("start_ns",)) -> Profile:
+    """The Profile of these rows.
+
+    Rows are brought into launch order, by `order`, and numbered from 0. `process` is a column that is used
+    and dropped, as are the columns of `order` that a Profile does not have. Times become relative to the
+    first start, for a float64 holds no nanoseconds since 1970.
+    """
+    frame = _one_process(frame, findings)
+    order = [name for name in order if name in frame.columns]
+    if order:
+        frame = frame.sort(order, nulls_last=True, maintain_order=True)
+    frame = frame.drop({name for name in order if name not in COLUMNS} | {"launch"}, strict=False)
+    if "start_ns" in frame.columns:
+        frame = frame.with_columns((pl.col("start_ns") - pl.col("start_ns").min()).cast(pl.Float64))
+    if "device" in frame.columns and (devices := frame["device"].n_unique()) > 1:
+        findings.warnings.append(f"launches on {devices} devices; the column `device` tells them apart")
+    keep = [c.name for c in frame.iter_columns() if c.name == "name" or c.null_count() < len(c)]
+    frame = frame.select(keep).with_row_index("launch")
+    total = float(frame["duration_ns"].sum()) if "duration_ns" in frame.columns else float("nan")
+    total += sum(ns for _, _, ns in findings.left_out)
+    left_out = tuple(
+        LeftOut(kind, number, ns, ns / total if total else 0.0)
+        for kind, number, ns in findings.left_out
+        if number
+    )
+    return Profile(frame, findings.gpu, findings.source, left_out, tuple(findings.warnings))
+
+
+def _one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
+    wanted = findings.process
+    if "process" not in frame.columns:
+        if wanted is not None:
+            raise ProfileError(
+                f"{findings.source}: process {wanted} asked for, but the file does not tell processes apart"
+            )
+        return frame
+    found = frame["process"].drop_nulls().unique().sort().to_list()
+    if wanted is not None:
+        if wanted not in found:
+            raise ProfileError(
+                f"{findings.source}: no launches of process {wanted}, found "
+                f"{', '.join(map(str, found)) or 'none'}"
+            )
+        frame = frame.filter(pl.col("process") == wanted)
+    elif len(found) > 1:
+        findings.warnings.append(
+            f"launches of {len(found)} processes are read as one sequence "
+            f"(process {', '.join(map(str, found[:8]))}{', …' if len(found) > 8 else ''}); "
+            f"choose one with `process`"
+        )
+    return frame.drop("process")

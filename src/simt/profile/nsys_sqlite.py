@@ -1,0 +1,287 @@
+"""Nsight Systems' SQLite export (`nsys export --type sqlite`), schemas of 2020 and later.
+
+Source of table and column meanings: the comments in the exports' own CREATE statements, and the Nsight Systems
+User Guide, section "SQLite Schema Reference".
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import polars as pl
+
+from simt.errors import ProfileError
+from simt.profile.assemble import Findings, assemble
+from simt.profile.profile import COPY, GRAPH, Profile
+from simt.profile.ranges import innermost
+from simt.profile.source import Source
+
+_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+_CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_NAMES = ("demangledName", "shortName", "mangledName", "name")  # the best first
+_PUSH_POP, _START_END = 59, 60  # NVTX_EVENTS.eventType of ranges
+_THREAD_BITS = 24  # of a serialised global id: the thread; above it process, VM and hardware
+_PROCESS_MASK = (1 << 24) - 1
+_COLUMNS = {
+    "gridX": "grid_x",
+    "gridY": "grid_y",
+    "gridZ": "grid_z",
+    "blockX": "block_x",
+    "blockY": "block_y",
+    "blockZ": "block_z",
+    "registersPerThread": "registers",
+    "streamId": "stream",
+    "deviceId": "device",
+}
+_BATCH = 1 << 16
+
+
+def read_nsys_sqlite(source: Source, process: int | None) -> Profile:
+    """Kernel launches in the order of their launching calls, with the NVTX range around each call.
+
+    Raises ProfileError where the file is no such export or is damaged.
+    """
+    with source.local() as path, _database(path, source.name) as database:
+        return _read(_Tables(database, source), process)
+
+
+@contextmanager
+def _database(path: Path, name: str) -> Iterator[sqlite3.Connection]:
+    try:
+        uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            database.text_factory = lambda data: data.decode("utf-8", "replace")
+            yield database
+    except sqlite3.Error as error:
+        raise ProfileError(f"{name}: SQLite cannot read it: {error}; the export may be damaged") from error
+
+
+class _Tables:
+    """The tables of an export; knows which columns this schema has."""
+
+    def __init__(self, database: sqlite3.Connection, source: Source) -> None:
+        self.database, self.source = database, source
+        self.columns: dict[str, set[str]] = {
+            str(table): {str(row[1]) for row in database.execute(f"PRAGMA table_info({_quoted(str(table))})")}
+            for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        }
+
+    def has(self, table: str, *columns: str) -> bool:
+        return table in self.columns and self.columns[table].issuperset(columns)
+
+    def read(self, table: str, columns: Sequence[str], where: str = "1", whole: float = 0.0) -> pl.DataFrame:
+        """Integer columns. Raises ProfileError where one holds anything else."""
+        names = ", ".join(map(_quoted, columns))
+        cursor = self.database.execute(f"SELECT {names} FROM {_quoted(table)} WHERE {where}")
+        parts = []
+        done = 0
+        while rows := cursor.fetchmany(_BATCH):
+            part = {}
+            for column, values in zip(columns, zip(*rows)):
+                try:
+                    part[column] = pl.Series(column, values, pl.Int64, strict=True)
+                except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+                    bad = next((v for v in values if not isinstance(v, int | None)), None)
+                    raise ProfileError(
+                        f"{self.source.name}: {table}.{column} holds {bad!r}, expected an integer"
+                    ) from error
+            parts.append(pl.DataFrame(part))
+            done += len(rows)
+            if whole:
+                self.source.report(min(done / whole, 1.0), done)
+        return pl.concat(parts) if parts else pl.DataFrame(schema={column: pl.Int64 for column in columns})
+
+    def strings(self) -> dict[int, str]:
+        if not self.has("StringIds", "id", "value"):
+            return {}
+        return {key: str(value) for key, value in self.database.execute("SELECT id, value FROM StringIds")}
+
+
+def _read(tables: _Tables, process: int | None) -> Profile:
+    source = tables.source
+    findings = Findings(source.name, process=process)
+    if not tables.has(_KERNELS, "start", "end"):
+        found = ", ".join(sorted(name for name in tables.columns if not name.startswith("ENUM_"))[:12])
+        raise ProfileError(
+            f"{source.name}: an SQLite file without a table {_KERNELS}, found {found or 'no table'}; "
+            f"expected an export of Nsight Systems that traced CUDA kernels (nsys profile --trace=cuda,nvtx)"
+        )
+    strings = tables.strings()
+    frame = _kernels(tables, strings)
+    calls = _calls(tables, frame)
+    frame = frame.with_columns(
+        pl.coalesce(calls["call_start"], frame["start_ns"]).alias("order"),
+        _annotations(tables, strings, calls),
+    )
+    findings.gpu = _gpu(tables, frame, findings)
+    _others(tables, findings)
+    if "globalPid" in frame.columns:
+        frame = frame.with_columns(
+            (pl.col("globalPid") // (1 << _THREAD_BITS) & _PROCESS_MASK).alias("process")
+        )
+    return assemble(frame.drop("globalPid", "correlationId", strict=False), findings, ("order", "start_ns"))
+
+
+def _kernels(tables: _Tables, strings: dict[int, str]) -> pl.DataFrame:
+    there = tables.columns[_KERNELS]
+    wanted = ["start", "end", *(c for c in _COLUMNS if c in there)]
+    wanted += [
+        c for c in ("staticSharedMemory", "dynamicSharedMemory", "globalPid", "correlationId") if c in there
+    ]
+    count = int(tables.database.execute(f"SELECT count(*) FROM {_KERNELS}").fetchone()[0])
+    frame = tables.read(_KERNELS, wanted, whole=count)
+    shared = [pl.col(c) for c in ("staticSharedMemory", "dynamicSharedMemory") if c in there]
+    return frame.select(
+        _names(tables, strings, len(frame)),
+        pl.col("start").alias("start_ns"),
+        (pl.col("end") - pl.col("start")).alias("duration_ns"),
+        *(pl.col(old).alias(new) for old, new in _COLUMNS.items() if old in there),
+        *([pl.sum_horizontal(shared).alias("shared_bytes")] if shared else []),
+        *(pl.col(c) for c in ("globalPid", "correlationId") if c in there),
+    )
+
+
+def _names(tables: _Tables, strings: dict[int, str], rows: int) -> pl.Series:
+    """Names of the kernels: ids of StringIds, or text in the table itself."""
+    columns = [name for name in _NAMES if name in tables.columns[_KERNELS]]
+    if not columns:
+        raise ProfileError(
+            f"{tables.source.name}: {_KERNELS} has no column for the kernel's name, expected demangledName"
+        )
+    chosen = ", ".join(columns)
+    labels: dict[Any, int] = {}
+    names: dict[str, int] = {}
+    codes = np.empty(rows, np.uint32)
+    cursor = tables.database.execute(f"SELECT {chosen} FROM {_KERNELS}")
+    at = 0
+    while batch := cursor.fetchmany(_BATCH):
+        for row in batch:
+            if row not in labels:
+                labels[row] = names.setdefault(_name(row, strings, tables.source.name, at), len(names))
+        codes[at : at + len(batch)] = [labels[row] for row in batch]
+        at += len(batch)
+    return pl.Series("name", list(names), pl.String).gather(codes)
+
+
+def _name(row: tuple[Any, ...], strings: dict[int, str], source: str, at: int) -> str:
+    for value in row:
+        text = strings.get(value) if isinstance(value, int) else value
+        if isinstance(text, str) and text:
+            return text
+    raise ProfileError(f"{source}: {_KERNELS} row {at + 1}: the name {row[0]!r} is not in StringIds")
+
+
+def _calls(tables: _Tables, kernels: pl.DataFrame) -> pl.DataFrame:
+    """For each kernel, start, end and thread of the CPU call that launched it; null where not traced."""
+    nothing = pl.DataFrame(
+        {c: [None] * len(kernels) for c in ("call_start", "call_end", "call_thread")}
+    ).cast(pl.Int64)
+    if "correlationId" not in kernels.columns or not tables.has(
+        _CALLS, "start", "end", "globalTid", "correlationId"
+    ):
+        return nothing
+    # Other calls have no kernel with their id; leaving them in SQLite saves reading them.
+    calls = tables.read(
+        _CALLS,
+        ("start", "end", "globalTid", "correlationId"),
+        f"correlationId IN (SELECT correlationId FROM {_KERNELS})",
+    )
+    process = (pl.col("globalTid") // (1 << _THREAD_BITS)).alias("of")
+    calls = calls.with_columns(process)
+    keys = ["correlationId", "of"] if "globalPid" in kernels.columns else ["correlationId"]
+    if "globalPid" in kernels.columns:
+        kernels = kernels.with_columns((pl.col("globalPid") // (1 << _THREAD_BITS)).alias("of"))
+    calls = calls.sort("start").unique(keys, keep="first", maintain_order=True)
+    joined = kernels.select(keys).join(calls, on=keys, how="left", maintain_order="left")
+    return joined.select(
+        pl.col("start").alias("call_start"),
+        pl.col("end").alias("call_end"),
+        pl.col("globalTid").alias("call_thread"),
+    )
+
+
+def _annotations(tables: _Tables, strings: dict[int, str], calls: pl.DataFrame) -> pl.Series:
+    empty = pl.Series("annotation", [None] * len(calls), pl.Categorical)
+    if not tables.has("NVTX_EVENTS", "start", "end", "globalTid") or calls["call_start"].null_count() == len(
+        calls
+    ):
+        return empty
+    there = tables.columns["NVTX_EVENTS"]
+    ranges = (
+        f"end IS NOT NULL AND eventType IN ({_PUSH_POP}, {_START_END})"
+        if "eventType" in there
+        else "end IS NOT NULL"
+    )
+    events = tables.read("NVTX_EVENTS", ("start", "end", "globalTid"), ranges)
+    texts = [c for c in ("text", "textId") if c in there]
+    if not len(events) or not texts:
+        return empty
+    known = calls.with_row_index("row").drop_nulls()
+    chosen = innermost(
+        events["globalTid"].fill_null(-1).to_numpy(),
+        events["start"].fill_null(0).to_numpy(),
+        events["end"].fill_null(0).to_numpy(),
+        known["call_thread"].to_numpy(),
+        ((known["call_start"] + known["call_end"]) // 2).to_numpy(),
+    )
+    cursor = tables.database.execute(f"SELECT {', '.join(texts)} FROM NVTX_EVENTS WHERE {ranges}")
+    labels = [_text(row, strings) for row in cursor]
+    result: list[str | None] = [None] * len(calls)
+    for row, index in zip(known["row"].to_list(), chosen.tolist()):
+        if index >= 0:
+            result[row] = labels[index]
+    return pl.Series("annotation", result, pl.String).cast(pl.Categorical)
+
+
+def _text(row: tuple[Any, ...], strings: dict[int, str]) -> str | None:
+    for value in row:
+        text = strings.get(value) if isinstance(value, int) else value
+        if isinstance(text, str) and text:
+            return text
+    return None
+
+
+def _others(tables: _Tables, findings: Findings) -> None:
+    """What ran on the GPU beside kernels: memory copies, and CUDA graphs traced as wholes."""
+    number, time = 0, 0.0
+    for table in _COPIES:
+        if tables.has(table, "start", "end"):
+            count, ns = tables.database.execute(
+                f"SELECT count(*), total(end - start) FROM {table}"
+            ).fetchone()
+            number, time = number + int(count), time + float(ns)
+    findings.left_out.append((COPY, number, time))
+    if tables.has(_GRAPHS, "start", "end"):
+        count, ns = tables.database.execute(f"SELECT count(*), total(end - start) FROM {_GRAPHS}").fetchone()
+        findings.left_out.append((GRAPH, int(count), float(ns)))
+        if count:
+            findings.warnings.append(
+                f"{count:,} launches of CUDA graphs ({float(ns) / 1e6:,.3f} ms) were traced as wholes and are not "
+                f"here; profile with --cuda-graph-trace=node to see their kernels"
+            )
+
+
+def _gpu(tables: _Tables, frame: pl.DataFrame, findings: Findings) -> str | None:
+    for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
+        if tables.has(table, "name"):
+            rows = tables.database.execute(
+                f"SELECT DISTINCT name FROM {table} WHERE name IS NOT NULL"
+            ).fetchall()
+            names = sorted(str(name) for (name,) in rows)
+            if len(names) > 1:
+                findings.warnings.append(f"the machine has several kinds of GPU: {', '.join(names)}")
+            if names:
+                return names[0] if len(names) == 1 else None
+    return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,114 @@
+"""The file that a profile is read from: its content as a stream, whatever it is compressed with."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from simt.errors import ProfileError
+from simt.progress import Progress
+
+PIECE = 8 << 20
+HEAD = 1 << 20
+_ZSTD_WINDOW = 128 << 20  # bytes that a frame may ask the decompressor to keep
+Report = Callable[[Progress], None]
+
+
+class Source:
+    """A file to be read once or more, from the start; nothing of it is held but `head`.
+
+    head: its first bytes, at most HEAD, decompressed.
+    compression: "gz", "zst", or None.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], progress: Report | None = None) -> None:
+        self.path = Path(path)
+        self.name = os.fspath(path)
+        self._progress = progress
+        self._began = time.monotonic()
+        try:
+            self.size = self.path.stat().st_size
+            with self.path.open("rb") as file:
+                magic = file.read(4)
+        except OSError as error:
+            raise ProfileError(f"{self.name}: cannot be read: {error.strerror}") from error
+        self.compression = (
+            "gz" if magic[:2] == b"\x1f\x8b" else "zst" if magic == b"\x28\xb5\x2f\xfd" else None
+        )
+        with self.open() as stream:
+            self.head = _read(stream, HEAD)
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The decompressed content. Raises ProfileError where it cannot be read, then or while reading."""
+        try:
+            with self.path.open("rb") as raw:
+                if self.compression == "gz":
+                    with gzip.GzipFile(fileobj=raw) as stream:
+                        yield cast(BinaryIO, stream)
+                elif self.compression == "zst":
+                    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+                    with decompressor.stream_reader(
+                        raw, read_size=1 << 16, read_across_frames=True
+                    ) as reader:
+                        yield cast(BinaryIO, reader)
+                else:
+                    yield raw
+        except EOFError as error:
+            raise ProfileError(
+                f"{self.name}: the {self.compression} data ends too early; the file is truncated"
+            ) from error
+        except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+            raise ProfileError(f"{self.name}: the {self.compression} data is damaged: {error}") from error
+        except OSError as error:
+            raise ProfileError(f"{self.name}: cannot be read: {error.strerror or error}") from error
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """The decompressed content in pieces of `size` bytes, the last one shorter."""
+        with self.open() as stream:
+            done = 0
+            while piece := _read(stream, size):
+                yield piece
+                done += len(piece)
+                self.report(done / max(self.size, 1) if self.compression is None else 0.0)
+
+    @contextmanager
+    def local(self, offset: int = 0) -> Iterator[Path]:
+        """An uncompressed file with the content from `offset` on: the file itself, or a temporary one."""
+        if self.compression is None and not offset:
+            yield self.path
+            return
+        try:
+            with tempfile.TemporaryDirectory(prefix="simt-profile-") as folder:
+                target = Path(folder) / "content"
+                with self.open() as stream, target.open("wb") as file:
+                    _read(stream, offset)
+                    shutil.copyfileobj(stream, file, PIECE)
+                yield target
+        except OSError as error:
+            raise ProfileError(f"{self.name}: cannot be unpacked: {error.strerror or error}") from error
+
+    def report(self, fraction: float, launches: int = 0) -> None:
+        """Tells the caller of `read_profile` how far the reading is."""
+        if self._progress is not None:
+            seconds = time.monotonic() - self._began
+            self._progress(Progress("reading", min(fraction, 1.0), seconds, launches, launches))
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    """`size` bytes, fewer only at the end of the stream."""
+    pieces = []
+    while size > 0 and (piece := stream.read(min(size, PIECE))):
+        pieces.append(piece)
+        size -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
