@@ -1,6 +1,9 @@
 """Choosing which launches to simulate: every method is a Sampler, and gives a Plan."""
 
+from simt.sampling.checks import check_sampler
+from simt.sampling.first_n import FirstN
 from simt.sampling.plan import Plan
+from simt.sampling.random_sample import Random
 from simt.sampling.sampler import Choice, Sampler
 
-__all__ = ["Choice", "Plan", "Sampler"]
+__all__ = ["Choice", "FirstN", "Plan", "Random", "Sampler", "check_sampler"]

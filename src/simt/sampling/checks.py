@@ -1,0 +1,196 @@
+"""What every sampler must hold, a user's own included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from simt.errors import PlanError, SimtError
+from simt.profile import Profile
+from simt.sampling.plan import Plan
+from simt.sampling.sampler import Sampler
+
+_SENSELESS: tuple[Any, ...] = (object(), "no such value", float("nan"), [object()])
+# Counters of `example_profile`, with the spread of each within one kernel.
+_COUNTERS = {
+    "smsp__inst_executed.sum": 0.3,
+    "smsp__thread_inst_executed_per_inst_executed.ratio": 0.01,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 0.3,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 0.3,
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": 0.2,
+    "smsp__inst_executed_op_global_ld.sum": 0.3,
+    "smsp__inst_executed_op_global_st.sum": 0.3,
+    "smsp__inst_executed_op_local_ld.sum": 0.2,
+    "smsp__inst_executed_op_shared_ld.sum": 0.1,
+    "smsp__inst_executed_op_shared_st.sum": 0.1,
+    "smsp__sass_inst_executed_op_global_atom.sum": 0.5,
+}
+
+
+def example_profile(launches: int = 240, kernels: int = 6, seed: int = 0, same: bool = False) -> Profile:
+    """A made-up profile with every column that simt's samplers read.
+
+    Launch ids are not consecutive. With `same`, all launches are one kernel with one time and one set of
+    counters.
+    """
+    random = np.random.default_rng(seed)
+    kernel = random.integers(0, 1 if same else kernels, launches)
+    scale = 10.0 ** random.uniform(3, 6, (1 if same else kernels,))[kernel]
+    spread = 0.0 if same else 1.0
+    counters = {
+        name: np.round(scale * np.exp(spread * sigma * random.standard_normal(launches)))
+        for name, sigma in _COUNTERS.items()
+    }
+    lanes = "smsp__thread_inst_executed_per_inst_executed.ratio"
+    counters[lanes] = np.clip(32 - spread * random.integers(0, 8, launches), 1, 32)
+    return Profile(
+        pl.DataFrame(
+            {
+                "launch": 3 + 2 * np.arange(launches),
+                "name": [f"void kernel_{k}<float>(float*, int)" for k in kernel],
+                "grid_x": 1 + kernel * 10 + (0 if same else random.integers(0, 4, launches)),
+                "grid_y": np.ones(launches, np.int64),
+                "grid_z": np.ones(launches, np.int64),
+                "block_x": 64 * (1 + kernel % 3),
+                "block_y": np.ones(launches, np.int64),
+                "block_z": np.ones(launches, np.int64),
+                "registers": 16 + 8 * (kernel % 4),
+                "shared_bytes": 1024 * (kernel % 2),
+                "stream": np.zeros(launches, np.int64),
+                "device": np.zeros(launches, np.int64),
+                "start_ns": np.arange(launches) * 1e6,
+                "duration_ns": np.round(scale * np.exp(spread * 0.2 * random.standard_normal(launches))),
+                **counters,
+            }
+        ),
+        gpu="made up",
+        source="example",
+    )
+
+
+def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool = True) -> None:
+    """Tries what any sampler must hold. Raises AssertionError that says what does not.
+
+    sampler: with the parameters to be tried; it is cloned, not fitted.
+    profile: with the columns that it needs, where `example_profile` lacks one; of 20 launches or more.
+    exact: whether the weights of launches that are all alike add up to their number. Where the estimate
+        varies by design with the number drawn (Horvitz-Thompson weights) they do not.
+
+    The parameters round trip through `clone` and are left alone by `fit`, as is the profile. The Plan is the
+    same again, for any order of rows and any number of threads, and survives JSON. Every launch lies in one
+    stratum, every stratum has launches, weights are finite. One launch, two, equal times, times of zero, one
+    name, and as many names as launches are no trouble. An empty profile and senseless parameters are refused.
+    """
+    profile = example_profile() if profile is None else profile
+    _check_parameters(sampler)
+    before, parameters = profile.launches.clone(), repr(clone(sampler).get_params())
+    fitted = clone(sampler)
+    _expect(fitted.fit(profile) is fitted, "fit does not return the sampler")
+    _expect(profile.launches.equals(before), "fit changes the profile")
+    _expect(repr(fitted.get_params()) == parameters, "fit changes the parameters")
+    text = fitted.plan_.to_json()
+    _expect(fitted.fit(profile).plan_.to_json() == text, "a second fit gives another plan")
+    _expect(clone(sampler).fit_plan(profile).to_json() == text, "a clone gives another plan")
+
+    order = np.random.default_rng(1).permutation(len(profile))
+    shuffled = Profile(before[order], profile.gpu, profile.source, profile.left_out, profile.warnings)
+    _expect(clone(sampler).fit_plan(shuffled).to_json() == text, "the plan depends on the order of rows")
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            again = clone(sampler).fit_plan(profile).to_json()
+        _expect(again == text, f"the plan is another one with {threads} thread(s)")
+
+    for what, case in _cases(profile).items():
+        _check_choice(sampler, case, what)
+    alike = Profile(before[[0] * 20].with_columns(launch=pl.Series(range(20))), source="20 launches alike")
+    _check_choice(sampler, alike, "alike launches")
+    weights = float(clone(sampler).fit_plan(alike).launches["weight"].sum())
+    if exact:
+        _expect(abs(weights - 20) < 1e-6, f"the weights of 20 launches that are alike add up to {weights}")
+
+    try:
+        clone(sampler).fit(profile.take(np.zeros(len(profile), bool)))
+    except PlanError:
+        return
+    raise AssertionError("an empty profile is not refused with a PlanError")
+
+
+def _expect(holds: bool, what: str) -> None:
+    if not holds:
+        raise AssertionError(what)
+
+
+def _check_parameters(sampler: Sampler) -> None:
+    """The constructor stores what it is given, and nonsense is refused by `fit`."""
+    _expect(isinstance(getattr(sampler, "method", None), str), "the class has no `method`, its name in plans")
+    parameters = sampler.get_params(deep=False)
+    for name, value in clone(sampler).get_params(deep=False).items():
+        _expect(
+            repr(value) == repr(parameters[name]), f"a clone has {name}={value!r}, not {parameters[name]!r}"
+        )
+    _expect(
+        not [name for name in vars(clone(sampler)) if name.endswith("_")],
+        "the constructor sets what only fit may learn",
+    )
+    profile = example_profile(30)
+    for name in parameters:
+        for value in _SENSELESS:
+            try:
+                clone(sampler).set_params(**{name: value}).fit(profile)
+            except SimtError:
+                continue
+            except Exception as error:
+                raise AssertionError(f"{name}={value!r} raises {error!r} instead of a SimtError") from error
+            raise AssertionError(f"{name}={value!r} is accepted")
+
+
+def _cases(profile: Profile) -> dict[str, Profile]:
+    """Profiles at the borders, made of `profile`."""
+    frame = profile.launches
+    few = min(20, len(frame))
+    cases = {
+        "the profile itself": frame,
+        "one launch": frame[:1],
+        "two launches": frame[:2],
+        "one name": frame.with_columns(name=pl.lit("kernel")),
+        "as many names as launches": frame[:few].with_columns(name=pl.Series([f"k{i}" for i in range(few)])),
+    }
+    if profile.has("duration_ns"):
+        cases["equal times"] = frame.with_columns(duration_ns=pl.lit(5.0))
+        cases["times of zero"] = frame.with_columns(duration_ns=pl.lit(0.0))
+    return {what: Profile(case, source=what) for what, case in cases.items()}
+
+
+def _check_choice(sampler: Sampler, profile: Profile, what: str) -> None:
+    """Choice and Plan are whole and agree with each other."""
+    try:
+        choice = clone(sampler).choose(profile)
+        plan = clone(sampler).fit_plan(profile)
+    except Exception as error:
+        raise AssertionError(f"{what}: {error!r}") from error
+    n, strata = len(profile), len(choice.names)
+    _expect(choice.strata.shape == (n,), f"{what}: {choice.strata.shape} strata for {n} launches")
+    used = np.unique(choice.strata)
+    _expect(
+        bool((used == np.arange(strata)).all()),
+        f"{what}: strata are {used}, expected all of 0 to {strata - 1}",
+    )
+    _expect(len(choice.why) == strata, f"{what}: {len(choice.why)} reasons for {strata} strata")
+    _expect(len(choice.rows) > 0, f"{what}: nothing is chosen")
+    _expect(len(set(choice.rows.tolist())) == len(choice.rows), f"{what}: a launch is chosen twice")
+    _expect(bool((choice.draws >= 1).all()), f"{what}: a chosen launch has no draw")
+    weights = choice.weights
+    _expect(
+        bool((np.isfinite(weights) & (weights >= 0)).all()), f"{what}: a weight is no number of 0 or more"
+    )
+    _expect(choice.replacement or bool((choice.draws == 1).all()), f"{what}: drawn twice without replacement")
+    _expect(plan.population == n == int(plan.strata["launches"].sum()), f"{what}: launches are lost")
+    _expect(
+        int(plan.strata["draws"].sum()) == int(plan.launches["draws"].sum()), f"{what}: draws do not add up"
+    )
+    again = Plan.from_json(plan.to_json())
+    _expect(again.to_json() == plan.to_json(), f"{what}: the plan changes on its way through JSON")

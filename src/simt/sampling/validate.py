@@ -1,0 +1,52 @@
+"""Checks of samplers' parameters: a PlanError names the parameter, what was found and what was expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from simt.errors import PlanError
+
+
+def refuse(name: str, value: Any, expected: str) -> PlanError:
+    """The error to raise."""
+    return PlanError(f"{name} is {value!r}, expected {expected}")
+
+
+def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
+    """One of some words."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise refuse(name, value, "one of " + ", ".join(choices))
+
+
+def real(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """A finite number from low to high, without the bounds that are open."""
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        number = float(value)
+        above = number > low or (number == low and not open_low)
+        if above and (number < high or (number == high and not open_high)):
+            return number
+    bounds = []
+    if low > -math.inf:
+        bounds.append(f"{'above' if open_low else 'from'} {low:g}")
+    if high < math.inf:
+        bounds.append(f"{'below' if open_high else 'up to'} {high:g}")
+    raise refuse(name, value, " ".join(["a number", *bounds]))
+
+
+def integer(name: str, value: Any, low: int | None = None) -> int:
+    """A whole number, of at least `low`."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and (low is None or int(value) >= low):
+        return int(value)
+    raise refuse(name, value, "a whole number" + (f" of {low} or more" if low is not None else ""))
