@@ -20,8 +20,8 @@ class Random(Sampler):
 
     p: chance of each launch, independent of the others (Bernoulli sampling).
     size: instead of p, the number of launches to draw without replacement; all where there are fewer.
-    weight: `ratio` is N/m for m drawn launches; `horvitz-thompson` is 1/p, whose estimate varies with the random m
-        as well (for a fixed size it is N/m, too).
+    weight: `ratio` is N/m for m drawn launches; `horvitz-thompson` is 1/p, whose estimate varies with the
+        random m as well (for a fixed size it is N/m, too).
     seed: of the draws.
 
     An empty Bernoulli sample becomes the one launch with the smallest random number, which stands for all.
