@@ -1,11 +1,12 @@
 """Nsight Systems' SQLite export (`nsys export --type sqlite`), schemas of 2020 and later.
 
-Source of table and column meanings: the comments in the exports' own CREATE statements, and the Nsight Systems
-User Guide, section "SQLite Schema Reference".
+Source of table and column meanings: the comments in the exports' own CREATE statements, and the Nsight
+Systems User Guide, section "SQLite Schema Reference".
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -42,6 +43,7 @@ _COLUMNS = {
     "deviceId": "device",
 }
 _BATCH = 1 << 16
+_RUNNING_NUMBER = re.compile(r", (?:seq|op_id) = \d+")  # PyTorch's emit_nvtx numbers each call of an operator
 
 
 def read_nsys_sqlite(source: Source, process: int | None) -> Profile:
@@ -85,7 +87,7 @@ class _Tables:
         done = 0
         while rows := cursor.fetchmany(_BATCH):
             part = {}
-            for column, values in zip(columns, zip(*rows)):
+            for column, values in zip(columns, zip(*rows, strict=True), strict=True):
                 try:
                     part[column] = pl.Series(column, values, pl.Int64, strict=True)
                 except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
@@ -235,38 +237,43 @@ def _annotations(tables: _Tables, strings: dict[int, str], calls: pl.DataFrame) 
     cursor = tables.database.execute(f"SELECT {', '.join(texts)} FROM NVTX_EVENTS WHERE {ranges}")
     labels = [_text(row, strings) for row in cursor]
     result: list[str | None] = [None] * len(calls)
-    for row, index in zip(known["row"].to_list(), chosen.tolist()):
+    for row, index in zip(known["row"].to_list(), chosen.tolist(), strict=True):
         if index >= 0:
             result[row] = labels[index]
-    return pl.Series("annotation", result, pl.String).cast(pl.Categorical)
+    return pl.Series("annotation", result, pl.Categorical)
 
 
 def _text(row: tuple[Any, ...], strings: dict[int, str]) -> str | None:
     for value in row:
         text = strings.get(value) if isinstance(value, int) else value
         if isinstance(text, str) and text:
-            return text
+            return _RUNNING_NUMBER.sub("", text)
     return None
 
 
 def _others(tables: _Tables, findings: Findings) -> None:
     """What ran on the GPU beside kernels: memory copies, and CUDA graphs traced as wholes."""
-    number, time = 0, 0.0
-    for table in _COPIES:
-        if tables.has(table, "start", "end"):
-            count, ns = tables.database.execute(
-                f"SELECT count(*), total(end - start) FROM {table}"
-            ).fetchone()
-            number, time = number + int(count), time + float(ns)
-    findings.left_out.append((COPY, number, time))
-    if tables.has(_GRAPHS, "start", "end"):
-        count, ns = tables.database.execute(f"SELECT count(*), total(end - start) FROM {_GRAPHS}").fetchone()
-        findings.left_out.append((GRAPH, int(count), float(ns)))
-        if count:
-            findings.warnings.append(
-                f"{count:,} launches of CUDA graphs ({float(ns) / 1e6:,.3f} ms) were traced as wholes and are not "
-                f"here; profile with --cuda-graph-trace=node to see their kernels"
-            )
+    copies = [_sum(tables, table, findings.process) for table in _COPIES]
+    findings.left_out.append((COPY, sum(n for n, _ in copies), sum(ns for _, ns in copies)))
+    count, ns = _sum(tables, _GRAPHS, findings.process)
+    findings.left_out.append((GRAPH, count, ns))
+    if count:
+        findings.warnings.append(
+            f"{count:,} launches of CUDA graphs ({ns / 1e6:,.3f} ms) were traced as wholes and are not here; "
+            f"profile with --cuda-graph-trace=node to see their kernels"
+        )
+
+
+def _sum(tables: _Tables, table: str, process: int | None) -> tuple[int, float]:
+    """Number and time, ns, of a table's activities, of one process where one is asked for."""
+    if not tables.has(table, "start", "end"):
+        return 0, 0.0
+    where = "1"
+    if process is not None and tables.has(table, "globalPid"):
+        where = f"((globalPid >> {_THREAD_BITS}) & {_PROCESS_MASK}) = {process}"
+    query = f"SELECT count(*), total(end - start) FROM {table} WHERE {where}"
+    count, ns = tables.database.execute(query).fetchone()
+    return int(count), float(ns)
 
 
 def _gpu(tables: _Tables, frame: pl.DataFrame, findings: Findings) -> str | None:
