@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from simt.errors import SimtError
 from simt.version import __version__
 
+COMMANDS = ("run", "report", "sample", "gpus", "trace")  # each a file with an `app`
+
+
+class _Commands(TyperGroup):
+    """Imports a command's file when it is used: `simt sample` must not wait for, or need, the engine."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        for name in COMMANDS:
+            self.get_command(ctx, name)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            self.list_commands(ctx)  # so that the message can suggest one
+        elif cmd_name not in self.commands:
+            command = typer.main.get_command(import_module(f"simt.cli.{cmd_name}").app)
+            command.name = cmd_name
+            self.commands[cmd_name] = command
+        return self.commands.get(cmd_name)
+
+
 app = typer.Typer(
     name="simt",
+    cls=_Commands,
     help="A fast, detailed, deterministic GPU simulator: SASS traces in, cycles and their reasons out.",
     no_args_is_help=True,
     add_completion=False,
@@ -36,18 +60,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-def _add_commands() -> None:
-    from simt.cli import gpus, report, run, trace
-
-    app.command("run", epilog=run.EXAMPLES, no_args_is_help=True)(run.run)
-    app.command("report", epilog=report.EXAMPLES, no_args_is_help=True)(report.report)
-    app.add_typer(gpus.app, name="gpus")
-    app.add_typer(trace.app, name="trace")
-
-
-_add_commands()
 
 
 def main() -> None:

@@ -16,7 +16,10 @@ Examples:
   simt report out -o report.html
 """
 
+app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
+
+@app.command(epilog=EXAMPLES, no_args_is_help=True)
 def report(
     result: Annotated[
         Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from simt.cli.tables import print_table
 from simt.errors import Interrupted, ResultError, SimulationError
 from simt.result import Result, perfetto, sentences
 from simt.result.display import LEFT, format_time, launch_rows, plural
@@ -29,7 +29,10 @@ Examples:
 """
 INTERRUPTED_EXIT = 130
 
+app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
+
+@app.command(epilog=EXAMPLES, no_args_is_help=True)
 def run(
     path: Annotated[
         Path, typer.Argument(help="kernelslist.g, a directory with one, a kernel trace, or a .simt store.")
@@ -117,14 +120,9 @@ def _deliver(
 
 def _show(result: Result, console: Console) -> None:
     header, rows, more = launch_rows(result, limit=20)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i in LEFT else "right", no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*row)
+    print_table(console, header, rows, LEFT)
     if not console.is_terminal:
         console = Console(file=console.file, width=200)
-    console.print(table, highlight=False, markup=False)
     if more:
         console.print(f"... and {plural(more, 'more launch')}; the longest are shown", highlight=False)
     t, wall = result.totals, result.provenance.wall_seconds

@@ -203,6 +203,11 @@ class Profile:
             raise ProfileError(f"{target}: cannot be written: {error}") from error
         return target
 
+    def _repr_html_(self) -> str:
+        from simt.profile.display import profile_fragment
+
+        return profile_fragment(self)
+
 
 def metadata_of(path: Path) -> dict[str, Any] | None:
     """What `Profile.save` wrote beside the table; None for a Parquet file that it did not write."""

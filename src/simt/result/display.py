@@ -90,6 +90,48 @@ def format_time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def kernel_label(name: str, width: int = 44) -> str:
+    """A kernel's or stratum's name for a table: without `void`, cut in the middle."""
+    return shorten(short_name(name).removeprefix("void "), width)
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A share or an error: 0.05 is `5 %`; at most `digits` decimals, `-` for None."""
+    if value is None or math.isnan(value):
+        return "-"
+    text = f"{100 * value:,.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
+
+
+def nanoseconds(value: float) -> str:
+    """A time given in ns, see format_time."""
+    return format_time(value * 1e-9)
+
+
+def html_table(header: list[str], rows: list[list[str]], left: tuple[int, ...]) -> str:
+    """An HTML table; the columns `left` are text, the others numbers."""
+
+    def line(cells: list[str], tag: str) -> str:
+        style = ("right", "left")
+        return "".join(
+            f'<{tag} style="text-align:{style[i in left]}">{html.escape(c)}</{tag}>'
+            for i, c in enumerate(cells)
+        )
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    return f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def fragment(title: str, body: str, notes: list[str], warnings: tuple[str, ...]) -> str:
+    """A title, HTML, notes and warnings, for a notebook."""
+    listed = "".join(f"<li>{html.escape(warning)}</li>" for warning in warnings)
+    return (
+        f"<p><b>{html.escape(title)}</b></p>{body}"
+        + "".join(f"<p>{html.escape(note)}</p>" for note in notes if note)
+        + (f"<ul>{listed}</ul>" if listed else "")
+    )
+
+
 def text(result: Result) -> str:
     """The Result as a few lines of plain text."""
     t = result.totals
@@ -117,21 +159,12 @@ def page_fragment(result: Result) -> str:
     """The Result as HTML for a notebook."""
     t = result.totals
     header, rows, more = launch_rows(result, limit=20)
-
-    def line(cells: list[str], tag: str) -> str:
-        style = ("right", "left")
-        return "".join(
-            f'<{tag} style="text-align:{style[i in LEFT]}">{html.escape(c)}</{tag}>'
-            for i, c in enumerate(cells)
-        )
-
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
     warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in result.warnings)
     return (
         f"<p><b>{plural(t.launches, 'launch')} on {html.escape(result.machine.name)}</b>: {t.cycles:,} "
         f"cycles "
         f"({format_time(t.seconds)}), {t.warp_instructions:,} warp instructions</p>"
-        f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+        f"{html_table(header, rows, LEFT)}"
         + (f"<p>... and {more} more launches</p>" if more else "")
         + f"<p>{html.escape(' '.join(sentences(result)))}</p>"
         + (f"<ul>{warnings}</ul>" if warnings else "")

@@ -191,6 +191,11 @@ class Plan:
         except (OSError, UnicodeDecodeError) as error:
             raise PlanError(f"{os.fspath(path)}: cannot be read: {error}") from error
 
+    def _repr_html_(self) -> str:
+        from simt.sampling.display import plan_fragment
+
+        return plan_fragment(self)
+
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None

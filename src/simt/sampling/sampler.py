@@ -54,13 +54,14 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
 
     method: ClassVar[str]
     plan_: Plan
+    strata_: npt.NDArray[np.int64]
 
     @abstractmethod
     def choose(self, profile: Profile) -> Choice:
         """Decides on a profile with at least one launch. Raises PlanError on senseless parameters."""
 
     def fit(self: Self, profile: Profile) -> Self:
-        """Chooses launches of `profile`; `plan_` holds the result.
+        """Chooses launches of `profile`; `plan_` holds the result, `strata_` each launch's stratum.
 
         Raises PlanError where the profile is empty or a parameter makes no sense, ProfileError where it lacks
         a column that the method needs.
@@ -69,6 +70,7 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
             raise PlanError(f"{profile.source}: no launches to choose from")
         choice = self.choose(profile)
         self.plan_ = _plan(self, profile, choice)
+        self.strata_ = choice.strata
         return self
 
     def fit_plan(self, profile: Profile) -> Plan:

@@ -1,0 +1,304 @@
+"""`simt sample`: choose launches of a profile, compare the methods, estimate totals from a Plan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+import rich.progress as rp
+from rich.console import Console
+from typer.core import TyperGroup
+
+from simt.cli.tables import print_table
+from simt.errors import PlanError, ProfileError
+from simt.profile import Profile, read_profile
+from simt.profile.source import Report
+from simt.profile.display import left_out_sentences
+from simt.result.display import plural
+from simt.result.files import require_writable, write_text
+from simt.sampling import Plan, display, registry
+from simt.sampling.compare import Comparison
+from simt.sampling.compare import compare as compare_methods
+
+EXAMPLES = """\b
+Examples:
+  simt sample profile.sqlite --method root --error 0.05
+  simt sample trace.json.gz --output plan.json --html plan.html
+  simt sample launches.csv --columns name=Kernel,duration_ns=Time
+  simt sample profile.sqlite --method pks --set features=artifact --json - | jq .speedup
+  simt sample profile.sqlite --kernelslist subset.g --trace kernelslist.g
+  simt sample compare profile.sqlite --seeds 30 --plot methods.png
+  simt sample compare h100.json.gz --truth mi300x.json.gz
+  simt sample estimate plan.json results/
+  simt sample methods
+"""
+DEFAULT = "neyman"
+
+
+class _PlanUnlessNamed(TyperGroup):
+    """`simt sample FILE` is `simt sample plan FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["plan", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_PlanUnlessNamed,
+    help="Choose which launches of a profiled program to simulate, with what weight, and how wrong the "
+    "total can be. `simt sample FILE` is short for `simt sample plan FILE`.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_err = Console(stderr=True)
+
+ProfilePath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PROFILE",
+        help="What Nsight Systems, Nsight Compute, PyTorch or rocprofv3 wrote, a table (CSV, Parquet), "
+        "Accel-Sim's stats.csv or kernelslist.g, or a saved Result.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="OURS=THEIRS,...", help="Which columns of a table are which, for example name=Kernel."),
+]
+Communication = Annotated[
+    bool,
+    typer.Option("--include-communication", help="Keep collectives and copies, which are left out otherwise."),
+]
+Stream = Annotated[int | None, typer.Option(help="Only the launches of this stream.")]
+Device = Annotated[int | None, typer.Option(help="Only the launches of this GPU.")]
+Error = Annotated[
+    float | None, typer.Option("--error", "-e", help="Relative error of the total to stay within, 0.05 is 5 %.")
+]
+Confidence = Annotated[float | None, typer.Option(help="How sure, 0.95 is 95 %.")]
+Json = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, which holds nothing else.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")]
+
+
+@app.command(epilog=EXAMPLES, no_args_is_help=True)
+def plan(
+    profile: ProfilePath,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="One of `simt sample methods`, or package.module:Class.")
+    ] = DEFAULT,
+    error: Error = None,
+    confidence: Confidence = None,
+    seed: Annotated[int | None, typer.Option(help="Of the random draws.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any other parameter of the method; repeatable."),
+    ] = None,
+    columns: Columns = None,
+    include_communication: Communication = False,
+    stream: Stream = None,
+    device: Device = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the Plan (JSON).")] = None,
+    json_: Json = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the chosen launches as CSV.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with tables and plots.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plot the strata of the longest kernels (.png, .svg, .pdf)."),
+    ] = None,
+    strata: Annotated[int, typer.Option(min=1, metavar="N", help="Strata to list.")] = 20,
+    quiet: Quiet = False,
+) -> None:
+    """Choose launches, with weights and an error bound."""
+    for file in (output, csv, html, plot, Path(json_) if json_ and json_ != "-" else None):
+        if file is not None:
+            require_writable(file.parent)
+    sampler = registry.make(method, set_ or [], error=error, confidence=confidence, seed=seed)
+    population = _read(profile, columns, include_communication, stream, device, quiet)
+    with _busy(f"choosing launches ({method})", quiet):
+        made = sampler.fit_plan(population)
+    if output is not None:
+        made.save(output)
+    if json_ is not None and json_ != "-":
+        made.save(json_)
+    if csv is not None:
+        write_text(csv, made.launches.write_csv())
+    if html is not None:
+        from simt.sampling import report
+
+        report.write(made, population, sampler.strata_, html)
+    if plot is not None:
+        from simt.sampling import plots
+
+        plots.save(plots.strata_figure(population, made, sampler.strata_), plot)
+    if not quiet:
+        _show_plan(made, population, strata, Console(stderr=json_ == "-"))
+    if json_ == "-":
+        sys.stdout.write(made.to_json() + "\n")
+
+
+@app.command(no_args_is_help=True)
+def compare(
+    profile: ProfilePath,
+    truth: Annotated[
+        Path | None,
+        typer.Option(metavar="PROFILE", help="Judge by this profile of the same program, of another GPU or run."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help='Between commas, each with parameters after blanks: "root allocation=leaf, neyman".'),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of each method.")] = 30,
+    error: Error = 0.05,
+    confidence: Confidence = None,
+    columns: Columns = None,
+    include_communication: Communication = False,
+    stream: Stream = None,
+    device: Device = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save every run: .parquet, .csv or .json.")
+    ] = None,
+    json_: Json = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Plot error against speedup, and coverage.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Try every method with many seeds: error, speedup, and how often the claimed bound holds."""
+    for file in (output, plot, Path(json_) if json_ and json_ != "-" else None):
+        if file is not None:
+            require_writable(file.parent)
+    labels = [text.strip() for text in methods.split(",")] if methods else list(registry.METHODS)
+    samplers = {label: registry.from_text(label, error=error, confidence=confidence) for label in labels}
+    population = _read(profile, columns, include_communication, stream, device, quiet)
+    other = _read(truth, columns, include_communication, stream, device, quiet) if truth else None
+    with _advance(quiet) as advance:
+        found = compare_methods(population, samplers, seeds, other, advance=advance)
+    if output is not None:
+        found.save(output)
+    if json_ is not None and json_ != "-":
+        write_text(Path(json_), found.to_json() + "\n")
+    if plot is not None:
+        from simt.sampling import plots
+
+        plots.save(plots.comparison_figure(found), plot)
+    if not quiet:
+        _show_comparison(found, population, Console(stderr=json_ == "-"))
+    if json_ == "-":
+        sys.stdout.write(found.to_json() + "\n")
+
+
+@app.command()
+def methods(
+    json_: Json = None,
+) -> None:
+    """List the methods with their parameters."""
+    rows = []
+    for name in registry.METHODS:
+        kind = registry.find(name)
+        parameters = ", ".join(f"{p.name}={p.default!r}" for p in registry.parameters(kind).values())
+        rows.append([name, registry.summary(kind), parameters])
+    print_table(Console(), ["method", "what it does", "parameters"], rows, (0, 1, 2))
+
+
+def _read(
+    path: Path, columns: str | None, include_communication: bool, stream: int | None, device: int | None, quiet: bool,
+) -> Profile:
+    with _reading(quiet) as report:
+        profile = read_profile(path, columns=_columns(columns), progress=report)
+    for column, value in (("stream", stream), ("device", device)):
+        if value is not None:
+            profile = _only(profile, column, value)
+    return profile if include_communication else profile.kernels()
+
+
+def _only(profile: Profile, column: str, value: int) -> Profile:
+    if not profile.has(column):
+        raise ProfileError(f"{profile.source}: does not say the {column} of a launch")
+    launches = profile.launches.filter(pl.col(column) == value)
+    if launches.is_empty():
+        there = profile.launches[column].drop_nulls().unique().sort().to_list()
+        raise ProfileError(f"{profile.source}: no launch on {column} {value}, there are {', '.join(map(str, there))}")
+    return replace(profile, launches=launches)
+
+
+def _columns(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    for ours, equals, theirs in pairs:
+        if not (ours and equals and theirs):
+            raise ProfileError(f"--columns {text}: expected OURS=THEIRS between commas, such as name=Kernel")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def _show_plan(made: Plan, population: Profile, limit: int, console: Console) -> None:
+    (header, rows), more = display.strata_rows(made, limit, width=44 if console.is_terminal else 80)
+    print_table(console, header, rows, display.STRATA_LEFT)
+    say = _sayer(console)
+    if more:
+        say(more)
+    say("")
+    facts = display.facts(made)
+    for label, value in facts:
+        say(f"{label:<{max(len(name) for name, _ in facts)}}  {value}")
+    say("")
+    for text in left_out_sentences(population):
+        say(f"{text} --include-communication keeps them.")
+    for text in made.warnings:
+        say(f"warning: {text}", style="yellow")
+
+
+def _show_comparison(found: Comparison, population: Profile, console: Console) -> None:
+    header, rows = display.comparison_rows(found)
+    print_table(console, header, rows, display.COMPARISON_LEFT)
+    say = _sayer(console)
+    say("")
+    for text in (*display.comparison_sentences(found), *left_out_sentences(population)):
+        say(text)
+
+
+def _sayer(console: Console) -> Callable[..., None]:
+    def say(text: str, **style: Any) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True, **style)
+
+    return say
+
+
+@contextmanager
+def _busy(what: str, quiet: bool) -> Iterator[None]:
+    if quiet or not _err.is_terminal:
+        yield
+        return
+    with _err.status(what):
+        yield
+
+
+@contextmanager
+def _reading(quiet: bool) -> Iterator[Report | None]:
+    """A bar that appears when a file takes long to read."""
+    if quiet or not _err.is_terminal:
+        yield None
+        return
+    with rp.Progress(rp.TextColumn("reading"), rp.BarColumn(), rp.TaskProgressColumn(), console=_err, transient=True) as bar:
+        task = bar.add_task("reading", total=1.0)
+        yield lambda progress: bar.update(task, completed=progress.fraction)
+
+
+@contextmanager
+def _advance(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    if quiet or not _err.is_terminal:
+        yield None
+        return
+    columns = (rp.TextColumn("{task.description}"), rp.BarColumn(), rp.MofNCompleteColumn(), rp.TimeRemainingColumn())
+    with rp.Progress(*columns, console=_err, transient=True) as bar:
+        task = bar.add_task("comparing")
+        yield lambda label, done, total: bar.update(task, description=label, completed=done, total=total)

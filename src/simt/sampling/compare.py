@@ -1,0 +1,246 @@
+"""Methods against each other: error, speedup and coverage over many seeds, also across GPUs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+
+from simt.errors import PlanError, ProfileError
+from simt.profile import Profile
+from simt.sampling import display
+from simt.sampling.align import Alignment, align
+from simt.sampling.plan import Plan
+from simt.sampling.registry import parameters
+from simt.sampling.sampler import Sampler
+
+SCHEMA = "simt.comparison/1"
+RUN_COLUMNS = {
+    "method": pl.String,  # label of the sampler
+    "seed": pl.Int64,  # null for a method without
+    "error": pl.Float64,  # |estimated - true| / true of the total judged by
+    "claimed_error": pl.Float64,  # null where the method claims none
+    "confidence": pl.Float64,
+    "speedup": pl.Float64,  # total over the time of all draws
+    "distinct_speedup": pl.Float64,  # total over the time of distinct launches
+    "makespan_speedup": pl.Float64,  # total over the longest chosen launch
+    "launches": pl.Int64,  # distinct
+    "seconds": pl.Float64,  # to make the plan
+}
+Advance = Callable[[str, int, int], None]  # method, fits done, fits in all
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods on a profile over many seeds.
+
+    runs: columns RUN_COLUMNS, a row per method and seed.
+    source, truth_source: the files; times and errors are of the second, if there is one.
+    alignment: how the two profiles' launches were paired.
+    left_out: methods that could not be used, with the reason.
+    """
+
+    runs: pl.DataFrame
+    source: str
+    truth_source: str | None = None
+    alignment: Alignment | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """A row a method, in the order in which they were given.
+
+        speedup_hmean and speedup_gmean are harmonic and geometric means over the seeds, distinct_speedup and
+        makespan_speedup harmonic ones; launches and seconds are medians. coverage is the share of seeds whose
+        error is within the claimed one, and coverage_se its binomial standard error with Laplace's estimate
+        (k + 1) / (n + 2) in place of the share, so that 30 of 30 is not taken for certainty.
+        """
+
+        def harmonic(column: str) -> pl.Expr:
+            return 1.0 / (1.0 / pl.col(column)).mean()
+
+        covered = (pl.col("error") <= pl.col("claimed_error")).sum()
+        laplace = (covered + 1) / (pl.len() + 2)
+        claims = pl.col("claimed_error").is_not_null().any()
+        return self.runs.group_by("method", maintain_order=True).agg(
+            pl.len().alias("seeds"),
+            pl.col("error").mean().alias("mean_error"),
+            pl.col("error").quantile(0.95, "linear").alias("p95_error"),
+            pl.col("error").max().alias("worst_error"),
+            harmonic("speedup").alias("speedup_hmean"),
+            pl.col("speedup").log().mean().exp().alias("speedup_gmean"),
+            harmonic("distinct_speedup").alias("distinct_speedup"),
+            harmonic("makespan_speedup").alias("makespan_speedup"),
+            pl.col("launches").median().alias("launches"),
+            pl.col("claimed_error").mean().alias("claimed_error"),
+            pl.when(claims).then(covered / pl.len()).alias("coverage"),
+            pl.when(claims).then((laplace * (1 - laplace) / pl.len()).sqrt()).alias("coverage_se"),
+            pl.col("seconds").median().alias("seconds"),
+        )
+
+    def to_json(self) -> str:
+        """Runs and summary as JSON of schema `simt.comparison/1`."""
+        a = self.alignment
+        data: dict[str, Any] = {
+            "schema": SCHEMA,
+            "source": self.source,
+            "truth_source": self.truth_source,
+            "aligned": a
+            and {"launches": len(a), "how": a.how, "share": a.share, "truth_share": a.truth_share},
+            "left_out": dict(self.left_out),
+            "summary": _finite(self.summary),
+            "runs": _finite(self.runs),
+        }
+        return json.dumps(data, indent=1, allow_nan=False)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes `runs` as Parquet or CSV, or `to_json`, by the file's suffix; whole or not at all.
+
+        Raises PlanError for another suffix, ResultError where the file cannot be written.
+        """
+        from simt.result.files import replacing, write_text
+
+        target = Path(path)
+        if target.suffix == ".json":
+            write_text(target, self.to_json() + "\n")
+        elif target.suffix == ".csv":
+            write_text(target, self.runs.write_csv())
+        elif target.suffix == ".parquet":
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as temporary:
+                self.runs.write_parquet(temporary)
+        else:
+            raise PlanError(f"{target}: expected a name that ends in .parquet, .csv or .json")
+        return target
+
+    def _repr_html_(self) -> str:
+        return display.comparison_fragment(self)
+
+
+def compare(
+    profile: Profile,
+    samplers: Mapping[str, Sampler] | Iterable[Sampler],
+    seeds: int = 30,
+    truth: Profile | None = None,
+    *,
+    first_seed: int = 0,
+    threshold: float = 0.5,
+    advance: Advance | None = None,
+) -> Comparison:
+    """Fits every sampler with many seeds and judges its estimate of the total time.
+
+    samplers: by label, or labelled by method (and by what distinguishes those of one method).
+    seeds: how many, from `first_seed`; a sampler without a `seed` parameter is fitted once.
+    truth: another profile of the same program, on another GPU or of another run. Plans are then made from the
+        launches of `profile` that both have (`align`), and judged by their times in `truth`.
+    threshold: least share of both profiles' time that must align.
+    advance: told how far it is.
+
+    Raises ProfileError where the profiles do not align, PlanError where no sampler fits at all.
+    """
+    if seeds < 1:
+        raise PlanError(f"compare: {seeds} seeds, expected 1 or more")
+    labelled = dict(samplers) if isinstance(samplers, Mapping) else _labels(samplers)
+    alignment = None
+    judged = profile.column("duration_ns")
+    if truth is not None:
+        alignment = align(profile, truth, threshold)
+        profile = replace(profile, launches=profile.launches[alignment.rows])
+        judged = truth.column("duration_ns")[alignment.truth_rows]
+    ids = profile.launches["launch"].to_numpy()
+    rows: list[dict[str, Any]] = []
+    left_out: dict[str, str] = {}
+    counts = {label: seeds if "seed" in s.get_params() else 1 for label, s in labelled.items()}
+    done, everything = 0, sum(counts.values())
+    for label, sampler in labelled.items():
+        for i in range(counts[label]):
+            if advance:
+                advance(label, done + i, everything)
+            one = clone(sampler)
+            seed = first_seed + i if "seed" in one.get_params() else None
+            if seed is not None:
+                one.set_params(seed=seed)
+            start = time.perf_counter()
+            try:
+                plan = one.fit_plan(profile)
+            except (PlanError, ProfileError) as error:
+                left_out[label] = str(error)
+                break
+            rows.append(
+                {
+                    "method": label,
+                    "seed": seed,
+                    "seconds": time.perf_counter() - start,
+                    **judge(plan, ids, judged),
+                }
+            )
+        done += counts[label]
+    if not rows:
+        raise PlanError(
+            "compare: no method could be used: " + "; ".join(f"{k}: {v}" for k, v in left_out.items())
+        )
+    return Comparison(
+        runs=pl.DataFrame(rows, schema_overrides=RUN_COLUMNS).select(RUN_COLUMNS),
+        source=profile.source,
+        truth_source=truth.source if truth is not None else None,
+        alignment=alignment,
+        left_out=left_out,
+    )
+
+
+def judge(plan: Plan, ids: np.ndarray[Any, Any], times: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """What a Plan estimates and costs by other times than those it was made from.
+
+    ids: launch ids of the population, rising; times: of each, any unit.
+    """
+    chosen = times[np.searchsorted(ids, plan.launches["launch"].to_numpy())]
+    total = float(times.sum())
+    draws = plan.launches["draws"].to_numpy()
+    estimate = float(plan.launches["weight"].to_numpy() @ chosen)
+
+    def speedup(cost: float) -> float:
+        return total / cost if cost > 0 else float("inf")
+
+    return {
+        "error": abs(estimate - total) / total if total else 0.0,
+        "claimed_error": plan.claimed_error,
+        "confidence": plan.confidence,
+        "speedup": speedup(float(draws @ chosen)),
+        "distinct_speedup": speedup(float(chosen.sum())),
+        "makespan_speedup": speedup(float(chosen.max())),
+        "launches": len(plan),
+    }
+
+
+def _labels(samplers: Iterable[Sampler]) -> dict[str, Sampler]:
+    labelled: dict[str, Sampler] = {}
+    for sampler in samplers:
+        label = sampler.method
+        if label in labelled:
+            defaults = parameters(type(sampler))
+            given = sampler.get_params(deep=False).items()
+            label += "".join(f" {k}={v}" for k, v in given if v != defaults[k].default)
+        if label in labelled:
+            raise PlanError(f"compare: two samplers are both {label!r}; give them labels")
+        labelled[label] = sampler
+    return labelled
+
+
+def _finite(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, which knows no infinity."""
+    return [
+        {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in row.items()
+        }
+        for row in frame.to_dicts()
+    ]

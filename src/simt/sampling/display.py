@@ -1,0 +1,155 @@
+"""Plans and comparisons for people: rows of tables, sentences, HTML fragments for notebooks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from simt.result.display import (
+    format_time,
+    fragment,
+    html_table,
+    kernel_label,
+    nanoseconds,
+    percent,
+    plural,
+)
+
+if TYPE_CHECKING:
+    from simt.sampling.compare import Comparison
+    from simt.sampling.plan import Plan
+
+Rows = tuple[list[str], list[list[str]]]  # header and rows
+STRATA_LEFT = (0, 6)  # columns that are text
+COMPARISON_LEFT = (0,)
+
+
+def times(value: float) -> str:
+    """A speedup, such as `27.1 x`, with three digits that count."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f} x" if value >= 100 else f"{value:.3g} x"
+
+
+def strata_rows(plan: Plan, limit: int, width: int = 44) -> tuple[Rows, str]:
+    """The strata that hold most time, and a sentence on those beyond `limit` (empty where there are none)."""
+    header = ["stratum", "launches", "time", "share", "CoV", "draws", "why"]
+    strata = plan.strata.sort(["time_ns", "stratum"], descending=[True, False])
+    total = plan.population_ns or 1.0
+    rows = [
+        [
+            kernel_label(x["name"], width),
+            f"{x['launches']:,}",
+            nanoseconds(x["time_ns"]),
+            percent(x["time_ns"] / total, 1),
+            percent(x["cov"], 1),
+            f"{x['draws']:,}",
+            x["why"],
+        ]
+        for x in strata.head(limit).to_dicts()
+    ]
+    rest = strata.slice(limit)
+    if rest.is_empty():
+        return (header, rows), ""
+    more = "1 more stratum" if len(rest) == 1 else f"{len(rest):,} more strata"
+    return (header, rows), (
+        f"... and {more} with {percent(float(rest['time_ns'].sum()) / total, 1)} of the time and "
+        f"{int(rest['draws'].sum()):,} draws"
+    )
+
+
+def facts(plan: Plan) -> list[tuple[str, str]]:
+    """What a Plan costs and promises: label and value."""
+    drawn = int(plan.launches["draws"].sum())
+    twice = f" ({drawn:,} draws, with replacement)" if drawn != len(plan) else ""
+    share = len(plan) / plan.population if plan.population else 0.0
+    strata = "1 stratum" if len(plan.strata) == 1 else f"{len(plan.strata):,} strata"
+    claim = "none: the method gives no bound"
+    if plan.claimed_error is not None:
+        claim = f"± {percent(plan.claimed_error)} at {percent(plan.confidence, 1)} confidence, of the profiled time"
+    return [
+        ("chosen", f"{len(plan):,} of {plural(plan.population, 'launch')} ({percent(share)}){twice}"),
+        ("strata", strata),
+        ("time", f"{nanoseconds(plan.sampled_ns)} of {nanoseconds(plan.population_ns)} on the profiled GPU"),
+        ("speedup", times(plan.speedup)),
+        ("distinct speedup", f"{times(plan.distinct_speedup)}   each chosen launch simulated once"),
+        (
+            "makespan speedup",
+            f"{times(plan.makespan_speedup)}   all side by side: the longest launch decides",
+        ),
+        ("claimed error", claim),
+        (
+            "error on the profile",
+            f"{percent(plan.profile_error)}   estimated {nanoseconds(plan.estimated_ns)}, "
+            f"true {nanoseconds(plan.population_ns)}",
+        ),
+    ]
+
+
+def headline(plan: Plan) -> str:
+    where = f" on {plan.gpu}" if plan.gpu else ""
+    return (
+        f"{plan.method}: {len(plan):,} of {plural(plan.population, 'launch')} of {plan.source}{where}, "
+        f"{times(plan.speedup)} less to simulate, {percent(plan.profile_error)} off on the profile"
+    )
+
+
+def comparison_rows(comparison: Comparison) -> Rows:
+    """A line a method, in the order of `Comparison.summary`."""
+    header = ["method", "seeds", "mean err", "p95", "worst", "speedup", "gmean", "distinct", "makespan"]
+    header += ["launches", "claimed", "covered", "plan time"]
+    rows = []
+    for x in comparison.summary.to_dicts():
+        covered = "-"
+        if x["coverage"] is not None:
+            covered = f"{percent(x['coverage'], 1)} ± {100 * x['coverage_se']:.1f}"
+        rows.append(
+            [
+                x["method"],
+                f"{x['seeds']}",
+                percent(x["mean_error"]),
+                percent(x["p95_error"]),
+                percent(x["worst_error"]),
+                times(x["speedup_hmean"]),
+                times(x["speedup_gmean"]),
+                times(x["distinct_speedup"]),
+                times(x["makespan_speedup"]),
+                f"{x['launches']:,.0f}",
+                percent(x["claimed_error"]),
+                covered,
+                format_time(x["seconds"]),
+            ]
+        )
+    return header, rows
+
+
+def comparison_sentences(comparison: Comparison) -> list[str]:
+    """What was compared and how to read it."""
+    found = []
+    if comparison.alignment is not None:
+        a = comparison.alignment
+        found.append(
+            f"{plural(len(a), 'launch')} aligned {a.how}: {percent(a.share, 1)} of the time of "
+            f"{comparison.source} and {percent(a.truth_share, 1)} of {comparison.truth_source}. Plans are made "
+            f"from the first; errors and speedups are those of the second, about which no claim was made."
+        )
+    found += [f"{method} left out: {reason}" for method, reason in comparison.left_out.items()]
+    return found
+
+
+def plan_fragment(plan: Plan) -> str:
+    """A Plan as HTML for a notebook."""
+    (header, rows), more = strata_rows(plan, 15)
+    listed = html_table(["", ""], [list(fact) for fact in facts(plan)], (0, 1))
+    return fragment(headline(plan), listed + html_table(header, rows, STRATA_LEFT), [more], plan.warnings)
+
+
+def comparison_fragment(comparison: Comparison) -> str:
+    """A Comparison as HTML for a notebook."""
+    header, rows = comparison_rows(comparison)
+    return fragment(
+        f"{len(rows)} methods on {comparison.source}",
+        html_table(header, rows, COMPARISON_LEFT),
+        comparison_sentences(comparison),
+        (),
+    )
