@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-import typer
 import rich.progress as rp
+import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
 from simt.cli.tables import print_table
-from simt.errors import PlanError, ProfileError
+from simt.errors import ProfileError
 from simt.profile import Profile, read_profile
-from simt.profile.source import Report
 from simt.profile.display import left_out_sentences
-from simt.result.display import plural
+from simt.profile.source import Report
 from simt.result.files import require_writable, write_text
 from simt.sampling import Plan, display, registry
 from simt.sampling.compare import Comparison
@@ -71,20 +70,22 @@ ProfilePath = Annotated[
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(metavar="OURS=THEIRS,...", help="Which columns of a table are which, for example name=Kernel."),
+    typer.Option(metavar="OURS=THEIRS,...", help="Which column of a table is which: name=Kernel."),
 ]
 Communication = Annotated[
     bool,
-    typer.Option("--include-communication", help="Keep collectives and copies, which are left out otherwise."),
+    typer.Option("--include-communication", help="Keep collectives and copies, which are left out."),
 ]
 Stream = Annotated[int | None, typer.Option(help="Only the launches of this stream.")]
 Device = Annotated[int | None, typer.Option(help="Only the launches of this GPU.")]
 Error = Annotated[
-    float | None, typer.Option("--error", "-e", help="Relative error of the total to stay within, 0.05 is 5 %.")
+    float | None,
+    typer.Option("--error", "-e", help="Relative error of the total: 0.05 is 5 %."),
 ]
 Confidence = Annotated[float | None, typer.Option(help="How sure, 0.95 is 95 %.")]
 Json = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, which holds nothing else.")
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, with nothing else."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")]
 
@@ -108,8 +109,8 @@ def plan(
     device: Device = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the Plan (JSON).")] = None,
     json_: Json = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the chosen launches as CSV.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with tables and plots.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launches as CSV.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: tables, plots.")] = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Plot the strata of the longest kernels (.png, .svg, .pdf)."),
@@ -150,11 +151,11 @@ def compare(
     profile: ProfilePath,
     truth: Annotated[
         Path | None,
-        typer.Option(metavar="PROFILE", help="Judge by this profile of the same program, of another GPU or run."),
+        typer.Option(metavar="PROFILE", help="Judge by this profile of another GPU or run."),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help='Between commas, each with parameters after blanks: "root allocation=leaf, neyman".'),
+        typer.Option(help='"root allocation=leaf, neyman": parameters after blanks.'),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of each method.")] = 30,
     error: Error = 0.05,
@@ -210,7 +211,12 @@ def methods(
 
 
 def _read(
-    path: Path, columns: str | None, include_communication: bool, stream: int | None, device: int | None, quiet: bool,
+    path: Path,
+    columns: str | None,
+    include_communication: bool,
+    stream: int | None,
+    device: int | None,
+    quiet: bool,
 ) -> Profile:
     with _reading(quiet) as report:
         profile = read_profile(path, columns=_columns(columns), progress=report)
@@ -226,7 +232,8 @@ def _only(profile: Profile, column: str, value: int) -> Profile:
     launches = profile.launches.filter(pl.col(column) == value)
     if launches.is_empty():
         there = profile.launches[column].drop_nulls().unique().sort().to_list()
-        raise ProfileError(f"{profile.source}: no launch on {column} {value}, there are {', '.join(map(str, there))}")
+        listed = ", ".join(map(str, there))
+        raise ProfileError(f"{profile.source}: no launch on {column} {value}, there are {listed}")
     return replace(profile, launches=launches)
 
 
@@ -282,13 +289,18 @@ def _busy(what: str, quiet: bool) -> Iterator[None]:
         yield
 
 
+def _bar(*columns: rp.ProgressColumn) -> rp.Progress:
+    text = rp.TextColumn("{task.description}")
+    return rp.Progress(text, rp.BarColumn(), *columns, console=_err, transient=True)
+
+
 @contextmanager
 def _reading(quiet: bool) -> Iterator[Report | None]:
     """A bar that appears when a file takes long to read."""
     if quiet or not _err.is_terminal:
         yield None
         return
-    with rp.Progress(rp.TextColumn("reading"), rp.BarColumn(), rp.TaskProgressColumn(), console=_err, transient=True) as bar:
+    with _bar(rp.TaskProgressColumn()) as bar:
         task = bar.add_task("reading", total=1.0)
         yield lambda progress: bar.update(task, completed=progress.fraction)
 
@@ -298,7 +310,6 @@ def _advance(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     if quiet or not _err.is_terminal:
         yield None
         return
-    columns = (rp.TextColumn("{task.description}"), rp.BarColumn(), rp.MofNCompleteColumn(), rp.TimeRemainingColumn())
-    with rp.Progress(*columns, console=_err, transient=True) as bar:
+    with _bar(rp.MofNCompleteColumn(), rp.TimeRemainingColumn()) as bar:
         task = bar.add_task("comparing")
         yield lambda label, done, total: bar.update(task, description=label, completed=done, total=total)

@@ -14,7 +14,8 @@ def print_table(
 ) -> None:
     """Prints a table; the columns `left` are text. A terminal gets what fits, a pipe whole lines."""
     if not console.is_terminal:
-        console = Console(file=console.file, width=max(200, sum(max(map(len, c)) + 2 for c in zip(header, *rows))))
+        widths = [max(map(len, column)) + 2 for column in zip(header, *rows, strict=True)]
+        console = Console(file=console.file, width=max(80, sum(widths)))
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, name in enumerate(header):
         justify = "left" if i in left else "right"

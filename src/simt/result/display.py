@@ -99,6 +99,8 @@ def percent(value: float | None, digits: int = 2) -> str:
     """A share or an error: 0.05 is `5 %`; at most `digits` decimals, `-` for None."""
     if value is None or math.isnan(value):
         return "-"
+    if 0 < 100 * value < 0.5 * 10**-digits:
+        return f"< {10**-digits:.{digits}f} %"
     text = f"{100 * value:,.{digits}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from simt.result.result import Result
 
 TEMPLATE = Path(__file__).with_name("report.html")
-MARK = "/*DATA*/null"
+STYLE = Path(__file__).with_name("page.css")  # of all pages of simt
+STYLE_MARK, MARK = "/*STYLE*/\n", "/*DATA*/null"
 
 # Limits that keep the page of a Result with thousands of launches small enough to open.
 MAX_ROWS = 1000  # launches in the table
@@ -37,7 +38,8 @@ _COLUMNS = {
 def page(result: Result) -> str:
     """The page as text."""
     text = json.dumps(_data(result), allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    return TEMPLATE.read_text(encoding="utf-8").replace(MARK, text)
+    template = TEMPLATE.read_text(encoding="utf-8")
+    return template.replace(STYLE_MARK, STYLE.read_text(encoding="utf-8")).replace(MARK, text)
 
 
 def write(result: Result, path: Path) -> None:

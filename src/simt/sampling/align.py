@@ -72,7 +72,8 @@ def align(profile: Profile, truth: Profile, threshold: float = 0.5) -> Alignment
 
 
 def _texts(profile: Profile, column: str) -> pl.Series:
-    return profile.launches[column].cast(pl.String).fill_null("")
+    texts: pl.Series = profile.launches[column].cast(pl.String).fill_null("")
+    return texts
 
 
 def _share(values: npt.NDArray[np.float64], rows: npt.NDArray[np.generic]) -> float:

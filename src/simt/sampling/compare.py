@@ -189,7 +189,7 @@ def compare(
             "compare: no method could be used: " + "; ".join(f"{k}: {v}" for k, v in left_out.items())
         )
     return Comparison(
-        runs=pl.DataFrame(rows, schema_overrides=RUN_COLUMNS).select(RUN_COLUMNS),
+        runs=pl.DataFrame(rows, schema_overrides=RUN_COLUMNS).select(*RUN_COLUMNS),
         source=profile.source,
         truth_source=truth.source if truth is not None else None,
         alignment=alignment,

@@ -66,7 +66,8 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
     strata = "1 stratum" if len(plan.strata) == 1 else f"{len(plan.strata):,} strata"
     claim = "none: the method gives no bound"
     if plan.claimed_error is not None:
-        claim = f"± {percent(plan.claimed_error)} at {percent(plan.confidence, 1)} confidence, of the profiled time"
+        sure = percent(plan.confidence, 1)
+        claim = f"± {percent(plan.claimed_error)} at {sure} confidence, of the profiled time"
     return [
         ("chosen", f"{len(plan):,} of {plural(plan.population, 'launch')} ({percent(share)}){twice}"),
         ("strata", strata),
@@ -130,8 +131,8 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
         a = comparison.alignment
         found.append(
             f"{plural(len(a), 'launch')} aligned {a.how}: {percent(a.share, 1)} of the time of "
-            f"{comparison.source} and {percent(a.truth_share, 1)} of {comparison.truth_source}. Plans are made "
-            f"from the first; errors and speedups are those of the second, about which no claim was made."
+            f"{comparison.source} and {percent(a.truth_share, 1)} of {comparison.truth_source}. Plans are "
+            f"made from the first; errors and speedups are the second's, of which nothing was claimed."
         )
     found += [f"{method} left out: {reason}" for method, reason in comparison.left_out.items()]
     return found

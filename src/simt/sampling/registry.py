@@ -35,7 +35,7 @@ def find(method: str) -> type[Sampler]:
     close = get_close_matches(method, METHODS, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise PlanError(
-        f"no method {method!r}{hint} There are {', '.join(METHODS)}; one's own is `package.module:Class`"
+        f"no method {method!r}{hint}; there are {', '.join(METHODS)}; one's own is `package.module:Class`"
     )
 
 

@@ -1,0 +1,262 @@
+"""Plots: how a Plan cuts the time distribution of each kernel, and how methods compare."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from simt.errors import PlanError
+from simt.profile import Profile
+from simt.result.display import kernel_label, percent, plural
+from simt.result.files import replacing
+from simt.sampling.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from simt.sampling.compare import Comparison
+
+# Colours of the HTML pages, by the name of the CSS variable that has each.
+INK = {"ink": "#16181d", "soft": "#5b6069", "faint": "#8d929b", "line": "#e4e4df", "card": "#ffffff"}
+SERIES = {
+    "blue": "#2a78d6",
+    "orange": "#eb6834",
+    "aqua": "#1baf7a",
+    "violet": "#4a3aa7",
+    "yellow": "#eda100",
+    "magenta": "#e87ba4",
+    "green": "#008300",
+    "red": "#e34948",
+    "teal": "#0f8a94",
+}
+MARKERS = "osD^"  # a further marker after each round of colours
+KERNELS = 6  # panels of strata_figure
+BINS = 60
+RUG = 400  # drawn launches marked in a panel
+LEAST_ERROR = 1e-5  # an error of 0 has no place on a logarithmic axis: it is drawn here
+# The same figure is the same file: no dates, no random ids.
+SAME: dict[Any, Any] = {"svg.hashsalt": "simt"}
+METADATA: dict[str, dict[str, None]] = {
+    ".png": {},
+    ".svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
+    ".pdf": {"CreationDate": None},
+}
+
+
+def strata_figure(
+    profile: Profile, plan: Plan, strata: npt.NDArray[np.int64], kernels: int = KERNELS
+) -> Figure:
+    """Histograms of the launch times of the kernels that take longest, coloured by stratum.
+
+    strata: each launch's stratum, as `Sampler.strata_`. Strata that are ranges of time shade the background;
+    ticks below the axis are the chosen launches. Raises ProfileError where the profile has no times.
+    """
+    times = profile.column("duration_ns") / 1e3
+    codes = profile.name_codes
+    totals = np.bincount(codes, weights=times, minlength=len(profile.names))
+    longest = np.argsort(-totals, kind="stable")[:kernels]
+    ids = profile.launches["launch"].to_numpy()
+    drawn = np.zeros(len(profile), bool)
+    drawn[np.searchsorted(ids, plan.launches["launch"].to_numpy())] = True
+    columns = min(2, len(longest))
+    lines = -(-len(longest) // columns)
+    figure = Figure(figsize=(5.6 * columns, 2.4 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axis in axes[len(longest) :]:
+        axis.remove()
+    for axis, code in zip(axes, longest, strict=False):
+        rows = np.flatnonzero(codes == code)
+        share = totals[code] / totals.sum() if totals.sum() else 0.0
+        _histogram(axis, times[rows], strata[rows], drawn[rows])
+        count = len(np.unique(strata[rows]))
+        about = f"{plural(len(rows), 'launch')}, {percent(share, 1)} of the time, "
+        about += f"{count} strat{'a' if count != 1 else 'um'}, {drawn[rows].sum():,} chosen"
+        axis.set_title(f"{kernel_label(profile.names[code], 76)}\n{about}", **_title())
+    return figure
+
+
+def _title() -> dict[str, Any]:
+    return {"loc": "left", "fontsize": 9, "color": INK["ink"]}
+
+
+def _histogram(
+    axis: Axes, times: npt.NDArray[np.float64], strata: npt.NDArray[np.int64], drawn: npt.NDArray[np.bool_]
+) -> None:
+    low, high = float(times.min()), float(times.max())
+    logarithmic = low > 0 and high > 50 * low
+    if low == high:
+        low, high = (0.9 * low, 1.1 * high) if high else (0.0, 1.0)
+    edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
+    which = np.unique(strata)
+    parts = sorted((times[strata == s] for s in which), key=lambda part: float(part.mean()))
+    colors = list(SERIES.values())
+    apart = all(a.max() <= b.min() for a, b in pairwise(parts))
+    bottom = np.zeros(BINS)
+    for i, part in enumerate(parts):
+        color = colors[i % len(colors)]
+        heights = np.histogram(part, edges)[0]
+        axis.bar(edges[:-1], heights, np.diff(edges), bottom, align="edge", color=color, linewidth=0)
+        bottom += heights
+        if apart and len(parts) > 1:
+            left = edges[0] if i == 0 else (parts[i - 1].max() + part.min()) / 2
+            right = edges[-1] if i == len(parts) - 1 else (part.max() + parts[i + 1].min()) / 2
+            axis.axvspan(left, right, color=color, alpha=0.1, linewidth=0)
+    chosen = times[drawn]
+    chosen = chosen[:: -(-len(chosen) // RUG)] if len(chosen) else chosen
+    (rug,) = axis.plot(
+        chosen,
+        np.full(len(chosen), -0.045),
+        "|",
+        transform=axis.get_xaxis_transform(),
+        color=INK["ink"],
+        markersize=7,
+        markeredgewidth=0.8,
+        clip_on=False,
+    )
+    rug.set_in_layout(False)
+    if logarithmic:
+        axis.set_xscale("log")
+    axis.set_xlim(edges[0], edges[-1])
+    axis.tick_params(axis="x", pad=9)
+    axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axis.set_xlabel("time, µs", fontsize=8, color=INK["soft"])
+    axis.set_ylabel("launches", fontsize=8, color=INK["soft"])
+    _quiet(axis)
+
+
+def comparison_figure(comparison: Comparison) -> Figure:
+    """Error against speedup, both logarithmic, a colour a method; beside it how often the bound held.
+
+    A small dot is one seed, a large one the method: mean error and harmonic mean of the speedup.
+    """
+    summary = comparison.summary
+    bounded = summary.filter(pl.col("coverage").is_not_null())
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2.2, 1))
+    _scatter(left, comparison, summary)
+    _coverage(right, bounded, _styles(summary))
+    where = comparison.truth_source or comparison.source
+    figure.suptitle(
+        f"judged by {Path(where).name}"
+        + (f", plans from {Path(comparison.source).name}" if comparison.truth_source else ""),
+        fontsize=10,
+        x=0.01,
+        ha="left",
+        color=INK["soft"],
+    )
+    return figure
+
+
+def _styles(summary: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    colors = list(SERIES.values())
+    return {
+        method: (colors[i % len(colors)], MARKERS[i // len(colors) % len(MARKERS)])
+        for i, method in enumerate(summary["method"])
+    }
+
+
+def _scatter(axis: Axes, comparison: Comparison, summary: pl.DataFrame) -> None:
+    styles = _styles(summary)
+    for x in summary.to_dicts():
+        color, marker = styles[x["method"]]
+        runs = comparison.runs.filter((pl.col("method") == x["method"]) & pl.col("speedup").is_finite())
+        errors = 100 * np.maximum(runs["error"].to_numpy(), LEAST_ERROR)
+        axis.plot(
+            runs["speedup"].to_numpy(),
+            errors,
+            marker,
+            color=color,
+            markersize=3,
+            alpha=0.3,
+            markeredgewidth=0,
+        )
+        axis.plot(
+            x["speedup_hmean"],
+            100 * max(x["mean_error"], LEAST_ERROR),
+            marker,
+            color=color,
+            markersize=10,
+            markeredgecolor=INK["card"],
+            markeredgewidth=1.2,
+            label=x["method"],
+        )
+    for claim in sorted(set(comparison.runs["claimed_error"].drop_nulls().round(4))):
+        axis.axhline(100 * claim, color=INK["faint"], linewidth=1, linestyle="--")
+        axis.annotate(
+            f"claimed bound {percent(claim)}",
+            (1, 100 * claim),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color=INK["soft"],
+        )
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    for which in (axis.xaxis, axis.yaxis):
+        which.set_major_formatter("{x:g}")
+    axis.set_xlabel("speedup: total time over the time of the draws", fontsize=9, color=INK["soft"])
+    axis.set_ylabel("error of the total, %", fontsize=9, color=INK["soft"])
+    axis.set_title("Down and right is better", **_title())
+    _quiet(axis)
+    axis.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=5)
+
+
+def _coverage(axis: Axes, bounded: pl.DataFrame, styles: dict[str, tuple[str, str]]) -> None:
+    axis.set_title("Seeds within the claimed bound, %", **_title())
+    _quiet(axis)
+    if bounded.is_empty():
+        axis.set_axis_off()
+        axis.text(0, 0.9, "no method claimed one", fontsize=9, color=INK["soft"])
+        return
+    places = np.arange(len(bounded))
+    axis.barh(
+        places,
+        100 * bounded["coverage"].to_numpy(),
+        xerr=100 * bounded["coverage_se"].to_numpy(),
+        height=0.6,
+        color=[styles[method][0] for method in bounded["method"]],
+        ecolor=INK["soft"],
+    )
+    axis.set_yticks(places, bounded["method"].to_list(), fontsize=8)
+    axis.set_ylim(max(len(bounded), 6) - 0.4, -0.6)
+    axis.axvline(95, color=INK["faint"], linewidth=1, linestyle="--")
+    axis.set_xlim(0, 105)
+
+
+def _quiet(axis: Axes) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color(INK["line"])
+    axis.tick_params(labelsize=8, color=INK["line"], labelcolor=INK["soft"], which="both")
+    axis.set_axisbelow(True)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure, whole or not at all. Raises PlanError for a name that ends in no known format."""
+    if path.suffix not in METADATA:
+        raise PlanError(f"{path}: expected a name that ends in {', '.join(METADATA)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, matplotlib.rc_context(SAME):
+        figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=METADATA[path.suffix])
+
+
+def inline_svg(figure: Figure) -> str:
+    """The figure as SVG for an HTML page, in the page's colours, light and dark."""
+    text = io.StringIO()
+    with matplotlib.rc_context({**SAME, "svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", transparent=True, metadata=METADATA[".svg"])
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    for name, color in {**INK, **SERIES}.items():
+        svg = svg.replace(color, f"var(--{name})")
+    return svg

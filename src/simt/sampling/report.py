@@ -1,0 +1,192 @@
+"""One self-contained HTML page of a Plan: what was chosen, why, and how it cuts the kernels' times."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from simt.profile import Profile
+from simt.profile.display import left_out_sentences
+from simt.result.display import kernel_label, nanoseconds, percent
+from simt.result.files import write_text
+from simt.result.report import STYLE, STYLE_MARK
+from simt.sampling import display, plots
+from simt.sampling.plan import Plan
+
+TEMPLATE = Path(__file__).with_name("report.html")
+MARK = "<!--BODY-->"
+MAX_ROWS = 1000  # of a table, so that the page of a large Plan still opens
+
+# Cell: text, and the number by which a column is sorted (None sorts by the text).
+Cell = tuple[str, "float | None"]
+
+
+def page(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> str:
+    """The page as text.
+
+    profile: the one that the Plan was made from; strata: each of its launches' stratum (`Sampler.strata_`).
+    """
+    template = TEMPLATE.read_text(encoding="utf-8")
+    template = template.replace(STYLE_MARK, STYLE.read_text(encoding="utf-8"))
+    return template.replace(MARK, "\n".join(_body(plan, profile, strata)))
+
+
+def write(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64], path: Path) -> None:
+    """Writes the page. Raises ResultError."""
+    write_text(path, page(plan, profile, strata))
+
+
+def _body(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> list[str]:
+    title = f"method {plan.method}" + (f" on {plan.gpu}" if plan.gpu else "")
+    parts = [
+        f"<header><h1>simt plan <span>{_text(title)}</span></h1>"
+        f'<span class="input" title="{_text(plan.source)}">{_text(plan.source)}</span>'
+        f'<button id="theme">light / dark</button></header>',
+        _tiles(plan),
+        _say(plan, profile),
+    ]
+    if plan.warnings:
+        listed = "".join(f"<li>{_text(warning)}</li>" for warning in plan.warnings)
+        parts.append(f'<section class="warn"><h2>Warnings</h2><ul>{listed}</ul></section>')
+    parts += [_strata(plan), _launches(plan)]
+    if profile.has("duration_ns"):
+        figure = plots.inline_svg(plots.strata_figure(profile, plan, strata))
+        note = (
+            "The kernels that take longest. A colour is a stratum, a tick below the axis a chosen launch; "
+            "where strata are ranges of time the background shows them."
+        )
+        parts.append(_section("Times of the launches", note, f'<div class="figure">{figure}</div>'))
+    parts.append(_provenance(plan))
+    return parts
+
+
+def _tiles(plan: Plan) -> str:
+    claimed = "-" if plan.claimed_error is None else f"± {percent(plan.claimed_error)}"
+    tiles = [
+        (f"{len(plan):,}", f"of {plan.population:,} launches chosen"),
+        (f"{len(plan.strata):,}", "stratum" if len(plan.strata) == 1 else "strata"),
+        (display.times(plan.speedup), "speedup"),
+        (display.times(plan.distinct_speedup), "each launch once"),
+        (display.times(plan.makespan_speedup), "all side by side"),
+        (nanoseconds(plan.sampled_ns), f"of {nanoseconds(plan.population_ns)} GPU time"),
+        (
+            claimed,
+            f"claimed at {percent(plan.confidence, 1)} confidence" if plan.claimed_error else "no claim",
+        ),
+        (percent(plan.profile_error), "error on the profile"),
+    ]
+    listed = "".join(
+        f'<div class="tile"><b>{_text(value)}</b><span>{_text(label)}</span></div>' for value, label in tiles
+    )
+    return f'<div class="tiles">{listed}</div>'
+
+
+def _say(plan: Plan, profile: Profile) -> str:
+    sentences = [display.headline(plan) + ".", *left_out_sentences(profile)]
+    if plan.claimed_error is not None:
+        sentences.append(
+            "The claimed error is about the profiled time on the profiled GPU; what a simulator or another "
+            "GPU makes of the launches can differ by more."
+        )
+    return f'<section class="say">{"".join(f"<p>{_text(s)}</p>" for s in sentences)}</section>'
+
+
+def _strata(plan: Plan) -> str:
+    rows: list[list[Cell]] = []
+    total = plan.population_ns or 1.0
+    ordered = plan.strata.sort(["time_ns", "stratum"], descending=[True, False])
+    for x in ordered.head(MAX_ROWS).to_dicts():
+        rows.append(
+            [
+                (x["name"], None),
+                (f"{x['launches']:,}", x["launches"]),
+                (nanoseconds(x["time_ns"]), x["time_ns"]),
+                (percent(x["time_ns"] / total, 1), x["time_ns"]),
+                (percent(x["cov"], 1), x["cov"]),
+                (f"{x['draws']:,}", x["draws"]),
+                (x["why"], None),
+            ]
+        )
+    header = ["stratum", "launches", "time", "share", "CoV", "draws", "why"]
+    note = "CoV: standard deviation of the launches' times over their mean. A column's head sorts."
+    return _section("Strata", note + _left(len(ordered)), _table(header, rows))
+
+
+def _launches(plan: Plan) -> str:
+    rows: list[list[Cell]] = []
+    for x in (
+        plan.launches.sort(pl.col("weight") * pl.col("time_ns"), descending=True).head(MAX_ROWS).to_dicts()
+    ):
+        rows.append(
+            [
+                (x["name"], None),
+                (str(x["launch"]), x["launch"]),
+                (str(x["stratum"]), x["stratum"]),
+                (f"{x['draws']:,}", x["draws"]),
+                (f"{x['weight']:,.4g}", x["weight"]),
+                (nanoseconds(x["time_ns"]), x["time_ns"]),
+                (nanoseconds(x["weight"] * x["time_ns"]), x["weight"] * x["time_ns"]),
+            ]
+        )
+    header = ["kernel", "launch", "stratum", "draws", "weight", "time", "stands for"]
+    note = "The launches to simulate: the total is the sum of weight times value."
+    return _section("Chosen launches", note + _left(len(plan)), _table(header, rows))
+
+
+def _left(rows: int) -> str:
+    return f" The largest {MAX_ROWS:,} of {rows:,}." if rows > MAX_ROWS else ""
+
+
+def _provenance(plan: Plan) -> str:
+    facts: dict[str, Any] = {
+        "method": plan.method,
+        **plan.parameters,
+        "seed": plan.seed,
+        "replacement": "with" if plan.replacement else "without",
+        "profile": plan.source,
+        "GPU": plan.gpu,
+        **{f"learned: {key}": value for key, value in plan.fitted.items()},
+        "simt": plan.version,
+    }
+    listed = "".join(f"<dt>{_text(key)}</dt><dd>{_text(_plain(value))}</dd>" for key, value in facts.items())
+    return _section("Provenance", "", f"<dl>{listed}</dl>")
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 2000 else text[:2000] + " …"
+
+
+def _section(title: str, note: str, body: str) -> str:
+    described = f'<p class="note">{_text(note)}</p>' if note else ""
+    return f"<section><h2>{_text(title)}</h2>{described}{body}</section>"
+
+
+def _table(header: list[str], rows: list[list[Cell]]) -> str:
+    text = [value is None for _, value in rows[0]] if rows else [False] * len(header)
+    head = "".join(f"<th{' class=t' * t}>{_text(name)}</th>" for name, t in zip(header, text, strict=True))
+    body = "".join(f"<tr>{''.join(_cell(i, cell) for i, cell in enumerate(row))}</tr>" for row in rows)
+    return (
+        f'<div class="scroll tall"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _cell(i: int, cell: Cell) -> str:
+    text, number = cell
+    if number is not None:
+        return f'<td data-v="{number:.12g}">{_text(text)}</td>'
+    if i == 0:  # a kernel's name
+        return f'<td class="t name" title="{_text(text)}">{_text(kernel_label(text, 72))}</td>'
+    return f'<td class="t why">{_text(text)}</td>'
+
+
+def _text(text: str) -> str:
+    return html.escape(text)
