@@ -5,4 +5,5 @@
 void bind_trace(nanobind::module_& m);
 void bind_spec(nanobind::module_& m);
 void bind_testing(nanobind::module_& m);
+void bind_ptx(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);

@@ -6,5 +6,6 @@ NB_MODULE(_engine, m) {
   bind_trace(m);
   bind_spec(m);
   bind_testing(m);
+  bind_ptx(m);
   bind_gpu(m);
 }

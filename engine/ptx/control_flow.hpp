@@ -11,7 +11,7 @@ struct ControlFlow {
   static constexpr uint32_t none = UINT32_MAX;
 
   struct Block {
-    uint32_t first = 0, last = 0;  ///< instructions [first, last)
+    uint32_t first = 0, last = 0;      ///< instructions [first, last)
     std::vector<uint32_t> successors;  ///< blocks; a guarded ret or exit falls through
     uint32_t post_dominator = none;    ///< immediate; none where paths meet only at the function's end
   };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// PTX as written: one translation unit, parsed and with its names resolved, but not yet judged. What an
@@ -65,7 +66,7 @@ enum class Linkage : uint8_t { Internal, Visible, Extern, Weak, Common };
 struct Relocation {
   uint64_t offset = 0;
   uint8_t bytes = 8;
-  bool generic = false;  ///< generic(symbol), else an address in the symbol's own space
+  bool generic = false;    ///< generic(symbol), else an address in the symbol's own space
   uint8_t mask_shift = 0;  ///< for 0xFF(symbol) and the like: bits by which the address is shifted right
   std::string_view symbol;
   int64_t addend = 0;
@@ -77,30 +78,33 @@ struct Variable {
   Space space = Space::None;
   Type type = Type::None;
   Linkage linkage = Linkage::Internal;
-  uint32_t alignment = 1;  ///< bytes
-  uint64_t size = 0;       ///< bytes; 0 for an array without size (dynamic shared memory)
-  bool managed = false;    ///< .attribute(.managed)
-  uint32_t line = 0;       ///< in the PTX text, from 1
+  uint32_t alignment = 1;        ///< bytes
+  uint64_t size = 0;             ///< bytes; 0 for an array without size (dynamic shared memory)
+  bool managed = false;          ///< .attribute(.managed)
+  uint32_t line = 0;             ///< in the PTX text, from 1
   std::vector<uint8_t> initial;  ///< empty if all zero, else `size` bytes
   std::vector<Relocation> relocations;
+  /// Of a texref, samplerref or surfref: its initialiser as written, such as filter_mode = nearest.
+  std::vector<std::pair<std::string_view, std::string_view>> properties;
 };
 
 enum class OperandKind : uint8_t {
   None,
-  Register,   ///< index: into Function::registers
-  Special,    ///< %tid.x and the like; text: without the %
-  Integer,    ///< value; a constant expression is folded
-  Float,      ///< value: bits of a double (0D..., 1.0), or of a float where `single` (0F...)
-  Variable,   ///< its address; index: into Function::variables if `local`, else into Module::variables;
-              ///< value: a byte offset written as name+8
-  Symbol,     ///< a function, or a name that is not (yet) declared; text
-  Label,      ///< index: into Function::labels
-  Address,    ///< [base + value]: parts[0] is the base (Register, Variable, Symbol, Special or Integer); further
-              ///< parts: what follows in the brackets (tensor coordinates as Vector, texture operands)
-  Vector,     ///< {a, b, c}: parts
-  List,       ///< (a, b, c): parts, of call
-  Pair,       ///< p|q: parts[0], parts[1]
-  Discard     ///< _
+  Register,  ///< index: into Function::registers
+  Special,   ///< %tid.x and the like; text: without the %
+  Integer,   ///< value; a constant expression is folded
+  Float,     ///< value: bits of a double (0D..., 1.0), or of a float where `single` (0F...)
+  Variable,  ///< its address; index: into Function::variables if `local`, else into Module::variables;
+             ///< value: a byte offset written as name+8
+  Symbol,    ///< a function, or a name that is not declared; text. Where `local`, it names a list of targets
+             ///< (component 1, index: into Function::targets) or a prototype (2, Function::prototypes)
+  Label,     ///< index: into Function::labels
+  Address,   ///< [base + value]: parts[0] is the base (Register, Variable, Symbol, Special or Integer);
+             ///< further parts: what follows in the brackets (tensor coordinates as Vector, texture operands)
+  Vector,    ///< {a, b, c}: parts
+  List,      ///< (a, b, c): parts, of call
+  Pair,      ///< p|q: parts[0], parts[1]
+  Discard    ///< _
 };
 
 struct Operand {
@@ -108,8 +112,8 @@ struct Operand {
   bool negated = false;  ///< !p, or -r where PTX allows it
   bool single = false;
   bool local = false;
-  uint8_t component = 0;   ///< of a register's .x .y .z .w (video selectors .b0-.b3, .h0, .h1): 1 to 4, or 8+k
-                           ///< for .bk, 16+k for .hk; 0 for none
+  uint8_t component = 0;  ///< of a register's .x .y .z .w (video selectors .b0-.b3, .h0, .h1): 1 to 4, or 8+k
+                          ///< for .bk, 16+k for .hk; 0 for none
   uint32_t index = 0;
   uint32_t first_part = 0;  ///< parts are Function::operands[first_part] on, part_count of them
   uint32_t part_count = 0;
@@ -118,9 +122,9 @@ struct Operand {
 };
 
 struct Instruction {
-  uint32_t mnemonic = 0;   ///< index into Module::mnemonics
-  uint32_t line = 0;       ///< in the PTX text, from 1
-  uint32_t location = 0;   ///< index into Module::locations; 0 for none
+  uint32_t mnemonic = 0;       ///< index into Module::mnemonics
+  uint32_t line = 0;           ///< in the PTX text, from 1
+  uint32_t location = 0;       ///< index into Module::locations; 0 for none
   uint32_t first_operand = 0;  ///< Function::operands[first_operand] on; parts lie elsewhere in it
   uint16_t operand_count = 0;
   bool guard_negated = false;
@@ -130,7 +134,7 @@ struct Instruction {
 /// A full dotted mnemonic, such as ld.global.nc.v4.f32, kept once per module.
 struct Mnemonic {
   std::string_view text;
-  std::string_view opcode;  ///< up to the first dot
+  std::string_view opcode;                  ///< up to the first dot
   std::vector<std::string_view> modifiers;  ///< between the dots; "shared::cta" is one
 };
 
@@ -150,7 +154,7 @@ struct Label {
 /// .branchtargets, .calltargets: a list of labels or functions that an indirect instruction may go to.
 struct TargetList {
   std::string_view name;
-  std::vector<uint32_t> labels;            ///< for branches
+  std::vector<uint32_t> labels;             ///< for branches
   std::vector<std::string_view> functions;  ///< for calls
 };
 
@@ -180,6 +184,7 @@ struct Function {
   uint32_t max_registers = 0;                  ///< .maxnreg
   uint32_t min_ctas = 0;                       ///< .minnctapersm
   bool explicit_cluster = false;
+  bool blocks_are_clusters = false;  ///< .blocksareclusters: the grid is given in clusters
 };
 
 struct Location {
@@ -197,7 +202,11 @@ struct Module {
   std::vector<Location> locations;                           ///< [0] is "none"
   std::vector<Mnemonic> mnemonics;
   std::vector<Variable> variables;
-  std::vector<Function> functions;
+  std::vector<Function> functions;  ///< one of each name: a definition replaces its declarations
+  std::vector<std::pair<std::string_view, std::string_view>> aliases;  ///< .alias: name, what it stands for
 };
+
+/// Where each of a kernel's parameters begins in its parameter buffer: in order, each aligned.
+std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters);
 
 }  // namespace simt::ptx

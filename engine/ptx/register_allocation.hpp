@@ -21,7 +21,8 @@ struct RegisterAllocation {
 };
 
 /// Which operands an instruction reads and writes: by default operand 0 is written and the others are read.
-/// Knows the exceptions (st, red, bar, stores of every kind, call lists, setp's pairs, mma's vectors, atom ...).
+/// Knows the exceptions (st, red, bar, stores of every kind, call lists, setp's pairs, mma's vectors, atom
+/// ...).
 struct Access {
   std::vector<uint32_t> reads, writes;  ///< indices into Function::registers, guard among the reads
 };

@@ -40,6 +40,10 @@ class PlanError(SimtError):
     """A Plan cannot be made or read, or does not fit what it is used with."""
 
 
+class PtxError(SimtError):
+    """No PTX can be read from a file, or it does not hold what is asked for."""
+
+
 class SimulationError(SimtError):
     """A simulation cannot go on. `result` holds the launches finished before."""
 

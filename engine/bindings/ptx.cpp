@@ -1,0 +1,208 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string_view>
+
+#include "bindings.hpp"
+#include "ptx/module.hpp"
+#include "ptx/parser.hpp"
+
+// PTX as the engine reads it, as plain Python values.
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace simt;
+
+namespace {
+
+/// Paths in PTX need not be UTF-8.
+nb::object text(std::string_view s) {
+  return nb::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+}
+
+template <class Items, class Convert>
+nb::list list_of(const Items& items, Convert convert) {
+  nb::list list;
+  for (const auto& item : items) list.append(convert(item));
+  return list;
+}
+
+constexpr const char* space_names[] = {"none", "reg", "const", "global", "local", "param", "shared"};
+constexpr const char* linkage_names[] = {"internal", "visible", "extern", "weak", "common"};
+constexpr const char* kind_names[] = {"none",     "register", "special", "integer", "float",
+                                      "variable", "symbol",   "label",   "address", "vector",
+                                      "list",     "pair",     "discard"};
+
+nb::dict variable_dict(const ptx::Variable& v) {
+  nb::dict d;
+  d["name"] = text(v.name);
+  d["space"] = space_names[static_cast<size_t>(v.space)];
+  d["type"] = text(ptx::name(v.type));
+  d["linkage"] = linkage_names[static_cast<size_t>(v.linkage)];
+  d["alignment"] = v.alignment;
+  d["size"] = v.size;
+  d["managed"] = v.managed;
+  d["line"] = v.line;
+  d["initial"] = nb::bytes(v.initial.data(), v.initial.size());
+  d["relocations"] = list_of(v.relocations, [](const ptx::Relocation& r) {
+    return nb::make_tuple(r.offset, r.bytes, r.generic, r.mask_shift, text(r.symbol), r.addend);
+  });
+  nb::dict properties;
+  for (const auto& [property, value] : v.properties) properties[text(property)] = text(value);
+  d["properties"] = properties;
+  return d;
+}
+
+/// Fields that say nothing for the operand's kind are left out.
+nb::dict operand_dict(const ptx::Function& function, const ptx::Operand& o) {
+  using Kind = ptx::OperandKind;
+  nb::dict d;
+  d["kind"] = kind_names[static_cast<size_t>(o.kind)];
+  if (o.negated) d["negated"] = true;
+  if (o.kind == Kind::Float) d["single"] = o.single;
+  if (o.kind == Kind::Variable || (o.kind == Kind::Symbol && o.local)) d["local"] = o.local;
+  if (o.component) d["component"] = o.component;
+  if (o.kind == Kind::Register || o.kind == Kind::Variable || o.kind == Kind::Label || o.local)
+    d["index"] = o.index;
+  if (o.kind == Kind::Integer || o.kind == Kind::Float || o.kind == Kind::Variable ||
+      o.kind == Kind::Address || o.value != 0)
+    d["value"] = o.value;
+  if (!o.text.empty()) d["text"] = text(o.text);
+  if (o.kind == Kind::Address || o.kind == Kind::Vector || o.kind == Kind::List || o.kind == Kind::Pair) {
+    nb::list parts;
+    for (uint32_t k = 0; k < o.part_count; ++k)
+      parts.append(operand_dict(function, function.operands[o.first_part + k]));
+    d["parts"] = parts;
+  }
+  return d;
+}
+
+nb::dict instruction_dict(const ptx::Module& module, const ptx::Function& function,
+                          const ptx::Instruction& i) {
+  nb::dict d;
+  const ptx::Mnemonic& mnemonic = module.mnemonics[i.mnemonic];
+  d["mnemonic"] = text(mnemonic.text);
+  d["opcode"] = text(mnemonic.opcode);
+  d["modifiers"] = list_of(mnemonic.modifiers, text);
+  d["line"] = i.line;
+  const ptx::Location& location = module.locations[i.location];
+  d["location"] = i.location ? nb::object(nb::make_tuple(location.file, location.line, location.column))
+                             : nb::object(nb::none());
+  d["guard"] = i.guard;
+  d["guard_negated"] = i.guard_negated;
+  nb::list operands;
+  for (uint32_t k = 0; k < i.operand_count; ++k)
+    operands.append(operand_dict(function, function.operands[i.first_operand + k]));
+  d["operands"] = operands;
+  return d;
+}
+
+nb::tuple extent(const std::array<uint32_t, 3>& e) {
+  return nb::make_tuple(e[0], e[1], e[2]);
+}
+
+nb::dict function_dict(const ptx::Module& module, const ptx::Function& f) {
+  nb::dict d;
+  d["name"] = text(f.name);
+  d["entry"] = f.entry;
+  d["defined"] = f.defined;
+  d["noreturn"] = f.noreturn;
+  d["linkage"] = linkage_names[static_cast<size_t>(f.linkage)];
+  d["line"] = f.line;
+  d["results"] = list_of(f.results, variable_dict);
+  d["parameters"] = list_of(f.parameters, variable_dict);
+  d["variables"] = list_of(f.variables, variable_dict);
+  d["registers"] = list_of(f.registers, [](const ptx::RegisterDeclaration& r) {
+    const std::string number = r.number < 0 ? "" : std::to_string(r.number);
+    return nb::make_tuple(text(std::string(r.name) + number), text(ptx::name(r.type)), r.vector);
+  });
+  d["instructions"] =
+      list_of(f.instructions, [&](const ptx::Instruction& i) { return instruction_dict(module, f, i); });
+  d["labels"] = list_of(
+      f.labels, [](const ptx::Label& label) { return nb::make_tuple(text(label.name), label.target); });
+  d["targets"] = list_of(f.targets, [](const ptx::TargetList& t) {
+    return nb::make_tuple(text(t.name), list_of(t.labels, [](uint32_t label) { return label; }),
+                          list_of(t.functions, text));
+  });
+  d["prototypes"] = list_of(f.prototypes, [](const ptx::Prototype& p) {
+    return nb::make_tuple(text(p.name), list_of(p.results, variable_dict),
+                          list_of(p.parameters, variable_dict));
+  });
+  d["max_threads"] = extent(f.max_threads);
+  d["required_threads"] = extent(f.required_threads);
+  d["cluster"] = extent(f.cluster);
+  d["max_registers"] = f.max_registers;
+  d["min_ctas"] = f.min_ctas;
+  d["explicit_cluster"] = f.explicit_cluster;
+  d["blocks_are_clusters"] = f.blocks_are_clusters;
+  return d;
+}
+
+nb::dict module_dict(const ptx::Module& module) {
+  const auto pair = [](const auto& p) { return nb::make_tuple(text(p.first), text(p.second)); };
+  nb::dict d;
+  d["name"] = module.name;
+  d["version"] = module.version;
+  d["target"] = module.target;
+  d["target_suffix"] = text(module.target_suffix);
+  d["address_size"] = module.address_size;
+  d["files"] = list_of(module.files, [](const auto& f) { return nb::make_tuple(f.first, text(f.second)); });
+  d["variables"] = list_of(module.variables, variable_dict);
+  d["functions"] =
+      list_of(module.functions, [&](const ptx::Function& f) { return function_dict(module, f); });
+  d["aliases"] = list_of(module.aliases, pair);
+  return d;
+}
+
+/// What a launch must know of each kernel.
+nb::list kernels(const ptx::Module& module) {
+  nb::list all;
+  for (const ptx::Function& f : module.functions) {
+    if (!f.entry || !f.defined) continue;
+    nb::list parameters;
+    const std::vector<uint64_t> offsets = ptx::parameter_offsets(f.parameters);
+    for (size_t k = 0; k < offsets.size(); ++k) {
+      const ptx::Variable& p = f.parameters[k];
+      parameters.append(
+          nb::make_tuple(text(p.name), text(ptx::name(p.type)), p.size, p.alignment, offsets[k]));
+    }
+    nb::dict d;
+    d["name"] = text(f.name);
+    d["parameters"] = parameters;
+    d["max_threads"] = extent(f.max_threads);
+    d["required_threads"] = extent(f.required_threads);
+    d["cluster"] = extent(f.cluster);
+    d["explicit_cluster"] = f.explicit_cluster;
+    d["blocks_are_clusters"] = f.blocks_are_clusters;
+    d["max_registers"] = f.max_registers;
+    d["min_ctas"] = f.min_ctas;
+    all.append(d);
+  }
+  return all;
+}
+
+}  // namespace
+
+void bind_ptx(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const ptx::ParseError& e) {
+      const nb::object type = nb::module_::import_("simt.errors").attr("PtxError");
+      PyErr_SetString(type.ptr(), e.what());
+    }
+  });
+  nb::class_<ptx::Module>(m, "PtxModule")
+      .def(
+          "__init__",
+          [](ptx::Module* self, const nb::bytes& source, std::string name) {
+            std::string copy(source.c_str(), source.size());
+            const nb::gil_scoped_release no_gil;
+            new (self) ptx::Module(ptx::parse(std::move(copy), std::move(name)));
+          },
+          "text"_a, "name"_a = "PTX", "Raises simt.errors.PtxError where `text` is no PTX.")
+      .def("kernels", &kernels,
+           "For each kernel: its name, its parameters as (name, type, size, alignment, offset), and its "
+           "limits.")
+      .def("dump", &module_dict, "Everything, as plain values.");
+}

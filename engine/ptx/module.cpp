@@ -1,0 +1,68 @@
+#include "ptx/module.hpp"
+
+namespace simt::ptx {
+
+namespace {
+
+struct TypeFacts {
+  std::string_view name;
+  uint8_t bytes;
+  bool is_float;
+  bool is_signed;
+};
+
+constexpr TypeFacts facts[] = {
+    {"", 0, false, false},           {"b1", 0, false, false},      {"b8", 1, false, false},
+    {"b16", 2, false, false},        {"b32", 4, false, false},     {"b64", 8, false, false},
+    {"b128", 16, false, false},      {"u8", 1, false, false},      {"u16", 2, false, false},
+    {"u32", 4, false, false},        {"u64", 8, false, false},     {"s8", 1, false, true},
+    {"s16", 2, false, true},         {"s32", 4, false, true},      {"s64", 8, false, true},
+    {"f16", 2, true, true},          {"f16x2", 4, true, true},     {"bf16", 2, true, true},
+    {"bf16x2", 4, true, true},       {"tf32", 4, true, true},      {"f32", 4, true, true},
+    {"f32x2", 8, true, true},        {"f64", 8, true, true},       {"e4m3", 1, true, true},
+    {"e5m2", 1, true, true},         {"e4m3x2", 2, true, true},    {"e5m2x2", 2, true, true},
+    {"u16x2", 4, false, false},      {"s16x2", 4, false, true},    {"u4", 0, false, false},
+    {"s4", 0, false, true},          {"pred", 0, false, false},    {"texref", 8, false, false},
+    {"samplerref", 8, false, false}, {"surfref", 8, false, false},
+};
+constexpr size_t type_count = static_cast<size_t>(Type::Surfref) + 1;
+static_assert(std::size(facts) == type_count);
+
+const TypeFacts& facts_of(Type type) {
+  return facts[static_cast<size_t>(type)];
+}
+
+}  // namespace
+
+uint32_t bytes(Type type) {
+  return facts_of(type).bytes;
+}
+bool is_float(Type type) {
+  return facts_of(type).is_float;
+}
+bool is_signed(Type type) {
+  return facts_of(type).is_signed;
+}
+std::string_view name(Type type) {
+  return facts_of(type).name;
+}
+
+Type type_named(std::string_view modifier) {
+  if (modifier.empty()) return Type::None;
+  for (size_t i = 1; i < type_count; ++i)
+    if (facts[i].name == modifier) return static_cast<Type>(i);
+  return Type::None;
+}
+
+std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters) {
+  std::vector<uint64_t> offsets;
+  uint64_t end = 0;
+  for (const Variable& parameter : parameters) {
+    const uint64_t start = (end + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
+    offsets.push_back(start);
+    end = start + parameter.size;
+  }
+  return offsets;
+}
+
+}  // namespace simt::ptx
