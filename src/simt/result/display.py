@@ -110,6 +110,17 @@ def nanoseconds(value: float) -> str:
     return format_time(value * 1e-9)
 
 
+def text_table(header: list[str], rows: list[list[str]], left: tuple[int, ...]) -> list[str]:
+    """The lines of a table in plain text; the columns `left` are text, the others numbers."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    return [
+        "  ".join(
+            c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, *rows]
+    ]
+
+
 def html_table(header: list[str], rows: list[list[str]], left: tuple[int, ...]) -> str:
     """An HTML table; the columns `left` are text, the others numbers."""
 
@@ -144,12 +155,7 @@ def text(result: Result) -> str:
         + ("" if result.status == "complete" else f", {result.status}")
     ]
     header, rows, more = launch_rows(result, limit=10)
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    for row in [header, *rows]:
-        cells = [
-            c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(cells).rstrip())
+    lines += ["  " + line for line in text_table(header, rows, LEFT)]
     if more:
         lines.append(f"  ... and {more} more launches")
     lines += sentences(result)

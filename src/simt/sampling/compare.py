@@ -122,6 +122,9 @@ class Comparison:
             raise PlanError(f"{target}: expected a name that ends in .parquet, .csv or .json")
         return target
 
+    def __str__(self) -> str:
+        return display.comparison_text(self)
+
     def _repr_html_(self) -> str:
         return display.comparison_fragment(self)
 

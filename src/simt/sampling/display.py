@@ -13,6 +13,7 @@ from simt.result.display import (
     nanoseconds,
     percent,
     plural,
+    text_table,
 )
 
 if TYPE_CHECKING:
@@ -143,6 +144,20 @@ def plan_fragment(plan: Plan) -> str:
     (header, rows), more = strata_rows(plan, 15)
     listed = html_table(["", ""], [list(fact) for fact in facts(plan)], (0, 1))
     return fragment(headline(plan), listed + html_table(header, rows, STRATA_LEFT), [more], plan.warnings)
+
+
+def plan_text(plan: Plan) -> str:
+    """A Plan as lines of plain text."""
+    (header, rows), more = strata_rows(plan, 15)
+    lines = text_table(header, rows, STRATA_LEFT) + [more] * bool(more)
+    lines += [f"{label}: {value}" for label, value in facts(plan)]
+    return "\n".join(lines + [f"warning: {text}" for text in plan.warnings])
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """A Comparison as lines of plain text."""
+    header, rows = comparison_rows(comparison)
+    return "\n".join([*text_table(header, rows, COMPARISON_LEFT), *comparison_sentences(comparison)])
 
 
 def comparison_fragment(comparison: Comparison) -> str:

@@ -120,7 +120,10 @@ class Plan:
         return self.population_ns / longest if longest else math.inf
 
     def to_json(self) -> str:
-        """The Plan as JSON of schema `simt.plan/1`; the same Plan gives the same text."""
+        """The Plan as JSON of schema `simt.plan/1` (simt.plan-1.schema.json).
+
+        The same Plan gives the same text.
+        """
         return json.dumps(
             {
                 "schema": SCHEMA,
@@ -190,6 +193,11 @@ class Plan:
             return cls.from_json(Path(path).read_text(encoding="utf-8"), os.fspath(path))
         except (OSError, UnicodeDecodeError) as error:
             raise PlanError(f"{os.fspath(path)}: cannot be read: {error}") from error
+
+    def __str__(self) -> str:
+        from simt.sampling.display import plan_text
+
+        return plan_text(self)
 
     def _repr_html_(self) -> str:
         from simt.sampling.display import plan_fragment

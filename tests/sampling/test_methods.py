@@ -1,0 +1,28 @@
+"""What holds for every method of the registry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import simt.sampling
+from simt.sampling import registry
+from simt.sampling.checks import example_profile
+
+SCHEMA = json.loads((Path(simt.sampling.__file__).parent / "simt.plan-1.schema.json").read_text())
+
+
+@pytest.mark.parametrize("name", registry.METHODS)
+def test_plans_follow_the_schema(name: str) -> None:
+    plan = registry.find(name)().fit_plan(example_profile())
+    text = plan.to_json()
+    jsonschema.validate(json.loads(text), SCHEMA)
+    assert "NaN" not in text and "Infinity" not in text
+
+
+def test_every_field_of_the_schema_is_described() -> None:
+    for part in (SCHEMA, *(SCHEMA["properties"][key]["items"] for key in ("strata", "launches"))):
+        assert set(part["required"]) == set(part["properties"])
