@@ -8,18 +8,50 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+GAP = 2  # blanks between columns
+LEAST = 24  # to which a column of text is cut before anything else gives way
+
 
 def print_table(
     console: Console, header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int]
 ) -> None:
-    """Prints a table; the columns `left` are text. A terminal gets what fits, a pipe whole lines."""
-    if not console.is_terminal:
-        widths = [max(map(len, column)) + 2 for column in zip(header, *rows, strict=True)]
-        console = Console(file=console.file, width=max(80, sum(widths)))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for i, name in enumerate(header):
-        justify = "left" if i in left else "right"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table, highlight=False, markup=False)
+    """Prints a table; the columns `left` are text.
+
+    A pipe gets whole lines. On a terminal that is too narrow columns of text are cut; if that is not enough,
+    the columns follow in blocks, each with the first column.
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    room = console.width if console.is_terminal else sum(widths) + GAP * len(widths)
+    for i in sorted(left, key=lambda i: -widths[i]):
+        excess = sum(widths) + GAP * (len(widths) - 1) - room
+        widths[i] -= max(0, min(excess, widths[i] - LEAST))
+    screen = Console(file=console.file, width=max(room, max(widths)), force_terminal=console.is_terminal)
+    for n, block in enumerate(_blocks(widths, room)):
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+        for i in block:
+            justify = "left" if i in left else "right"
+            table.add_column(
+                Text(header[i]),
+                justify=justify,  # type: ignore[arg-type]
+                width=widths[i],
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+        for row in rows:
+            table.add_row(*(Text(row[i]) for i in block))
+        if n:
+            screen.print()
+        screen.print(table, highlight=False, markup=False)
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns that fit side by side; every block begins with column 0."""
+    blocks = [[0]]
+    used = widths[0]
+    for i, width in enumerate(widths[1:], 1):
+        if used + GAP + width > room and len(blocks[-1]) > 1:
+            blocks.append([0])
+            used = widths[0]
+        blocks[-1].append(i)
+        used += GAP + width
+    return blocks

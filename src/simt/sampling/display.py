@@ -98,8 +98,8 @@ def headline(plan: Plan) -> str:
 
 def comparison_rows(comparison: Comparison) -> Rows:
     """A line a method, in the order of `Comparison.summary`."""
-    header = ["method", "seeds", "mean err", "p95", "worst", "speedup", "gmean", "distinct", "makespan"]
-    header += ["launches", "claimed", "covered", "plan time"]
+    header = ["method", "seeds", "mean err", "p95", "worst", "claimed", "covered", "speedup", "gmean"]
+    header += ["distinct", "makespan", "launches", "plan time"]
     rows = []
     for x in comparison.summary.to_dicts():
         covered = "-"
@@ -112,13 +112,13 @@ def comparison_rows(comparison: Comparison) -> Rows:
                 percent(x["mean_error"]),
                 percent(x["p95_error"]),
                 percent(x["worst_error"]),
+                percent(x["claimed_error"]),
+                covered,
                 times(x["speedup_hmean"]),
                 times(x["speedup_gmean"]),
                 times(x["distinct_speedup"]),
                 times(x["makespan_speedup"]),
                 f"{x['launches']:,.0f}",
-                percent(x["claimed_error"]),
-                covered,
                 format_time(x["seconds"]),
             ]
         )
