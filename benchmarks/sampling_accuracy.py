@@ -48,9 +48,7 @@ def table(found: dict[str, Comparison], methods: list[str]) -> None:
     """Means over the traces: arithmetic of the error, harmonic and geometric of the speedup."""
     print(f"{'method':24}  mean err  worst seed  speedup hmean  gmean  distinct  plan time")
     for method in methods:
-        rows = [
-            row for c in found.values() for row in c.summary.to_dicts() if row["method"] == method
-        ]
+        rows = [row for c in found.values() for row in c.summary.to_dicts() if row["method"] == method]
         if not rows:
             continue
         error = np.mean([row["mean_error"] for row in rows])
@@ -79,15 +77,15 @@ def main() -> None:
         profile = profiles[file] = read_profile(DATA / file).kernels()
         left = sum(part.share for part in profile.left_out)
         print(
-            f"{file:42} {len(profile):6,} launches of {len(profile.names):4} kernels, {profile.total_ns / 1e6:7.1f} ms, "
-            f"{100 * left:4.1f}% left out, read in {time.perf_counter() - start:.2f} s"
+            f"{file:42} {len(profile):6,} launches of {len(profile.names):4} kernels, "
+            f"{profile.total_ns / 1e6:7.1f} ms, {100 * left:4.1f}% left out, read in {time.perf_counter() - start:.2f} s"
         )
 
     print(f"\nBound 5 % at 95 %, {options.seeds} seeds, {len(profiles)} traces")
     found = {file: run(profile, METHODS, options.seeds) for file, profile in profiles.items()}
     table(found, METHODS)
 
-    print(f"\nSpeedup of neyman over root allocation=global, at the same bound and at equal realised error")
+    print("\nSpeedup of neyman over root allocation=global, at the same bound and at equal realised error")
     for file, profile in profiles.items():
         equal_error(file, profile, found[file], options.seeds)
 

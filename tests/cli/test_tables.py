@@ -34,8 +34,8 @@ def test_text_gives_way_first() -> None:
 
 
 def test_columns_follow_in_blocks_with_the_first_one() -> None:
-    lines = printed(46)
-    assert max(map(len, lines)) <= 46
+    lines = printed(52)
+    assert max(map(len, lines)) <= 52
     assert [line.split()[0] for line in lines if line] == ["name", "n" * 23 + "…", "m"] * (len(lines) // 3)
     text = "\n".join(lines)
     assert "12,345,678" in text and "9.9 ms" in text
