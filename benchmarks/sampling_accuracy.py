@@ -76,9 +76,10 @@ def main() -> None:
         start = time.perf_counter()
         profile = profiles[file] = read_profile(DATA / file).kernels()
         left = sum(part.share for part in profile.left_out)
+        seconds = time.perf_counter() - start
         print(
             f"{file:42} {len(profile):6,} launches of {len(profile.names):4} kernels, "
-            f"{profile.total_ns / 1e6:7.1f} ms, {100 * left:4.1f}% left out, read in {time.perf_counter() - start:.2f} s"
+            f"{profile.total_ns / 1e6:7.1f} ms, {100 * left:4.1f}% left out, read in {seconds:.2f} s"
         )
 
     print(f"\nBound 5 % at 95 %, {options.seeds} seeds, {len(profiles)} traces")
