@@ -44,6 +44,14 @@ class PtxError(SimtError):
     """No PTX can be read from a file, or it does not hold what is asked for."""
 
 
+class CompileError(SimtError):
+    """A program does not compile. The message holds the compiler's log, with source lines."""
+
+
+class ToolkitError(SimtError):
+    """A compiler or library that is needed is not installed."""
+
+
 class SimulationError(SimtError):
     """A simulation cannot go on. `result` holds the launches finished before."""
 

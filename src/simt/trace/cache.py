@@ -1,12 +1,11 @@
-"""Where converted traces are kept: `$SIMT_CACHE`, or `~/.cache/simt`."""
+"""Where converted traces are kept."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from functools import lru_cache
 from pathlib import Path
+
+from simt.cache import cache_directory
 
 from .store import FORMAT_VERSION
 
@@ -19,21 +18,4 @@ def cached_store(path: Path) -> Path:
     """
     status = path.stat()
     identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{FORMAT_VERSION}"
-    return _directory() / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.simt"
-
-
-def _directory() -> Path:
-    root = os.environ.get("SIMT_CACHE")
-    directory = (Path(root) if root else Path.home() / ".cache" / "simt") / "traces"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return directory
-    except OSError:
-        return Path(_temporary_directory().name)
-
-
-@lru_cache(maxsize=1)
-def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
-    """Used where the cache cannot be written; removed when the process ends."""
-    return tempfile.TemporaryDirectory(prefix="simt-")
+    return cache_directory("traces") / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.simt"

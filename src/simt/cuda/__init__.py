@@ -1,0 +1,11 @@
+"""Programs to PTX, with what pip installs and without a GPU: CUDA C++, Triton, Numba, and PTX in compiled files.
+
+`compile_triton` and `compile_numba` are in `simt.cuda.triton` and `simt.cuda.numba_cuda`.
+"""
+
+from .load import load
+from .nvrtc import compile_cuda
+from .ptx_module import PtxModule
+from .ptxas import Resources, resources
+
+__all__ = ["PtxModule", "Resources", "compile_cuda", "load", "resources"]

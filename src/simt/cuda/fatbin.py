@@ -1,0 +1,213 @@
+"""PTX in what nvcc makes: programs, libraries, objects, archives, `.fatbin` files and cubins with debug
+information.
+
+A fat binary is a header and entries, each PTX or machine code for one architecture. It is found by its
+header wherever it stands in a file, so that every kind of program is read alike. NVIDIA does not document the
+layout; this is what files made by nvcc 12 and 13 show.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import zstandard
+
+from simt.errors import PtxError, ToolkitError
+
+from .ptx_module import PtxModule, arch_number, runs_on
+from .toolkit import INSTALL
+
+ELF_MAGIC = b"\x7fELF"
+FATBIN_MAGIC = struct.pack("<IHH", 0xBA55ED50, 1, 16)
+"""Magic, version and size of a header: what every fat binary begins with."""
+
+_HEADER = struct.Struct("<8sQ")
+"""Magic as above, bytes of all entries."""
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+"""Kind, version, header bytes, payload bytes, of these not padding (if packed), options, minor, major, SM,
+offset and length of the source's name, flags, unknown, bytes when unpacked."""
+_KIND_PTX = 1
+_FLAG_LZ4, _FLAG_ZSTD = 0x2000, 0x8000
+_MOST_TEXT = 1 << 30
+_CUDA_MACHINE = 190
+_DEBUG_PTX = b".nv_debug_ptx_txt"
+
+Buffer = bytes | mmap.mmap
+
+
+@dataclass(frozen=True)
+class _Entry:
+    place: int
+    """Offset in the file."""
+    arch: int
+    payload: bytes
+    flags: int
+    unpacked: int
+    """Bytes of the text when unpacked."""
+
+
+def read_fatbins(path: str | PathLike[str], arch: str | None = None) -> list[PtxModule]:
+    """The PTX in a file, one module per translation unit.
+
+    Args:
+        arch: of each unit take only the PTX that suits this device best: the newest that runs on it. None
+            takes every PTX.
+
+    Raises:
+        PtxError: the file cannot be read, is damaged, or holds no PTX, or none for this device.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                raise PtxError(f"{path}: the file is empty")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return ptx_in(data, str(path), arch)
+    except OSError as error:
+        raise PtxError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def ptx_in(data: Buffer, name: str, arch: str | None = None) -> list[PtxModule]:
+    """As `read_fatbins`, for the bytes of a file. `name` is the file's, for messages.
+
+    Raises:
+        PtxError: as there.
+    """
+    if arch is not None:
+        arch_number(arch)
+    modules: list[PtxModule] = []
+    others: set[str] = set()
+    for unit, entries in enumerate(_fatbins(data, name)):
+        # Newest first: unpack no more than needed.
+        ordered = entries if arch is None else sorted(entries, key=lambda entry: -entry.arch)
+        for entry in ordered:
+            if arch is not None and entry.arch > arch_number(arch)[0]:
+                others.add(f"sm_{entry.arch}")
+                continue
+            module = PtxModule.from_text(_text(entry, name), f"{name}[{unit}]")
+            if not module.has_code:
+                break
+            if arch is None or runs_on(module.arch, arch):
+                modules.append(module)
+                if arch is not None:
+                    break
+            else:
+                others.add(module.arch)
+    if not modules and (text := _debug_ptx(data, name)) is not None:
+        module = PtxModule.from_text(text, name)
+        if arch is None or runs_on(module.arch, arch):
+            return [module]
+        others.add(module.arch)
+    if not modules:
+        if others:
+            raise PtxError(
+                f"{name}: holds PTX for {', '.join(sorted(others))}, none that runs on {arch}; "
+                f"compile it with -gencode arch=compute_NN,code=compute_NN for that or an older architecture"
+            )
+        raise PtxError(
+            f"{name}: holds no PTX; compile it with -gencode arch=compute_NN,code=compute_NN, "
+            "as without it only machine code is kept"
+        )
+    return modules
+
+
+def _fatbins(data: Buffer, name: str) -> Iterator[list[_Entry]]:
+    """The PTX entries of each fat binary in a file, in its order."""
+    place = data.find(FATBIN_MAGIC)
+    while place >= 0:
+        _, size = _unpack(_HEADER, data, place, len(data), name)
+        begin = place + _HEADER.size
+        end = begin + size
+        if end > len(data):
+            raise PtxError(
+                f"{name}: damaged: the fat binary at {place} ends at {end}, the file at {len(data)}"
+            )
+        yield list(_entries(data, begin, end, name))
+        place = data.find(FATBIN_MAGIC, end)
+
+
+def _entries(data: Buffer, place: int, end: int, name: str) -> Iterator[_Entry]:
+    while place < end:
+        kind, _, header, size, compressed, _, _, _, arch, _, _, flags, _, unpacked = _unpack(
+            _ENTRY, data, place, end, name
+        )
+        begin = place + header
+        if header < _ENTRY.size or begin + size > end or compressed > size:
+            raise PtxError(
+                f"{name}: damaged: the entry at {place} has a header of {header} bytes and {size} bytes of "
+                f"payload, where {end - place} bytes are left"
+            )
+        if kind == _KIND_PTX:
+            yield _Entry(place, arch, data[begin : begin + (compressed or size)], flags, unpacked)
+        place = begin + size
+
+
+def _text(entry: _Entry, name: str) -> str:
+    if entry.unpacked > _MOST_TEXT:
+        raise PtxError(f"{name}: damaged: the PTX at {entry.place} would have {entry.unpacked} bytes")
+    if entry.flags & _FLAG_ZSTD:
+        text = _zstd(entry, name)
+    elif entry.flags & _FLAG_LZ4:
+        text = _lz4(entry, name)
+    else:
+        return entry.payload.rstrip(b"\0").decode(errors="replace")
+    if len(text) != entry.unpacked:
+        raise PtxError(
+            f"{name}: damaged: the PTX at {entry.place} unpacks to {len(text)} bytes, not {entry.unpacked}"
+        )
+    return text.rstrip(b"\0").decode(errors="replace")
+
+
+def _zstd(entry: _Entry, name: str) -> bytes:
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(entry.payload) as reader:
+            return reader.read(entry.unpacked + 1)
+    except zstandard.ZstdError as error:
+        raise PtxError(f"{name}: damaged: the PTX at {entry.place} does not unpack: {error}") from None
+
+
+def _lz4(entry: _Entry, name: str) -> bytes:
+    try:
+        import lz4.block
+    except ImportError:
+        raise ToolkitError(f"{name}: its PTX is packed with LZ4, which is not installed: {INSTALL}") from None
+    # A byte of LZ4 stands for at most 255, so a greater size is damage: do not set memory aside for it.
+    if entry.unpacked > 255 * len(entry.payload):
+        raise PtxError(f"{name}: damaged: the PTX at {entry.place} would have {entry.unpacked} bytes")
+    try:
+        return bytes(lz4.block.decompress(entry.payload, uncompressed_size=entry.unpacked))
+    except lz4.block.LZ4BlockError as error:
+        raise PtxError(f"{name}: damaged: the PTX at {entry.place} does not unpack: {error}") from None
+
+
+def _debug_ptx(data: Buffer, name: str) -> str | None:
+    """The PTX that `nvcc -G` keeps in a cubin, None where there is none; NUL takes the place of line ends."""
+    if data[:4] != ELF_MAGIC or data[18:20] != _CUDA_MACHINE.to_bytes(2, "little"):
+        return None
+    end = len(data)
+    (table,) = _unpack(struct.Struct("<Q"), data, 40, end, name)
+    width, count, names = _unpack(struct.Struct("<HHH"), data, 58, end, name)
+    section = struct.Struct(
+        "<I20xQQ"
+    )  # name, and the offset and size of the contents (ELF64, section header)
+    rows = [_unpack(section, data, table + width * index, end, name) for index in range(count)]
+    if names >= count:
+        raise PtxError(f"{name}: damaged: section {names} should hold names, but there are {count}")
+    for title, offset, size in rows:
+        begin = rows[names][1] + title
+        if data[begin : begin + len(_DEBUG_PTX) + 1] == _DEBUG_PTX + b"\0":
+            return data[offset : offset + size].replace(b"\0", b"\n").decode(errors="replace")
+    return None
+
+
+def _unpack(layout: struct.Struct, data: Buffer, place: int, end: int, name: str) -> tuple[int, ...]:
+    if place + layout.size > end:
+        raise PtxError(
+            f"{name}: damaged: {layout.size} bytes expected at {place}, {max(end - place, 0)} left"
+        )
+    return layout.unpack(data[place : place + layout.size])

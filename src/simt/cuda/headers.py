@@ -1,0 +1,61 @@
+"""The standard headers that kernels include and that NVRTC lacks.
+
+NVRTC has no host compiler's headers: `#include <cstdint>` fails and `INFINITY` is unknown, though nvcc takes
+both. The headers here hand on to libcu++ (`cuda/std/...`), whose names are then also those of `std`.
+"""
+
+from __future__ import annotations
+
+PRELUDE = "simt_prelude.h"
+"""Included before every source: what nvcc declares without being asked."""
+
+_STD = "namespace std { using namespace cuda::std; }\n"
+_BUILT_IN = ("assert", "stdio", "string")  # NVRTC declares assert, printf, memcpy and memset itself
+_C = ("float", "limits", "stddef", "stdint", "stdlib")
+_CXX = (
+    *("array", "atomic", "bit", "bitset", "complex", "functional", "initializer_list", "iterator", "limits"),
+    *("memory", "numeric", "optional", "span", "tuple", "type_traits", "utility"),
+)
+_MATH = {
+    "M_E": "2.7182818284590452354",
+    "M_LOG2E": "1.4426950408889634074",
+    "M_LOG10E": "0.43429448190325182765",
+    "M_LN2": "0.69314718055994530942",
+    "M_LN10": "2.30258509299404568402",
+    "M_PI": "3.14159265358979323846",
+    "M_PI_2": "1.57079632679489661923",
+    "M_PI_4": "0.78539816339744830962",
+    "M_1_PI": "0.31830988618379067154",
+    "M_2_PI": "0.63661977236758134308",
+    "M_2_SQRTPI": "1.12837916709551257390",
+    "M_SQRT2": "1.41421356237309504880",
+    "M_SQRT1_2": "0.70710678118654752440",
+    "INFINITY": "__int_as_float(0x7f800000)",
+    "NAN": "__int_as_float(0x7fffffff)",
+    "HUGE_VALF": "__int_as_float(0x7f800000)",
+    "HUGE_VAL": "__longlong_as_double(0x7ff0000000000000ll)",
+}
+
+
+def standard_headers() -> dict[str, str]:
+    """Text of each header by the name that a source includes it by."""
+    headers = {
+        PRELUDE: "#include <math.h>\n#include <stdint.h>\n",
+        "math.h": "".join(
+            f"#ifndef {name}\n#define {name} {value}\n#endif\n" for name, value in _MATH.items()
+        ),
+        "cmath": f"#include <math.h>\n#include <cuda/std/cmath>\n{_STD}",
+        "new": "\n",  # NVRTC declares placement new
+        "algorithm": (
+            "#if __has_include(<cuda/std/algorithm>)\n#include <cuda/std/algorithm>\n#else\n"
+            f"#include <cuda/std/detail/libcxx/include/algorithm>\n#endif\n{_STD}"
+        ),
+    }
+    for name in _BUILT_IN:
+        headers[f"{name}.h"] = headers[f"c{name}"] = "\n"
+    for name in _C:
+        headers[f"{name}.h"] = f"#include <cuda/std/c{name}>\n"
+        headers[f"c{name}"] = f"#include <cuda/std/cstddef>\n#include <cuda/std/c{name}>\n{_STD}"
+    for name in _CXX:
+        headers[name] = f"#include <cuda/std/{name}>\n{_STD}"
+    return headers

@@ -1,0 +1,156 @@
+"""Numba's CUDA kernels: Python functions to PTX, and how their arguments are passed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from simt.errors import CompileError, ToolkitError
+
+from .ptx_module import PtxModule, arch_number
+
+Scalar = np.generic
+
+
+@dataclass(frozen=True)
+class NumbaKernel:
+    """A compiled kernel. Its module holds it under the Python function's name, too."""
+
+    module: PtxModule
+    name: str
+    """Mangled, as in the PTX."""
+    types: tuple[Any, ...]
+    """Numba type of each argument."""
+
+
+def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The Numba types of actual arguments: NumPy arrays and scalars, Python numbers and tuples, and device
+    arrays that have `shape`, `strides` (bytes) and `dtype` as NumPy's have.
+
+    Raises:
+        CompileError: Numba has no type for an argument.
+        ToolkitError: numba-cuda is not installed.
+    """
+    _need_numba()
+    from numba import typeof
+
+    found = []
+    for index, value in enumerate(args):
+        if not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "strides"):
+            element = np.empty(
+                1, value.dtype
+            )  # stands for an array of that shape: its type has the layout, too
+            value = np.lib.stride_tricks.as_strided(element, value.shape, value.strides)
+        try:
+            found.append(typeof(value))
+        except (ValueError, TypeError, NotImplementedError) as error:
+            raise CompileError(
+                f"argument {index}: Numba has no type for {type(value).__name__}: {error}"
+            ) from None
+    return tuple(found)
+
+
+def compile_numba(
+    fn: Any, signature: Any, *, arch: str, fastmath: bool = False, debug_lines: bool = True
+) -> NumbaKernel:
+    """Compiles a Python function, or one decorated with `@cuda.jit`, to a PTX kernel.
+
+    Args:
+        signature: Numba types of the arguments: a tuple, or text such as "void(float32[:], int64)".
+
+    Raises:
+        CompileError: Numba refuses the function; the message is Numba's.
+        ToolkitError: numba-cuda is not installed.
+    """
+    _need_numba()
+    from numba import cuda
+    from numba.core import sigutils
+
+    function = getattr(fn, "py_func", fn)
+    name = function.__name__
+    number, _ = arch_number(arch)
+    try:
+        types, _ = sigutils.normalize_signature(signature)
+        text, _ = cuda.compile_ptx(
+            function, types, cc=divmod(number, 10), fastmath=fastmath, lineinfo=debug_lines
+        )
+    except Exception as error:  # Numba raises errors of many classes, some of them Python's own
+        raise CompileError(f"{name}: Numba does not compile it for {arch}\n{error}") from error
+    module = PtxModule.from_text(text, name)
+    kernel = module.kernels[0]
+    return NumbaKernel(PtxModule(text, name, module.arch, names={name: kernel}), kernel, tuple(types))
+
+
+def parameters(types: Sequence[Any], args: Sequence[Any], address_of: Callable[[Any], int]) -> list[Scalar]:
+    """The parameters of the PTX kernel, in order, each with the width that it has there.
+
+    Numba passes an array as 5 + 2 × dimensions numbers of 64 bits: meminfo and parent (null on a GPU), number
+    of items, bytes of an item, address, shape, strides in bytes (numba-cuda's launcher, `_prepare_args`). A
+    tuple is its items in turn, a complex number its parts, a boolean a byte, a record its address.
+
+    Args:
+        types: Numba type of each argument, as `NumbaKernel.types`.
+        address_of: gives the device address of an array or record.
+
+    Raises:
+        CompileError: number or types of the arguments are not the kernel's.
+    """
+    if len(types) != len(args):
+        raise CompileError(f"the kernel takes {len(types)} arguments, found {len(args)}")
+    flat: list[Scalar] = []
+    for index, (kind, value) in enumerate(zip(types, args, strict=True)):
+        try:
+            flat += _flatten(kind, value, address_of)
+        except (AttributeError, OverflowError, TypeError, ValueError) as error:
+            found = type(value).__name__
+            raise CompileError(f"argument {index}: the kernel takes {kind}, found {found}: {error}") from None
+    return flat
+
+
+def _flatten(kind: Any, value: Any, address_of: Callable[[Any], int]) -> Iterator[Scalar]:
+    types = import_module("numba.core.types")
+    as_dtype = import_module("numba.np.numpy_support").as_dtype
+
+    if isinstance(kind, types.Array):
+        if len(value.shape) != kind.ndim:
+            raise ValueError(f"it has {len(value.shape)} dimensions")
+        element = np.dtype(value.dtype)
+        if element != as_dtype(kind.dtype):
+            raise ValueError(f"its elements are {element}")
+        yield from (np.uint64(0), np.uint64(0))
+        yield from (np.int64(np.prod(value.shape, dtype=np.int64)), np.int64(element.itemsize))
+        yield np.uint64(address_of(value))
+        yield from map(np.int64, value.shape)
+        yield from map(np.int64, value.strides)
+    elif isinstance(kind, types.BaseTuple):
+        if len(value) != len(kind):
+            raise ValueError(f"it has {len(value)} items")
+        for item_kind, item in zip(kind, value, strict=True):
+            yield from _flatten(item_kind, item, address_of)
+    elif isinstance(kind, types.Boolean):
+        yield np.uint8(bool(value))
+    elif isinstance(kind, (types.Integer, types.Float)):
+        yield as_dtype(kind).type(value)
+    elif isinstance(kind, types.Complex):
+        part = np.float32 if kind.bitwidth == 64 else np.float64
+        yield from (part(value.real), part(value.imag))
+    elif isinstance(kind, (types.NPDatetime, types.NPTimedelta)):
+        yield value.view(np.int64)
+    elif isinstance(kind, types.Record):
+        yield np.uint64(address_of(value))
+    elif isinstance(kind, (types.RawPointer, types.CPointer)):
+        yield np.uint64(value)
+    elif isinstance(kind, types.EnumMember):
+        yield from _flatten(kind.dtype, value.value, address_of)
+    else:
+        raise TypeError("such an argument cannot be passed to a kernel")
+
+
+def _need_numba() -> None:
+    if importlib.util.find_spec("numba_cuda") is None:
+        raise ToolkitError("numba-cuda is not installed: pip install 'simt[numba-cuda]'")

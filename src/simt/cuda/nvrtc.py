@@ -1,0 +1,231 @@
+"""CUDA C++ to PTX with NVRTC, from its wheel: no GPU, driver or CUDA installation."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from simt.cache import cache_directory, write_whole
+from simt.errors import CompileError, ToolkitError
+
+from .headers import PRELUDE, standard_headers
+from .ptx_module import PtxModule, arch_number
+from .toolkit import INSTALL, Toolkit, need_nvrtc
+
+_CACHE_VERSION = 1
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")?', re.MULTILINE)
+_QUIET = "--diag-suppress=47"  # libcu++ defines INFINITY anew
+_DEPRECATED = re.compile(r"^nvrtc: warning: Architectures prior to .* are deprecated.*\n?", re.MULTILINE)
+_ADVICE = {
+    "host functions are not allowed": "keep host code out with `#ifndef __CUDACC_RTC__`, "
+    "or pass options=['--device-as-default-execution-space']",
+    "cannot open source file": "pass the folder of your own headers as include=[...]; "
+    f"CUDA's own headers come with {INSTALL}",
+}
+
+
+def compile_cuda(
+    source: str,
+    *,
+    name: str = "kernel.cu",
+    arch: str = "sm_90",
+    kernels: Sequence[str] = (),
+    options: Sequence[str] = (),
+    include: Sequence[str | PathLike[str]] = (),
+    defines: Mapping[str, str | int] | None = None,
+    debug_lines: bool = True,
+) -> PtxModule:
+    """Compiles CUDA C++ (C++17 unless an option says otherwise) to PTX.
+
+    What was compiled before with the same source, options and headers is read from the cache.
+
+    Args:
+        name: what messages and line information call the source; `#include "..."` does not look there.
+        arch: target; "sm_90a" has what only Hopper has (wgmma, tensor maps), "sm_90" has not.
+        kernels: C++ name expressions, such as "f<float>" or "&space::table", that are to be compiled and
+            can then be asked for by that name.
+        options: further options of NVRTC, such as "--use_fast_math".
+        include: folders of headers.
+        defines: macros and their values.
+        debug_lines: keep the source line of each instruction.
+
+    Raises:
+        CompileError: the source does not compile; the message holds NVRTC's log.
+        ToolkitError: NVRTC is not installed, or does not know the target.
+    """
+    toolkit = _toolkit_for(arch)
+    if "\0" in source:
+        raise CompileError(f"{name}: the source holds a NUL character at {source.index(chr(0))}")
+    number, letter = arch_number(arch)
+    folders = [Path(folder).resolve() for folder in include]
+    arguments = [f"--gpu-architecture=compute_{number}{letter}", _QUIET, f"--pre-include={PRELUDE}"]
+    arguments += ["--no-source-include", *(f"-I{folder}" for folder in (*folders, *toolkit.include))]
+    if not any(option.startswith(("--std", "-std")) for option in options):
+        arguments.append("--std=c++17")
+    if debug_lines:
+        arguments.append("--generate-line-info")
+    arguments += [f"-D{macro}={value}" for macro, value in (defines or {}).items()]
+    arguments += options
+
+    own = None if _brings_headers(options) else _own_headers(source, folders)
+    place = None
+    if own is not None:
+        identity = [
+            _CACHE_VERSION,
+            toolkit.versions,
+            source,
+            name,
+            arguments,
+            list(kernels),
+            own,
+            standard_headers(),
+        ]
+        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+        place = cache_directory("ptx") / f"{digest[:40]}.json"
+        if (kept := _read(place)) is not None:
+            text, log, names = kept
+            return PtxModule(text, name, arch, source, log, names)
+
+    text, log, names = _compile(toolkit, source, name, arch, arguments, kernels)
+    if place is not None:
+        write_whole(place, json.dumps([text, log, names]).encode())
+    return PtxModule(text, name, arch, source, log, names)
+
+
+def _toolkit_for(arch: str) -> Toolkit:
+    number, _ = arch_number(arch)
+    tried = []
+    for toolkit in need_nvrtc():
+        library = _library(toolkit)
+        if number in library.archs:
+            return toolkit
+        tried.append(f"NVRTC {library.version} knows {', '.join(f'sm_{known}' for known in library.archs)}")
+    raise ToolkitError(f"no installed NVRTC compiles for {arch}: {'; '.join(tried)}")
+
+
+def _compile(
+    toolkit: Toolkit, source: str, name: str, arch: str, arguments: Sequence[str], kernels: Sequence[str]
+) -> tuple[str, str, dict[str, str]]:
+    library = _library(toolkit)
+    program = library.create(source, name, standard_headers())
+    try:
+        for kernel in kernels:
+            library.check(library.dll.nvrtcAddNameExpression(program, kernel.encode()), name)
+        status = library.dll.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
+        log = _DEPRECATED.sub("", library.text("ProgramLog", program)).strip()
+        if status != 0:
+            advice = "".join(f"\n({text})" for sign, text in _ADVICE.items() if sign in log)
+            reason = log or library.error(status)
+            raise CompileError(
+                f"{name}: does not compile for {arch} with NVRTC {library.version}\n{reason}{advice}"
+            )
+        names = {kernel: library.lowered(program, kernel, name) for kernel in kernels}
+        text = library.text("PTX", program)
+    finally:
+        library.dll.nvrtcDestroyProgram(ctypes.byref(program))
+    # Line information names the source as a file in the current directory, where it need not be.
+    return text.replace(f'"{Path.cwd() / name}"', f'"{name}"'), log, names
+
+
+class _Library:
+    """NVRTC's C interface (NVRTC User Guide, "User Interface")."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.dll = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise ToolkitError(f"{path}: cannot be loaded: {error}; {INSTALL} brings a whole NVRTC") from None
+        self.dll.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        self.check(self.dll.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), str(path))
+        self.check(self.dll.nvrtcGetNumSupportedArchs(ctypes.byref(count)), str(path))
+        archs = (ctypes.c_int * count.value)()
+        self.check(self.dll.nvrtcGetSupportedArchs(archs), str(path))
+        self.version = f"{major.value}.{minor.value}"
+        self.archs = tuple(archs)
+
+    def error(self, status: int) -> str:
+        return bytes(self.dll.nvrtcGetErrorString(status)).decode()
+
+    def check(self, status: int, name: str) -> None:
+        if status != 0:
+            raise CompileError(f"{name}: NVRTC: {self.error(status)}")
+
+    def create(self, source: str, name: str, headers: Mapping[str, str]) -> ctypes.c_void_p:
+        program = ctypes.c_void_p()
+        texts, titles = _strings(headers.values()), _strings(headers.keys())
+        status = self.dll.nvrtcCreateProgram(
+            ctypes.byref(program), source.encode(), name.encode(), len(headers), texts, titles
+        )
+        self.check(status, name)
+        return program
+
+    def text(self, what: str, program: ctypes.c_void_p) -> str:
+        size = ctypes.c_size_t()
+        self.check(getattr(self.dll, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
+        buffer = ctypes.create_string_buffer(size.value)
+        self.check(getattr(self.dll, f"nvrtcGet{what}")(program, buffer), what)
+        return buffer.value.decode(errors="replace")
+
+    def lowered(self, program: ctypes.c_void_p, kernel: str, name: str) -> str:
+        lowered = ctypes.c_char_p()
+        self.check(self.dll.nvrtcGetLoweredName(program, kernel.encode(), ctypes.byref(lowered)), name)
+        return (lowered.value or b"").decode()
+
+
+@lru_cache(maxsize=4)
+def _library(toolkit: Toolkit) -> _Library:
+    if toolkit.nvrtc is None:
+        raise ToolkitError(f"NVRTC is not installed: {INSTALL}")
+    return _Library(toolkit.nvrtc)
+
+
+def _strings(texts: Iterable[str]) -> Any:
+    encoded = [text.encode() for text in texts]
+    return (ctypes.c_char_p * len(encoded))(*encoded)
+
+
+def _brings_headers(options: Sequence[str]) -> bool:
+    return any(option.startswith(("-I", "--include", "-include", "--pre-include")) for option in options)
+
+
+def _own_headers(source: str, folders: Sequence[Path]) -> list[tuple[str, str]] | None:
+    """The user's headers that a source may include, with digests; None where that cannot be told from the
+    text, because a macro names one or the source asks which exist.
+
+    Every file that an `#include` may mean counts, whatever conditions it stands under: a header too many
+    costs a compilation, one too few would give stale code.
+    """
+    found: dict[Path, str] = {}
+    todo: list[tuple[str, Path | None]] = [(source, None)]
+    while todo:
+        text, file = todo.pop()
+        if "__has_include" in text:
+            return None
+        for match in _INCLUDE.finditer(text):
+            target = match[1] or match[2]
+            if target is None:
+                return None
+            for folder in [*([file.parent] if file else []), *folders]:
+                path = folder / target
+                if path not in found and path.is_file():
+                    content = path.read_text(encoding="utf-8", errors="surrogateescape")
+                    found[path] = hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
+                    todo.append((content, path))
+    return sorted((str(path), digest) for path, digest in found.items())
+
+
+def _read(place: Path) -> tuple[str, str, dict[str, str]] | None:
+    """A kept compilation, None where there is none or where it is damaged."""
+    try:
+        text, log, names = json.loads(place.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return (text, log, names) if isinstance(text, str) and isinstance(names, dict) else None

@@ -1,0 +1,155 @@
+"""One PTX translation unit, and the names of the kernels in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from simt.errors import PtxError
+
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)  # strings too, as they may hold "//"
+_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
+_ENTRY = re.compile(r"(?<![\w$.%])\.entry\s+([A-Za-z_$%][\w$]*)")
+_CODE = re.compile(r"(?<![\w$.%])\.(?:entry|func)\b")
+_ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
+
+
+@dataclass(frozen=True)
+class PtxModule:
+    """One PTX translation unit.
+
+    Units are never joined: each keeps its own names, so that two files may hold kernels of one name.
+    """
+
+    text: str
+    name: str
+    """File or kernel, for messages."""
+    arch: str
+    """What the PTX is for, such as "sm_80"."""
+    source: str | None = None
+    """The CUDA C++ that it was compiled from, for messages."""
+    log: str = ""
+    """Warnings of the compiler."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """C++ name expressions that were asked for, such as "f<float>", to names in the PTX."""
+
+    @cached_property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels as they stand in the PTX, in its order."""
+        return tuple(dict.fromkeys(_ENTRY.findall(self._bare)))
+
+    @cached_property
+    def has_code(self) -> bool:
+        """Whether there is a kernel or function in it: nvcc keeps the PTX of host-only files, too."""
+        return _CODE.search(self._bare) is not None
+
+    def kernel(self, name: str) -> str:
+        """The name in the PTX of a kernel that is asked for by that name, by a name expression or by its C++
+        name without parameters (`saxpy`, `space::saxpy`).
+
+        Raises:
+            PtxError: there is no such kernel, or several that differ in parameters or template arguments.
+        """
+        kernels = self.kernels
+        if name in kernels:
+            return name
+        if name in self.names:
+            return self.names[name]
+        matches = [kernel for kernel in kernels if _plain_name(kernel) == name]
+        if len(matches) == 1:
+            return matches[0]
+        known = ", ".join([*self.names, *(_plain_name(kernel) or kernel for kernel in kernels)]) or "none"
+        if matches:
+            raise PtxError(
+                f"{self.name}: {name!r} is several kernels: {', '.join(matches)}: ask for one of them"
+            )
+        raise PtxError(
+            f"{self.name}: no kernel {name!r}; there are: {known}. "
+            "A template's instances exist only when the source or kernels=[...] names them"
+        )
+
+    def parameters(self, kernel: str) -> str:
+        """The text of a kernel's list of parameters, empty if it takes none. `kernel` is a name in the PTX.
+
+        Raises:
+            PtxError: there is no such kernel.
+        """
+        match = re.search(rf"\.entry\s+{re.escape(kernel)}(?![\w$])\s*(?:\(([^)]*)\))?", self._bare)
+        if match is None:
+            raise PtxError(f"{self.name}: no kernel {kernel!r} in the PTX")
+        return match[1] or ""
+
+    @cached_property
+    def _bare(self) -> str:
+        """The text without comments and strings."""
+        return _COMMENT.sub(" ", self.text)
+
+    @staticmethod
+    def from_text(text: str, name: str) -> PtxModule:
+        """A module of PTX text.
+
+        Raises:
+            PtxError: the text has no `.version` or no `.target`.
+        """
+        module = PtxModule(text=text, name=name, arch="")
+        target = _TARGET.search(module._bare)
+        if not _VERSION.search(module._bare) or target is None:
+            raise PtxError(f"{name}: not PTX: it has no `.version` and `.target sm_NN` directives")
+        return replace(module, arch=target[1])
+
+
+def is_ptx(text: str) -> bool:
+    """Whether a text begins as PTX does: with a `.version` directive after nothing but comments."""
+    return _VERSION.match(_COMMENT.sub(" ", text)) is not None
+
+
+def arch_number(arch: str) -> tuple[int, str]:
+    """Compute capability times ten, and the letter of an architecture- or family-specific target.
+
+    Raises:
+        PtxError: the text is not of the form "sm_80" or "sm_90a".
+    """
+    match = _ARCH.match(arch)
+    if match is None:
+        raise PtxError(f'architecture {arch!r} is not of the form "sm_80" or "sm_90a"')
+    return int(match[1]), match[2]
+
+
+def runs_on(ptx: str, device: str) -> bool:
+    """Whether PTX made for one architecture can be used on a device of another.
+
+    PTX is upward compatible; with "a" it runs on just that compute capability, with "f" on its family, the
+    same major number (PTX ISA, `.target`).
+    """
+    (made, letter), (has, _) = arch_number(ptx), arch_number(device)
+    if letter == "a":
+        return made == has
+    if letter == "f":
+        return made <= has and made // 10 == has // 10
+    return made <= has
+
+
+def _plain_name(mangled: str) -> str | None:
+    """The qualified name in a mangled C++ name (Itanium C++ ABI, 5.1.2) that has no template arguments."""
+    if not mangled.startswith("_Z"):
+        return None
+    nested = mangled.startswith("_ZN")
+    place, parts = (3 if nested else 2), []
+    while length := re.compile(r"\d+").match(mangled, place):
+        end = length.end() + int(length[0])
+        if end > len(mangled):
+            return None
+        parts.append(mangled[length.end() : end])
+        place = end
+        if not nested:
+            break
+    if (
+        not parts
+        or mangled[place : place + 1] in ("I", "B")
+        or (nested and mangled[place : place + 1] != "E")
+    ):
+        return None
+    return "::".join(parts)
