@@ -1,4 +1,4 @@
-"""Programs to PTX, with what pip installs and without a GPU: CUDA C++, Triton, Numba, and PTX in compiled files.
+"""Programs to PTX, without a GPU: CUDA C++, Triton, Numba, and PTX in compiled files.
 
 `compile_triton` and `compile_numba` are in `simt.cuda.triton` and `simt.cuda.numba_cuda`.
 """

@@ -34,6 +34,7 @@ offset and length of the source's name, flags, unknown, bytes when unpacked."""
 _KIND_PTX = 1
 _FLAG_LZ4, _FLAG_ZSTD = 0x2000, 0x8000
 _MOST_TEXT = 1 << 30
+_PIECE = 1 << 20
 _CUDA_MACHINE = 190
 _DEBUG_PTX = b".nv_debug_ptx_txt"
 
@@ -166,7 +167,10 @@ def _text(entry: _Entry, name: str) -> str:
 def _zstd(entry: _Entry, name: str) -> bytes:
     try:
         with zstandard.ZstdDecompressor().stream_reader(entry.payload) as reader:
-            return reader.read(entry.unpacked + 1)
+            text = bytearray()
+            while len(text) <= entry.unpacked and (piece := reader.read(_PIECE)):
+                text += piece
+            return bytes(text)
     except zstandard.ZstdError as error:
         raise PtxError(f"{name}: damaged: the PTX at {entry.place} does not unpack: {error}") from None
 

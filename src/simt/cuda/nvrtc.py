@@ -21,6 +21,8 @@ from .toolkit import INSTALL, Toolkit, need_nvrtc
 
 _CACHE_VERSION = 1
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")?', re.MULTILINE)
+_NOWHERE = "/simt.nowhere"
+"""Folder that NVRTC is told the source is in, lest it look for headers in the current one."""
 _QUIET = "--diag-suppress=47"  # libcu++ defines INFINITY anew
 _DEPRECATED = re.compile(r"^nvrtc: warning: Architectures prior to .* are deprecated.*\n?", re.MULTILINE)
 _ADVICE = {
@@ -66,7 +68,7 @@ def compile_cuda(
     number, letter = arch_number(arch)
     folders = [Path(folder).resolve() for folder in include]
     arguments = [f"--gpu-architecture=compute_{number}{letter}", _QUIET, f"--pre-include={PRELUDE}"]
-    arguments += ["--no-source-include", *(f"-I{folder}" for folder in (*folders, *toolkit.include))]
+    arguments += [f"-I{folder}" for folder in (*folders, *toolkit.include)]
     if not any(option.startswith(("--std", "-std")) for option in options):
         arguments.append("--std=c++17")
     if debug_lines:
@@ -114,12 +116,13 @@ def _compile(
     toolkit: Toolkit, source: str, name: str, arch: str, arguments: Sequence[str], kernels: Sequence[str]
 ) -> tuple[str, str, dict[str, str]]:
     library = _library(toolkit)
-    program = library.create(source, name, standard_headers())
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    program = library.create(f'#line 1 "{quoted}"\n{source}', f"{_NOWHERE}/{name}", standard_headers())
     try:
         for kernel in kernels:
             library.check(library.dll.nvrtcAddNameExpression(program, kernel.encode()), name)
         status = library.dll.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
-        log = _DEPRECATED.sub("", library.text("ProgramLog", program)).strip()
+        log = _DEPRECATED.sub("", library.text("ProgramLog", program)).replace(f"{_NOWHERE}/", "").strip()
         if status != 0:
             advice = "".join(f"\n({text})" for sign, text in _ADVICE.items() if sign in log)
             reason = log or library.error(status)
@@ -130,8 +133,8 @@ def _compile(
         text = library.text("PTX", program)
     finally:
         library.dll.nvrtcDestroyProgram(ctypes.byref(program))
-    # Line information names the source as a file in the current directory, where it need not be.
-    return text.replace(f'"{Path.cwd() / name}"', f'"{name}"'), log, names
+    # Line information has put the source into the current directory, where it need not be.
+    return text.replace(f'"{Path.cwd()}/{quoted}"', f'"{quoted}"'), log, names
 
 
 class _Library:
