@@ -50,3 +50,10 @@ def integer(name: str, value: Any, low: int | None = None) -> int:
     if isinstance(value, Integral) and not isinstance(value, bool) and (low is None or int(value) >= low):
         return int(value)
     raise refuse(name, value, "a whole number" + (f" of {low} or more" if low is not None else ""))
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False."""
+    if isinstance(value, bool):
+        return value
+    raise refuse(name, value, "True or False")

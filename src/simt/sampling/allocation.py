@@ -1,0 +1,254 @@
+"""How many launches to draw from each stratum, and which: shared by STEM, ROOT and Neyman."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from simt.profile import Profile
+from simt.sampling import columns, validate
+from simt.sampling.draws import uniform
+from simt.sampling.sampler import Choice
+from simt.sampling.splits import Range, TimeOrder
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Ranges of a TimeOrder with the statistics of their launches. Arrays have one value a stratum."""
+
+    ranges: list[Range]
+    sizes: Floats
+    means: Floats
+    deviations: Floats  # n - 1 in the denominator
+
+    @classmethod
+    def of(cls, order: TimeOrder, ranges: list[Range]) -> Strata:
+        spreads = [order.spread(lo, hi) for lo, hi in ranges]
+        return cls(
+            ranges,
+            np.array([x.count for x in spreads], float),
+            np.array([x.mean for x in spreads]),
+            np.array([x.deviation for x in spreads]),
+        )
+
+    @property
+    def total(self) -> float:
+        return float(np.dot(self.sizes, self.means))
+
+    def variance(self, m: npt.NDArray[Any], replacement: bool = False) -> float:
+        """Of the estimated total, for simple random samples of m launches."""
+        variance = self.sizes**2 * self.deviations**2 / m
+        if not replacement:
+            variance = variance * (1.0 - np.minimum(m / self.sizes, 1.0))
+        return float(variance.sum())
+
+    def half_width(self, m: npt.NDArray[Any], z: float, replacement: bool = False) -> float:
+        """z * sqrt(variance) / total."""
+        return z * math.sqrt(self.variance(m, replacement)) / self.total if self.total else 0.0
+
+    def cost(self, m: npt.NDArray[Any]) -> float:
+        """Expected time of the sample, ns."""
+        return float(np.dot(m, self.means))
+
+    def simulated_half_width(self, order: TimeOrder, m: Ints, confidence: float) -> float:
+        """Relative error that samples of m launches keep below with this confidence, from 1000 of them.
+
+        The profile holds every launch, so the distribution of the error need not be taken for normal: few
+        launches of skewed times are far from it. Since 1000 samples are themselves a sample, the quantile is
+        taken a quarter of the way further out. Strata of more than eight draws count as normal.
+        """
+        if not self.total:
+            return 0.0
+        random = np.random.default_rng(0)
+        errors = np.zeros(1000)
+        varied = np.flatnonzero((m < self.sizes) & (self.deviations > 0))
+        for h in varied:
+            size, k = self.sizes[h], int(m[h])
+            if k > 8:
+                scale = size * self.deviations[h] * math.sqrt((1 - k / size) / k)
+                errors += scale * random.standard_normal(len(errors))
+                continue
+            lo, hi = self.ranges[h]
+            picks = order.first[lo] + (random.random((k, len(errors))) * size).astype(np.int64)
+            entries = lo + np.searchsorted(order.first[lo + 1 : hi], picks, side="right")
+            # With replacement, narrowed to the variance without.
+            narrowed = math.sqrt((1 - k / size) / (1 - 1 / size))
+            errors += narrowed * size * (order.values[entries].mean(axis=0) - self.means[h])
+        outer = 1 - 0.75 * (1 - confidence)
+        return float(np.quantile(np.abs(errors), outer, method="higher")) / self.total
+
+
+def quantile(confidence: float) -> float:
+    """z with P(|normal| < z) = confidence."""
+    return float(norm.ppf(0.5 + confidence / 2))
+
+
+def check_bound(error: object, confidence: object, seed: object) -> float:
+    """z of the confidence. Raises PlanError for a parameter that makes no sense."""
+    validate.real("error", error, 0, open_low=True)
+    validate.integer("seed", seed)
+    return quantile(validate.real("confidence", confidence, 0, 1, open_low=True, open_high=True))
+
+
+def durations(profile: Profile, method: str) -> Floats:
+    """Time of each launch, ns. Raises ProfileError without the column, PlanError where a launch has none."""
+    times = profile.column("duration_ns")
+    return times if math.isfinite(times.max()) else columns.complete(profile, "duration_ns", times, method)
+
+
+def stem_size(mean: float, deviation: float, error: float, z: float) -> int:
+    """ceil((z sigma / (error mu))^2), at least 1 (STEM+ROOT, eq. (3) without the 30 of the CLT)."""
+    if not deviation:
+        return 1
+    return max(1, math.ceil((z * deviation / (error * mean)) ** 2))
+
+
+def kkt_sizes(strata: Strata, error: float, z: float) -> Floats:
+    """Sample sizes, not rounded, of least time whose bound holds with equality (STEM+ROOT, Problem 1).
+
+    m_i = (sum_j sqrt(a_j b_j)) / c * sqrt(b_i / a_i), a = mu, b = N^2 sigma^2, c = (error * total / z)^2. The
+    paper prints sqrt(sum_j a_j b_j) instead, both in section IV-B and in the appendix, where the line above
+    has it right; that is too small by up to the square root of the number of strata.
+    """
+    root_a = np.sqrt(strata.means)
+    root_b = strata.sizes * strata.deviations
+    limit = (error * strata.total / z) ** 2
+    if not limit:
+        return np.zeros(len(root_a))
+    sizes: Floats = (
+        float(np.dot(root_a, root_b))
+        / limit
+        * np.divide(root_b, root_a, out=np.zeros_like(root_b), where=root_a > 0)
+    )
+    return sizes
+
+
+def rounded_up(sizes: Floats) -> Ints:
+    """Whole sample sizes, at least 1."""
+    return np.maximum(np.ceil(sizes * (1 - 1e-12)), 1).astype(np.int64)
+
+
+def whole_sizes(sizes: Floats, costs: Floats, deviations: Floats, limit: float, minimum: int) -> Ints:
+    """Whole sample sizes m of little cost whose variance without replacement is at most `limit`.
+
+    min sum m c  subject to  sum N^2 S^2 / m - N S^2 <= limit, min(minimum, N) <= m <= N. Bisection on the
+    multiplier (Neyman's allocation within the limits), rounded down; then one more launch at a time where
+    it takes off most variance for its cost; then those taken back, dearest first, that are not needed.
+    """
+    b = (sizes * deviations) ** 2
+    lowest = np.minimum(sizes, minimum)
+    ideal = np.divide(sizes * deviations, np.sqrt(costs), out=np.zeros_like(b), where=costs > 0)
+    floor_variance = sizes * deviations**2
+
+    def variance(m: Floats) -> float:
+        return float(np.sum(b / m - floor_variance))
+
+    def at(scale: float) -> Floats:
+        return np.clip(scale * ideal, lowest, sizes)
+
+    if variance(lowest) <= limit:
+        return lowest.astype(np.int64)
+    positive = ideal > 0
+    low = 0.0
+    high = float(np.max(sizes[positive] / ideal[positive]))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if variance(at(middle)) <= limit else (middle, high)
+    m = np.maximum(np.floor(at(high)), lowest)
+    left = variance(m) - limit
+    slack = 1e-12 * limit
+    heap = [
+        (-b[i] / (m[i] * (m[i] + 1)) / max(costs[i], 1e-300), int(i))
+        for i in np.flatnonzero((m < sizes) & (b > 0))
+    ]
+    heapq.heapify(heap)
+    while left > slack and heap:
+        _, i = heapq.heappop(heap)
+        left -= b[i] / (m[i] * (m[i] + 1))
+        m[i] += 1
+        if m[i] < sizes[i]:
+            heapq.heappush(heap, (-b[i] / (m[i] * (m[i] + 1)) / max(costs[i], 1e-300), i))
+    for i in np.argsort(-costs, kind="stable"):
+        if m[i] > lowest[i] and left + b[i] / (m[i] * (m[i] - 1)) <= slack:
+            left += b[i] / (m[i] * (m[i] - 1))
+            m[i] -= 1
+    return m.astype(np.int64)
+
+
+def ranks(seed: int, stratum: int, size: int, m: int, kind: str) -> Ints:
+    """m distinct ranks out of 0 to size-1, rising.
+
+    random: a simple random sample; a larger m only adds to the sample of a smaller one.
+    systematic: every (size/m)-th rank from a random start; each rank is drawn with probability m/size.
+    midpoint: the same from the middle of the first step; no randomness.
+    """
+    if m >= size:
+        return np.arange(size)
+    if kind != "random":
+        start = 0.5 if kind == "midpoint" else uniform(seed, [0], stratum)[0]
+        return ((np.arange(m) + start) * (size / m)).astype(np.int64)
+    drawn = np.empty(0, np.int64)
+    count = m + 4
+    while True:
+        sequence = (uniform(seed, np.arange(count, dtype=np.uint64), stratum) * size).astype(np.int64)
+        drawn, first = np.unique(sequence, return_index=True)
+        if len(drawn) >= m:
+            return np.sort(sequence[np.sort(first)[:m]])
+        count *= 2
+
+
+def stratum_name(name: str, order: TimeOrder, part: Range, parts: int) -> str:
+    """The kernel's name, with the interval of times where it has several strata."""
+    if parts == 1:
+        return name
+    return f"{name} [{order.values[part[0]] / 1e3:.6g} to {order.values[part[1] - 1] / 1e3:.6g} us]"
+
+
+def drawn(
+    order: TimeOrder,
+    strata: Strata,
+    m: Ints,
+    names: list[str],
+    why: list[str],
+    *,
+    seed: int,
+    kind: str,
+    replacement: bool = False,
+    claimed_error: float | None,
+    fitted: dict[str, Any],
+    warnings: tuple[str, ...] = (),
+) -> Choice:
+    """Draws m launches from each stratum, `kind` as in `ranks`, or independently with replacement."""
+    positions, draws, weights = [], [], []
+    for h, ((lo, hi), k) in enumerate(zip(strata.ranges, m.tolist(), strict=True)):
+        size = order.size(lo, hi)
+        if replacement:
+            picks = (uniform(seed, np.arange(k, dtype=np.uint64), h) * size).astype(np.int64)
+            found, times = np.unique(picks, return_counts=True)
+        else:
+            found = ranks(seed, h, size, k, kind)
+            times = np.ones(len(found), np.int64)
+        positions.append(found + order.first[lo])
+        draws.append(times)
+        weights.append(times * (size / k))
+    return Choice(
+        strata=order.strata(strata.ranges),
+        rows=order.order[np.concatenate(positions)].astype(np.int64),
+        draws=np.concatenate(draws),
+        weights=np.concatenate(weights),
+        names=names,
+        why=why,
+        replacement=replacement,
+        claimed_error=claimed_error,
+        fitted=fitted,
+        warnings=warnings,
+    )

@@ -1,0 +1,261 @@
+"""Launches in order of time within their groups, and the exact splits of that order.
+
+The best partition of numbers on a line into groups is contiguous, so that a scan over one sorted array
+replaces k-means: exact, deterministic, and O(range) a split. Launches of one group and equal time are kept
+once with their count: ten million launches timed in nanoseconds become about a million entries.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Range = tuple[int, int]  # of entries, end excluded
+
+_BLOCK = 1 << 16
+_EXACT_DP = 512  # entries up to which cuts into three and more parts are exact
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Statistics of the launches in a range: count, mean, and sum of squares around the mean."""
+
+    count: int
+    mean: float
+    squares: float
+
+    @property
+    def deviation(self) -> float:
+        """Sample standard deviation (n - 1 in the denominator); 0 for a single launch."""
+        return math.sqrt(self.squares / (self.count - 1)) if self.count > 1 else 0.0
+
+    @property
+    def total(self) -> float:
+        return self.count * self.mean
+
+
+class TimeOrder:
+    """Launches sorted by (group, time, launch order), those of equal time together in an entry.
+
+    codes: [N] group of each launch, 0 to G-1, each used. times: [N], finite, 0 or more.
+    Times are held as fixed-point numbers: whole ones exactly up to 2^52, others to 2^-40 of the longest
+    (fewer bits only above 4096 groups).
+
+    order: [N] launches in that order. first: [E+1] where each entry begins in `order`. values: [E] its time.
+    counts: [E] its launches. groups: the G ranges of entries.
+    """
+
+    def __init__(self, codes: npt.NDArray[Any], times: Floats) -> None:
+        n, group_bits = len(codes), max(1, int(codes.max()).bit_length())
+        exponent = math.frexp(float(times.max()))[1]
+        whole = exponent <= 52 and all(np.array_equal(x, np.rint(x)) for x in _blocks(times))
+        room = 64 - group_bits
+        shift = min(0, room - exponent) if whole else min(40, room) - exponent
+        bits = exponent + shift
+        self.order, keys = _sorted(codes, times, shift, bits, group_bits)
+        starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+        self.first: Ints = np.concatenate(([0], starts, [n]))
+        self.counts: Ints = np.diff(self.first)
+        distinct = keys[self.first[:-1]]
+        self.values: Floats = np.ldexp((distinct & np.uint64((1 << bits) - 1)).astype(np.float64), -shift)
+        groups = distinct >> np.uint64(bits)
+        limits = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
+        self.groups: list[Range] = list(pairwise(limits))
+        self._begins = limits[:-1]
+        self._means = [self.spread(lo, hi).mean for lo, hi in self.groups]
+        self._sums, self._squares = self._prefix_sums()
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def _prefix_sums(self) -> tuple[Floats, Floats]:
+        """Of (time - mean of the group) and its square, begun anew in each group.
+
+        Shifted, because plain sums of squares lose the variance where the coefficient of variation is small.
+        """
+        sums, squares = np.zeros(len(self.values) + 1), np.zeros(len(self.values) + 1)
+        for (lo, hi), mean in zip(self.groups, self._means, strict=True):
+            count = self.counts[lo:hi]
+            centred = self.values[lo:hi] - mean
+            weighted = centred * count
+            # Entry i holds the sum over [group's begin, i); the group's own total is never needed.
+            np.cumsum(weighted[:-1], out=sums[lo + 1 : hi])
+            weighted *= centred
+            np.cumsum(weighted[:-1], out=squares[lo + 1 : hi])
+        return sums, squares
+
+    def size(self, lo: int, hi: int) -> int:
+        """Launches in the range."""
+        return int(self.first[hi] - self.first[lo])
+
+    def spread(self, lo: int, hi: int) -> Spread:
+        """Two passes over the range: exact also where prefix sums cancel."""
+        count, values = self.counts[lo:hi], self.values[lo:hi]
+        n = self.size(lo, hi)
+        if hi - lo == 1:
+            return Spread(n, float(values[0]), 0.0)
+        origin = float(values[0])
+        mean = origin + float(np.dot(values - origin, count)) / n
+        centred = values - mean
+        centred *= centred
+        return Spread(n, mean, float(np.dot(centred, count)))
+
+    def best_cut(
+        self, lo: int, hi: int, cost: Literal["squares", "neyman"] = "squares", noise: float = 0.0
+    ) -> int | None:
+        """Where to cut the range in two; None where it has a single time.
+
+        squares: least sum of squares within the parts, the optimum of 2-means.
+        neyman: least sum of N * sqrt(S^2 + (noise * mean)^2) * sqrt(mean) over the parts, to whose square
+            the time of an optimal sample is proportional.
+        """
+        if hi - lo < 2:
+            return None
+        whole = self.spread(lo, hi)
+        n, mean = whole.count, whole.mean
+        left = (self.first[lo + 1 : hi] - self.first[lo]).astype(np.float64)
+        right = n - left
+        group = bisect_right(self._begins, lo) - 1
+        inside = lo > self._begins[group]  # before a group's first entry there is nothing to take off
+        shift = mean - self._means[group]
+        raw = self._sums[lo + 1 : hi] - (self._sums[lo] if inside else 0.0)
+        sums = raw - left * shift  # of (time - mean of the range)
+        if cost == "squares":
+            sums *= sums
+            sums /= left * right
+            return lo + 1 + int(np.argmax(sums))
+        squares = self._squares[lo + 1 : hi] - (self._squares[lo] if inside else 0.0)
+        squares -= shift * (raw + sums)
+        costs = _neyman(left, sums, squares, mean, noise)
+        costs += _neyman(right, -sums, whole.squares - squares, mean, noise)
+        return lo + 1 + int(np.argmin(costs))
+
+    def best_cuts(self, lo: int, hi: int, parts: int) -> list[int] | None:
+        """The cuts into `parts` ranges with the least sum of squares; None where there are fewer times.
+
+        Dynamic programming (Fisher, "On grouping for maximum homogeneity", JASA 1958), exact up to 512
+        distinct times. Above, over 512 candidates; then each cut is moved to its best place between its
+        neighbours until none moves.
+        """
+        if hi - lo < parts:
+            return None
+        if parts == 2:
+            cut = self.best_cut(lo, hi)
+            return None if cut is None else [cut]
+        edges = _candidates(lo, hi, self.first)
+        whole = self.spread(lo, hi)
+        values = self.values[lo:hi] - whole.mean
+        weighted = values * self.counts[lo:hi]
+        count = (self.first[edges] - self.first[lo]).astype(np.float64)
+        sums = np.concatenate(([0.0], np.cumsum(weighted)))[edges - lo]
+        # between[i, j]: what the range from edge i to edge j adds to the sum of squares between the parts.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            between = (sums[None, :] - sums[:, None]) ** 2 / (count[None, :] - count[:, None])
+        between[np.tril_indices(len(edges))] = -np.inf
+        best, back = between[0], []
+        for _ in range(parts - 1):
+            choice = best[:, None] + between
+            back.append(np.argmax(choice, axis=0))
+            best = np.max(choice, axis=0)
+        cuts, at = [], len(edges) - 1
+        for step in reversed(back):
+            at = int(step[at])
+            cuts.append(int(edges[at]))
+        cuts.reverse()
+        return cuts if len(edges) == hi - lo + 1 else self._settle(lo, hi, cuts)
+
+    def _settle(self, lo: int, hi: int, cuts: list[int]) -> list[int]:
+        """Moves each cut to its best place between its neighbours until none moves."""
+        moved = True
+        while moved:
+            moved = False
+            for i in range(len(cuts)):
+                left = cuts[i - 1] if i else lo
+                right = cuts[i + 1] if i + 1 < len(cuts) else hi
+                best = self.best_cut(left, right)
+                if best is not None and best != cuts[i]:
+                    gain = self._within(left, cuts[i], right) - self._within(left, best, right)
+                    if gain > 1e-12 * self._within(left, best, right):
+                        cuts[i], moved = best, True
+        return cuts
+
+    def _within(self, lo: int, cut: int, hi: int) -> float:
+        return self.spread(lo, cut).squares + self.spread(cut, hi).squares
+
+    def strata(self, ranges: Sequence[Range]) -> Ints:
+        """[N] for each launch the index of its range; the ranges cover all entries, in any order."""
+        result = np.empty(len(self), np.int64)
+        for i, (lo, hi) in enumerate(ranges):
+            result[self.order[self.first[lo] : self.first[hi]]] = i
+        return result
+
+
+def _blocks(*arrays: npt.NDArray[Any]) -> Any:
+    """Views that fit in the cache: temporaries of such a size are reused, those of 80 MB cost page faults."""
+    for i in range(0, len(arrays[0]), _BLOCK):
+        views = tuple(array[i : i + _BLOCK] for array in arrays)
+        yield views if len(views) > 1 else views[0]
+
+
+def _sorted(
+    codes: npt.NDArray[Any], times: Floats, shift: int, bits: int, group_bits: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint64]]:
+    """Stable order of the keys (code, time * 2^shift in `bits` bits), and the sorted keys.
+
+    Where key and position fit in 64 bits together, they are sorted as one number: numpy sorts plain integers
+    with vector instructions, ten million in 0.1 s, ten times as fast as a stable argsort.
+    """
+    n = len(codes)
+    keys = np.empty(n, np.uint64)
+    for key, code, time in _blocks(keys, codes, times):
+        # The longest may round up to one bit more.
+        key[:] = np.minimum(np.rint(np.ldexp(time, shift)), 2.0**bits - 1) if shift else time
+        key |= code.astype(np.uint64) << np.uint64(bits)
+    position_bits = max(1, (n - 1).bit_length())
+    if group_bits + bits + position_bits > 64:
+        order: npt.NDArray[Any] = np.argsort(keys, kind="stable")
+        return order, keys[order]
+    keys <<= np.uint64(position_bits)
+    for i, key in enumerate(_blocks(keys)):
+        key |= np.arange(i * _BLOCK, i * _BLOCK + len(key), dtype=np.uint64)
+    keys.sort()
+    order = np.empty(n, np.uint32 if position_bits <= 32 else np.int64)
+    for position, key in _blocks(order, keys):
+        position[:] = key & np.uint64((1 << position_bits) - 1)
+    keys >>= np.uint64(position_bits)
+    return order, keys
+
+
+def _neyman(count: Floats, sums: Floats, squares: Floats, mean: float, noise: float) -> Floats:
+    """N * sqrt((S^2 + (noise * mu)^2) * mu) of parts, from sums of (time - mean) and of its square."""
+    offset = sums / count
+    within = squares - sums * offset
+    np.maximum(within, 0.0, out=within)  # rounding of the prefix sums
+    within /= np.maximum(count - 1.0, 1.0)
+    offset += mean
+    np.maximum(offset, 0.0, out=offset)
+    if noise:
+        within += (noise * offset) ** 2
+    within *= offset
+    np.sqrt(within, out=within)
+    within *= count
+    return within
+
+
+def _candidates(lo: int, hi: int, first: Ints) -> Ints:
+    """Edges between entries: all, or 512 of them spread over times and over launches alike."""
+    if hi - lo <= _EXACT_DP:
+        return np.arange(lo, hi + 1)
+    even = np.linspace(lo, hi, _EXACT_DP // 2, dtype=np.int64)
+    launches = np.linspace(first[lo], first[hi], _EXACT_DP // 2)
+    quantiles = np.clip(np.searchsorted(first, launches), lo, hi)
+    return np.unique(np.concatenate((even, quantiles, [lo, hi])))
