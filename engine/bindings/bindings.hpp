@@ -7,3 +7,4 @@ void bind_spec(nanobind::module_& m);
 void bind_testing(nanobind::module_& m);
 void bind_ptx(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);
+void bind_functional(nanobind::module_& m);

@@ -8,4 +8,5 @@ NB_MODULE(_engine, m) {
   bind_testing(m);
   bind_ptx(m);
   bind_gpu(m);
+  bind_functional(m);
 }

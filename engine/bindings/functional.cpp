@@ -1,0 +1,213 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+#include "bindings.hpp"
+#include "functional/grid.hpp"
+#include "functional/translator.hpp"
+#include "ptx/parser.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace simt::functional;
+
+namespace {
+
+/// A module loaded into a device's memory. Keeps its variables there until it goes.
+struct LoadedModule {
+  std::shared_ptr<DeviceMemory> memory;
+  Program program;
+
+  ~LoadedModule() {
+    for (size_t i = 0; i < program.variables.size(); ++i) {
+      const auto& v = program.module.variables[i];
+      if (v.space == simt::ptx::Space::Global || v.space == simt::ptx::Space::Constant)
+        memory->free(program.variables[i]);
+    }
+  }
+};
+
+nb::dict describe(const Program& program, uint32_t index) {
+  const FunctionCode& f = program.functions[index];
+  const simt::ptx::Function& ptx = program.module.functions[f.ptx];
+  nb::dict d;
+  d["index"] = index;
+  d["name"] = f.name;
+  nb::list parameters;
+  for (size_t i = 0; i < f.parameter_sizes.size(); ++i)
+    parameters.append(nb::make_tuple(f.parameter_offsets[i], f.parameter_sizes[i],
+                                     std::string(simt::ptx::name(ptx.parameters[i].type)),
+                                     ptx.parameters[i].alignment));
+  d["parameters"] = parameters;
+  d["parameter_bytes"] = f.parameter_bytes;
+  d["shared_bytes"] = f.shared_bytes;
+  d["stack_bytes"] = f.stack_bytes;
+  d["registers"] = f.registers;
+  d["max_live"] = f.max_live;
+  d["max_threads"] = ptx.max_threads;
+  d["required_threads"] = ptx.required_threads;
+  d["cluster"] = ptx.cluster;
+  d["order_sensitive"] = f.order_sensitive;
+  return d;
+}
+
+Machine machine_of(const nb::dict& d) {
+  Machine m;
+  const auto set = [&](const char* key, uint32_t& value) {
+    if (d.contains(key)) value = nb::cast<uint32_t>(d[key]);
+  };
+  set("sm_version", m.sm_version);
+  set("sm_count", m.sm_count);
+  set("warps_per_sm", m.warps_per_sm);
+  set("threads_per_cta", m.threads_per_cta);
+  set("shared_bytes_per_cta", m.shared_bytes_per_cta);
+  set("resident_ctas", m.resident_ctas);
+  set("stack_limit", m.stack_limit);
+  return m;
+}
+
+}  // namespace
+
+void bind_functional(nb::module_& parent) {
+  nb::module_ m = parent.def_submodule("functional", "Functional execution of PTX.");
+
+  static PyObject* parse_error = PyErr_NewException("simt._engine.functional.PtxError", PyExc_ValueError, nullptr);
+  static PyObject* fault_error =
+      PyErr_NewException("simt._engine.functional.ProgramFault", PyExc_RuntimeError, nullptr);
+  m.attr("PtxError") = nb::handle(parse_error);
+  m.attr("ProgramFault") = nb::handle(fault_error);
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const simt::ptx::ParseError& e) {
+      PyErr_SetString(parse_error, e.what());
+    } catch (const TranslationError& e) {
+      PyErr_SetString(parse_error, e.what());
+    } catch (const ProgramFault& e) {
+      nb::object error = nb::steal(PyObject_CallFunction(fault_error, "s", e.what()));
+      if (!error.is_valid()) return;
+      error.attr("kind") = e.kind;
+      error.attr("kernel") = e.kernel;
+      error.attr("block") = nb::make_tuple(e.cta[0], e.cta[1], e.cta[2]);
+      error.attr("thread") = nb::make_tuple(e.thread[0], e.thread[1], e.thread[2]);
+      error.attr("ptx_line") = e.ptx_line;
+      error.attr("instruction") = e.instruction;
+      error.attr("source_file") = e.source_file;
+      error.attr("source_line") = e.source_line;
+      error.attr("address") = e.has_address ? nb::object(nb::int_(e.address)) : nb::none();
+      PyErr_SetObject(fault_error, error.ptr());
+    }
+  });
+
+  nb::class_<DeviceMemory>(m, "DeviceMemory")
+      .def(nb::init<uint64_t>(), "capacity"_a)
+      .def_prop_ro("capacity", &DeviceMemory::capacity)
+      .def_prop_ro("used", &DeviceMemory::used)
+      .def("allocate", &DeviceMemory::allocate, "size"_a, "label"_a)
+      .def("free", &DeviceMemory::free, "address"_a)
+      .def("describe", &DeviceMemory::describe, "address"_a)
+      .def(
+          "write",
+          [](DeviceMemory& self, uint64_t address, nb::bytes data) {
+            if (!self.find(address, data.size()))
+              throw nb::index_error(("no allocation holds what is written: " + self.describe(address)).c_str());
+            std::memcpy(self.host(address), data.c_str(), data.size());
+          },
+          "address"_a, "data"_a)
+      .def(
+          "read",
+          [](DeviceMemory& self, uint64_t address, uint64_t size) {
+            if (!self.find(address, size))
+              throw nb::index_error(("no allocation holds what is read: " + self.describe(address)).c_str());
+            return nb::bytes(reinterpret_cast<const char*>(self.host(address)), size);
+          },
+          "address"_a, "size"_a)
+      .def(
+          "view",
+          [](nb::handle self, uint64_t address, uint64_t size) {
+            auto& memory = nb::cast<DeviceMemory&>(self);
+            if (!memory.find(address, size))
+              throw nb::index_error(("no allocation holds this: " + memory.describe(address)).c_str());
+            return nb::steal(PyMemoryView_FromMemory(reinterpret_cast<char*>(memory.host(address)),
+                                                     static_cast<Py_ssize_t>(size), PyBUF_WRITE));
+          },
+          "address"_a, "size"_a, "Writable view of device memory, valid while the memory object lives.");
+
+  nb::class_<LoadedModule>(m, "Module")
+      .def_prop_ro("kernels",
+                   [](const LoadedModule& self) {
+                     nb::dict d;
+                     for (uint32_t i = 0; i < self.program.functions.size(); ++i)
+                       if (self.program.functions[i].entry && self.program.module.functions[i].defined)
+                         d[self.program.functions[i].name.c_str()] = describe(self.program, i);
+                     return d;
+                   })
+      .def_prop_ro("variables",
+                   [](const LoadedModule& self) {
+                     nb::dict d;
+                     for (size_t i = 0; i < self.program.variables.size(); ++i) {
+                       const auto& v = self.program.module.variables[i];
+                       if (v.space == simt::ptx::Space::Global || v.space == simt::ptx::Space::Constant)
+                         d[std::string(v.name).c_str()] = nb::make_tuple(self.program.variables[i], v.size);
+                     }
+                     return d;
+                   })
+      .def_prop_ro("target", [](const LoadedModule& self) { return self.program.module.target; });
+
+  m.def(
+      "load",
+      [](std::string text, std::string name, std::shared_ptr<DeviceMemory> memory) {
+        nb::gil_scoped_release release;
+        auto loaded = std::make_shared<LoadedModule>();
+        loaded->memory = std::move(memory);
+        loaded->program = translate(simt::ptx::parse(std::move(text), std::move(name)), *loaded->memory);
+        return loaded;
+      },
+      "text"_a, "name"_a, "memory"_a, "Parses and translates PTX and puts its variables into memory.");
+
+  m.def(
+      "run",
+      [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
+         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared, nb::bytes parameters,
+         const nb::dict& machine, uint32_t threads, uint64_t id, std::optional<nb::callable> print) {
+        LaunchConfig config;
+        config.grid = grid;
+        config.block = block;
+        config.cluster = cluster;
+        config.dynamic_shared_bytes = dynamic_shared;
+        config.id = id;
+        const auto* bytes = reinterpret_cast<const std::byte*>(parameters.c_str());
+        config.parameters.assign(bytes, bytes + parameters.size());
+        PrintSink sink;
+        if (print)
+          sink = [&print](const std::string& text) {
+            nb::gil_scoped_acquire acquire;
+            (*print)(nb::bytes(text.data(), text.size()));
+          };
+        const Machine m_ = machine_of(machine);
+        bool interrupted = false;
+        Grid::Counts counts;
+        {
+          nb::gil_scoped_release release;
+          Grid launch(module->program, function, std::move(config), *module->memory, m_, sink);
+          counts = launch.run(threads, [&] {
+            nb::gil_scoped_acquire acquire;
+            interrupted = PyErr_CheckSignals() != 0;
+            return interrupted;
+          });
+        }
+        if (interrupted) throw nb::python_error();
+        return nb::make_tuple(counts.warp_instructions, counts.thread_instructions);
+      },
+      "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a, "machine"_a,
+      "threads"_a, "id"_a, "print"_a.none(), "Runs a kernel without timing. Returns warp and thread instructions.");
+
+  m.def("opcodes", [] { return Registry::instance().opcodes(); }, "The opcodes that can be executed.");
+}

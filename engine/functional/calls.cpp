@@ -1,0 +1,53 @@
+#include "functional/calls.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "functional/cta.hpp"
+#include "functional/fault.hpp"
+#include "functional/lanes.hpp"
+
+namespace simt::functional {
+
+CallTarget find_callee(const Context& context, const Op& op, const Program& program) {
+  const CallSite& site = op.details<CallSite>();
+  if (site.function != UINT32_MAX) return {site.function, context.mask};
+  const uint64_t* address = context.lanes<uint64_t>(op.a);
+  const int first = context.first_lane();
+  const uint64_t index = (address[first] - code_window) / 16;
+  if (index >= program.functions.size() || function_address(static_cast<uint32_t>(index)) != address[first] ||
+      program.functions[index].entry)
+    throw Fault("illegal address", "a call through a pointer to no function", first);
+  uint32_t lanes = 0;
+  each_lane(context, [&](int i) { lanes |= uint32_t{address[i] == address[first]} << i; });
+  const FunctionCode& callee = program.functions[index];
+  if (callee.parameter_sizes.size() != site.arguments.size() ||
+      callee.result_sizes.size() != site.results.size())
+    throw Fault("illegal instruction",
+                "`" + callee.name + "` is called with another number of parameters or results", first);
+  return {static_cast<uint32_t>(index), lanes};
+}
+
+void pass_arguments(const Context& context, const CallSite& site, const FunctionCode& callee,
+                    uint32_t callee_stack) {
+  each_lane(context, [&](int lane) {
+    std::byte* local = context.cta->local(context.warp->number(), static_cast<uint32_t>(lane));
+    for (size_t k = 0; k < site.arguments.size(); ++k)
+      std::memcpy(local + callee_stack + callee.parameter_offsets[k],
+                  local + context.stack + site.arguments[k].offset,
+                  std::min(site.arguments[k].bytes, callee.parameter_sizes[k]));
+  });
+}
+
+void return_results(const Context& context, const CallSite& site, const FunctionCode& callee,
+                    uint32_t callee_stack, uint32_t caller_stack) {
+  each_lane(context, [&](int lane) {
+    std::byte* local = context.cta->local(context.warp->number(), static_cast<uint32_t>(lane));
+    for (size_t k = 0; k < site.results.size(); ++k)
+      std::memcpy(local + caller_stack + site.results[k].offset,
+                  local + callee_stack + callee.result_offsets[k],
+                  std::min(site.results[k].bytes, callee.result_sizes[k]));
+  });
+}
+
+}  // namespace simt::functional

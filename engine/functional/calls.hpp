@@ -1,0 +1,40 @@
+#pragma once
+#include <vector>
+
+#include "functional/context.hpp"
+
+namespace simt::functional {
+
+/// Targets of brx.idx.
+struct BranchTable : Detail {
+  std::vector<uint32_t> targets;  ///< ops
+};
+
+/// A variable of a thread's stack frame.
+struct StackSlot {
+  uint32_t offset = 0, bytes = 0;
+};
+
+/// One call in the code.
+struct CallSite : Detail {
+  uint32_t function = UINT32_MAX;  ///< UINT32_MAX: by the address at Op::a
+  Handler builtin = nullptr;       ///< what the system provides, such as vprintf
+  std::vector<StackSlot> arguments, results;  ///< in the caller's stack frame
+};
+
+struct CallTarget {
+  uint32_t function;
+  uint32_t lanes;  ///< that call it; others of the mask call something else
+};
+
+/// Addresses of functions, for indirect calls.
+constexpr uint64_t code_window = uint64_t{5} << 32;
+inline uint64_t function_address(uint32_t function) { return code_window + 16 * uint64_t{function}; }
+
+CallTarget find_callee(const Context& context, const Op& op, const Program& program);
+void pass_arguments(const Context& context, const CallSite& site, const FunctionCode& callee,
+                    uint32_t callee_stack);
+void return_results(const Context& context, const CallSite& site, const FunctionCode& callee,
+                    uint32_t callee_stack, uint32_t caller_stack);
+
+}  // namespace simt::functional

@@ -1,0 +1,84 @@
+#include "functional/context.hpp"
+
+#include "functional/cta.hpp"
+#include "functional/fault.hpp"
+#include "functional/grid.hpp"
+
+namespace simt::functional {
+namespace {
+
+std::string hex(uint64_t value) {
+  char text[19];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+[[noreturn]] void illegal(uint64_t address, const std::string& what, int lane) {
+  Fault fault("illegal address", what, lane);
+  fault.address = address;
+  fault.has_address = true;
+  throw fault;
+}
+
+}  // namespace
+
+void misaligned(uint64_t address, uint64_t size, int lane) {
+  Fault fault("misaligned address",
+              "access of " + std::to_string(size) + " bytes at " + hex(address) +
+                  ", which is not a multiple of its size",
+              lane);
+  fault.address = address;
+  fault.has_address = true;
+  throw fault;
+}
+
+std::byte* Context::look_up(uint64_t address, uint64_t size, int lane) {
+  const uint64_t generation = memory->generation();
+  const Allocation* found = memory->find(address, size);
+  if (!found)
+    illegal(address,
+            "access of " + std::to_string(size) + " bytes at " + hex(address) + ": " +
+                memory->describe(address),
+            lane);
+  cached_begin = found->address;
+  cached_end = found->address + found->size;
+  cached_generation = generation;
+  return memory->host(address);
+}
+
+std::byte* Context::shared(uint64_t address, uint64_t size, int lane) {
+  Cta* owner = cta;
+  uint64_t offset = address;
+  if (const uint64_t rank = address >> window::rank_shift) {
+    if (rank > cta->cluster().ctas.size())
+      illegal(address, "shared memory of CTA " + std::to_string(rank - 1) + " of a cluster of " +
+                           std::to_string(cta->cluster().ctas.size()), lane);
+    owner = cta->cluster().ctas[rank - 1];
+    offset = address & ((1u << window::rank_shift) - 1);
+    if (!owner) illegal(address, "shared memory of a CTA of the cluster that has finished", lane);
+  }
+  if (offset > owner->shared_bytes() || size > owner->shared_bytes() - offset)
+    illegal(address,
+            "access of " + std::to_string(size) + " bytes at " + hex(offset) + " of shared memory, which has " +
+                std::to_string(owner->shared_bytes()) + " bytes",
+            lane);
+  return owner->shared() + offset;
+}
+
+std::byte* Context::local(uint64_t address, uint64_t size, int lane) {
+  const uint64_t limit = grid->local_bytes();
+  if (address > limit || size > limit - address)
+    illegal(address,
+            "access of " + std::to_string(size) + " bytes at " + hex(address) +
+                " of a thread's local memory, which has " + std::to_string(limit) + " bytes",
+            lane);
+  return cta->local(warp->number(), static_cast<uint32_t>(lane)) + address;
+}
+
+std::byte* Context::generic(uint64_t address, uint64_t size, int lane) {
+  if (window::is_shared(address)) return shared(address - window::shared, size, lane);
+  if (window::is_local(address)) return local(address - window::local, size, lane);
+  return global(address, size, lane);
+}
+
+}  // namespace simt::functional

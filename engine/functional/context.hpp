@@ -1,0 +1,92 @@
+#pragma once
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "functional/code.hpp"
+#include "functional/memory.hpp"
+
+namespace simt::functional {
+
+class Warp;
+class Cta;
+class Grid;
+
+/// What a barrier instruction asks for.
+struct BarrierRequest {
+  enum class Reduce : uint8_t { None, Popcount, And, Or };
+  uint32_t id = 0;
+  uint32_t threads = 0;  ///< that take part; 0: all of the CTA
+  bool waits = true;     ///< false: arrives only
+  bool aligned = true;   ///< all lanes of the warp must be here
+  bool cluster = false;  ///< barrier.cluster: over all CTAs of the cluster
+  Reduce reduce = Reduce::None;
+  uint32_t predicate = 0;  ///< bits of the lanes, for a reduction
+};
+
+/// The memory access of the Op just executed, for whoever wants to know (timing, traces).
+struct AccessRecord {
+  uint32_t mask = 0;
+  std::array<uint64_t, warp_lanes> address{};  ///< generic addresses, for the lanes of `mask`
+  uint32_t bulk_bytes = 0;                     ///< of a bulk copy
+  uint64_t mbarrier = 0;                       ///< that a bulk copy completes on
+};
+
+/// An access whose effect comes later than its issue (Control::Deferred).
+struct DeferredAccess {
+  const Op* op = nullptr;
+  uint32_t mask = 0;
+  std::array<uint64_t, warp_lanes> address{};
+  std::array<std::array<uint64_t, warp_lanes>, 4> value{};  ///< stored or combined values, bits
+  /// Acts on memory, and writes what it returns to op->destination in the frame of `context`.
+  void (*perform)(Context& context, DeferredAccess& access) = nullptr;
+};
+
+/// The lanes that execute now, and where their state lies. One per executing host thread.
+struct Context {
+  std::array<std::byte*, 3> banks{};
+  uint32_t mask = 0;   ///< lanes that execute the Op; never empty in a handler
+  uint32_t stack = 0;  ///< where the running function's stack frame begins in each thread's local memory
+  Warp* warp = nullptr;
+  Cta* cta = nullptr;
+  Grid* grid = nullptr;
+  DeviceMemory* memory = nullptr;
+  AccessRecord* record = nullptr;      ///< nullptr where nobody asks
+  DeferredAccess* deferred = nullptr;  ///< where Deferred ops leave their access; nullptr: they act at once
+  BarrierRequest barrier;
+  uint64_t cycle = 0;       ///< under timing: the cycle of issue
+  uint64_t* ticks = nullptr;  ///< without timing: what clocks count, instructions executed
+  /// What %clock reads: cycles, or without timing the instructions that the executor has executed.
+  uint64_t now() const { return ticks ? ++*ticks : cycle; }
+  bool yield = false;  ///< set by a Control::Yield op that waits without success
+  // The allocation that was last accessed.
+  uint64_t cached_begin = 1, cached_end = 0, cached_generation = 0;
+
+  template <class T>
+  T* lanes(Place p) const {
+    return reinterpret_cast<T*>(banks[p >> place::bank_shift] + (p & ((1u << place::bank_shift) - 1)));
+  }
+  uint32_t& predicate(Place p) const { return *lanes<uint32_t>(p); }
+  bool full() const { return mask == full_mask; }
+  int first_lane() const { return std::countr_zero(mask); }
+
+  /// Host address of [address, address + size) in global memory. Throws Fault for `lane` where no allocation
+  /// holds it.
+  std::byte* global(uint64_t address, uint64_t size, int lane) {
+    if (address >= cached_begin && size <= cached_end - cached_begin && address <= cached_end - size &&
+        cached_generation == memory->generation()) [[likely]]
+      return memory->host(address);
+    return look_up(address, size, lane);
+  }
+  /// Host address of a generic address of a lane. Throws Fault.
+  std::byte* generic(uint64_t address, uint64_t size, int lane);
+  std::byte* shared(uint64_t address, uint64_t size, int lane);  ///< `address` within .shared::cluster
+  std::byte* local(uint64_t address, uint64_t size, int lane);   ///< `address` within .local
+
+ private:
+  std::byte* look_up(uint64_t address, uint64_t size, int lane);
+};
+
+[[noreturn]] void misaligned(uint64_t address, uint64_t size, int lane);
+
+}  // namespace simt::functional

@@ -1,0 +1,152 @@
+#include "functional/cta.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "functional/fault.hpp"
+#include "functional/grid.hpp"
+
+namespace simt::functional {
+
+bool BarrierCounter::arrive(Cta& cta, Warp& warp, uint32_t lanes, const BarrierRequest& request,
+                            const std::vector<Cta*>& members) {
+  if (in_use() && expected_ != request.threads)
+    throw Fault("divergent barrier", "barrier " + std::to_string(request.id) + " is waited at for " +
+                                         std::to_string(request.threads) + " threads, and by others for " +
+                                         std::to_string(expected_) + " (0: all)");
+  expected_ = request.threads;
+  auto it = std::find_if(arrived_.begin(), arrived_.end(), [&](const Arrival& a) { return a.warp == &warp; });
+  if (it == arrived_.end()) it = arrived_.insert(arrived_.end(), Arrival{&cta, &warp, 0, 0});
+  it->lanes |= lanes;
+  // A warp that is short of lanes counts as whole.
+  const bool whole = (warp.alive() & ~it->lanes) == 0;
+  const uint32_t now = whole ? warp_lanes : static_cast<uint32_t>(std::popcount(it->lanes));
+  threads_ += now - it->counted;
+  it->counted = now;
+  true_ += static_cast<uint32_t>(std::popcount(request.predicate & lanes));
+  taking_part_ += static_cast<uint32_t>(std::popcount(lanes));
+  return finish_if_complete(members);
+}
+
+bool BarrierCounter::after_exit(const std::vector<Cta*>& members) {
+  if (!in_use()) return false;
+  for (Arrival& a : arrived_) {
+    if ((a.warp->alive() & ~a.lanes) == 0 && a.counted < warp_lanes) {
+      threads_ += warp_lanes - a.counted;
+      a.counted = warp_lanes;
+    }
+  }
+  return finish_if_complete(members);
+}
+
+bool BarrierCounter::finish_if_complete(const std::vector<Cta*>& members) {
+  if (expected_ > 0) {
+    if (threads_ < expected_) return false;
+  } else {
+    for (Cta* cta : members) {
+      if (!cta) continue;
+      for (const Warp& warp : cta->warps()) {
+        if (warp.finished()) continue;
+        const auto it =
+            std::find_if(arrived_.begin(), arrived_.end(), [&](const Arrival& a) { return a.warp == &warp; });
+        if (it == arrived_.end() || (warp.alive() & ~it->lanes) != 0) return false;
+      }
+    }
+  }
+  popcount = true_;
+  all = true_ == taking_part_;
+  any = true_ > 0;
+  threads_ = expected_ = true_ = taking_part_ = 0;
+  arrived_.clear();
+  return true;
+}
+
+Cta::Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, uint32_t rank)
+    : grid_(grid),
+      linear_index_(linear_index),
+      index_(grid.position(linear_index)),
+      cluster_(std::move(cluster)),
+      rank_(rank),
+      shared_((grid.shared_bytes() + sizeof(Line) - 1) / sizeof(Line)) {
+  const FunctionCode& kernel = grid.kernel();
+  const uint32_t threads = grid.threads_per_cta(), count = grid.warps_per_cta();
+  warps_.reserve(count);
+  for (uint32_t w = 0; w < count; ++w) {
+    const uint32_t left = threads - w * warp_lanes;
+    warps_.emplace_back(w, left >= warp_lanes ? full_mask : (1u << left) - 1, kernel.first, kernel.frame_bytes);
+  }
+  local_.resize(count);
+  running_ = count;
+}
+
+uint32_t Cta::shared_bytes() const { return grid_.shared_bytes(); }
+
+std::byte* Cta::local(uint32_t warp, uint32_t lane) {
+  auto& memory = local_[warp];
+  const size_t bytes = grid_.local_bytes();
+  if (memory.empty()) memory.resize(bytes * warp_lanes);
+  return memory.data() + bytes * lane;
+}
+
+void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierRequest& request) {
+  Warp::Split& split = *warp.current();
+  const uint32_t lanes = context.mask;
+  if (request.aligned && lanes != warp.alive())
+    throw Fault("divergent barrier", std::to_string(std::popcount(lanes)) + " of the warp's " +
+                                         std::to_string(std::popcount(warp.alive())) +
+                                         " threads are at a barrier that all of them must reach together");
+  if (request.id >= barrier_count)
+    throw Fault("illegal instruction", "barrier " + std::to_string(request.id) + " of " +
+                                           std::to_string(barrier_count));
+  if (request.threads % warp_lanes != 0)
+    throw Fault("illegal instruction", "a barrier for " + std::to_string(request.threads) +
+                                           " threads, which is no multiple of " + std::to_string(warp_lanes));
+  if (request.waits) {
+    split.state = Warp::State::Barrier;
+    Cta& owner = request.cluster ? *cluster_->ctas[0] : *this;
+    owner.waiting_.push_back({this, &warp, lanes, request.cluster ? barrier_count : request.id, &op,
+                              request.reduce});
+    split.pc += 1;
+  }
+  if (request.cluster) {
+    if (cluster_->barrier.arrive(*this, warp, lanes, request, cluster_->ctas))
+      release(context, barrier_count, cluster_->barrier);
+  } else if (barriers_[request.id].arrive(*this, warp, lanes, request, {this})) {
+    release(context, request.id, barriers_[request.id]);
+  }
+}
+
+void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& counter) {
+  ++barriers_completed;
+  std::vector<Waiting>& waiting = barrier == barrier_count ? cluster_->ctas[0]->waiting_ : waiting_;
+  for (const Waiting& w : waiting) {
+    if (w.barrier != barrier) continue;
+    for (Warp::Split& split : w.warp->splits()) {
+      if (split.state != Warp::State::Barrier || split.mask != w.lanes) continue;
+      split.state = Warp::State::Ready;
+      if (w.reduce == BarrierRequest::Reduce::None) continue;
+      Context there = context;
+      there.banks[0] = w.warp->frame(split);
+      there.mask = w.lanes;
+      if (w.reduce == BarrierRequest::Reduce::Popcount) {
+        uint32_t* d = there.lanes<uint32_t>(w.op->destination);
+        for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = (w.lanes >> i) & 1 ? counter.popcount : d[i];
+      } else {
+        const bool holds = w.reduce == BarrierRequest::Reduce::And ? counter.all : counter.any;
+        uint32_t& p = there.predicate(w.op->destination);
+        p = holds ? p | w.lanes : p & ~w.lanes;
+      }
+    }
+  }
+  std::erase_if(waiting, [&](const Waiting& w) { return w.barrier == barrier; });
+}
+
+void Cta::exited(Context& context, Warp& warp) {
+  if (warp.finished()) --running_;
+  for (uint32_t b = 0; b < barrier_count; ++b)
+    if (barriers_[b].after_exit({this})) release(context, b, barriers_[b]);
+  if (cluster_->ctas.size() > 1 && cluster_->barrier.after_exit(cluster_->ctas))
+    release(context, barrier_count, cluster_->barrier);
+}
+
+}  // namespace simt::functional

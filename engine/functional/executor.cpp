@@ -1,0 +1,335 @@
+#include "functional/executor.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "functional/calls.hpp"
+#include "functional/lanes.hpp"
+
+namespace simt::functional {
+namespace {
+
+constexpr uint32_t deepest_frames = 64u << 20;  ///< bytes of registers a warp, for all functions under way
+
+}  // namespace
+
+Executor::Executor(Grid& grid) : grid_(grid), code_(grid.program().code.data()) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+    throw std::runtime_error("executing kernels needs a processor with AVX2, FMA and F16C (x86-64 of 2013 and later)");
+#endif
+  context_.grid = &grid;
+  context_.memory = &grid.memory();
+  context_.banks[1] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
+}
+
+void Executor::enter(Cta& cta, Warp& warp) {
+  cta_ = &cta;
+  warp_ = &warp;
+  context_.cta = &cta;
+  context_.warp = &warp;
+  context_.banks[2] = grid_.thread_bank(warp.number());
+}
+
+void Executor::load(const Warp::Split& split) {
+  context_.banks[0] = warp_->frame(split);
+  context_.stack = split.stack;
+}
+
+Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget) {
+  enter(cta, warp);
+  context_.record = nullptr;
+  context_.deferred = nullptr;
+  context_.ticks = &ticks_;
+  uint64_t executed = 0, lanes = 0;
+  const auto stop = [&](Stop why) {
+    warp_instructions += executed;
+    thread_instructions += lanes;
+    ticks_ += executed;
+    return why;
+  };
+  uint32_t pc = 0;
+  try {
+    while (Warp::Split* split = warp.current()) {
+      load(*split);
+      pc = split->pc;
+      const uint32_t mask = split->mask, meeting = split->meeting_pc;
+      for (;;) {
+        const Op& op = code_[pc];
+        uint32_t executing = mask;
+        if (op.guard != place::none) {
+          const uint32_t p = context_.predicate(op.guard);
+          executing &= op.guard_negated ? ~p : p;
+        }
+        ++executed;
+        lanes += static_cast<uint32_t>(std::popcount(executing));
+        if (op.control == Control::None) [[likely]] {
+          if (executing) {
+            context_.mask = executing;
+            op.run(context_, op);
+          }
+          if (++pc != meeting && executed < budget) continue;
+          warp.go_to(pc);
+          if (executed >= budget) return stop(Stop::Budget);
+          break;
+        }
+        split->pc = pc;
+        const bool go_on = control(op, executing, *split);
+        if (!go_on) return stop(Stop::Yield);
+        if (executed >= budget) return stop(warp.finished() ? Stop::Finished : Stop::Budget);
+        break;
+      }
+    }
+  } catch (const Fault& fault) {
+    throw located(fault, grid_, cta_, warp_, pc);
+  }
+  return stop(warp.finished() ? Stop::Finished : Stop::Blocked);
+}
+
+bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
+  Warp& warp = *warp_;
+  const uint32_t pc = split.pc, next = pc + 1;
+  if (mask == 0) {
+    warp.go_to(next);
+    return true;
+  }
+  context_.mask = mask;
+  const bool alone = mask == split.mask;
+  const auto needs_all_lanes = [&] {
+    return op.control == Control::BranchIndirect || op.control == Control::Call || op.control == Control::Barrier;
+  };
+  if (!alone && needs_all_lanes()) {
+    // The lanes that execute it become a split of their own, which comes back here.
+    warp.diverge(mask, pc, next, next);
+    return true;
+  }
+  switch (op.control) {
+    case Control::None:
+      break;
+    case Control::Branch:
+      if (alone)
+        warp.go_to(op.target);
+      else
+        warp.diverge(mask, op.target, next, op.reconvergence);
+      warp.count(false);
+      break;
+    case Control::BranchIndirect: {
+      const auto& table = op.details<BranchTable>();
+      const int lane = context_.first_lane();
+      const uint32_t* index = context_.lanes<uint32_t>(op.a);
+      if (index[lane] >= table.targets.size())
+        throw Fault("illegal instruction",
+                    "branch to target " + std::to_string(index[lane]) + " of " +
+                        std::to_string(table.targets.size()),
+                    lane);
+      uint32_t same = 0;
+      each_lane(context_, [&](int i) { same |= uint32_t{index[i] == index[lane]} << i; });
+      const uint32_t target = table.targets[index[lane]];
+      if (same == mask)
+        warp.go_to(target);
+      else
+        warp.diverge(same, target, pc, op.reconvergence);
+      warp.count(false);
+      break;
+    }
+    case Control::Call: {
+      const CallSite& site = op.details<CallSite>();
+      if (site.builtin) {
+        site.builtin(context_, op);
+        warp.go_to(next);
+        break;
+      }
+      const Program& program = grid_.program();
+      const CallTarget target = find_callee(context_, op, program);
+      const FunctionCode& caller = program.functions[program.origins[pc].function];
+      const FunctionCode& callee = program.functions[target.function];
+      const uint32_t frame_bytes = (caller.frame_bytes + 63u) & ~63u;
+      const uint32_t stack_bytes = (caller.stack_bytes + 15u) & ~15u;
+      const uint32_t callee_stack = split.stack + stack_bytes;
+      if (uint64_t{callee_stack} + callee.stack_bytes > grid_.local_bytes() ||
+          split.frame + frame_bytes + callee.frame_bytes > deepest_frames)
+        throw Fault("stack overflow",
+                    "the call of `" + callee.name + "` goes beyond the " + std::to_string(grid_.local_bytes()) +
+                        " bytes of a thread's stack",
+                    context_.first_lane());
+      context_.mask = target.lanes;
+      pass_arguments(context_, site, callee, callee_stack);
+      warp.reserve_frames(split.frame + frame_bytes + callee.frame_bytes);
+      warp.call(target.lanes, callee.first, pc, next, frame_bytes, stack_bytes, &op);
+      break;
+    }
+    case Control::Return:
+      if (split.call != UINT32_MAX) {
+        const Program& program = grid_.program();
+        const Warp::Meeting& call = warp.innermost_call(split);
+        return_results(context_, call.call_op->details<CallSite>(),
+                       program.functions[program.origins[pc].function], split.stack, call.stack);
+        warp.ret(mask, next);
+        break;
+      }
+      [[fallthrough]];
+    case Control::Exit:
+      warp.exit(mask, next);
+      cta_->exited(context_, warp);
+      break;
+    case Control::Barrier:
+      op.run(context_, op);
+      cta_->arrive(context_, warp, op, context_.barrier);
+      if (!context_.barrier.waits) warp.go_to(next);
+      break;
+    case Control::Collective:
+      collective(op, mask, split);
+      break;
+    case Control::Yield:
+      context_.yield = false;
+      op.run(context_, op);
+      warp.go_to(next);
+      warp.count(true);
+      return !context_.yield;
+    case Control::Deferred:
+      op.run(context_, op);
+      warp.go_to(next);
+      warp.count(true);
+      break;
+  }
+  return true;
+}
+
+void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
+  Warp& warp = *warp_;
+  uint32_t wanted = warp.alive();
+  if (op.member_mask != place::none) wanted &= context_.lanes<uint32_t>(op.member_mask)[context_.first_lane()];
+  wanted &= ~(split.mask & ~mask);  // its guard lets these pass
+  uint32_t here = mask;
+  const auto waits_here = [&](const Warp::Split& s) {
+    return s.state == Warp::State::Collective && s.pc == split.pc && s.frame == split.frame;
+  };
+  if (wanted & ~here)
+    for (const Warp::Split& s : warp.splits())
+      if (waits_here(s)) here |= s.waiting;
+  if (wanted & ~here) {
+    split.state = Warp::State::Collective;
+    split.waiting = mask;
+    return;
+  }
+  context_.mask = here;
+  op.run(context_, op);
+  if (here != mask) {
+    for (Warp::Split& s : warp.splits()) {
+      if (!waits_here(s)) continue;
+      s.state = Warp::State::Ready;
+      s.pc += 1;
+    }
+  }
+  warp.go_to(split.pc + 1);
+}
+
+Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred) {
+  enter(cta, warp);
+  context_.record = record;
+  context_.deferred = deferred;
+  context_.ticks = nullptr;
+  Step result;
+  Warp::Split* split = warp.current();
+  if (!split) return result;
+  load(*split);
+  const uint32_t pc = split->pc;
+  const Op& op = code_[pc];
+  result.op = pc;
+  result.mask = split->mask;
+  if (op.guard != place::none) {
+    const uint32_t p = context_.predicate(op.guard);
+    result.mask &= op.guard_negated ? ~p : p;
+  }
+  if (record) record->mask = 0;
+  if (deferred) deferred->perform = nullptr;
+  try {
+    if (op.control == Control::None) {
+      context_.mask = result.mask;
+      if (result.mask) op.run(context_, op);
+      warp.go_to(pc + 1);
+    } else {
+      control(op, result.mask, *split);
+    }
+  } catch (const Fault& fault) {
+    throw located(fault, grid_, cta_, warp_, pc);
+  }
+  ++warp_instructions;
+  thread_instructions += static_cast<uint32_t>(std::popcount(result.mask));
+  return result;
+}
+
+void Executor::perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack) {
+  enter(cta, warp);
+  context_.record = nullptr;
+  context_.deferred = nullptr;
+  context_.banks[0] = frame;
+  context_.stack = stack;
+  context_.mask = access.mask;
+  try {
+    access.perform(context_, access);
+  } catch (const Fault& fault) {
+    throw located(fault, grid_, cta_, warp_, static_cast<uint32_t>(access.op - code_));
+  }
+}
+
+ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op) {
+  const Program& program = grid.program();
+  const ptx::Instruction& instruction = program.instruction(op);
+  const uint32_t lane = fault.lane >= 0 ? static_cast<uint32_t>(fault.lane)
+                        : warp && warp->alive() ? static_cast<uint32_t>(std::countr_zero(warp->alive()))
+                                                : 0;
+  const auto& block = grid.config().block;
+  const uint32_t thread = (warp ? warp->number() : 0) * warp_lanes + lane;
+  const std::array<uint32_t, 3> t{thread % block[0], thread / block[0] % block[1],
+                                  thread / block[0] / block[1]};
+  const auto dim = [](const std::array<uint32_t, 3>& d) {
+    return "(" + std::to_string(d[0]) + "," + std::to_string(d[1]) + "," + std::to_string(d[2]) + ")";
+  };
+  std::string text = fault.kind + " in kernel `" + grid.kernel().name + "`";
+  if (cta) text += ", block " + dim(cta->index());
+  if (warp) text += ", thread " + dim(t);
+  text += ": " + std::string(fault.what()) + "\n  at " + program.module.name + ":" +
+          std::to_string(instruction.line) + ": " + program.text(op);
+  const ptx::Location& location = program.module.locations[instruction.location];
+  std::string file;
+  for (const auto& [number, name] : program.module.files)
+    if (number == location.file) file = std::string(name);
+  if (location.line) text += "\n  from " + (file.empty() ? "source" : file) + ":" + std::to_string(location.line);
+  const FunctionCode& function = program.functions[program.origins[op].function];
+  if (!function.entry) text += "\n  in function `" + function.name + "`";
+  ProgramFault result(text);
+  result.kind = fault.kind;
+  result.kernel = grid.kernel().name;
+  result.instruction = program.text(op);
+  result.source_file = file;
+  result.source_line = location.line;
+  result.ptx_line = instruction.line;
+  for (int i = 0; i < 3; ++i) {
+    result.cta[i] = cta ? cta->index()[i] : 0;
+    result.thread[i] = t[i];
+  }
+  result.address = fault.address;
+  result.has_address = fault.has_address;
+  return result;
+}
+
+void deadlocked(Grid& grid, const std::vector<Cta*>& ctas) {
+  for (Cta* cta : ctas) {
+    for (Warp& warp : cta->warps()) {
+      for (const Warp::Split& split : warp.splits()) {
+        const bool collective = split.state == Warp::State::Collective;
+        // A waiting barrier's split already stands behind it.
+        const uint32_t op = collective ? split.pc : split.pc - 1;
+        const Fault fault(collective ? "divergent warp operation" : "divergent barrier",
+                          collective ? "lanes that its member mask names never come here"
+                                     : "threads that it waits for never come here",
+                          std::countr_zero(split.mask));
+        throw located(fault, grid, cta, &warp, op);
+      }
+    }
+  }
+  throw ProgramFault("kernel `" + grid.kernel().name + "`: no warp can go on");
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,52 @@
+#pragma once
+#include "functional/grid.hpp"
+
+namespace simt::functional {
+
+/// Executes warps. One per host thread.
+class Executor {
+ public:
+  enum class Stop : uint8_t {
+    Budget,    ///< as many instructions as were asked for
+    Yield,     ///< an instruction that waits for others did not succeed
+    Blocked,   ///< all lanes wait at barriers or for other lanes
+    Finished
+  };
+
+  explicit Executor(Grid& grid);
+
+  /// Runs a warp for at most `budget` instructions. Throws ProgramFault.
+  Stop run(Cta& cta, Warp& warp, uint64_t budget);
+
+  /// Executes one instruction of a warp that is not blocked or finished. For what runs under timing: `record`
+  /// gets its access, `deferred` the access of a Deferred op, which is then to be performed later.
+  struct Step {
+    uint32_t op = 0;
+    uint32_t mask = 0;  ///< lanes that executed
+  };
+  Step step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred);
+  /// Performs what `step` deferred, on behalf of the same warp.
+  void perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack);
+
+  uint64_t warp_instructions = 0, thread_instructions = 0;
+
+ private:
+  void enter(Cta& cta, Warp& warp);
+  void load(const Warp::Split& split);
+  bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause
+  void collective(const Op& op, uint32_t mask, Warp::Split& split);
+
+  Grid& grid_;
+  const Op* code_;
+  Context context_;
+  Cta* cta_ = nullptr;
+  Warp* warp_ = nullptr;
+  uint64_t ticks_ = 0;
+};
+
+/// A fault with its place.
+ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op);
+/// All warps of the CTAs wait, and nobody can let them go.
+[[noreturn]] void deadlocked(Grid& grid, const std::vector<Cta*>& ctas);
+
+}  // namespace simt::functional

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace simt::functional {
+
+/// What a simulated program did wrong. Thrown where it happens with what is known there; the executor adds
+/// kernel, CTA, thread and source line.
+struct Fault : std::runtime_error {
+  /// `lane`: the lane that did it, or -1 where it concerns the whole warp.
+  Fault(std::string kind_name, const std::string& what_happened, int lane_index = -1)
+      : std::runtime_error(what_happened), kind(std::move(kind_name)), lane(lane_index) {}
+
+  std::string kind;  ///< "illegal address", "misaligned address", "trap", "assert", ...
+  int lane;
+  uint64_t address = 0;  ///< where it is about memory
+  bool has_address = false;
+};
+
+/// A Fault with its place, ready to be shown.
+struct ProgramFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  std::string kind, kernel, instruction, source_file;
+  uint32_t cta[3] = {0, 0, 0}, thread[3] = {0, 0, 0};
+  uint32_t ptx_line = 0, source_line = 0;
+  uint64_t address = 0;
+  bool has_address = false;
+};
+
+}  // namespace simt::functional

@@ -1,0 +1,214 @@
+#include "functional/grid.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+
+#include "functional/executor.hpp"
+
+namespace simt::functional {
+namespace {
+
+constexpr uint64_t warp_turn = 20'000;    ///< instructions that a warp runs before the next one's turn
+constexpr uint64_t cta_turn = 2'000'000;  ///< that a CTA runs before others, for which it may wait, get theirs
+
+[[noreturn]] void refuse(const FunctionCode& kernel, const std::string& kind, const std::string& what) {
+  ProgramFault fault("kernel `" + kernel.name + "`: " + what);
+  fault.kind = kind;
+  fault.kernel = kernel.name;
+  throw fault;
+}
+
+}  // namespace
+
+Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
+           const Machine& machine, PrintSink print)
+    : program_(program),
+      function_(function),
+      config_(std::move(config)),
+      memory_(memory),
+      machine_(machine),
+      print_(std::move(print)) {
+  const FunctionCode& k = kernel();
+  const ptx::Function& ptx = program.module.functions[k.ptx];
+  for (const uint32_t n : config_.grid)
+    if (n == 0) refuse(k, "invalid launch", "a grid dimension is 0");
+  for (const uint32_t n : config_.block)
+    if (n == 0) refuse(k, "invalid launch", "a block dimension is 0");
+  const uint64_t threads = uint64_t{config_.block[0]} * config_.block[1] * config_.block[2];
+  if (threads > machine.threads_per_cta)
+    refuse(k, "invalid launch", "a block of " + std::to_string(threads) + " threads; this GPU allows " +
+                                    std::to_string(machine.threads_per_cta));
+  threads_ = static_cast<uint32_t>(threads);
+  const auto& required = ptx.required_threads;
+  if (required[0] && (config_.block[0] != required[0] || config_.block[1] != std::max(1u, required[1]) ||
+                      config_.block[2] != std::max(1u, required[2])))
+    refuse(k, "invalid launch", "its block must have the size that .reqntid gives");
+  const uint64_t most = uint64_t{std::max(1u, ptx.max_threads[0])} * std::max(1u, ptx.max_threads[1]) *
+                        std::max(1u, ptx.max_threads[2]);
+  if (ptx.max_threads[0] && threads > most)
+    refuse(k, "invalid launch", "a block of " + std::to_string(threads) + " threads; it was compiled for at most " +
+                                    std::to_string(most) + " (__launch_bounds__)");
+  if (ptx.cluster[0] && cluster_size() == 1)
+    for (int i = 0; i < 3; ++i) config_.cluster[i] = std::max(1u, ptx.cluster[i]);
+  for (int i = 0; i < 3; ++i)
+    if (config_.cluster[i] == 0 || config_.grid[i] % config_.cluster[i] != 0)
+      refuse(k, "invalid launch", "the grid is no multiple of the cluster");
+  if (cluster_size() > 16) refuse(k, "invalid launch", "a cluster of more than 16 CTAs");
+  const uint64_t shared = uint64_t{k.shared_bytes} + config_.dynamic_shared_bytes;
+  if (shared > machine.shared_bytes_per_cta)
+    refuse(k, "too much shared memory", std::to_string(shared) + " bytes of shared memory a block (" +
+                                            std::to_string(k.shared_bytes) + " of them static); this GPU has " +
+                                            std::to_string(machine.shared_bytes_per_cta));
+  shared_bytes_ = static_cast<uint32_t>(shared);
+  local_bytes_ = std::min(k.deepest_stack, std::max(machine.stack_limit, k.stack_bytes)) + 15u & ~15u;
+  if (config_.parameters.size() != k.parameter_bytes)
+    refuse(k, "invalid launch", std::to_string(config_.parameters.size()) + " bytes of arguments, expected " +
+                                    std::to_string(k.parameter_bytes));
+  cta_count_ = uint64_t{config_.grid[0]} * config_.grid[1] * config_.grid[2];
+
+  parameters_ = memory.allocate(std::max<uint64_t>(1, k.parameter_bytes), "parameters of " + k.name);
+  if (!parameters_) refuse(k, "out of memory", "no room for its parameters");
+  std::copy(config_.parameters.begin(), config_.parameters.end(), memory.host(parameters_));
+
+  constexpr size_t lines = thread_place::bytes / sizeof(Line);
+  thread_banks_.resize(lines * warps_per_cta());
+  for (uint32_t w = 0; w < warps_per_cta(); ++w) {
+    auto* bank = reinterpret_cast<uint32_t*>(thread_bank(w));
+    const auto row = [&](Place p) { return bank + (p - place::threads) / 4; };
+    for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
+      const uint32_t t = w * warp_lanes + lane, x = config_.block[0], y = config_.block[1];
+      row(thread_place::tid_x)[lane] = t % x;
+      row(thread_place::tid_y)[lane] = t / x % y;
+      row(thread_place::tid_z)[lane] = t / x / y;
+      row(thread_place::laneid)[lane] = lane;
+      row(thread_place::lanemask_eq)[lane] = 1u << lane;
+      row(thread_place::lanemask_lt)[lane] = (1u << lane) - 1;
+      row(thread_place::lanemask_le)[lane] = (2u << lane) - 1;
+      row(thread_place::lanemask_ge)[lane] = ~((1u << lane) - 1);
+      row(thread_place::lanemask_gt)[lane] = ~((2u << lane) - 1);
+      row(thread_place::warpid)[lane] = w;
+    }
+  }
+}
+
+Grid::~Grid() { memory_.free(parameters_); }
+
+std::byte* Grid::thread_bank(uint32_t warp) {
+  return reinterpret_cast<std::byte*>(thread_banks_.data() + warp * (thread_place::bytes / sizeof(Line)));
+}
+
+std::array<uint32_t, 3> Grid::position(uint64_t linear_index) const {
+  // CTAs of a cluster are numbered one after the other.
+  const auto& g = config_.grid;
+  const auto& c = config_.cluster;
+  const uint64_t cluster = linear_index / cluster_size(), rank = linear_index % cluster_size();
+  const uint64_t gx = g[0] / c[0], gy = g[1] / c[1];
+  return {static_cast<uint32_t>(cluster % gx * c[0] + rank % c[0]),
+          static_cast<uint32_t>(cluster / gx % gy * c[1] + rank / c[0] % c[1]),
+          static_cast<uint32_t>(cluster / gx / gy * c[2] + rank / c[0] / c[1])};
+}
+
+std::vector<std::unique_ptr<Cta>> Grid::make_cluster(uint64_t number) {
+  auto cluster = std::make_shared<Cluster>();
+  std::vector<std::unique_ptr<Cta>> ctas;
+  for (uint32_t rank = 0; rank < cluster_size(); ++rank) {
+    ctas.push_back(std::make_unique<Cta>(*this, number * cluster_size() + rank, cluster, rank));
+    cluster->ctas.push_back(ctas.back().get());
+  }
+  return ctas;
+}
+
+void Grid::print(const std::string& text) {
+  const std::lock_guard lock(print_mutex_);
+  if (print_) print_(text);
+}
+
+namespace {
+
+/// Runs one cluster until it is finished or its turn is over. False in the latter case.
+bool run_turn(Grid& grid, Executor& executor, std::vector<std::unique_ptr<Cta>>& ctas) {
+  const uint64_t end = executor.warp_instructions + cta_turn;
+  for (;;) {
+    bool all_finished = true, progress = false, waits = false;
+    for (auto& cta : ctas) {
+      for (Warp& warp : cta->warps()) {
+        if (warp.finished()) continue;
+        const uint64_t before = executor.warp_instructions;
+        const uint64_t completed = cta->barriers_completed;
+        switch (executor.run(*cta, warp, warp_turn)) {
+          case Executor::Stop::Yield:
+            waits = true;
+            break;
+          default:
+            break;
+        }
+        progress |= executor.warp_instructions != before || cta->barriers_completed != completed;
+        all_finished &= warp.finished();
+      }
+    }
+    if (all_finished) return true;
+    if (!progress) {
+      std::vector<Cta*> stuck;
+      for (auto& cta : ctas) stuck.push_back(cta.get());
+      deadlocked(grid, stuck);
+    }
+    // Who waits may wait for another CTA: the others get their turn early.
+    if (executor.warp_instructions >= end || waits) return false;
+  }
+}
+
+}  // namespace
+
+Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
+  const uint64_t clusters = cluster_count();
+  Counts counts;
+  if (kernel().order_sensitive || threads <= 1 || clusters == 1) {
+    Executor executor(*this);
+    std::deque<std::vector<std::unique_ptr<Cta>>> active;
+    const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
+    uint64_t next = 0, since = 0;
+    while (next < clusters || !active.empty()) {
+      if (++since % 64 == 0 && stop && stop()) break;
+      if (active.empty() || (next < clusters && active.size() < most)) active.push_back(make_cluster(next++));
+      else if (active.size() > 1) std::rotate(active.begin(), active.begin() + 1, active.end());
+      if (run_turn(*this, executor, active.back())) active.pop_back();
+    }
+    counts = {executor.warp_instructions, executor.thread_instructions};
+    return counts;
+  }
+  std::atomic<uint64_t> next{0};
+  std::atomic<bool> stopped{false};
+  std::mutex mutex;
+  std::exception_ptr error;
+  uint64_t error_cluster = UINT64_MAX;
+  const auto work = [&] {
+    Executor executor(*this);
+    for (uint64_t c = next++; c < clusters && !stopped; c = next++) {
+      try {
+        auto ctas = make_cluster(c);
+        while (!run_turn(*this, executor, ctas))
+          if (stopped) break;
+      } catch (...) {
+        // The first CTA's fault is reported, whoever came first; those before it still run.
+        const std::lock_guard lock(mutex);
+        if (c < error_cluster) {
+          error = std::current_exception();
+          error_cluster = c;
+        }
+        break;
+      }
+    }
+    const std::lock_guard lock(mutex);
+    counts.warp_instructions += executor.warp_instructions;
+    counts.thread_instructions += executor.thread_instructions;
+  };
+  std::vector<std::thread> others;
+  for (uint32_t t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+  for (std::thread& t : others) t.join();
+  if (error) std::rethrow_exception(error);
+  return counts;
+}
+
+}  // namespace simt::functional

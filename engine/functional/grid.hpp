@@ -1,0 +1,110 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "functional/cta.hpp"
+#include "functional/fault.hpp"
+
+namespace simt::functional {
+
+/// One launch of a kernel.
+struct LaunchConfig {
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
+  uint32_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;  ///< laid out as FunctionCode says
+  uint64_t id = 0;
+};
+
+/// What kernels see of the machine they run on.
+struct Machine {
+  uint32_t sm_version = 90;
+  uint32_t sm_count = 1;
+  uint32_t warps_per_sm = 64;
+  uint32_t threads_per_cta = 1024;
+  uint32_t shared_bytes_per_cta = 232448;
+  uint32_t resident_ctas = 64;  ///< CTAs that may be under way at once when executing without timing
+  uint32_t stack_limit = 16 * 1024;  ///< bytes a thread may use for calls
+};
+
+/// What goes out of kernels, in the order of CTAs where that is defined.
+using PrintSink = std::function<void(const std::string&)>;
+
+/// A launch in functional execution: what its CTAs have in common, and how they are run without timing.
+class Grid {
+ public:
+  /// Throws ProgramFault where the launch itself is wrong (too many threads, too much shared memory, ...).
+  Grid(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
+       const Machine& machine, PrintSink print);
+  ~Grid();
+  Grid(const Grid&) = delete;
+  Grid& operator=(const Grid&) = delete;
+
+  const Program& program() const { return program_; }
+  const FunctionCode& kernel() const { return program_.functions[function_]; }
+  const LaunchConfig& config() const { return config_; }
+  DeviceMemory& memory() const { return memory_; }
+  const Machine& machine() const { return machine_; }
+  uint64_t cta_count() const { return cta_count_; }
+  uint32_t cluster_size() const { return config_.cluster[0] * config_.cluster[1] * config_.cluster[2]; }
+  uint32_t threads_per_cta() const { return threads_; }
+  uint32_t warps_per_cta() const { return (threads_ + warp_lanes - 1) / warp_lanes; }
+  uint32_t shared_bytes() const { return shared_bytes_; }
+  uint32_t static_shared_bytes() const { return kernel().shared_bytes; }
+  /// Local memory of a thread: its stack, for all the functions under way.
+  uint32_t local_bytes() const { return local_bytes_; }
+  uint64_t parameter_address() const { return parameters_; }  ///< in global memory
+  const std::byte* parameters() const { return memory_.host(parameters_); }
+  /// Bank place::threads of a warp.
+  std::byte* thread_bank(uint32_t warp);
+  std::array<uint32_t, 3> position(uint64_t linear_index) const;
+
+  /// A cluster's CTAs, from the one with this number on; one CTA where there are no clusters.
+  std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number);
+  uint64_t cluster_count() const { return cta_count_ / cluster_size(); }
+
+  void print(const std::string& text);
+
+  struct Counts {
+    uint64_t warp_instructions = 0;
+    uint64_t thread_instructions = 0;
+  };
+  /// Runs all CTAs without timing on up to `threads` host threads. The order in which CTAs act is fixed where
+  /// it can matter. `stop` is asked now and then. Throws ProgramFault.
+  Counts run(uint32_t threads, const std::function<bool()>& stop);
+
+ private:
+  const Program& program_;
+  uint32_t function_;
+  LaunchConfig config_;
+  DeviceMemory& memory_;
+  Machine machine_;
+  PrintSink print_;
+  std::mutex print_mutex_;
+  uint64_t cta_count_ = 0;
+  uint32_t threads_ = 0, shared_bytes_ = 0, local_bytes_ = 0;
+  uint64_t parameters_ = 0;
+  std::vector<Line> thread_banks_;
+};
+
+/// Places in bank place::threads.
+namespace thread_place {
+constexpr Place tid_x = place::threads + 0 * place::register_bytes;
+constexpr Place tid_y = place::threads + 1 * place::register_bytes;
+constexpr Place tid_z = place::threads + 2 * place::register_bytes;
+constexpr Place laneid = place::threads + 3 * place::register_bytes;
+constexpr Place lanemask_eq = place::threads + 4 * place::register_bytes;
+constexpr Place lanemask_le = place::threads + 5 * place::register_bytes;
+constexpr Place lanemask_lt = place::threads + 6 * place::register_bytes;
+constexpr Place lanemask_ge = place::threads + 7 * place::register_bytes;
+constexpr Place lanemask_gt = place::threads + 8 * place::register_bytes;
+constexpr Place warpid = place::threads + 9 * place::register_bytes;
+constexpr uint32_t bytes = 10 * place::register_bytes;
+}  // namespace thread_place
+
+}  // namespace simt::functional

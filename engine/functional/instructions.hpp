@@ -1,0 +1,15 @@
+#pragma once
+#include "functional/translator.hpp"
+
+/// Families of instructions, each in a file of its own (ops_*.cpp), which adds its opcodes to the registry.
+namespace simt::functional {
+
+void register_moves(Registry& registry);
+void register_control(Registry& registry);
+void register_memory(Registry& registry);
+void register_arithmetic(Registry& registry);
+void register_integer(Registry& registry);
+void register_float(Registry& registry);
+void register_comparison(Registry& registry);
+
+}  // namespace simt::functional

@@ -1,0 +1,119 @@
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "functional/context.hpp"
+
+/// How handlers go over the lanes of a warp. Loops are written so that compilers turn them into vector code.
+///
+/// A destination may lie where a source of another width lies, so results are kept aside until all sources
+/// were read, unless all have the same width (then lane i only touches lane i).
+namespace simt::functional {
+
+/// How a T is kept in a register: in the low bits, zeros above.
+template <class T>
+using Lane = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+
+template <size_t bytes>
+struct Bits;
+template <>
+struct Bits<1> {
+  using type = uint8_t;
+};
+template <>
+struct Bits<2> {
+  using type = uint16_t;
+};
+template <>
+struct Bits<4> {
+  using type = uint32_t;
+};
+template <>
+struct Bits<8> {
+  using type = uint64_t;
+};
+template <class T>
+using BitsOf = typename Bits<sizeof(T)>::type;
+
+template <class T>
+inline T from_lane(Lane<T> lane) {
+  return std::bit_cast<T>(static_cast<BitsOf<T>>(lane));
+}
+template <class T>
+inline Lane<T> to_lane(T value) {
+  return std::bit_cast<BitsOf<T>>(value);
+}
+
+/// Writes `result` to the lanes of the mask.
+template <class L>
+inline void write_lanes(const Context& context, L* __restrict destination, const L* __restrict result) {
+  if (context.full()) {
+    for (uint32_t i = 0; i < warp_lanes; ++i) destination[i] = result[i];
+  } else {
+    const uint32_t mask = context.mask;
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      destination[i] = (mask >> i) & 1 ? result[i] : destination[i];
+  }
+}
+
+/// destination = f(sources...), for each lane of the mask; f must be defined for any input, for it is also
+/// computed for lanes that do not execute.
+template <class D, class... S, class F, class... P>
+inline void map_lanes(Context& context, Place destination, F f, P... sources) {
+  static_assert(sizeof...(S) == sizeof...(P));
+  Lane<D>* d = context.lanes<Lane<D>>(destination);
+  const auto run = [&](const Lane<S>*... s) {
+    if constexpr (((sizeof(Lane<S>) == sizeof(Lane<D>)) && ...)) {
+      if (context.full()) {
+#pragma GCC ivdep
+        for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = to_lane<D>(f(from_lane<S>(s[i])...));
+      } else {
+        const uint32_t mask = context.mask;
+#pragma GCC ivdep
+        for (uint32_t i = 0; i < warp_lanes; ++i) {
+          const Lane<D> r = to_lane<D>(f(from_lane<S>(s[i])...));
+          d[i] = (mask >> i) & 1 ? r : d[i];
+        }
+      }
+    } else {
+      alignas(64) Lane<D> r[warp_lanes];
+      for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane<D>(f(from_lane<S>(s[i])...));
+      write_lanes(context, d, r);
+    }
+  };
+  run(context.lanes<const Lane<S>>(sources)...);
+}
+
+/// Bits of the lanes for which f(sources...) holds; of lanes outside the mask too.
+template <class... S, class F, class... P>
+inline uint32_t test_lanes(Context& context, F f, P... sources) {
+  const auto run = [&](const Lane<S>*... s) {
+    // Byte lanes first: compilers pack comparisons well, bit shifts badly.
+    alignas(32) uint8_t holds[warp_lanes];
+    for (uint32_t i = 0; i < warp_lanes; ++i) holds[i] = f(from_lane<S>(s[i])...) ? 1 : 0;
+    uint32_t bits = 0;
+    for (uint32_t part = 0; part < warp_lanes / 8; ++part) {
+      uint64_t bytes;
+      __builtin_memcpy(&bytes, holds + 8 * part, 8);
+      // Gathers the low bit of each byte: the products fall into distinct bits of the top byte.
+      bits |= static_cast<uint32_t>((bytes * 0x0102040810204080ull) >> 56) << (8 * part);
+    }
+    return bits;
+  };
+  return run(context.lanes<const Lane<S>>(sources)...);
+}
+
+/// Sets the mask's lanes of a predicate.
+inline void write_predicate(const Context& context, Place destination, uint32_t bits) {
+  uint32_t& p = context.predicate(destination);
+  p = (p & ~context.mask) | (bits & context.mask);
+}
+
+/// Calls f(lane) for each lane of the mask, in rising order.
+template <class F>
+inline void each_lane(const Context& context, F f) {
+  for (uint32_t rest = context.mask; rest; rest &= rest - 1) f(std::countr_zero(rest));
+}
+
+}  // namespace simt::functional

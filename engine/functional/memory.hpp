@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace simt::functional {
+
+/// The windows of the generic address space. Global memory (with constants and kernel parameters) is
+/// addressed as it is; shared and local memory lie in windows of 4 GiB.
+namespace window {
+constexpr uint64_t local = uint64_t{6} << 32;
+constexpr uint64_t shared = uint64_t{7} << 32;
+constexpr uint64_t global = uint64_t{16} << 32;
+inline bool is_local(uint64_t address) { return address >> 32 == 6; }
+inline bool is_shared(uint64_t address) { return address >> 32 == 7; }
+/// Of a shared::cluster address: bits 24 and up hold rank + 1 of the CTA in its cluster, 0 for one's own.
+constexpr uint32_t rank_shift = 24;
+}  // namespace window
+
+struct Allocation {
+  uint64_t address = 0;
+  uint64_t size = 0;  ///< bytes, as asked for
+  std::string label;  ///< a variable's name, or how it came about
+};
+
+/// Global memory of a simulated GPU: one reservation of host address space, committed as it is touched.
+/// Addresses are the same in each run of a program. Allocation is serialised; accesses are not.
+class DeviceMemory {
+ public:
+  static constexpr uint64_t alignment = 256;
+
+  explicit DeviceMemory(uint64_t capacity);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  uint64_t capacity() const { return capacity_; }
+  uint64_t used() const { return used_; }
+
+  /// Zeroed memory, followed by at least 256 bytes that belong to nobody. 0 if there is no room.
+  uint64_t allocate(uint64_t size, std::string label);
+  /// False if `address` is not the beginning of an allocation.
+  bool free(uint64_t address);
+
+  /// Host address of a device address within an allocation.
+  std::byte* host(uint64_t address) const { return arena_ + (address - window::global); }
+  /// The allocation that holds [address, address + size), or nullptr.
+  const Allocation* find(uint64_t address, uint64_t size) const;
+  /// What lies at or near an address, for people: "12 bytes behind `x` (4,096 bytes at 0x...)".
+  std::string describe(uint64_t address) const;
+  /// Changes whenever an allocation comes or goes: what was looked up before may no longer hold.
+  uint64_t generation() const { return generation_; }
+
+ private:
+  std::byte* arena_ = nullptr;
+  uint64_t capacity_ = 0;
+  uint64_t used_ = 0;
+  uint64_t generation_ = 1;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Allocation> live_;
+  std::map<uint64_t, uint64_t> gaps_;  ///< free ranges: address -> size
+  std::map<uint64_t, Allocation> freed_;  ///< what was last at a freed address
+};
+
+}  // namespace simt::functional

@@ -1,0 +1,220 @@
+/// Control flow: bra, brx.idx, call, ret, exit, trap, barriers of a CTA and of a cluster.
+#include "functional/calls.hpp"
+#include "functional/cta.hpp"
+#include "functional/fault.hpp"
+#include "functional/instructions.hpp"
+#include "functional/lanes.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+/// Resolves, at the function's end, where the op just emitted goes and where diverging lanes meet.
+void patch_branch(Translation& t, std::vector<uint32_t> labels) {
+  const size_t index = t.program().code.size() - 1;
+  const uint32_t meet = t.reconvergence_op();
+  t.when_labels_known([&t, index, meet, labels = std::move(labels)] {
+    Op& op = t.program().code[index];
+    op.reconvergence = meet == UINT32_MAX ? UINT32_MAX : t.op_of_instruction(meet);
+    if (op.control == Control::Branch) {
+      op.target = t.label_target(labels.front());
+      return;
+    }
+    auto& table = const_cast<BranchTable&>(op.details<BranchTable>());
+    for (const uint32_t label : labels) table.targets.push_back(t.label_target(label));
+  });
+}
+
+void translate_bra(Translation& t) {
+  t.take("uni");
+  const ptx::Operand& target = t.operand(0);
+  if (target.kind != OperandKind::Label) t.unsupported("the target is no label");
+  t.emit(nullptr, Control::Branch);
+  patch_branch(t, {target.index});
+}
+
+void translate_brx(Translation& t) {
+  if (!t.take("idx")) t.unsupported("only brx.idx is supported");
+  t.take("uni");
+  const Place index = t.source(0, Type::U32);
+  const std::string_view name = t.operand(1).text;
+  for (const ptx::TargetList& list : t.function().targets) {
+    if (list.name != name) continue;
+    Op& op = t.emit(nullptr, Control::BranchIndirect);
+    op.a = index;
+    t.detail<BranchTable>();
+    patch_branch(t, list.labels);
+    return;
+  }
+  t.unsupported("`" + std::string(name) + "` is no list of branch targets");
+}
+
+void translate_ret(Translation& t) {
+  t.take("uni");
+  t.emit(nullptr, Control::Return);
+}
+
+void translate_exit(Translation& t) { t.emit(nullptr, Control::Exit); }
+
+void run_trap(Context& c, const Op&) {
+  throw Fault("trap", "the program stopped itself", c.first_lane());
+}
+void translate_trap(Translation& t) { t.emit(run_trap); }
+
+void run_nothing(Context&, const Op&) {}
+void translate_nothing(Translation& t) {
+  t.take_all();
+  t.emit(run_nothing);
+}
+
+std::vector<StackSlot> slots(Translation& t, const ptx::Operand& list) {
+  std::vector<StackSlot> result;
+  for (uint32_t k = 0; k < list.part_count; ++k) {
+    const ptx::Operand& o = t.part(list, k);
+    if (o.kind != OperandKind::Variable || !o.local)
+      t.unsupported("arguments and results of calls must be .param variables");
+    result.push_back({t.stack_offset(o), static_cast<uint32_t>(t.variable(o).size)});
+  }
+  return result;
+}
+
+void translate_call(Translation& t) {
+  t.take("uni");
+  uint32_t next = 0;
+  std::vector<StackSlot> results, arguments;
+  if (t.operand(next).kind == OperandKind::List) results = slots(t, t.operand(next++));
+  const ptx::Operand& callee = t.operand(next++);
+  if (next < t.operand_count() && t.operand(next).kind == OperandKind::List)
+    arguments = slots(t, t.operand(next++));
+  if (callee.kind == OperandKind::Register) {
+    const Place address = t.source(callee, Type::B64);
+    Op& op = t.emit(nullptr, Control::Call);
+    op.a = address;
+    CallSite& site = t.detail<CallSite>();
+    site.arguments = std::move(arguments);
+    site.results = std::move(results);
+    return;
+  }
+  const uint32_t function = t.function_index(callee.text);
+  const Handler builtin = function == UINT32_MAX ? t.registry().builtin(callee.text) : nullptr;
+  if (function == UINT32_MAX && !builtin)
+    t.unsupported("the function `" + std::string(callee.text) + "` is not defined in this module");
+  t.emit(nullptr, Control::Call);
+  CallSite& site = t.detail<CallSite>();
+  site.function = function;
+  site.builtin = builtin;
+  site.arguments = std::move(arguments);
+  site.results = std::move(results);
+}
+
+/// Further operands of a barrier.
+struct BarrierDetail : Detail {
+  bool waits = true, aligned = true, cluster = false, has_threads = false;
+  BarrierRequest::Reduce reduce = BarrierRequest::Reduce::None;
+  PredicateOperand predicate;
+};
+
+void run_barrier(Context& c, const Op& op) {
+  const auto& d = op.details<BarrierDetail>();
+  BarrierRequest& r = c.barrier;
+  const auto lane = static_cast<uint32_t>(c.first_lane());
+  r.id = d.cluster ? 0 : c.lanes<uint32_t>(op.a)[lane];
+  r.threads = d.has_threads ? c.lanes<uint32_t>(op.b)[lane] : 0;
+  r.waits = d.waits;
+  r.aligned = d.aligned;
+  r.cluster = d.cluster;
+  r.reduce = d.reduce;
+  r.predicate = 0;
+  if (d.predicate.place != place::none) {
+    const uint32_t p = c.predicate(d.predicate.place);
+    r.predicate = (d.predicate.negated ? ~p : p) & c.mask;
+  }
+}
+
+/// bar{.cta}.sync/.arrive/.red, barrier{.cta}...
+void translate_bar(Translation& t) {
+  const bool is_bar = t.mnemonic().opcode == "bar";
+  if (t.take("warp")) {
+    t.take("sync");
+    const Place members = t.source(0, Type::B32);
+    Op& op = t.emit(run_nothing, Control::Collective);
+    op.member_mask = members;
+    return;
+  }
+  if (t.take("cluster")) {
+    const bool arrives = t.take("arrive");
+    if (!arrives && !t.take("wait")) t.unsupported("barrier.cluster needs .arrive or .wait");
+    t.take_one_of({"release", "relaxed", "acquire"});
+    const bool aligned = t.take("aligned");
+    Op& op = t.emit(run_barrier, Control::Barrier);
+    op.a = t.constant(0, 4);
+    BarrierDetail& d = t.detail<BarrierDetail>();
+    d.cluster = true;
+    d.aligned = aligned;
+    d.waits = !arrives;
+    return;
+  }
+  t.take("cta");
+  const bool aligned = t.take("aligned") || is_bar;
+  const int kind = t.take_one_of({"sync", "arrive", "red"});
+  if (kind < 0) t.unsupported("a barrier needs .sync, .arrive or .red");
+  BarrierRequest::Reduce reduce = BarrierRequest::Reduce::None;
+  uint32_t next = 0;
+  Place destination = place::none;
+  if (kind == 2) {
+    const int operation = t.take_one_of({"popc", "and", "or"});
+    if (operation < 0) t.unsupported("a reducing barrier needs .popc, .and or .or");
+    reduce = operation == 0   ? BarrierRequest::Reduce::Popcount
+             : operation == 1 ? BarrierRequest::Reduce::And
+                              : BarrierRequest::Reduce::Or;
+    t.take_type();
+    const ptx::Operand& d = t.operand(next++);
+    destination = operation == 0 ? t.destination(d, Type::U32) : t.predicate_destination(d);
+  }
+  const Place id = t.source(next++, Type::B32);
+  PredicateOperand predicate;
+  bool has_threads = false;
+  Place threads = place::none;
+  if (kind == 2) {
+    if (next + 2 == t.operand_count()) {
+      has_threads = true;
+      threads = t.source(next++, Type::B32);
+    }
+    predicate = t.predicate_source(t.operand(next++));
+  } else if (next < t.operand_count()) {
+    has_threads = true;
+    threads = t.source(next++, Type::B32);
+  }
+  Op& op = t.emit(run_barrier, Control::Barrier);
+  op.destination = destination;
+  op.a = id;
+  op.b = threads;
+  BarrierDetail& d = t.detail<BarrierDetail>();
+  d.waits = kind != 1;
+  d.aligned = aligned;
+  d.has_threads = has_threads;
+  d.reduce = reduce;
+  d.predicate = predicate;
+}
+
+}  // namespace
+
+void register_control(Registry& r) {
+  r.add("bra", translate_bra);
+  r.add("brx", translate_brx);
+  r.add("ret", translate_ret);
+  r.add("exit", translate_exit);
+  r.add("trap", translate_trap);
+  r.add("call", translate_call);
+  r.add("bar", translate_bar);
+  r.add("barrier", translate_bar);
+  // Memory is coherent at once here; fences matter to timing only.
+  r.add("membar", translate_nothing);
+  r.add("fence", translate_nothing);
+  r.add("pmevent", translate_nothing);
+  r.add("brkpt", translate_nothing);
+}
+
+}  // namespace simt::functional

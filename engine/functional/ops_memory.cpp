@@ -1,0 +1,351 @@
+/// Loads and stores of all spaces: ld, ldu, st, and what only hints (prefetch, discard, applypriority).
+#include "functional/access.hpp"
+#include "functional/fault.hpp"
+#include "functional/instructions.hpp"
+
+namespace simt::functional {
+
+using ptx::OperandKind;
+using ptx::Space;
+using ptx::Type;
+
+AccessSpace take_space(Translation& t) {
+  switch (t.take_one_of({"global", "const", "param", "param::entry", "param::func", "shared", "shared::cta",
+                         "shared::cluster", "local"})) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      return AccessSpace::Global;
+    case 5:
+    case 6:
+    case 7:
+      return AccessSpace::Shared;
+    case 4:
+    case 8:
+      return AccessSpace::Local;
+    default:
+      return AccessSpace::Generic;
+  }
+}
+
+std::byte* host_address(Context& c, AccessSpace space, uint64_t address, uint64_t bytes, int lane) {
+  switch (space) {
+    case AccessSpace::Global:
+      return c.global(address, bytes, lane);
+    case AccessSpace::Shared:
+      return c.shared(address, bytes, lane);
+    case AccessSpace::Local:
+      return c.local(address, bytes, lane);
+    case AccessSpace::Generic:
+      break;
+  }
+  return c.generic(address, bytes, lane);
+}
+
+namespace {
+
+constexpr uint32_t max_elements = 8;
+
+/// How a value in memory becomes one in a register.
+enum class Widen : uint8_t { Zero, Sign };
+
+struct AccessDetail : Detail {
+  Address::Base base = Address::Base::Wide;
+  AccessSpace space = AccessSpace::Generic;
+  uint32_t elements = 1;
+  uint32_t element_bytes = 4;
+  Widen widen = Widen::Zero;
+  std::array<Place, max_elements> places{};
+  std::array<uint8_t, max_elements> place_bytes{};  ///< 4, 8 or 16
+};
+
+/// Whether lane i accesses first + i * stride, for all 32 lanes.
+inline bool consecutive(const uint64_t* a, uint64_t stride) {
+  uint64_t differs = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) differs |= a[i] ^ (a[0] + i * stride);
+  return differs == 0;
+}
+
+/// Host address of all 32 lanes' consecutive accesses, or nullptr if they are not in one piece.
+template <AccessSpace space>
+inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
+  if (!c.full() || !consecutive(a, bytes)) return nullptr;
+  const uint64_t all = bytes * warp_lanes;
+  if constexpr (space == AccessSpace::Global) {
+    if (a[0] >= c.cached_begin && a[0] + all <= c.cached_end && c.cached_generation == c.memory->generation())
+      return c.memory->host(a[0]);
+  } else if constexpr (space == AccessSpace::Shared) {
+    if (a[0] + all <= c.cta->shared_bytes()) return c.cta->shared() + a[0];
+  }
+  return nullptr;
+}
+
+/// The lanes' host addresses.
+template <AccessSpace space>
+inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::byte** out) {
+  if constexpr (space == AccessSpace::Shared) {
+    // One comparison for all lanes where they are in the CTA's own memory.
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < warp_lanes; ++i) most = std::max(most, (c.mask >> i) & 1 ? a[i] : 0);
+    if (most + bytes <= c.cta->shared_bytes()) {
+      std::byte* base = c.cta->shared();
+      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = base + ((c.mask >> i) & 1 ? a[i] : 0);
+      return;
+    }
+  }
+  each_lane(c, [&](int i) { out[i] = host_address<space>(c, a[i], bytes, i); });
+}
+
+template <class T, class L>
+inline L widened(T value, Widen widen) {
+  return widen == Widen::Sign ? static_cast<L>(static_cast<std::make_signed_t<L>>(
+                                    static_cast<std::make_signed_t<T>>(value)))
+                              : static_cast<L>(value);
+}
+
+/// T: element of memory. Single elements and vectors.
+template <AccessSpace space, class T>
+void run_load(Context& c, const Op& op) {
+  const auto& d = op.details<AccessDetail>();
+  alignas(64) uint64_t address[warp_lanes];
+  lane_addresses(c, op, d.base, address);
+  record_access(c, space, address);
+  const uint64_t bytes = sizeof(T) * d.elements;
+  check_alignment(c, address, bytes);
+  if (const std::byte* block = block_address<space>(c, address, bytes)) {
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      const auto copy = [&](auto* to) {
+        using L = std::remove_pointer_t<decltype(to)>;
+        if (d.elements == 1 && sizeof(L) == sizeof(T)) {
+          std::memcpy(to, block, sizeof(T) * warp_lanes);
+          return;
+        }
+        for (uint32_t i = 0; i < warp_lanes; ++i) {
+          T v;
+          std::memcpy(&v, block + i * bytes + e * sizeof(T), sizeof(T));
+          to[i] = widened<T, L>(v, d.widen);
+        }
+      };
+      if (d.place_bytes[e] == 8)
+        copy(c.lanes<uint64_t>(d.places[e]));
+      else
+        copy(c.lanes<uint32_t>(d.places[e]));
+    }
+    return;
+  }
+  std::byte* host[warp_lanes];
+  host_addresses<space>(c, address, bytes, host);
+  for (uint32_t e = 0; e < d.elements; ++e) {
+    const auto copy = [&](auto* to) {
+      using L = std::remove_pointer_t<decltype(to)>;
+      const auto one = [&](uint32_t i) {
+        T v;
+        std::memcpy(&v, host[i] + e * sizeof(T), sizeof(T));
+        to[i] = widened<T, L>(v, d.widen);
+      };
+      if (c.full())
+        for (uint32_t i = 0; i < warp_lanes; ++i) one(i);
+      else
+        each_lane(c, [&](int i) { one(static_cast<uint32_t>(i)); });
+    };
+    if (d.place_bytes[e] == 8)
+      copy(c.lanes<uint64_t>(d.places[e]));
+    else
+      copy(c.lanes<uint32_t>(d.places[e]));
+  }
+}
+
+template <AccessSpace space, class T>
+void run_store(Context& c, const Op& op) {
+  const auto& d = op.details<AccessDetail>();
+  alignas(64) uint64_t address[warp_lanes];
+  lane_addresses(c, op, d.base, address);
+  record_access(c, space, address);
+  const uint64_t bytes = sizeof(T) * d.elements;
+  check_alignment(c, address, bytes);
+  if (std::byte* block = block_address<space>(c, address, bytes)) {
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      const auto copy = [&](const auto* from) {
+        using L = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
+        if (d.elements == 1 && sizeof(L) == sizeof(T)) {
+          std::memcpy(block, from, sizeof(T) * warp_lanes);
+          return;
+        }
+        for (uint32_t i = 0; i < warp_lanes; ++i) {
+          const T v = static_cast<T>(from[i]);
+          std::memcpy(block + i * bytes + e * sizeof(T), &v, sizeof(T));
+        }
+      };
+      if (d.place_bytes[e] == 8)
+        copy(c.lanes<const uint64_t>(d.places[e]));
+      else
+        copy(c.lanes<const uint32_t>(d.places[e]));
+    }
+    return;
+  }
+  std::byte* host[warp_lanes];
+  host_addresses<space>(c, address, bytes, host);
+  // Lanes in rising order: where several write to one place, the last one wins.
+  each_lane(c, [&](int i) {
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      const T v = d.place_bytes[e] == 8 ? static_cast<T>(c.lanes<const uint64_t>(d.places[e])[i])
+                                        : static_cast<T>(c.lanes<const uint32_t>(d.places[e])[i]);
+      std::memcpy(host[i] + e * sizeof(T), &v, sizeof(T));
+    }
+  });
+}
+
+/// 128-bit elements (ld.b128): two 64-bit arrays in registers.
+void run_load128(Context& c, const Op& op) {
+  const auto& d = op.details<AccessDetail>();
+  uint64_t address[warp_lanes];
+  lane_addresses(c, op, d.base, address);
+  record_access(c, d.space, address);
+  check_alignment(c, address, 16 * d.elements);
+  each_lane(c, [&](int i) {
+    const std::byte* at = host_address(c, d.space, address[i], 16 * d.elements, i);
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      std::memcpy(c.lanes<uint64_t>(d.places[e]) + i, at + 16 * e, 8);
+      std::memcpy(c.lanes<uint64_t>(d.places[e] + 2 * place::register_bytes) + i, at + 16 * e + 8, 8);
+    }
+  });
+}
+void run_store128(Context& c, const Op& op) {
+  const auto& d = op.details<AccessDetail>();
+  uint64_t address[warp_lanes];
+  lane_addresses(c, op, d.base, address);
+  record_access(c, d.space, address);
+  check_alignment(c, address, 16 * d.elements);
+  each_lane(c, [&](int i) {
+    std::byte* at = host_address(c, d.space, address[i], 16 * d.elements, i);
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      std::memcpy(at + 16 * e, c.lanes<uint64_t>(d.places[e]) + i, 8);
+      std::memcpy(at + 16 * e + 8, c.lanes<uint64_t>(d.places[e] + 2 * place::register_bytes) + i, 8);
+    }
+  });
+}
+
+template <AccessSpace space, bool load>
+Handler handler_for_bytes(uint32_t bytes) {
+  switch (bytes) {
+    case 1:
+      return load ? run_load<space, uint8_t> : run_store<space, uint8_t>;
+    case 2:
+      return load ? run_load<space, uint16_t> : run_store<space, uint16_t>;
+    case 4:
+      return load ? run_load<space, uint32_t> : run_store<space, uint32_t>;
+    case 8:
+      return load ? run_load<space, uint64_t> : run_store<space, uint64_t>;
+    default:
+      return load ? run_load128 : run_store128;
+  }
+}
+
+template <bool load>
+Handler handler_for(AccessSpace space, uint32_t bytes) {
+  switch (space) {
+    case AccessSpace::Global:
+      return handler_for_bytes<AccessSpace::Global, load>(bytes);
+    case AccessSpace::Shared:
+      return handler_for_bytes<AccessSpace::Shared, load>(bytes);
+    case AccessSpace::Local:
+      return handler_for_bytes<AccessSpace::Local, load>(bytes);
+    case AccessSpace::Generic:
+      break;
+  }
+  return handler_for_bytes<AccessSpace::Generic, load>(bytes);
+}
+
+/// Kernel parameters: the same for all threads, read without looking at lanes.
+void run_load_parameter(Context& c, const Op& op) {
+  const auto& d = op.details<AccessDetail>();
+  const std::byte* at = c.grid->parameters() + op.immediate;
+  for (uint32_t e = 0; e < d.elements; ++e) {
+    uint64_t v = 0;
+    std::memcpy(&v, at + e * d.element_bytes, std::min<size_t>(8, d.element_bytes));
+    if (d.widen == Widen::Sign && d.element_bytes < 8) {
+      const uint32_t shift = 64 - 8 * d.element_bytes;
+      v = static_cast<uint64_t>(static_cast<int64_t>(v << shift) >> shift);
+    }
+    const auto put = [&](auto* to) {
+      using L = std::remove_pointer_t<decltype(to)>;
+      for (uint32_t i = 0; i < warp_lanes; ++i) to[i] = (c.mask >> i) & 1 ? static_cast<L>(v) : to[i];
+    };
+    if (d.place_bytes[e] == 8)
+      put(c.lanes<uint64_t>(d.places[e]));
+    else
+      put(c.lanes<uint32_t>(d.places[e]));
+  }
+}
+
+/// Cache operators, eviction priorities and prefetch sizes: for timing only. Returns false if the access is to
+/// have an effect in the order of time (volatile, relaxed, acquire, release).
+bool take_ordering(Translation& t) {
+  bool strong = false;
+  while (t.take_one_of({"weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cop"}) >= 0) {
+  }
+  if (t.take_one_of({"volatile", "relaxed", "acquire", "release", "mmio"}) >= 0) strong = true;
+  while (t.take_one_of({"cta", "cluster", "gpu", "sys"}) >= 0) {
+  }
+  for (const std::string_view m : t.mnemonic().modifiers)
+    if (m.starts_with("L1::") || m.starts_with("L2::") || m == "unified") t.take(m);
+  return !strong;
+}
+
+void translate_access(Translation& t, bool load) {
+  const bool weak = take_ordering(t);
+  AccessSpace space = take_space(t);
+  const int vector = t.take_one_of({"v2", "v4", "v8"});
+  const uint32_t elements = vector < 0 ? 1 : 2u << vector;
+  const Type type = t.take_type();
+  const ptx::Operand& value = t.operand(load ? 0 : 1);
+  const Address address = t.address(t.operand(load ? 1 : 0));
+  // A function's parameters lie on the stack; so do local variables.
+  if (address.base == Address::Base::Stack && !address.entry_parameter) space = AccessSpace::Local;
+  AccessDetail d;
+  d.base = address.base;
+  d.space = space;
+  d.elements = elements;
+  d.element_bytes = std::max(1u, ptx::bytes(type));
+  d.widen = ptx::is_signed(type) ? Widen::Sign : Widen::Zero;
+  for (uint32_t e = 0; e < elements; ++e) {
+    const ptx::Operand& o = elements > 1 || value.kind == OperandKind::Vector ? t.part(value, e) : value;
+    uint32_t bytes = 0;
+    d.places[e] = load ? t.destination_of_any_size(o, type, bytes) : t.source_of_any_size(o, type, bytes);
+    if (bytes < d.element_bytes) t.unsupported("a register that is narrower than the access");
+    d.place_bytes[e] = static_cast<uint8_t>(std::max(4u, bytes));
+  }
+  if (address.entry_parameter && load && d.element_bytes <= 8) {
+    Op& op = t.emit(run_load_parameter);
+    op.immediate = address.offset;
+  } else {
+    if (address.entry_parameter) t.unsupported("a store into the kernel's parameters");
+    const bool strong = !weak && (space == AccessSpace::Global || space == AccessSpace::Generic);
+    if (strong) t.order_matters();
+    const Handler h = load ? handler_for<true>(space, d.element_bytes) : handler_for<false>(space, d.element_bytes);
+    Op& op = t.emit(h, strong ? Control::Deferred : Control::None);
+    set_address(op, address);
+    if (load) op.destination = d.places[0];
+  }
+  t.detail<AccessDetail>() = d;
+}
+
+void run_nothing(Context&, const Op&) {}
+
+void translate_hint(Translation& t) {
+  t.take_all();
+  t.emit(run_nothing);
+}
+
+}  // namespace
+
+void register_memory(Registry& r) {
+  r.add("ld", [](Translation& t) { translate_access(t, true); });
+  r.add("ldu", [](Translation& t) { translate_access(t, true); });
+  r.add("st", [](Translation& t) { translate_access(t, false); });
+  for (const char* hint : {"prefetch", "prefetchu", "applypriority", "discard", "createpolicy"})
+    r.add(hint, translate_hint);
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,175 @@
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "functional/code.hpp"
+#include "functional/memory.hpp"
+#include "ptx/control_flow.hpp"
+#include "ptx/register_allocation.hpp"
+
+namespace simt::functional {
+
+/// PTX that parses but cannot be executed here. what(): "FILE:LINE: INSTRUCTION: why".
+struct TranslationError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Translation;
+using Translate = void (*)(Translation&);
+
+/// What is known of opcodes, and of functions that the system provides.
+class Registry {
+ public:
+  void add(std::string_view opcode, Translate translate) { opcodes_[std::string(opcode)] = translate; }
+  /// A function without a body in PTX, such as vprintf. Its arguments are in the caller's stack frame, see
+  /// CallSite.
+  void add_builtin(std::string_view name, Handler handler) { builtins_[std::string(name)] = handler; }
+  Translate find(std::string_view opcode) const;
+  Handler builtin(std::string_view name) const;
+  std::vector<std::string> opcodes() const;
+
+  /// All that this engine supports.
+  static const Registry& instance();
+
+ private:
+  std::map<std::string, Translate, std::less<>> opcodes_;
+  std::map<std::string, Handler, std::less<>> builtins_;
+};
+
+/// Where an address operand points.
+struct Address {
+  enum class Base : uint8_t {
+    Wide,    ///< place holds 64-bit lanes
+    Narrow,  ///< place holds 32-bit lanes
+    Stack    ///< relative to the running function's stack frame
+  };
+  Base base = Base::Wide;
+  Place place = place::none;
+  int64_t offset = 0;
+  /// The space of the variable that it names, None where it names none.
+  ptx::Space space = ptx::Space::None;
+  bool entry_parameter = false;  ///< offset in the kernel's parameter block
+};
+
+struct PredicateOperand {
+  Place place = place::none;
+  bool negated = false;
+};
+
+/// One instruction on its way from PTX to an Op. Given to the translators of opcodes.
+///
+/// A translator takes every modifier that it understands; one that nobody took is refused by name.
+class Translation {
+ public:
+  const ptx::Mnemonic& mnemonic() const { return *mnemonic_; }
+  const ptx::Module& module() const { return program_.module; }
+  const ptx::Function& function() const { return *function_; }
+  const ptx::Instruction& instruction() const { return *instruction_; }
+  bool in_entry() const { return function_->entry; }
+
+  /// Modifiers. `take` is true, and the modifier is done with, if the instruction has it.
+  bool take(std::string_view modifier);
+  /// Which of them it has (the first that is there), or `otherwise`.
+  int take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
+  /// The next type among the modifiers. Refuses the instruction if there is none.
+  ptx::Type take_type();
+  std::optional<ptx::Type> take_type_if_any();
+  /// The next modifier that was not taken, whatever it is; empty if there is none.
+  std::string_view take_next();
+  void take_all();
+
+  /// Operands.
+  uint32_t operand_count() const { return instruction_->operand_count; }
+  const ptx::Operand& operand(uint32_t index);
+  const ptx::Operand& part(const ptx::Operand& operand, uint32_t index) const;
+
+  /// Place of a value to read: a register, or an immediate that is put among the constants. Register and type
+  /// must have the same size.
+  Place source(const ptx::Operand& operand, ptx::Type type);
+  Place source(uint32_t index, ptx::Type type) { return source(operand(index), type); }
+  /// As `source`, of a register that may be wider or narrower than the type; `bytes` gets its size.
+  Place source_of_any_size(const ptx::Operand& operand, ptx::Type type, uint32_t& bytes);
+  /// Place to write to; of `_` one that nobody reads.
+  Place destination(const ptx::Operand& operand, ptx::Type type);
+  Place destination(uint32_t index, ptx::Type type) { return destination(operand(index), type); }
+  Place destination_of_any_size(const ptx::Operand& operand, ptx::Type type, uint32_t& bytes);
+  PredicateOperand predicate_source(const ptx::Operand& operand);
+  Place predicate_destination(const ptx::Operand& operand);
+  bool is_predicate(const ptx::Operand& operand) const;
+  bool is_immediate(const ptx::Operand& operand) const;
+  /// Value of an integer immediate. Refuses anything else.
+  int64_t immediate(const ptx::Operand& operand);
+  Address address(const ptx::Operand& operand);
+  /// Stack slot of a `.param` or `.local` variable that an operand names.
+  const ptx::Variable& variable(const ptx::Operand& operand) const;
+  uint32_t stack_offset(const ptx::Operand& operand) const;
+  uint64_t variable_address(const ptx::Operand& operand);
+  uint32_t register_bytes(const ptx::Operand& operand) const;  ///< 0 if it is no register
+  ptx::Type register_type(const ptx::Operand& operand) const;
+
+  /// A value that is the same in all lanes. `bytes` is 4 or 8.
+  Place constant(uint64_t bits, uint32_t bytes);
+  uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type);
+  /// Registers that only this instruction uses, `bytes` a lane (4, 8 or 16).
+  Place scratch(uint32_t bytes);
+
+  /// Appends an Op, with the instruction's guard.
+  Op& emit(Handler handler, Control control = Control::None);
+  /// A Detail for the Op that was emitted last.
+  template <class D>
+  D& detail() {
+    auto owned = std::make_unique<D>();
+    D& d = *owned;
+    program_.details.push_back(std::move(owned));
+    program_.code.back().detail = &d;
+    return d;
+  }
+  uint32_t label_target(uint32_t label);  ///< op index; patched at the end
+  /// Branch targets are known only at the function's end: `patch` is then called.
+  void when_labels_known(std::function<void()> patch) { patches_.push_back(std::move(patch)); }
+  uint32_t op_of_instruction(uint32_t instruction) const { return first_op_[instruction]; }
+  uint32_t reconvergence_op() const;
+  uint32_t function_index(std::string_view name) const;  ///< UINT32_MAX if the module does not define it
+  Program& program() { return program_; }
+  const Registry& registry() const { return registry_; }
+
+  /// CTAs influence each other through this instruction, in a way in which their order matters.
+  void order_matters() { order_sensitive_ = true; }
+
+  [[noreturn]] void unsupported(const std::string& why) const;
+
+ private:
+  friend class Translator;
+  Translation(Program& program, const Registry& registry) : program_(program), registry_(registry) {}
+
+  Program& program_;
+  const Registry& registry_;
+  const ptx::Function* function_ = nullptr;
+  const ptx::Instruction* instruction_ = nullptr;
+  const ptx::Mnemonic* mnemonic_ = nullptr;
+  uint64_t taken_ = 0;
+  uint32_t function_number_ = 0;
+  ptx::ControlFlow flow_;
+  ptx::RegisterAllocation allocation_;
+  std::vector<uint32_t> stack_offsets_;     ///< of the function's variables
+  std::vector<uint32_t> shared_offsets_;    ///< of the function's own shared variables
+  std::vector<uint64_t> module_addresses_;  ///< of the module's variables, as this function sees them
+  std::vector<uint32_t> first_op_;
+  std::vector<std::function<void()>> patches_;
+  std::unordered_map<uint64_t, Place> constants4_, constants8_;
+  uint32_t scratch_bytes_ = 0, scratch_now_ = 0;
+  bool order_sensitive_ = false;
+};
+
+/// Translates a module and puts its variables into memory. Throws TranslationError.
+Program translate(ptx::Module module, DeviceMemory& memory);
+
+}  // namespace simt::functional
