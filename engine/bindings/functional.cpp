@@ -78,7 +78,8 @@ Machine machine_of(const nb::dict& d) {
 void bind_functional(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("functional", "Functional execution of PTX.");
 
-  static PyObject* parse_error = PyErr_NewException("simt._engine.functional.PtxError", PyExc_ValueError, nullptr);
+  static PyObject* parse_error =
+      PyErr_NewException("simt._engine.functional.PtxError", PyExc_ValueError, nullptr);
   static PyObject* fault_error =
       PyErr_NewException("simt._engine.functional.ProgramFault", PyExc_RuntimeError, nullptr);
   m.attr("PtxError") = nb::handle(parse_error);
@@ -117,7 +118,8 @@ void bind_functional(nb::module_& parent) {
           "write",
           [](DeviceMemory& self, uint64_t address, nb::bytes data) {
             if (!self.find(address, data.size()))
-              throw nb::index_error(("no allocation holds what is written: " + self.describe(address)).c_str());
+              throw nb::index_error(
+                  ("no allocation holds what is written: " + self.describe(address)).c_str());
             std::memcpy(self.host(address), data.c_str(), data.size());
           },
           "address"_a, "data"_a)
@@ -175,8 +177,9 @@ void bind_functional(nb::module_& parent) {
   m.def(
       "run",
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
-         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared, nb::bytes parameters,
-         const nb::dict& machine, uint32_t threads, uint64_t id, std::optional<nb::callable> print) {
+         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
+         nb::bytes parameters, const nb::dict& machine, uint32_t threads, uint64_t id,
+         std::optional<nb::callable> print) {
         LaunchConfig config;
         config.grid = grid;
         config.block = block;
@@ -206,8 +209,9 @@ void bind_functional(nb::module_& parent) {
         if (interrupted) throw nb::python_error();
         return nb::make_tuple(counts.warp_instructions, counts.thread_instructions);
       },
-      "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a, "machine"_a,
-      "threads"_a, "id"_a, "print"_a.none(), "Runs a kernel without timing. Returns warp and thread instructions.");
+      "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
+      "machine"_a, "threads"_a, "id"_a, "print"_a.none(),
+      "Runs a kernel without timing. Returns warp and thread instructions.");
 
   m.def("opcodes", [] { return Registry::instance().opcodes(); }, "The opcodes that can be executed.");
 }

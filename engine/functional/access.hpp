@@ -45,7 +45,9 @@ inline void set_address(Op& op, const Address& address) {
 /// Writes down generic addresses where somebody asks.
 inline void record_access(const Context& c, AccessSpace space, const uint64_t* addresses) {
   if (!c.record) return;
-  const uint64_t add = space == AccessSpace::Shared ? window::shared : space == AccessSpace::Local ? window::local : 0;
+  const uint64_t add = space == AccessSpace::Shared  ? window::shared
+                       : space == AccessSpace::Local ? window::local
+                                                     : 0;
   c.record->mask = c.mask;
   for (uint32_t i = 0; i < warp_lanes; ++i) c.record->address[i] = addresses[i] + add;
 }

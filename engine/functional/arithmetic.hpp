@@ -1,8 +1,8 @@
 #pragma once
 #include "functional/translator.hpp"
 
-/// Opcodes that PTX gives to integers and to floating-point numbers alike. ops_arithmetic.cpp looks at the type
-/// and hands the instruction to one of the two families.
+/// Opcodes that PTX gives to integers and to floating-point numbers alike. ops_arithmetic.cpp looks at the
+/// type and hands the instruction to one of the two families.
 namespace simt::functional {
 
 enum class Arithmetic : uint8_t { Add, Sub, Mul, Mad, Fma, Div, Rem, Abs, Neg, Min, Max };

@@ -17,8 +17,8 @@ struct StackSlot {
 
 /// One call in the code.
 struct CallSite : Detail {
-  uint32_t function = UINT32_MAX;  ///< UINT32_MAX: by the address at Op::a
-  Handler builtin = nullptr;       ///< what the system provides, such as vprintf
+  uint32_t function = UINT32_MAX;             ///< UINT32_MAX: by the address at Op::a
+  Handler builtin = nullptr;                  ///< what the system provides, such as vprintf
   std::vector<StackSlot> arguments, results;  ///< in the caller's stack frame
 };
 
@@ -29,7 +29,9 @@ struct CallTarget {
 
 /// Addresses of functions, for indirect calls.
 constexpr uint64_t code_window = uint64_t{5} << 32;
-inline uint64_t function_address(uint32_t function) { return code_window + 16 * uint64_t{function}; }
+inline uint64_t function_address(uint32_t function) {
+  return code_window + 16 * uint64_t{function};
+}
 
 CallTarget find_callee(const Context& context, const Op& op, const Program& program);
 void pass_arguments(const Context& context, const CallSite& site, const FunctionCode& callee,

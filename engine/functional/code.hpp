@@ -46,7 +46,8 @@ enum class Control : uint8_t {
   Return,
   Exit,
   Barrier,     ///< handler fills Context::barrier; the lanes then wait
-  Collective,  ///< a handler over the lanes of a member mask, which must be here together; member_mask: its place
+  Collective,  ///< a handler over the lanes of a member mask, which must be here together; member_mask: its
+               ///< place
   Yield,       ///< handler, then other warps may run: a wait that did not succeed, nanosleep
   Deferred     ///< an atomic or strong access to global memory: acts in the order of time (see grid.hpp)
 };
@@ -65,8 +66,8 @@ struct Op {
     uint32_t target;
   };
   const Detail* detail = nullptr;
-  Place guard = place::none;        ///< predicate
-  Place member_mask = place::none;  ///< of collectives
+  Place guard = place::none;            ///< predicate
+  Place member_mask = place::none;      ///< of collectives
   uint32_t reconvergence = UINT32_MAX;  ///< of branches: op at which diverging lanes meet; UINT32_MAX: at the
                                         ///< function's end
   Control control = Control::None;
@@ -87,7 +88,7 @@ struct Origin {
 /// A kernel or device function.
 struct FunctionCode {
   std::string name;
-  uint32_t ptx = 0;          ///< index into the module's functions
+  uint32_t ptx = 0;  ///< index into the module's functions
   bool entry = false;
   uint32_t first = 0;        ///< op
   uint32_t end = 0;          ///< one past its last op
@@ -95,13 +96,14 @@ struct FunctionCode {
   uint32_t stack_bytes = 0;  ///< of its results, parameters and local variables, for a thread
   uint32_t registers = 0;    ///< 32-bit registers of the allocation
   uint32_t max_live = 0;
-  uint32_t shared_bytes = 0;  ///< static, of an entry with all that it calls
-  uint32_t deepest_stack = 0;  ///< bytes a thread with all that it calls; recursive: the limit
+  uint32_t shared_bytes = 0;                ///< static, of an entry with all that it calls
+  uint32_t deepest_stack = 0;               ///< bytes a thread with all that it calls; recursive: the limit
   std::vector<uint32_t> parameter_offsets;  ///< in the stack frame; of an entry: in the parameter block
   std::vector<uint32_t> parameter_sizes;
   std::vector<uint32_t> result_offsets, result_sizes;
   uint32_t parameter_bytes = 0;  ///< of an entry's parameter block
-  bool order_sensitive = false;  ///< with all that it calls: CTAs influence each other, so that their order matters
+  bool order_sensitive =
+      false;  ///< with all that it calls: CTAs influence each other, so that their order matters
 };
 
 struct Program {
@@ -109,10 +111,10 @@ struct Program {
   std::vector<Op> code;
   std::vector<Origin> origins;  ///< one per Op
   std::vector<FunctionCode> functions;
-  std::vector<Line> constants;       ///< bank `place::constants`
+  std::vector<Line> constants;  ///< bank `place::constants`
   std::vector<std::unique_ptr<Detail>> details;
-  std::vector<uint64_t> variables;  ///< for each module variable: its address (global, constant), or its offset
-                                    ///< in shared memory
+  std::vector<uint64_t> variables;  ///< for each module variable: its address (global, constant), or its
+                                    ///< offset in shared memory
 
   const FunctionCode* find(const std::string& name) const;
   const ptx::Instruction& instruction(uint32_t op) const;

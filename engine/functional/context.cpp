@@ -36,10 +36,10 @@ std::byte* Context::look_up(uint64_t address, uint64_t size, int lane) {
   const uint64_t generation = memory->generation();
   const Allocation* found = memory->find(address, size);
   if (!found)
-    illegal(address,
-            "access of " + std::to_string(size) + " bytes at " + hex(address) + ": " +
-                memory->describe(address),
-            lane);
+    illegal(
+        address,
+        "access of " + std::to_string(size) + " bytes at " + hex(address) + ": " + memory->describe(address),
+        lane);
   cached_begin = found->address;
   cached_end = found->address + found->size;
   cached_generation = generation;
@@ -51,16 +51,18 @@ std::byte* Context::shared(uint64_t address, uint64_t size, int lane) {
   uint64_t offset = address;
   if (const uint64_t rank = address >> window::rank_shift) {
     if (rank > cta->cluster().ctas.size())
-      illegal(address, "shared memory of CTA " + std::to_string(rank - 1) + " of a cluster of " +
-                           std::to_string(cta->cluster().ctas.size()), lane);
+      illegal(address,
+              "shared memory of CTA " + std::to_string(rank - 1) + " of a cluster of " +
+                  std::to_string(cta->cluster().ctas.size()),
+              lane);
     owner = cta->cluster().ctas[rank - 1];
     offset = address & ((1u << window::rank_shift) - 1);
     if (!owner) illegal(address, "shared memory of a CTA of the cluster that has finished", lane);
   }
   if (offset > owner->shared_bytes() || size > owner->shared_bytes() - offset)
     illegal(address,
-            "access of " + std::to_string(size) + " bytes at " + hex(offset) + " of shared memory, which has " +
-                std::to_string(owner->shared_bytes()) + " bytes",
+            "access of " + std::to_string(size) + " bytes at " + hex(offset) +
+                " of shared memory, which has " + std::to_string(owner->shared_bytes()) + " bytes",
             lane);
   return owner->shared() + offset;
 }

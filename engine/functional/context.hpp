@@ -54,7 +54,7 @@ struct Context {
   AccessRecord* record = nullptr;      ///< nullptr where nobody asks
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops leave their access; nullptr: they act at once
   BarrierRequest barrier;
-  uint64_t cycle = 0;       ///< under timing: the cycle of issue
+  uint64_t cycle = 0;         ///< under timing: the cycle of issue
   uint64_t* ticks = nullptr;  ///< without timing: what clocks count, instructions executed
   /// What %clock reads: cycles, or without timing the instructions that the executor has executed.
   uint64_t now() const { return ticks ? ++*ticks : cycle; }

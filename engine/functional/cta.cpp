@@ -73,13 +73,16 @@ Cta::Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, ui
   warps_.reserve(count);
   for (uint32_t w = 0; w < count; ++w) {
     const uint32_t left = threads - w * warp_lanes;
-    warps_.emplace_back(w, left >= warp_lanes ? full_mask : (1u << left) - 1, kernel.first, kernel.frame_bytes);
+    warps_.emplace_back(w, left >= warp_lanes ? full_mask : (1u << left) - 1, kernel.first,
+                        kernel.frame_bytes);
   }
   local_.resize(count);
   running_ = count;
 }
 
-uint32_t Cta::shared_bytes() const { return grid_.shared_bytes(); }
+uint32_t Cta::shared_bytes() const {
+  return grid_.shared_bytes();
+}
 
 std::byte* Cta::local(uint32_t warp, uint32_t lane) {
   auto& memory = local_[warp];
@@ -96,16 +99,16 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
                                          std::to_string(std::popcount(warp.alive())) +
                                          " threads are at a barrier that all of them must reach together");
   if (request.id >= barrier_count)
-    throw Fault("illegal instruction", "barrier " + std::to_string(request.id) + " of " +
-                                           std::to_string(barrier_count));
+    throw Fault("illegal instruction",
+                "barrier " + std::to_string(request.id) + " of " + std::to_string(barrier_count));
   if (request.threads % warp_lanes != 0)
     throw Fault("illegal instruction", "a barrier for " + std::to_string(request.threads) +
                                            " threads, which is no multiple of " + std::to_string(warp_lanes));
   if (request.waits) {
     split.state = Warp::State::Barrier;
     Cta& owner = request.cluster ? *cluster_->ctas[0] : *this;
-    owner.waiting_.push_back({this, &warp, lanes, request.cluster ? barrier_count : request.id, &op,
-                              request.reduce});
+    owner.waiting_.push_back(
+        {this, &warp, lanes, request.cluster ? barrier_count : request.id, &op, request.reduce});
     split.pc += 1;
   }
   if (request.cluster) {

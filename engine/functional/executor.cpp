@@ -16,11 +16,13 @@ constexpr uint32_t deepest_frames = 64u << 20;  ///< bytes of registers a warp, 
 Executor::Executor(Grid& grid) : grid_(grid), code_(grid.program().code.data()) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
-    throw std::runtime_error("executing kernels needs a processor with AVX2, FMA and F16C (x86-64 of 2013 and later)");
+    throw std::runtime_error(
+        "executing kernels needs a processor with AVX2, FMA and F16C (x86-64 of 2013 and later)");
 #endif
   context_.grid = &grid;
   context_.memory = &grid.memory();
-  context_.banks[1] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
+  context_.banks[1] =
+      const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
 }
 
 void Executor::enter(Cta& cta, Warp& warp) {
@@ -96,7 +98,8 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   context_.mask = mask;
   const bool alone = mask == split.mask;
   const auto needs_all_lanes = [&] {
-    return op.control == Control::BranchIndirect || op.control == Control::Call || op.control == Control::Barrier;
+    return op.control == Control::BranchIndirect || op.control == Control::Call ||
+           op.control == Control::Barrier;
   };
   if (!alone && needs_all_lanes()) {
     // The lanes that execute it become a split of their own, which comes back here.
@@ -118,10 +121,10 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       const int lane = context_.first_lane();
       const uint32_t* index = context_.lanes<uint32_t>(op.a);
       if (index[lane] >= table.targets.size())
-        throw Fault("illegal instruction",
-                    "branch to target " + std::to_string(index[lane]) + " of " +
-                        std::to_string(table.targets.size()),
-                    lane);
+        throw Fault(
+            "illegal instruction",
+            "branch to target " + std::to_string(index[lane]) + " of " + std::to_string(table.targets.size()),
+            lane);
       uint32_t same = 0;
       each_lane(context_, [&](int i) { same |= uint32_t{index[i] == index[lane]} << i; });
       const uint32_t target = table.targets[index[lane]];
@@ -149,8 +152,8 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       if (uint64_t{callee_stack} + callee.stack_bytes > grid_.local_bytes() ||
           split.frame + frame_bytes + callee.frame_bytes > deepest_frames)
         throw Fault("stack overflow",
-                    "the call of `" + callee.name + "` goes beyond the " + std::to_string(grid_.local_bytes()) +
-                        " bytes of a thread's stack",
+                    "the call of `" + callee.name + "` goes beyond the " +
+                        std::to_string(grid_.local_bytes()) + " bytes of a thread's stack",
                     context_.first_lane());
       context_.mask = target.lanes;
       pass_arguments(context_, site, callee, callee_stack);
@@ -198,7 +201,8 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
 void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   uint32_t wanted = warp.alive();
-  if (op.member_mask != place::none) wanted &= context_.lanes<uint32_t>(op.member_mask)[context_.first_lane()];
+  if (op.member_mask != place::none)
+    wanted &= context_.lanes<uint32_t>(op.member_mask)[context_.first_lane()];
   wanted &= ~(split.mask & ~mask);  // its guard lets these pass
   uint32_t here = mask;
   const auto waits_here = [&](const Warp::Split& s) {
@@ -276,7 +280,7 @@ void Executor::perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* 
 ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op) {
   const Program& program = grid.program();
   const ptx::Instruction& instruction = program.instruction(op);
-  const uint32_t lane = fault.lane >= 0 ? static_cast<uint32_t>(fault.lane)
+  const uint32_t lane = fault.lane >= 0         ? static_cast<uint32_t>(fault.lane)
                         : warp && warp->alive() ? static_cast<uint32_t>(std::countr_zero(warp->alive()))
                                                 : 0;
   const auto& block = grid.config().block;
@@ -295,7 +299,8 @@ ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const
   std::string file;
   for (const auto& [number, name] : program.module.files)
     if (number == location.file) file = std::string(name);
-  if (location.line) text += "\n  from " + (file.empty() ? "source" : file) + ":" + std::to_string(location.line);
+  if (location.line)
+    text += "\n  from " + (file.empty() ? "source" : file) + ":" + std::to_string(location.line);
   const FunctionCode& function = program.functions[program.origins[op].function];
   if (!function.entry) text += "\n  in function `" + function.name + "`";
   ProgramFault result(text);

@@ -7,9 +7,9 @@ namespace simt::functional {
 class Executor {
  public:
   enum class Stop : uint8_t {
-    Budget,    ///< as many instructions as were asked for
-    Yield,     ///< an instruction that waits for others did not succeed
-    Blocked,   ///< all lanes wait at barriers or for other lanes
+    Budget,   ///< as many instructions as were asked for
+    Yield,    ///< an instruction that waits for others did not succeed
+    Blocked,  ///< all lanes wait at barriers or for other lanes
     Finished
   };
 

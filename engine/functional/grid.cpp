@@ -9,8 +9,9 @@
 namespace simt::functional {
 namespace {
 
-constexpr uint64_t warp_turn = 20'000;    ///< instructions that a warp runs before the next one's turn
-constexpr uint64_t cta_turn = 2'000'000;  ///< that a CTA runs before others, for which it may wait, get theirs
+constexpr uint64_t warp_turn = 20'000;  ///< instructions that a warp runs before the next one's turn
+constexpr uint64_t cta_turn =
+    2'000'000;  ///< that a CTA runs before others, for which it may wait, get theirs
 
 [[noreturn]] void refuse(const FunctionCode& kernel, const std::string& kind, const std::string& what) {
   ProgramFault fault("kernel `" + kernel.name + "`: " + what);
@@ -37,8 +38,9 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
     if (n == 0) refuse(k, "invalid launch", "a block dimension is 0");
   const uint64_t threads = uint64_t{config_.block[0]} * config_.block[1] * config_.block[2];
   if (threads > machine.threads_per_cta)
-    refuse(k, "invalid launch", "a block of " + std::to_string(threads) + " threads; this GPU allows " +
-                                    std::to_string(machine.threads_per_cta));
+    refuse(k, "invalid launch",
+           "a block of " + std::to_string(threads) + " threads; this GPU allows " +
+               std::to_string(machine.threads_per_cta));
   threads_ = static_cast<uint32_t>(threads);
   const auto& required = ptx.required_threads;
   if (required[0] && (config_.block[0] != required[0] || config_.block[1] != std::max(1u, required[1]) ||
@@ -47,8 +49,9 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   const uint64_t most = uint64_t{std::max(1u, ptx.max_threads[0])} * std::max(1u, ptx.max_threads[1]) *
                         std::max(1u, ptx.max_threads[2]);
   if (ptx.max_threads[0] && threads > most)
-    refuse(k, "invalid launch", "a block of " + std::to_string(threads) + " threads; it was compiled for at most " +
-                                    std::to_string(most) + " (__launch_bounds__)");
+    refuse(k, "invalid launch",
+           "a block of " + std::to_string(threads) + " threads; it was compiled for at most " +
+               std::to_string(most) + " (__launch_bounds__)");
   if (ptx.cluster[0] && cluster_size() == 1)
     for (int i = 0; i < 3; ++i) config_.cluster[i] = std::max(1u, ptx.cluster[i]);
   for (int i = 0; i < 3; ++i)
@@ -57,14 +60,16 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   if (cluster_size() > 16) refuse(k, "invalid launch", "a cluster of more than 16 CTAs");
   const uint64_t shared = uint64_t{k.shared_bytes} + config_.dynamic_shared_bytes;
   if (shared > machine.shared_bytes_per_cta)
-    refuse(k, "too much shared memory", std::to_string(shared) + " bytes of shared memory a block (" +
-                                            std::to_string(k.shared_bytes) + " of them static); this GPU has " +
-                                            std::to_string(machine.shared_bytes_per_cta));
+    refuse(k, "too much shared memory",
+           std::to_string(shared) + " bytes of shared memory a block (" + std::to_string(k.shared_bytes) +
+               " of them static); this GPU has " + std::to_string(machine.shared_bytes_per_cta));
   shared_bytes_ = static_cast<uint32_t>(shared);
-  local_bytes_ = std::min(k.deepest_stack, std::max(machine.stack_limit, k.stack_bytes)) + 15u & ~15u;
+  local_bytes_ = std::min(k.deepest_stack, std::max(machine.stack_limit, k.stack_bytes));
+  local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)
-    refuse(k, "invalid launch", std::to_string(config_.parameters.size()) + " bytes of arguments, expected " +
-                                    std::to_string(k.parameter_bytes));
+    refuse(k, "invalid launch",
+           std::to_string(config_.parameters.size()) + " bytes of arguments, expected " +
+               std::to_string(k.parameter_bytes));
   cta_count_ = uint64_t{config_.grid[0]} * config_.grid[1] * config_.grid[2];
 
   parameters_ = memory.allocate(std::max<uint64_t>(1, k.parameter_bytes), "parameters of " + k.name);
@@ -92,7 +97,9 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   }
 }
 
-Grid::~Grid() { memory_.free(parameters_); }
+Grid::~Grid() {
+  memory_.free(parameters_);
+}
 
 std::byte* Grid::thread_bank(uint32_t warp) {
   return reinterpret_cast<std::byte*>(thread_banks_.data() + warp * (thread_place::bytes / sizeof(Line)));
@@ -170,8 +177,10 @@ Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
     uint64_t next = 0, since = 0;
     while (next < clusters || !active.empty()) {
       if (++since % 64 == 0 && stop && stop()) break;
-      if (active.empty() || (next < clusters && active.size() < most)) active.push_back(make_cluster(next++));
-      else if (active.size() > 1) std::rotate(active.begin(), active.begin() + 1, active.end());
+      if (active.empty() || (next < clusters && active.size() < most))
+        active.push_back(make_cluster(next++));
+      else if (active.size() > 1)
+        std::rotate(active.begin(), active.begin() + 1, active.end());
       if (run_turn(*this, executor, active.back())) active.pop_back();
     }
     counts = {executor.warp_instructions, executor.thread_instructions};

@@ -28,7 +28,7 @@ struct Machine {
   uint32_t warps_per_sm = 64;
   uint32_t threads_per_cta = 1024;
   uint32_t shared_bytes_per_cta = 232448;
-  uint32_t resident_ctas = 64;  ///< CTAs that may be under way at once when executing without timing
+  uint32_t resident_ctas = 64;       ///< CTAs that may be under way at once when executing without timing
   uint32_t stack_limit = 16 * 1024;  ///< bytes a thread may use for calls
 };
 

@@ -52,8 +52,7 @@ inline void write_lanes(const Context& context, L* __restrict destination, const
     for (uint32_t i = 0; i < warp_lanes; ++i) destination[i] = result[i];
   } else {
     const uint32_t mask = context.mask;
-    for (uint32_t i = 0; i < warp_lanes; ++i)
-      destination[i] = (mask >> i) & 1 ? result[i] : destination[i];
+    for (uint32_t i = 0; i < warp_lanes; ++i) destination[i] = (mask >> i) & 1 ? result[i] : destination[i];
   }
 }
 

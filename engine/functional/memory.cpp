@@ -10,7 +10,9 @@ namespace {
 constexpr uint64_t page = 4096;
 constexpr size_t freed_kept = 4096;
 
-uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+uint64_t round_up(uint64_t value, uint64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 std::string hex(uint64_t value) {
   static const char* digits = "0123456789abcdef";
@@ -27,13 +29,16 @@ std::string extent(const Allocation& a) {
 }  // namespace
 
 DeviceMemory::DeviceMemory(uint64_t capacity) : capacity_(round_up(capacity, page)) {
-  void* at = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* at =
+      mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw std::bad_alloc();
   arena_ = static_cast<std::byte*>(at);
   gaps_[window::global] = capacity_;
 }
 
-DeviceMemory::~DeviceMemory() { munmap(arena_, capacity_); }
+DeviceMemory::~DeviceMemory() {
+  munmap(arena_, capacity_);
+}
 
 uint64_t DeviceMemory::allocate(uint64_t size, std::string label) {
   const std::lock_guard lock(mutex_);

@@ -14,8 +14,12 @@ namespace window {
 constexpr uint64_t local = uint64_t{6} << 32;
 constexpr uint64_t shared = uint64_t{7} << 32;
 constexpr uint64_t global = uint64_t{16} << 32;
-inline bool is_local(uint64_t address) { return address >> 32 == 6; }
-inline bool is_shared(uint64_t address) { return address >> 32 == 7; }
+inline bool is_local(uint64_t address) {
+  return address >> 32 == 6;
+}
+inline bool is_shared(uint64_t address) {
+  return address >> 32 == 7;
+}
 /// Of a shared::cluster address: bits 24 and up hold rank + 1 of the CTA in its cluster, 0 for one's own.
 constexpr uint32_t rank_shift = 24;
 }  // namespace window
@@ -61,7 +65,7 @@ class DeviceMemory {
   uint64_t generation_ = 1;
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> live_;
-  std::map<uint64_t, uint64_t> gaps_;  ///< free ranges: address -> size
+  std::map<uint64_t, uint64_t> gaps_;     ///< free ranges: address -> size
   std::map<uint64_t, Allocation> freed_;  ///< what was last at a freed address
 };
 

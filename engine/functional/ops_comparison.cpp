@@ -77,11 +77,12 @@ void translate_setp(Translation& t) {
 }
 
 void run_and32(Context& c, const Op& op) {
-  map_lanes<uint32_t, uint32_t, uint32_t>(c, op.destination, [](uint32_t a, uint32_t b) { return a & b; }, op.a, op.b);
+  map_lanes<uint32_t, uint32_t, uint32_t>(
+      c, op.destination, [](uint32_t a, uint32_t b) { return a & b; }, op.a, op.b);
 }
 void run_shl32(Context& c, const Op& op) {
-  map_lanes<uint32_t, uint32_t, uint32_t>(c, op.destination, [](uint32_t a, uint32_t b) { return b > 31 ? 0 : a << b; },
-                                          op.a, op.b);
+  map_lanes<uint32_t, uint32_t, uint32_t>(
+      c, op.destination, [](uint32_t a, uint32_t b) { return b > 31 ? 0 : a << b; }, op.a, op.b);
 }
 
 }  // namespace

@@ -56,12 +56,16 @@ void translate_ret(Translation& t) {
   t.emit(nullptr, Control::Return);
 }
 
-void translate_exit(Translation& t) { t.emit(nullptr, Control::Exit); }
+void translate_exit(Translation& t) {
+  t.emit(nullptr, Control::Exit);
+}
 
 void run_trap(Context& c, const Op&) {
   throw Fault("trap", "the program stopped itself", c.first_lane());
 }
-void translate_trap(Translation& t) { t.emit(run_trap); }
+void translate_trap(Translation& t) {
+  t.emit(run_trap);
+}
 
 void run_nothing(Context&, const Op&) {}
 void translate_nothing(Translation& t) {

@@ -11,17 +11,22 @@ namespace {
 using ptx::Type;
 
 /// Results that are not numbers are always the same one.
-inline float canonical(float v) { return v != v ? std::bit_cast<float>(0x7fffffffu) : v; }
+inline float canonical(float v) {
+  return v != v ? std::bit_cast<float>(0x7fffffffu) : v;
+}
 
 void run_fma_f32(Context& c, const Op& op) {
   map_lanes<float, float, float, float>(
-      c, op.destination, [](float a, float b, float d) { return canonical(std::fma(a, b, d)); }, op.a, op.b, op.c);
+      c, op.destination, [](float a, float b, float d) { return canonical(std::fma(a, b, d)); }, op.a, op.b,
+      op.c);
 }
 void run_add_f32(Context& c, const Op& op) {
-  map_lanes<float, float, float>(c, op.destination, [](float a, float b) { return canonical(a + b); }, op.a, op.b);
+  map_lanes<float, float, float>(
+      c, op.destination, [](float a, float b) { return canonical(a + b); }, op.a, op.b);
 }
 void run_mul_f32(Context& c, const Op& op) {
-  map_lanes<float, float, float>(c, op.destination, [](float a, float b) { return canonical(a * b); }, op.a, op.b);
+  map_lanes<float, float, float>(
+      c, op.destination, [](float a, float b) { return canonical(a * b); }, op.a, op.b);
 }
 
 }  // namespace

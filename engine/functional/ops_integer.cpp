@@ -72,8 +72,9 @@ Handler wrapping3(Translation& t, Type type) {
 
 template <class D, class S>
 void run_mul_wide(Context& c, const Op& op) {
-  map_lanes<D, S, S>(c, op.destination, [](S a, S b) { return static_cast<D>(static_cast<D>(a) * static_cast<D>(b)); },
-                     op.a, op.b);
+  map_lanes<D, S, S>(
+      c, op.destination, [](S a, S b) { return static_cast<D>(static_cast<D>(a) * static_cast<D>(b)); }, op.a,
+      op.b);
 }
 
 }  // namespace

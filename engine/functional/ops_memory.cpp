@@ -99,9 +99,9 @@ inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::b
 
 template <class T, class L>
 inline L widened(T value, Widen widen) {
-  return widen == Widen::Sign ? static_cast<L>(static_cast<std::make_signed_t<L>>(
-                                    static_cast<std::make_signed_t<T>>(value)))
-                              : static_cast<L>(value);
+  return widen == Widen::Sign
+             ? static_cast<L>(static_cast<std::make_signed_t<L>>(static_cast<std::make_signed_t<T>>(value)))
+             : static_cast<L>(value);
 }
 
 /// T: element of memory. Single elements and vectors.
@@ -279,8 +279,8 @@ void run_load_parameter(Context& c, const Op& op) {
   }
 }
 
-/// Cache operators, eviction priorities and prefetch sizes: for timing only. Returns false if the access is to
-/// have an effect in the order of time (volatile, relaxed, acquire, release).
+/// Cache operators, eviction priorities and prefetch sizes: for timing only. Returns false if the access is
+/// to have an effect in the order of time (volatile, relaxed, acquire, release).
 bool take_ordering(Translation& t) {
   bool strong = false;
   while (t.take_one_of({"weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cop"}) >= 0) {
@@ -323,7 +323,8 @@ void translate_access(Translation& t, bool load) {
     if (address.entry_parameter) t.unsupported("a store into the kernel's parameters");
     const bool strong = !weak && (space == AccessSpace::Global || space == AccessSpace::Generic);
     if (strong) t.order_matters();
-    const Handler h = load ? handler_for<true>(space, d.element_bytes) : handler_for<false>(space, d.element_bytes);
+    const Handler h =
+        load ? handler_for<true>(space, d.element_bytes) : handler_for<false>(space, d.element_bytes);
     Op& op = t.emit(h, strong ? Control::Deferred : Control::None);
     set_address(op, address);
     if (load) op.destination = d.places[0];

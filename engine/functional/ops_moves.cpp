@@ -40,42 +40,94 @@ void splat(Context& c, Place destination, T value) {
 }
 
 enum class Special : int64_t {
-  CtaidX, CtaidY, CtaidZ,
-  NtidX, NtidY, NtidZ,
-  NctaidX, NctaidY, NctaidZ,
-  Nwarpid, Smid, Nsmid, Gridid,
-  DynamicShared, TotalShared, AggregateShared,
-  Clock, ClockHigh, Clock64, GlobalTimer, GlobalTimerLow, GlobalTimerHigh,
-  ClusteridX, ClusteridY, ClusteridZ,
-  NclusteridX, NclusteridY, NclusteridZ,
-  ClusterCtaidX, ClusterCtaidY, ClusterCtaidZ,
-  ClusterNctaidX, ClusterNctaidY, ClusterNctaidZ,
-  ClusterCtarank, ClusterNctarank, IsExplicitCluster,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  Nwarpid,
+  Smid,
+  Nsmid,
+  Gridid,
+  DynamicShared,
+  TotalShared,
+  AggregateShared,
+  Clock,
+  ClockHigh,
+  Clock64,
+  GlobalTimer,
+  GlobalTimerLow,
+  GlobalTimerHigh,
+  ClusteridX,
+  ClusteridY,
+  ClusteridZ,
+  NclusteridX,
+  NclusteridY,
+  NclusteridZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtarank,
+  ClusterNctarank,
+  IsExplicitCluster,
   Zero
 };
 
 const std::map<std::string_view, Special>& specials() {
   using enum Special;
-  static const std::map<std::string_view, Special> names{
-      {"ctaid.x", CtaidX}, {"ctaid.y", CtaidY}, {"ctaid.z", CtaidZ},
-      {"ntid.x", NtidX}, {"ntid.y", NtidY}, {"ntid.z", NtidZ},
-      {"nctaid.x", NctaidX}, {"nctaid.y", NctaidY}, {"nctaid.z", NctaidZ},
-      {"nwarpid", Nwarpid}, {"smid", Smid}, {"nsmid", Nsmid}, {"gridid", Gridid},
-      {"dynamic_smem_size", DynamicShared}, {"total_smem_size", TotalShared},
-      {"aggr_smem_size", AggregateShared},
-      {"clock", Clock}, {"clock_hi", ClockHigh}, {"clock64", Clock64},
-      {"globaltimer", GlobalTimer}, {"globaltimer_lo", GlobalTimerLow}, {"globaltimer_hi", GlobalTimerHigh},
-      {"clusterid.x", ClusteridX}, {"clusterid.y", ClusteridY}, {"clusterid.z", ClusteridZ},
-      {"nclusterid.x", NclusteridX}, {"nclusterid.y", NclusteridY}, {"nclusterid.z", NclusteridZ},
-      {"cluster_ctaid.x", ClusterCtaidX}, {"cluster_ctaid.y", ClusterCtaidY},
-      {"cluster_ctaid.z", ClusterCtaidZ}, {"cluster_nctaid.x", ClusterNctaidX},
-      {"cluster_nctaid.y", ClusterNctaidY}, {"cluster_nctaid.z", ClusterNctaidZ},
-      {"cluster_ctarank", ClusterCtarank}, {"cluster_nctarank", ClusterNctarank},
-      {"is_explicit_cluster", IsExplicitCluster},
-      {"tid.w", Zero}, {"ntid.w", Zero}, {"ctaid.w", Zero}, {"nctaid.w", Zero},
-      {"reserved_smem_offset_begin", Zero}, {"reserved_smem_offset_end", Zero},
-      {"reserved_smem_offset_cap", Zero}, {"reserved_smem_offset_0", Zero},
-      {"reserved_smem_offset_1", Zero}};
+  static const std::map<std::string_view, Special> names{{"ctaid.x", CtaidX},
+                                                         {"ctaid.y", CtaidY},
+                                                         {"ctaid.z", CtaidZ},
+                                                         {"ntid.x", NtidX},
+                                                         {"ntid.y", NtidY},
+                                                         {"ntid.z", NtidZ},
+                                                         {"nctaid.x", NctaidX},
+                                                         {"nctaid.y", NctaidY},
+                                                         {"nctaid.z", NctaidZ},
+                                                         {"nwarpid", Nwarpid},
+                                                         {"smid", Smid},
+                                                         {"nsmid", Nsmid},
+                                                         {"gridid", Gridid},
+                                                         {"dynamic_smem_size", DynamicShared},
+                                                         {"total_smem_size", TotalShared},
+                                                         {"aggr_smem_size", AggregateShared},
+                                                         {"clock", Clock},
+                                                         {"clock_hi", ClockHigh},
+                                                         {"clock64", Clock64},
+                                                         {"globaltimer", GlobalTimer},
+                                                         {"globaltimer_lo", GlobalTimerLow},
+                                                         {"globaltimer_hi", GlobalTimerHigh},
+                                                         {"clusterid.x", ClusteridX},
+                                                         {"clusterid.y", ClusteridY},
+                                                         {"clusterid.z", ClusteridZ},
+                                                         {"nclusterid.x", NclusteridX},
+                                                         {"nclusterid.y", NclusteridY},
+                                                         {"nclusterid.z", NclusteridZ},
+                                                         {"cluster_ctaid.x", ClusterCtaidX},
+                                                         {"cluster_ctaid.y", ClusterCtaidY},
+                                                         {"cluster_ctaid.z", ClusterCtaidZ},
+                                                         {"cluster_nctaid.x", ClusterNctaidX},
+                                                         {"cluster_nctaid.y", ClusterNctaidY},
+                                                         {"cluster_nctaid.z", ClusterNctaidZ},
+                                                         {"cluster_ctarank", ClusterCtarank},
+                                                         {"cluster_nctarank", ClusterNctarank},
+                                                         {"is_explicit_cluster", IsExplicitCluster},
+                                                         {"tid.w", Zero},
+                                                         {"ntid.w", Zero},
+                                                         {"ctaid.w", Zero},
+                                                         {"nctaid.w", Zero},
+                                                         {"reserved_smem_offset_begin", Zero},
+                                                         {"reserved_smem_offset_end", Zero},
+                                                         {"reserved_smem_offset_cap", Zero},
+                                                         {"reserved_smem_offset_0", Zero},
+                                                         {"reserved_smem_offset_1", Zero}};
   return names;
 }
 
@@ -85,44 +137,82 @@ uint64_t special_value(const Context& c, Special which) {
   const auto& index = c.cta->index();
   const auto clusters = [&](int i) { return l.grid[i] / l.cluster[i]; };
   switch (which) {
-    case Special::CtaidX: return index[0];
-    case Special::CtaidY: return index[1];
-    case Special::CtaidZ: return index[2];
-    case Special::NtidX: return l.block[0];
-    case Special::NtidY: return l.block[1];
-    case Special::NtidZ: return l.block[2];
-    case Special::NctaidX: return l.grid[0];
-    case Special::NctaidY: return l.grid[1];
-    case Special::NctaidZ: return l.grid[2];
-    case Special::Nwarpid: return g.machine().warps_per_sm;
-    case Special::Smid: return c.cta->sm;
-    case Special::Nsmid: return g.machine().sm_count;
-    case Special::Gridid: return l.id;
-    case Special::DynamicShared: return l.dynamic_shared_bytes;
-    case Special::TotalShared: return g.shared_bytes();
-    case Special::AggregateShared: return g.shared_bytes();
-    case Special::Clock: return c.now() & 0xffffffffu;
-    case Special::ClockHigh: return c.now() >> 32;
-    case Special::Clock64: return c.now();
-    case Special::GlobalTimer: return c.now();
-    case Special::GlobalTimerLow: return c.now() & 0xffffffffu;
-    case Special::GlobalTimerHigh: return c.now() >> 32;
-    case Special::ClusteridX: return index[0] / l.cluster[0];
-    case Special::ClusteridY: return index[1] / l.cluster[1];
-    case Special::ClusteridZ: return index[2] / l.cluster[2];
-    case Special::NclusteridX: return clusters(0);
-    case Special::NclusteridY: return clusters(1);
-    case Special::NclusteridZ: return clusters(2);
-    case Special::ClusterCtaidX: return index[0] % l.cluster[0];
-    case Special::ClusterCtaidY: return index[1] % l.cluster[1];
-    case Special::ClusterCtaidZ: return index[2] % l.cluster[2];
-    case Special::ClusterNctaidX: return l.cluster[0];
-    case Special::ClusterNctaidY: return l.cluster[1];
-    case Special::ClusterNctaidZ: return l.cluster[2];
-    case Special::ClusterCtarank: return c.cta->rank();
-    case Special::ClusterNctarank: return g.cluster_size();
-    case Special::IsExplicitCluster: return g.cluster_size() > 1;
-    case Special::Zero: return 0;
+    case Special::CtaidX:
+      return index[0];
+    case Special::CtaidY:
+      return index[1];
+    case Special::CtaidZ:
+      return index[2];
+    case Special::NtidX:
+      return l.block[0];
+    case Special::NtidY:
+      return l.block[1];
+    case Special::NtidZ:
+      return l.block[2];
+    case Special::NctaidX:
+      return l.grid[0];
+    case Special::NctaidY:
+      return l.grid[1];
+    case Special::NctaidZ:
+      return l.grid[2];
+    case Special::Nwarpid:
+      return g.machine().warps_per_sm;
+    case Special::Smid:
+      return c.cta->sm;
+    case Special::Nsmid:
+      return g.machine().sm_count;
+    case Special::Gridid:
+      return l.id;
+    case Special::DynamicShared:
+      return l.dynamic_shared_bytes;
+    case Special::TotalShared:
+      return g.shared_bytes();
+    case Special::AggregateShared:
+      return g.shared_bytes();
+    case Special::Clock:
+      return c.now() & 0xffffffffu;
+    case Special::ClockHigh:
+      return c.now() >> 32;
+    case Special::Clock64:
+      return c.now();
+    case Special::GlobalTimer:
+      return c.now();
+    case Special::GlobalTimerLow:
+      return c.now() & 0xffffffffu;
+    case Special::GlobalTimerHigh:
+      return c.now() >> 32;
+    case Special::ClusteridX:
+      return index[0] / l.cluster[0];
+    case Special::ClusteridY:
+      return index[1] / l.cluster[1];
+    case Special::ClusteridZ:
+      return index[2] / l.cluster[2];
+    case Special::NclusteridX:
+      return clusters(0);
+    case Special::NclusteridY:
+      return clusters(1);
+    case Special::NclusteridZ:
+      return clusters(2);
+    case Special::ClusterCtaidX:
+      return index[0] % l.cluster[0];
+    case Special::ClusterCtaidY:
+      return index[1] % l.cluster[1];
+    case Special::ClusterCtaidZ:
+      return index[2] % l.cluster[2];
+    case Special::ClusterNctaidX:
+      return l.cluster[0];
+    case Special::ClusterNctaidY:
+      return l.cluster[1];
+    case Special::ClusterNctaidZ:
+      return l.cluster[2];
+    case Special::ClusterCtarank:
+      return c.cta->rank();
+    case Special::ClusterNctarank:
+      return g.cluster_size();
+    case Special::IsExplicitCluster:
+      return g.cluster_size() > 1;
+    case Special::Zero:
+      return 0;
   }
   return 0;
 }
@@ -235,11 +325,13 @@ void translate_packing(Translation& t, Type type) {
 }
 
 /// Moves an address into a register: of a variable, a function or a parameter.
-void emit_address(Translation& t, const ptx::Operand& operand, Place destination, uint32_t bytes, bool generic) {
+void emit_address(Translation& t, const ptx::Operand& operand, Place destination, uint32_t bytes,
+                  bool generic) {
   const ptx::Variable& v = t.variable(operand);
   if (operand.local && (v.space == Space::Param || v.space == Space::Local)) {
     const uint32_t offset = t.stack_offset(operand);
-    const bool parameter = v.space == Space::Param && t.in_entry() && operand.index < t.function().parameters.size();
+    const bool parameter =
+        v.space == Space::Param && t.in_entry() && operand.index < t.function().parameters.size();
     Op& op = t.emit(parameter ? run_parameter_address : bytes == 8 ? run_stack_address : run_stack_address32);
     op.destination = destination;
     op.immediate = offset + (!parameter && generic ? static_cast<int64_t>(window::local) : 0);
@@ -253,7 +345,8 @@ void emit_address(Translation& t, const ptx::Operand& operand, Place destination
 void translate_mov(Translation& t) {
   const Type type = t.take_type();
   const ptx::Operand& s = t.operand(1);
-  if (s.kind == OperandKind::Vector || t.operand(0).kind == OperandKind::Vector) return translate_packing(t, type);
+  if (s.kind == OperandKind::Vector || t.operand(0).kind == OperandKind::Vector)
+    return translate_packing(t, type);
   if (type == Type::Pred) {
     const Place d = t.predicate_destination(t.operand(0));
     const PredicateOperand p = t.predicate_source(s);
@@ -269,7 +362,8 @@ void translate_mov(Translation& t) {
     const auto it = specials().find(s.text);
     if (it != specials().end()) {
       const Special which = it->second;
-      if (which == Special::Clock || which == Special::Clock64 || which == Special::ClockHigh) t.order_matters();
+      if (which == Special::Clock || which == Special::Clock64 || which == Special::ClockHigh)
+        t.order_matters();
       Op& op = t.emit(bytes == 8 ? run_special<uint64_t> : run_special<uint32_t>);
       op.destination = d;
       op.immediate = static_cast<int64_t>(which);
@@ -290,8 +384,8 @@ void run_add_constant(Context& c, const Op& op) {
 
 void translate_cvta(Translation& t) {
   const bool to = t.take("to");
-  const int space = t.take_one_of({"global", "const", "shared", "shared::cta", "shared::cluster", "local",
-                                   "param", "param::entry"});
+  const int space = t.take_one_of(
+      {"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
   if (space < 0) t.unsupported("a state space is missing");
   const Type type = t.take_type();
   const uint32_t bytes = ptx::bytes(type);
@@ -304,9 +398,12 @@ void translate_cvta(Translation& t) {
   uint64_t add = is_shared ? window::shared : is_local ? window::local : 0;
   if (to) add = -add;
   Handler h = run_add_constant<uint64_t, uint64_t>;
-  if (bytes == 4 && source_bytes == 8) h = run_add_constant<uint32_t, uint64_t>;
-  else if (bytes == 8 && source_bytes == 4) h = run_add_constant<uint64_t, uint32_t>;
-  else if (bytes == 4) h = run_add_constant<uint32_t, uint32_t>;
+  if (bytes == 4 && source_bytes == 8)
+    h = run_add_constant<uint32_t, uint64_t>;
+  else if (bytes == 8 && source_bytes == 4)
+    h = run_add_constant<uint64_t, uint32_t>;
+  else if (bytes == 4)
+    h = run_add_constant<uint32_t, uint32_t>;
   Op& op = t.emit(h);
   op.destination = d;
   op.a = a;
@@ -322,15 +419,19 @@ void run_isspacep(Context& c, const Op& op) {
         const bool shared = window::is_shared(a), local = window::is_local(a);
         const bool own = shared && ((a & 0xffffffffu) >> window::rank_shift) == 0;
         const bool parameter = a >= begin && a < end;
-        return kind == 0 ? a >= window::global : kind == 1 ? own : kind == 2 ? shared : kind == 3 ? local : kind == 5 && parameter;
+        return kind == 0   ? a >= window::global
+               : kind == 1 ? own
+               : kind == 2 ? shared
+               : kind == 3 ? local
+                           : kind == 5 && parameter;
       },
       op.a);
   write_predicate(c, op.destination, bits);
 }
 
 void translate_isspacep(Translation& t) {
-  int kind = t.take_one_of({"global", "shared", "shared::cluster", "local", "const", "param", "shared::cta",
-                            "param::entry"});
+  int kind = t.take_one_of(
+      {"global", "shared", "shared::cluster", "local", "const", "param", "shared::cta", "param::entry"});
   if (kind < 0) t.unsupported("a state space is missing");
   if (kind == 6) kind = 1;
   if (kind == 7) kind = 5;

@@ -18,7 +18,9 @@ using ptx::Type;
 
 constexpr uint32_t unlimited = UINT32_MAX;
 
-uint32_t round_up(uint32_t value, uint32_t to) { return to <= 1 ? value : (value + to - 1) / to * to; }
+uint32_t round_up(uint32_t value, uint32_t to) {
+  return to <= 1 ? value : (value + to - 1) / to * to;
+}
 
 std::string line_text(const ptx::Module& module, uint32_t line) {
   const std::string& text = *module.text;
@@ -35,7 +37,8 @@ std::string line_text(const ptx::Module& module, uint32_t line) {
 }
 
 [[noreturn]] void refuse(const ptx::Module& module, uint32_t line, const std::string& why) {
-  throw TranslationError(module.name + ":" + std::to_string(line) + ": " + line_text(module, line) + ": " + why);
+  throw TranslationError(module.name + ":" + std::to_string(line) + ": " + line_text(module, line) + ": " +
+                         why);
 }
 
 }  // namespace
@@ -83,7 +86,9 @@ const ptx::Instruction& Program::instruction(uint32_t op) const {
   return f.instructions[std::min<size_t>(origins[op].instruction, f.instructions.size() - 1)];
 }
 
-std::string Program::text(uint32_t op) const { return line_text(module, instruction(op).line); }
+std::string Program::text(uint32_t op) const {
+  return line_text(module, instruction(op).line);
+}
 
 bool Translation::take(std::string_view modifier) {
   const auto& all = mnemonic_->modifiers;
@@ -132,7 +137,9 @@ std::string_view Translation::take_next() {
   return {};
 }
 
-void Translation::take_all() { taken_ = ~uint64_t{0}; }
+void Translation::take_all() {
+  taken_ = ~uint64_t{0};
+}
 
 const ptx::Operand& Translation::operand(uint32_t index) {
   if (index >= instruction_->operand_count)
@@ -198,7 +205,8 @@ Place Translation::constant(uint64_t bits, uint32_t bytes) {
 }
 
 Place Translation::scratch(uint32_t bytes) {
-  const uint32_t fixed = allocation_.registers * place::register_bytes + round_up(4 * allocation_.predicates, 64);
+  const uint32_t fixed =
+      allocation_.registers * place::register_bytes + round_up(4 * allocation_.predicates, 64);
   const Place result = place::frame | (fixed + scratch_now_);
   scratch_now_ += std::max(4u, bytes) * warp_lanes;
   scratch_bytes_ = std::max(scratch_bytes_, scratch_now_);
@@ -232,12 +240,16 @@ Place Translation::source_of_any_size(const ptx::Operand& operand, Type type, ui
     }
     case OperandKind::Special: {
       bytes = 4;
-      static const std::map<std::string_view, Place> places{
-          {"tid.x", thread_place::tid_x},           {"tid.y", thread_place::tid_y},
-          {"tid.z", thread_place::tid_z},           {"laneid", thread_place::laneid},
-          {"lanemask_eq", thread_place::lanemask_eq}, {"lanemask_le", thread_place::lanemask_le},
-          {"lanemask_lt", thread_place::lanemask_lt}, {"lanemask_ge", thread_place::lanemask_ge},
-          {"lanemask_gt", thread_place::lanemask_gt}, {"warpid", thread_place::warpid}};
+      static const std::map<std::string_view, Place> places{{"tid.x", thread_place::tid_x},
+                                                            {"tid.y", thread_place::tid_y},
+                                                            {"tid.z", thread_place::tid_z},
+                                                            {"laneid", thread_place::laneid},
+                                                            {"lanemask_eq", thread_place::lanemask_eq},
+                                                            {"lanemask_le", thread_place::lanemask_le},
+                                                            {"lanemask_lt", thread_place::lanemask_lt},
+                                                            {"lanemask_ge", thread_place::lanemask_ge},
+                                                            {"lanemask_gt", thread_place::lanemask_gt},
+                                                            {"warpid", thread_place::warpid}};
       const auto it = places.find(operand.text);
       if (it == places.end()) unsupported("special register %" + std::string(operand.text));
       return it->second;
@@ -281,8 +293,9 @@ PredicateOperand Translation::predicate_source(const ptx::Operand& operand) {
     return {constant(operand.value ? full_mask : 0, 4), operand.negated};
   }
   if (!is_predicate(operand)) unsupported("a predicate is expected");
-  return {place::frame | (allocation_.registers * place::register_bytes + 4 * allocation_.place[operand.index]),
-          operand.negated};
+  return {
+      place::frame | (allocation_.registers * place::register_bytes + 4 * allocation_.place[operand.index]),
+      operand.negated};
 }
 
 Place Translation::predicate_destination(const ptx::Operand& operand) {
@@ -378,14 +391,18 @@ Op& Translation::emit(Handler handler, Control control) {
   return program_.code.back();
 }
 
-uint32_t Translation::label_target(uint32_t label) { return first_op_[function_->labels[label].target]; }
+uint32_t Translation::label_target(uint32_t label) {
+  return first_op_[function_->labels[label].target];
+}
 
 uint32_t Translation::reconvergence_op() const {
   const auto index = static_cast<uint32_t>(instruction_ - function_->instructions.data());
   return flow_.reconvergence(index);
 }
 
-void Translation::unsupported(const std::string& why) const { refuse(program_.module, instruction_->line, why); }
+void Translation::unsupported(const std::string& why) const {
+  refuse(program_.module, instruction_->line, why);
+}
 
 /// Translates all functions of a module.
 class Translator {
@@ -436,7 +453,8 @@ class Translator {
         if (!found) {
           const uint32_t f = t_.function_index(r.symbol);
           if (f == UINT32_MAX)
-            refuse(module(), v.line, "the initialiser names `" + std::string(r.symbol) + "`, which is not defined");
+            refuse(module(), v.line,
+                   "the initialiser names `" + std::string(r.symbol) + "`, which is not defined");
           value = function_address(f);
         }
         value = (value + static_cast<uint64_t>(r.addend)) >> r.mask_shift;
@@ -512,7 +530,8 @@ class Translator {
       if (!module().functions[f].entry) continue;
       uint32_t at = 0;
       for (size_t v = 0; v < variables.size(); ++v)
-        if (users[v].size() > 1 && std::find(users[v].begin(), users[v].end(), f) != users[v].end()) at = common;
+        if (users[v].size() > 1 && std::find(users[v].begin(), users[v].end(), f) != users[v].end())
+          at = common;
       for (size_t v = 0; v < variables.size(); ++v) {
         if (users[v].size() != 1 || users[v][0] != f || variables[v].size == 0) continue;
         at = round_up(at, variables[v].alignment);
@@ -521,8 +540,8 @@ class Translator {
       }
       static_shared_[f] = at;
     }
-    // Variables of function bodies: of each function that a kernel reaches, behind the rest. A device function
-    // that several kernels reach has one place for its own.
+    // Variables of function bodies: of each function that a kernel reaches, behind the rest. A device
+    // function that several kernels reach has one place for its own.
     std::vector<bool> placed(count);
     for (bool shared_functions : {true, false}) {
       for (uint32_t g = 0; g < count; ++g) {
@@ -610,7 +629,8 @@ class Translator {
       opcode(t_);
       const auto& modifiers = t_.mnemonic_->modifiers;
       for (size_t m = 0; m < modifiers.size(); ++m)
-        if (!(t_.taken_ >> m & 1)) t_.unsupported("`." + std::string(modifiers[m]) + "` is not supported here");
+        if (!(t_.taken_ >> m & 1))
+          t_.unsupported("`." + std::string(modifiers[m]) + "` is not supported here");
     }
     t_.first_op_.back() = static_cast<uint32_t>(program_.code.size());
     if (!function.instructions.empty()) {
@@ -661,8 +681,8 @@ class Translator {
     code.parameter_bytes = block;
   }
 
-  /// Bytes of stack that a thread needs for a function and all that it calls; unlimited where that is not known
-  /// (recursion, indirect calls).
+  /// Bytes of stack that a thread needs for a function and all that it calls; unlimited where that is not
+  /// known (recursion, indirect calls).
   uint32_t deepest_stack(uint32_t f, std::set<uint32_t>& under_way) {
     if (const auto it = deepest_.find(f); it != deepest_.end()) return it->second;
     if (indirect_[f] || !under_way.insert(f).second) return unlimited;

@@ -20,9 +20,9 @@ class Warp {
     uint32_t mask = 0;
     uint32_t meeting = UINT32_MAX;  ///< index into the meetings, UINT32_MAX for none
     uint32_t meeting_pc = UINT32_MAX;
-    uint32_t frame = 0;  ///< bytes: where its function's registers begin
-    uint32_t stack = 0;  ///< bytes: where its function's stack frame begins
-    uint32_t call = UINT32_MAX;   ///< the innermost call's meeting, UINT32_MAX in the kernel itself
+    uint32_t frame = 0;          ///< bytes: where its function's registers begin
+    uint32_t stack = 0;          ///< bytes: where its function's stack frame begins
+    uint32_t call = UINT32_MAX;  ///< the innermost call's meeting, UINT32_MAX in the kernel itself
     State state = State::Ready;
     uint32_t waiting = 0;  ///< in State::Collective: the lanes that execute it
   };
@@ -62,7 +62,9 @@ class Warp {
   /// The call that the split is in.
   const Meeting& innermost_call(const Split& split) const { return meetings_[split.call]; }
 
-  std::byte* frame(const Split& split) { return reinterpret_cast<std::byte*>(registers_.data()) + split.frame; }
+  std::byte* frame(const Split& split) {
+    return reinterpret_cast<std::byte*>(registers_.data()) + split.frame;
+  }
   /// Makes room for registers up to `bytes`. Moves them: pointers into frames are void afterwards.
   void reserve_frames(uint32_t bytes);
   uint32_t deepest_frame() const { return static_cast<uint32_t>(registers_.size() * sizeof(Line)); }

@@ -1,63 +1,105 @@
-"""PTX written in tests, and what the engine makes of it."""
+"""Runs kernels of PTX text without timing, for the tests of instructions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from simt import _engine
 
-HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
+HEADER = ".version 8.7\n.target sm_{target}\n.address_size 64\n"
 
 
-def dump(text: str) -> dict[str, Any]:
-    """A module that begins with the usual header."""
-    return _engine.PtxModule((HEADER + text).encode(), "t.ptx").dump()
+class Device:
+    """A device's memory, and PTX loaded into it."""
+
+    def __init__(self, ptx: str, target: str = "90a", capacity: int = 1 << 28) -> None:
+        text = ptx if ".version" in ptx else HEADER.format(target=target) + ptx
+        self.memory = _engine.functional.DeviceMemory(capacity)
+        self.module = _engine.functional.load(text, "test.ptx", self.memory)
+        self.printed = b""
+
+    def upload(self, array: np.ndarray) -> int:
+        address = self.memory.allocate(max(1, array.nbytes), "array")
+        if array.nbytes:
+            self.memory.write(address, np.ascontiguousarray(array).tobytes())
+        return address
+
+    def download(self, address: int, like: np.ndarray) -> np.ndarray:
+        return np.frombuffer(self.memory.read(address, like.nbytes), like.dtype).reshape(like.shape).copy()
+
+    def run(
+        self,
+        kernel: str,
+        *arguments: Any,
+        grid: tuple[int, int, int] = (1, 1, 1),
+        block: tuple[int, int, int] = (32, 1, 1),
+        cluster: tuple[int, int, int] = (1, 1, 1),
+        shared: int = 0,
+        threads: int = 1,
+    ) -> None:
+        """Arguments: arrays (uploaded before, written back afterwards), integers, floats, NumPy scalars."""
+        facts = self.module.kernels[kernel]
+        block_bytes = bytearray(facts["parameter_bytes"])
+        arrays = []
+        for (offset, size, type_, _), value in zip(facts["parameters"], arguments, strict=True):
+            if isinstance(value, np.ndarray):
+                address = self.upload(value)
+                arrays.append((address, value))
+                raw = address.to_bytes(8, "little")
+            elif isinstance(value, np.generic):
+                raw = value.tobytes()
+            elif isinstance(value, float):
+                raw = (np.float32 if type_ == "f32" else np.float64)(value).tobytes()
+            else:
+                raw = int(value).to_bytes(size, "little", signed=value < 0)
+            block_bytes[offset : offset + size] = raw.ljust(size, b"\0")[:size]
+
+        def take(text: bytes) -> None:
+            self.printed += text
+
+        _engine.functional.run(
+            self.module,
+            facts["index"],
+            grid,
+            block,
+            cluster,
+            shared,
+            bytes(block_bytes),
+            {},
+            threads,
+            1,
+            take,
+        )
+        for address, array in arrays:
+            array[...] = self.download(address, array)
+            self.memory.free(address)
 
 
-def body(text: str) -> dict[str, Any]:
-    """The only kernel of a module, with this body and the registers that most tests need."""
-    registers = ".reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %rd<10>; .reg .f32 %f<8>; .reg .b16 %rs<4>;"
-    (function,) = dump(f".visible .entry k(.param .u64 a) {{ {registers}\n{text}\n}}")["functions"]
-    return function
+def per_lane(
+    body: str, *inputs: np.ndarray, output: Any = np.uint32, registers: str = "", target: str = "90a"
+) -> np.ndarray:
+    """What an instruction gives for 32 lanes.
 
-
-def show(function: dict[str, Any], operand: dict[str, Any]) -> str:
-    """An operand, as one would write it: names of registers, labels with their targets."""
-    kind = operand["kind"]
-    parts = [show(function, part) for part in operand.get("parts", [])]
-    sign = "!" if operand.get("negated") else ""
-    offset = f"+{operand['value']}" if operand.get("value") else ""
-    if kind == "register":
-        component = operand.get("component", 0)
-        suffix = f".{component}" if component else ""
-        return sign + function["registers"][operand["index"]][0] + suffix
-    if kind == "special":
-        return "%" + operand["text"]
-    if kind == "integer":
-        return str(operand["value"])
-    if kind == "float":
-        return f"{'f' if operand['single'] else 'd'}{operand['value'] & (1 << 64) - 1:x}"
-    if kind in ("variable", "symbol"):
-        where = "local " if operand.get("local") else ""
-        return where + operand["text"] + offset
-    if kind == "label":
-        name, target = function["labels"][operand["index"]]
-        return f"{name}@{target}"
-    if kind == "address":
-        return "[" + parts[0] + offset + "".join(f", {part}" for part in parts[1:]) + "]"
-    if kind == "discard":
-        return "_"
-    brackets = {"vector": "{}", "list": "()", "pair": ["", ""]}[kind]
-    return brackets[0] + ("|" if kind == "pair" else ", ").join(parts) + brackets[1]
-
-
-def shown(function: dict[str, Any]) -> list[str]:
-    """Each instruction as text, in one spelling."""
-    lines = []
-    for i in function["instructions"]:
-        guard = ""
-        if i["guard"] >= 0:
-            guard = f"@{'!' if i['guard_negated'] else ''}{function['registers'][i['guard']][0]} "
-        operands = ", ".join(show(function, operand) for operand in i["operands"])
-        lines.append(f"{guard}{i['mnemonic']} {operands}".strip())
-    return lines
+    inputs: arrays of 32 values, which `body` finds in %i0, %i1, ... (b16, b32 or b64 registers by their size;
+        8-bit values in b16). body: PTX that leaves the result in %o, a register of the output's size.
+    """
+    sizes = [max(2, a.dtype.itemsize) for a in inputs]
+    out = np.zeros(32, output)
+    width = max(2, out.dtype.itemsize)
+    parameters = ", ".join([".param .b64 out"] + [f".param .b64 in{k}" for k in range(len(inputs))])
+    lines = [f".visible .entry k({parameters})", "{"]
+    lines += [f".reg .b{8 * s} %i{k};" for k, s in enumerate(sizes)]
+    lines += [f".reg .b{8 * width} %o;", ".reg .b64 %a<3>;", ".reg .b32 %lane;", registers]
+    lines += ["mov.u32 %lane, %tid.x;"]
+    for k, array in enumerate(inputs):
+        lines += [
+            f"ld.param.b64 %a0, [in{k}];",
+            f"mad.wide.u32 %a1, %lane, {array.dtype.itemsize}, %a0;",
+            f"ld.global.b{8 * array.dtype.itemsize} %i{k}, [%a1];",
+        ]
+    lines += [body, "ld.param.b64 %a0, [out];", f"mad.wide.u32 %a1, %lane, {out.dtype.itemsize}, %a0;"]
+    lines += [f"st.global.b{8 * out.dtype.itemsize} [%a1], %o;", "ret;", "}"]
+    Device("\n".join(lines), target).run("k", out, *[np.ascontiguousarray(a) for a in inputs])
+    return out

@@ -1,0 +1,51 @@
+"""Execution as a whole: a kernel's values, divergence, barriers, faults, independence of host threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simt import _engine
+from support.ptx import Device
+
+VECADD = """
+.visible .entry vecadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)
+{
+  .reg .pred %p<2>; .reg .f32 %f<4>; .reg .b32 %r<6>; .reg .b64 %rd<11>;
+  ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u64 %rd3, [c]; ld.param.u32 %r2, [n];
+  mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %tid.x;
+  mad.lo.s32 %r1, %r3, %r4, %r5;
+  setp.ge.s32 %p1, %r1, %r2;
+  @%p1 bra DONE;
+  cvta.to.global.u64 %rd4, %rd1; mul.wide.s32 %rd5, %r1, 4; add.s64 %rd6, %rd4, %rd5;
+  cvta.to.global.u64 %rd7, %rd2; add.s64 %rd8, %rd7, %rd5;
+  ld.global.f32 %f1, [%rd8]; ld.global.f32 %f2, [%rd6]; add.f32 %f3, %f2, %f1;
+  cvta.to.global.u64 %rd9, %rd3; add.s64 %rd10, %rd9, %rd5;
+  st.global.f32 [%rd10], %f3;
+DONE:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 1000, 4096])
+def test_vector_addition(n: int, threads: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.random((2, n), np.float32)
+    c = np.full(n + 7, -1, np.float32)
+    Device(VECADD).run(
+        "vecadd", a, b, c, n, grid=((n + 127) // 128, 1, 1), block=(128, 1, 1), threads=threads
+    )
+    assert (c[:n] == a + b).all()
+    assert (c[n:] == -1).all()
+
+
+def test_an_address_beyond_the_array_is_reported_with_its_place() -> None:
+    a = np.zeros(64, np.float32)
+    with pytest.raises(_engine.functional.ProgramFault, match="illegal address") as error:
+        Device(VECADD).run("vecadd", a, a, a, 1000, grid=(8, 1, 1), block=(128, 1, 1))
+    fault = error.value
+    assert (fault.kernel, fault.block, fault.thread) == ("vecadd", (0, 0, 0), (64, 0, 0))
+    assert fault.instruction.startswith("ld.global.f32 %f1, [%rd8]")
+    assert "0 bytes behind the end of" in str(fault)
