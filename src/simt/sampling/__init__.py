@@ -4,13 +4,18 @@ from simt.sampling.checks import check_sampler
 from simt.sampling.compare import Comparison, compare
 from simt.sampling.first_n import FirstN
 from simt.sampling.neyman import Neyman
+from simt.sampling.pks import PKS
 from simt.sampling.plan import Plan
 from simt.sampling.random_sample import Random
 from simt.sampling.root import Root
 from simt.sampling.sampler import Choice, Sampler
+from simt.sampling.sieve import Sieve
 from simt.sampling.stem import Stem
+from simt.sampling.tbpoint import TBPoint
+from simt.sampling.two_level import TwoLevel
 
 __all__ = [
+    "PKS",
     "Choice",
     "Comparison",
     "FirstN",
@@ -19,7 +24,10 @@ __all__ = [
     "Random",
     "Root",
     "Sampler",
+    "Sieve",
     "Stem",
+    "TBPoint",
+    "TwoLevel",
     "check_sampler",
     "compare",
 ]

@@ -17,7 +17,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MASK = (1 << 64) - 1
 
 
-def _mix(values: UInts) -> UInts:
+def mix(values: UInts) -> UInts:
     """SplitMix64's finaliser: a bijection of 64-bit integers. Works in place."""
     values ^= values >> np.uint64(30)
     values *= np.uint64(0xBF58476D1CE4E5B9)
@@ -33,12 +33,12 @@ def keys(seed: int, ids: npt.ArrayLike, salt: int = 0) -> UInts:
     seed and salt are any integers, taken modulo 2^64. `salt` separates draws of one seed that must not be
     correlated (one a stratum, a repetition, a purpose).
     """
-    stream = _mix(np.array([(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _MASK], np.uint64))
-    stream = _mix(stream + np.array([(salt * 0xD1342543DE82EF95 + 1) & _MASK], np.uint64))
-    result = np.array(ids, np.uint64)  # a copy, for _mix works in place
+    stream = mix(np.array([(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _MASK], np.uint64))
+    stream = mix(stream + np.array([(salt * 0xD1342543DE82EF95 + 1) & _MASK], np.uint64))
+    result = np.array(ids, np.uint64)  # a copy, for mix works in place
     result *= _GOLDEN
     result += stream
-    return _mix(_mix(result) + stream)
+    return mix(mix(result) + stream)
 
 
 def uniform(seed: int, ids: npt.ArrayLike, salt: int = 0) -> npt.NDArray[np.float64]:

@@ -20,6 +20,10 @@ from simt.sampling.sampler import Sampler
 METHODS = {
     "first-n": "simt.sampling.first_n:FirstN",
     "random": "simt.sampling.random_sample:Random",
+    "pks": "simt.sampling.pks:PKS",
+    "two-level": "simt.sampling.two_level:TwoLevel",
+    "tbpoint": "simt.sampling.tbpoint:TBPoint",
+    "sieve": "simt.sampling.sieve:Sieve",
 }
 
 

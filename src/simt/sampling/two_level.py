@@ -1,0 +1,328 @@
+"""Two-level profiling: detailed for some launches, light for all (PKA, MICRO'21, section 3.1)."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from simt.errors import PlanError
+from simt.names import short_name
+from simt.profile import Profile
+from simt.sampling.columns import Floats, available
+from simt.sampling.draws import choose, uniform
+from simt.sampling.features import ARTIFACT, PAPER, Groups, Ints, Scale, identical, stratum_names
+from simt.sampling.pks import Fidelity, Representative, principal_kernels
+from simt.sampling.sampler import Choice, Sampler
+from simt.sampling.validate import integer, one_of
+
+Classifier = Literal["vote", "sgd", "naive_bayes", "mlp", "lookup+vote"]
+_CLASSIFIERS = ("vote", "sgd", "naive_bayes", "mlp", "lookup+vote")
+_MODELS = ("sgd", "naive_bayes", "mlp")
+_DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_BUCKETS = 1 << 12  # of hashed kernel names
+_HELD_OUT = 0.2
+_MOST_TRAINED = 20_000  # different examples
+_NAMES_TOLD = 50
+_CHUNK = 4096
+
+
+class TwoLevel(Sampler):
+    """PKS on launches with counters; a classifier puts all others into its groups by name and dimensions.
+
+    For programs too long to profile in detail. The representatives are those of the detailed part; each
+    stands for as many launches as all of the program have its group. The paper trains stochastic gradient
+    descent, Gaussian naive Bayes and a multilayer perceptron on the detailed launches, and leaves open how
+    they see a launch and how three answers become one. Here: the base name hashed into 4096 places, one of
+    which is 1, and the logarithms of grid and block dimensions, standardised; the majority, and SGD's answer
+    where all differ.
+
+    detailed: the first so many launches are the detailed part; None for those that have counters.
+    classifier: one of the models, their `vote`, or `lookup+vote`: a launch whose name, grid and block occur
+        in the detailed part goes where most of those went, and the vote decides on the others.
+    features, scale, max_clusters, error, variance, representative, seed, fidelity: as PKS has them.
+
+    Learned: `n_clusters_`; `labels_`, cluster of each launch; `accuracy_`, share of 20 % of the detailed
+    launches, held out in a trial, that each way puts into the right group, None where a trial is not
+    possible; `unseen_`, names of kernels that never occur in the detailed part: their launches' groups are
+    guesses.
+    """
+
+    method: ClassVar[str] = "two-level"
+    n_clusters_: int
+    labels_: Ints
+    accuracy_: dict[str, float | None]
+    unseen_: list[str]
+
+    def __init__(
+        self,
+        detailed: int | None = 1000,
+        classifier: Classifier = "lookup+vote",
+        features: str | list[str] | None = None,
+        scale: Scale = "zscore",
+        max_clusters: int = 20,
+        error: float = 0.05,
+        variance: float = 0.9995,
+        representative: Representative = "first",
+        seed: int = 0,
+        fidelity: Fidelity = "paper",
+    ) -> None:
+        self.detailed = detailed
+        self.classifier = classifier
+        self.features = features
+        self.scale = scale
+        self.max_clusters = max_clusters
+        self.error = error
+        self.variance = variance
+        self.representative = representative
+        self.seed = seed
+        self.fidelity = fidelity
+
+    def choose(self, profile: Profile) -> Choice:
+        one_of("classifier", self.classifier, _CLASSIFIERS)
+        seed = integer("seed", self.seed)
+        detailed = self._detailed(profile)
+        part = profile if len(detailed) == len(profile) else profile.take(_mask(detailed, len(profile)))
+        principal = principal_kernels(
+            part,
+            features=self.features,
+            scale=self.scale,
+            max_clusters=self.max_clusters,
+            error=self.error,
+            variance=self.variance,
+            representative=self.representative,
+            seed=seed,
+            fidelity=self.fidelity,
+        )
+        light = _Light.of(profile)
+        k = len(principal.rows)
+        with threadpool_limits(1):  # as in PKS, the same answers for any number of threads
+            self.accuracy_ = _trial(light, detailed, principal.labels, k, seed, part)
+            labels = _classify(light, detailed, principal.labels, k, seed, self.classifier)
+        labels = labels[light.groups.code]
+        labels[detailed] = principal.labels
+        self.labels_, self.n_clusters_ = labels, k
+
+        seen = np.bincount(profile.name_codes[detailed], minlength=len(profile.names)) > 0
+        unseen = ~seen[profile.name_codes]
+        self.unseen_ = [name for name, is_seen in zip(profile.names, seen, strict=True) if not is_seen]
+        told, warnings = _unseen(profile, unseen, self.unseen_)
+        sizes = np.bincount(labels, minlength=k)
+        order = np.argsort(principal.rows)
+        return Choice(
+            strata=labels,
+            rows=detailed[principal.rows[order]],
+            draws=np.ones(k, np.int64),
+            weights=sizes[order].astype(np.float64),
+            names=stratum_names(profile, labels, k),
+            why=principal.reasons(part),
+            fitted={
+                **principal.fitted(),
+                "detailed_launches": len(detailed),
+                "accuracy": self.accuracy_,
+                "unseen": told,
+            },
+            warnings=(*principal.features.warnings, *warnings),
+        )
+
+    def _detailed(self, profile: Profile) -> Ints:
+        """Launches of the detailed part."""
+        if self.detailed is not None:
+            return np.arange(min(integer("detailed", self.detailed, 1), len(profile)))
+        if isinstance(self.features, (list, tuple)):
+            names = [name for name in self.features if profile.has(name)]
+        else:
+            known = ARTIFACT if (self.features or self.fidelity) == "artifact" else PAPER
+            names = [name for aliases in known.values() if (name := available(profile, aliases))]
+        measured = [name for name in names if profile.has(name)]
+        if not measured:
+            raise PlanError(
+                f"{profile.source}: no launch has counters for the detailed part; the profile's counters are "
+                f"{', '.join(profile.counters) or 'none'}"
+            )
+        rows = np.ones(len(profile), bool)
+        for name in measured:
+            rows &= np.isfinite(profile.column(name))
+        if not rows.any():
+            raise PlanError(f"{profile.source}: no launch has all of {', '.join(measured)}")
+        return np.flatnonzero(rows)
+
+
+def _mask(rows: Ints, n: int) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(n, bool)
+    mask[rows] = True
+    return mask
+
+
+def _unseen(
+    profile: Profile, unseen: npt.NDArray[np.bool_], names: list[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Launches whose kernels are not in the detailed part: for `fitted`, and a warning."""
+    told: dict[str, Any] = {
+        "launches": int(unseen.sum()),
+        "kernels": len(names),
+        "names": names[:_NAMES_TOLD],
+    }
+    share = ""
+    if profile.has("duration_ns") and profile.total_ns:
+        told["share_of_time"] = float(profile.column("duration_ns")[unseen].sum()) / profile.total_ns
+        share = f", {100 * told['share_of_time']:.1f} % of the time"
+    if not names:
+        return told, []
+    return told, [
+        f"{told['launches']} launches{share}, are of {len(names)} kernels that the detailed part lacks: "
+        f"their groups are guesses: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+    ]
+
+
+@dataclass(frozen=True)
+class _Light:
+    """What a light profile tells. Launches with the same name, grid and block are one group.
+
+    bucket: [groups] hash of the kernel's base name. logs: [groups, dimensions] of grid and block.
+    """
+
+    groups: Groups
+    bucket: Ints
+    logs: Floats
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Light:
+        known = [name for name in _DIMENSIONS if available(profile, [name])]
+        columns = [np.nan_to_num(profile.column(name)) for name in known]
+        groups = identical([profile.name_codes, *columns])
+        buckets = np.array([zlib.crc32(_base(name).encode()) % _BUCKETS for name in profile.names])
+        logs = [np.log2(np.maximum(column[groups.first], 1)) for column in columns]
+        shape = np.stack(logs, axis=1) if logs else np.zeros((len(groups), 0))
+        return cls(groups, buckets[profile.name_codes[groups.first]], shape)
+
+
+def _base(name: str) -> str:
+    """A kernel's name without its template and call arguments and its return type."""
+    name = short_name(name)
+    while (shorter := re.sub(r"<[^<>]*>|\((?!anonymous)[^()]*\)", "", name)) != name:
+        name = shorter
+    return name.strip().rpartition(" ")[2] or name
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """Groups of light profiles with the clusters of their detailed launches, and how many these are."""
+
+    group: Ints
+    label: Ints
+    weight: Floats
+
+    @classmethod
+    def of(cls, group: Ints, label: Ints, k: int) -> _Examples:
+        pairs, count = np.unique(group * k + label, return_counts=True)
+        return cls(pairs // k, pairs % k, count.astype(np.float64))
+
+    def some(self, most: int, seed: int) -> _Examples:
+        rows = choose(seed, np.arange(len(self.group)), most, salt=4)
+        return _Examples(self.group[rows], self.label[rows], self.weight[rows])
+
+
+def _lookup(examples: _Examples, groups: int) -> Ints:
+    """Most frequent cluster of each group, the earlier of equally frequent ones; -1 where there is none."""
+    result = np.full(groups, -1)
+    order = np.lexsort((-examples.label, examples.weight))  # the last assignment stays
+    result[examples.group[order]] = examples.label[order]
+    return result
+
+
+class _Encoder:
+    """Groups as rows of numbers, standardised by the examples; only names that these have take part."""
+
+    def __init__(self, light: _Light, examples: _Examples) -> None:
+        self._light = light
+        self._buckets = np.unique(light.bucket[examples.group])
+        raw = self._raw(examples.group)
+        self._mean = np.average(raw, axis=0, weights=examples.weight)
+        deviation = np.sqrt(np.average((raw - self._mean) ** 2, axis=0, weights=examples.weight))
+        self._deviation = np.where(deviation > 0, deviation, 1.0)
+
+    def _raw(self, groups: Ints) -> Floats:
+        names = self._light.bucket[groups][:, None] == self._buckets
+        return np.hstack([names.astype(np.float64), self._light.logs[groups]])
+
+    def rows(self, groups: Ints) -> Floats:
+        result: Floats = (self._raw(groups) - self._mean) / self._deviation
+        return result
+
+
+def _predictions(
+    light: _Light, examples: _Examples, asked: Ints, seed: int, models: tuple[str, ...]
+) -> dict[str, Ints]:
+    """Cluster of each group of `asked` by each model."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neural_network import MLPClassifier
+
+    examples = examples.some(_MOST_TRAINED, seed)
+    encoder = _Encoder(light, examples)
+    state = seed % 2**32
+    made = {
+        "sgd": lambda: SGDClassifier(loss="log_loss", random_state=state),
+        "naive_bayes": lambda: GaussianNB(),
+        "mlp": lambda: MLPClassifier((100,), random_state=state),
+    }
+    rows, found = encoder.rows(examples.group), {}
+    # Weights of mean 1, as the models' step widths expect.
+    weight = examples.weight / examples.weight.mean()
+    for name in models:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)  # naive Bayes of examples that are all alike
+            model = made[name]().fit(rows, examples.label, sample_weight=weight)
+            parts = range(0, len(asked), _CHUNK)
+            answers = [model.predict(encoder.rows(asked[start : start + _CHUNK])) for start in parts]
+        found[name] = np.concatenate([np.empty(0, np.int64), *answers]).astype(np.int64)
+    return found
+
+
+def _vote(answers: dict[str, Ints]) -> Ints:
+    """The majority of three; where all differ, SGD's."""
+    sgd, bayes, mlp = (answers[name] for name in _MODELS)
+    return np.where(bayes == mlp, bayes, sgd)
+
+
+def _classify(light: _Light, detailed: Ints, labels: Ints, k: int, seed: int, classifier: str) -> Ints:
+    """Cluster of each group of light profiles."""
+    examples = _Examples.of(light.groups.code[detailed], labels, k)
+    result = _lookup(examples, len(light.groups))
+    if classifier != "lookup+vote":
+        result[:] = -1
+    asked = np.flatnonzero(result < 0)
+    if k == 1 or not len(asked):
+        result[asked] = 0
+        return result
+    voted = classifier in ("vote", "lookup+vote")
+    answers = _predictions(light, examples, asked, seed, _MODELS if voted else (classifier,))
+    result[asked] = _vote(answers) if voted else answers[classifier]
+    return result
+
+
+def _trial(
+    light: _Light, detailed: Ints, labels: Ints, k: int, seed: int, part: Profile
+) -> dict[str, float | None]:
+    """Accuracy of each way on a fifth of the detailed launches, having learned from the others."""
+    held_out = uniform(seed, part.launches["launch"].to_numpy(), salt=3) < _HELD_OUT
+    group = light.groups.code[detailed]
+    if not held_out.any() or len(np.unique(labels[~held_out])) < 2:
+        return dict.fromkeys((*_MODELS, "vote", "lookup+vote"))
+    examples = _Examples.of(group[~held_out], labels[~held_out], k)
+    asked, code = np.unique(group[held_out], return_inverse=True)
+    answers = _predictions(light, examples, asked, seed, _MODELS)
+    answers["vote"] = _vote(answers)
+    known = _lookup(examples, len(light.groups))[asked]
+    answers["lookup+vote"] = np.where(known >= 0, known, answers["vote"])
+    return {way: float((answer[code] == labels[held_out]).mean()) for way, answer in answers.items()}
