@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simt.errors import PlanError
 from simt.profile import Profile
 from simt.sampling import Sieve, check_sampler
-from simt.sampling.sieve import _minima, _split_exactly
+from simt.sampling.sieve import _minima
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
 
@@ -73,18 +73,20 @@ def test_a_bandwidth_of_one_instruction_degenerates() -> None:
     # Two groups that the exact split finds. Between them the two points in the middle of the grid are equally
     # dense, so that the density has no minimum there.
     counts = [1e6, 1e6 + 10, 1e6 + 20, 9e6, 9e6 + 10, 9e6 + 20]
-    assert _split_exactly(np.array(counts), 0.4) == [3, 6]
     assert Sieve().fit(profile("aaaaaa", counts)).plan_.strata["launches"].to_list() == [3, 3]
     assert _minima(np.array(counts)) == []
-    spread = np.arange(60) * 1e5 + 1e5
-    assert len(_minima(spread)) > 30  # almost every count alone
-    assert len(_split_exactly(spread, 0.4)) < 6
+    # Counts at equal steps have a minimum wherever a point of the grid falls between two of them.
+    steady = profile("a" * 60, (np.arange(1.0, 61.0) * 1e5).tolist())
+    assert len(Sieve(kde="artifact").fit(steady).tiers_) == 11
+    assert len(Sieve().fit(steady).tiers_) < 11
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=60), st.sampled_from([0.1, 0.4, 1.0]))
 def test_parts_keep_to_theta_and_equal_counts_together(counts: list[int], theta: float) -> None:
     values = np.sort(np.array(counts, float))
-    ends = _split_exactly(values, theta)
+    labels = Sieve(theta).fit(profile("a" * len(counts), values.tolist())).labels_
+    assert (np.diff(labels) >= 0).all()
+    ends = [*(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(values)]
     assert ends == sorted(set(ends)) and ends[-1] == len(values)
     for part in np.split(values, ends[:-1]):
         assert part[0] == part[-1] or part.std() < theta * part.mean()
@@ -100,9 +102,10 @@ def test_the_first_cut_leaves_the_least_squares(counts: list[int]) -> None:
     def squares(cut: int) -> float:
         return sum(float(((part - part.mean()) ** 2).sum()) for part in (logs[:cut], logs[cut:]))
 
-    ends = _split_exactly(values, float(values.std() / values.mean()))  # one cut at least
+    theta = 0.999 * float(values.std() / values.mean())  # one cut at least
+    labels = Sieve(theta).fit(profile("a" * len(counts), values.tolist())).labels_
     best = min(squares(cut) for cut in range(1, len(values)))
-    assert min(squares(end) for end in ends[:-1]) == pytest.approx(best, abs=1e-9)
+    assert min(squares(cut) for cut in np.flatnonzero(np.diff(labels)) + 1) == pytest.approx(best, abs=1e-9)
 
 
 def test_representatives_without_instructions_stand_for_their_launches() -> None:

@@ -10,6 +10,7 @@ from simt.profile import Profile
 from simt.sampling.columns import Floats, available, complete, instructions, read
 from simt.sampling.features import Ints, identical
 from simt.sampling.sampler import Choice, Sampler
+from simt.sampling.splits import TimeOrder
 from simt.sampling.validate import one_of, real, refuse
 
 Kde = Literal["exact", "artifact"]
@@ -106,79 +107,66 @@ def _stratify(
     profile: Profile, counts: Floats, theta: float, kde: str
 ) -> tuple[Ints, Ints, list[str], list[str]]:
     """Stratum of each launch; tier, name and reason of each stratum, by name and count."""
-    codes = profile.name_codes
-    order = np.lexsort((counts, codes))
-    values = counts[order]
-    bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1))
-    ends, tiers, names, why = [], [], [], []
-    for lo, hi in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        name = profile.names[codes[order[lo]]]
-        part = values[lo:hi]
-        cov = _cov(part)
-        if part[0] == part[-1]:
-            found = [(hi, 1, name, f"tier 1: all execute {part[0]:.0f} instructions")]
+    order = TimeOrder(profile.name_codes, np.log1p(counts))
+    values = counts[order.order[order.first[:-1]]]  # the different counts of each name, rising
+    ranges, tiers, names, why = [], [], [], []
+    for code, (lo, hi) in enumerate(order.groups):
+        name = profile.names[code]
+        cov = _cov(values[lo:hi], order.counts[lo:hi])
+        if hi - lo == 1:
+            parts, tier, reason = [hi], 1, f"tier 1: all execute {values[lo]:.0f} instructions"
         elif cov < theta:
-            found = [(hi, 2, name, f"tier 2: CoV of instructions {cov:.2g} is below {theta:g}")]
+            parts, tier, reason = [hi], 2, f"tier 2: CoV of instructions {cov:.2g} is below {theta:g}"
         else:
-            found, at = [], lo
-            for end in (_split_exactly if kde == "exact" else _split_as_artifact)(part, theta):
-                what = f"{values[at]:.0f} to {values[lo + end - 1]:.0f} instructions"
-                reason = f"tier 3: a part of CoV {_cov(values[at : lo + end]):.2g}, of {cov:.2g} for the name"
-                found.append((lo + end, 3, f"{name}, {what}", reason))
-                at = lo + end
-        for end, tier, label, reason in found:
-            ends.append(end)
+            split = _split_exactly if kde == "exact" else _split_as_artifact
+            parts, tier, reason = split(order, values, lo, hi, theta), 3, f"tier 3: a part of CoV {cov:.2g}"
+        for end in parts:
+            several = f", {values[lo]:.0f} to {values[end - 1]:.0f} instructions" if tier == 3 else ""
+            ranges.append((lo, end))
             tiers.append(tier)
-            names.append(label)
+            names.append(name + several)
             why.append(reason)
-    strata = np.empty(len(counts), np.int64)
-    strata[order] = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-    return strata, np.array(tiers), names, why
+            lo = end
+    return order.strata(ranges), np.array(tiers), names, why
 
 
-def _cov(values: Floats) -> float:
+def _cov(values: Floats, sizes: Ints) -> float:
     """Standard deviation / mean, of the population."""
-    mean = values.mean()
-    return float(values.std() / mean) if mean > 0 else 0.0
+    mean = float(np.average(values, weights=sizes))
+    return float(np.sqrt(np.average((values - mean) ** 2, weights=sizes))) / mean if mean > 0 else 0.0
 
 
-def _split_exactly(values: Floats, theta: float) -> list[int]:
-    """Ends of the parts of sorted counts, each of a CoV below theta."""
-    logs = np.log1p(values)
-    ends, waiting = [], [(0, len(values))]
+def _split_exactly(order: TimeOrder, values: Floats, lo: int, hi: int, theta: float) -> list[int]:
+    """Ends of the parts of a range of counts, each of a CoV below theta."""
+    ends, waiting = [], [(lo, hi)]
     while waiting:
         lo, hi = waiting.pop()
-        if values[lo] == values[hi - 1] or _cov(values[lo:hi]) < theta:
+        cut = None
+        if _cov(values[lo:hi], order.counts[lo:hi]) >= theta:
+            cut = order.best_cut(lo, hi)
+        if cut is None:
             ends.append(hi)
-            continue
-        part = logs[lo:hi] - logs[lo:hi].mean()
-        left, n = np.cumsum(part)[:-1], np.arange(1, hi - lo)
-        # The sum is zero, so the right part's is -left: between-group squares are left^2 (1/n + 1/(N-n)).
-        between = left**2 * (1 / n + 1 / (hi - lo - n))
-        between[part[1:] == part[:-1]] = -1.0  # equal counts stay together
-        cut = lo + int(between.argmax()) + 1
-        waiting += [(cut, hi), (lo, cut)]
+        else:
+            waiting += [(cut, hi), (lo, cut)]
     return ends
 
 
-def _split_as_artifact(values: Floats, theta: float) -> list[int]:
-    """Ends of the parts of sorted counts at a density's minima, tried once more on parts of a high CoV."""
-    del theta  # the artifact has its own constant
+def _split_as_artifact(order: TimeOrder, values: Floats, lo: int, hi: int, theta: float) -> list[int]:
+    """Ends of the parts at a density's minima, tried once more on parts of a high CoV, whatever theta is."""
+    del theta
     ends = []
-    lo = 0
-    for hi in (*_minima(values), len(values)):
-        part = values[lo:hi]
-        ends += [lo + end for end in _minima(part)] if _cov(part) > _AGAIN else []
-        ends.append(hi)
-        lo = hi
+    for end in (*(lo + cut for cut in _minima(values[lo:hi])), hi):
+        if _cov(values[lo:end], order.counts[lo:end]) > _AGAIN:
+            ends += [lo + cut for cut in _minima(values[lo:end])]
+        ends.append(end)
+        lo = end
     return ends
 
 
 def _minima(values: Floats) -> list[int]:
-    """Positions in sorted values at which the density of the different ones has its local minima."""
-    different = np.unique(values)
-    grid = np.linspace(different[0], different[-1], _GRID)
-    squares = -((grid[:, None] - different) ** 2) / 2
+    """Positions in different, rising values at which their density has its local minima."""
+    grid = np.linspace(values[0], values[-1], _GRID)
+    squares = -((grid[:, None] - values) ** 2) / 2
     top = squares.max(axis=1, keepdims=True)
     density = top[:, 0] + np.log(np.exp(squares - top).sum(axis=1))
     inner = np.flatnonzero((density[1:-1] < density[:-2]) & (density[1:-1] < density[2:])) + 1
