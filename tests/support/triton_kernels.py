@@ -1,0 +1,91 @@
+"""Triton kernels of the usual kinds. Import only where Triton is installed."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def softmax(out, x, stride, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    values = tl.load(x + row * stride + offsets, mask=offsets < columns, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, axis=0))
+    tl.store(out + row * stride + offsets, powers / tl.sum(powers, axis=0), mask=offsets < columns)
+
+
+@triton.jit
+def matmul(a, b, c, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    steps = tl.arange(0, BK)
+    a += rows[:, None] * sa + steps[None, :]
+    b += steps[:, None] * sb + columns[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for _ in range(0, K, BK):
+        total = tl.dot(tl.load(a), tl.load(b), total)
+        a += BK
+        b += BK * sb
+    tl.store(c + rows[:, None] * sc + columns[None, :], total.to(tl.float16))
+
+
+@triton.jit
+def attention(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    """Flash attention, forward, causal; one CTA makes BM rows."""
+    start = tl.program_id(0) * BM
+    base = tl.program_id(1) * length * D
+    rows = start + tl.arange(0, BM)
+    depth = tl.arange(0, D)
+    columns = tl.arange(0, BN)
+    queries = tl.load(q + base + rows[:, None] * D + depth[None, :])
+    highest = tl.full([BM], -float("inf"), tl.float32)
+    norm = tl.zeros([BM], tl.float32)
+    total = tl.zeros([BM, D], tl.float32)
+    for first in range(0, start + BM, BN):
+        keys = tl.load(k + base + (first + columns)[None, :] * D + depth[:, None])
+        scores = tl.dot(queries, keys) * scale
+        scores = tl.where(rows[:, None] >= (first + columns)[None, :], scores, -float("inf"))
+        now = tl.maximum(highest, tl.max(scores, 1))
+        powers = tl.exp2(scores - now[:, None])
+        fade = tl.exp2(highest - now)
+        norm = norm * fade + tl.sum(powers, 1)
+        values = tl.load(v + base + (first + columns)[:, None] * D + depth[None, :])
+        total = tl.dot(powers.to(tl.float16), values, total * fade[:, None])
+        highest = now
+    tl.store(out + base + rows[:, None] * D + depth[None, :], (total / norm[:, None]).to(tl.float16))
+
+
+@triton.jit
+def copy_tile(source, target, BM: tl.constexpr, BN: tl.constexpr):
+    """Between tensor descriptors."""
+    where = [tl.program_id(0) * BM, tl.program_id(1) * BN]
+    target.store(where, source.load(where))
+
+
+@triton.jit
+def matmul_by_maps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Descriptors made by the kernel itself, in scratch memory."""
+    top, left = tl.program_id(0) * BM, tl.program_id(1) * BN
+    first = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    second = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    third = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(0, K, BK):
+        total = tl.dot(first.load([top, step]), second.load([step, left]), total)
+    third.store([top, left], total.to(tl.float16))
+
+
+@triton.jit(do_not_specialize=["free"], do_not_specialize_on_alignment=["unaligned"])
+def kinds(pointer, free, unaligned, wide: tl.int64, real: tl.float32, pair, plain, CHOICE: tl.constexpr = 3):
+    tl.store(pointer, (free + unaligned + wide + pair[0] + plain + CHOICE).to(tl.float32) + real)
+
+
+@triton.jit
+def wrong(x):
+    tl.store(x, no_such_name)  # noqa: F821
