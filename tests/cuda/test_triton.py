@@ -12,7 +12,7 @@ from simt.errors import CompileError
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 
-from support import triton_kernels as kernels
+from support import triton_kernels as kernels  # noqa: E402
 
 _ALIGNED = [["tt.divisibility", 16]]
 
