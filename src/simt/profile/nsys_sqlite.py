@@ -62,7 +62,7 @@ def _database(path: Path, name: str) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True)) as database:
             database.text_factory = lambda data: data.decode("utf-8", "replace")
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise ProfileError(f"{name}: SQLite cannot read it: {error}; the export may be damaged") from error
 
 

@@ -94,10 +94,12 @@ class Profile:
             if len(repeated):
                 raise ProfileError(f"{self.source}: launch id {same[repeated[0]]} occurs twice")
         if "duration_ns" in frame.columns:
-            bad = frame.filter(~(pl.col("duration_ns").is_finite() & (pl.col("duration_ns") >= 0)))
+            valid = pl.col("duration_ns").is_finite() & (pl.col("duration_ns") >= 0)
+            bad = frame.filter(~valid.fill_null(False))
             if len(bad):
                 raise ProfileError(
-                    f"{self.source}: launch {bad['launch'][0]} took {bad['duration_ns'][0]} ns, "
+                    f"{self.source}: launch {bad['launch'][0]} ({bad['name'][0]}) took "
+                    f"{bad['duration_ns'][0]} ns, "
                     f"expected a number of 0 or more"
                 )
         object.__setattr__(self, "launches", frame)

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
 
 from simt.errors import ProfileError
+from simt.profile import accelsim, ncu_csv, nsys_csv, rocprof
+from simt.profile.csv_table import Header, find_header
+from simt.profile.kineto import read_kineto
 from simt.profile.nsys_sqlite import read_nsys_sqlite
 from simt.profile.profile import Profile
+from simt.profile.reports import is_report, read_report
+from simt.profile.simulated import read_result
 from simt.profile.source import Report, Source
 from simt.profile.table import read_csv, read_parquet
+
+CsvReader = Callable[[Source, int | None, Header], Profile]
+# Tables of tools, by what their header has.
+_TABLES: tuple[tuple[Callable[[Sequence[str]], bool], CsvReader], ...] = (
+    (ncu_csv.is_ncu_header, ncu_csv.read_ncu_csv),
+    (nsys_csv.is_nsys_header, nsys_csv.read_nsys_csv),
+    (nsys_csv.is_nsys_summary_header, nsys_csv.refuse_nsys_summary),
+    (rocprof.is_rocprof_header, rocprof.read_rocprof_csv),
+    (accelsim.is_tracer_stats_header, accelsim.read_tracer_stats),
+    (accelsim.is_get_stats_header, accelsim.read_get_stats),
+)
+_TRACE = re.compile(rb"^(?:kernel-\S*\.trace|MemcpyHtoD,0x|-kernel name = )", re.MULTILINE)
+_RESULT = re.compile(rb'"schema"\s*:\s*"simt\.result/')
+_XZ, _STORE = b"\xfd7zXZ\0", b"SIMTRACE"
 
 
 def read_profile(
@@ -26,18 +50,57 @@ def read_profile(
     process: id of the one process whose launches are wanted, where the file holds several.
     progress: called now and then with the fraction read so far.
 
-    Raises ProfileError naming the file, the place, what was found and what was expected.
+    Raises ProfileError naming the file, the place, what was found and what was expected; TraceError or
+    ResultError for what is wrong in a trace or a saved Result.
     """
+    folder = Path(path)
+    if folder.is_dir():
+        is_result = (folder / "result.json").is_file()
+        return read_result(folder, process) if is_result else accelsim.read_traces(folder, process)
     source = Source(path, progress)
+    try:
+        profile = _read(source, columns, process)
+    except pl.exceptions.PolarsError as error:
+        raise ProfileError(f"{source.name}: values that do not fit together: {error}") from error
+    source.report(1.0, len(profile))
+    return profile
+
+
+def _read(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
     head = source.head
+    if not head:
+        raise ProfileError(f"{source.name}: the file is empty, expected a profile")
     if head.startswith(b"PAR1"):
         return read_parquet(source, columns, process)
     if columns is not None:
         return read_csv(source, columns, process)
     if head.startswith(b"SQLite format 3\0"):
         return read_nsys_sqlite(source, process)
+    if head.startswith((_XZ, _STORE)):
+        return accelsim.read_traces(source.path, process)
+    if is_report(source):
+        profile = read_report(source, lambda export: read_profile(export, process=process))
+        return replace(profile, source=source.name)
     if b"\0" in head:
         raise ProfileError(
-            f"{source.name}: not a profile of a known tool; docs/profiles.md lists the formats"
+            f"{source.name}: begins with {head[:8]!r}, which is no profile of a known tool; "
+            f"docs/profiles.md lists the formats"
         )
-    return read_csv(source, columns, process)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return _read_json(source, process)
+    for fits, read in _TABLES:
+        header = find_header(source, fits)
+        if header is not None:
+            return read(source, process, header)
+    if _TRACE.search(head):
+        return accelsim.read_traces(source.path, process)
+    return read_csv(source, None, process)
+
+
+def _read_json(source: Source, process: int | None) -> Profile:
+    if b'"rocprofiler-sdk-tool"' in source.head:
+        return rocprof.read_rocprof_json(source, process)
+    if _RESULT.search(source.head):
+        with source.local() as path:
+            return replace(read_result(path, process), source=source.name)
+    return read_kineto(source, process)

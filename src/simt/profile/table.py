@@ -9,6 +9,7 @@ import polars as pl
 
 from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
+from simt.profile.csv_table import find_header, numbers, read_text
 from simt.profile.profile import COLUMNS, Profile, metadata_of
 from simt.profile.source import Source
 
@@ -29,45 +30,24 @@ def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int
             frame = pl.read_parquet(
                 path, columns=sorted({old for old, _ in picks.values()}), memory_map=False
             )
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise ProfileError(f"{source.name}: not a readable Parquet file: {error}") from error
     findings = Findings(source.name, process=process)
     _say_unused(list(schema), picks, findings)
     return _profile(frame, picks, findings, ours)
 
 
-def read_csv(
-    source: Source, columns: Mapping[str, str] | None, process: int | None, offset: int = 0
-) -> Profile:
-    """A CSV table with a header, which begins at byte `offset`."""
-    with source.local(offset) as path:
-        try:
-            lazy = pl.scan_csv(path, infer_schema=False)
-            header = lazy.collect_schema().names()
-            picks = _picks(header, columns, source.name, whole=False)
-            frame = lazy.select(sorted({old for old, _ in picks.values()})).collect()
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise ProfileError(f"{source.name}: not a readable CSV table: {error}") from error
+def read_csv(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
+    """A CSV table that begins with its header."""
+    header = find_header(source, lambda names: True)
+    if header is None:
+        raise ProfileError(f"{source.name}: no table")
+    names = [name.strip() for name in header.names]
+    picks = _picks(names, columns, source.name, whole=False)
+    frame = read_text(source, header, sorted({old for old, _ in picks.values()}))
     findings = Findings(source.name, process=process)
-    _say_unused(header, picks, findings)
+    _say_unused(names, picks, findings)
     return _profile(frame, picks, findings, None)
-
-
-def numbers(column: pl.Series, source: str) -> pl.Series:
-    """Numbers from text: thousands separators go, empty cells and n/a become null."""
-    if column.dtype != pl.String:
-        if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
-            raise ProfileError(f"{source}: column `{column.name}` holds {column.dtype}, expected numbers")
-        return column
-    text: pl.Series = column.str.strip_chars().str.replace_all(",", "", literal=True)
-    text = text.set(text.str.to_lowercase().is_in(["", "n/a", "nan", "-", "null", "none"]), None)
-    result: pl.Series = text.cast(pl.Float64, strict=False)
-    bad = result.is_null() & text.is_not_null()
-    if bad.any():
-        row = bad.arg_max()
-        assert row is not None
-        raise ProfileError(f"{source}: column `{column.name}`, row {row + 1}: {column[row]!r} is no number")
-    return result
 
 
 def _picks(
@@ -94,6 +74,11 @@ def _picks(
             f"{source}: no column `name`, found {', '.join(there) or 'none'}; "
             f"expected a profile of a known tool, or say which columns to take: "
             f"columns={{'name': '…', 'duration_ns': '…:us'}}"
+        )
+    if not set(picks) - {"name", "launch", "annotation", "process"}:
+        raise ProfileError(
+            f"{source}: names of kernels but nothing measured, found {', '.join(there)}; "
+            f"say which column holds the times: columns={{'name': 'name', 'duration_ns': '…:us'}}"
         )
     return picks
 

@@ -1,0 +1,167 @@
+"""rocprofv3's JSON, traces, saved Results, and reports that only Nsight can read."""
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import simt
+from simt.errors import ProfileError, SimtError
+from simt.profile import read_profile
+from support.fake_gpu import installed
+from support.profiles import NCU_RAW, nsys_database, nsys_statements, rocprof_data
+
+
+def test_rocprof_json(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text(json.dumps(rocprof_data()))
+    profile = read_profile(path)
+    assert profile.gpu == "MI350X"
+    size = {"grid_x": 4, "grid_y": 3, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
+    assert profile.launches.to_dicts() == [
+        {"launch": 0, "name": "f(int)", "start_ns": 0.0, "duration_ns": 100.0, **size, "registers": 16,
+         "shared_bytes": 512, "stream": 9, "device": 3},
+        {"launch": 1, "name": "__amd_rocclr_copyBuffer", "start_ns": 5.0, "duration_ns": 10.0, **size,
+         "registers": 0, "shared_bytes": 512, "stream": 9, "device": 3},
+    ]  # fmt: skip
+    kernels = profile.kernels()
+    assert len(kernels) == 1
+    (copies,) = kernels.left_out  # one copy by a kernel, one by a copy engine
+    assert (copies.launches, copies.duration_ns, copies.share) == (2, 40.0, 40 / 140)
+
+
+def test_rocprof_processes(tmp_path: Path) -> None:
+    data = rocprof_data()
+    other = copy.deepcopy(data["rocprofiler-sdk-tool"][0])
+    other["metadata"]["pid"] = 909
+    other["kernel_symbols"][0]["demangled_kernel_name"] = "other"
+    data["rocprofiler-sdk-tool"].append(other)
+    path = tmp_path / "x"
+    path.write_text(json.dumps(data))
+    assert len(read_profile(path)) == 4
+    assert read_profile(path, process=909).launches["name"].to_list() == ["other", "__amd_rocclr_copyBuffer"]
+
+
+def test_rocprof_damage(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    text = json.dumps(rocprof_data())
+    path.write_text(text.replace('"kernel_id": 1, "kernel_name"', '"kernel_id": 8, "kernel_name"'))
+    with pytest.raises(ProfileError, match="dispatch 1: kernel 1 is not among the kernel_symbols"):
+        read_profile(path)
+    path.write_text(text.replace('"end_timestamp"', '"end"', 1))
+    with pytest.raises(ProfileError, match=r"`kernel_dispatch` from byte \d+ on: .*`end_timestamp`"):
+        read_profile(path)
+    path.write_text(text[: text.index('"hip_api"')])
+    with pytest.raises(ProfileError, match="the file is damaged, or was cut off"):
+        read_profile(path)
+
+
+def test_real_rocprof(shared_data: Path) -> None:
+    profile = read_profile(shared_data / "profiles" / "mi350_training_50steps.rocprofv3.json.gz")
+    assert len(profile) == 43915
+    assert profile.gpu == "AMD Instinct MI350X"
+    kernels = profile.kernels()
+    assert {part.kind: part.launches for part in kernels.left_out} == {"copy": 6366, "communication": 1310}
+    assert len(kernels) == 43915 - 6366 - 1310
+
+
+def test_kinds_of_real_names(shared_data: Path) -> None:
+    """No framework kernel that copies or fills tensors is taken for a copy by the runtime."""
+    left_out = set()
+    for path in (shared_data / "profiles").glob("*.gz"):
+        profile = read_profile(path)
+        left_out |= set(profile.names) - set(profile.kernels().names)
+    assert left_out
+    assert all(name.startswith(("nccl", "__amd_rocclr_")) for name in left_out)
+
+
+def test_traces(shared_data: Path) -> None:
+    pytest.importorskip("simt._engine")
+    folder = shared_data / "traces" / "bfs_graph4096_sm80"
+    profile = read_profile(folder)
+    assert len(profile) == 16
+    assert profile.launches["grid_x"].to_list()[0] > 0
+    assert read_profile(folder / "kernelslist.g").launches.equals(profile.launches)
+    assert len(read_profile(folder / "kernel-3.traceg.xz")) == 1
+
+
+@pytest.mark.parametrize("name", ["result", "result.json"])
+def test_saved_results(tmp_path: Path, name: str) -> None:
+    with installed():
+        result = simt.simulate("input")
+    path = result.save(tmp_path / name)
+    profile = read_profile(path)
+    assert len(profile) == len(result.launches)
+    assert profile.gpu == result.machine.name
+    first = result.launches[0]
+    row = profile.launches.row(0, named=True)
+    assert (row["launch"], row["name"], row["grid_x"]) == (first.index, first.name, first.grid[0])
+    assert row["duration_ns"] == pytest.approx(first.seconds * 1e9)
+    assert row["smsp__inst_executed.sum"] == first.warp_instructions
+    with pytest.raises(ProfileError, match="a Result has no processes"):
+        read_profile(path, process=1)
+
+
+def test_profiles_do_not_need_the_engine() -> None:
+    code = "import sys, simt.profile, simt.sampling.sampler; print('simt._engine' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def fake_tool(folder: Path, name: str, text: str) -> None:
+    tool = folder / name
+    tool.write_text(f"#!{sys.executable}\nimport sys, shutil\n{text}\n")
+    tool.chmod(0o755)
+
+
+def test_report_of_nsight_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tmp_path / "run.nsys-rep"
+    report.write_bytes(b"\x01\0binary")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(
+        ProfileError,
+        match=r"`nsys` is not installed here. Where it is, run: nsys export --type sqlite --output",
+    ):
+        read_profile(report)
+    (tmp_path / "bin").mkdir()
+    export = nsys_database(tmp_path / "export.sqlite", nsys_statements())
+    fake_tool(
+        tmp_path / "bin", "nsys", f"shutil.copy({str(export)!r}, sys.argv[sys.argv.index('--output') + 1])"
+    )
+    profile = read_profile(report)
+    assert len(profile) == 2
+    assert profile.source == str(report)
+    fake_tool(tmp_path / "bin", "nsys", "sys.exit('file is damaged')")
+    with pytest.raises(ProfileError, match="nsys failed: file is damaged"):
+        read_profile(report)
+
+
+def test_report_of_nsight_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tmp_path / "run"
+    report.write_bytes(b"NVR\0binary")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(ProfileError, match=r"run: ncu --import .* --page raw --csv"):
+        read_profile(report)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "raw.csv").write_text(NCU_RAW)
+    fake_tool(tmp_path / "bin", "ncu", f"shutil.copyfileobj(open({str(tmp_path / 'raw.csv')!r}), sys.stdout)")
+    assert len(read_profile(report)) == 2
+
+
+def test_what_is_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for content, message in (
+        (b"", "the file is empty"),
+        (b"\x7fELF\0\0", "is no profile of a known tool"),
+        (b"just text\n", "no column `name`"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ProfileError, match=message):
+            read_profile(path)
+    with pytest.raises(ProfileError, match="cannot be read: No such file"):
+        read_profile(tmp_path / "missing")
+    with pytest.raises(SimtError):
+        read_profile(tmp_path)
