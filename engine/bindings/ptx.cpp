@@ -1,11 +1,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <string_view>
 
 #include "bindings.hpp"
+#include "ptx/control_flow.hpp"
 #include "ptx/module.hpp"
 #include "ptx/parser.hpp"
+#include "ptx/register_allocation.hpp"
 
 // PTX as the engine reads it, as plain Python values.
 
@@ -181,6 +185,44 @@ nb::list kernels(const ptx::Module& module) {
   return all;
 }
 
+const ptx::Function& function_at(const ptx::Module& module, size_t index) {
+  if (index >= module.functions.size()) throw nb::index_error("no such function");
+  return module.functions[index];
+}
+
+/// Instructions by block, and the immediate post-dominators.
+nb::list blocks(const ptx::Module& module, size_t function) {
+  const ptx::ControlFlow flow = ptx::control_flow(function_at(module, function), module);
+  return list_of(flow.blocks, [](const ptx::ControlFlow::Block& block) {
+    const bool none = block.post_dominator == ptx::ControlFlow::none;
+    return nb::make_tuple(block.first, block.last, nb::cast(block.successors),
+                          none ? nb::object(nb::none()) : nb::cast(block.post_dominator));
+  });
+}
+
+nb::tuple accesses(const ptx::Module& module, size_t function, uint32_t instruction) {
+  const ptx::Function& f = function_at(module, function);
+  if (instruction >= f.instructions.size()) throw nb::index_error("no such instruction");
+  const ptx::Access access = ptx::access(f, module, instruction);
+  return nb::make_tuple(nb::cast(access.reads), nb::cast(access.writes));
+}
+
+nb::dict allocation(const ptx::Module& module, size_t function) {
+  const ptx::Function& f = function_at(module, function);
+  const ptx::RegisterAllocation a = [&] {
+    const nb::gil_scoped_release no_gil;
+    return ptx::allocate_registers(f, module, ptx::control_flow(f, module));
+  }();
+  nb::dict d;
+  d["places"] = list_of(a.place, [](uint32_t place) {
+    return place == ptx::RegisterAllocation::unused ? nb::object(nb::none()) : nb::cast(place);
+  });
+  d["registers"] = a.registers;
+  d["predicates"] = a.predicates;
+  d["max_live"] = a.max_live;
+  return d;
+}
+
 }  // namespace
 
 void bind_ptx(nb::module_& m) {
@@ -204,5 +246,11 @@ void bind_ptx(nb::module_& m) {
       .def("kernels", &kernels,
            "For each kernel: its name, its parameters as (name, type, size, alignment, offset), and its "
            "limits.")
-      .def("dump", &module_dict, "Everything, as plain values.");
+      .def("dump", &module_dict, "Everything, as plain values.")
+      .def("blocks", &blocks, "function"_a,
+           "(first instruction, one past the last, successors, immediate post-dominator or None) of each.")
+      .def("accesses", &accesses, "function"_a, "instruction"_a,
+           "Registers that it reads, and that it writes.")
+      .def("allocation", &allocation, "function"_a,
+           "places: of each register, None where it is never named; registers, predicates and max_live.");
 }

@@ -1,60 +1,202 @@
 #include "ptx/control_flow.hpp"
+
+#include <algorithm>
+#include <utility>
+
 namespace simt::ptx {
-ControlFlow control_flow(const Function& f, const Module& m) {
-  ControlFlow c;
-  const size_t n = f.instructions.size();
-  std::vector<char> leader(n + 1, 0);
-  leader[0] = 1;
-  for (auto& l : f.labels) leader[l.target] = 1;
-  auto op = [&](size_t i) { return m.mnemonics[f.instructions[i].mnemonic].opcode; };
-  for (size_t i = 0; i < n; ++i)
-    if (op(i) == "bra" || op(i) == "ret" || op(i) == "exit") leader[i + 1] = 1;
-  c.block_of.resize(n);
-  for (size_t i = 0; i < n; ++i) {
-    if (leader[i]) {
-      c.blocks.push_back({});
-      c.blocks.back().first = (uint32_t)i;
-    }
-    c.block_of[i] = (uint32_t)c.blocks.size() - 1;
-    c.blocks.back().last = (uint32_t)i + 1;
+
+namespace {
+
+/// How an instruction ends a block.
+enum class Ending : uint8_t { None, Branch, IndirectBranch, Return, Trap };
+
+std::vector<Ending> endings_of(const Module& module) {
+  std::vector<Ending> endings;
+  for (const Mnemonic& mnemonic : module.mnemonics) {
+    const std::string_view opcode = mnemonic.opcode;
+    endings.push_back(opcode == "bra"                       ? Ending::Branch
+                      : opcode == "brx"                     ? Ending::IndirectBranch
+                      : opcode == "ret" || opcode == "exit" ? Ending::Return
+                      : opcode == "trap"                    ? Ending::Trap
+                                                            : Ending::None);
   }
-  for (auto& b : c.blocks) {
-    size_t i = b.last - 1;
-    bool g = f.instructions[i].guard >= 0;
-    auto o = op(i);
-    if (o == "bra") {
-      uint32_t t = f.labels[f.operands[f.instructions[i].first_operand].index].target;
-      if (t < n) b.successors.push_back(c.block_of[t]);
-    }
-    if (!((o == "bra" || o == "ret" || o == "exit") && !g) && b.last < n)
-      b.successors.push_back(c.block_of[b.last]);
-  }
-  const size_t B = c.blocks.size();
-  std::vector<std::vector<char>> pd(B, std::vector<char>(B, 1));
-  for (bool ch = true; ch;) {
-    ch = false;
-    for (size_t b = B; b-- > 0;) {
-      std::vector<char> s(B, c.blocks[b].successors.empty() ? 0 : 1);
-      for (auto x : c.blocks[b].successors)
-        for (size_t k = 0; k < B; ++k) s[k] &= pd[x][k];
-      s[b] = 1;
-      if (s != pd[b]) {
-        pd[b] = s;
-        ch = true;
-      }
-    }
-  }
-  for (size_t b = 0; b < B; ++b) {
-    for (size_t k = 0; k < B; ++k)
-      if (k != b && pd[b][k]) {
-        bool im = true;
-        for (size_t j = 0; j < B; ++j)
-          if (j != b && j != k && pd[b][j] && pd[j][k] && !pd[k][j]) im = false;
-        if (im) c.blocks[b].post_dominator = (uint32_t)k;
-      }
-    if (c.blocks[b].post_dominator != c.none) {
-    }
-  }
-  return c;
+  return endings;
 }
+
+/// Instructions to which `instruction` may branch.
+template <class Visit>
+void for_each_target(const Function& function, const Instruction& instruction, Visit visit) {
+  for (uint32_t k = 0; k < instruction.operand_count; ++k) {
+    const Operand& operand = function.operands[instruction.first_operand + k];
+    if (operand.kind == OperandKind::Label)
+      visit(function.labels[operand.index].target);
+    else if (operand.kind == OperandKind::Symbol && operand.local && operand.component == 1)
+      for (const uint32_t label : function.targets[operand.index].labels)
+        visit(function.labels[label].target);
+  }
+}
+
+/// Immediate post-dominators, by the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
+/// Algorithm", 2001) on the reverse graph from a virtual block behind every return.
+///
+/// Blocks from which no return can be reached do not count as paths for the others, because their lanes never
+/// come back. Among themselves those that reach a trap get a tree of their own, and then loops without an
+/// exit, each from the last block of a set that is never left.
+class PostDominators {
+ public:
+  explicit PostDominators(std::vector<ControlFlow::Block>& blocks)
+      : blocks_(blocks),
+        end_(static_cast<uint32_t>(blocks.size())),
+        tree_(blocks.size() + 1, none),
+        number_(blocks.size() + 1, none),
+        parent_(blocks.size() + 1, none),
+        root_(blocks.size(), false),
+        first_predecessor_(blocks.size() + 2, 0) {
+    for (const auto& block : blocks_)
+      for (const uint32_t s : block.successors) ++first_predecessor_[s + 2];
+    for (uint32_t b = 2; b < end_ + 2; ++b) first_predecessor_[b] += first_predecessor_[b - 1];
+    predecessors_.resize(first_predecessor_[end_ + 1]);
+    for (uint32_t b = 0; b < end_; ++b)
+      for (const uint32_t s : blocks_[b].successors) predecessors_[first_predecessor_[s + 1]++] = b;
+  }
+
+  void compute(const std::vector<uint32_t>& returns, const std::vector<uint32_t>& traps) {
+    grow_tree(returns);
+    grow_tree(traps);
+    // A depth-first search on the reverse graph finishes last in a set of blocks that is never left, and
+    // begins there with its last block (Kosaraju's algorithm for strongly connected components).
+    std::vector<uint32_t> order;
+    std::vector<bool> seen(end_, false);
+    for (uint32_t b = end_; b-- > 0;)
+      if (tree_[b] == none && !seen[b])
+        walk(
+            b, order, [&](uint32_t p) { return tree_[p] == none && !seen[p]; },
+            [&](uint32_t p) { seen[p] = true; });
+    for (size_t k = order.size(); k-- > 0;)
+      if (tree_[order[k]] == none) grow_tree({order[k]});
+    for (uint32_t b = 0; b < end_; ++b)
+      blocks_[b].post_dominator = parent_[b] == end_ ? ControlFlow::none : parent_[b];
+  }
+
+ private:
+  static constexpr uint32_t none = UINT32_MAX;
+
+  /// Depth-first over predecessors from `start`, appending to `order` as it leaves them.
+  template <class Wanted, class Mark>
+  void walk(uint32_t start, std::vector<uint32_t>& order, Wanted wanted, Mark mark) {
+    mark(start);
+    stack_.assign(1, {start, first_of(start)});
+    while (!stack_.empty()) {
+      auto& [block, next] = stack_.back();
+      if (next == first_of(block + 1)) {
+        order.push_back(block);
+        stack_.pop_back();
+        continue;
+      }
+      const uint32_t p = predecessors_[next++];
+      if (!wanted(p)) continue;
+      mark(p);
+      stack_.emplace_back(p, first_of(p));
+    }
+  }
+  uint32_t first_of(uint32_t block) const { return first_predecessor_[block]; }
+
+  /// Post-dominators of all blocks without a tree that reach one of `roots`.
+  void grow_tree(const std::vector<uint32_t>& roots) {
+    const uint32_t tree = trees_++;
+    std::vector<uint32_t> order;
+    for (const uint32_t r : roots) root_[r] = true;
+    for (const uint32_t r : roots)
+      if (tree_[r] == none)
+        walk(r, order, [&](uint32_t p) { return tree_[p] == none; }, [&](uint32_t p) { tree_[p] = tree; });
+    for (uint32_t k = 0; k < order.size(); ++k) number_[order[k]] = k;
+    number_[end_] = static_cast<uint32_t>(order.size());
+    parent_[end_] = end_;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t k = order.size(); k-- > 0;) {
+        const uint32_t block = order[k];
+        uint32_t parent = root_[block] ? end_ : none;
+        for (const uint32_t s : blocks_[block].successors)
+          if (tree_[s] == tree && parent_[s] != none) parent = parent == none ? s : meet(parent, s);
+        changed |= parent != parent_[block];
+        parent_[block] = parent;
+      }
+    }
+  }
+  uint32_t meet(uint32_t a, uint32_t b) const {
+    while (a != b) {
+      while (number_[a] < number_[b]) a = parent_[a];
+      while (number_[b] < number_[a]) b = parent_[b];
+    }
+    return a;
+  }
+
+  std::vector<ControlFlow::Block>& blocks_;
+  const uint32_t end_;  ///< the virtual block behind the roots
+  uint32_t trees_ = 0;
+  std::vector<uint32_t> tree_;
+  std::vector<uint32_t> number_;  ///< in the order in which the search left the blocks of a tree
+  std::vector<uint32_t> parent_;
+  std::vector<bool> root_;
+  std::vector<uint32_t> predecessors_;
+  std::vector<uint32_t> first_predecessor_;
+  std::vector<std::pair<uint32_t, uint32_t>> stack_;  ///< block, its next predecessor
+};
+
+}  // namespace
+
+ControlFlow control_flow(const Function& function, const Module& module) {
+  ControlFlow flow;
+  const auto count = static_cast<uint32_t>(function.instructions.size());
+  if (count == 0) return flow;
+  const std::vector<Ending> endings = endings_of(module);
+  std::vector<bool> leader(count + 1, false);
+  leader[0] = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Instruction& instruction = function.instructions[i];
+    const Ending ending = endings[instruction.mnemonic];
+    if (ending == Ending::None) continue;
+    leader[i + 1] = true;
+    for_each_target(function, instruction, [&](uint32_t target) { leader[target] = true; });
+  }
+  flow.block_of.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (leader[i]) {
+      flow.blocks.emplace_back();
+      flow.blocks.back().first = i;
+    }
+    flow.blocks.back().last = i + 1;
+    flow.block_of[i] = static_cast<uint32_t>(flow.blocks.size() - 1);
+  }
+  std::vector<uint32_t> returns, traps;
+  for (uint32_t b = 0; b < flow.blocks.size(); ++b) {
+    ControlFlow::Block& block = flow.blocks[b];
+    const Instruction& last = function.instructions[block.last - 1];
+    const Ending ending = endings[last.mnemonic];
+    bool returning = ending == Ending::Return && last.guard < 0;
+    const auto go_to = [&](uint32_t instruction) {
+      if (instruction == count)
+        returning = true;  // past the last instruction the function ends
+      else
+        block.successors.push_back(flow.block_of[instruction]);
+    };
+    if (ending == Ending::Branch || ending == Ending::IndirectBranch) for_each_target(function, last, go_to);
+    if (ending == Ending::None || last.guard >= 0) go_to(block.last);
+    // Each once.
+    std::vector<uint32_t>& all = block.successors;
+    if (all.size() == 2 && all[0] == all[1]) all.pop_back();
+    if (all.size() > 2) {
+      std::vector<uint32_t> sorted(all);
+      std::sort(sorted.begin(), sorted.end());
+      sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+      all = std::move(sorted);
+    }
+    if (returning) returns.push_back(b);
+    if (ending == Ending::Trap && last.guard < 0) traps.push_back(b);
+  }
+  PostDominators(flow.blocks).compute(returns, traps);
+  return flow;
+}
+
 }  // namespace simt::ptx

@@ -1023,22 +1023,22 @@ class Parser {
 
   void parse_operand(uint32_t depth) {
     if (depth > max_operand_depth) lexer_->fail("operands nested less deeply");
+    bool can_pair = false;
     switch (lexer_->peek()) {
-      case '{':
-        return parse_group(OperandKind::Vector, '{', '}', depth);
       case '[':
         return parse_address(depth);
-      case '(':
-        if (opcode_.call) return parse_group(OperandKind::List, '(', ')', depth);
+      case '{':
+        parse_group(OperandKind::Vector, '{', '}', depth);
+        can_pair = true;
         break;
       default:
-        break;
+        if (opcode_.call && lexer_->peek() == '(') return parse_group(OperandKind::List, '(', ')', depth);
+        stack_.push_back(parse_simple(true));
+        can_pair = stack_.back().kind == OperandKind::Register || stack_.back().kind == OperandKind::Discard;
     }
-    const Operand operand = parse_simple(true);
-    stack_.push_back(operand);
-    const bool can_pair = operand.kind == OperandKind::Register || operand.kind == OperandKind::Discard;
     if (!can_pair || !lexer_->accept('|')) return;
-    stack_.push_back(parse_simple(false));
+    const Operand second = parse_simple(false);
+    stack_.push_back(second);
     replace_by_group(OperandKind::Pair, stack_.size() - 2, 0);
   }
 

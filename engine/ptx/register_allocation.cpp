@@ -1,21 +1,331 @@
 #include "ptx/register_allocation.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <queue>
+#include <tuple>
+#include <utility>
+
 namespace simt::ptx {
-Access access(const Function&, const Module&, uint32_t) {
-  return {};
+
+namespace {
+
+/// Which operands an opcode writes. An address is never written: what it names is memory.
+enum class Destination : uint8_t {
+  First,          ///< operand 0
+  Updated,        ///< operand 0, which is read too
+  None,           ///< all operands are read
+  Results,        ///< of call: the list in front, if there is one
+  BeforeAddress,  ///< all operands in front of the first address
+};
+
+Destination destination_of(const Mnemonic& mnemonic) {
+  const std::string_view opcode = mnemonic.opcode;
+  const auto has = [&](std::string_view modifier) {
+    return std::find(mnemonic.modifiers.begin(), mnemonic.modifiers.end(), modifier) !=
+           mnemonic.modifiers.end();
+  };
+  if (opcode == "call") return Destination::Results;
+  if (opcode == "bar" || opcode == "barrier") return has("red") ? Destination::First : Destination::None;
+  if (opcode == "wgmma") return Destination::Updated;
+  if (opcode == "tcgen05") return has("ld") ? Destination::BeforeAddress : Destination::None;
+  constexpr std::string_view none[] = {"bra",     "brx",       "ret",          "exit", "trap", "cp",
+                                       "pmevent", "nanosleep", "stackrestore", "st",   "red",  "setmaxnreg"};
+  return std::find(std::begin(none), std::end(none), opcode) == std::end(none) ? Destination::First
+                                                                               : Destination::None;
 }
-RegisterAllocation allocate_registers(const Function& f, const Module&, const ControlFlow&) {
-  RegisterAllocation a;
-  for (auto& r : f.registers) {
-    if (r.type == Type::Pred) {
-      a.place.push_back(a.predicates++);
-      continue;
-    }
-    uint32_t w = bytes(r.type) > 8 ? 4 : bytes(r.type) > 4 ? 2 : 1;
-    a.registers = (a.registers + w - 1) / w * w;
-    a.place.push_back(a.registers);
-    a.registers += w;
+
+/// Calls read(register) and write(register) for what `operand` names; parts of an address are read.
+template <class Read, class Write>
+void visit_operand(const Function& function, const Operand& operand, bool written, Read& read, Write& write) {
+  switch (operand.kind) {
+    case OperandKind::Register:
+      if (!written || operand.component) read(operand.index);  // the other components keep their values
+      if (written) write(operand.index);
+      break;
+    case OperandKind::Address:
+      written = false;
+      [[fallthrough]];
+    case OperandKind::Vector:
+    case OperandKind::List:
+    case OperandKind::Pair:
+      for (uint32_t k = 0; k < operand.part_count; ++k)
+        visit_operand(function, function.operands[operand.first_part + k], written, read, write);
+      break;
+    default:
+      break;
   }
-  a.max_live = a.registers;
-  return a;
 }
+
+template <class Read, class Write>
+void visit_accesses(const Function& function, const Instruction& instruction, Destination destination,
+                    Read read, Write write) {
+  if (instruction.guard >= 0) read(static_cast<uint32_t>(instruction.guard));
+  const Operand* const operands = function.operands.data() + instruction.first_operand;
+  uint32_t written = 0;  // so many operands, from the first
+  switch (destination) {
+    case Destination::First:
+    case Destination::Updated:
+      written = 1;
+      break;
+    case Destination::None:
+      break;
+    case Destination::Results:
+      written = instruction.operand_count > 1 && operands[0].kind == OperandKind::List;
+      break;
+    case Destination::BeforeAddress:
+      while (written < instruction.operand_count && operands[written].kind != OperandKind::Address) ++written;
+      break;
+  }
+  // All reads come before the writes.
+  const auto ignore = [](uint32_t) {};
+  for (uint32_t k = 0; k < instruction.operand_count; ++k)
+    visit_operand(function, operands[k], k < written && destination != Destination::Updated, read, ignore);
+  for (uint32_t k = 0; k < written; ++k) visit_operand(function, operands[k], true, ignore, write);
+}
+
+/// Registers of 32 bits that a virtual register takes.
+uint32_t width_of(const RegisterDeclaration& declaration) {
+  return std::max<uint32_t>(1, bytes(declaration.type) / 4) * std::max<uint32_t>(1, declaration.vector);
+}
+
+/// The part of the program, in program order, during which a virtual register must keep its place. An
+/// instruction has two points: 2i where it reads, 2i+1 where it writes.
+struct Interval {
+  uint32_t reg = 0;
+  uint32_t first = UINT32_MAX, last = 0;  ///< points
+
+  void cover(uint32_t from, uint32_t to) {
+    first = std::min(first, from);
+    last = std::max(last, to);
+  }
+};
+
+/// Lifetimes, one virtual register after the other: from each block that reads it before writing it, back
+/// over the predecessors to those that write it (Boissinot et al., "Computing Liveness Sets for SSA-Form
+/// Programs", 2011, by variable). Needs no sets, and time in proportion to the blocks where it lives.
+class Liveness {
+ public:
+  Liveness(const Function& function, const Module& module, const ControlFlow& flow)
+      : function_(function),
+        flow_(flow),
+        seen_in_(flow.blocks.size(), none),
+        seen_out_(flow.blocks.size(), none),
+        kills_(flow.blocks.size(), none),
+        accessed_(flow.blocks.size(), none),
+        live_(2 * function.instructions.size() + 1, 0) {
+    interface_registers_ =
+        static_cast<uint32_t>(std::count_if(function.variables.begin(), function.variables.end(),
+                                            [](const Variable& v) { return v.space == Space::Register; }));
+    collect_accesses(module);
+    collect_predecessors();
+  }
+
+  /// Those of registers that are named at all.
+  std::vector<Interval> intervals() {
+    std::vector<Interval> all;
+    for (uint32_t r = 0; r < function_.registers.size(); ++r)
+      if (first_access_[r] != first_access_[r + 1]) all.push_back(interval(r));
+    return all;
+  }
+
+  uint32_t max_live() const {
+    int64_t live = 0, most = 0;
+    for (const int64_t change : live_) most = std::max(most, live += change);
+    return static_cast<uint32_t>(most);
+  }
+
+ private:
+  static constexpr uint32_t none = UINT32_MAX;
+
+  enum : uint32_t { read = 1, write = 2, kill = 4 };  ///< a kill is a write without guard
+  struct Use {
+    uint32_t instruction;
+    uint32_t what;
+  };
+
+  template <class Add>
+  void visit_all(const std::vector<Destination>& destinations, Add add) const {
+    for (uint32_t i = 0; i < function_.instructions.size(); ++i) {
+      const Instruction& instruction = function_.instructions[i];
+      const uint32_t writes = instruction.guard < 0 ? write | kill : write;
+      visit_accesses(
+          function_, instruction, destinations[instruction.mnemonic],
+          [&](uint32_t r) { add(r, Use{i, read}); }, [&](uint32_t r) { add(r, Use{i, writes}); });
+    }
+  }
+
+  /// Sorted by register, then in program order.
+  void collect_accesses(const Module& module) {
+    std::vector<Destination> destinations;
+    for (const Mnemonic& mnemonic : module.mnemonics) destinations.push_back(destination_of(mnemonic));
+    first_access_.assign(function_.registers.size() + 2, 0);
+    visit_all(destinations, [&](uint32_t r, Use) { ++first_access_[r + 2]; });
+    for (size_t r = 2; r < first_access_.size(); ++r) first_access_[r] += first_access_[r - 1];
+    accesses_.resize(first_access_.back());
+    visit_all(destinations, [&](uint32_t r, Use use) { accesses_[first_access_[r + 1]++] = use; });
+  }
+
+  void collect_predecessors() {
+    const auto count = static_cast<uint32_t>(flow_.blocks.size());
+    first_predecessor_.assign(count + 2, 0);
+    for (const auto& block : flow_.blocks)
+      for (const uint32_t s : block.successors) ++first_predecessor_[s + 2];
+    for (uint32_t b = 2; b < count + 2; ++b) first_predecessor_[b] += first_predecessor_[b - 1];
+    predecessors_.resize(first_predecessor_.back());
+    for (uint32_t b = 0; b < count; ++b)
+      for (const uint32_t s : flow_.blocks[b].successors) predecessors_[first_predecessor_[s + 1]++] = b;
+  }
+
+  /// Marks the blocks at whose beginning or end the value of `r` is wanted.
+  void find_live_blocks(uint32_t r) {
+    live_in_.clear();
+    const auto enter = [&](uint32_t b) {
+      if (seen_in_[b] == r) return;
+      seen_in_[b] = r;
+      live_in_.push_back(b);
+    };
+    for (size_t k = first_access_[r]; k < first_access_[r + 1]; ++k) {
+      const auto [i, what] = accesses_[k];
+      const uint32_t b = flow_.block_of[i];
+      accessed_[b] = r;
+      if (what & read && kills_[b] != r) enter(b);
+      if (what & kill) kills_[b] = r;
+    }
+    for (size_t k = 0; k < live_in_.size(); ++k) {
+      const uint32_t b = live_in_[k];
+      for (uint32_t p = first_predecessor_[b]; p < first_predecessor_[b + 1]; ++p) {
+        const uint32_t before = predecessors_[p];
+        seen_out_[before] = r;
+        if (kills_[before] != r) enter(before);
+      }
+    }
+  }
+
+  uint32_t begin_of(uint32_t block) const { return 2 * flow_.blocks[block].first; }
+  uint32_t end_of(uint32_t block) const { return 2 * flow_.blocks[block].last - 1; }
+
+  Interval interval(uint32_t r) {
+    find_live_blocks(r);
+    Interval whole;
+    whole.reg = r;
+    const RegisterDeclaration& declaration = function_.registers[r];
+    const uint32_t width = declaration.type == Type::Pred ? 0 : width_of(declaration);
+    const auto live = [&](uint32_t from, uint32_t to) {
+      whole.cover(from, to);
+      live_[from] += width;
+      live_[to + 1] -= width;
+    };
+    for (const uint32_t b : live_in_)
+      if (accessed_[b] != r) live(begin_of(b), end_of(b));
+    for (size_t k = first_access_[r + 1]; k > first_access_[r];) {
+      const uint32_t b = flow_.block_of[accesses_[k - 1].instruction];
+      // Backwards through the block: `until` is the last point at which the present value is wanted.
+      uint32_t until = seen_out_[b] == r ? end_of(b) : none;
+      for (; k > first_access_[r] && flow_.block_of[accesses_[k - 1].instruction] == b; --k) {
+        const auto [i, what] = accesses_[k - 1];
+        // Twice among the results of one instruction is once.
+        if (what & write && k - 1 > first_access_[r] && accesses_[k - 2].instruction == i &&
+            accesses_[k - 2].what & write)
+          continue;
+        if (what & read) {
+          if (until == none) until = 2 * i;
+        } else if (until == none) {
+          live(2 * i + 1, 2 * i + 1);  // a write that nobody reads
+        } else if (what & kill) {
+          live(2 * i + 1, until);
+          until = none;
+        }
+      }
+      if (until != none) live(begin_of(b), until);
+    }
+    // Registers that are parameters or results belong to the caller too.
+    if (r < interface_registers_) whole.cover(0, end_of(static_cast<uint32_t>(flow_.blocks.size() - 1)));
+    // Wide operands are written piece by piece, so what an instruction writes takes no place that it reads.
+    whole.first &= ~1u;
+    return whole;
+  }
+
+  const Function& function_;
+  const ControlFlow& flow_;
+  uint32_t interface_registers_ = 0;  ///< parameters and results that are registers: declared first
+  std::vector<size_t> first_access_;  ///< of each register, into accesses_
+  std::vector<Use> accesses_;
+  std::vector<uint32_t> first_predecessor_, predecessors_;
+  std::vector<uint32_t> live_in_;  ///< blocks at whose beginning the present register is live
+  /// The last register for which a block was found to want its value at the beginning or end, to write it
+  /// without guard, to access it.
+  std::vector<uint32_t> seen_in_, seen_out_, kills_, accessed_;
+  std::vector<int64_t> live_;  ///< for each point: by how many registers the live ones change
+};
+
+/// Places for values of one to many registers, the lowest that is free and aligned.
+class Places {
+ public:
+  uint32_t take(uint32_t width) {
+    const uint32_t alignment = std::min(std::bit_ceil(width), 4u);
+    for (uint32_t place = first_free_ / alignment * alignment;; place += alignment) {
+      if (place + width > used_.size()) used_.resize(place + width, false);
+      if (std::find(used_.begin() + place, used_.begin() + place + width, true) !=
+          used_.begin() + place + width)
+        continue;
+      std::fill_n(used_.begin() + place, width, true);
+      while (first_free_ < used_.size() && used_[first_free_]) ++first_free_;
+      return place;
+    }
+  }
+  void give_back(uint32_t place, uint32_t width) {
+    std::fill_n(used_.begin() + place, width, false);
+    first_free_ = std::min(first_free_, place);
+  }
+  /// The highest number of places that were used.
+  uint32_t size() const { return static_cast<uint32_t>(used_.size()); }
+
+ private:
+  std::vector<char> used_;
+  uint32_t first_free_ = 0;
+};
+
+}  // namespace
+
+Access access(const Function& function, const Module& module, uint32_t instruction) {
+  const Instruction& i = function.instructions[instruction];
+  Access access;
+  visit_accesses(
+      function, i, destination_of(module.mnemonics[i.mnemonic]),
+      [&](uint32_t r) { access.reads.push_back(r); }, [&](uint32_t r) { access.writes.push_back(r); });
+  return access;
+}
+
+RegisterAllocation allocate_registers(const Function& function, const Module& module,
+                                      const ControlFlow& flow) {
+  RegisterAllocation allocation;
+  allocation.place.assign(function.registers.size(), RegisterAllocation::unused);
+  Liveness liveness(function, module, flow);
+  std::vector<Interval> intervals = liveness.intervals();
+  allocation.max_live = liveness.max_live();
+  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
+    return std::tie(a.first, a.reg) < std::tie(b.first, b.reg);
+  });
+  Places registers, predicates;
+  const auto ends_later = [](const Interval& a, const Interval& b) {
+    return std::tie(a.last, a.reg) > std::tie(b.last, b.reg);
+  };
+  std::priority_queue<Interval, std::vector<Interval>, decltype(ends_later)> active(ends_later);
+  for (const Interval& interval : intervals) {
+    const auto places_of = [&](uint32_t r) -> Places& {
+      return function.registers[r].type == Type::Pred ? predicates : registers;
+    };
+    for (; !active.empty() && active.top().last < interval.first; active.pop()) {
+      const uint32_t r = active.top().reg;
+      places_of(r).give_back(allocation.place[r], width_of(function.registers[r]));
+    }
+    allocation.place[interval.reg] = places_of(interval.reg).take(width_of(function.registers[interval.reg]));
+    active.push(interval);
+  }
+  allocation.registers = registers.size();
+  allocation.predicates = predicates.size();
+  return allocation;
+}
+
 }  // namespace simt::ptx
