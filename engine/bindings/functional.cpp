@@ -87,8 +87,6 @@ void bind_functional(nb::module_& parent) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const simt::ptx::ParseError& e) {
-      PyErr_SetString(parse_error, e.what());
     } catch (const TranslationError& e) {
       PyErr_SetString(parse_error, e.what());
     } catch (const ProgramFault& e) {

@@ -211,8 +211,8 @@ class Parser {
 
   /// For a token that was read before it was found to be wrong.
   [[noreturn]] void fail_found(const char* place, std::string_view expected) const {
-    const char* stop = place;
     const char* const end = text_->data() + text_->size();
+    const char* stop = std::min(place + 1, end);
     while (stop < end && stop < place + 40 && !std::strchr(" \t\r\n,;()[]{}", *stop)) ++stop;
     lexer_->fail_at(place, "found \"" + std::string(place, stop) + "\", expected " + std::string(expected));
   }

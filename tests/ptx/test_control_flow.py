@@ -7,7 +7,7 @@ import random
 import pytest
 
 from simt import _engine
-from support.ptx import HEADER
+from support.ptx_dump import HEADER
 
 END = object()  # the virtual block behind every return
 

@@ -8,7 +8,7 @@ import pytest
 
 from simt import _engine
 from simt.errors import PtxError
-from support.ptx import HEADER, body, dump, shown
+from support.ptx_dump import HEADER, body, dump, shown
 
 
 def global_variable(declaration: str) -> dict:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simt import _engine
-from support.ptx import HEADER
+from support.ptx_dump import HEADER
 
 WIDTHS = {"b8": 1, "b16": 1, "b32": 1, "f32": 1, "b64": 2, "f64": 2, "b128": 4}
 REGISTERS = (
