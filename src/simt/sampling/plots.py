@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from simt.errors import PlanError
 from simt.profile import Profile
@@ -80,7 +80,7 @@ def strata_figure(
         count = len(np.unique(strata[rows]))
         about = f"{plural(len(rows), 'launch')}, {percent(share, 1)} of the time, "
         about += f"{count} strat{'a' if count != 1 else 'um'}, {drawn[rows].sum():,} chosen"
-        axis.set_title(f"{kernel_label(profile.names[code], 76)}\n{about}", **_title())
+        axis.set_title(f"{kernel_label(profile.names[code], 64)}\n{about}", **_title())
     return figure
 
 
@@ -125,6 +125,9 @@ def _histogram(
     rug.set_in_layout(False)
     if logarithmic:
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xlim(edges[0], edges[-1])
     axis.tick_params(axis="x", pad=9)
     axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -189,11 +192,14 @@ def _scatter(axis: Axes, comparison: Comparison, summary: pl.DataFrame) -> None:
             markeredgewidth=1.2,
             label=x["method"],
         )
-    for claim in sorted(set(comparison.runs["claimed_error"].drop_nulls().round(4))):
+    claims = sorted(set(comparison.runs["claimed_error"].drop_nulls().round(3)))
+    for claim in claims:
         axis.axhline(100 * claim, color=INK["faint"], linewidth=1, linestyle="--")
+    if claims:
+        ends = [percent(claim, 1) for claim in dict.fromkeys((claims[0], claims[-1]))]
         axis.annotate(
-            f"claimed bound {percent(claim)}",
-            (1, 100 * claim),
+            f"claimed bound {' to '.join(ends)}",
+            (1, 100 * claims[-1]),
             xycoords=("axes fraction", "data"),
             xytext=(-4, 3),
             textcoords="offset points",
@@ -203,11 +209,13 @@ def _scatter(axis: Axes, comparison: Comparison, summary: pl.DataFrame) -> None:
         )
     axis.set_xscale("log")
     axis.set_yscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for which in (axis.xaxis, axis.yaxis):
         which.set_major_formatter("{x:g}")
+        which.set_minor_formatter(NullFormatter())
     axis.set_xlabel("speedup: total time over the time of the draws", fontsize=9, color=INK["soft"])
     axis.set_ylabel("error of the total, %", fontsize=9, color=INK["soft"])
-    axis.set_title("Down and right is better", **_title())
+    axis.set_title("Down and right is better. Small: a seed; large: the mean", **_title())
     _quiet(axis)
     axis.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=5)
 

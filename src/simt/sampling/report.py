@@ -184,7 +184,7 @@ def _cell(i: int, cell: Cell) -> str:
     if number is not None:
         return f'<td data-v="{number:.12g}">{_text(text)}</td>'
     if i == 0:  # a kernel's name
-        return f'<td class="t name" title="{_text(text)}">{_text(kernel_label(text, 72))}</td>'
+        return f'<td class="t name" title="{_text(text)}">{_text(kernel_label(text, 64))}</td>'
     return f'<td class="t why">{_text(text)}</td>'
 
 
