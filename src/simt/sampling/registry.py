@@ -24,6 +24,9 @@ METHODS = {
     "two-level": "simt.sampling.two_level:TwoLevel",
     "tbpoint": "simt.sampling.tbpoint:TBPoint",
     "sieve": "simt.sampling.sieve:Sieve",
+    "stem": "simt.sampling.stem:Stem",
+    "root": "simt.sampling.root:Root",
+    "neyman": "simt.sampling.neyman:Neyman",
 }
 
 
