@@ -10,7 +10,7 @@ import pytest
 
 import simt
 from simt.errors import ProfileError, SimtError
-from simt.profile import read_profile
+from simt.profile import kind_of, read_profile
 from support.fake_gpu import installed
 from support.profiles import NCU_RAW, nsys_database, nsys_statements, rocprof_data
 
@@ -76,6 +76,24 @@ def test_kinds_of_real_names(shared_data: Path) -> None:
         left_out |= set(profile.names) - set(profile.kernels().names)
     assert left_out
     assert all(name.startswith(("nccl", "__amd_rocclr_")) for name in left_out)
+
+
+def test_kinds() -> None:
+    kinds = {
+        "Memcpy HtoD (Pageable -> Device)": "copy",
+        "Memset (Device)": "copy",
+        "[CUDA memcpy Device-to-Device]": "copy",
+        "__amd_rocclr_fillBufferAligned": "copy",
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "communication",
+        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)": "communication",
+        "void mscclKernel_Sum_half(ncclDevComm*)": "communication",
+        "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*)": "communication",
+        "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float>(float*)": "kernel",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >": "kernel",
+        "fillBuffer(float*, int)": "kernel",
+        "void block_all_reduce<float>(float*)": "kernel",
+    }
+    assert {name: kind_of(name) for name in kinds} == kinds
 
 
 def test_traces(shared_data: Path) -> None:

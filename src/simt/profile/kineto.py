@@ -160,8 +160,10 @@ class _Events:
             rows[name].append(getattr(args, name))
 
     def _number(self, event: _Event, field: str, value: Any) -> float:
+        if type(value) is float or type(value) is int:
+            return value
         try:
-            if isinstance(value, int | float | str) and not isinstance(value, bool):
+            if isinstance(value, str):
                 return float(value)
         except (ValueError, OverflowError):
             pass

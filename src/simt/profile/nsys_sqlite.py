@@ -235,7 +235,11 @@ def _annotations(tables: _Tables, strings: dict[int, str], calls: pl.DataFrame) 
         ((known["call_start"] + known["call_end"]) // 2).to_numpy(),
     )
     cursor = tables.database.execute(f"SELECT {', '.join(texts)} FROM NVTX_EVENTS WHERE {ranges}")
-    labels = [_text(row, strings) for row in cursor]
+    known_texts: dict[Any, str | None] = {}
+    labels = [
+        known_texts[row] if row in known_texts else known_texts.setdefault(row, _text(row, strings))
+        for row in cursor
+    ]
     result: list[str | None] = [None] * len(calls)
     for row, index in zip(known["row"].to_list(), chosen.tolist(), strict=True):
         if index >= 0:

@@ -37,8 +37,11 @@ COLUMNS: dict[str, Any] = {
 }
 KERNEL, COPY, COMMUNICATION, GRAPH = "kernel", "copy", "communication", "graph"
 METADATA = "simt.profile/1"  # key of our own entry in a Parquet file's metadata
-_COPY = re.compile(r"memcpy|memset|rocclr|copybuffer|fillbuffer", re.IGNORECASE)
-_COMMUNICATION = re.compile(r"nccl|rccl|nvshmem|msccl", re.IGNORECASE)
+_COPY = re.compile(r"memcpy|memset|rocclr", re.IGNORECASE)
+# Libraries for communication, and the all-reduce kernels that PyTorch, vLLM and DeepEP bring along.
+_COMMUNICATION = re.compile(
+    r"nccl|rccl|nvshmem|cross_device_reduce|(?:one|two)_shot_all_reduce|multimem_|deep_ep::", re.IGNORECASE
+)
 
 
 def kind_of(name: str) -> str:
@@ -238,14 +241,13 @@ def _typed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
         casts.append(pl.col(name).cast(wanted))
     try:
         frame = frame.with_columns(casts)
-        present = frame["name"].cast(pl.String) if frame["name"].dtype == pl.Enum else frame["name"]
-        names = present.unique().cast(pl.String).sort()
+        # On the few distinct names only: ten million names as text would take gigabytes.
+        names = frame["name"].unique().cast(pl.String).sort()
         if names.null_count():
             raise ProfileError(f"{source}: a launch has no name")
-        categories = names.to_list()
         dtype = frame["name"].dtype
-        if not (isinstance(dtype, pl.Enum) and dtype.categories.to_list() == categories):
-            frame = frame.with_columns(present.cast(pl.String).cast(pl.Enum(categories)).alias("name"))
+        if not (isinstance(dtype, pl.Enum) and dtype.categories.to_list() == names.to_list()):
+            frame = frame.with_columns(pl.col("name").cast(pl.Enum(names)))
         return frame
     except pl.exceptions.PolarsError as error:
         raise ProfileError(f"{source}: {error}") from error
