@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+
+def listed(names: Sequence[str], limit: int = 12) -> str:
+    """Names between commas for a message, at most `limit` of them: `a, b and 280 more`; `none`."""
+    if not names:
+        return "none"
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def short_name(name: str) -> str:

@@ -108,6 +108,8 @@ def test_columns_communication_and_filters(run: Run) -> None:
         (("profile.parquet", "-m", "rot"), "no method 'rot'"),
         (("profile.parquet", "-m", "random", "--error", "0.1"), "random has no parameter 'error'"),
         (("profile.parquet", "-m", "random", "--set", "p=2"), "p"),
+        (("profile.parquet", "-m", "random", "--process", "7"), "process 7"),
+        (("profile.parquet", "-m", "pks", "--set", 'features=["x"]'), "x"),
         (("table.csv", "-m", "random", "--columns", "name"), "expected OURS=THEIRS"),
         (("compare", "profile.parquet", "--methods", "random", "-o", "x.txt"), "ends in .parquet"),
         (("compare", "profile.parquet", "--methods", "random q=1"), "no parameter 'q'"),

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 import simt.sampling
+from simt.profile import read_profile
 from simt.sampling import registry
 from simt.sampling.checks import example_profile
 
@@ -26,3 +27,9 @@ def test_plans_follow_the_schema(name: str) -> None:
 def test_every_field_of_the_schema_is_described() -> None:
     for part in (SCHEMA, *(SCHEMA["properties"][key]["items"] for key in ("strata", "launches"))):
         assert set(part["required"]) == set(part["properties"])
+
+
+def test_an_nsight_file_of_2018_serves_methods_that_need_counters(shared_data: Path) -> None:
+    profile = read_profile(shared_data / "profiles" / "vectoradd_100.ncu.csv")
+    for method in ("first-n", "pks", "tbpoint", "sieve"):
+        assert registry.make(method).fit_plan(profile).population == 3

@@ -124,7 +124,7 @@ def event(category: str, name: str, ts: float, dur: float, tid: Any = 1, **args:
 
 
 def kineto_events() -> list[dict[str, Any]]:
-    """Launches f, g, h in this order; f and g start on the GPU the other way round; h's call is not traced."""
+    """Launches f, g, h in this order; f and g start on the GPU the other way round; h's call is untraced."""
 
     def kernel(name: str, ts: float, dur: float, correlation: int, external: int) -> dict[str, Any]:
         return event(

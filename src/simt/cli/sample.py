@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,6 +78,7 @@ Communication = Annotated[
     typer.Option("--include-communication", help="Keep collectives and copies, which are left out."),
 ]
 Stream = Annotated[int | None, typer.Option(help="Only the launches of this stream.")]
+Process = Annotated[int | None, typer.Option(help="Only the launches of the process with this id.")]
 Device = Annotated[int | None, typer.Option(help="Only the launches of this GPU.")]
 Error = Annotated[
     float | None,
@@ -107,6 +109,7 @@ def plan(
     include_communication: Communication = False,
     stream: Stream = None,
     device: Device = None,
+    process: Process = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the Plan (JSON).")] = None,
     json_: Json = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launches as CSV.")] = None,
@@ -123,7 +126,7 @@ def plan(
         if file is not None:
             require_writable(file.parent)
     sampler = registry.make(method, set_ or [], error=error, confidence=confidence, seed=seed)
-    population = _read(profile, columns, include_communication, stream, device, quiet)
+    population = _read(profile, columns, process, stream, device, include_communication, quiet)
     with _busy(f"choosing launches ({method})", quiet):
         made = sampler.fit_plan(population)
     if output is not None:
@@ -164,6 +167,7 @@ def compare(
     include_communication: Communication = False,
     stream: Stream = None,
     device: Device = None,
+    process: Process = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save every run: .parquet, .csv or .json.")
     ] = None,
@@ -179,8 +183,17 @@ def compare(
             require_writable(file.parent)
     labels = [text.strip() for text in methods.split(",")] if methods else list(registry.METHODS)
     samplers = {label: registry.from_text(label, error=error, confidence=confidence) for label in labels}
-    population = _read(profile, columns, include_communication, stream, device, quiet)
-    other = _read(truth, columns, include_communication, stream, device, quiet) if truth else None
+    read = partial(
+        _read,
+        columns=columns,
+        process=process,
+        stream=stream,
+        device=device,
+        include_communication=include_communication,
+        quiet=quiet,
+    )
+    population = read(profile)
+    other = read(truth) if truth else None
     with _advance(quiet) as advance:
         found = compare_methods(population, samplers, seeds, other, advance=advance)
     if output is not None:
@@ -213,13 +226,14 @@ def methods(
 def _read(
     path: Path,
     columns: str | None,
-    include_communication: bool,
+    process: int | None,
     stream: int | None,
     device: int | None,
+    include_communication: bool,
     quiet: bool,
 ) -> Profile:
     with _reading(quiet) as report:
-        profile = read_profile(path, columns=_columns(columns), progress=report)
+        profile = read_profile(path, columns=_columns(columns), process=process, progress=report)
     for column, value in (("stream", stream), ("device", device)):
         if value is not None:
             profile = _only(profile, column, value)

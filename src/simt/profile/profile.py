@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from simt.errors import ProfileError
+from simt.names import listed
 
 # Column -> type. `launch` and `name` are always there; any other may be missing where a tool does not say.
 COLUMNS: dict[str, Any] = {
@@ -139,7 +140,7 @@ class Profile:
         if not self.has(name):
             raise ProfileError(
                 f"{self.source}: no `{name}`, which this method needs; the profile has "
-                f"{', '.join(c for c in self.launches.columns if c not in ('launch', 'name'))}"
+                f"{listed([c for c in self.launches.columns if c not in ('launch', 'name')])}"
             )
         values = self.launches[name].cast(pl.Float64).fill_null(float("nan"))
         array: npt.NDArray[np.float64] = values.to_numpy()

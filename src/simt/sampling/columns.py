@@ -9,12 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from simt.errors import PlanError
+from simt.names import listed
 from simt.profile import Profile
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["thread", "warp"]
 
-WARP_INSTRUCTIONS = ("smsp__inst_executed.sum", "sm__inst_executed.sum", "smsp__sass_inst_executed.sum")
+# By Nsight Compute of today first, by that of 2018 last.
+WARP_INSTRUCTIONS = (
+    "smsp__inst_executed.sum",
+    "sm__inst_executed.sum",
+    "smsp__sass_inst_executed.sum",
+    "smsp__inst_executed_sum",
+)
 THREAD_INSTRUCTIONS = (
     "smsp__thread_inst_executed.sum",
     "smsp__sass_thread_inst_executed.sum",
@@ -23,6 +30,7 @@ THREAD_INSTRUCTIONS = (
 LANES = (
     "smsp__thread_inst_executed_per_inst_executed.ratio",
     "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+    "smsp__thread_inst_executed_per_inst_executed",
 )
 # What the fit of a method is judged by: cycles as in the papers, else time.
 TIMES = ("gpc__cycles_elapsed.avg", "gpc__cycles_elapsed.max", "gpu__time_duration.sum", "duration_ns")
@@ -89,7 +97,7 @@ def instructions(profile: Profile, unit: Unit, method: str) -> tuple[str, Floats
             wanted = f"{THREAD_INSTRUCTIONS[0]}`, or `{wanted}` and `{LANES[0]}"
         raise PlanError(
             f"{profile.source}: {method} needs {unit} instructions: `{wanted}`. The profile's counters are "
-            f"{', '.join(profile.counters) or 'none'}. Nsight Compute measures them with --metrics"
+            f"{listed(profile.counters)}. Nsight Compute measures them with --metrics"
         )
     values = complete(profile, warps, read(profile, warps), method)
     if lanes is None:

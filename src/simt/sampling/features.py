@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from simt.errors import PlanError
 from simt.profile import Profile
-from simt.sampling.columns import Floats, available, complete, read
+from simt.sampling.columns import LANES, WARP_INSTRUCTIONS, Floats, available, complete, read
 from simt.sampling.draws import UInts, mix
 
 Ints = npt.NDArray[np.int64]
@@ -25,7 +25,12 @@ def _sectors(operation: str) -> tuple[str, ...]:
 
 
 def _executed(operation: str) -> tuple[str, ...]:
-    return (f"smsp__inst_executed_op_{operation}.sum", f"smsp__sass_inst_executed_op_{operation}.sum")
+    space, access = operation.split("_")
+    return (
+        f"smsp__inst_executed_op_{operation}.sum",
+        f"smsp__sass_inst_executed_op_{operation}.sum",
+        f"sass__inst_executed_{space}_{'loads' if access == 'ld' else 'stores'}",  # Nsight Compute of 2018
+    )
 
 
 # PKA's Table 2, each by its names in Nsight Compute. The "thread" loads and stores are warp instructions.
@@ -41,12 +46,10 @@ PAPER: dict[str, tuple[str, ...]] = {
     "thread global atomics": (
         "smsp__sass_inst_executed_op_global_atom.sum",
         "smsp__inst_executed_op_global_atom.sum",
+        "smsp__inst_executed_global_atomics_sum",
     ),
-    "instructions": ("smsp__inst_executed.sum", "sm__inst_executed.sum", "smsp__sass_inst_executed.sum"),
-    "divergence efficiency": (
-        "smsp__thread_inst_executed_per_inst_executed.ratio",
-        "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
-    ),
+    "instructions": WARP_INSTRUCTIONS,
+    "divergence efficiency": LANES,
     "thread blocks": ("launch__grid_size",),
 }
 # What PKA's artifact clusters by: no local loads, no atomics, and two counters that the paper does not have.

@@ -8,6 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from simt.errors import PlanError
+from simt.names import listed
 from simt.profile import Profile
 from simt.sampling.columns import (
     LANES,
@@ -164,7 +165,7 @@ def _features(profile: Profile, features: list[str] | None, fidelity: str) -> Fe
         raise PlanError(
             f"{profile.source}: TBPoint's own features are thread instructions, warp instructions and memory "
             f"requests: {THREAD_INSTRUCTIONS[0]} (or {LANES[0]}), {WARP_INSTRUCTIONS[0]}, "
-            f"{', '.join(_REQUESTS)}; the profile's counters are {', '.join(profile.counters) or 'none'}"
+            f"{', '.join(_REQUESTS)}; the profile's counters are {listed(profile.counters)}"
         )
     found = {
         "thread instructions": instructions(profile, "thread", "TBPoint")[1],

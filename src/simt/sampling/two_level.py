@@ -12,7 +12,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from simt.errors import PlanError
-from simt.names import short_name
+from simt.names import listed, short_name
 from simt.profile import Profile
 from simt.sampling.columns import Floats, available
 from simt.sampling.draws import choose, uniform
@@ -143,7 +143,7 @@ class TwoLevel(Sampler):
         if not measured:
             raise PlanError(
                 f"{profile.source}: no launch has counters for the detailed part; the profile's counters are "
-                f"{', '.join(profile.counters) or 'none'}"
+                f"{listed(profile.counters)}"
             )
         rows = np.ones(len(profile), bool)
         for name in measured:
