@@ -9,6 +9,7 @@ void register_control(Registry& registry);
 void register_memory(Registry& registry);
 void register_arithmetic(Registry& registry);
 void register_integer(Registry& registry);
+void register_bits(Registry& registry);
 void register_float(Registry& registry);
 void register_comparison(Registry& registry);
 

@@ -5,6 +5,10 @@
 
 #include "functional/context.hpp"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 /// How handlers go over the lanes of a warp. Loops are written so that compilers turn them into vector code.
 ///
 /// A destination may lie where a source of another width lies, so results are kept aside until all sources
@@ -84,6 +88,23 @@ inline void map_lanes(Context& context, Place destination, F f, P... sources) {
   run(context.lanes<const Lane<S>>(sources)...);
 }
 
+/// Packs one byte per lane, 0 or 1, to one bit per lane.
+inline uint32_t gather_bits(const uint8_t* bytes) {
+#if defined(__AVX2__)
+  const __m256i all = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+  return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_slli_epi16(all, 7)));
+#else
+  uint32_t bits = 0;
+  for (uint32_t part = 0; part < warp_lanes / 8; ++part) {
+    uint64_t eight;
+    __builtin_memcpy(&eight, bytes + 8 * part, 8);
+    // Gathers the low bit of each byte: the products fall into distinct bits of the top byte.
+    bits |= static_cast<uint32_t>((eight * 0x0102040810204080ull) >> 56) << (8 * part);
+  }
+  return bits;
+#endif
+}
+
 /// Bits of the lanes for which f(sources...) holds; of lanes outside the mask too.
 template <class... S, class F, class... P>
 inline uint32_t test_lanes(Context& context, F f, P... sources) {
@@ -91,14 +112,7 @@ inline uint32_t test_lanes(Context& context, F f, P... sources) {
     // Byte lanes first: compilers pack comparisons well, bit shifts badly.
     alignas(32) uint8_t holds[warp_lanes];
     for (uint32_t i = 0; i < warp_lanes; ++i) holds[i] = f(from_lane<S>(s[i])...) ? 1 : 0;
-    uint32_t bits = 0;
-    for (uint32_t part = 0; part < warp_lanes / 8; ++part) {
-      uint64_t bytes;
-      __builtin_memcpy(&bytes, holds + 8 * part, 8);
-      // Gathers the low bit of each byte: the products fall into distinct bits of the top byte.
-      bits |= static_cast<uint32_t>((bytes * 0x0102040810204080ull) >> 56) << (8 * part);
-    }
-    return bits;
+    return gather_bits(holds);
   };
   return run(context.lanes<const Lane<S>>(sources)...);
 }

@@ -1,96 +1,424 @@
-/// Comparison, selection, logic and shifts.
+/// Comparison and selection: setp, set, selp, slct.
+#include <bit>
+
 #include "functional/arithmetic.hpp"
 #include "functional/instructions.hpp"
+#include "functional/integer_types.hpp"
 #include "functional/lanes.hpp"
 
 namespace simt::functional {
 namespace {
 
+using ptx::OperandKind;
 using ptx::Type;
 
-enum class Compare { Eq, Ne, Lt, Le, Gt, Ge };
+/// Comparisons. Eq to Ge do not hold where an operand is NaN, Equ to Geu do.
+enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 
-template <class T, Compare how>
-void run_setp(Context& c, const Op& op) {
-  const uint32_t bits = test_lanes<T, T>(
-      c,
-      [](T a, T b) {
-        switch (how) {
-          case Compare::Eq:
-            return a == b;
-          case Compare::Ne:
-            return a != b;
-          case Compare::Lt:
-            return a < b;
-          case Compare::Le:
-            return a <= b;
-          case Compare::Gt:
-            return a > b;
-          default:
-            return a >= b;
-        }
-      },
-      op.a, op.b);
-  write_predicate(c, op.destination, bits);
+template <Compare how, class T>
+inline bool compare(T a, T b) {
+  switch (how) {
+    case Compare::Eq:
+      return a == b;
+    case Compare::Ne:
+      return a < b || a > b;
+    case Compare::Lt:
+      return a < b;
+    case Compare::Le:
+      return a <= b;
+    case Compare::Gt:
+      return a > b;
+    case Compare::Ge:
+      return a >= b;
+    case Compare::Equ:
+      return !(a < b || a > b);
+    case Compare::Neu:
+      return a != b;
+    case Compare::Ltu:
+      return !(a >= b);
+    case Compare::Leu:
+      return !(a > b);
+    case Compare::Gtu:
+      return !(a <= b);
+    case Compare::Geu:
+      return !(a < b);
+    case Compare::Num:
+      return a == a && b == b;
+    case Compare::Nan:
+      return a != a || b != b;
+  }
 }
 
+/// How the operands of a comparison become numbers of C++. `Lanes` is what lies in the registers.
 template <class T>
-Handler setp_handler(int how) {
-  static constexpr Handler handlers[] = {run_setp<T, Compare::Eq>, run_setp<T, Compare::Ne>,
-                                         run_setp<T, Compare::Lt>, run_setp<T, Compare::Le>,
-                                         run_setp<T, Compare::Gt>, run_setp<T, Compare::Ge>};
+struct Plain {
+  using Lanes = T;
+  static T value(T v) { return v; }
+};
+/// Subnormal numbers count as zero.
+struct Flushed {
+  using Lanes = uint32_t;
+  static float value(uint32_t bits) {
+    return std::bit_cast<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+  }
+};
+/// A 16-bit number, in the low or high half of the register.
+template <bool high, bool flush>
+struct Half {
+  using Lanes = uint32_t;
+  static float value(uint32_t lanes) {
+    uint32_t bits = (high ? lanes >> 16 : lanes) & 0xffff;
+    if (flush && (bits & 0x7c00) == 0) bits &= 0x8000;
+    return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
+  }
+};
+template <bool high>
+struct Brain {
+  using Lanes = uint32_t;
+  static float value(uint32_t lanes) {
+    return std::bit_cast<float>(high ? lanes & 0xffff0000u : lanes << 16);
+  }
+};
+
+/// Bits of the lanes for which the comparison of Op::a with Op::b holds.
+using Test = uint32_t (*)(Context&, const Op&);
+
+template <class V, Compare how>
+uint32_t test(Context& c, const Op& op) {
+  using L = typename V::Lanes;
+  return test_lanes<L, L>(c, [](L a, L b) { return compare<how>(V::value(a), V::value(b)); }, op.a, op.b);
+}
+
+template <class V, bool floating>
+Test test_of(Translation& t, int how) {
+  static constexpr Test tests[] = {
+      test<V, Compare::Eq>, floating ? test<V, Compare::Ne> : test<V, Compare::Neu>,
+      test<V, Compare::Lt>, test<V, Compare::Le>,
+      test<V, Compare::Gt>, test<V, Compare::Ge>};
+  if (how < 6) return tests[how];
+  if constexpr (floating) {
+    static constexpr Test unordered[] = {test<V, Compare::Equ>, test<V, Compare::Neu>, test<V, Compare::Ltu>,
+                                         test<V, Compare::Leu>, test<V, Compare::Gtu>, test<V, Compare::Geu>,
+                                         test<V, Compare::Num>, test<V, Compare::Nan>};
+    return unordered[how - 6];
+  }
+  t.unsupported("this comparison exists for floating-point types only");
+}
+
+/// What setp and set have in common.
+struct Comparison {
+  Test test = nullptr;
+  Test test_high = nullptr;  ///< of packed types: for the upper halves
+  int combine = -1;          ///< with a third operand: and, or, xor
+  Type type = Type::None;
+};
+
+/// Takes the comparison, what its result is combined with, and .ftz.
+struct ComparisonModifiers {
+  int how = 0, combine = -1;
+  bool flush = false, unsigned_only = false;
+};
+ComparisonModifiers take_comparison(Translation& t) {
+  ComparisonModifiers m;
+  m.how = t.take_one_of(
+      {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
+  if (m.how < 0) {
+    const int unsigned_how = t.take_one_of({"lo", "ls", "hi", "hs"});
+    if (unsigned_how < 0) t.unsupported("a comparison is missing");
+    m.how = 2 + unsigned_how;
+    m.unsigned_only = true;
+  }
+  m.combine = t.take_one_of({"and", "or", "xor"});
+  m.flush = t.take("ftz");
+  return m;
+}
+
+Comparison comparison_of(Translation& t, const ComparisonModifiers& m, Type type) {
+  Comparison c;
+  c.combine = m.combine;
+  c.type = type;
+  const int how = m.how;
+  const bool is_half = type == Type::F16 || type == Type::F16x2;
+  if (m.flush && !is_half && type != Type::F32) t.unsupported(".ftz is for .f16, .f16x2 and .f32 only");
+  const bool bits = type == Type::B16 || type == Type::B32 || type == Type::B64;
+  if (bits && (how > 1 || m.unsigned_only)) t.unsupported("untyped bits can only be equal or not");
+  const bool is_unsigned = type == Type::U16 || type == Type::U32 || type == Type::U64;
+  if (m.unsigned_only && !is_unsigned) t.unsupported("this comparison is for unsigned types only");
+  switch (type) {
+    case Type::B16:
+    case Type::U16:
+      c.test = test_of<Plain<uint16_t>, false>(t, how);
+      break;
+    case Type::S16:
+      c.test = test_of<Plain<int16_t>, false>(t, how);
+      break;
+    case Type::B32:
+    case Type::U32:
+      c.test = test_of<Plain<uint32_t>, false>(t, how);
+      break;
+    case Type::S32:
+      c.test = test_of<Plain<int32_t>, false>(t, how);
+      break;
+    case Type::B64:
+    case Type::U64:
+      c.test = test_of<Plain<uint64_t>, false>(t, how);
+      break;
+    case Type::S64:
+      c.test = test_of<Plain<int64_t>, false>(t, how);
+      break;
+    case Type::F32:
+      c.test = m.flush ? test_of<Flushed, true>(t, how) : test_of<Plain<float>, true>(t, how);
+      break;
+    case Type::F64:
+      c.test = test_of<Plain<double>, true>(t, how);
+      break;
+    case Type::F16:
+    case Type::F16x2:
+      c.test = m.flush ? test_of<Half<false, true>, true>(t, how) : test_of<Half<false, false>, true>(t, how);
+      if (type == Type::F16x2)
+        c.test_high =
+            m.flush ? test_of<Half<true, true>, true>(t, how) : test_of<Half<true, false>, true>(t, how);
+      break;
+    case Type::BF16:
+    case Type::BF16x2:
+      c.test = test_of<Brain<false>, true>(t, how);
+      if (type == Type::BF16x2) c.test_high = test_of<Brain<true>, true>(t, how);
+      break;
+    default:
+      t.unsupported("it does not exist for the type ." + std::string(ptx::name(type)));
+  }
+  return c;
+}
+
+struct SetDetail : Detail {
+  Test test = nullptr, test_high = nullptr;
+  int combine = -1;
+  PredicateOperand with;
+  Place second = place::none;  ///< setp's second destination
+  uint32_t one = 0;            ///< set: what stands for true
+};
+
+uint32_t combined(const SetDetail& d, uint32_t bits, uint32_t with) {
+  switch (d.combine) {
+    case 0:
+      return bits & with;
+    case 1:
+      return bits | with;
+    case 2:
+      return bits ^ with;
+    default:
+      return bits;
+  }
+}
+uint32_t third_operand(const Context& c, const SetDetail& d) {
+  if (d.combine < 0) return 0;
+  return c.predicate(d.with.place) ^ (d.with.negated ? full_mask : 0);
+}
+
+/// setp with one destination and no third operand, for all that programs usually compare.
+template <Test test>
+void run_setp_simple(Context& c, const Op& op) {
+  write_predicate(c, op.destination, test(c, op));
+}
+
+void run_setp(Context& c, const Op& op) {
+  const auto& d = op.details<SetDetail>();
+  const uint32_t with = third_operand(c, d), bits = d.test(c, op);
+  // The second destination gets the upper halves' result, or the opposite of the comparison.
+  const uint32_t second = d.test_high ? d.test_high(c, op) : ~bits;
+  write_predicate(c, op.destination, combined(d, bits, with));
+  if (d.second != place::none) write_predicate(c, d.second, combined(d, second, with));
+}
+
+/// Simple setp: the same comparison as `test`, without the indirection.
+template <class T>
+Handler simple_setp(int how) {
+  using V = Plain<T>;
+  constexpr bool floating = std::is_floating_point_v<T>;
+  static constexpr Handler handlers[] = {
+      run_setp_simple<test<V, Compare::Eq>>, run_setp_simple<test<V, floating ? Compare::Ne : Compare::Neu>>,
+      run_setp_simple<test<V, Compare::Lt>>, run_setp_simple<test<V, Compare::Le>>,
+      run_setp_simple<test<V, Compare::Gt>>, run_setp_simple<test<V, Compare::Ge>>};
   return handlers[how];
 }
 
 void translate_setp(Translation& t) {
-  const int how = t.take_one_of({"eq", "ne", "lt", "le", "gt", "ge"});
-  if (how < 0) t.unsupported("this comparison");
+  const ComparisonModifiers m = take_comparison(t);
   const Type type = t.take_type();
-  Handler h = nullptr;
-  switch (type) {
-    case Type::S32:
-      h = setp_handler<int32_t>(how);
-      break;
-    case Type::U32:
-    case Type::B32:
-      h = setp_handler<uint32_t>(how);
-      break;
-    case Type::S64:
-      h = setp_handler<int64_t>(how);
-      break;
-    case Type::U64:
-    case Type::B64:
-      h = setp_handler<uint64_t>(how);
-      break;
-    case Type::F32:
-      h = setp_handler<float>(how);
-      break;
-    default:
-      t.unsupported("this type");
+  const Comparison comparison = comparison_of(t, m, type);
+  const ptx::Operand& destinations = t.operand(0);
+  const bool two = destinations.kind == OperandKind::Pair;
+  if (comparison.test_high && !two) t.unsupported("it needs two destinations, p|q");
+  const Place p = t.predicate_destination(two ? t.part(destinations, 0) : destinations);
+  const Place q = two ? t.predicate_destination(t.part(destinations, 1)) : place::none;
+  const Type operand_type = comparison.test_high ? Type::B32 : type;
+  const Place a = t.source(1, operand_type), b = t.source(2, operand_type);
+  PredicateOperand with;
+  if (m.combine >= 0) with = t.predicate_source(t.operand(3));
+  Handler simple = nullptr;
+  if (!two && m.combine < 0 && !m.flush && m.how < 6) {
+    if (type == Type::F32)
+      simple = simple_setp<float>(m.how);
+    else if (type == Type::F64)
+      simple = simple_setp<double>(m.how);
+    else if (!ptx::is_float(type))
+      simple = by_integer_type(t, type, [&](auto v) { return simple_setp<decltype(v)>(m.how); });
   }
-  const Place d = t.predicate_destination(t.operand(0));
-  const Place a = t.source(1, type), b = t.source(2, type);
+  Op& op = t.emit(simple ? simple : run_setp);
+  op.destination = p;
+  op.a = a;
+  op.b = b;
+  if (simple) return;
+  SetDetail& d = t.detail<SetDetail>();
+  d.test = comparison.test;
+  d.test_high = comparison.test_high;
+  d.combine = m.combine;
+  d.with = with;
+  d.second = q;
+}
+
+void run_set(Context& c, const Op& op) {
+  const auto& d = op.details<SetDetail>();
+  const uint32_t with = third_operand(c, d), bits = combined(d, d.test(c, op), with);
+  const uint32_t high = d.test_high ? combined(d, d.test_high(c, op), with) : 0;
+  alignas(64) uint32_t result[warp_lanes];
+  const uint32_t one = d.one & (d.test_high ? 0xffff : full_mask), high_one = d.one & 0xffff0000u;
+  for (uint32_t i = 0; i < warp_lanes; ++i)
+    result[i] = ((bits >> i) & 1 ? one : 0) | (d.test_high && (high >> i) & 1 ? high_one : 0);
+  write_lanes(c, c.lanes<uint32_t>(op.destination), result);
+}
+
+/// True as set writes it: 1.0 of floating-point types, all ones of integers.
+uint32_t true_value(Translation& t, Type type) {
+  switch (type) {
+    case Type::U32:
+    case Type::S32:
+      return 0xffffffffu;
+    case Type::U16:
+    case Type::S16:
+      return 0xffffu;
+    case Type::F32:
+      return 0x3f800000u;
+    case Type::F16:
+      return 0x3c00u;
+    case Type::F16x2:
+      return 0x3c003c00u;
+    case Type::BF16:
+      return 0x3f80u;
+    case Type::BF16x2:
+      return 0x3f803f80u;
+    default:
+      t.unsupported("it has no destination of the type ." + std::string(ptx::name(type)));
+  }
+}
+
+void translate_set(Translation& t) {
+  const ComparisonModifiers m = take_comparison(t);
+  const Type result = t.take_type(), type = t.take_type();
+  const Comparison comparison = comparison_of(t, m, type);
+  const uint32_t one = true_value(t, result);
+  const bool packed = comparison.test_high != nullptr;
+  if ((result == Type::F16x2 || result == Type::BF16x2) && result != type)
+    t.unsupported("a packed destination needs operands of the same type");
+  if (packed && result != type && result != Type::U32 && result != Type::S32)
+    t.unsupported("packed operands need a destination of the same type, .u32 or .s32");
+  if ((result == Type::U16 || result == Type::S16) && type != Type::F16 && type != Type::BF16)
+    t.unsupported("a destination of 16 bits needs operands of the type .f16 or .bf16");
+  const Place d = t.destination(0, result);
+  const Type operand_type = packed ? Type::B32 : type;
+  const Place a = t.source(1, operand_type), b = t.source(2, operand_type);
+  PredicateOperand with;
+  if (m.combine >= 0) with = t.predicate_source(t.operand(3));
+  Op& op = t.emit(run_set);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  SetDetail& detail = t.detail<SetDetail>();
+  detail.test = comparison.test;
+  detail.test_high = comparison.test_high;
+  detail.combine = m.combine;
+  detail.with = with;
+  detail.one = one;
+}
+
+/// d = p ? a : b. Op::immediate: the predicate is negated.
+template <class L>
+void run_selp(Context& c, const Op& op) {
+  const uint32_t p = c.predicate(op.c) ^ (op.immediate ? full_mask : 0);
+  const L* a = c.lanes<const L>(op.a);
+  const L* b = c.lanes<const L>(op.b);
+  L* d = c.lanes<L>(op.destination);
+  if (c.full()) {
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = (p >> i) & 1 ? a[i] : b[i];
+    return;
+  }
+  const uint32_t mask = c.mask;
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const L r = (p >> i) & 1 ? a[i] : b[i];
+    d[i] = (mask >> i) & 1 ? r : d[i];
+  }
+}
+
+void translate_selp(Translation& t) {
+  const Type type = t.take_type();
+  const uint32_t bytes = ptx::bytes(type);
+  if (bytes < 2 || bytes > 8)
+    t.unsupported("it does not exist for the type ." + std::string(ptx::name(type)));
+  const Place d = t.destination(0, type), a = t.source(1, type), b = t.source(2, type);
+  const PredicateOperand p = t.predicate_source(t.operand(3));
+  Op& op = t.emit(bytes == 8 ? run_selp<uint64_t> : run_selp<uint32_t>);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  op.c = p.place;
+  op.immediate = p.negated;
+}
+
+/// d = c >= 0 ? a : b, with c an integer, or a number for which NaN is less.
+template <class L, class S, bool flush>
+void run_slct(Context& c, const Op& op) {
+  map_lanes<L, L, L, S>(
+      c, op.destination,
+      [](L a, L b, S s) {
+        if constexpr (flush) return Flushed::value(std::bit_cast<uint32_t>(s)) >= 0 ? a : b;
+        return s >= 0 ? a : b;
+      },
+      op.a, op.b, op.c);
+}
+
+void translate_slct(Translation& t) {
+  const bool flush = t.take("ftz");
+  const Type type = t.take_type(), selector = take_type_of(t, {Type::S32, Type::F32});
+  const uint32_t bytes = ptx::bytes(type);
+  if (bytes < 2 || bytes > 8)
+    t.unsupported("it does not exist for the type ." + std::string(ptx::name(type)));
+  if (flush && selector != Type::F32) t.unsupported(".ftz is for a selector of type .f32");
+  const Place d = t.destination(0, type), a = t.source(1, type), b = t.source(2, type);
+  const Place s = t.source(3, selector);
+  const bool is_wide = bytes == 8;
+  Handler h;
+  if (selector == Type::S32)
+    h = is_wide ? run_slct<uint64_t, int32_t, false> : run_slct<uint32_t, int32_t, false>;
+  else if (flush)
+    h = is_wide ? run_slct<uint64_t, float, true> : run_slct<uint32_t, float, true>;
+  else
+    h = is_wide ? run_slct<uint64_t, float, false> : run_slct<uint32_t, float, false>;
   Op& op = t.emit(h);
   op.destination = d;
   op.a = a;
   op.b = b;
-}
-
-void run_and32(Context& c, const Op& op) {
-  map_lanes<uint32_t, uint32_t, uint32_t>(
-      c, op.destination, [](uint32_t a, uint32_t b) { return a & b; }, op.a, op.b);
-}
-void run_shl32(Context& c, const Op& op) {
-  map_lanes<uint32_t, uint32_t, uint32_t>(
-      c, op.destination, [](uint32_t a, uint32_t b) { return b > 31 ? 0 : a << b; }, op.a, op.b);
+  op.c = s;
 }
 
 }  // namespace
 
 void register_comparison(Registry& r) {
   r.add("setp", translate_setp);
-  r.add("and", [](Translation& t) { emit_binary(t, run_and32, t.take_type()); });
-  r.add("shl", [](Translation& t) { emit_binary(t, run_shl32, t.take_type()); });
+  r.add("set", translate_set);
+  r.add("selp", translate_selp);
+  r.add("slct", translate_slct);
 }
 
 }  // namespace simt::functional

@@ -67,6 +67,7 @@ const Registry& Registry::instance() {
     register_memory(r);
     register_arithmetic(r);
     register_integer(r);
+    register_bits(r);
     register_float(r);
     register_comparison(r);
     return r;
@@ -204,10 +205,16 @@ Place Translation::constant(uint64_t bits, uint32_t bytes) {
   return result;
 }
 
+uint32_t Translation::fixed_frame_bytes() const {
+  return allocation_.registers * place::register_bytes + round_up(4 * (allocation_.predicates + 1), 64);
+}
+
+Place Translation::carry_flag() const {
+  return place::frame | (allocation_.registers * place::register_bytes + 4 * allocation_.predicates);
+}
+
 Place Translation::scratch(uint32_t bytes) {
-  const uint32_t fixed =
-      allocation_.registers * place::register_bytes + round_up(4 * allocation_.predicates, 64);
-  const Place result = place::frame | (fixed + scratch_now_);
+  const Place result = place::frame | (fixed_frame_bytes() + scratch_now_);
   scratch_now_ += std::max(4u, bytes) * warp_lanes;
   scratch_bytes_ = std::max(scratch_bytes_, scratch_now_);
   return result;
@@ -643,8 +650,7 @@ class Translator {
     code.end = static_cast<uint32_t>(program_.code.size());
     code.registers = t_.allocation_.registers;
     code.max_live = t_.allocation_.max_live;
-    code.frame_bytes = t_.allocation_.registers * place::register_bytes +
-                       round_up(4 * t_.allocation_.predicates, 64) + t_.scratch_bytes_;
+    code.frame_bytes = t_.fixed_frame_bytes() + t_.scratch_bytes_;
     sensitive_.back() = t_.order_sensitive_;
   }
 

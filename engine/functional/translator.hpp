@@ -120,6 +120,8 @@ class Translation {
   uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type);
   /// Registers that only this instruction uses, `bytes` a lane (4, 8 or 16).
   Place scratch(uint32_t bytes);
+  /// Predicate that holds the carry flag (CC.CF) of the function's extended-precision arithmetic.
+  Place carry_flag() const;
 
   /// Appends an Op, with the instruction's guard.
   Op& emit(Handler handler, Control control = Control::None);
@@ -149,6 +151,9 @@ class Translation {
  private:
   friend class Translator;
   Translation(Program& program, const Registry& registry) : program_(program), registry_(registry) {}
+
+  /// Of the function's registers, predicates and carry flag.
+  uint32_t fixed_frame_bytes() const;
 
   Program& program_;
   const Registry& registry_;

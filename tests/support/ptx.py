@@ -80,26 +80,36 @@ class Device:
 def per_lane(
     body: str, *inputs: np.ndarray, output: Any = np.uint32, registers: str = "", target: str = "90a"
 ) -> np.ndarray:
-    """What an instruction gives for 32 lanes.
+    """What an instruction gives for each of some lanes, 32 or any other number.
 
-    inputs: arrays of 32 values, which `body` finds in %i0, %i1, ... (b16, b32 or b64 registers by their size;
-        8-bit values in b16). body: PTX that leaves the result in %o, a register of the output's size.
+    inputs: arrays of a value per lane, which `body` finds in %i0, %i1, ... (b16, b32 or b64 registers by
+        their size; 8-bit values in b16). body: PTX that leaves the result in %o, a register of the output's
+        size. The lane's number is in %lane0.
     """
     sizes = [max(2, a.dtype.itemsize) for a in inputs]
-    out = np.zeros(32, output)
+    count = len(inputs[0]) if inputs else 32
+    out = np.zeros(count, output)
     width = max(2, out.dtype.itemsize)
     parameters = ", ".join([".param .b64 out"] + [f".param .b64 in{k}" for k in range(len(inputs))])
     lines = [f".visible .entry k({parameters})", "{"]
     lines += [f".reg .b{8 * s} %i{k};" for k, s in enumerate(sizes)]
-    lines += [f".reg .b{8 * width} %o;", ".reg .b64 %a<3>;", ".reg .b32 %lane;", registers]
-    lines += ["mov.u32 %lane, %tid.x;"]
+    lines += [f".reg .b{8 * width} %o;", ".reg .b64 %a<3>;", ".reg .b32 %lane<4>;", ".reg .pred %inside;"]
+    lines += [registers, "mov.u32 %lane1, %tid.x; mov.u32 %lane2, %ctaid.x;"]
+    lines += ["mad.lo.u32 %lane0, %lane2, 128, %lane1;", f"setp.lt.u32 %inside, %lane0, {count};"]
+    lines += ["@!%inside bra END;"]
     for k, array in enumerate(inputs):
         lines += [
             f"ld.param.b64 %a0, [in{k}];",
-            f"mad.wide.u32 %a1, %lane, {array.dtype.itemsize}, %a0;",
+            f"mad.wide.u32 %a1, %lane0, {array.dtype.itemsize}, %a0;",
             f"ld.global.b{8 * array.dtype.itemsize} %i{k}, [%a1];",
         ]
-    lines += [body, "ld.param.b64 %a0, [out];", f"mad.wide.u32 %a1, %lane, {out.dtype.itemsize}, %a0;"]
-    lines += [f"st.global.b{8 * out.dtype.itemsize} [%a1], %o;", "ret;", "}"]
-    Device("\n".join(lines), target).run("k", out, *[np.ascontiguousarray(a) for a in inputs])
+    lines += [body, "ld.param.b64 %a0, [out];", f"mad.wide.u32 %a1, %lane0, {out.dtype.itemsize}, %a0;"]
+    lines += [f"st.global.b{8 * out.dtype.itemsize} [%a1], %o;", "END: ret;", "}"]
+    Device("\n".join(lines), target).run(
+        "k",
+        out,
+        *[np.ascontiguousarray(a) for a in inputs],
+        grid=((count + 127) // 128, 1, 1),
+        block=(128, 1, 1),
+    )
     return out
