@@ -26,6 +26,11 @@ def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int
         try:
             schema = pl.read_parquet_schema(path)
             ours = metadata_of(path)
+            if ours is not None and process is not None:
+                raise ProfileError(
+                    f"{source.name}: process {process} asked for, but a saved profile does not tell "
+                    f"processes apart"
+                )
             picks = _picks(list(schema), columns, source.name, whole=ours is not None)
             frame = pl.read_parquet(
                 path, columns=sorted({old for old, _ in picks.values()}), memory_map=False
