@@ -100,7 +100,7 @@ std::vector<std::vector<RecordTuple>> read_cta(InstructionSource& source, uint64
   std::vector<uint64_t> addresses(store::max_bulk_addresses);
   DynamicRecord record;
   for (uint32_t w = 0; w < stream->warps(); ++w)
-    while (stream->next(w, record)) {
+    while (stream->next(w, record, 0) == CtaStream::Next::Record) {
       const uint32_t count = source.lane_addresses(record, addresses.data());
       warps[w].emplace_back(record.static_index, record.mask,
                             std::vector<uint64_t>(addresses.begin(), addresses.begin() + count));
@@ -120,7 +120,7 @@ std::tuple<uint64_t, uint64_t> walk(InstructionSource& source, bool expand_addre
     for (bool any = true; any;) {
       any = false;
       for (uint32_t w = 0; w < stream->warps(); ++w)
-        if (stream->next(w, record)) {
+        if (stream->next(w, record, 0) == CtaStream::Next::Record) {
           any = true;
           ++count;
           sum += record.static_index + record.base;

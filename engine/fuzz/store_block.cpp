@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (uint64_t ordinal = 0; ordinal < source.cta_count(); ++ordinal) {
       const auto stream = source.open_cta(ordinal);
       for (uint32_t w = 0; w < stream->warps(); ++w)
-        while (stream->next(w, record)) source.lane_addresses(record, addresses.data());
+        while (stream->next(w, record, 0) == CtaStream::Next::Record)
+          source.lane_addresses(record, addresses.data());
     }
   } catch (const TraceError&) {
   }

@@ -82,6 +82,7 @@ struct DynamicRecord {
   uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
   uint64_t bulk_bytes = 0;  ///< TMA: bytes that the instruction copies, 0 if unknown
   uint64_t mbarrier = 0;    ///< TMA: address of the mbarrier that the copy completes on, 0 if unknown
+  uint32_t ticket = 0;      ///< of an executed access whose effect comes after its issue; 0: none
 };
 
 }  // namespace simt

@@ -24,17 +24,36 @@ struct LaunchInfo {
   uint64_t stream = 0;
   uint64_t shared_base = 0;  ///< start of the generic window of shared memory, 0 if unknown
   uint64_t local_base = 0;   ///< start of the generic window of local memory, 0 if unknown
+  uint64_t window_bytes = 16 * 1024 * 1024;  ///< size of each of the two
 };
 
 /// The instruction streams of one CTA's warps. Used by one SM's thread only.
+///
+/// A stream that executes a program runs ahead of issue by what the instruction buffers hold. That changes no
+/// value of a program without data races: it stops (NotYet) where a warp waits for others, and where a value
+/// comes from an access that acts in the order of time. Such an access has a ticket; the SM tells the stream
+/// when it issues, and the GPU performs all accesses of a window in the order of issue at the window's end.
 class CtaStream {
  public:
+  enum class Next : uint8_t { Record, End, NotYet };
+
   virtual ~CtaStream() = default;
   virtual uint32_t warps() const = 0;
-  /// Gives warp `warp` its next record in program order; false at the warp's end.
+  /// Gives warp `warp` its next record in program order, as of core cycle `now`.
   /// `record.deltas` stays valid until `lookahead` more records of the same warp were taken.
-  virtual bool next(uint32_t warp, DynamicRecord& record) = 0;
+  virtual Next next(uint32_t warp, DynamicRecord& record, uint64_t now) = 0;
   static constexpr uint32_t lookahead = 8;
+
+  /// The CTA is going to run on this SM.
+  virtual void placed(uint32_t sm);
+  /// Whether a call of next() since the last question may have let go warps that were told NotYet.
+  virtual bool take_woken() { return false; }
+  /// The access with this ticket issues now; what it returns can be used from cycle `visible` on.
+  virtual void issued(uint32_t warp, uint32_t ticket, uint64_t visible);
+  /// Performs the access. Called from one thread, in the order of issue on the whole GPU.
+  virtual void perform(uint32_t warp, uint32_t ticket);
+  /// What a warp that was told NotYet waits for, for people.
+  virtual std::string waits_for(uint32_t warp) const;
 };
 
 /// Where a launch's instructions come from: a trace, or functional execution.
@@ -51,6 +70,15 @@ class InstructionSource {
   /// Writes the address of each active lane (in lane order) to `out`, which holds at least 64 entries
   /// (bulk_count for TMA records); returns how many were written.
   virtual uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const = 0;
+  /// CTAs act on each other's state while they execute (clusters): SMs then go cycle by cycle, one by one.
+  virtual bool couples_ctas() const { return false; }
 };
+
+inline void CtaStream::placed(uint32_t) {}
+inline void CtaStream::issued(uint32_t, uint32_t, uint64_t) {}
+inline void CtaStream::perform(uint32_t, uint32_t) {}
+inline std::string CtaStream::waits_for(uint32_t) const {
+  return {};
+}
 
 }  // namespace simt

@@ -14,8 +14,6 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
       running_(slots_),
       resources_(spec.sm.count),
       last_dispatch_sm_(spec.sm.count - 1) {
-  for (uint32_t i = 0; i < spec_.sm.count; ++i)
-    sms_.push_back(std::make_unique<Sm>(spec_, static_cast<uint16_t>(i), slots_));
   for (SmResources& sm : resources_) {
     sm.free_warps = spec_.sm.max_warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << spec_.sm.max_warps) - 1;
     sm.free_ctas = spec_.sm.max_ctas >= 32 ? ~0u : (1u << spec_.sm.max_ctas) - 1;
@@ -28,6 +26,8 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
       std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
                                    Cycle{spec_.interconnect.credit_latency}}));
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
+  for (uint32_t i = 0; i < spec_.sm.count; ++i)
+    sms_.push_back(std::make_unique<Sm>(spec_, static_cast<uint16_t>(i), slots_, longest));
 }
 
 Gpu::~Gpu() = default;
@@ -142,6 +142,7 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
     Sm::CtaStart start;
     start.kernel = launch->kernel.get();
     start.stream = launch->source->open_cta(launch->next_cta++);
+    start.stream->placed(sm);
     start.cta_slot = cta_slot;
     start.first_warp = first_warp;
     start.cycle = cycle + 1;
@@ -279,6 +280,7 @@ LaunchSlots Gpu::slots_in_use() const {
 
 Cycle Gpu::next_window_end(Cycle limit) const {
   Cycle end = std::min(limit, now_ + window_);
+  if (couples_ctas()) end = std::min(end, now_ + 1);
   if (options_.timeline_interval > 0)
     end = std::min(end, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
   for (const auto& launch : running_)
@@ -294,7 +296,7 @@ void Gpu::step(Cycle end) {
     memory_->advance_slices(channels * i / parts, channels * (i + 1) / parts, end);
   });
   memory_->advance_replies(end);
-  pool_.run(static_cast<uint32_t>(sms_.size()), [&](uint32_t i) {
+  const auto run_sm = [&](uint32_t i) {
     Sm& sm = *sms_[i];
     std::vector<MemoryReply>& replies = memory_->replies(i);
     sm.replies().insert(sm.replies().end(), replies.begin(), replies.end());
@@ -304,7 +306,12 @@ void Gpu::step(Cycle end) {
     std::vector<MemoryRequest>& requests = memory_->requests(i);
     requests.insert(requests.end(), sm.requests().begin(), sm.requests().end());
     sm.requests().clear();
-  });
+  };
+  if (couples_ctas())
+    for (uint32_t i = 0; i < sms_.size(); ++i) run_sm(i);
+  else
+    pool_.run(static_cast<uint32_t>(sms_.size()), run_sm);
+  perform_deferred();
   memory_->advance_requests(end);
   now_ = end;
   collect_ended_ctas();
@@ -314,6 +321,29 @@ void Gpu::step(Cycle end) {
       if (launch) timelines.push_back(&launch->timeline);
     sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
   }
+}
+
+bool Gpu::couples_ctas() const {
+  for (const auto& launch : running_)
+    if (launch && launch->source->couples_ctas()) return true;
+  return false;
+}
+
+void Gpu::perform_deferred() {
+  struct Entry {
+    Cycle cycle;
+    uint32_t sm;
+    const Sm::Deferred* access;
+  };
+  std::vector<Entry> entries;
+  for (uint32_t i = 0; i < sms_.size(); ++i)
+    for (const Sm::Deferred& d : sms_[i]->deferred()) entries.push_back({d.cycle, i, &d});
+  if (entries.empty()) return;
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair{a.cycle, a.sm} < std::pair{b.cycle, b.sm};
+  });
+  for (const Entry& e : entries) e.access->stream->perform(e.access->warp, e.access->ticket);
+  for (auto& sm : sms_) sm->deferred().clear();
 }
 
 bool Gpu::run(Cycle max_cycles) {

@@ -113,6 +113,8 @@ class Gpu {
   void start_commands();
   void begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when);
   void step(Cycle end);
+  bool couples_ctas() const;
+  void perform_deferred();
   void collect_ended_ctas();
   void dispatch(Cycle limit);
   bool dispatch_to(uint16_t sm, Cycle cycle);

@@ -29,7 +29,7 @@ uint32_t unit_bit(Unit unit) {
 
 }  // namespace
 
-Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots)
+Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral)
     : spec_(spec),
       id_(id),
       as_collector_(spec.sm.register_file.model == OperandModel::OperandCollector),
@@ -41,6 +41,7 @@ Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots)
       instruction_cache_(spec),
       activity_(launch_slots),
       ctas_(spec.sm.max_ctas),
+      deferral_(deferral),
       issue_blocked_until_(spec.sm.sub_cores),
       access_queues_(spec.sm.sub_cores),
       last_access_left_(spec.sm.sub_cores),
@@ -249,7 +250,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   switch (s.operation) {
     case Operation::Barrier:
     case Operation::BarrierArrive:
-      arrive_at_barrier(w, s);
+      arrive_at_barrier(w, s, record);
       break;
     case Operation::MemoryBarrier:
       masks.membar |= bit;
@@ -274,6 +275,11 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   }
   warps_.reserve(w, d);
   const uint16_t cta_slot = warp.cta_slot;
+  if (record.ticket) {
+    ctas_[cta_slot].stream->issued(warp.index_in_cta, record.ticket, now + deferral_);
+    deferred_.push_back({now, ctas_[cta_slot].stream, warp.index_in_cta, record.ticket});
+    wakes_.push_back({now + deferral_, cta_slot});
+  }
   const uint16_t index_in_cta = warp.index_in_cta;
   if (warps_.advance(w)) release_barrier(ctas_[cta_slot], ctas_[cta_slot].barriers.exit(index_in_cta));
 
@@ -307,8 +313,24 @@ void Sm::retire_warps(Cycle now) {
   }
 }
 
+void Sm::fill_buffer(uint32_t w, Cycle now) {
+  warps_.fill_buffer(w, now);
+  if (warps_[w].stream->take_woken()) wake(warps_[w].cta_slot);
+}
+
+void Sm::wake(uint32_t cta_slot) {
+  const Cta& cta = ctas_[cta_slot];
+  if (!cta.stream) return;
+  for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) warps_.source_goes_on(cta.first_warp + i);
+  changed_ = true;
+}
+
 void Sm::fetch(Cycle now) {
   retire_warps(now);
+  while (!wakes_.empty() && wakes_.front().cycle <= now) {
+    wake(wakes_.front().cta_slot);
+    wakes_.pop_front();
+  }
   if (!instruction_cache_.perfect()) {
     thread_local std::vector<uint32_t> woken;
     woken.clear();
@@ -316,13 +338,15 @@ void Sm::fetch(Cycle now) {
     for (uint32_t w : woken) {
       if (!warps_[w].resident) continue;
       warps_.set_fetch_pending(w, false);
-      warps_.fill_buffer(w);
+      fill_buffer(w, now);
     }
   }
   const auto fetch_from_cache = [&](uint32_t w) {
     if (instruction_cache_.perfect()) return true;
     const WarpTable::Warp& warp = warps_[w];
-    const uint64_t address = warp.kernel->code_base + warps_.next_pc(w);
+    const uint64_t pc = warps_.next_pc(w, now);
+    if (warp.held == 0) return true;  // nothing yet, or the end: the buffer learns it
+    const uint64_t address = warp.kernel->code_base + pc;
     if (instruction_cache_.fetch(w, warps_.scheduler_of(w), address, warp.kernel->slot, now,
                                  counters_[warp.kernel->slot]))
       return true;
@@ -334,7 +358,7 @@ void Sm::fetch(Cycle now) {
     // warp is fetched only when its instruction buffer is empty, and then gets all its entries.
     for (uint32_t i = 0; i < spec_.sm.front_end.fetch_width; ++i) {
       if (fetch_buffer_ >= 0) {
-        warps_.fill_buffer(static_cast<uint32_t>(fetch_buffer_));
+        fill_buffer(static_cast<uint32_t>(fetch_buffer_), now);
         fetch_buffer_ = -1;
         changed_ = true;
       }
@@ -361,7 +385,7 @@ void Sm::fetch(Cycle now) {
     const auto w = static_cast<uint32_t>(std::countr_zero(later ? later : from));
     last_fetched_ = w;
     changed_ = true;
-    if (fetch_from_cache(w)) warps_.fill_buffer(w);
+    if (fetch_from_cache(w)) fill_buffer(w, now);
   }
 }
 
@@ -387,6 +411,7 @@ void Sm::tick(Cycle now) {
 
 Cycle Sm::find_next_event(Cycle now) const {
   Cycle next = std::min(wheel_.next_after(now), load_store_.next_event(now));
+  if (!wakes_.empty()) next = std::min(next, std::max(now + 1, wakes_.front().cycle));
   next = std::min(next, instruction_cache_.next_event(now));
   if (as_collector_) {
     for (Unit unit : start_order)

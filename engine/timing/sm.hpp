@@ -55,7 +55,9 @@ class Sm {
     Cycle cycle = 0;
   };
 
-  Sm(const Spec& spec, uint16_t id, uint32_t launch_slots);
+  /// deferral: core cycles from the issue of a deferred access to where its value can be used; no window is
+  /// longer.
+  Sm(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral);
 
   void begin_launch(const DecodedKernel& kernel);
   void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
@@ -68,6 +70,13 @@ class Sm {
   std::vector<MemoryReply>& replies() { return replies_; }
   std::vector<MemoryRequest>& requests() { return requests_; }
   std::vector<CtaEnd>& ended_ctas() { return ended_; }
+  /// An executed access whose effect comes at the end of the window in which it issued.
+  struct Deferred {
+    Cycle cycle = 0;
+    std::shared_ptr<CtaStream> stream;
+    uint32_t warp = 0, ticket = 0;
+  };
+  std::vector<Deferred>& deferred() { return deferred_; }
   LoadStoreUnit& load_store() { return load_store_; }
   const Counters& counters(uint16_t slot) const { return counters_[slot]; }
   LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
@@ -97,7 +106,7 @@ class Sm {
   uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const;
   void issue_instruction(uint32_t scheduler, uint32_t position, Cycle now);
   void start_memory_access(InFlight& instruction, const DynamicRecord& record);
-  void arrive_at_barrier(uint32_t w, const StaticInstruction& s);
+  void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record);
   void release_barrier(const Cta& cta, uint64_t released);
   void bulk_copy_started(Cta& cta, uint64_t mbarrier);
   void bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier);
@@ -105,6 +114,8 @@ class Sm {
   void wait_for_bulk_copies(uint32_t w, uint64_t mbarrier);
   void check_membars();
   void fetch(Cycle now);
+  void fill_buffer(uint32_t w, Cycle now);
+  void wake(uint32_t cta_slot);
   void retire_warps(Cycle now);
   void count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);
   void count_cycles(Cycle cycles);
@@ -134,6 +145,13 @@ class Sm {
   std::deque<CtaStart> starts_;
   std::vector<CtaEnd> ended_;
   std::vector<Cta> ctas_;
+  Cycle deferral_;
+  std::vector<Deferred> deferred_;
+  struct Wake {
+    Cycle cycle;
+    uint32_t cta_slot;
+  };
+  std::deque<Wake> wakes_;  // CTAs whose streams may go on, in the order of time
   uint32_t resident_ctas_ = 0;
   uint64_t next_age_ = 0;      // of warps
   uint64_t next_issue_ = 0;    // of instructions

@@ -30,12 +30,11 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
     // The windows of shared and local memory decide; a trace that does not give them is taken to mean shared
     // memory.
     const uint64_t first = addresses[0];
-    constexpr uint64_t local_window = 16 * 1024 * 1024;
     if (launch.shared_base == 0 || launch.local_base == 0)
       instruction.space = as_collector_ ? MemorySpace::Shared : MemorySpace::Global;
-    else if (first >= launch.shared_base && first < launch.shared_base + local_window)
+    else if (first >= launch.shared_base && first < launch.shared_base + launch.window_bytes)
       instruction.space = MemorySpace::Shared;
-    else if (first >= launch.local_base && first < launch.local_base + local_window)
+    else if (first >= launch.local_base && first < launch.local_base + launch.window_bytes)
       instruction.space = MemorySpace::Local;
     else
       instruction.space = MemorySpace::Global;
@@ -104,14 +103,17 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
   }
 }
 
-void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s) {
+void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record) {
   const WarpTable::Warp& warp = warps_[w];
   Cta& cta = ctas_[warp.cta_slot];
   uint32_t barrier = 0, expected = 0;
   // The compared-with model sees every barrier as number 0 of the whole CTA.
   if (!as_collector_) {
-    barrier = static_cast<uint32_t>(s.immediate) % 16;
-    expected = std::min(static_cast<uint32_t>(s.immediate2) / spec_.sm.warp_size, cta.kernel->warps_per_cta);
+    // An executed program may compute both.
+    const bool computed = s.immediate < 0;
+    barrier = static_cast<uint32_t>(computed ? record.base : static_cast<uint64_t>(s.immediate)) % 16;
+    const uint64_t threads = computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2);
+    expected = static_cast<uint32_t>(std::min<uint64_t>(threads / spec_.sm.warp_size, cta.kernel->warps_per_cta));
   }
   const bool waits = s.operation == Operation::Barrier;
   if (waits) warps_.masks(warps_.scheduler_of(w)).barrier |= warps_.bit_of(w);

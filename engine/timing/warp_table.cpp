@@ -35,33 +35,40 @@ void WarpTable::retire(uint32_t w) {
   fillable_ &= ~(uint64_t{1} << w);
 }
 
-void WarpTable::fill_buffer(uint32_t w) {
+bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
-  while (!warp.stream_ended && warp.held <= buffer_entries_) {
-    DynamicRecord& record = warp.buffer[(warp.buffer_head + warp.held) % buffer_capacity];
-    if (warp.stream->next(warp.index_in_cta, record))
+  DynamicRecord& record = warp.buffer[(warp.buffer_head + warp.held) % buffer_capacity];
+  switch (warp.stream->next(warp.index_in_cta, record, now)) {
+    case CtaStream::Next::Record:
       ++warp.held;
-    else
+      return true;
+    case CtaStream::Next::End:
       warp.stream_ended = true;
+      return false;
+    case CtaStream::Next::NotYet:
+      warp.source_waits = true;
+      return false;
+  }
+  return false;
+}
+
+void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
+  Warp& warp = warps_[w];
+  while (!warp.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
   }
   const auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
-  if (warp.held == 0) {
+  if (warp.held == 0 && warp.stream_ended) {
     masks_[scheduler_of(w)].finished |= bit_of(w);
     touched_ |= uint64_t{1} << w;
   }
   refresh(w);
 }
 
-uint64_t WarpTable::next_pc(uint32_t w) {
+uint64_t WarpTable::next_pc(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
-  if (warp.held == 0 && !warp.stream_ended) {
-    if (warp.stream->next(warp.index_in_cta, warp.buffer[warp.buffer_head]))
-      ++warp.held;
-    else
-      warp.stream_ended = true;
-  }
+  if (warp.held == 0 && !warp.stream_ended) take_record(w, now);
   return warp.held > 0 ? warp.kernel->instructions[warp.buffer[warp.buffer_head].static_index].fixed.pc : 0;
 }
 
@@ -158,7 +165,7 @@ void WarpTable::refresh(uint32_t w) {
   m.has_instruction &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
   const uint64_t slot = uint64_t{1} << w;
-  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending;
+  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending && !warp.source_waits;
   fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
   const bool room =
       more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);

@@ -56,7 +56,8 @@ class WarpTable {
     bool stream_ended = false;
     Unit needed = Unit::Int;  ///< unit of the next instruction, as the masks have it
     bool resident = false;
-    bool fetch_pending = false;  ///< waits for the instruction cache
+    bool fetch_pending = false;   ///< waits for the instruction cache
+    bool source_waits = false;    ///< its stream has nothing yet
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines
@@ -99,10 +100,17 @@ class WarpTable {
   const DecodedInstruction& next_instruction(uint32_t w) const {
     return warps_[w].kernel->instructions[next_record(w).static_index];
   }
-  /// Address of the warp's next instruction; takes it from the stream if need be. 0 at the stream's end.
-  uint64_t next_pc(uint32_t w);
+  /// Address of the warp's next instruction; takes it from the stream if need be. 0 at the stream's end, or
+  /// where it has nothing yet.
+  uint64_t next_pc(uint32_t w, uint64_t now);
   /// Moves up to the buffer's size of records from the warp's stream into its instruction buffer.
-  void fill_buffer(uint32_t w);
+  void fill_buffer(uint32_t w, uint64_t now);
+  /// The stream may have something again.
+  void source_goes_on(uint32_t w) {
+    if (!warps_[w].source_waits) return;
+    warps_[w].source_waits = false;
+    refresh(w);
+  }
   /// Drops the record at the buffer's head, which has been issued. True if it was the warp's last.
   bool advance(uint32_t w);
 
@@ -153,6 +161,7 @@ class WarpTable {
   }
 
  private:
+  bool take_record(uint32_t w, uint64_t now);
   void refresh(uint32_t w);
   void check_registers(uint32_t w);
   void update_async_wait(uint32_t w);

@@ -82,7 +82,7 @@ std::string TextWriter::next_piece() {
       }
       begin_warp(out);
     }
-    if (stream_->next(warp_, record)) {
+    if (stream_->next(warp_, record, 0) == CtaStream::Next::Record) {
       instruction(record, out);
     } else {
       in_warp_ = false;
@@ -129,7 +129,7 @@ void TextWriter::begin_cta(std::string& out) {
   counts_.assign(stream_->warps(), 0);
   DynamicRecord record;
   for (uint32_t w = 0; w < counts_.size(); ++w)
-    while (stream_->next(w, record)) ++counts_[w];
+    while (stream_->next(w, record, 0) == CtaStream::Next::Record) ++counts_[w];
   stream_ = source_->open_cta(ordinal_);
   warp_ = 0;
   in_warp_ = false;

@@ -50,9 +50,9 @@ class TraceSource::Stream : public CtaStream {
   uint32_t warps() const override { return static_cast<uint32_t>(cursors_.size()); }
   const CtaPosition& position() const { return position_; }
 
-  bool next(uint32_t warp, DynamicRecord& record) override {
+  Next next(uint32_t warp, DynamicRecord& record, uint64_t) override {
     Cursor& c = cursors_[warp];
-    if (c.run_left == 0 && !next_run(c)) return false;
+    if (c.run_left == 0 && !next_run(c)) return Next::End;
     const uint32_t index = c.next_static++;
     --c.run_left;
     record.static_index = index;
@@ -61,13 +61,14 @@ class TraceSource::Stream : public CtaStream {
     record.stride = 0;
     record.deltas = nullptr;
     record.bulk_count = 0;
+    record.ticket = 0;
     const uint16_t slot = source_.slots_[index];
-    if (slot == store::SlotMap::none) return true;
+    if (slot == store::SlotMap::none) return Next::Record;
     if (slot == store::SlotMap::bulk)
       bulk_access(c, record);
     else if (c.mask != 0)
       lane_addresses(c, slot, record);
-    return true;
+    return Next::Record;
   }
 
  private:
