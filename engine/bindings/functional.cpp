@@ -1,6 +1,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -11,8 +12,12 @@
 
 #include "bindings.hpp"
 #include "functional/grid.hpp"
+#include "functional/lowering.hpp"
+#include "functional/source.hpp"
 #include "functional/translator.hpp"
 #include "ptx/parser.hpp"
+#include "trace/store_encoder.hpp"
+#include "trace/text_parser.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,6 +29,13 @@ namespace {
 struct LoadedModule {
   std::shared_ptr<DeviceMemory> memory;
   Program program;
+  std::map<uint32_t, std::shared_ptr<const Lowering>> lowered;  ///< by architecture
+
+  std::shared_ptr<const Lowering> lowering(uint32_t sm_version) {
+    auto& found = lowered[sm_version];
+    if (!found) found = std::make_shared<const Lowering>(lower(program, sm_version));
+    return found;
+  }
 
   ~LoadedModule() {
     for (size_t i = 0; i < program.variables.size(); ++i) {
@@ -72,6 +84,80 @@ Machine machine_of(const nb::dict& d) {
   set("stack_limit", m.stack_limit);
   return m;
 }
+
+LaunchConfig config_of(std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
+                       std::array<uint32_t, 3> cluster, uint32_t dynamic_shared, const nb::bytes& parameters,
+                       uint64_t id) {
+  LaunchConfig config;
+  config.grid = grid;
+  config.block = block;
+  config.cluster = cluster;
+  config.dynamic_shared_bytes = dynamic_shared;
+  config.id = id;
+  const auto* bytes = reinterpret_cast<const std::byte*>(parameters.c_str());
+  config.parameters.assign(bytes, bytes + parameters.size());
+  return config;
+}
+
+/// Writes an executed launch into the blocks of a trace store.
+class Recorder {
+ public:
+  explicit Recorder(ExecutedSource& source) : launch_(source.launch()), opcodes_(source.opcodes()) {
+    Counting sink(encoder_, counts_);
+    source.record(sink);
+    encoder_.finish();
+  }
+  nb::list take_blocks() {
+    nb::list out;
+    for (const auto& b : encoder_.take_blocks())
+      out.append(nb::make_tuple(nb::make_tuple(b.summary.first_cta, b.summary.cta_count, b.summary.first_warp,
+                                               b.summary.last_warp, b.summary.instructions),
+                                nb::bytes(b.bytes.data(), b.bytes.size())));
+    return out;
+  }
+  const simt::LaunchInfo& launch() const { return launch_; }
+  const std::vector<std::string>& opcodes() const { return opcodes_; }
+  nb::bytes instructions() const {
+    const std::string bytes = encoder_.encoded_instructions();
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+  const simt::TextParser::Counts& counts() const { return counts_; }
+
+ private:
+  /// Passes records on and counts them as the text parser does.
+  class Counting : public simt::TraceSink {
+   public:
+    Counting(simt::StoreEncoder& encoder, simt::TextParser::Counts& counts)
+        : encoder_(encoder), counts_(counts) {}
+    void begin_kernel(const simt::LaunchInfo& launch, const std::vector<simt::RawInstruction>& instructions,
+                      const std::vector<std::string>& opcodes) override {
+      encoder_.begin_kernel(launch, instructions, opcodes);
+    }
+    void begin_cta(const simt::CtaPosition& position) override {
+      ++counts_.ctas;
+      encoder_.begin_cta(position);
+    }
+    void begin_warp(uint32_t warp, uint64_t instructions) override {
+      ++counts_.warps;
+      counts_.empty_warps += instructions == 0;
+      encoder_.begin_warp(warp, instructions);
+    }
+    void record(const simt::TraceRecord& record) override {
+      ++counts_.instructions;
+      encoder_.record(record);
+    }
+    void end_cta() override { encoder_.end_cta(); }
+
+   private:
+    simt::StoreEncoder& encoder_;
+    simt::TextParser::Counts& counts_;
+  };
+
+  simt::LaunchInfo launch_;
+  std::vector<std::string> opcodes_;
+  simt::StoreEncoder encoder_;
+  simt::TextParser::Counts counts_;
+};
 
 }  // namespace
 
@@ -178,14 +264,7 @@ void bind_functional(nb::module_& parent) {
          std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
          nb::bytes parameters, const nb::dict& machine, uint32_t threads, uint64_t id,
          std::optional<nb::callable> print) {
-        LaunchConfig config;
-        config.grid = grid;
-        config.block = block;
-        config.cluster = cluster;
-        config.dynamic_shared_bytes = dynamic_shared;
-        config.id = id;
-        const auto* bytes = reinterpret_cast<const std::byte*>(parameters.c_str());
-        config.parameters.assign(bytes, bytes + parameters.size());
+        LaunchConfig config = config_of(grid, block, cluster, dynamic_shared, parameters, id);
         PrintSink sink;
         if (print)
           sink = [&print](const std::string& text) {
@@ -210,6 +289,43 @@ void bind_functional(nb::module_& parent) {
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
       "machine"_a, "threads"_a, "id"_a, "print"_a.none(),
       "Runs a kernel without timing. Returns warp and thread instructions.");
+
+  nb::class_<ExecutedSource, simt::InstructionSource>(m, "ExecutedSource")
+      .def_prop_ro("printed",
+                   [](const ExecutedSource& self) {
+                     const std::string text = self.printed();
+                     return nb::bytes(text.data(), text.size());
+                   })
+      .def_prop_ro("unknown_opcodes", &ExecutedSource::unknown_opcodes);
+  m.def(
+      "source",
+      [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
+         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
+         nb::bytes parameters, const nb::dict& machine, const simt::OpcodeTable& table, uint32_t sm_version,
+         uint32_t registers, uint64_t stream, uint64_t id) {
+        ExecutedSource::Description description;
+        description.name = module->program.functions.at(function).name;
+        description.registers_per_thread = registers;
+        description.sm_version = sm_version;
+        description.stream = stream;
+        description.owner = module;
+        return std::make_shared<ExecutedSource>(
+            module->program, function, config_of(grid, block, cluster, dynamic_shared, parameters, id),
+            *module->memory, machine_of(machine), module->lowering(sm_version), table,
+            std::move(description));
+      },
+      "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
+      "machine"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a, "id"_a,
+      "A launch that executes as the timing engine asks for its instructions.");
+
+  nb::class_<Recorder>(m, "Recorder")
+      .def(nb::init<ExecutedSource&>(), "source"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Executes a launch at once and encodes what it did as a trace.")
+      .def("take_blocks", &Recorder::take_blocks)
+      .def_prop_ro("launch", &Recorder::launch)
+      .def_prop_ro("opcodes", &Recorder::opcodes)
+      .def_prop_ro("instructions", &Recorder::instructions)
+      .def_prop_ro("counts", &Recorder::counts);
 
   m.def("opcodes", [] { return Registry::instance().opcodes(); }, "The opcodes that can be executed.");
 }

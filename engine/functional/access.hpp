@@ -50,6 +50,7 @@ inline void record_access(const Context& c, AccessSpace space, const uint64_t* a
                                                      : 0;
   c.record->mask = c.mask;
   for (uint32_t i = 0; i < warp_lanes; ++i) c.record->address[i] = addresses[i] + add;
+  if (add == 0 && c.record->weak && c.record->gate) c.record->gate->check(*c.record);
 }
 
 /// Host address of one lane's access.

@@ -72,6 +72,7 @@ struct Op {
                                         ///< function's end
   Control control = Control::None;
   bool guard_negated = false;
+  bool orders_memory = false;  ///< fences and acquires: what comes after waits for what came before
 
   template <class T>
   const T& details() const {
@@ -96,8 +97,9 @@ struct FunctionCode {
   uint32_t stack_bytes = 0;  ///< of its results, parameters and local variables, for a thread
   uint32_t registers = 0;    ///< 32-bit registers of the allocation
   uint32_t max_live = 0;
-  uint32_t shared_bytes = 0;                ///< static, of an entry with all that it calls
-  uint32_t deepest_stack = 0;               ///< bytes a thread with all that it calls; recursive: the limit
+  std::vector<uint32_t> places;  ///< of the PTX function's registers, as RegisterAllocation has them
+  uint32_t shared_bytes = 0;     ///< static, of an entry with all that it calls
+  uint32_t deepest_stack = 0;    ///< bytes a thread with all that it calls; recursive: the limit
   std::vector<uint32_t> parameter_offsets;  ///< in the stack frame; of an entry: in the parameter block
   std::vector<uint32_t> parameter_sizes;
   std::vector<uint32_t> result_offsets, result_sizes;

@@ -24,8 +24,19 @@ struct BarrierRequest {
   uint32_t predicate = 0;  ///< bits of the lanes, for a reduction
 };
 
+struct AccessRecord;
+
+/// Asked before a weak access to global memory acts; may throw to keep it from acting.
+class AccessGate {
+ public:
+  virtual ~AccessGate() = default;
+  virtual void check(const AccessRecord& record) = 0;
+};
+
 /// The memory access of the Op just executed, for whoever wants to know (timing, traces).
 struct AccessRecord {
+  AccessGate* gate = nullptr;
+  bool weak = true;  ///< set by the executor: the Op is no Deferred one
   uint32_t mask = 0;
   std::array<uint64_t, warp_lanes> address{};  ///< generic addresses, for the lanes of `mask`
   uint32_t bulk_bytes = 0;                     ///< of a bulk copy

@@ -104,6 +104,7 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   if (!alone && needs_all_lanes()) {
     // The lanes that execute it become a split of their own, which comes back here.
     warp.diverge(mask, pc, next, next);
+    executed_ = false;
     return true;
   }
   switch (op.control) {
@@ -214,6 +215,7 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   if (wanted & ~here) {
     split.state = Warp::State::Collective;
     split.waiting = mask;
+    executed_ = false;
     return;
   }
   context_.mask = here;
@@ -228,11 +230,13 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   warp.go_to(split.pc + 1);
 }
 
-Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred) {
+Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred,
+                              uint64_t cycle) {
   enter(cta, warp);
   context_.record = record;
   context_.deferred = deferred;
   context_.ticks = nullptr;
+  context_.cycle = cycle;
   Step result;
   Warp::Split* split = warp.current();
   if (!split) return result;
@@ -245,8 +249,14 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
     const uint32_t p = context_.predicate(op.guard);
     result.mask &= op.guard_negated ? ~p : p;
   }
-  if (record) record->mask = 0;
-  if (deferred) deferred->perform = nullptr;
+  result.frame = split->frame;
+  result.stack = split->stack;
+  record->mask = record->bulk_bytes = 0;
+  record->mbarrier = 0;
+  record->weak = op.control != Control::Deferred;
+  deferred->perform = nullptr;
+  deferred->op = &op;
+  executed_ = true;
   try {
     if (op.control == Control::None) {
       context_.mask = result.mask;
@@ -254,10 +264,13 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
       warp.go_to(pc + 1);
     } else {
       control(op, result.mask, *split);
+      if (op.control == Control::Collective && executed_ && result.mask) result.mask = context_.mask;
     }
   } catch (const Fault& fault) {
     throw located(fault, grid_, cta_, warp_, pc);
   }
+  result.executed = executed_;
+  if (!executed_) return result;
   ++warp_instructions;
   thread_instructions += static_cast<uint32_t>(std::popcount(result.mask));
   return result;

@@ -21,10 +21,14 @@ class Executor {
   /// Executes one instruction of a warp that is not blocked or finished. For what runs under timing: `record`
   /// gets its access, `deferred` the access of a Deferred op, which is then to be performed later.
   struct Step {
+    bool executed = false;  ///< false: the warp waits now, or its lanes have parted to come back here
     uint32_t op = 0;
     uint32_t mask = 0;  ///< lanes that executed
+    uint32_t frame = 0, stack = 0;
   };
-  Step step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred);
+  Step step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred, uint64_t cycle);
+  /// What the last barrier instruction asked for.
+  const BarrierRequest& last_barrier() const { return context_.barrier; }
   /// Performs what `step` deferred, on behalf of the same warp.
   void perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack);
 
@@ -42,6 +46,7 @@ class Executor {
   Cta* cta_ = nullptr;
   Warp* warp_ = nullptr;
   uint64_t ticks_ = 0;
+  bool executed_ = false;
 };
 
 /// A fault with its place.

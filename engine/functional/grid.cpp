@@ -126,9 +126,24 @@ std::vector<std::unique_ptr<Cta>> Grid::make_cluster(uint64_t number) {
   return ctas;
 }
 
-void Grid::print(const std::string& text) {
+void Grid::print(const Context& context, const std::string& text) {
   const std::lock_guard lock(print_mutex_);
-  if (print_) print_(text);
+  if (keeps_printed_)
+    printed_.push_back({context.cycle, context.cta->linear_index(), text});
+  else if (print_)
+    print_(text);
+}
+
+std::string Grid::printed() const {
+  const std::lock_guard lock(print_mutex_);
+  std::vector<const Printed*> order;
+  for (const Printed& p : printed_) order.push_back(&p);
+  std::stable_sort(order.begin(), order.end(), [](const Printed* a, const Printed* b) {
+    return std::pair{a->cycle, a->cta} < std::pair{b->cycle, b->cta};
+  });
+  std::string all;
+  for (const Printed* p : order) all += p->text;
+  return all;
 }
 
 namespace {

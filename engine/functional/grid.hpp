@@ -68,7 +68,12 @@ class Grid {
   std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number);
   uint64_t cluster_count() const { return cta_count_ / cluster_size(); }
 
-  void print(const std::string& text);
+  /// What a thread prints.
+  void print(const Context& context, const std::string& text);
+  /// From now on printed text is kept, for `printed`, rather than given to the sink.
+  void keep_printed() { keeps_printed_ = true; }
+  /// What was kept, by cycle and CTA, so that host threads have no influence on it.
+  std::string printed() const;
 
   struct Counts {
     uint64_t warp_instructions = 0;
@@ -85,7 +90,13 @@ class Grid {
   DeviceMemory& memory_;
   Machine machine_;
   PrintSink print_;
-  std::mutex print_mutex_;
+  mutable std::mutex print_mutex_;
+  bool keeps_printed_ = false;
+  struct Printed {
+    uint64_t cycle, cta;
+    std::string text;
+  };
+  std::vector<Printed> printed_;
   uint64_t cta_count_ = 0;
   uint32_t threads_ = 0, shared_bytes_ = 0, local_bytes_ = 0;
   uint64_t parameters_ = 0;

@@ -215,8 +215,11 @@ void register_control(Registry& r) {
   r.add("bar", translate_bar);
   r.add("barrier", translate_bar);
   // Memory is coherent at once here; fences matter to timing only.
-  r.add("membar", translate_nothing);
-  r.add("fence", translate_nothing);
+  for (const char* fence : {"membar", "fence"})
+    r.add(fence, [](Translation& t) {
+      t.take_all();
+      t.emit(run_nothing).orders_memory = true;
+    });
   r.add("pmevent", translate_nothing);
   r.add("brkpt", translate_nothing);
 }

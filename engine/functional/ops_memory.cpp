@@ -328,6 +328,7 @@ void translate_access(Translation& t, bool load) {
     Op& op = t.emit(h, strong ? Control::Deferred : Control::None);
     set_address(op, address);
     if (load) op.destination = d.places[0];
+    for (const std::string_view m : t.mnemonic().modifiers) op.orders_memory |= m == "acquire";
   }
   t.detail<AccessDetail>() = d;
 }

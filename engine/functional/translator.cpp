@@ -650,6 +650,7 @@ class Translator {
     code.end = static_cast<uint32_t>(program_.code.size());
     code.registers = t_.allocation_.registers;
     code.max_live = t_.allocation_.max_live;
+    code.places = t_.allocation_.place;
     code.frame_bytes = t_.fixed_frame_bytes() + t_.scratch_bytes_;
     sensitive_.back() = t_.order_sensitive_;
   }

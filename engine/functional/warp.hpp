@@ -65,6 +65,7 @@ class Warp {
   std::byte* frame(const Split& split) {
     return reinterpret_cast<std::byte*>(registers_.data()) + split.frame;
   }
+  std::byte* frame_at(uint32_t offset) { return reinterpret_cast<std::byte*>(registers_.data()) + offset; }
   /// Makes room for registers up to `bytes`. Moves them: pointers into frames are void afterwards.
   void reserve_frames(uint32_t bytes);
   uint32_t deepest_frame() const { return static_cast<uint32_t>(registers_.size() * sizeof(Line)); }

@@ -22,8 +22,8 @@ struct LaunchInfo {
   uint32_t registers_per_thread = 0;
   uint32_t sm_version = 0;  ///< 70, 80, 90, ...
   uint64_t stream = 0;
-  uint64_t shared_base = 0;  ///< start of the generic window of shared memory, 0 if unknown
-  uint64_t local_base = 0;   ///< start of the generic window of local memory, 0 if unknown
+  uint64_t shared_base = 0;                  ///< start of the generic window of shared memory, 0 if unknown
+  uint64_t local_base = 0;                   ///< start of the generic window of local memory, 0 if unknown
   uint64_t window_bytes = 16 * 1024 * 1024;  ///< size of each of the two
 };
 

@@ -112,8 +112,10 @@ void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const Dynamic
     // An executed program may compute both.
     const bool computed = s.immediate < 0;
     barrier = static_cast<uint32_t>(computed ? record.base : static_cast<uint64_t>(s.immediate)) % 16;
-    const uint64_t threads = computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2);
-    expected = static_cast<uint32_t>(std::min<uint64_t>(threads / spec_.sm.warp_size, cta.kernel->warps_per_cta));
+    const uint64_t threads =
+        computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2);
+    expected =
+        static_cast<uint32_t>(std::min<uint64_t>(threads / spec_.sm.warp_size, cta.kernel->warps_per_cta));
   }
   const bool waits = s.operation == Operation::Barrier;
   if (waits) warps_.masks(warps_.scheduler_of(w)).barrier |= warps_.bit_of(w);

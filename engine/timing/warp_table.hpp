@@ -56,8 +56,8 @@ class WarpTable {
     bool stream_ended = false;
     Unit needed = Unit::Int;  ///< unit of the next instruction, as the masks have it
     bool resident = false;
-    bool fetch_pending = false;   ///< waits for the instruction cache
-    bool source_waits = false;    ///< its stream has nothing yet
+    bool fetch_pending = false;  ///< waits for the instruction cache
+    bool source_waits = false;   ///< its stream has nothing yet
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "functional/code.hpp"
+#include "isa/raw_instruction.hpp"
+
+namespace simt::functional {
+
+/// What the timing model is told instead of PTX: the SASS instructions that ptxas would about make of it,
+/// under their SASS names, so that executed programs and traces are classified and timed alike.
+///
+/// PTX differs from SASS: values that SASS keeps in constant banks (kernel parameters), address space
+/// conversions and copies cost nothing; 64-bit integer work takes two instructions; a multiplication that
+/// only feeds a 64-bit addition is one IMAD.WIDE; divisions, square roots and unscaled special functions are
+/// sequences. docs/functional/timing.md lists the rules.
+struct Lowering {
+  struct Range {
+    uint32_t first = 0, count = 0;  ///< into `instructions`
+    uint32_t access = UINT32_MAX;   ///< which of them carries the memory access or barrier
+  };
+  struct Registers {
+    uint32_t first = 0, count = 0;  ///< into `touched`
+  };
+
+  std::vector<RawInstruction> instructions;
+  std::vector<std::string> opcodes;
+  std::vector<Range> of_op;            ///< for each Op of the program
+  std::vector<Registers> reads_of_op;  ///< registers that an Op reads or writes: places divided by 128; a
+                                       ///< predicate p is 0x10000 + p
+  std::vector<Registers> writes_of_op;
+  std::vector<uint32_t> touched;
+};
+
+/// Lowers all functions of a program for an architecture (70, 75, 80, 86, 89, 90).
+Lowering lower(const Program& program, uint32_t sm_version);
+
+}  // namespace simt::functional

@@ -1,0 +1,379 @@
+#include "functional/source.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "functional/executor.hpp"
+#include "isa/classify.hpp"
+
+namespace simt::functional {
+namespace {
+
+/// Thrown by an access that must wait for one that has not been performed yet; nothing has happened then.
+struct Overlap {};
+
+constexpr uint64_t never = ~uint64_t{0};
+
+/// Counts deferred accesses by a hash of their addresses: no false "no".
+class AddressFilter {
+ public:
+  void add(uint64_t address) { ++counts_[slot(address)]; }
+  void remove(uint64_t address) { --counts_[slot(address)]; }
+  bool may_hold(uint64_t address) const { return counts_[slot(address)] != 0; }
+
+ private:
+  static constexpr uint32_t slots = 2048;
+  /// By 16-byte pieces, the largest access of a lane.
+  static size_t slot(uint64_t address) { return (address >> 4) * 0x9e3779b97f4a7c15ull >> 53; }
+  std::array<uint16_t, slots> counts_{};
+};
+
+}  // namespace
+
+/// Executes one CTA as the timing engine asks for its instructions.
+class ExecutedSource::Stream : public CtaStream, private AccessGate {
+ public:
+  Stream(ExecutedSource& source, Cta& cta, std::shared_ptr<std::vector<std::unique_ptr<Cta>>> owner)
+      : source_(source),
+        owner_(std::move(owner)),
+        cta_(cta),
+        executor_(source.grid_),
+        warps_(cta.warps().size()) {
+    for (WarpState& w : warps_) w.record.gate = this;
+  }
+
+  uint32_t warps() const override { return static_cast<uint32_t>(warps_.size()); }
+  void placed(uint32_t sm) override { cta_.sm = sm; }
+
+  Next next(uint32_t number, DynamicRecord& record, uint64_t now) override {
+    WarpState& w = warps_[number];
+    Warp& warp = cta_.warps()[number];
+    now_ = now;
+    while (w.next == w.end) {
+      if (warp.finished()) return Next::End;
+      Warp::Split* split = warp.current();
+      if (!split || must_wait(w, *split)) return Next::NotYet;
+      const uint64_t completed = cta_.barriers_completed;
+      Executor::Step step;
+      try {
+        step = executor_.step(cta_, warp, &w.record, &deferred_, now);
+      } catch (const Overlap&) {
+        return Next::NotYet;
+      }
+      woken_ |= cta_.barriers_completed != completed || warp.finished();
+      if (!step.executed) continue;
+      const Lowering::Range& range = source_.lowering_->of_op[step.op];
+      w.next = range.first;
+      w.end = range.first + range.count;
+      w.access = range.access == UINT32_MAX ? UINT32_MAX : range.first + range.access;
+      w.mask = step.mask;
+      w.ticket = 0;
+      w.barrier = executor_.last_barrier();
+      if (deferred_.perform) w.ticket = defer(number, step, deferred_);
+    }
+    const uint32_t index = w.next++;
+    record = DynamicRecord{};
+    record.static_index = index;
+    record.mask = w.mask;
+    if (index == w.access) {
+      const StaticInstruction& s = source_.instructions_[index];
+      if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive) {
+        record.base = w.barrier.id;
+        record.stride = w.barrier.threads;
+      } else if (w.record.mask) {
+        record.mask = w.record.mask;
+        record.ticket = w.ticket;
+        give_addresses(w, s, record);
+      }
+    }
+    return Next::Record;
+  }
+
+  bool take_woken() override {
+    const bool woken = woken_;
+    woken_ = false;
+    return woken;
+  }
+
+  void issued(uint32_t, uint32_t ticket, uint64_t visible) override {
+    pending_[ticket - 1].visible = visible;
+  }
+
+  void perform(uint32_t number, uint32_t ticket) override {
+    Pending& p = pending_[ticket - 1];
+    Warp& warp = cta_.warps()[number];
+    executor_.perform(cta_, warp, p.access, warp.frame_at(p.frame), p.stack);
+    p.performed = true;
+  }
+
+  std::string waits_for(uint32_t number) const override {
+    const WarpState& w = warps_[number];
+    const Warp& warp = cta_.warps()[number];
+    for (const Warp::Split& split : const_cast<Warp&>(warp).splits()) {
+      const bool barrier = split.state == Warp::State::Barrier;
+      const uint32_t op = barrier ? split.pc - 1 : split.pc;
+      return std::string(barrier                                  ? "at a barrier: "
+                         : split.state == Warp::State::Collective ? "for lanes that its member mask names: "
+                         : w.waits_for_value                      ? "for a value: "
+                                                                  : "at: ") +
+             source_.grid_.program().text(op);
+    }
+    return {};
+  }
+
+ private:
+  /// A deferred access from its execution to when its effect is visible.
+  struct Pending {
+    DeferredAccess access;
+    uint32_t warp = 0, frame = 0, stack = 0;
+    uint64_t visible = never;
+    bool performed = false, used = false;
+  };
+
+  struct WarpState {
+    uint32_t next = 0, end = 0, access = UINT32_MAX;
+    uint64_t mask = 0;
+    uint32_t ticket = 0;
+    BarrierRequest barrier;
+    AccessRecord record;
+    std::vector<uint32_t> waits;  ///< tickets of accesses that write registers
+    bool waits_for_value = false;
+    std::array<std::array<uint64_t, warp_lanes>, CtaStream::lookahead + 8> addresses;
+    uint32_t next_addresses = 0;
+  };
+
+  /// Whether the warp's next instruction needs what an access returns that has not returned.
+  bool must_wait(WarpState& w, const Warp::Split& split) {
+    w.waits_for_value = false;
+    if (w.waits.empty()) return false;
+    std::erase_if(w.waits, [&](uint32_t ticket) { return visible(ticket); });
+    if (w.waits.empty()) return false;
+    const Program& program = source_.grid_.program();
+    const Op& op = program.code[split.pc];
+    const Lowering& lowering = *source_.lowering_;
+    bool needs = op.control == Control::Call || op.control == Control::Return ||
+                 op.control == Control::Exit || op.orders_memory;
+    const auto& touches = lowering.reads_of_op[split.pc];
+    for (size_t k = 0; k < w.waits.size() && !needs; ++k) {
+      const Pending& p = pending_[w.waits[k] - 1];
+      const Op& access = *p.access.op;
+      if (access.orders_memory) needs = true;  // an acquire: what follows comes after it
+      const auto& writes = lowering.writes_of_op[static_cast<size_t>(&access - program.code.data())];
+      for (uint32_t a = 0; a < writes.count && !needs; ++a)
+        for (uint32_t b = 0; b < touches.count && !needs; ++b)
+          needs = lowering.touched[writes.first + a] == lowering.touched[touches.first + b];
+    }
+    w.waits_for_value = needs;
+    return needs;
+  }
+
+  bool visible(uint32_t ticket) const {
+    const Pending& p = pending_[ticket - 1];
+    return !p.used || (p.performed && p.visible <= now_);
+  }
+
+  uint32_t defer(uint32_t number, const Executor::Step& step, const DeferredAccess& access) {
+    uint32_t slot = 0;
+    if (!free_.empty()) {
+      slot = free_.back();
+      free_.pop_back();
+    } else {
+      slot = static_cast<uint32_t>(pending_.size());
+      pending_.emplace_back();
+    }
+    Pending& p = pending_[slot];
+    p = Pending{};
+    p.access = access;
+    p.warp = number;
+    p.frame = step.frame;
+    p.stack = step.stack;
+    p.used = true;
+    ++outstanding_;
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      if (access.mask >> i & 1) filter_.add(access.address[i]);
+    if (source_.lowering_->writes_of_op[step.op].count > 0 || access.op->orders_memory)
+      warps_[number].waits.push_back(slot + 1);
+    if (outstanding_ > 256) clean();
+    return slot + 1;
+  }
+
+  /// Gives up what is visible by now.
+  void clean() {
+    for (uint32_t slot = 0; slot < pending_.size(); ++slot) {
+      Pending& p = pending_[slot];
+      if (!p.used || !visible(slot + 1)) continue;
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        if (p.access.mask >> i & 1) filter_.remove(p.access.address[i]);
+      for (WarpState& w : warps_) std::erase(w.waits, slot + 1);
+      p.used = false;
+      free_.push_back(slot);
+      --outstanding_;
+    }
+  }
+
+  /// A weak access to global memory is about to act: not before an access to the same place that comes
+  /// earlier.
+  void check(const AccessRecord& record) override {
+    if (outstanding_ == 0) return;
+    const auto overlaps = [&] {
+      for (uint32_t rest = record.mask; rest; rest &= rest - 1)
+        if (filter_.may_hold(record.address[static_cast<size_t>(std::countr_zero(rest))])) return true;
+      return false;
+    };
+    if (!overlaps()) return;
+    clean();
+    if (overlaps()) throw Overlap{};
+  }
+
+  void give_addresses(WarpState& w, const StaticInstruction& s, DynamicRecord& record) {
+    auto& addresses = w.addresses[w.next_addresses++ % w.addresses.size()];
+    uint32_t count = 0;
+    const bool local = s.space == MemorySpace::Local;
+    for (uint32_t rest = w.record.mask; rest; rest &= rest - 1) {
+      const uint64_t a = w.record.address[static_cast<size_t>(std::countr_zero(rest))];
+      addresses[count++] = local ? a - window::local : a;
+    }
+    record.base = addresses[0];
+    record.deltas = reinterpret_cast<const uint8_t*>(addresses.data());
+    record.mbarrier = w.record.mbarrier;
+    if (w.record.bulk_bytes) {
+      record.bulk_count = 1;
+      record.bulk_bytes = w.record.bulk_bytes;
+    }
+  }
+
+  ExecutedSource& source_;
+  std::shared_ptr<std::vector<std::unique_ptr<Cta>>> owner_;
+  Cta& cta_;
+  Executor executor_;
+  std::vector<WarpState> warps_;
+  std::vector<Pending> pending_;
+  std::vector<uint32_t> free_;
+  uint32_t outstanding_ = 0;
+  AddressFilter filter_;
+  DeferredAccess deferred_;  ///< of the step under way
+  uint64_t now_ = 0;
+  bool woken_ = false;
+};
+
+ExecutedSource::ExecutedSource(const Program& program, uint32_t function, LaunchConfig config,
+                               DeviceMemory& memory, const Machine& machine,
+                               std::shared_ptr<const Lowering> lowering, const OpcodeTable& table,
+                               Description description)
+    : owner_(std::move(description.owner)),
+      lowering_(std::move(lowering)),
+      grid_(program, function, std::move(config), memory, machine, nullptr) {
+  grid_.keep_printed();
+  const LaunchConfig& c = grid_.config();
+  launch_.id = c.id;
+  launch_.name = description.name;
+  launch_.grid = {c.grid[0], c.grid[1], c.grid[2]};
+  launch_.block = {c.block[0], c.block[1], c.block[2]};
+  launch_.shared_bytes = grid_.shared_bytes();
+  launch_.registers_per_thread = description.registers_per_thread;
+  launch_.sm_version = description.sm_version;
+  launch_.stream = description.stream;
+  launch_.shared_base = window::shared;
+  launch_.local_base = window::local;
+  launch_.window_bytes = uint64_t{1} << 32;
+  instructions_ = classify(lowering_->instructions, lowering_->opcodes, table, unknown_);
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    StaticInstruction& s = instructions_[i];
+    const RawInstruction& raw = lowering_->instructions[i];
+    // The registers are known one by one; widths read off the opcode would add others.
+    for (int k = 0; k < s.destination_count; ++k) s.destinations[k].width = raw.destinations[k].width;
+    for (int k = 0; k < s.source_count; ++k) s.sources[k].width = raw.sources[k].width;
+    if (raw.immediate < 0 && (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive))
+      s.immediate = -1;
+  }
+}
+
+ExecutedSource::~ExecutedSource() = default;
+
+std::unique_ptr<CtaStream> ExecutedSource::open_cta(uint64_t ordinal) {
+  const std::lock_guard lock(mutex_);
+  const uint32_t size = grid_.cluster_size();
+  const uint64_t number = ordinal / size;
+  auto& cluster = clusters_[number];
+  if (!cluster) cluster = std::make_shared<std::vector<std::unique_ptr<Cta>>>(grid_.make_cluster(number));
+  auto stream = std::make_unique<Stream>(*this, *(*cluster)[ordinal % size], cluster);
+  if (ordinal % size == size - 1) clusters_.erase(number);
+  return stream;
+}
+
+uint32_t ExecutedSource::lane_addresses(const DynamicRecord& record, uint64_t* out) const {
+  if (!record.deltas) return 0;
+  const auto* addresses = reinterpret_cast<const uint64_t*>(record.deltas);
+  const uint32_t count =
+      record.bulk_count ? record.bulk_count : static_cast<uint32_t>(std::popcount(record.mask));
+  std::copy_n(addresses, count, out);
+  return count;
+}
+
+std::string ExecutedSource::printed() const {
+  return grid_.printed();
+}
+
+void ExecutedSource::record(TraceSink& sink) {
+  sink.begin_kernel(launch_, lowering_->instructions, lowering_->opcodes);
+  const uint32_t size = grid_.cluster_size();
+  std::array<uint64_t, 64> addresses;
+  for (uint64_t number = 0; number < grid_.cluster_count(); ++number) {
+    std::vector<std::unique_ptr<CtaStream>> streams;
+    std::vector<std::vector<std::vector<TraceRecord>>> records(size);
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      streams.push_back(open_cta(number * size + rank));
+      records[rank].resize(streams.back()->warps());
+    }
+    uint64_t now = 0;
+    for (bool any_left = true; any_left;) {
+      any_left = false;
+      bool progress = false;
+      for (uint32_t rank = 0; rank < size; ++rank) {
+        CtaStream& stream = *streams[rank];
+        for (uint32_t w = 0; w < stream.warps(); ++w) {
+          DynamicRecord d;
+          for (;;) {
+            const CtaStream::Next next = stream.next(w, d, ++now);
+            if (next == CtaStream::Next::End) break;
+            any_left = true;
+            if (next == CtaStream::Next::NotYet) break;
+            progress = true;
+            TraceRecord r;
+            r.static_index = d.static_index;
+            r.mask = d.mask;
+            if (lowering_->instructions[d.static_index].addresses != AddressKind::None) {
+              r.address_count = lane_addresses(d, addresses.data());
+              r.addresses.base = r.address_count ? addresses[0] : 0;
+              for (uint32_t k = 1; k < r.address_count; ++k)
+                r.addresses.differences.push_back(static_cast<int64_t>(addresses[k] - addresses[k - 1]));
+              r.addresses.find_stride();
+              r.bulk.bytes = d.bulk_bytes;
+              r.bulk.mbarrier = d.mbarrier;
+            }
+            records[rank][w].push_back(r);
+            if (d.ticket) {
+              stream.issued(w, d.ticket, now);
+              stream.perform(w, d.ticket);
+            }
+          }
+        }
+      }
+      if (any_left && !progress) {
+        throw ProgramFault("kernel `" + launch_.name + "`: no warp can go on: " + streams[0]->waits_for(0));
+      }
+    }
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      CtaPosition position;
+      position.cta = grid_.position(number * size + rank);
+      sink.begin_cta(position);
+      for (uint32_t w = 0; w < records[rank].size(); ++w) {
+        sink.begin_warp(w, records[rank][w].size());
+        for (const TraceRecord& r : records[rank][w]) sink.record(r);
+      }
+      sink.end_cta();
+    }
+  }
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,62 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "functional/grid.hpp"
+#include "functional/lowering.hpp"
+#include "isa/instruction_source.hpp"
+#include "isa/opcode_table.hpp"
+#include "trace/trace_sink.hpp"
+
+namespace simt::functional {
+
+/// Feeds the timing engine by executing a launch: the source of execution-driven simulation.
+class ExecutedSource : public InstructionSource {
+ public:
+  /// What a launch needs beyond its Grid. `owner` keeps the program and memory alive.
+  struct Description {
+    std::string name;
+    uint32_t registers_per_thread = 0;
+    uint32_t sm_version = 0;
+    uint64_t stream = 0;
+    std::shared_ptr<const void> owner;
+  };
+
+  ExecutedSource(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
+                 const Machine& machine, std::shared_ptr<const Lowering> lowering, const OpcodeTable& table,
+                 Description description);
+  ~ExecutedSource() override;
+
+  const LaunchInfo& launch() const override { return launch_; }
+  const std::vector<StaticInstruction>& instructions() const override { return instructions_; }
+  const std::vector<std::string>& opcodes() const override { return lowering_->opcodes; }
+  uint64_t cta_count() const override { return grid_.cta_count(); }
+  std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
+  uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
+  bool couples_ctas() const override { return grid_.cluster_size() > 1; }
+
+  /// Executes everything at once and writes it down as a trace. Throws ProgramFault.
+  void record(TraceSink& sink);
+  const std::vector<RawInstruction>& raw_instructions() const { return lowering_->instructions; }
+
+  /// What the program printed, in an order that does not depend on host threads.
+  std::string printed() const;
+  const std::map<std::string, std::string>& unknown_opcodes() const { return unknown_; }
+
+ private:
+  class Stream;
+  std::shared_ptr<const void> owner_;  // outlives the grid
+  std::shared_ptr<const Lowering> lowering_;
+  Grid grid_;
+  LaunchInfo launch_;
+  std::vector<StaticInstruction> instructions_;
+  std::map<std::string, std::string> unknown_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<std::vector<std::unique_ptr<Cta>>>>
+      clusters_;  ///< not all CTAs opened yet
+};
+
+}  // namespace simt::functional
