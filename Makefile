@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP     = $(BIN)/pip install -q --no-build-isolation
 SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
-ENGINE_TESTS ?= $(wildcard tests/engine tests/memory tests/sm tests/trace) tests/result/test_demo.py
+ENGINE_TESTS ?= $(wildcard tests/engine tests/memory tests/ptx tests/sm tests/trace) tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
 .PHONY: demo test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
@@ -50,7 +50,7 @@ build-address/simt/_engine.so build-thread/simt/_engine.so: $(VENV)/.tested
 	cp $(@D)/../cmake/_engine*.so $@
 
 FUZZ_SECONDS ?= 600
-fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces; needs clang++
+fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces and PTX; needs clang++
 	$(BIN)/cmake -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_CXX_COMPILER=clang++ -DSIMT_PYTHON=OFF -DSIMT_FUZZ=ON \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIMT_SANITIZE=address,undefined
 	$(BIN)/cmake --build build-fuzz

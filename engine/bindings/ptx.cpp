@@ -247,6 +247,14 @@ void bind_ptx(nb::module_& m) {
            "For each kernel: its name, its parameters as (name, type, size, alignment, offset), and its "
            "limits.")
       .def("dump", &module_dict, "Everything, as plain values.")
+      .def(
+          "instruction_counts",
+          [](const ptx::Module& module) {
+            std::vector<size_t> counts;
+            for (const ptx::Function& f : module.functions) counts.push_back(f.instructions.size());
+            return counts;
+          },
+          "Of each function.")
       .def("blocks", &blocks, "function"_a,
            "(first instruction, one past the last, successors, immediate post-dominator or None) of each.")
       .def("accesses", &accesses, "function"_a, "instruction"_a,

@@ -65,6 +65,9 @@ def main() -> None:
         ((_, block),) = converter.take_blocks()
         table = converter.instructions
         (folder / "fuzz_store_block" / str(number)).write_bytes(struct.pack("<H", len(table)) + table + block)
+    (folder / "fuzz_ptx").mkdir(parents=True, exist_ok=True)
+    for path in (Path(__file__).parents[2] / "tests" / "ptx").glob("*.ptx"):
+        (folder / "fuzz_ptx" / path.name).write_bytes(path.read_bytes())
 
 
 main()

@@ -505,18 +505,30 @@ std::string Lexer::found_text(const char* place) const {
   } else {
     ++stop;
   }
+  return quoted({place, static_cast<size_t>(stop - place)});
+}
+
+std::string Lexer::quoted(std::string_view found) {
+  constexpr size_t most = 40;
   std::string text = "\"";
-  for (const char* c = place; c < stop && c < place + 40; ++c) {
-    if (static_cast<uint8_t>(*c) >= 0x20 && static_cast<uint8_t>(*c) < 0x7f) {
-      text += *c;
+  for (const char c : found.substr(0, most)) {
+    if (static_cast<uint8_t>(c) >= 0x20 && static_cast<uint8_t>(c) < 0x7f) {
+      text += c;
     } else {
       constexpr char digits[] = "0123456789abcdef";
       text += "\\x";
-      text += digits[static_cast<uint8_t>(*c) >> 4];
-      text += digits[static_cast<uint8_t>(*c) & 15];
+      text += digits[static_cast<uint8_t>(c) >> 4];
+      text += digits[static_cast<uint8_t>(c) & 15];
     }
   }
-  return text + (stop > place + 40 ? "...\"" : "\"");
+  return text + (found.size() > most ? "...\"" : "\"");
+}
+
+void Lexer::fail_found(const char* place, std::string_view expected) const {
+  const char* stop = std::min<const char*>(place + 1, end_);
+  while (stop < end_ && !std::strchr(" \t\r\n,;()[]{}", *stop)) ++stop;
+  fail_at(place, "found " + quoted({place, static_cast<size_t>(stop - place)}) + ", expected " +
+                     std::string(expected));
 }
 
 void Lexer::fail(std::string_view expected) const {

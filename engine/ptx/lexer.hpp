@@ -69,8 +69,10 @@ class Lexer {
   void skip_block();
   void skip_line();
 
-  /// Throws ParseError for what stands here, or at `place`.
+  /// Throws ParseError for what stands here.
   [[noreturn]] void fail(std::string_view expected) const;
+  /// For something that was read before it was found to be wrong, up to the next blank or bracket.
+  [[noreturn]] void fail_found(const char* place, std::string_view expected) const;
   [[noreturn]] void fail_at(const char* place, std::string_view message) const;
 
  private:
@@ -81,6 +83,7 @@ class Lexer {
   void skip_space();
   void skip_comment();
   std::string found_text(const char* place) const;
+  static std::string quoted(std::string_view found);
   Constant number();
   Constant unary(uint32_t depth);
   Constant binary(uint32_t precedence, uint32_t depth);

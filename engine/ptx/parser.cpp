@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
@@ -209,12 +208,8 @@ class Parser {
     if (lexer_->directive(expected.c_str()) != wanted) fail_found(start, expected);
   }
 
-  /// For a token that was read before it was found to be wrong.
   [[noreturn]] void fail_found(const char* place, std::string_view expected) const {
-    const char* const end = text_->data() + text_->size();
-    const char* stop = std::min(place + 1, end);
-    while (stop < end && stop < place + 40 && !std::strchr(" \t\r\n,;()[]{}", *stop)) ++stop;
-    lexer_->fail_at(place, "found \"" + std::string(place, stop) + "\", expected " + std::string(expected));
+    lexer_->fail_found(place, expected);
   }
 
   void parse_version() {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <queue>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -66,7 +66,7 @@ void visit_accesses(const Function& function, const Instruction& instruction, De
   switch (destination) {
     case Destination::First:
     case Destination::Updated:
-      written = 1;
+      written = std::min<uint32_t>(1, instruction.operand_count);
       break;
     case Destination::None:
       break;
@@ -89,16 +89,17 @@ uint32_t width_of(const RegisterDeclaration& declaration) {
   return std::max<uint32_t>(1, bytes(declaration.type) / 4) * std::max<uint32_t>(1, declaration.vector);
 }
 
-/// The part of the program, in program order, during which a virtual register must keep its place. An
-/// instruction has two points: 2i where it reads, 2i+1 where it writes.
-struct Interval {
-  uint32_t reg = 0;
-  uint32_t first = UINT32_MAX, last = 0;  ///< points
+/// A piece of the program, in program order. An instruction has two points: 2i where it reads, 2i+1 where it
+/// writes. Both ends belong to it.
+struct Segment {
+  uint32_t first = 0, last = 0;
+};
 
-  void cover(uint32_t from, uint32_t to) {
-    first = std::min(first, from);
-    last = std::max(last, to);
-  }
+/// Where a virtual register must keep its place: segments in order, with gaps between them.
+struct Lifetime {
+  uint32_t reg = 0;
+  uint32_t first = 0;                            ///< point
+  std::pair<uint32_t, uint32_t> segments{0, 0};  ///< of the list of all
 };
 
 /// Lifetimes, one virtual register after the other: from each block that reads it before writing it, back
@@ -113,6 +114,7 @@ class Liveness {
         seen_out_(flow.blocks.size(), none),
         kills_(flow.blocks.size(), none),
         accessed_(flow.blocks.size(), none),
+        live_blocks_(flow.blocks.size() / 64 + 1, 0),
         live_(2 * function.instructions.size() + 1, 0) {
     interface_registers_ =
         static_cast<uint32_t>(std::count_if(function.variables.begin(), function.variables.end(),
@@ -122,11 +124,15 @@ class Liveness {
   }
 
   /// Those of registers that are named at all.
-  std::vector<Interval> intervals() {
-    std::vector<Interval> all;
+  std::vector<Lifetime> lifetimes() {
+    std::vector<Lifetime> all;
     for (uint32_t r = 0; r < function_.registers.size(); ++r)
-      if (first_access_[r] != first_access_[r + 1]) all.push_back(interval(r));
+      if (first_access_[r] != first_access_[r + 1]) all.push_back(lifetime(r));
     return all;
+  }
+  std::span<const Segment> segments(const Lifetime& lifetime) const {
+    return std::span(segments_).subspan(lifetime.segments.first,
+                                        lifetime.segments.second - lifetime.segments.first);
   }
 
   uint32_t max_live() const {
@@ -184,6 +190,7 @@ class Liveness {
       if (seen_in_[b] == r) return;
       seen_in_[b] = r;
       live_in_.push_back(b);
+      live_blocks_[b / 64] |= uint64_t{1} << b % 64;
     };
     for (size_t k = first_access_[r]; k < first_access_[r + 1]; ++k) {
       const auto [i, what] = accesses_[k];
@@ -202,22 +209,34 @@ class Liveness {
     }
   }
 
+  /// Blocks at whose beginning the register is live, in order; forgets them.
+  template <class Visit>
+  void for_each_live_block(Visit visit) {
+    if (live_in_.empty()) return;
+    const auto [low, high] = std::minmax_element(live_in_.begin(), live_in_.end());
+    for (uint32_t word = *low / 64; word <= *high / 64; ++word)
+      for (uint64_t bits = std::exchange(live_blocks_[word], 0); bits != 0; bits &= bits - 1)
+        visit(word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+  }
+
   uint32_t begin_of(uint32_t block) const { return 2 * flow_.blocks[block].first; }
   uint32_t end_of(uint32_t block) const { return 2 * flow_.blocks[block].last - 1; }
 
-  Interval interval(uint32_t r) {
+  Lifetime lifetime(uint32_t r) {
     find_live_blocks(r);
-    Interval whole;
-    whole.reg = r;
     const RegisterDeclaration& declaration = function_.registers[r];
     const uint32_t width = declaration.type == Type::Pred ? 0 : width_of(declaration);
-    const auto live = [&](uint32_t from, uint32_t to) {
-      whole.cover(from, to);
+    const auto live = [&](std::vector<Segment>& segments, uint32_t from, uint32_t to) {
+      // Wide operands are written piece by piece, so what an instruction writes takes no place that it reads.
+      segments.push_back({from & ~1u, to});
       live_[from] += width;
       live_[to + 1] -= width;
     };
-    for (const uint32_t b : live_in_)
-      if (accessed_[b] != r) live(begin_of(b), end_of(b));
+    through_.clear();
+    for_each_live_block([&](uint32_t b) {
+      if (accessed_[b] != r) live(through_, begin_of(b), end_of(b));
+    });
+    found_.clear();
     for (size_t k = first_access_[r + 1]; k > first_access_[r];) {
       const uint32_t b = flow_.block_of[accesses_[k - 1].instruction];
       // Backwards through the block: `until` is the last point at which the present value is wanted.
@@ -231,19 +250,38 @@ class Liveness {
         if (what & read) {
           if (until == none) until = 2 * i;
         } else if (until == none) {
-          live(2 * i + 1, 2 * i + 1);  // a write that nobody reads
+          live(found_, 2 * i + 1, 2 * i + 1);  // a write that nobody reads
         } else if (what & kill) {
-          live(2 * i + 1, until);
+          live(found_, 2 * i + 1, until);
           until = none;
         }
       }
-      if (until != none) live(begin_of(b), until);
+      if (until != none) live(found_, begin_of(b), until);
     }
+    std::reverse(found_.begin(), found_.end());
     // Registers that are parameters or results belong to the caller too.
-    if (r < interface_registers_) whole.cover(0, end_of(static_cast<uint32_t>(flow_.blocks.size() - 1)));
-    // Wide operands are written piece by piece, so what an instruction writes takes no place that it reads.
-    whole.first &= ~1u;
-    return whole;
+    if (r < interface_registers_)
+      found_.insert(found_.begin(), {0, end_of(static_cast<uint32_t>(flow_.blocks.size() - 1))});
+    return {r, std::min(first_of(found_), first_of(through_)), append_segments()};
+  }
+
+  static uint32_t first_of(const std::vector<Segment>& segments) {
+    return segments.empty() ? none : segments.front().first;
+  }
+
+  /// Joins the segments that were found with those of blocks that are only passed through.
+  std::pair<uint32_t, uint32_t> append_segments() {
+    const auto begin = static_cast<uint32_t>(segments_.size());
+    for (size_t f = 0, t = 0; f < found_.size() || t < through_.size();) {
+      const bool from_found =
+          t == through_.size() || (f < found_.size() && found_[f].first < through_[t].first);
+      const Segment next = from_found ? found_[f++] : through_[t++];
+      if (segments_.size() > begin && next.first <= segments_.back().last + 1)
+        segments_.back().last = std::max(segments_.back().last, next.last);
+      else
+        segments_.push_back(next);
+    }
+    return {begin, static_cast<uint32_t>(segments_.size())};
   }
 
   const Function& function_;
@@ -256,34 +294,61 @@ class Liveness {
   /// The last register for which a block was found to want its value at the beginning or end, to write it
   /// without guard, to access it.
   std::vector<uint32_t> seen_in_, seen_out_, kills_, accessed_;
+  std::vector<uint64_t> live_blocks_;  ///< those in live_in_, a bit each
+  std::vector<Segment> segments_;      ///< of all registers
+  /// Of the present register: in blocks that name it, and in those that do not.
+  std::vector<Segment> found_, through_;
   std::vector<int64_t> live_;  ///< for each point: by how many registers the live ones change
 };
 
-/// Places for values of one to many registers, the lowest that is free and aligned.
+/// Places for values of one to many registers, the lowest that is free and aligned. They are asked for in
+/// the order in which lifetimes begin.
 class Places {
  public:
-  uint32_t take(uint32_t width) {
+  uint32_t take(std::span<const Segment> lifetime, uint32_t width) {
     const uint32_t alignment = std::min(std::bit_ceil(width), 4u);
-    for (uint32_t place = first_free_ / alignment * alignment;; place += alignment) {
-      if (place + width > used_.size()) used_.resize(place + width, false);
-      if (std::find(used_.begin() + place, used_.begin() + place + width, true) !=
-          used_.begin() + place + width)
-        continue;
-      std::fill_n(used_.begin() + place, width, true);
-      while (first_free_ < used_.size() && used_[first_free_]) ++first_free_;
+    for (uint32_t place = 0;; place += alignment) {
+      if (place + width > taken_.size()) {
+        taken_.resize(place + width);
+        busy_until_.resize(place + width, 0);
+      }
+      uint32_t k = 0;
+      while (k < width && is_free(place + k, lifetime)) ++k;
+      if (k < width) continue;
+      for (k = 0; k < width; ++k) occupy(taken_[place + k], lifetime);
+      count_ = std::max(count_, place + width);
       return place;
     }
   }
-  void give_back(uint32_t place, uint32_t width) {
-    std::fill_n(used_.begin() + place, width, false);
-    first_free_ = std::min(first_free_, place);
-  }
-  /// The highest number of places that were used.
-  uint32_t size() const { return static_cast<uint32_t>(used_.size()); }
+  uint32_t count() const { return count_; }
 
  private:
-  std::vector<char> used_;
-  uint32_t first_free_ = 0;
+  bool is_free(uint32_t place, std::span<const Segment> lifetime) {
+    if (lifetime.front().first < busy_until_[place]) return false;
+    const std::vector<Segment>& taken = taken_[place];
+    if (taken.empty() || taken.back().last < lifetime.front().first) return true;
+    for (const Segment& wanted : lifetime) {
+      const auto next = std::lower_bound(taken.begin(), taken.end(), wanted.first,
+                                         [](const Segment& s, uint32_t point) { return s.last < point; });
+      if (next == taken.end()) return true;
+      if (next->first > wanted.last) continue;
+      if (next->first <= lifetime.front().first) busy_until_[place] = next->last + 1;
+      return false;
+    }
+    return true;
+  }
+  static void occupy(std::vector<Segment>& taken, std::span<const Segment> lifetime) {
+    const auto middle = static_cast<ptrdiff_t>(taken.size());
+    taken.insert(taken.end(), lifetime.begin(), lifetime.end());
+    std::inplace_merge(taken.begin(), taken.begin() + middle, taken.end(),
+                       [](const Segment& a, const Segment& b) { return a.first < b.first; });
+  }
+
+  std::vector<std::vector<Segment>> taken_;  ///< of each place, in order
+  /// Of each place: the point after a segment in which the last lifetimes began, which none that begins
+  /// before can have.
+  std::vector<uint32_t> busy_until_;
+  uint32_t count_ = 0;
 };
 
 }  // namespace
@@ -302,29 +367,19 @@ RegisterAllocation allocate_registers(const Function& function, const Module& mo
   RegisterAllocation allocation;
   allocation.place.assign(function.registers.size(), RegisterAllocation::unused);
   Liveness liveness(function, module, flow);
-  std::vector<Interval> intervals = liveness.intervals();
+  std::vector<Lifetime> lifetimes = liveness.lifetimes();
   allocation.max_live = liveness.max_live();
-  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
+  std::sort(lifetimes.begin(), lifetimes.end(), [](const Lifetime& a, const Lifetime& b) {
     return std::tie(a.first, a.reg) < std::tie(b.first, b.reg);
   });
   Places registers, predicates;
-  const auto ends_later = [](const Interval& a, const Interval& b) {
-    return std::tie(a.last, a.reg) > std::tie(b.last, b.reg);
-  };
-  std::priority_queue<Interval, std::vector<Interval>, decltype(ends_later)> active(ends_later);
-  for (const Interval& interval : intervals) {
-    const auto places_of = [&](uint32_t r) -> Places& {
-      return function.registers[r].type == Type::Pred ? predicates : registers;
-    };
-    for (; !active.empty() && active.top().last < interval.first; active.pop()) {
-      const uint32_t r = active.top().reg;
-      places_of(r).give_back(allocation.place[r], width_of(function.registers[r]));
-    }
-    allocation.place[interval.reg] = places_of(interval.reg).take(width_of(function.registers[interval.reg]));
-    active.push(interval);
+  for (const Lifetime& lifetime : lifetimes) {
+    const RegisterDeclaration& declaration = function.registers[lifetime.reg];
+    Places& places = declaration.type == Type::Pred ? predicates : registers;
+    allocation.place[lifetime.reg] = places.take(liveness.segments(lifetime), width_of(declaration));
   }
-  allocation.registers = registers.size();
-  allocation.predicates = predicates.size();
+  allocation.registers = registers.count();
+  allocation.predicates = predicates.count();
   return allocation;
 }
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from simt import _engine
-from support.ptx_dump import HEADER
+from support.ptx_dump import HEADER, check_allocation
 
-WIDTHS = {"b8": 1, "b16": 1, "b32": 1, "f32": 1, "b64": 2, "f64": 2, "b128": 4}
 REGISTERS = (
     ".reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<6>; .reg .f32 %f<6>; .reg .b128 %q<2>;"
     " .reg .v4 .f32 %v;"
@@ -77,64 +76,8 @@ def test_accesses(text, reads, writes):
     assert " ".join(names[r] for r in written) == writes
 
 
-def live_after(module: _engine.PtxModule, index: int) -> tuple[list[set[int]], list[set[int]]]:
-    """Registers that are live after each instruction, and before it, by iteration over instructions."""
-    function = module.dump()["functions"][index]
-    count = len(function["instructions"])
-    successors: list[list[int]] = [[i + 1] for i in range(count)]
-    blocks = module.blocks(index)
-    for _, last, after, _ in blocks:
-        successors[last - 1] = [blocks[s][0] for s in after]
-    accesses = [module.accesses(index, i) for i in range(count)]
-    before: list[set[int]] = [set() for _ in range(count)]
-    after_each: list[set[int]] = [set() for _ in range(count)]
-    changed = True
-    while changed:
-        changed = False
-        for i in reversed(range(count)):
-            reads, writes = accesses[i]
-            after_each[i] = set().union(*(before[s] for s in successors[i] if s < count))
-            killed = set() if function["instructions"][i]["guard"] >= 0 else set(writes)
-            new = after_each[i] - killed | set(reads)
-            changed |= new != before[i]
-            before[i] = new
-    return after_each, before
-
-
-def check(module: _engine.PtxModule, index: int) -> dict[str, Any]:
-    """That the allocation keeps apart what is live at once, and its figures."""
-    function = module.dump()["functions"][index]
-    allocation = module.allocation(index)
-    places = allocation["places"]
-    is_predicate = [kind == "pred" for _, kind, _ in function["registers"]]
-    widths = [1 if kind == "pred" else WIDTHS[kind] * vector for _, kind, vector in function["registers"]]
-
-    def held(registers: set[int], predicates: bool) -> list[int]:
-        return [places[r] + k for r in registers if is_predicate[r] == predicates for k in range(widths[r])]
-
-    after, before = live_after(module, index)
-    named: set[int] = set()
-    most = 0
-    for i in range(len(after)):
-        reads, writes = module.accesses(index, i)
-        named |= {*reads, *writes}
-        # What is written may not lie where anything lives on, nor where another operand is still to be read.
-        for registers in (before[i] | set(writes) | set(reads), after[i] | set(writes)):
-            for predicates in (False, True):
-                used = held(registers, predicates)
-                assert len(used) == len(set(used)), (i, registers)
-        for registers in (before[i], after[i] | set(writes)):
-            most = max(most, len(held(registers, False)))
-    assert {r for r in range(len(places)) if places[r] is not None} == named
-    for r in named:
-        assert places[r] % min(widths[r], 4) == 0
-        assert places[r] + widths[r] <= allocation["predicates" if is_predicate[r] else "registers"]
-    assert allocation["max_live"] == most <= allocation["registers"]
-    return allocation
-
-
 def allocated(body: str) -> dict[str, Any]:
-    return check(_engine.PtxModule(f"{HEADER}.func f {{ {REGISTERS} {body} }}".encode()), 0)
+    return check_allocation(_engine.PtxModule(f"{HEADER}.func f {{ {REGISTERS} {body} }}".encode()), 0)
 
 
 def test_empty():
@@ -214,6 +157,6 @@ def test_real_shape_of_a_matrix_product():
     body += ["add.s64 %a, %a, 32; setp.lt.u64 %p, %a, 4096; @%p bra L;"]
     body += [f"st.global.f32 [%b+{4 * k}], %c{k};" for k in range(64)]
     text = ".reg .b64 %a, %b; .reg .pred %p; .reg .f32 %c<64>, %d<64>, %x<8>, %y<8>;" + "\n".join(body)
-    allocation = check(_engine.PtxModule(f"{HEADER}.func f {{ {text} }}".encode()), 0)
+    allocation = check_allocation(_engine.PtxModule(f"{HEADER}.func f {{ {text} }}".encode()), 0)
     assert allocation["max_live"] == 64 + 16 + 4 + 1 - 1
     assert allocation["registers"] <= allocation["max_live"] + 2

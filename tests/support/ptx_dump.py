@@ -6,6 +6,7 @@ from typing import Any
 
 from simt import _engine
 
+WIDTHS = {"b8": 1, "b16": 1, "u16": 1, "b32": 1, "u32": 1, "f32": 1, "b64": 2, "f64": 2, "b128": 4}
 HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
 
 
@@ -61,3 +62,59 @@ def shown(function: dict[str, Any]) -> list[str]:
         operands = ", ".join(show(function, operand) for operand in i["operands"])
         lines.append(f"{guard}{i['mnemonic']} {operands}".strip())
     return lines
+
+
+def live_after(module: _engine.PtxModule, index: int) -> tuple[list[set[int]], list[set[int]]]:
+    """Registers that are live after each instruction, and before it, by iteration over instructions."""
+    function = module.dump()["functions"][index]
+    count = len(function["instructions"])
+    successors: list[list[int]] = [[i + 1] for i in range(count)]
+    blocks = module.blocks(index)
+    for _, last, after, _ in blocks:
+        successors[last - 1] = [blocks[s][0] for s in after]
+    accesses = [module.accesses(index, i) for i in range(count)]
+    before: list[set[int]] = [set() for _ in range(count)]
+    after_each: list[set[int]] = [set() for _ in range(count)]
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(range(count)):
+            reads, writes = accesses[i]
+            after_each[i] = set().union(*(before[s] for s in successors[i] if s < count))
+            killed = set() if function["instructions"][i]["guard"] >= 0 else set(writes)
+            new = after_each[i] - killed | set(reads)
+            changed |= new != before[i]
+            before[i] = new
+    return after_each, before
+
+
+def check_allocation(module: _engine.PtxModule, index: int) -> dict[str, Any]:
+    """That the allocation keeps apart what is live at once, and its figures."""
+    function = module.dump()["functions"][index]
+    allocation = module.allocation(index)
+    places = allocation["places"]
+    is_predicate = [kind == "pred" for _, kind, _ in function["registers"]]
+    widths = [1 if kind == "pred" else WIDTHS[kind] * vector for _, kind, vector in function["registers"]]
+
+    def held(registers: set[int], predicates: bool) -> list[int]:
+        return [places[r] + k for r in registers if is_predicate[r] == predicates for k in range(widths[r])]
+
+    after, before = live_after(module, index)
+    named: set[int] = set()
+    most = 0
+    for i in range(len(after)):
+        reads, writes = module.accesses(index, i)
+        named |= {*reads, *writes}
+        # What is written may not lie where anything lives on, nor where another operand is still to be read.
+        for registers in (before[i] | set(writes) | set(reads), after[i] | set(writes)):
+            for predicates in (False, True):
+                used = held(registers, predicates)
+                assert len(used) == len(set(used)), (i, registers)
+        for registers in (before[i], after[i] | set(writes)):
+            most = max(most, len(held(registers, False)))
+    assert {r for r in range(len(places)) if places[r] is not None} == named
+    for r in named:
+        assert places[r] % min(widths[r], 4) == 0
+        assert places[r] + widths[r] <= allocation["predicates" if is_predicate[r] else "registers"]
+    assert allocation["max_live"] == most <= allocation["registers"]
+    return allocation
