@@ -1,6 +1,7 @@
 """rocprofv3's JSON, traces, saved Results, and reports that only Nsight can read."""
 
 import copy
+import gzip
 import json
 import subprocess
 import sys
@@ -167,6 +168,16 @@ def test_report_of_nsight_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "raw.csv").write_text(NCU_RAW)
     fake_tool(tmp_path / "bin", "ncu", f"shutil.copyfileobj(open({str(tmp_path / 'raw.csv')!r}), sys.stdout)")
     assert len(read_profile(report)) == 2
+
+
+def test_a_bomb_does_not_fill_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"SQLite format 3\0")
+        for _ in range(200):
+            file.write(bytes(1 << 20))
+    with pytest.raises(ProfileError, match=r"unpacks to more than 200 times its [\d,]+ bytes"):
+        read_profile(path)
 
 
 def test_what_is_nothing(tmp_path: Path) -> None:

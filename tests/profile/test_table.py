@@ -53,6 +53,30 @@ def test_column_that_is_not_there(tmp_path: Path) -> None:
         read_profile(path)
 
 
+def test_processes_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("launch,name,duration_ns,process\n5,f,1,10\n6,g,2,11\n")
+    both = read_profile(path)
+    assert both.launches["launch"].to_list() == [5, 6]
+    assert "2 processes" in both.warnings[0]
+    assert read_profile(path, process=11).launches["name"].to_list() == ["g"]
+    with pytest.raises(ProfileError, match="no launches of process 12, found 10, 11"):
+        read_profile(path, process=12)
+
+
+def test_ten_thousand_names_and_an_enum_of_more(tmp_path: Path) -> None:
+    """Names that no launch has any more are dropped, and codes stay in lexical order."""
+    names = [f"k{i:05}" for i in range(10_000)]
+    whole = Profile(
+        pl.DataFrame({"launch": range(10_000), "name": names[::-1], "duration_ns": [1.0] * 10_000})
+    )
+    part = whole.take(pl.col("launch") < 3)
+    assert part.names == ("k09997", "k09998", "k09999")
+    assert part.name_codes.tolist() == [2, 1, 0]
+    again = read_profile(part.save(tmp_path / "p.parquet"))
+    assert again.names == part.names
+
+
 def test_what_is_no_number(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("name,duration_ns\nf,1\ng,fast\n")

@@ -33,7 +33,7 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
     and dropped, as are the columns of `order` that a Profile does not have. Times become relative to the
     first start, for a float64 holds no nanoseconds since 1970.
     """
-    frame = _one_process(frame, findings)
+    frame = one_process(frame, findings)
     order = [name for name in order if name in frame.columns]
     if order:
         frame = frame.sort(order, nulls_last=True, maintain_order=True)
@@ -54,7 +54,11 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
     return Profile(frame, findings.gpu, findings.source, left_out, tuple(findings.warnings))
 
 
-def _one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
+def one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
+    """The rows of the process asked for, or all with a warning if there are several; without `process`.
+
+    Raises ProfileError where that process is not among them.
+    """
     wanted = findings.process
     if "process" not in frame.columns:
         if wanted is not None:
@@ -62,6 +66,7 @@ def _one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
                 f"{findings.source}: process {wanted} asked for, but the file does not tell processes apart"
             )
         return frame
+    frame = frame.with_columns(pl.col("process").cast(pl.Int64, strict=False))
     found = frame["process"].drop_nulls().unique().sort().to_list()
     if wanted is not None:
         if wanted not in found:

@@ -6,6 +6,7 @@ Source: libkineto's output_json.cpp names the categories and arguments; they cha
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +26,10 @@ _COPIES = {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 _CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime"}
 # What annotates a launch, the best first.
 _RANGES = {"cpu_op": 0, "operator": 0, "user_annotation": 1, "python_function": 2}
+_SCALARS = (
+    ("registers", "registers per thread"), ("shared_bytes", "shared memory"), ("stream", "stream"),
+    ("device", "device"),
+)  # fmt: skip
 # HIP's calls that take the grid in threads, as OpenCL does, and not in CTAs.
 _GRID_IN_THREADS = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
 
@@ -107,65 +112,88 @@ class _Ranges:
 
 
 class _Events:
+    """What is kept of the events: numbers in arrays, and each distinct text and launch shape once."""
+
     def __init__(self, source: str) -> None:
         self.findings = Findings(source)
         self.source = source
-        self.rows: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "name", "start", "dur", "grid", "block", "registers", "shared", "stream", "device",
-                "correlation", "external",
-            )
-        }  # fmt: skip
+        self.names: dict[str, int] = {}  # of kernels
+        self.shapes: dict[tuple[Any, ...], int] = {}  # grid, block, registers, shared memory, stream, device
+        self.name, self.shape, self.correlation, self.external = (array("q") for _ in range(4))
+        self.start, self.dur = array("d"), array("d")
         self.calls = _Ranges()
         self.ranges = (_Ranges(), _Ranges(), _Ranges())
         self.labels: dict[str, int] = {}
         self.threads: dict[tuple[Any, Any], int] = {}
         self.copies = 0
         self.copy_ns = 0.0
+        self.kinds: dict[str, _Ranges | str | None] = {}  # what is done with events of a category
 
     def add(self, event: _Event) -> None:
         category = event.cat
         if event.ph != "X" or not isinstance(category, str):
             return
-        category = category.lower()
-        rank = _RANGES.get(category)
-        if rank is not None:
-            self._interval(self.ranges[rank], event, event.args.external if event.args else None)
-        elif category in _CALLS:
-            self._interval(self.calls, event, event.args.correlation if event.args else None)
-        elif category in _KERNEL:
+        try:
+            kind = self.kinds[category]
+        except KeyError:
+            kind = self.kinds[category] = self._kind(category.lower())
+        if kind is None:
+            return
+        if kind == "kernel":
             self._kernel(event)
-        elif category in _COPIES:
+        elif kind == "copy":
             self.copies += 1
             self.copy_ns += 1000 * self._number(event, "dur", event.dur)
+        elif isinstance(kind, _Ranges):
+            args = event.args
+            key = None if args is None else args.correlation if kind is self.calls else args.external
+            self._interval(kind, event, key)
+
+    def _kind(self, category: str) -> _Ranges | str | None:
+        if category in _RANGES:
+            return self.ranges[_RANGES[category]]
+        if category in _CALLS:
+            return self.calls
+        return "kernel" if category in _KERNEL else "copy" if category in _COPIES else None
 
     def _interval(self, into: _Ranges, event: _Event, key: Any) -> None:
         name = event.name if isinstance(event.name, str) else ""
-        thread = self.threads.setdefault((str(event.pid), str(event.tid)), len(self.threads))
+        try:
+            thread = self.threads.setdefault((event.pid, event.tid), len(self.threads))
+        except TypeError as error:
+            raise ProfileError(f"{self.source}: event {name!r}: pid or tid is no number or text") from error
         label = self.labels.setdefault(name, len(self.labels))
         start = self._number(event, "ts", event.ts)
         dur = 0.0 if event.dur is None else self._number(event, "dur", event.dur)
-        into.add(thread, label, key if isinstance(key, int) and abs(key) < 1 << 62 else -1, start, dur)
+        into.add(thread, label, _id(key), start, dur)
 
     def _kernel(self, event: _Event) -> None:
-        args = event.args or _Args()
-        rows = self.rows
-        if not isinstance(event.name, str) or not event.name:
+        name, args = event.name, event.args or _Args()
+        if not isinstance(name, str) or not name:
             raise ProfileError(f"{self.source}: a kernel without a name, at ts {event.ts!r}")
-        rows["name"].append(event.name)
-        rows["start"].append(self._number(event, "ts", event.ts))
-        rows["dur"].append(self._number(event, "dur", event.dur))
-        for name in ("grid", "block", "registers", "shared", "stream", "device", "correlation", "external"):
-            rows[name].append(getattr(args, name))
+        try:
+            grid = None if args.grid is None else tuple(args.grid)
+            block = None if args.block is None else tuple(args.block)
+            shape = (grid, block, args.registers, args.shared, args.stream, args.device)
+            self.shape.append(self.shapes.setdefault(shape, len(self.shapes)))
+        except TypeError as error:
+            raise ProfileError(
+                f"{self.source}: kernel {name!r}: its arguments are {msgspec.to_builtins(args)}, expected "
+                f"three integers for grid and block, and integers"
+            ) from error
+        self.name.append(self.names.setdefault(name, len(self.names)))
+        self.start.append(self._number(event, "ts", event.ts))
+        self.dur.append(self._number(event, "dur", event.dur))
+        self.correlation.append(_id(args.correlation))
+        self.external.append(_id(args.external))
 
     def _number(self, event: _Event, field: str, value: Any) -> float:
-        if type(value) is float or type(value) is int:
+        if type(value) is float or (type(value) is int and abs(value) < 1 << 63):
             return value
         try:
             if isinstance(value, str):
                 return float(value)
-        except (ValueError, OverflowError):
+        except ValueError:
             pass
         raise ProfileError(
             f"{self.source}: event {event.name!r}: `{field}` is {value!r}, expected a number of microseconds"
@@ -173,41 +201,49 @@ class _Events:
 
     def profile(self, rest: _Rest, process: int | None) -> Profile:
         """All that was added, as a Profile."""
-        findings, rows = self.findings, self.rows
+        findings = self.findings
         findings.process = process
         findings.left_out.append((COPY, self.copies, self.copy_ns))
-        count = len(rows["name"])
-        if not count:
+        if not self.name:
             findings.warnings.append("no kernel in the trace; profile with ProfilerActivity.CUDA")
         thread, label, key, start, end = self.calls.arrays()
-        correlation = _integers(rows["correlation"], self.source, "correlation").fill_null(-1).to_numpy()
-        call = _lookup(key, correlation)
+        call = _lookup(key, np.array(self.correlation))
         found = call >= 0
-        own = np.array(rows["start"], np.float64)
+        own = np.array(self.start)
         order = own.copy()
         order[found] = start[call[found]]
-        names = list(self.labels)
-        grid = _triples(rows["grid"], self.source, "grid")
-        block = _triples(rows["block"], self.source, "block")
-        in_threads = np.zeros(len(names) + 1, bool)
+        labels = list(self.labels)
+        in_threads = np.zeros(len(labels) + 1, bool)
         in_threads[[code for name, code in self.labels.items() if name in _GRID_IN_THREADS]] = True
-        divide = found & in_threads[np.where(found, label[call] if len(label) else -1, -1)]
+        divide = found & in_threads[np.append(label, len(labels))[call]]
         frame = pl.DataFrame(
             {
-                "name": pl.Series(rows["name"], dtype=pl.String),
-                "start_ns": _nanoseconds(own - own.min() if count else own),
-                "duration_ns": _nanoseconds(np.array(rows["dur"], np.float64)),
-                **_dimensions(grid, block, divide),
-                "registers": _integers(rows["registers"], self.source, "registers per thread"),
-                "shared_bytes": _integers(rows["shared"], self.source, "shared memory"),
-                "stream": _integers(rows["stream"], self.source, "stream"),
-                "device": _integers(rows["device"], self.source, "device"),
-                "annotation": self._annotations(names, found, call, thread, start, end),
+                "name": pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.name)),
+                "start_ns": _nanoseconds(own - own.min() if len(own) else own),
+                "duration_ns": _nanoseconds(np.array(self.dur)),
+                **self._shape_columns(divide),
+                "annotation": self._annotations(labels, found, call, thread, start, end),
                 "order": order,
             }
         )
         findings.gpu = self._gpu(rest, frame)
         return assemble(frame, findings, ("order", "start_ns"))
+
+    def _shape_columns(self, in_threads: npt.NDArray[np.bool_]) -> dict[str, pl.Series]:
+        """Columns from the distinct shapes. in_threads: launches whose grid is counted in threads."""
+        shapes = list(zip(*self.shapes, strict=True)) or [()] * 6
+        of = np.array(self.shape)
+        grid, block = (_triples(shapes[i], self.source, what)[of] for i, what in ((0, "grid"), (1, "block")))
+        whole = in_threads[:, None] & (block > 0) & (grid >= 0)
+        grid = np.where(whole, -(-grid // np.maximum(block, 1)), grid)
+        columns = {}
+        for what, values in (("grid", grid), ("block", block)):
+            for i, axis in enumerate("xyz"):
+                column = pl.Series(values[:, i])
+                columns[f"{what}_{axis}"] = column.set(column < 0, None)
+        for i, (column_name, what) in enumerate(_SCALARS, start=2):
+            columns[column_name] = _integers(shapes[i], self.source, what).gather(of)
+        return columns
 
     def _annotations(
         self,
@@ -229,10 +265,7 @@ class _Events:
             part = chosen[found]
             chosen[found] = np.where(part == len(names), labels, part)
             if ranges is self.ranges[0] and not found.all():
-                external = (
-                    _integers(self.rows["external"], self.source, "External id").fill_null(-1).to_numpy()
-                )
-                by_id = np.append(label, len(names))[_lookup(key, external)]
+                by_id = np.append(label, len(names))[_lookup(key, np.array(self.external))]
                 chosen[~found] = by_id[~found]
         labels_or_none = pl.Series("annotation", [*names, None], pl.String)
         return pl.Series("annotation", labels_or_none.gather(chosen), pl.Categorical)
@@ -264,41 +297,31 @@ def _lookup(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.N
     return np.where((keys[index] == wanted) & (wanted >= 0), index, -1)
 
 
-def _integers(values: list[Any], source: str, what: str) -> pl.Series:
-    try:
-        return pl.Series(values, dtype=pl.Int64, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        pass
-    try:
-        converted = [None if v is None else int(v) for v in values]
-        return pl.Series(converted, dtype=pl.Int64, strict=True)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        bad = next((v for v in values if not isinstance(v, int | None)), values[:1])
-        raise ProfileError(f"{source}: `{what}` is {bad!r}, expected an integer") from error
+def _id(value: Any) -> int:
+    """A correlation or external id, some versions write it as text; -1 for none."""
+    if type(value) is str and value.isdecimal() and len(value) < 19:
+        return int(value)
+    return value if type(value) is int and 0 <= value < 1 << 63 else -1
 
 
-def _triples(values: list[Any], source: str, what: str) -> npt.NDArray[np.int64]:
+def _integers(values: Sequence[Any], source: str, what: str) -> pl.Series:
+    converted = []
+    for value in values:
+        number = int(value) if isinstance(value, str) and value.isdecimal() else value
+        if number is not None and not (type(number) is int and abs(number) < 1 << 63):
+            raise ProfileError(f"{source}: `{what}` is {value!r}, expected an integer")
+        converted.append(number)
+    return pl.Series(converted, dtype=pl.Int64)
+
+
+def _triples(values: Sequence[Any], source: str, what: str) -> npt.NDArray[np.int64]:
     """Rows of three, -1 where unknown."""
+    rows = []
     for value in values:
         if value is None:
-            continue
-        if not (
-            isinstance(value, list)
-            and len(value) == 3
-            and all(isinstance(v, int) and 0 <= v < 1 << 32 for v in value)
-        ):
-            raise ProfileError(f"{source}: `{what}` is {value!r}, expected three integers")
-    rows = [(-1, -1, -1) if value is None else value for value in values]
+            rows.append((-1, -1, -1))
+        elif len(value) == 3 and all(type(v) is int and 0 <= v < 1 << 32 for v in value):
+            rows.append(value)
+        else:
+            raise ProfileError(f"{source}: `{what}` is {list(value)!r}, expected three integers")
     return np.array(rows, np.int64).reshape(-1, 3)
-
-
-def _dimensions(
-    grid: npt.NDArray[np.int64], block: npt.NDArray[np.int64], in_threads: npt.NDArray[np.bool_]
-) -> dict[str, pl.Series]:
-    grid = np.where(in_threads[:, None] & (block > 0) & (grid >= 0), -(-grid // np.maximum(block, 1)), grid)
-    columns = {}
-    for what, values in (("grid", grid), ("block", block)):
-        for i, axis in enumerate("xyz"):
-            column = pl.Series(values[:, i])
-            columns[f"{what}_{axis}"] = column.set(column < 0, None)
-    return columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import tempfile
 import time
 import zlib
@@ -21,6 +20,7 @@ from simt.progress import Progress
 PIECE = 8 << 20
 HEAD = 1 << 20
 _ZSTD_WINDOW = 128 << 20  # bytes that a frame may ask the decompressor to keep
+_MAX_UNPACKED, _MAX_RATIO = 64 << 20, 200  # SQLite exports shrink about tenfold, CSV up to fiftyfold
 Report = Callable[[Progress], None]
 
 
@@ -36,6 +36,7 @@ class Source:
         self.name = os.fspath(path)
         self._progress = progress
         self._began = time.monotonic()
+        self._position: Callable[[], int] = lambda: 0  # in the file as it is, compressed or not
         try:
             self.size = self.path.stat().st_size
             with self.path.open("rb") as file:
@@ -53,6 +54,7 @@ class Source:
         """The decompressed content. Raises ProfileError where it cannot be read, then or while reading."""
         try:
             with self.path.open("rb") as raw:
+                self._position = raw.tell
                 if self.compression == "gz":
                     with gzip.GzipFile(fileobj=raw) as stream:
                         yield cast(BinaryIO, stream)
@@ -76,15 +78,16 @@ class Source:
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """The decompressed content in pieces of `size` bytes, the last one shorter."""
         with self.open() as stream:
-            done = 0
             while piece := _read(stream, size):
+                self.report(self._position() / max(self.size, 1))
                 yield piece
-                done += len(piece)
-                self.report(done / max(self.size, 1) if self.compression is None else 0.0)
 
     @contextmanager
     def local(self, offset: int = 0) -> Iterator[Path]:
-        """An uncompressed file with the content from `offset` on: the file itself, or a temporary one."""
+        """An uncompressed file with the content from `offset` on: the file itself, or a temporary one.
+
+        Raises ProfileError where the content is so much larger than the file that no tool wrote it.
+        """
         if self.compression is None and not offset:
             yield self.path
             return
@@ -93,7 +96,14 @@ class Source:
                 target = Path(folder) / "content"
                 with self.open() as stream, target.open("wb") as file:
                     _read(stream, offset)
-                    shutil.copyfileobj(stream, file, PIECE)
+                    most = _MAX_UNPACKED + _MAX_RATIO * self.size
+                    while piece := _read(stream, PIECE):
+                        most -= file.write(piece)
+                        if most < 0:
+                            raise ProfileError(
+                                f"{self.name}: unpacks to more than {_MAX_RATIO} times its {self.size:,} "
+                                f"bytes; this is no profile"
+                            )
                 yield target
         except OSError as error:
             raise ProfileError(f"{self.name}: cannot be unpacked: {error.strerror or error}") from error

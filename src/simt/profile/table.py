@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile.assemble import Findings, assemble
+from simt.profile.assemble import Findings, assemble, one_process
 from simt.profile.csv_table import find_header, numbers, read_text
 from simt.profile.profile import COLUMNS, Profile, metadata_of
 from simt.profile.source import Source
@@ -116,6 +116,6 @@ def _profile(
     if ours is not None:
         return Profile(table, source=findings.source, **ours)
     if "launch" in table.columns:
-        table = table.drop("process", strict=False)
+        table = one_process(table, findings)
         return Profile(table, None, findings.source, (), tuple(findings.warnings))
     return assemble(table, findings, ())
