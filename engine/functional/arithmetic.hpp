@@ -10,6 +10,8 @@ enum class Arithmetic : uint8_t { Add, Sub, Mul, Mad, Fma, Div, Rem, Abs, Neg, M
 /// Translate one instruction; its modifiers have not been taken yet.
 void translate_integer(Translation& t, Arithmetic operation);  // ops_integer.cpp
 void translate_float(Translation& t, Arithmetic operation);    // ops_float.cpp
+/// rcp.approx.ftz.f64, whose modifiers were taken.
+void emit_coarse_reciprocal(Translation& t, bool ftz);  // ops_transcendental.cpp
 
 /// d = h(a, b), all of one type.
 Op& emit_binary(Translation& t, Handler handler, ptx::Type type);

@@ -11,6 +11,8 @@ void register_arithmetic(Registry& registry);
 void register_integer(Registry& registry);
 void register_bits(Registry& registry);
 void register_float(Registry& registry);
+void register_transcendental(Registry& registry);
+void register_conversion(Registry& registry);
 void register_comparison(Registry& registry);
 
 }  // namespace simt::functional

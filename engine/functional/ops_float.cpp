@@ -1,55 +1,441 @@
-/// Floating-point arithmetic.
-#include <cmath>
-
+/// Floating-point arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, min, max, abs, neg, copysign, testp.
 #include "functional/arithmetic.hpp"
+#include "functional/floats.hpp"
 #include "functional/instructions.hpp"
-#include "functional/lanes.hpp"
 
 namespace simt::functional {
 namespace {
 
 using ptx::Type;
 
-/// Results that are not numbers are always the same one.
-inline float canonical(float v) {
-  return v != v ? std::bit_cast<float>(0x7fffffffu) : v;
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Sub {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Mul {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+struct Fma {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return std::fma(a, b, c);
+  }
+};
+struct Div {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+/// div.approx: a times the reciprocal of b, which is 0 from 2^126 on.
+struct DivApprox {
+  float operator()(float a, float b) const {
+    return std::fabs(b) > 0x1p126f ? a * std::copysign(0.0f, b) : a / b;
+  }
+};
+struct Reciprocal {
+  template <class T>
+  T operator()(T a) const {
+    return T{1} / a;
+  }
+};
+struct SquareRoot {
+  template <class T>
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
+};
+struct Abs {
+  template <class T>
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
+};
+struct Neg {
+  template <class T>
+  T operator()(T a) const {
+    return -a;
+  }
+};
+
+/// The lesser or the greater; -0 is less than +0. A number and a NaN give the number, or with `nan` a NaN.
+/// With xorsign the magnitudes are compared, and the result's sign is the product of both signs.
+template <bool greater, bool nan, bool xorsign>
+struct Extreme {
+  template <class T>
+  T operator()(T a0, T b0) const {
+    const T a = xorsign ? std::fabs(a0) : a0, b = xorsign ? std::fabs(b0) : b0;
+    const auto bits_a = std::bit_cast<BitsOf<T>>(a), bits_b = std::bit_cast<BitsOf<T>>(b);
+    // Equal numbers have the same bits, but for the signs of zeros.
+    const T same = std::bit_cast<T>(greater ? bits_a & bits_b : bits_a | bits_b);
+    T r = (greater ? a > b : a < b) ? a : b;
+    r = a == b ? same : r;
+    if constexpr (nan) {
+      r = a == a ? r : a;
+      r = b == b ? r : b;
+    } else {
+      r = b == b ? r : a;
+    }
+    if constexpr (xorsign) {
+      constexpr auto sign = static_cast<BitsOf<T>>(BitsOf<T>{1} << (8 * sizeof(T) - 1));
+      const auto signs = (std::bit_cast<BitsOf<T>>(a0) ^ std::bit_cast<BitsOf<T>>(b0)) & sign;
+      r = std::bit_cast<T>(std::bit_cast<BitsOf<T>>(r) | signs);
+    }
+    return r;
+  }
+};
+
+/// One handler for each number of operands: f32 and f64.
+template <class F, class T, bool ftz, Clamp clamp>
+struct Scalar {
+  static void run1(Context& c, const Op& op) {
+    map_lanes<T, T>(
+        c, op.destination,
+        [](T a0) {
+          const T a = operand<ftz>(a0);
+          return finished<ftz, clamp>(F{}(a), a);
+        },
+        op.a);
+  }
+  static void run2(Context& c, const Op& op) {
+    map_lanes<T, T, T>(
+        c, op.destination,
+        [](T a0, T b0) {
+          const T a = operand<ftz>(a0), b = operand<ftz>(b0);
+          return finished<ftz, clamp>(F{}(a, b), a, b);
+        },
+        op.a, op.b);
+  }
+  static void run3(Context& c, const Op& op) {
+    map_lanes<T, T, T, T>(
+        c, op.destination,
+        [](T a0, T b0, T c0) {
+          const T a = operand<ftz>(a0), b = operand<ftz>(b0), d = operand<ftz>(c0);
+          return finished<ftz, clamp>(F{}(a, b, d), a, b, d);
+        },
+        op.a, op.b, op.c);
+  }
+  template <int operands>
+  static constexpr Handler handler() {
+    return operands == 1 ? run1 : operands == 2 ? run2 : run3;
+  }
+};
+template <class F, class T, bool ftz, Clamp clamp>
+  requires(std::is_invocable_v<F, T>)
+constexpr Handler run_of() {
+  return Scalar<F, T, ftz, clamp>::run1;
+}
+template <class F, class T, bool ftz, Clamp clamp>
+  requires(std::is_invocable_v<F, T, T>)
+constexpr Handler run_of() {
+  return Scalar<F, T, ftz, clamp>::run2;
+}
+template <class F, class T, bool ftz, Clamp clamp>
+  requires(std::is_invocable_v<F, T, T, T>)
+constexpr Handler run_of() {
+  return Scalar<F, T, ftz, clamp>::run3;
 }
 
-void run_fma_f32(Context& c, const Op& op) {
-  map_lanes<float, float, float, float>(
-      c, op.destination, [](float a, float b, float d) { return canonical(std::fma(a, b, d)); }, op.a, op.b,
-      op.c);
+/// How an instruction is asked to round and finish.
+struct Mode {
+  int direction = FE_TONEAREST;
+  bool ftz = false;
+  Clamp clamp = Clamp::None;
+};
+
+template <class F, class T, bool ftz, Clamp clamp>
+Handler directed(const Mode& mode) {
+  return mode.direction == FE_TONEAREST ? run_of<F, T, ftz, clamp>()
+                                        : run_directed<run_of<F, T, ftz, clamp>()>;
 }
-void run_add_f32(Context& c, const Op& op) {
-  map_lanes<float, float, float>(
-      c, op.destination, [](float a, float b) { return canonical(a + b); }, op.a, op.b);
+
+/// Handler of an f32 or f64 instruction that rounds.
+template <class F>
+Handler rounding_handler(Translation& t, Type type, const Mode& mode) {
+  if (type == Type::F64) {
+    if (mode.ftz || mode.clamp != Clamp::None) t.unsupported("f64 has neither .ftz nor .sat");
+    return directed<F, double, false, Clamp::None>(mode);
+  }
+  if (mode.clamp == Clamp::Sat)
+    return mode.ftz ? directed<F, float, true, Clamp::Sat>(mode)
+                    : directed<F, float, false, Clamp::Sat>(mode);
+  return mode.ftz ? directed<F, float, true, Clamp::None>(mode)
+                  : directed<F, float, false, Clamp::None>(mode);
 }
-void run_mul_f32(Context& c, const Op& op) {
-  map_lanes<float, float, float>(
-      c, op.destination, [](float a, float b) { return canonical(a * b); }, op.a, op.b);
+
+/// Handler of an f32 or f64 instruction that does not.
+template <class F>
+Handler exact_handler(Translation& t, Type type, bool ftz) {
+  if (type == Type::F64) {
+    if (ftz) t.unsupported("f64 has no .ftz");
+    return run_of<F, double, false, Clamp::None>();
+  }
+  return ftz ? run_of<F, float, true, Clamp::None>() : run_of<F, float, false, Clamp::None>();
+}
+
+/// f16, bf16 and packed ones.
+template <class H>
+struct FusedOf {
+  float operator()(float a, float b, float c) const { return H::fused(a, b, c); }
+};
+
+template <class H, bool packed, bool ftz, Clamp clamp, class F>
+void run_half(Context& c, const Op& op) {
+  if constexpr (std::is_invocable_v<F, float>)
+    map_halves<H, packed, ftz>(c, op.destination, [](float a) { return clamped<clamp>(F{}(a)); }, op.a);
+  else if constexpr (std::is_invocable_v<F, float, float>)
+    map_halves<H, packed, ftz>(
+        c, op.destination, [](float a, float b) { return clamped<clamp>(F{}(a, b)); }, op.a, op.b);
+  else
+    map_halves<H, packed, ftz>(
+        c, op.destination, [](float a, float b, float d) { return clamped<clamp>(F{}(a, b, d)); }, op.a, op.b,
+        op.c);
+}
+
+template <class H, bool packed, class F>
+Handler half_handler(Translation& t, const Mode& mode) {
+  switch (mode.clamp) {
+    case Clamp::None:
+      return mode.ftz ? run_half<H, packed, true, Clamp::None, F>
+                      : run_half<H, packed, false, Clamp::None, F>;
+    case Clamp::Sat:
+      return mode.ftz ? run_half<H, packed, true, Clamp::Sat, F> : run_half<H, packed, false, Clamp::Sat, F>;
+    case Clamp::Relu:
+      if constexpr (std::is_same_v<F, FusedOf<H>>)
+        return mode.ftz ? run_half<H, packed, true, Clamp::Relu, F>
+                        : run_half<H, packed, false, Clamp::Relu, F>;
+      break;
+  }
+  t.unsupported(".relu");
+}
+
+bool is_half(Type type) {
+  return type == Type::F16 || type == Type::F16x2 || type == Type::BF16 || type == Type::BF16x2;
+}
+
+/// F16 and B: what computes for f16 and for bf16.
+template <class F16, class B = F16>
+Handler half_handler(Translation& t, Type type, const Mode& mode) {
+  const bool bfloat = type == Type::BF16 || type == Type::BF16x2;
+  if (bfloat && (mode.ftz || mode.clamp == Clamp::Sat)) t.unsupported("bf16 has neither .ftz nor .sat");
+  switch (type) {
+    case Type::F16:
+      return half_handler<Half, false, F16>(t, mode);
+    case Type::F16x2:
+      return half_handler<Half, true, F16>(t, mode);
+    case Type::BF16:
+      return half_handler<Bfloat, false, B>(t, mode);
+    case Type::BF16x2:
+      return half_handler<Bfloat, true, B>(t, mode);
+    default:
+      t.unsupported("this type");
+  }
+}
+
+/// One Op: as many sources as the instruction has beside its destination.
+void emit(Translation& t, Handler handler, Type type, uint32_t sources, const Mode& mode) {
+  if (t.operand_count() != sources + 1)
+    t.unsupported("it has " + std::to_string(t.operand_count()) + " operands, expected " +
+                  std::to_string(sources + 1));
+  Op& op = sources == 1   ? emit_unary(t, handler, type)
+           : sources == 2 ? emit_binary(t, handler, type)
+                          : emit_ternary(t, handler, type);
+  op.immediate = mode.direction;
+}
+
+Type take_float_type(Translation& t) {
+  const Type type = t.take_type();
+  if (type == Type::F32x2) t.unsupported("f32x2 needs sm_100");
+  if (type != Type::F32 && type != Type::F64 && !is_half(type)) t.unsupported("this type");
+  return type;
+}
+
+Mode take_mode(Translation& t) {
+  Mode mode;
+  mode.direction = take_rounding(t, FE_TONEAREST);
+  mode.ftz = t.take("ftz");
+  mode.clamp = t.take("sat") ? Clamp::Sat : t.take("relu") ? Clamp::Relu : Clamp::None;
+  return mode;
+}
+
+/// add, sub, mul, fma.
+template <class F, uint32_t sources, class F16 = F, class B = F16>
+void translate_rounded(Translation& t) {
+  const Mode mode = take_mode(t);
+  if (t.take("oob")) t.unsupported(".oob");
+  const Type type = take_float_type(t);
+  if (is_half(type)) {
+    if (mode.direction != FE_TONEAREST) t.unsupported("half precision rounds to nearest");
+    return emit(t, half_handler<F16, B>(t, type, mode), type, sources, mode);
+  }
+  if (mode.clamp == Clamp::Relu) t.unsupported(".relu of f32 and f64");
+  emit(t, rounding_handler<F>(t, type, mode), type, sources, mode);
+}
+
+void translate_div(Translation& t) {
+  const bool approximate = t.take("approx"), full = t.take("full");
+  const Mode mode = take_mode(t);
+  const Type type = take_float_type(t);
+  if (is_half(type) || mode.clamp != Clamp::None) t.unsupported("this form of div");
+  if (approximate || full) {
+    if (type != Type::F32) t.unsupported("only f32 has .approx and .full");
+    if (approximate) return emit(t, rounding_handler<DivApprox>(t, type, mode), type, 2, mode);
+  }
+  emit(t, rounding_handler<Div>(t, type, mode), type, 2, mode);
+}
+
+template <class F>
+void translate_exact(Translation& t) {
+  Mode mode;
+  mode.ftz = t.take("ftz");
+  const Type type = take_float_type(t);
+  emit(t, is_half(type) ? half_handler<F>(t, type, mode) : exact_handler<F>(t, type, mode.ftz), type, 1,
+       mode);
+}
+
+template <bool greater, bool nan, bool xorsign>
+void translate_extreme(Translation& t, const Mode& mode) {
+  using F = Extreme<greater, nan, xorsign>;
+  const Type type = take_float_type(t);
+  if (t.operand_count() == 4) t.unsupported("three inputs need sm_100");
+  if (type == Type::F64 && (nan || xorsign)) t.unsupported("f64 has neither .NaN nor .xorsign.abs");
+  emit(t, is_half(type) ? half_handler<F>(t, type, mode) : exact_handler<F>(t, type, mode.ftz), type, 2,
+       mode);
+}
+
+template <bool greater>
+void translate_min_max(Translation& t) {
+  Mode mode;
+  mode.ftz = t.take("ftz");
+  const bool nan = t.take("NaN"), xorsign = t.take("xorsign");
+  if (xorsign && !t.take("abs")) t.unsupported(".xorsign without .abs");
+  if (xorsign)
+    nan ? translate_extreme<greater, true, true>(t, mode) : translate_extreme<greater, false, true>(t, mode);
+  else
+    nan ? translate_extreme<greater, true, false>(t, mode)
+        : translate_extreme<greater, false, false>(t, mode);
+}
+
+/// rcp and sqrt of f32 and f64. The approximate forms for f32 are exact ones here, which is within their
+/// bounds.
+template <class F>
+void translate_root(Translation& t) {
+  const bool approximate = t.take("approx");
+  const Mode mode = take_mode(t);
+  const Type type = take_float_type(t);
+  if (is_half(type) || mode.clamp != Clamp::None) t.unsupported("this form");
+  if (approximate && type == Type::F64) {
+    if constexpr (std::is_same_v<F, Reciprocal>) return emit_coarse_reciprocal(t, mode.ftz);
+    t.unsupported("sqrt.approx is for f32");
+  }
+  emit(t, rounding_handler<F>(t, type, mode), type, 1, mode);
+}
+
+template <class T>
+void run_copysign(Context& c, const Op& op) {
+  constexpr T sign = T{1} << (8 * sizeof(T) - 1);
+  map_lanes<T, T, T>(
+      c, op.destination, [](T a, T b) { return static_cast<T>((a & sign) | (b & ~sign)); }, op.a, op.b);
+}
+
+void translate_copysign(Translation& t) {
+  const Type type = t.take_type();
+  if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
+  emit_binary(t, type == Type::F64 ? run_copysign<uint64_t> : run_copysign<uint32_t>, type);
+}
+
+enum class Class { Finite, Infinite, Number, NotANumber, Normal, Subnormal };
+
+template <class T, Class which>
+void run_testp(Context& c, const Op& op) {
+  const uint32_t bits = test_lanes<T>(
+      c,
+      [](T a) {
+        constexpr T least = std::numeric_limits<T>::min(), infinity = std::numeric_limits<T>::infinity();
+        const T m = std::fabs(a);
+        switch (which) {
+          case Class::Finite:
+            return m < infinity;
+          case Class::Infinite:
+            return m == infinity;
+          case Class::Number:
+            return a == a;
+          case Class::NotANumber:
+            return a != a;
+          case Class::Normal:
+            return m >= least && m < infinity;
+          case Class::Subnormal:
+            return m < least && m > 0;
+        }
+        return false;
+      },
+      op.a);
+  write_predicate(c, op.destination, bits);
+}
+
+template <class T>
+Handler testp_handler(int which) {
+  static constexpr Handler handlers[] = {run_testp<T, Class::Finite>, run_testp<T, Class::Infinite>,
+                                         run_testp<T, Class::Number>, run_testp<T, Class::NotANumber>,
+                                         run_testp<T, Class::Normal>, run_testp<T, Class::Subnormal>};
+  return handlers[which];
+}
+
+void translate_testp(Translation& t) {
+  const int which = t.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+  if (which < 0) t.unsupported("what to test for is missing");
+  const Type type = t.take_type();
+  if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
+  const Place d = t.predicate_destination(t.operand(0)), a = t.source(1, type);
+  Op& op = t.emit(type == Type::F64 ? testp_handler<double>(which) : testp_handler<float>(which));
+  op.destination = d;
+  op.a = a;
 }
 
 }  // namespace
 
 void translate_float(Translation& t, Arithmetic operation) {
-  t.take("rn");
-  const Type type = t.take_type();
-  if (type != Type::F32) t.unsupported("not yet");
   switch (operation) {
-    case Arithmetic::Fma:
-      emit_ternary(t, run_fma_f32, type);
-      return;
     case Arithmetic::Add:
-      emit_binary(t, run_add_f32, type);
-      return;
+      return translate_rounded<Add, 2>(t);
+    case Arithmetic::Sub:
+      return translate_rounded<Sub, 2>(t);
     case Arithmetic::Mul:
-      emit_binary(t, run_mul_f32, type);
-      return;
-    default:
-      t.unsupported("not yet");
+      return translate_rounded<Mul, 2>(t);
+    case Arithmetic::Mad:
+    case Arithmetic::Fma:
+      return translate_rounded<Fma, 3, FusedOf<Half>, FusedOf<Bfloat>>(t);
+    case Arithmetic::Div:
+      return translate_div(t);
+    case Arithmetic::Rem:
+      t.unsupported("rem is for integers");
+    case Arithmetic::Abs:
+      return translate_exact<Abs>(t);
+    case Arithmetic::Neg:
+      return translate_exact<Neg>(t);
+    case Arithmetic::Min:
+      return translate_min_max<false>(t);
+    case Arithmetic::Max:
+      return translate_min_max<true>(t);
   }
 }
 
-void register_float(Registry&) {}
+void register_float(Registry& r) {
+  r.add("rcp", translate_root<Reciprocal>);
+  r.add("sqrt", translate_root<SquareRoot>);
+  r.add("copysign", translate_copysign);
+  r.add("testp", translate_testp);
+}
 
 }  // namespace simt::functional

@@ -69,6 +69,8 @@ const Registry& Registry::instance() {
     register_integer(r);
     register_bits(r);
     register_float(r);
+    register_transcendental(r);
+    register_conversion(r);
     register_comparison(r);
     return r;
   }();

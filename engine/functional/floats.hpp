@@ -1,0 +1,268 @@
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "functional/lanes.hpp"
+
+/// Floating-point formats: what f32 and f64 results are finished with, and f16, bf16 and f8 as vectors of
+/// f32.
+namespace simt::functional {
+
+constexpr uint32_t nan_f32 = 0x7fffffffu;                   ///< the NaN of f32 results
+constexpr uint64_t invalid_f64 = 0xfff8000000000000ull;     ///< of f64 operations without a NaN operand
+constexpr uint64_t coarse_nan_f64 = 0x7fffffff00000000ull;  ///< of rcp.approx.ftz.f64 and its like
+
+inline float canonical(float v) {
+  return v == v ? v : std::bit_cast<float>(nan_f32);
+}
+
+/// A subnormal number becomes a zero of its sign.
+inline float flushed(float v) {
+  const auto bits = std::bit_cast<uint32_t>(v);
+  return std::bit_cast<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+}
+
+template <bool ftz, class T>
+inline T operand(T v) {
+  if constexpr (ftz)
+    return flushed(v);
+  else
+    return v;
+}
+
+enum class Clamp : uint8_t {
+  None,
+  Sat,  ///< to [0, 1]; NaN becomes 0
+  Relu  ///< negative numbers become 0
+};
+
+template <Clamp clamp, class T>
+inline T clamped(T v) {
+  if constexpr (clamp == Clamp::Sat) return v > 0 ? (v < 1 ? v : T{1}) : T{0};
+  if constexpr (clamp == Clamp::Relu) return v <= 0 ? T{0} : v;
+  return v;
+}
+
+/// What an f32 instruction writes.
+template <bool ftz, Clamp clamp, class... Operands>
+inline float finished(float result, Operands...) {
+  return clamped<clamp>(canonical(operand<ftz>(result)));
+}
+
+inline double quiet(double v) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(v) | 0x0008000000000000ull);
+}
+inline double first_nan() {
+  return std::bit_cast<double>(invalid_f64);
+}
+template <class... Rest>
+inline double first_nan(double a, Rest... rest) {
+  return a == a ? first_nan(rest...) : quiet(a);
+}
+/// What an f64 instruction writes. The payload of its first operand that is a NaN is kept.
+template <bool, Clamp clamp, class... Operands>
+inline double finished(double result, Operands... operands) {
+  return clamped<clamp>(result == result ? result : first_nan(operands...));
+}
+
+/// The host rounds in this direction while it lives. Values must reach memory before it ends, and come from
+/// there after it began: that keeps compilers from moving arithmetic out of its life.
+class RoundingScope {
+ public:
+  explicit RoundingScope(int direction) : before_(std::fegetround()) {
+    std::fesetround(direction);
+    barrier();
+  }
+  ~RoundingScope() {
+    barrier();
+    std::fesetround(before_);
+  }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  static void barrier() { asm volatile("" ::: "memory"); }
+  int before_;
+};
+
+/// Rounding in another direction than to nearest even: FE_* in Op::immediate.
+template <Handler run>
+void run_directed(Context& c, const Op& op) {
+  const RoundingScope scope(static_cast<int>(op.immediate));
+  run(c, op);
+}
+
+/// FE_* of rn, rz, rm or rp, whichever the instruction has; `otherwise` if none.
+inline int take_rounding(auto& translation, int otherwise) {
+  static constexpr int directions[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  const int index = translation.take_one_of({"rn", "rz", "rm", "rp"});
+  return index < 0 ? otherwise : directions[index];
+}
+
+/// |s| rounded to odd, from s rounded to nearest and the exact error of that: where the error is not 0, the
+/// last bit becomes 1. What is rounded so can be rounded again to a format of at least 2 bits less, and the
+/// result is as if rounded once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+inline float to_odd(float s, float error) {
+  const auto bits = std::bit_cast<uint32_t>(s);
+  const uint32_t step = (error > 0) == (s > 0) ? 1u : ~0u;
+  const bool inexact = error > 0 || error < 0;
+  return std::bit_cast<float>(inexact && (bits & 1) == 0 ? bits + step : bits);
+}
+inline double to_odd(double s, double error) {
+  const auto bits = std::bit_cast<uint64_t>(s);
+  const uint64_t step = (error > 0) == (s > 0) ? 1u : ~uint64_t{0};
+  const bool inexact = error > 0 || error < 0;
+  return std::bit_cast<double>(inexact && (bits & 1) == 0 ? bits + step : bits);
+}
+/// a + b rounded to odd. The sum must not overflow (Knuth's two-sum gives the error).
+template <class T>
+inline T sum_to_odd(T a, T b) {
+  const T s = a + b, part = s - a;
+  return to_odd(s, (a - (s - part)) + (b - part));
+}
+/// The double as float, rounded to odd.
+inline float narrowed_to_odd(double v) {
+  const auto f = static_cast<float>(v);
+  const double back = f;
+  const auto bits = std::bit_cast<uint32_t>(f);
+  // An infinity that came of a finite number lies above it as well: the largest number is odd.
+  // Where the finite number became infinite, the last finite one is odd.
+  const uint32_t step = std::fabs(v) > std::fabs(back) ? 1u : ~0u;
+  return std::bit_cast<float>(back != v && v == v && (bits & 1) == 0 ? bits + step : bits);
+}
+
+/// f16. All of its values are f32 values too.
+struct Half {
+  static constexpr uint16_t nan = 0x7fff, exponent = 0x7c00, largest = 0x7bff;
+  static constexpr int mantissa_bits = 10, least_exponent = -14;
+
+  static float widen_one(uint16_t h) {
+    const uint32_t sign = uint32_t{h & 0x8000u} << 16, magnitude = h & 0x7fffu;
+    const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+    const uint32_t bits =
+        magnitude >= exponent ? 0x7f800000u | magnitude << 13 : std::bit_cast<uint32_t>(scaled);
+    return std::bit_cast<float>(bits | sign);
+  }
+  /// To nearest even; NaN becomes `nan`.
+  static uint16_t narrow_one(float v) {
+    const auto bits = std::bit_cast<uint32_t>(v);
+    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return nan;
+    uint32_t result = 0;
+    if (magnitude >= 0x38800000u)  // normal
+      result = std::min<uint32_t>((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13, exponent);
+    else  // adding 2^-1 in units of 2^-24 leaves the rounded number of such units in the low bits
+      result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+    return static_cast<uint16_t>(sign | result);
+  }
+  template <uint32_t count>
+  static void widen(const uint16_t* __restrict from, float* __restrict to) {
+#if defined(__F16C__)
+    for (uint32_t i = 0; i < count; i += 8)
+      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+#else
+    for (uint32_t i = 0; i < count; ++i) to[i] = widen_one(from[i]);
+#endif
+  }
+  template <uint32_t count>
+  static void narrow(const float* __restrict from, uint16_t* __restrict to) {
+#if defined(__F16C__)
+    for (uint32_t i = 0; i < count; i += 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    for (uint32_t i = 0; i < count; ++i) to[i] = (to[i] & 0x7fffu) > exponent ? nan : to[i];
+#else
+    for (uint32_t i = 0; i < count; ++i) to[i] = narrow_one(from[i]);
+#endif
+  }
+  /// a * b + c to be narrowed: the product is exact in f32, and neither it nor the sum overflows there.
+  static float fused(float a, float b, float c) { return sum_to_odd(a * b, c); }
+};
+
+/// bf16: the upper half of an f32.
+struct Bfloat {
+  static constexpr uint16_t nan = 0x7fff, exponent = 0x7f80, largest = 0x7f7f;
+  static constexpr int mantissa_bits = 7, least_exponent = -126;
+
+  static float widen_one(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
+  static uint16_t narrow_one(float v) {
+    const auto bits = std::bit_cast<uint32_t>(v);
+    const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+    return static_cast<uint16_t>(v == v ? rounded : nan);
+  }
+  template <uint32_t count>
+  static void widen(const uint16_t* __restrict from, float* __restrict to) {
+    for (uint32_t i = 0; i < count; ++i) to[i] = widen_one(from[i]);
+  }
+  template <uint32_t count>
+  static void narrow(const float* __restrict from, uint16_t* __restrict to) {
+    for (uint32_t i = 0; i < count; ++i) to[i] = narrow_one(from[i]);
+  }
+  /// The product is exact in f64, and there is room for the sum.
+  static float fused(float a, float b, float c) {
+    return narrowed_to_odd(sum_to_odd(double{a} * double{b}, double{c}));
+  }
+};
+
+/// Lanes of one number each, or of two packed ones, as f32.
+template <bool packed>
+constexpr uint32_t elements = packed ? 2 * warp_lanes : warp_lanes;
+
+template <class H, bool packed>
+inline void widen_lanes(const uint32_t* lanes, float* to) {
+  alignas(64) uint16_t halves[elements<packed>];
+  if constexpr (packed)
+    std::memcpy(halves, lanes, sizeof halves);
+  else
+    for (uint32_t i = 0; i < warp_lanes; ++i) halves[i] = static_cast<uint16_t>(lanes[i]);
+  H::template widen<elements<packed>>(halves, to);
+}
+template <bool packed>
+inline void halves_to_lanes(const uint16_t* halves, uint32_t* lanes) {
+  if constexpr (packed)
+    std::memcpy(lanes, halves, 4 * warp_lanes);
+  else
+    for (uint32_t i = 0; i < warp_lanes; ++i) lanes[i] = halves[i];
+}
+
+/// destination = f(sources...) for packed or single numbers of format H; f computes in f32. With ftz,
+/// subnormal numbers of H are zeros, as operands and as results.
+template <class H, bool packed, bool ftz, class F, class... P>
+inline void map_halves(Context& c, Place destination, F f, P... sources) {
+  constexpr uint32_t n = elements<packed>;
+  constexpr float least = H::least_exponent == -14 ? 0x1p-14f : 0x1p-126f;
+  alignas(64) float in[sizeof...(P)][n], r[n];
+  uint32_t k = 0;
+  (widen_lanes<H, packed>(c.lanes<const uint32_t>(sources), in[k++]), ...);
+  if constexpr (ftz)
+    for (auto& source : in)
+      for (uint32_t i = 0; i < n; ++i)
+        source[i] = std::fabs(source[i]) < least ? std::copysign(0.0f, source[i]) : source[i];
+  for (uint32_t i = 0; i < n; ++i) {
+    if constexpr (sizeof...(P) == 1)
+      r[i] = f(in[0][i]);
+    else if constexpr (sizeof...(P) == 2)
+      r[i] = f(in[0][i], in[1][i]);
+    else
+      r[i] = f(in[0][i], in[1][i], in[2][i]);
+  }
+  alignas(64) uint16_t narrow[n];
+  H::template narrow<n>(r, narrow);
+  if constexpr (ftz)
+    for (uint32_t i = 0; i < n; ++i)
+      narrow[i] = (narrow[i] & H::exponent) == 0 ? narrow[i] & 0x8000u : narrow[i];
+  alignas(64) uint32_t result[warp_lanes];
+  halves_to_lanes<packed>(narrow, result);
+  write_lanes(c, c.lanes<uint32_t>(destination), result);
+}
+
+}  // namespace simt::functional

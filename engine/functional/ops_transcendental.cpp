@@ -1,0 +1,244 @@
+/// Approximate functions: ex2, lg2, sin, cos, tanh, rsqrt, and the coarse rcp and rsqrt of f64.
+///
+/// The polynomials are minimax ones (Remez' algorithm, in 40 digits; the range and the error before
+/// coefficients are rounded to f32 stand beside each). docs/functional/float.md has NVIDIA's bounds and ours.
+#include "functional/arithmetic.hpp"
+#include "functional/floats.hpp"
+#include "functional/instructions.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::Type;
+
+template <class... C>
+inline float polynomial(float x, float first, C... rest) {
+  if constexpr (sizeof...(rest) == 0)
+    return first;
+  else
+    return std::fma(x, polynomial(x, rest...), first);
+}
+
+/// 2 to an integer in [-126, 127].
+inline float power_of_two(int32_t n) {
+  return std::bit_cast<float>(static_cast<uint32_t>(n + 127) << 23);
+}
+
+struct Exp2 {
+  float operator()(float x) const {
+    // Beyond these the result is 0 or infinite anyway. NaN goes on as one of the ends, and is put back last.
+    const float a = x < 129.0f ? (x > -152.0f ? x : -152.0f) : 129.0f;
+    const float whole = std::nearbyint(a), f = a - whole;
+    const auto n = static_cast<int32_t>(whole);
+    // (2^f - 1) / f on [-1/2, 1/2]; relative error of 2^f: 2^-28.0
+    const float p = polynomial(f, 0x1.62e430p-1f, 0x1.ebfbdep-3f, 0x1.c6af74p-5f, 0x1.3b2d58p-7f,
+                               0x1.5f053ap-10f, 0x1.41a702p-13f);
+    const float m = std::fma(f, p, 1.0f);
+    // In two steps: 2^n alone may be out of range. Only the second one can round.
+    const int32_t half = n >> 1;
+    const float r = m * power_of_two(half) * power_of_two(n - half);
+    return x == x ? r : x;
+  }
+};
+
+struct Log2 {
+  float operator()(float x) const {
+    const bool tiny = x < 0x1p-126f;
+    const float scaled = tiny ? x * 0x1p24f : x;
+    const auto bits = std::bit_cast<uint32_t>(scaled);
+    // x = 2^e (1 + u), 1 + u in [sqrt(1/2), sqrt(2))
+    const int32_t e = static_cast<int32_t>(bits - 0x3f3504f3u) >> 23;
+    const float u = std::bit_cast<float>(bits - (static_cast<uint32_t>(e) << 23)) - 1.0f;
+    // log2(1 + u) / u on [-0.293, 0.415]; relative error 2^-27.9
+    const float p =
+        polynomial(u, 0x1.715476p+0f, -0x1.715470p-1f, 0x1.ec7096p-2f, -0x1.715a78p-2f, 0x1.277e30p-2f,
+                   -0x1.eabc3cp-3f, 0x1.a306b2p-3f, -0x1.874fa6p-3f, 0x1.7d43d2p-3f, -0x1.c23912p-4f);
+    const float exponent = static_cast<float>(e) - (tiny ? 24.0f : 0.0f);
+    float r = std::fma(u, p, exponent);
+    r = x == std::numeric_limits<float>::infinity() ? x : r;
+    r = x == 0 ? -std::numeric_limits<float>::infinity() : r;
+    return x >= 0 ? r : std::bit_cast<float>(nan_f32);
+  }
+};
+
+/// Sine (quarter 0) or cosine (quarter 1): sin(x + quarter pi/2).
+template <uint32_t quarter>
+struct Sine {
+  /// Up to here the product of the number of quarters and the first part of pi/2 has few enough bits that the
+  /// first subtraction is exact.
+  static constexpr float largest = 0x1p16f;
+
+  float operator()(float x) const {
+    const float n = std::nearbyint(x * 0x1.45f306p-1f);
+    // pi/2 in three parts of f32 (Cody and Waite).
+    float r = std::fma(n, -0x1.921fb6p+0f, x);
+    r = std::fma(n, 0x1.777a5cp-25f, r);
+    r = std::fma(n, 0x1.ee59dap-50f, r);
+    const float z = r * r;
+    // (sin(r) - r) / r^3 and (cos(r) - 1 + r^2/2) / r^4 on [0, pi/4]; relative to sin and cos: 2^-37 and
+    // 2^-33
+    const float s =
+        std::fma(r * z, polynomial(z, -0x1.555556p-3f, 0x1.111108p-7f, -0x1.a00f96p-13f, 0x1.6cd668p-19f), r);
+    const float k = std::fma(z * z, polynomial(z, 0x1.55554ap-5f, -0x1.6c0c84p-10f, 0x1.99ffd6p-16f),
+                             std::fma(z, -0.5f, 1.0f));
+    const bool small = std::fabs(x) <= largest;
+    const uint32_t which = static_cast<uint32_t>(static_cast<int32_t>(small ? n : 0.0f)) + quarter;
+    const float v = which & 1 ? k : s;
+    const float r0 = std::bit_cast<float>(std::bit_cast<uint32_t>(v) ^ (which & 2) << 30);
+    return quarter == 0 && x == 0 ? x : r0;
+  }
+  static float exactly(float x) {
+    const double v = x;
+    return static_cast<float>(quarter ? std::cos(v) : std::sin(v));
+  }
+};
+
+struct Tanh {
+  float operator()(float x) const {
+    const float a = std::fabs(x), z = x * x;
+    // (tanh(x) - x) / x^3 on [0, 0.625]; relative error of tanh 2^-27.9
+    const float near = std::fma(
+        a * z,
+        polynomial(z, -0x1.555534p-2f, 0x1.110768p-3f, -0x1.b84448p-5f, 0x1.5256d8p-6f, -0x1.76ac1ap-8f), a);
+    // 1 - 2 / (e^2x + 1); from 10 on that is 1
+    const float far = 1.0f - 2.0f / (Exp2{}((a < 10.0f ? a : 10.0f) * 0x1.715476p+1f) + 1.0f);
+    const float r = a < 0.625f ? near : far;
+    return x == x ? std::copysign(r, x) : x;
+  }
+};
+
+struct InverseRoot {
+  float operator()(float a) const { return 1.0f / std::sqrt(a); }
+  double operator()(double a) const { return 1.0 / std::sqrt(a); }
+};
+
+template <class F, bool ftz>
+void run_f32(Context& c, const Op& op) {
+  map_lanes<float, float>(
+      c, op.destination, [](float a) { return finished<ftz, Clamp::None>(F{}(operand<ftz>(a))); }, op.a);
+}
+
+/// Sines of large angles take the C library's, lane by lane.
+template <class F, bool ftz>
+void run_sine(Context& c, const Op& op) {
+  const float* a = c.lanes<const float>(op.a);
+  bool small = true;
+  for (uint32_t i = 0; i < warp_lanes; ++i) small &= !(std::fabs(a[i]) > F::largest);
+  if (small) return run_f32<F, ftz>(c, op);
+  map_lanes<float, float>(
+      c, op.destination,
+      [](float v) {
+        const float x = operand<ftz>(v);
+        return finished<ftz, Clamp::None>(std::fabs(x) <= F::largest ? F{}(x) : F::exactly(x));
+      },
+      op.a);
+}
+
+template <class F, class H, bool packed, bool ftz>
+void run_half(Context& c, const Op& op) {
+  map_halves<H, packed, ftz>(c, op.destination, F{}, op.a);
+}
+
+void run_rsqrt_f64(Context& c, const Op& op) {
+  map_lanes<double, double>(
+      c, op.destination, [](double a) { return finished<false, Clamp::None>(InverseRoot{}(a), a); }, op.a);
+}
+
+/// Of the upper word of an f64, to an upper word: 20 bits of mantissa, rounded to nearest.
+template <class F>
+void run_coarse(Context& c, const Op& op) {
+  map_lanes<uint64_t, uint64_t>(
+      c, op.destination,
+      [](uint64_t bits) {
+        constexpr uint64_t exponent = 0x7ff0000000000000ull, sign = 0x8000000000000000ull;
+        const uint64_t upper = bits & 0xffffffff00000000ull;
+        const uint64_t in = (upper & exponent) == 0 ? upper & sign : upper;
+        const auto out = std::bit_cast<uint64_t>(F{}(std::bit_cast<double>(in)));
+        const uint64_t rounded = (out + 0x7fffffffull + (out >> 32 & 1)) & 0xffffffff00000000ull;
+        const uint64_t result = (rounded & exponent) == 0 ? rounded & sign : rounded;
+        return (out & ~sign) > exponent ? coarse_nan_f64 : result;
+      },
+      op.a);
+}
+
+struct CoarseReciprocal {
+  double operator()(double a) const { return 1.0 / a; }
+};
+
+template <class F>
+Handler half_handler(Translation& t, Type type, bool ftz) {
+  switch (type) {
+    case Type::F16:
+      return ftz ? run_half<F, Half, false, true> : run_half<F, Half, false, false>;
+    case Type::F16x2:
+      return ftz ? run_half<F, Half, true, true> : run_half<F, Half, true, false>;
+    case Type::BF16:
+      return ftz ? run_half<F, Bfloat, false, true> : run_half<F, Bfloat, false, false>;
+    case Type::BF16x2:
+      return ftz ? run_half<F, Bfloat, true, true> : run_half<F, Bfloat, true, false>;
+    default:
+      t.unsupported("this type");
+  }
+}
+
+void expect_approximate(Translation& t) {
+  if (!t.take("approx")) t.unsupported(".approx is missing");
+}
+
+/// ex2 and tanh: f32 and half precision.
+template <class F>
+void translate_any(Translation& t) {
+  expect_approximate(t);
+  const bool ftz = t.take("ftz");
+  const Type type = t.take_type();
+  emit_unary(t,
+             type == Type::F32 ? (ftz ? run_f32<F, true> : run_f32<F, false>) : half_handler<F>(t, type, ftz),
+             type);
+}
+
+void translate_lg2(Translation& t) {
+  expect_approximate(t);
+  const bool ftz = t.take("ftz");
+  const Type type = t.take_type();
+  if (type != Type::F32) t.unsupported("this type");
+  emit_unary(t, ftz ? run_f32<Log2, true> : run_f32<Log2, false>, type);
+}
+
+template <uint32_t quarter>
+void translate_sine(Translation& t) {
+  expect_approximate(t);
+  const bool ftz = t.take("ftz");
+  const Type type = t.take_type();
+  if (type != Type::F32) t.unsupported("this type");
+  emit_unary(t, ftz ? run_sine<Sine<quarter>, true> : run_sine<Sine<quarter>, false>, type);
+}
+
+void translate_rsqrt(Translation& t) {
+  expect_approximate(t);
+  const bool ftz = t.take("ftz");
+  const Type type = t.take_type();
+  if (type == Type::F64) {
+    emit_unary(t, ftz ? run_coarse<InverseRoot> : run_rsqrt_f64, type);
+    return;
+  }
+  if (type != Type::F32) t.unsupported("this type");
+  emit_unary(t, ftz ? run_f32<InverseRoot, true> : run_f32<InverseRoot, false>, type);
+}
+
+}  // namespace
+
+void emit_coarse_reciprocal(Translation& t, bool ftz) {
+  if (!ftz) t.unsupported("rcp.approx of f64 needs .ftz");
+  emit_unary(t, run_coarse<CoarseReciprocal>, Type::F64);
+}
+
+void register_transcendental(Registry& r) {
+  r.add("ex2", translate_any<Exp2>);
+  r.add("tanh", translate_any<Tanh>);
+  r.add("lg2", translate_lg2);
+  r.add("sin", translate_sine<0>);
+  r.add("cos", translate_sine<1>);
+  r.add("rsqrt", translate_rsqrt);
+}
+
+}  // namespace simt::functional
