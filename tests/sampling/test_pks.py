@@ -130,12 +130,13 @@ def test_many_different_launches_are_clustered_as_well_as_by_scikit_learn() -> N
     cells = Cells(points, np.arange(0, len(points), 5), 500)
     assert (np.sort(cells.order) == np.arange(len(points))).all()
     start = KMeans(8, n_init=10, random_state=0).fit(cells.means, sample_weight=cells.counts)
-    labels, centres = cells.lloyd(start.cluster_centers_)
+    labels, counts, centres = cells.lloyd(start.cluster_centers_)
+    assert (counts == np.bincount(labels, minlength=8)).all()
     inertia = float(cells.distances(labels, centres).sum())
     expected = KMeans(8, n_init=10, random_state=0).fit(points).inertia_
     assert inertia < expected * 1.005
     # Each point is with its nearest centre, cells that no border crosses included.
-    brute = ((cells.points[:, None] - centres) ** 2).sum(axis=2)
+    brute = ((points[cells.order, None] - centres) ** 2).sum(axis=2)
     assert (brute[np.arange(len(labels)), labels] <= brute.min(axis=1) * (1 + 1e-4) + 1e-6).all()
 
 

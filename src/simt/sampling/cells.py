@@ -10,6 +10,7 @@ radius (triangle inequality), so only the points of the other cells are compared
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,77 +24,94 @@ Labels = npt.NDArray[np.uint16]
 
 
 class Cells:
-    """Points in cells.
+    """Points in cells, put in the order of these.
 
-    order: for each point, in order of cells, its position in what was given. points: in order of cells.
+    order: for each point its position in what was given. points: [points, dimensions].
     means [cells, dimensions], counts, radii: of each cell.
     """
 
     def __init__(self, points: Points, sample: Ints, most: int) -> None:
         """points: [points, dimensions]. sample: positions by which the cells are cut. most: cells."""
         cell = _Tree(points[sample], most).cells(points)
+        self.counts: Ints = np.bincount(cell)  # none is 0, for the sample is of the points
+        self._starts = np.cumsum(self.counts) - self.counts
+        sums = [np.bincount(cell, weights=points[:, c]) for c in range(points.shape[1])]
+        self._sums = np.stack(sums, axis=1)
+        self.means: Floats = self._sums / self.counts[:, None]
         self.order = np.argsort(cell, kind="stable")
         self.points = points[self.order]
-        size = np.bincount(cell)
-        self.counts = size[size > 0]
-        self._starts = np.cumsum(self.counts) - self.counts
-        columns = range(self.points.shape[1])
-        self._sums = np.stack([np.bincount(cell, weights=points[:, c])[size > 0] for c in columns], axis=1)
-        self.means: Floats = self._sums / self.counts[:, None]
-        of = np.repeat(np.arange(len(self.counts)), self.counts)
-        self.radii: Floats = np.sqrt(np.maximum.reduceat(self.distances(of, self.means), self._starts)) + 1e-6
+        squares = self.distances(np.repeat(np.arange(len(self.counts)), self.counts), self.means)
+        # The millionth is for single precision, so that no point is taken to be farther from a border.
+        self.radii: Floats = np.sqrt(np.maximum.reduceat(squares, self._starts)) + 1e-6
 
     def distances(self, labels: npt.NDArray[Any], centres: Floats) -> Floats:
-        """Squared distance of each point, in order of cells, to the centre that it is labelled with."""
+        """Squared distance of each point to the centre that it is labelled with."""
         result = np.empty(len(self.points))
         for start in range(0, len(result), CHUNK):
             part = slice(start, start + CHUNK)
             result[part] = ((self.points[part] - centres[labels[part]]) ** 2).sum(axis=1)
         return result
 
-    def assign(self, centres: Floats) -> tuple[Labels, Floats, Ints, int]:
-        """Nearest centre of each point, in order of cells; sums and numbers of each centre's points; how many
-        points had to be compared with the centres.
-        """
-        k = len(centres)
-        distance = np.sqrt(np.maximum(_squared(centres, self.means), 0))
-        cell_label = distance.argmin(axis=0).astype(np.uint16)
-        nearest = np.partition(distance, 1, axis=0) if k > 1 else np.vstack([distance, distance + np.inf])
-        whole = nearest[1] - nearest[0] > 2 * self.radii
-        sums, counts = np.zeros((k, self.points.shape[1])), np.zeros(k, np.int64)
-        np.add.at(sums, cell_label[whole], self._sums[whole])
-        np.add.at(counts, cell_label[whole], self.counts[whole])
-        labels = np.repeat(cell_label, self.counts)
-        rows = np.flatnonzero(np.repeat(~whole, self.counts))
-        narrow, numbers = centres.astype(np.float32), np.arange(k, dtype=np.uint16)[:, None]
-        for start in range(0, len(rows), CHUNK):
-            part = rows[start : start + CHUNK]
-            some = self.points[part]
-            mine = _nearest(narrow, some)
-            labels[part] = mine
-            sums += (mine == numbers).astype(np.float32) @ some
-            counts += np.bincount(mine, minlength=k)
-        return labels, sums, counts, len(rows)
-
-    def lloyd(self, centres: Floats) -> tuple[Labels, Floats]:
-        """Labels in order of cells, and centres, after rounds of Lloyd's algorithm on the points.
+    def lloyd(self, centres: Floats) -> tuple[Labels, Ints, Floats]:
+        """Label of each point, points of each label, and centres, after rounds of Lloyd's algorithm.
 
         They end when no coordinate of a centre moves by more than a thousandth, or half as many comparisons
         have been made as there are points: where borders cross most cells, the means of the cells had told
         already what there is to tell.
         """
-        labels, sums, counts, compared = self.assign(centres)
-        while compared < len(labels) / 2:
-            used = counts > 0
+        found = self._assign(centres)
+        compared = len(found.rows)
+        while compared < len(self.points) / 2:
             moved = centres.copy()
-            moved[used] = sums[used] / counts[used, None]
-            still = np.abs(moved - centres).max() <= 1e-3
-            centres = moved
-            if still:
+            used = found.counts > 0
+            moved[used] = found.sums[used] / found.counts[used, None]
+            if np.abs(moved - centres).max() <= 1e-3:
                 break
-            labels, sums, counts, more = self.assign(centres)
-            compared += more
-        return labels, centres
+            centres = moved
+            found = self._assign(centres)
+            compared += len(found.rows)
+        labels = np.repeat(found.of_cells, self.counts)
+        labels[found.rows] = found.of_rows
+        return labels, found.counts, centres
+
+    def _assign(self, centres: Floats) -> _Assignment:
+        """Puts each point to its nearest centre."""
+        k = len(centres)
+        distance = np.sqrt(np.maximum(_squared(centres, self.means), 0))
+        of_cells = distance.argmin(axis=0).astype(np.uint16)
+        nearest = np.partition(distance, 1, axis=0) if k > 1 else np.vstack([distance, distance + np.inf])
+        whole = nearest[1] - nearest[0] > 2 * self.radii
+        sums, counts = np.zeros((k, self.points.shape[1])), np.zeros(k, np.int64)
+        np.add.at(sums, of_cells[whole], self._sums[whole])
+        np.add.at(counts, of_cells[whole], self.counts[whole])
+        rows = self._members(np.flatnonzero(~whole))
+        of_rows = np.empty(len(rows), np.uint16)
+        narrow, numbers = centres.astype(np.float32), np.arange(k, dtype=np.uint16)[:, None]
+        for start in range(0, len(rows), CHUNK):
+            part = slice(start, start + CHUNK)
+            some = self.points[rows[part]]
+            mine = of_rows[part] = _nearest(narrow, some)
+            sums += (mine == numbers).astype(np.float32) @ some
+            counts += np.bincount(mine, minlength=k)
+        return _Assignment(of_cells, rows, of_rows, sums, counts)
+
+    def _members(self, cells: Ints) -> Ints:
+        """The points of some cells."""
+        counts = self.counts[cells]
+        before = np.cumsum(counts) - counts
+        rows: Ints = np.repeat(self._starts[cells] - before, counts) + np.arange(counts.sum())
+        return rows
+
+
+@dataclass(frozen=True)
+class _Assignment:
+    """Labels of cells, and of the points of those that a border crosses; sums and numbers of points."""
+
+    of_cells: Labels
+    rows: Ints
+    of_rows: Labels
+    sums: Floats
+    counts: Ints
 
 
 def _squared(centres: Floats, points: Floats) -> Floats:
@@ -152,18 +170,20 @@ class _Tree:
     def cells(self, points: Points) -> npt.NDArray[np.uint16]:
         """The cell of each point."""
         axis, at = np.array(self._axis), np.array(self._at, np.float32)
-        low, high = np.array(self._low, np.int32), np.array(self._high, np.int32)
+        child = np.stack([self._low, self._high], axis=1).ravel()
         leaf = np.cumsum(axis < 0) - 1
-        result = np.empty(len(points), np.uint16)
+        d = points.shape[1]
+        result = np.zeros(len(points), np.uint16)
         for start in range(0, len(points), CHUNK):
-            some = points[start : start + CHUNK]
-            node = np.zeros(len(some), np.int32)
-            rows = np.arange(len(some))
+            values = points[start : start + CHUNK].ravel()
+            part = result[start : start + CHUNK]
+            rows = np.arange(len(part))
+            node = np.zeros(len(part), np.int64)
             while len(rows):
-                here = node[rows]
-                cut = axis[here]
-                rows = rows[cut >= 0]
-                here, cut = here[cut >= 0], cut[cut >= 0]
-                node[rows] = np.where(some[rows, cut] > at[here], high[here], low[here])
-            result[start : start + CHUNK] = leaf[node]
+                inner = axis.take(node) >= 0
+                if not inner.all():
+                    part[rows[~inner]] = leaf.take(node[~inner])
+                    rows, node = rows[inner], node[inner]
+                high = values.take(rows * d + axis.take(node)) > at.take(node)
+                node = child.take(2 * node + high)
         return result

@@ -15,6 +15,7 @@ import numpy.typing as npt
 UInts = npt.NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MASK = (1 << 64) - 1
+_CHUNK = 1 << 16  # numbers that fit in a core's cache
 
 
 def mix(values: UInts) -> UInts:
@@ -36,9 +37,14 @@ def keys(seed: int, ids: npt.ArrayLike, salt: int = 0) -> UInts:
     stream = mix(np.array([(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _MASK], np.uint64))
     stream = mix(stream + np.array([(salt * 0xD1342543DE82EF95 + 1) & _MASK], np.uint64))
     result = np.array(ids, np.uint64)  # a copy, for mix works in place
-    result *= _GOLDEN
-    result += stream
-    return mix(mix(result) + stream)
+    for start in range(0, len(result), _CHUNK):
+        part = result[start : start + _CHUNK]
+        part *= _GOLDEN
+        part += stream
+        mix(part)
+        part += stream
+        mix(part)
+    return result
 
 
 def uniform(seed: int, ids: npt.ArrayLike, salt: int = 0) -> npt.NDArray[np.float64]:

@@ -38,8 +38,8 @@ Representative = Literal["first", "centre", "random"]
 Fidelity = Literal["paper", "artifact"]
 
 _MOST_UNIQUE = 20_000  # different feature vectors up to which k-means works on every one of them
-_CELLS = 8192
-_SAMPLE = 1 << 16  # launches by which cells are cut
+_CELLS = 4096
+_SAMPLE = 1 << 15  # launches by which cells are cut
 _INITIAL = 10  # k-means++ starts, of which the best counts
 
 
@@ -316,11 +316,10 @@ class _Many:
     def cluster(self, k: int, centre: bool) -> tuple[Ints, Floats, Floats | None]:
         cells = self._cells
         _, centres = _kmeans(cells.means, cells.counts.astype(np.float64), k, self._seed)
-        found, centres = cells.lloyd(centres)
+        found, sizes, centres = cells.lloyd(centres)
         distances = cells.distances(found, centres) if centre else None
-        sizes = np.bincount(found, minlength=k)
         used = sizes > 0
-        labels = (np.cumsum(used) - 1)[found]
+        labels = found.astype(np.int64) if used.all() else (np.cumsum(used) - 1)[found]
         return labels, sizes[used].astype(np.float64), distances
 
     def launches(self, labels: Ints) -> Ints:
