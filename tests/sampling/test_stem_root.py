@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from simt.errors import PlanError
 from simt.profile import Profile
 from simt.sampling import Root, Sampler, Stem, check_sampler
-from simt.sampling.allocation import Strata, kkt_sizes, quantile, stem_size
+from simt.sampling.allocation import kkt_sizes, quantile, stem_size
+from simt.sampling.splits import Spread
 
 
 def profile(**times: list[float]) -> Profile:
@@ -23,10 +24,18 @@ def profile(**times: list[float]) -> Profile:
     return Profile(pl.DataFrame({"launch": range(len(names)), "name": names, "duration_ns": values}))
 
 
-def clusters(sizes: list[float], means: list[float], deviations: list[float]) -> Strata:
-    return Strata(
-        [(0, 1)] * len(sizes), np.array(sizes, float), np.array(means, float), np.array(deviations, float)
-    )
+def clusters(rows: list[tuple[int, float, float]]) -> list[Spread]:
+    """From count, mean and standard deviation."""
+    return [Spread(n, mean, deviation**2 * (n - 1)) for n, mean, deviation in rows]
+
+
+def variance(rows: list[Spread], m: list[float]) -> float:
+    """Of the estimated total, with replacement."""
+    return sum((x.count * x.deviation) ** 2 / k for x, k in zip(rows, m, strict=True))
+
+
+def bound(rows: list[Spread], error: float, z: float) -> float:
+    return (error * sum(x.total for x in rows) / z) ** 2
 
 
 def test_quantiles_are_those_of_the_normal_distribution() -> None:
@@ -45,36 +54,37 @@ def test_kkt_by_hand() -> None:
 
     sqrt(a b) = 100 and 400, c = (0.1 * 500 / 2)^2 = 625, m = 500/625 * (100/1, 200/2) = 80 and 80.
     """
-    strata = clusters([100, 100], [1, 4], [1, 2])
-    assert kkt_sizes(strata, 0.1, 2.0).tolist() == pytest.approx([80, 80])
+    rows = clusters([(100, 1.0, 1.0), (100, 4.0, 2.0)])
+    assert kkt_sizes(rows, 0.1, 2.0) == pytest.approx([80, 80])
 
 
 @given(
-    st.lists(st.tuples(st.floats(1, 1e6), st.floats(0.1, 1e6), st.floats(0.01, 1e5)), min_size=2, max_size=12)
+    st.lists(
+        st.tuples(st.integers(2, 10**6), st.floats(0.1, 1e6), st.floats(0.01, 1e5)), min_size=2, max_size=12
+    )
 )
 def test_kkt_meets_the_bound_with_equality_and_the_printed_formula_breaks_it(
-    rows: list[tuple[float, float, float]],
+    rows: list[tuple[int, float, float]],
 ) -> None:
-    sizes, means, deviations = (np.array(column) for column in zip(*rows, strict=True))
-    strata = clusters(sizes, means, deviations)
-    m = kkt_sizes(strata, 0.05, 1.96)
-    limit = (0.05 * strata.total / 1.96) ** 2
-    assert np.sum(sizes**2 * deviations**2 / m) == pytest.approx(limit, rel=1e-9)
+    spreads = clusters(rows)
+    m = kkt_sizes(spreads, 0.05, 1.96)
+    limit = bound(spreads, 0.05, 1.96)
+    assert variance(spreads, m) == pytest.approx(limit, rel=1e-9)
     # The paper's sqrt(sum a b) in place of sum sqrt(a b).
-    roots = np.sqrt(means) * sizes * deviations
-    printed = m * math.sqrt(float(np.sum(roots**2))) / float(np.sum(roots))
-    assert np.sum(sizes**2 * deviations**2 / printed) > limit
+    roots = [math.sqrt(x.mean) * x.count * x.deviation for x in spreads]
+    printed = math.sqrt(sum(root * root for root in roots)) / sum(roots)
+    assert variance(spreads, [k * printed for k in m]) > limit
 
 
 def test_kkt_is_the_cheapest_of_many_feasible_sizes() -> None:
     random = np.random.default_rng(0)
-    strata = clusters([50, 400, 900], [10, 3, 1], [5, 2, 1])
-    m = kkt_sizes(strata, 0.05, 1.96)
-    limit = (0.05 * strata.total / 1.96) ** 2
+    spreads = clusters([(50, 10.0, 5.0), (400, 3.0, 2.0), (900, 1.0, 1.0)])
+    means = np.array([x.mean for x in spreads])
+    m = np.array(kkt_sizes(spreads, 0.05, 1.96))
     for factors in np.exp(random.normal(0, 0.5, (200, 3))):
         other = m * factors
-        other *= np.sum(strata.sizes**2 * strata.deviations**2 / other) / limit  # onto the bound
-        assert strata.cost(other) >= strata.cost(m) * (1 - 1e-12)
+        other *= variance(spreads, other.tolist()) / bound(spreads, 0.05, 1.96)  # onto the bound
+        assert np.sum(other * means) >= np.sum(m * means) * (1 - 1e-12)
 
 
 def test_stem_takes_thirty_where_the_printed_minimum_would_take_one() -> None:

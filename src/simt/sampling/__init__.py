@@ -1,7 +1,9 @@
 """Choosing which launches to simulate: every method is a Sampler, and gives a Plan."""
 
+from simt.sampling.adaptive import Adaptive
 from simt.sampling.checks import check_sampler
 from simt.sampling.compare import Comparison, compare
+from simt.sampling.estimate import Estimate
 from simt.sampling.first_n import FirstN
 from simt.sampling.neyman import Neyman
 from simt.sampling.pks import PKS
@@ -16,8 +18,10 @@ from simt.sampling.two_level import TwoLevel
 
 __all__ = [
     "PKS",
+    "Adaptive",
     "Choice",
     "Comparison",
+    "Estimate",
     "FirstN",
     "Neyman",
     "Plan",

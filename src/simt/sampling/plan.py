@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from simt.errors import PlanError
+
+if TYPE_CHECKING:
+    from simt.sampling.estimate import Estimate
 
 SCHEMA = "simt.plan/1"
 LAUNCH_COLUMNS = {
@@ -119,6 +122,15 @@ class Plan:
         longest = float(self.launches["time_ns"].max() or 0.0)  # type: ignore[arg-type]
         return self.population_ns / longest if longest else math.inf
 
+    def estimate(self, results: Any, metrics: Sequence[str] | None = None, **options: Any) -> Estimate:
+        """Totals with confidence intervals from measured or simulated values of the chosen launches.
+
+        See `simt.sampling.estimate.estimate` for what results may be, and the options.
+        """
+        from simt.sampling.estimate import estimate
+
+        return estimate(self, results, metrics, **options)
+
     def to_json(self) -> str:
         """The Plan as JSON of schema `simt.plan/1` (simt.plan-1.schema.json).
 
@@ -214,4 +226,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if hasattr(value, "get_params"):  # a sampler that another one uses
+        return {"method": value.method, **value.get_params(deep=False)}
     raise TypeError(f"{type(value).__name__} is no JSON value")

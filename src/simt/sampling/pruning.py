@@ -196,7 +196,7 @@ class SplitTree:
 
     def _cost(self, nodes: _Nodes) -> float:
         at, m = nodes
-        return float(np.dot(m, self._means[at]))
+        return float(np.sum(m * self._means[at]))
 
     def _pruning(self, nodes: _Nodes) -> Pruning:
         at, m = nodes

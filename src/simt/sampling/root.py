@@ -90,17 +90,17 @@ class Root(Sampler):
         """The leaves, the launches to draw from each, and which leaves belong to each group of `order`."""
         children = _children(self.children)
         ranges: list[Range] = []
-        sizes: list[Ints] = []
+        sizes: list[int] = []
         of_group: list[range] = []
         for lo, hi in order.groups:
             found = self._leaves(order, lo, hi, z, children)
             of_group.append(range(len(ranges), len(ranges) + len(found)))
             ranges += found
-            sizes.append(self._sizes(Strata.of(order, found), z))
+            sizes += self._sizes(order, found, z)
         strata = Strata.of(order, ranges)
-        m = np.concatenate(sizes)
         if self.allocation == "global":
-            m = rounded_up(kkt_sizes(strata, self.error, z))
+            sizes = rounded_up(kkt_sizes([order.spread(*leaf) for leaf in ranges], self.error, z))
+        m = np.array(sizes)
         if not self.replacement:
             m = np.minimum(m, strata.sizes.astype(np.int64))
         return strata, m, of_group
@@ -126,22 +126,19 @@ class Root(Sampler):
             if cuts is None:
                 continue
             ranges = list(zip((lo, *cuts), (*cuts, hi), strict=True))
-            strata = Strata.of(order, ranges)
-            tau = float(np.dot(rounded_up(kkt_sizes(strata, self.error, z)), strata.means))
+            spreads = [order.spread(*part) for part in ranges]
+            m = rounded_up(kkt_sizes(spreads, self.error, z))
+            tau = sum(size * x.mean for size, x in zip(m, spreads, strict=True))
             if tau < best:
                 best, parts = tau, ranges
         return parts
 
-    def _sizes(self, strata: Strata, z: float) -> Ints:
+    def _sizes(self, order: TimeOrder, leaves: list[Range], z: float) -> list[int]:
         """Launches a leaf of one kernel."""
+        spreads = [order.spread(*leaf) for leaf in leaves]
         if self.allocation == "leaf":
-            return np.array(
-                [
-                    stem_size(mean, deviation, self.error, z)
-                    for mean, deviation in zip(strata.means, strata.deviations, strict=True)
-                ]
-            )
-        return rounded_up(kkt_sizes(strata, self.error, z))
+            return [stem_size(x.mean, x.deviation, self.error, z) for x in spreads]
+        return rounded_up(kkt_sizes(spreads, self.error, z))
 
 
 def _children(values: object) -> list[int]:

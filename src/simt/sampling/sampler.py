@@ -17,6 +17,7 @@ from simt.sampling.plan import Plan
 from simt.version import __version__
 
 Self = TypeVar("Self", bound="Sampler")
+_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
         if not len(profile):
             raise PlanError(f"{profile.source}: no launches to choose from")
         choice = self.choose(profile)
-        self.plan_ = _plan(self, profile, choice)
+        self.plan_ = make_plan(self, profile, choice)
         self.strata_ = choice.strata
         return self
 
@@ -78,14 +79,18 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
         return self.fit(profile).plan_
 
 
-def _plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
+def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
+    """The Plan of a choice: what it is in launch ids, and how the strata are."""
     times = profile.column("duration_ns") if profile.has("duration_ns") else np.zeros(len(profile))
     h = len(choice.names)
     sizes = np.bincount(choice.strata, minlength=h)
     totals = np.bincount(choice.strata, weights=times, minlength=h)
     means = totals / np.maximum(sizes, 1)
     # Centred before squaring: with a coefficient of variation of 1e-7 plain sums of squares lose it.
-    squares = np.bincount(choice.strata, weights=(times - means[choice.strata]) ** 2, minlength=h)
+    squares = np.zeros(h)
+    for i in range(0, len(times), _BLOCK):  # large temporaries cost page faults
+        inside = choice.strata[i : i + _BLOCK]
+        squares += np.bincount(inside, (times[i : i + _BLOCK] - means[inside]) ** 2, h)
     deviation = np.sqrt(squares / np.maximum(sizes, 1))
     drawn = np.zeros(h, np.int64)
     np.add.at(drawn, choice.strata[choice.rows], choice.draws)

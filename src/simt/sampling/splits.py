@@ -71,6 +71,9 @@ class TimeOrder:
         limits = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
         self.groups: list[Range] = list(pairwise(limits))
         self._begins = limits[:-1]
+        self._weights = self.counts.astype(np.float64)
+        self._before = self.first.astype(np.float64)
+        self._spreads: dict[Range, Spread] = {}
         self._means = [self.spread(lo, hi).mean for lo, hi in self.groups]
         self._sums, self._squares = self._prefix_sums()
 
@@ -84,9 +87,9 @@ class TimeOrder:
         """
         sums, squares = np.zeros(len(self.values) + 1), np.zeros(len(self.values) + 1)
         for (lo, hi), mean in zip(self.groups, self._means, strict=True):
-            count = self.counts[lo:hi]
-            centred = self.values[lo:hi] - mean
-            weighted = centred * count
+            weighted = self.values[lo:hi] - mean
+            centred = weighted.copy()
+            weighted *= self._weights[lo:hi]
             # Entry i holds the sum over [group's begin, i); the group's own total is never needed.
             np.cumsum(weighted[:-1], out=sums[lo + 1 : hi])
             weighted *= centred
@@ -98,16 +101,22 @@ class TimeOrder:
         return int(self.first[hi] - self.first[lo])
 
     def spread(self, lo: int, hi: int) -> Spread:
-        """Two passes over the range: exact also where prefix sums cancel."""
-        count, values = self.counts[lo:hi], self.values[lo:hi]
-        n = self.size(lo, hi)
+        """Two passes over the range: exact also where prefix sums cancel. Kept for the next time."""
+        found = self._spreads.get((lo, hi))
+        if found is None:
+            found = self._spreads[lo, hi] = self._spread(lo, hi)
+        return found
+
+    def _spread(self, lo: int, hi: int) -> Spread:
+        n, origin = self.size(lo, hi), float(self.values[lo])
         if hi - lo == 1:
-            return Spread(n, float(values[0]), 0.0)
-        origin = float(values[0])
-        mean = origin + float(np.dot(values - origin, count)) / n
-        centred = values - mean
-        centred *= centred
-        return Spread(n, mean, float(np.dot(centred, count)))
+            return Spread(n, origin, 0.0)
+        weights = self._weights[lo:hi]
+        centred = self.values[lo:hi] - origin
+        # einsum, for BLAS adds up in an order that depends on the number of threads.
+        offset = float(np.einsum("i,i", centred, weights)) / n
+        centred -= offset
+        return Spread(n, origin + offset, float(np.einsum("i,i,i", centred, centred, weights)))
 
     def best_cut(
         self, lo: int, hi: int, cost: Literal["squares", "neyman"] = "squares", noise: float = 0.0
@@ -122,7 +131,7 @@ class TimeOrder:
             return None
         whole = self.spread(lo, hi)
         n, mean = whole.count, whole.mean
-        left = (self.first[lo + 1 : hi] - self.first[lo]).astype(np.float64)
+        left = self._before[lo + 1 : hi] - self._before[lo]
         right = n - left
         group = bisect_right(self._begins, lo) - 1
         inside = lo > self._begins[group]  # before a group's first entry there is nothing to take off
@@ -154,8 +163,8 @@ class TimeOrder:
         edges = _candidates(lo, hi, self.first)
         whole = self.spread(lo, hi)
         values = self.values[lo:hi] - whole.mean
-        weighted = values * self.counts[lo:hi]
-        count = (self.first[edges] - self.first[lo]).astype(np.float64)
+        weighted = values * self._weights[lo:hi]
+        count = self._before[edges] - self._before[lo]
         sums = np.concatenate(([0.0], np.cumsum(weighted)))[edges - lo]
         # between[i, j]: what the range from edge i to edge j adds to the sum of squares between the parts.
         with np.errstate(divide="ignore", invalid="ignore"):

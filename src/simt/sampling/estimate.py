@@ -1,0 +1,412 @@
+"""Estimate: totals of the whole program, with confidence intervals, from what was measured of a Plan."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy.stats import t as student
+
+from simt.errors import PlanError
+from simt.profile import Profile
+from simt.sampling import validate
+
+if TYPE_CHECKING:
+    from simt.sampling.plan import Plan
+
+Floats = npt.NDArray[np.float64]
+SCHEMA = "simt.estimate/1"
+COLUMNS = {
+    "metric": pl.String,
+    "name": pl.String,  # kernel; null for all together
+    "launches": pl.UInt32,  # chosen by the Plan
+    "measured": pl.UInt32,  # of these, with a value
+    "total": pl.Float64,
+    "half_width": pl.Float64,  # of the confidence interval
+    "relative": pl.Float64,  # half width / total; null for a total of 0
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "df": pl.Float64,  # degrees of freedom of the variance; null where there is nothing to vary
+}
+_INTENSIVE = re.compile(r"\.(ratio|pct|per_\w+|avg|min|max|peak\w*)(\.|$)")
+_ELAPSED = re.compile(r"cycles_elapsed\.(avg|max)$")  # all SMs run as long: of a launch, so they add up
+_PRIOR = 2.0  # degrees of freedom that all kernels' spread has in a kernel's, and a kernel's in a stratum's
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Totals of additive metrics with confidence intervals.
+
+    table: columns COLUMNS; for each metric the total of all launches, then of each kernel name.
+    estimators: metric -> `expansion` (sum of weight * value) or `ratio` (profiled time * value per time).
+    missing: chosen launches without a value of some metric.
+    notes: what was assumed, for people.
+    """
+
+    table: pl.DataFrame
+    confidence: float
+    estimators: Mapping[str, str]
+    missing: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, metric: str) -> dict[str, Any]:
+        """The row of a metric's total. Raises KeyError."""
+        rows = self.table.filter(pl.col("metric") == metric, pl.col("name").is_null())
+        if not len(rows):
+            raise KeyError(f"no metric {metric!r}, there are {', '.join(self.estimators)}")
+        return rows.row(0, named=True)
+
+    def to_json(self) -> str:
+        """JSON of schema `simt.estimate/1`."""
+        return json.dumps(
+            {
+                "schema": SCHEMA,
+                "confidence": self.confidence,
+                "estimators": dict(self.estimators),
+                "missing": list(self.missing),
+                "notes": list(self.notes),
+                "totals": self.table.to_dicts(),
+            },
+            indent=1,
+        )
+
+    def __repr__(self) -> str:
+        lines = []
+        for metric in self.estimators:
+            row = self[metric]
+            bound = "" if row["relative"] is None else f" (± {100 * row['relative']:.2g} %)"
+            lines.append(f"{metric}: {row['total']:.6g} ± {row['half_width']:.3g}{bound}")
+        lines.append(f"{100 * self.confidence:g} % confidence; {len(self.missing)} chosen launches missing")
+        return "\n".join([*lines, *self.notes])
+
+
+def estimate(
+    plan: Plan,
+    results: Any,
+    metrics: Sequence[str] | None = None,
+    *,
+    confidence: float | None = None,
+    estimator: Literal["auto", "expansion", "ratio"] = "auto",
+    widen: Callable[[Total], Total] = lambda total: total,
+) -> Estimate:
+    """Totals of the plan's population from values of its launches.
+
+    results: a simt Result, a Profile (of the chosen launches, from any tool), a frame with a column `launch`,
+        or launch id -> {metric: value}; ids are the plan's. Other launches in it are ignored.
+    metrics: names of additive metrics; all that can be told to be, without.
+    confidence: the plan's own, without.
+    estimator: `auto` takes for each metric the one with the smaller variance.
+    widen: applied to every total before its half width is taken, for more caution.
+
+    Variances are those of stratified sampling without (or with) replacement. Those of few draws are drawn
+    towards, and that of a single draw is, what the profile's spread of times and the spread of value per time
+    over the stratum's kernel make of it. Degrees of freedom: Satterthwaite, "An approximate distribution of
+    estimates of variance components", 1946. Formulas: Cochran, "Sampling Techniques", 1977, chapters 5 and
+    6; docs/sampling/estimates.md.
+
+    Raises PlanError where nothing was measured, or a metric is not there or is no sum over launches.
+    """
+    level = plan.confidence if confidence is None else confidence
+    validate.real("confidence", level, 0, 1, open_low=True, open_high=True)
+    validate.one_of("estimator", estimator, ("auto", "expansion", "ratio"))
+    values = _values(plan, results, metrics)
+    rows: list[dict[str, Any]] = []
+    used: dict[str, str] = {}
+    notes: dict[str, None] = {}
+    lacking = np.zeros(len(plan), bool)
+    for metric, y in values.items():
+        sample = Sample(plan, y)
+        lacking |= ~sample.measured
+        kind = sample.best()[0] if estimator == "auto" else estimator
+        used[metric] = kind
+        whole = widen(sample.total(kind))
+        rows.append(_row(metric, None, whole, level, len(plan), int(sample.measured.sum())))
+        for name in sample.names:
+            inside = sample.of_name(name)
+            row = _row(
+                metric,
+                name,
+                widen(sample.total(kind, name)),
+                level,
+                int(inside.sum()),
+                int((inside & sample.measured).sum()),
+            )
+            rows.append(row)
+        notes.update(dict.fromkeys(sample.notes))
+    missing = tuple(int(i) for i in plan.launches["launch"].to_numpy()[lacking])
+    if missing:
+        shown = ", ".join(map(str, missing[:10])) + (", …" if len(missing) > 10 else "")
+        notes[
+            f"{len(missing)} of {len(plan)} chosen launches are missing ({shown}): others of their stratum "
+            "stand for them, or where there are none, their profiled time and the kernel's value per time"
+        ] = None
+    return Estimate(pl.DataFrame(rows, schema=COLUMNS), level, used, missing, tuple(notes))
+
+
+@dataclass(frozen=True)
+class Total:
+    """A total and its variance with degrees of freedom (infinite where it is known)."""
+
+    value: float
+    variance: float
+    df: float
+
+    def half_width(self, confidence: float) -> float:
+        if not self.variance:
+            return 0.0
+        return float(student.ppf(0.5 + confidence / 2, self.df)) * math.sqrt(self.variance)
+
+
+class Sample:
+    """One metric of a plan's launches: estimates and variances by stratum.
+
+    y: value of each row of `plan.launches`, NaN where missing.
+    """
+
+    def __init__(self, plan: Plan, y: Floats) -> None:
+        launches, strata = plan.launches, plan.strata
+        self.notes: list[str] = []
+        self.measured = np.isfinite(y)
+        index = {int(s): i for i, s in enumerate(strata["stratum"])}
+        at = np.array([index[int(s)] for s in launches["stratum"]], np.int64)
+        self._all_names = launches["name"].to_numpy()
+        self.names = sorted(set(self._all_names.tolist()))
+        self._sizes = strata["launches"].to_numpy().astype(float)
+        timed = plan.population_ns > 0
+        x = launches["time_ns"].to_numpy().astype(float) if timed else np.ones(len(launches))
+        self._times = strata["time_ns"].to_numpy().astype(float) if timed else self._sizes
+        self._cov = strata["cov"].to_numpy() if timed else np.zeros(len(self._sizes))
+        self._replacement = plan.replacement
+        h = len(self._sizes)
+        # Kernel of a stratum; a stratum of several kernels is a kernel of its own.
+        self._kernel = np.full(h, -1)
+        codes = np.searchsorted(self.names, self._all_names)
+        for row, stratum in enumerate(at):
+            known = self._kernel[stratum]
+            self._kernel[stratum] = codes[row] if known in (-1, codes[row]) else len(self.names) + stratum
+        unchosen = np.flatnonzero(self._kernel < 0)
+        self._kernel[unchosen] = len(self.names) + unchosen
+        keep = self.measured
+        if not keep.any():
+            raise PlanError("none of the plan's launches was measured")
+        weights = launches["weight"].to_numpy().astype(float)
+        whole = np.bincount(at, weights, h)
+        got = np.bincount(at[keep], weights[keep], h)
+        self._at, self._y, self._x = at[keep], y[keep], x[keep]
+        self._draws = launches["draws"].to_numpy().astype(float)[keep]
+        # Launches that were measured stand for those of their stratum that were not.
+        self._weights = weights[keep] * (whole / np.where(got > 0, got, 1.0))[self._at]
+        self._codes = codes[keep]
+        self._m = np.bincount(self._at, self._draws, h)
+        self._empty = np.flatnonzero(self._m == 0)
+        self._spread_of_ratios()
+
+    def of_name(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which of the plan's rows are this kernel's."""
+        inside: npt.NDArray[np.bool_] = self._all_names == name
+        return inside
+
+    def _spread_of_ratios(self) -> None:
+        """Value per time of each kernel, and its relative variance from launch to launch."""
+        kernel = self._kernel[self._at]
+        count = len(self.names) + len(self._sizes)
+        wy = np.bincount(kernel, self._weights * self._y, count)
+        wx = np.bincount(kernel, self._weights * self._x, count)
+        overall = float(wy.sum() / wx.sum()) if wx.sum() else 0.0
+        ratio = np.divide(wy, wx, out=np.full(count, overall), where=wx > 0)
+        expected = ratio[kernel] * self._x
+        residual = np.divide(self._y - expected, expected, out=np.zeros_like(expected), where=expected != 0)
+        # Weighted by the time that a draw stands for: a kernel's rare, short launches say little about it.
+        per_draw = self._weights / self._draws * self._x
+        weight = np.bincount(kernel, self._draws * per_draw, count)
+        squares = np.bincount(kernel, self._draws * per_draw * residual**2, count)
+        fourth = np.bincount(kernel, self._draws * per_draw**2, count)
+        # As many equal draws as have the same variance of their weighted mean.
+        effective = np.divide(weight**2, fourth, out=np.ones(count), where=fourth > 0)
+        df = np.maximum(effective - 1, 0.0)
+        some = df > 1e-9
+        own = np.zeros(count)
+        own[some] = squares[some] / weight[some] * (effective[some] / df[some])
+        df = np.where(some, df, 0.0)
+        shared = weight[some].sum()
+        pooled = float(np.sum(own[some] * weight[some]) / shared) if shared else 0.0
+        self.ratio, self.pooled_variance = ratio, pooled
+        self.ratio_variance = (own * df + _PRIOR * pooled) / (df + _PRIOR)
+        # The prior is itself an estimate: no kernel knows more than all of them together, and its own.
+        self.ratio_df = df + min(_PRIOR, float(df.sum()))
+        known = np.flatnonzero(wx > 0)
+        relative = ratio[known] / overall - 1 if overall else np.zeros(len(known))
+        self._between = float(np.sum(relative**2) / (len(known) - 1)) if len(known) > 1 else pooled
+        unsure = np.any((self._m == 1) & (self._sizes > 1))
+        if unsure and not df.sum():
+            self.notes.append(
+                "no kernel was measured twice: value per time is taken to be the same in all its launches"
+            )
+        elif unsure:
+            singles = int(np.sum((self._m == 1) & (self._sizes > 1)))
+            self.notes.append(
+                f"{singles} strata have one draw: they are taken to vary as the profiled times do, and as "
+                "value per time does among all measured launches of the kernel"
+            )
+
+    def strata(self, kind: str, name: str | None = None) -> tuple[Floats, Floats, Floats]:
+        """Of each stratum: estimated total, variance, and degrees of freedom (0 where it is pooled)."""
+        h = len(self._sizes)
+        mine = np.ones(len(self._y), bool) if name is None else self._codes == self.names.index(name)
+        ratio = self.ratio[self._kernel[self._at]]
+        y = np.where(mine, self._y, 0.0)
+        # What varies: the value, or what the profiled time does not explain of it.
+        z = y - np.where(mine, ratio * self._x, 0.0) if kind == "ratio" else y
+        per_draw = self._weights / self._draws
+        total: Floats = np.bincount(self._at, self._weights * y, h).astype(float)
+        m, n = self._m, self._sizes
+        mean = np.divide(np.bincount(self._at, self._weights * z, h), m, out=np.zeros(h), where=m > 0)
+        squares = np.bincount(self._at, self._draws * (per_draw * z - mean[self._at]) ** 2, h)
+        several = m > 1
+        variance = np.where(several, squares * m / np.maximum(m - 1, 1), 0.0)
+        if not self._replacement:
+            variance *= np.maximum(1 - m / n, 0.0)
+        df = np.where(several, m - 1, 0.0)
+        # What a stratum is taken for by its kernel and the profile; one draw has nothing else.
+        owner, population = self._kernel, 0.0 if self._replacement else 1 / n
+        left = np.where(m > 0, np.maximum(1 / np.maximum(m, 1) - population, 0.0), 0.0)
+        if kind == "ratio":
+            present = np.bincount(self._at[mine], minlength=h) > 0
+            model = (self._times * self.ratio[owner]) ** 2 * self.ratio_variance[owner] * left * present
+        else:
+            model = total**2 * (self.ratio_variance[owner] + self._cov**2) * left
+        variance = np.where(several, (variance * df + _PRIOR * model) / (df + _PRIOR), model)
+        df = np.where(several, df + _PRIOR, 0.0)
+        if len(self._empty):
+            assumed = self._times * self.ratio[owner]
+            known = np.zeros(len(self.ratio), bool)
+            known[self._kernel[self._at]] = True
+            unknown = np.where(known[owner], self.ratio_variance[owner], self._between) + self.pooled_variance
+            for i in self._empty:
+                named = owner[i] < len(self.names)
+                if name is None or (named and self.names[owner[i]] == name):
+                    total[i], variance[i] = assumed[i], assumed[i] ** 2 * unknown[i]
+        return total, variance, df
+
+    def best(self) -> tuple[str, Total]:
+        """The estimator with the smaller variance, and its total."""
+        variants = {kind: self.total(kind) for kind in ("expansion", "ratio")}
+        kind = min(variants, key=lambda k: variants[k].variance)
+        return kind, variants[kind]
+
+    def total(self, kind: str, name: str | None = None) -> Total:
+        """Estimated total, of all launches or of one kernel's."""
+        totals, variances, df = self.strata(kind, name)
+        value = self._ratio_total(totals, name) if kind == "ratio" else float(totals.sum())
+        variance = float(variances.sum())
+        if not variance:
+            return Total(value, 0.0, math.inf)
+        own = df > 0
+        parts = float(np.sum(variances[own] ** 2 / df[own]))
+        # Strata whose variance is their kernel's share one estimate of it.
+        pooled = np.bincount(self._kernel[~own], variances[~own], len(self.ratio))
+        shared = np.maximum(self.ratio_df, 1.0)
+        parts += float(np.sum(pooled**2 / shared))
+        return Total(value, variance, max(1.0, variance**2 / parts) if parts else math.inf)
+
+    def _ratio_total(self, totals: Floats, name: str | None) -> float:
+        """Profiled time * value per time of each kernel, where the time of its launches is known."""
+        if name is not None and self.names.index(name) not in self._kernel:
+            return float(totals.sum())  # it shares strata with others
+        mine = np.ones(len(totals), bool)
+        if name is not None:
+            mine = self._kernel == self.names.index(name)
+        return float(np.sum(self._times[mine] * self.ratio[self._kernel[mine]]))
+
+
+def _row(
+    metric: str, name: str | None, total: Total, confidence: float, launches: int, measured: int
+) -> dict[str, Any]:
+    half = total.half_width(confidence)
+    return {
+        "metric": metric,
+        "name": name,
+        "launches": launches,
+        "measured": measured,
+        "total": total.value,
+        "half_width": half,
+        "relative": half / abs(total.value) if total.value else None,
+        "low": total.value - half,
+        "high": total.value + half,
+        "df": total.df if math.isfinite(total.df) else None,
+    }
+
+
+def additive(metric: str) -> bool:
+    """Whether a metric's values of launches add up, as far as its name tells."""
+    return bool(_ELAPSED.search(metric)) or not _INTENSIVE.search(metric)
+
+
+def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str, Floats]:
+    """Metric -> values of the plan's launches in the plan's order, NaN where missing."""
+    frame = measurements(results)
+    if metrics is None:
+        skipped = (pl.Boolean, pl.String)
+        metrics = [
+            name
+            for name, dtype in frame.schema.items()
+            if name != "launch" and dtype not in skipped and additive(name)
+        ]
+    elif isinstance(metrics, str) or not all(isinstance(metric, str) for metric in metrics):
+        raise validate.refuse("metrics", metrics, "names of metrics")
+    if not metrics:
+        raise PlanError(f"no additive metric in the results; they have {', '.join(frame.columns)}")
+    for metric in metrics:
+        if metric not in frame.columns:
+            raise PlanError(f"no metric {metric!r} in the results; they have {', '.join(frame.columns)}")
+        if not additive(metric):
+            raise PlanError(f"{metric} is no sum over launches: estimate its numerator and denominator")
+    try:
+        frame = frame.select("launch", *(pl.col(metric).cast(pl.Float64) for metric in metrics))
+    except pl.exceptions.PolarsError as error:
+        raise PlanError(f"the results are no numbers: {error}") from error
+    joined = plan.launches.select("launch").join(frame, on="launch", how="left", maintain_order="left")
+    return {metric: joined[metric].fill_null(float("nan")).to_numpy() for metric in metrics}
+
+
+def measurements(results: Any) -> pl.DataFrame:
+    """Results of any form as a frame with a row a launch. Raises PlanError."""
+    from simt.result import Result
+
+    if isinstance(results, Result):
+        rows = [
+            {"launch": x.id, "cycles": x.cycles, "duration_ns": x.seconds * 1e9, **x.counters}
+            for x in results.launches
+        ]
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+    elif isinstance(results, Profile):
+        names = [name for name in ("duration_ns", *results.counters) if results.has(name)]
+        frame = results.launches.select("launch", *names)
+    elif isinstance(results, pl.DataFrame):
+        frame = results
+    elif isinstance(results, Mapping):
+        try:
+            frame = pl.DataFrame(
+                [{"launch": launch, **values} for launch, values in results.items()], infer_schema_length=None
+            )
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            raise PlanError(f"results are no launch id -> {{metric: value}}: {error}") from error
+    else:
+        raise PlanError(f"results are {type(results).__name__}, expected a Result, a Profile, or a table")
+    if "launch" not in frame.columns:
+        raise PlanError(f"results have no column `launch`, but {', '.join(frame.columns) or 'none'}")
+    try:
+        frame = frame.with_columns(pl.col("launch").cast(pl.UInt64))
+    except pl.exceptions.PolarsError as error:
+        raise PlanError(f"results: launch ids are whole numbers: {error}") from error
+    twice = frame["launch"].filter(frame["launch"].is_duplicated())
+    if len(twice):
+        raise PlanError(f"results: launch {twice[0]} occurs twice")
+    return frame

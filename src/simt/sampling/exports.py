@@ -1,0 +1,219 @@
+"""Plans for other tools: Accel-Sim's launch lists, Nsight Compute's filters, tracers' ranges; and back."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from simt.errors import PlanError
+from simt.profile import Profile, kind_of
+from simt.profile.profile import COPY
+from simt.sampling import validate
+from simt.sampling.plan import Plan
+
+_KERNEL_FILE = re.compile(r"kernel-(\d+)")
+
+
+def kernelslist(plan: Plan, text: str, source: str = "kernelslist.g", first: int = 0) -> str:
+    """The lines of Accel-Sim's launch list that the plan needs: its kernels, and everything else as it is.
+
+    text: the whole list. A kernel is known by the number in its file's name, which the tracer counts from 1.
+    first: id of the profile's launch that the tracer calls 1: 0 where ids count from 0, as in every profile
+        that simt reads from a tool; 1 where ids are the tracer's own.
+
+    Raises PlanError where a line of a kernel has no number, or a chosen launch has no line.
+    """
+    validate.integer("first", first, 0)
+    wanted = {int(i) - first + 1 for i in plan.launches["launch"]}
+    kept, found = [], set()
+    for number, line in enumerate(text.splitlines(), start=1):
+        command = line.strip()
+        if not command.startswith("kernel"):
+            kept.append(line)
+            continue
+        match = _KERNEL_FILE.search(command)
+        if match is None:
+            raise PlanError(
+                f"{source}: line {number}: {command[:80]!r} has no kernel number, expected kernel-N.traceg"
+            )
+        if int(match[1]) in wanted:
+            kept.append(line)
+            found.add(int(match[1]))
+    absent = sorted(wanted - found)
+    if absent:
+        raise PlanError(
+            f"{source}: no kernel-{absent[0]} for launch {absent[0] + first - 1} of the plan "
+            f"({len(absent)} of {len(wanted)} are not there): is the list of the whole program?"
+        )
+    return "\n".join(kept) + "\n"
+
+
+def write_kernelslist(
+    plan: Plan, full: str | os.PathLike[str], target: str | os.PathLike[str], first: int = 0
+) -> Path:
+    """Writes `kernelslist` of the file `full`; traces are found beside the list, so both share a folder.
+
+    Raises PlanError where `full` cannot be read or lacks a launch, or `target` lies elsewhere.
+    """
+    from simt.result.files import write_text
+
+    source, path = Path(full), Path(target)
+    if path.resolve().parent != source.resolve().parent:
+        raise PlanError(
+            f"{path}: a launch list names its traces relative to itself, write it beside {source}"
+        )
+    if path.resolve() == source.resolve():
+        raise PlanError(f"{path}: is the full list itself")
+    try:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{source}: cannot be read: {error}") from error
+    write_text(path, kernelslist(plan, text, os.fspath(full), first))
+    return path
+
+
+def ordinals(plan: Plan, profile: Profile | None = None) -> list[int]:
+    """Of each chosen launch, how many kernels the program launched before it, as Nsight Compute and tracers
+    count: every kernel, also of communication, and no copies.
+
+    profile: as read, with nothing left out. Without, launch ids are taken for these numbers.
+
+    Raises PlanError where the profile lacks a chosen launch.
+    """
+    ids = plan.launches["launch"].to_numpy()
+    if profile is None:
+        return [int(i) for i in ids]
+    copies = np.array([kind_of(name) == COPY for name in profile.names])
+    kernels = profile.launches["launch"].to_numpy()[~copies[profile.name_codes]]
+    at = np.searchsorted(kernels, ids)
+    absent = (at >= len(kernels)) | (kernels[np.minimum(at, len(kernels) - 1)] != ids)
+    if absent.any():
+        raise PlanError(f"{profile.source}: has no kernel launch {ids[absent][0]}, which the plan chose")
+    return [int(i) for i in at]
+
+
+def tracer_ranges(plan: Plan, profile: Profile | None = None) -> str:
+    """The chosen launches as Accel-Sim's NVBit tracer wants them: `export DYNAMIC_KERNEL_RANGE="3-7 12"`.
+
+    It counts kernels from 1, and takes ranges with both ends included.
+    """
+    parts = []
+    for begin, count in _runs(ordinals(plan, profile)):
+        parts.append(f"{begin + 1}" if count == 1 else f"{begin + 1}-{begin + count}")
+    return " ".join(parts)
+
+
+def ncu_commands(
+    plan: Plan,
+    program: Sequence[str],
+    *,
+    metrics: Sequence[str] = (),
+    profile: Profile | None = None,
+    by: Literal["launch", "name"] = "launch",
+    output: str = "plan",
+) -> list[str]:
+    """Command lines of Nsight Compute that profile the chosen launches; each writes `output`.N.ncu-rep.
+
+    program: the program and its arguments. metrics: for `--metrics`; Nsight Compute's default set without.
+    by: `launch` is a command for each run of consecutive launches, by `--launch-skip` and `--launch-count`.
+        `name` is a command for each kernel, by `--kernel-id ::regex:NAME:N|N`, which counts invocations of
+        that name; fewer runs of the program, and profile must be given.
+
+    Raises PlanError for a missing profile or program.
+    """
+    validate.one_of("by", by, ("launch", "name"))
+    if isinstance(program, str) or not program:
+        raise validate.refuse("program", program, "the program and its arguments, in a list")
+    filters: list[list[str]]
+    if by == "launch":
+        filters = [
+            ["--launch-skip", str(begin), "--launch-count", str(count)]
+            for begin, count in _runs(ordinals(plan, profile))
+        ]
+    else:
+        if profile is None:
+            raise PlanError("by='name' counts launches of each name: give the profile")
+        filters = [
+            [
+                "--kernel-name-base",
+                "demangled",
+                "--rename-kernels",
+                "off",
+                "--kernel-id",
+                f"::regex:{name}:{nr}",
+            ]
+            for name, nr in _invocations(plan, profile)
+        ]
+    wanted = ["--metrics", ",".join(metrics)] if metrics else []
+    return [
+        shlex.join(["ncu", *some, *wanted, "--export", f"{output}.{i}", *program])
+        for i, some in enumerate(filters, start=1)
+    ]
+
+
+def to_csv(plan: Plan) -> str:
+    """A line for each chosen launch: id, name, stratum, draws, weight, profiled time."""
+    return plan.launches.write_csv()
+
+
+def in_order(plan: Plan, measured: Profile) -> Profile:
+    """A profile of just the chosen launches, with the plan's ids in place of those that the tool counted.
+
+    Nsight Compute and tracers number what they were asked for from 0 or 1. Launches are matched in order,
+    and names must agree as far as both have the same form.
+
+    Raises PlanError where the numbers of launches differ, or a name.
+    """
+    if len(measured) != len(plan):
+        raise PlanError(
+            f"{measured.source}: {len(measured)} launches, expected the {len(plan)} of the plan in order"
+        )
+    for want, got in zip(plan.launches.iter_rows(named=True), measured.launches["name"], strict=True):
+        if _base(want["name"]) != _base(got):
+            raise PlanError(
+                f"{measured.source}: launch {want['launch']} should be {want['name']!r}, found {got!r}"
+            )
+    launches: pl.DataFrame = measured.launches.with_columns(plan.launches["launch"])
+    return Profile(launches, measured.gpu, measured.source, measured.left_out, measured.warnings)
+
+
+def _base(name: str) -> str:
+    """A kernel's name without what tools write differently: return type, arguments, spaces."""
+    short = re.sub(r"\(anonymous namespace\)|<unnamed>", "", name)
+    head = re.match(r"[^<(]*", short)
+    return (head[0] if head else short).strip().split(" ")[-1].split("::")[-1]
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Begin and length of each run of consecutive numbers, which rise."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and sum(runs[-1]) == number:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((number, 1))
+    return runs
+
+
+def _invocations(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
+    """For each chosen name, a regular expression for it and one for its chosen invocations, from 1."""
+    numbered: pl.DataFrame = profile.launches.select(
+        "launch", pl.int_range(1, pl.len() + 1).over("name").alias("invocation")
+    )
+    rows = plan.launches.join(numbered, on="launch", how="left").sort("launch")
+    if rows["invocation"].null_count():
+        absent: Any = rows.filter(pl.col("invocation").is_null())["launch"][0]
+        raise PlanError(f"{profile.source}: has no launch {absent}, which the plan chose")
+    filters = []
+    for (name,), group in rows.group_by("name", maintain_order=True):
+        # A colon would end the name; any character stands for it, as for what a shell or a regex would read.
+        pattern = "^" + re.sub(r"[^\w ]", ".", str(name)) + "$"
+        filters.append((pattern, "|".join(f"^{i}$" for i in group["invocation"])))
+    return filters
