@@ -63,6 +63,46 @@ inline std::byte* host_address(Context& c, uint64_t address, uint64_t bytes, int
 }
 std::byte* host_address(Context& c, AccessSpace space, uint64_t address, uint64_t bytes, int lane);
 
+/// The lanes' host addresses.
+template <AccessSpace space>
+inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::byte** out) {
+  if constexpr (space == AccessSpace::Shared) {
+    // One comparison for all lanes where they are in the CTA's own memory.
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < warp_lanes; ++i) most = std::max(most, (c.mask >> i) & 1 ? a[i] : 0);
+    if (most + bytes <= c.cta->shared_bytes()) {
+      std::byte* base = c.cta->shared();
+      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = base + ((c.mask >> i) & 1 ? a[i] : 0);
+      return;
+    }
+  }
+  each_lane(c, [&](int i) { out[i] = host_address<space>(c, a[i], bytes, i); });
+}
+
+/// Lanes of the mask whose address is in global memory.
+inline uint32_t global_lanes(const Context& c, AccessSpace space, const uint64_t* address) {
+  if (space == AccessSpace::Global) return c.mask;
+  if (space != AccessSpace::Generic) return 0;
+  uint32_t lanes = 0;
+  each_lane(c, [&](int i) {
+    const bool global = !window::is_shared(address[i]) && !window::is_local(address[i]);
+    lanes |= uint32_t{global} << i;
+  });
+  return lanes;
+}
+
+/// Leaves the access of `lanes` in Context::deferred, which somebody wants. Its values are the caller's to
+/// fill in: those of a lane as they lie in memory, 8 bytes a word.
+inline DeferredAccess& defer(Context& c, const Op& op, uint32_t lanes, const uint64_t* address,
+                             void (*perform)(Context&, DeferredAccess&)) {
+  DeferredAccess& access = *c.deferred;
+  access.op = &op;
+  access.mask = lanes;
+  std::copy(address, address + warp_lanes, access.address.begin());
+  access.perform = perform;
+  return access;
+}
+
 /// Throws Fault for the first lane whose address is no multiple of `bytes` (a power of two).
 inline void check_alignment(const Context& c, const uint64_t* addresses, uint64_t bytes) {
   uint64_t low = 0;

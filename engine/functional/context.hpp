@@ -48,7 +48,9 @@ struct DeferredAccess {
   const Op* op = nullptr;
   uint32_t mask = 0;
   std::array<uint64_t, warp_lanes> address{};
-  std::array<std::array<uint64_t, warp_lanes>, 4> value{};  ///< stored or combined values, bits
+  /// Stored or combined values, word by word as they lie in memory; of a compare-and-swap the compared ones
+  /// first.
+  std::array<std::array<uint64_t, warp_lanes>, 4> value{};
   /// Acts on memory, and writes what it returns to op->destination in the frame of `context`.
   void (*perform)(Context& context, DeferredAccess& access) = nullptr;
 };
@@ -69,7 +71,8 @@ struct Context {
   uint64_t* ticks = nullptr;  ///< without timing: what clocks count, instructions executed
   /// What %clock reads: cycles, or without timing the instructions that the executor has executed.
   uint64_t now() const { return ticks ? ++*ticks : cycle; }
-  bool yield = false;  ///< set by a Control::Yield op that waits without success
+  bool concurrent = false;  ///< other host threads execute CTAs of the grid at the same time
+  bool yield = false;       ///< set by a Control::Yield op that waits without success
   // The allocation that was last accessed.
   uint64_t cached_begin = 1, cached_end = 0, cached_generation = 0;
 

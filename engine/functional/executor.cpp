@@ -13,7 +13,7 @@ constexpr uint32_t deepest_frames = 64u << 20;  ///< bytes of registers a warp, 
 
 }  // namespace
 
-Executor::Executor(Grid& grid) : grid_(grid), code_(grid.program().code.data()) {
+Executor::Executor(Grid& grid, bool concurrent) : grid_(grid), code_(grid.program().code.data()) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
     throw std::runtime_error(
@@ -21,6 +21,7 @@ Executor::Executor(Grid& grid) : grid_(grid), code_(grid.program().code.data()) 
 #endif
   context_.grid = &grid;
   context_.memory = &grid.memory();
+  context_.concurrent = concurrent;
   context_.banks[1] =
       const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
 }

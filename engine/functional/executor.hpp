@@ -13,7 +13,8 @@ class Executor {
     Finished
   };
 
-  explicit Executor(Grid& grid);
+  /// `concurrent`: others execute CTAs of this grid at the same time.
+  explicit Executor(Grid& grid, bool concurrent = false);
 
   /// Runs a warp for at most `budget` instructions. Throws ProgramFault.
   Stop run(Cta& cta, Warp& warp, uint64_t budget);

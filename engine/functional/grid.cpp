@@ -207,7 +207,7 @@ Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
   std::exception_ptr error;
   uint64_t error_cluster = UINT64_MAX;
   const auto work = [&] {
-    Executor executor(*this);
+    Executor executor(*this, true);
     for (uint64_t c = next++; c < clusters && !stopped; c = next++) {
       try {
         auto ctas = make_cluster(c);

@@ -14,5 +14,6 @@ void register_float(Registry& registry);
 void register_transcendental(Registry& registry);
 void register_conversion(Registry& registry);
 void register_comparison(Registry& registry);
+void register_atomic(Registry& registry);
 
 }  // namespace simt::functional

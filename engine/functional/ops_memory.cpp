@@ -81,22 +81,6 @@ inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   return nullptr;
 }
 
-/// The lanes' host addresses.
-template <AccessSpace space>
-inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::byte** out) {
-  if constexpr (space == AccessSpace::Shared) {
-    // One comparison for all lanes where they are in the CTA's own memory.
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < warp_lanes; ++i) most = std::max(most, (c.mask >> i) & 1 ? a[i] : 0);
-    if (most + bytes <= c.cta->shared_bytes()) {
-      std::byte* base = c.cta->shared();
-      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = base + ((c.mask >> i) & 1 ? a[i] : 0);
-      return;
-    }
-  }
-  each_lane(c, [&](int i) { out[i] = host_address<space>(c, a[i], bytes, i); });
-}
-
 template <class T, class L>
 inline L widened(T value, Widen widen) {
   return widen == Widen::Sign
@@ -106,13 +90,9 @@ inline L widened(T value, Widen widen) {
 
 /// T: element of memory. Single elements and vectors.
 template <AccessSpace space, class T>
-void run_load(Context& c, const Op& op) {
+void load_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
-  alignas(64) uint64_t address[warp_lanes];
-  lane_addresses(c, op, d.base, address);
-  record_access(c, space, address);
   const uint64_t bytes = sizeof(T) * d.elements;
-  check_alignment(c, address, bytes);
   if (const std::byte* block = block_address<space>(c, address, bytes)) {
     for (uint32_t e = 0; e < d.elements; ++e) {
       const auto copy = [&](auto* to) {
@@ -157,13 +137,9 @@ void run_load(Context& c, const Op& op) {
 }
 
 template <AccessSpace space, class T>
-void run_store(Context& c, const Op& op) {
+void store_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
-  alignas(64) uint64_t address[warp_lanes];
-  lane_addresses(c, op, d.base, address);
-  record_access(c, space, address);
   const uint64_t bytes = sizeof(T) * d.elements;
-  check_alignment(c, address, bytes);
   if (std::byte* block = block_address<space>(c, address, bytes)) {
     for (uint32_t e = 0; e < d.elements; ++e) {
       const auto copy = [&](const auto* from) {
@@ -197,12 +173,8 @@ void run_store(Context& c, const Op& op) {
 }
 
 /// 128-bit elements (ld.b128): two 64-bit arrays in registers.
-void run_load128(Context& c, const Op& op) {
+void load128_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
-  uint64_t address[warp_lanes];
-  lane_addresses(c, op, d.base, address);
-  record_access(c, d.space, address);
-  check_alignment(c, address, 16 * d.elements);
   each_lane(c, [&](int i) {
     const std::byte* at = host_address(c, d.space, address[i], 16 * d.elements, i);
     for (uint32_t e = 0; e < d.elements; ++e) {
@@ -211,12 +183,8 @@ void run_load128(Context& c, const Op& op) {
     }
   });
 }
-void run_store128(Context& c, const Op& op) {
+void store128_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
-  uint64_t address[warp_lanes];
-  lane_addresses(c, op, d.base, address);
-  record_access(c, d.space, address);
-  check_alignment(c, address, 16 * d.elements);
   each_lane(c, [&](int i) {
     std::byte* at = host_address(c, d.space, address[i], 16 * d.elements, i);
     for (uint32_t e = 0; e < d.elements; ++e) {
@@ -226,19 +194,77 @@ void run_store128(Context& c, const Op& op) {
   });
 }
 
+using ActAt = void (*)(Context&, const Op&, const uint64_t* address);
+
+template <ActAt act>
+void perform_load(Context& c, DeferredAccess& access) {
+  act(c, *access.op, access.address.data());
+}
+void perform_store(Context& c, DeferredAccess& access) {
+  const auto& d = access.op->details<AccessDetail>();
+  const uint32_t bytes = d.element_bytes * d.elements;
+  each_lane(c, [&](int i) {
+    std::byte* at = host_address(c, d.space, access.address[i], bytes, i);
+    for (uint32_t k = 0; 8 * k < bytes; ++k)
+      std::memcpy(at + 8 * k, &access.value[k][i], std::min(8u, bytes - 8 * k));
+  });
+}
+
+/// What the lanes of a store write, as it lies in memory.
+void keep_stored(Context& c, const AccessDetail& d, DeferredAccess& access) {
+  const uint32_t words = std::max(1u, d.element_bytes / 8), bytes = std::min(8u, d.element_bytes);
+  for (uint32_t e = 0; e < d.elements; ++e) {
+    for (uint32_t w = 0; w < words; ++w) {
+      const Place place = d.places[e] + w * 2 * place::register_bytes;
+      const uint32_t at = e * d.element_bytes + 8 * w;
+      for (uint32_t i = 0; i < warp_lanes; ++i) {
+        const uint64_t v =
+            d.place_bytes[e] == 4 ? c.lanes<const uint32_t>(place)[i] : c.lanes<const uint64_t>(place)[i];
+        std::memcpy(reinterpret_cast<std::byte*>(&access.value[at / 8][i]) + at % 8, &v, bytes);
+      }
+    }
+  }
+}
+
+template <AccessSpace space, bool load, ActAt act>
+void run_access(Context& c, const Op& op) {
+  const auto& d = op.details<AccessDetail>();
+  alignas(64) uint64_t address[warp_lanes];
+  lane_addresses(c, op, d.base, address);
+  record_access(c, d.space, address);
+  check_alignment(c, address, uint64_t{d.element_bytes} * d.elements);
+  if constexpr (space == AccessSpace::Global || space == AccessSpace::Generic) {
+    if (c.deferred && op.control == Control::Deferred) [[unlikely]] {
+      const uint32_t all = c.mask;
+      if (const uint32_t far = global_lanes(c, d.space, address)) {
+        DeferredAccess& access = defer(c, op, far, address, load ? perform_load<act> : perform_store);
+        if (!load) keep_stored(c, d, access);
+        c.mask &= ~far;
+      }
+      if (c.mask) act(c, op, address);
+      c.mask = all;
+      return;
+    }
+  }
+  act(c, op, address);
+}
+
+template <AccessSpace space, bool load, class T>
+constexpr Handler handler_for_type = run_access<space, load, load ? load_at<space, T> : store_at<space, T>>;
+
 template <AccessSpace space, bool load>
 Handler handler_for_bytes(uint32_t bytes) {
   switch (bytes) {
     case 1:
-      return load ? run_load<space, uint8_t> : run_store<space, uint8_t>;
+      return handler_for_type<space, load, uint8_t>;
     case 2:
-      return load ? run_load<space, uint16_t> : run_store<space, uint16_t>;
+      return handler_for_type<space, load, uint16_t>;
     case 4:
-      return load ? run_load<space, uint32_t> : run_store<space, uint32_t>;
+      return handler_for_type<space, load, uint32_t>;
     case 8:
-      return load ? run_load<space, uint64_t> : run_store<space, uint64_t>;
+      return handler_for_type<space, load, uint64_t>;
     default:
-      return load ? run_load128 : run_store128;
+      return run_access<space, load, load ? load128_at : store128_at>;
   }
 }
 
@@ -321,11 +347,12 @@ void translate_access(Translation& t, bool load) {
     op.immediate = address.offset;
   } else {
     if (address.entry_parameter) t.unsupported("a store into the kernel's parameters");
-    const bool strong = !weak && (space == AccessSpace::Global || space == AccessSpace::Generic);
-    if (strong) t.order_matters();
+    const bool far = space == AccessSpace::Global || space == AccessSpace::Generic;
+    if (!weak && far) t.order_matters();
     const Handler h =
         load ? handler_for<true>(space, d.element_bytes) : handler_for<false>(space, d.element_bytes);
-    Op& op = t.emit(h, strong ? Control::Deferred : Control::None);
+    // A strong access may be part of a loop that waits for other lanes, in shared memory too.
+    Op& op = t.emit(h, weak ? Control::None : far ? Control::Deferred : Control::Yield);
     set_address(op, address);
     if (load) op.destination = d.places[0];
     for (const std::string_view m : t.mnemonic().modifiers) op.orders_memory |= m == "acquire";

@@ -72,6 +72,7 @@ const Registry& Registry::instance() {
     register_transcendental(r);
     register_conversion(r);
     register_comparison(r);
+    register_atomic(r);
     return r;
   }();
   return registry;

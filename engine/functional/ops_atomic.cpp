@@ -1,0 +1,404 @@
+/// atom and red. Lanes act one after the other, in rising order.
+#include <atomic>
+
+#include "functional/access.hpp"
+#include "functional/instructions.hpp"
+#include "functional/reductions.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+constexpr uint32_t max_elements = 8;
+
+struct AtomicDetail : Detail {
+  Address::Base base = Address::Base::Wide;
+  AccessSpace space = AccessSpace::Generic;
+  // Of vectors and 128-bit values:
+  uint32_t elements = 1;
+  std::array<Place, max_elements> values{}, results{};
+  bool returns = false;
+};
+
+/// Each lane's value in memory becomes next(value, lane); the old ones go to the destination, if there is one.
+template <class T, bool may_be_shared_by_threads, class Next>
+void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
+  std::byte* host[warp_lanes];
+  if (space == AccessSpace::Shared)
+    host_addresses<AccessSpace::Shared>(c, address, sizeof(T), host);
+  else if (space == AccessSpace::Global)
+    host_addresses<AccessSpace::Global>(c, address, sizeof(T), host);
+  else
+    host_addresses<AccessSpace::Generic>(c, address, sizeof(T), host);
+  if constexpr (may_be_shared_by_threads) {
+    if (c.concurrent && space == AccessSpace::Global) {
+      each_lane(c, [&](int i) {
+        std::atomic_ref<T> memory(*reinterpret_cast<T*>(host[i]));
+        T old = memory.load(std::memory_order_relaxed);
+        while (!memory.compare_exchange_weak(old, next(old, i), std::memory_order_relaxed)) {
+        }
+      });
+      return;
+    }
+  }
+  alignas(64) Lane<T> old[warp_lanes];
+  each_lane(c, [&](int i) {
+    T value;
+    std::memcpy(&value, host[i], sizeof(T));
+    old[i] = to_lane<T>(value);
+    value = next(value, i);
+    std::memcpy(host[i], &value, sizeof(T));
+  });
+  if (op.destination != place::none) write_lanes(c, c.lanes<Lane<T>>(op.destination), old);
+}
+
+/// Splits the lanes into those whose access to global memory is to come later, and those that act at once,
+/// by act(space). `keep` puts values into what is deferred.
+template <class ActNow, class Keep>
+void now_or_later(Context& c, const Op& op, uint64_t bytes, void (*perform)(Context&, DeferredAccess&),
+                  ActNow act_now, Keep keep) {
+  const auto& d = op.details<AtomicDetail>();
+  alignas(64) uint64_t address[warp_lanes];
+  lane_addresses(c, op, d.base, address);
+  record_access(c, d.space, address);
+  check_alignment(c, address, bytes);
+  const uint32_t all = c.mask, far = global_lanes(c, d.space, address);
+  if (far) {
+    c.mask = far;
+    if (c.deferred)
+      keep(defer(c, op, far, address, perform));
+    else
+      act_now(AccessSpace::Global, address);
+  }
+  if (const uint32_t near = all & ~far) {
+    c.mask = near;
+    act_now(d.space, address);
+  }
+  c.mask = all;
+}
+
+template <class F>
+void perform_atomic(Context& c, DeferredAccess& access) {
+  using T = typename F::Value;
+  act<T, false>(c, *access.op, AccessSpace::Global, access.address.data(), [&](T old, int i) {
+    return F::apply(old, from_lane<T>(static_cast<Lane<T>>(access.value[0][i])));
+  });
+}
+
+/// Near: what is done in memory other than global.
+template <class F, class Near>
+void run_atomic(Context& c, const Op& op) {
+  using T = typename F::Value;
+  const Lane<T>* b = c.lanes<const Lane<T>>(op.b);
+  now_or_later(
+      c, op, sizeof(T), perform_atomic<F>,
+      [&](AccessSpace space, const uint64_t* address) {
+        if (std::is_same_v<F, Near> || space == AccessSpace::Global)
+          act<T, F::commutes>(c, op, space, address,
+                              [&](T old, int i) { return F::apply(old, from_lane<T>(b[i])); });
+        else
+          act<T, false>(c, op, space, address,
+                        [&](T old, int i) { return Near::apply(old, from_lane<T>(b[i])); });
+      },
+      [&](DeferredAccess& access) { std::copy(b, b + warp_lanes, access.value[0].begin()); });
+}
+
+template <class T>
+void perform_compare(Context& c, DeferredAccess& access) {
+  act<T, false>(c, *access.op, AccessSpace::Global, access.address.data(), [&](T old, int i) {
+    return old == static_cast<T>(access.value[0][i]) ? static_cast<T>(access.value[1][i]) : old;
+  });
+}
+template <class T>
+void run_compare(Context& c, const Op& op) {
+  const Lane<T>* compared = c.lanes<const Lane<T>>(op.b);
+  const Lane<T>* swapped = c.lanes<const Lane<T>>(op.c);
+  now_or_later(
+      c, op, sizeof(T), perform_compare<T>,
+      [&](AccessSpace space, const uint64_t* address) {
+        act<T, false>(c, op, space, address, [&](T old, int i) {
+          return old == static_cast<T>(compared[i]) ? static_cast<T>(swapped[i]) : old;
+        });
+      },
+      [&](DeferredAccess& access) {
+        std::copy(compared, compared + warp_lanes, access.value[0].begin());
+        std::copy(swapped, swapped + warp_lanes, access.value[1].begin());
+      });
+}
+
+/// Two 64-bit words, low one first.
+void perform_128(Context& c, DeferredAccess& access, bool compare) {
+  const Op& op = *access.op;
+  const auto& d = op.details<AtomicDetail>();
+  each_lane(c, [&](int i) {
+    std::byte* at = host_address(c, d.space, access.address[i], 16, i);
+    uint64_t old[2];
+    std::memcpy(old, at, 16);
+    const uint32_t stored = compare ? 2 : 0;
+    if (!compare || (old[0] == access.value[0][i] && old[1] == access.value[1][i])) {
+      std::memcpy(at, &access.value[stored][i], 8);
+      std::memcpy(at + 8, &access.value[stored + 1][i], 8);
+    }
+    if (op.destination == place::none) return;
+    c.lanes<uint64_t>(op.destination)[i] = old[0];
+    c.lanes<uint64_t>(op.destination + 2 * place::register_bytes)[i] = old[1];
+  });
+}
+template <bool compare>
+void perform_128(Context& c, DeferredAccess& access) {
+  perform_128(c, access, compare);
+}
+template <bool compare>
+void run_128(Context& c, const Op& op) {
+  const auto keep = [&](DeferredAccess& access) {
+    for (uint32_t w = 0; w < 4; ++w) {
+      if (w >= 2 && !compare) break;
+      const Place from = (w < 2 ? op.b : op.c) + w % 2 * 2 * place::register_bytes;
+      const uint64_t* lanes = c.lanes<const uint64_t>(from);
+      std::copy(lanes, lanes + warp_lanes, access.value[w].begin());
+    }
+  };
+  now_or_later(
+      c, op, 16, perform_128<compare>,
+      [&](AccessSpace, const uint64_t* address) {
+        DeferredAccess access;
+        access.op = &op;
+        std::copy(address, address + warp_lanes, access.address.begin());
+        keep(access);
+        perform_128(c, access, compare);
+      },
+      keep);
+}
+
+/// Vectors: each element is an atomic operation of its own.
+template <class F>
+void perform_vector(Context& c, DeferredAccess& access) {
+  using T = typename F::Value;
+  const auto& d = access.op->template details<AtomicDetail>();
+  each_lane(c, [&](int i) {
+    std::byte* at = host_address(c, d.space, access.address[i], sizeof(T) * d.elements, i);
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      T old, b;
+      std::memcpy(&old, at + e * sizeof(T), sizeof(T));
+      const uint32_t offset = e * sizeof(T);
+      std::memcpy(&b, reinterpret_cast<const std::byte*>(&access.value[offset / 8][i]) + offset % 8, sizeof(T));
+      const T next = F::apply(old, b);
+      std::memcpy(at + e * sizeof(T), &next, sizeof(T));
+      if (d.returns) c.lanes<uint32_t>(d.results[e])[i] = to_lane<T>(old);
+    }
+  });
+}
+template <class F>
+void run_vector(Context& c, const Op& op) {
+  using T = typename F::Value;
+  const auto& d = op.details<AtomicDetail>();
+  const auto keep = [&](DeferredAccess& access) {
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      const uint32_t* lanes = c.lanes<const uint32_t>(d.values[e]);
+      const uint32_t offset = e * sizeof(T);
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        std::memcpy(reinterpret_cast<std::byte*>(&access.value[offset / 8][i]) + offset % 8, &lanes[i],
+                    sizeof(T));
+    }
+  };
+  now_or_later(
+      c, op, sizeof(T) * d.elements, perform_vector<F>,
+      [&](AccessSpace space, const uint64_t* address) {
+        if (space != AccessSpace::Global)
+          throw Fault("illegal address", "a vector atomic on memory that is not global", c.first_lane());
+        DeferredAccess access;
+        access.op = &op;
+        std::copy(address, address + warp_lanes, access.address.begin());
+        keep(access);
+        perform_vector<F>(c, access);
+      },
+      keep);
+}
+
+enum class Operation : uint8_t { Add, Inc, Dec, Min, Max, And, Or, Xor, Exch, Cas };
+
+struct Choice {
+  Handler run = nullptr;
+  Handler run_vector = nullptr;
+  bool commutes = false;
+};
+
+template <class F, class Near = F>
+Choice scalar() {
+  return {run_atomic<F, Near>, nullptr, F::commutes};
+}
+template <class F, class Near = F>
+Choice scalar_or_vector() {
+  return {run_atomic<F, Near>, run_vector<F>, F::commutes};
+}
+
+/// Operations of integers of one width, U without sign and S with it.
+template <class U, class S>
+Choice choose_integer(Operation operation, bool is_signed) {
+  namespace r = reduction;
+  switch (operation) {
+    case Operation::Add:
+      return scalar<r::Add<U>>();
+    case Operation::Min:
+      return is_signed ? scalar<r::Min<S>>() : scalar<r::Min<U>>();
+    case Operation::Max:
+      return is_signed ? scalar<r::Max<S>>() : scalar<r::Max<U>>();
+    case Operation::And:
+      return scalar<r::And<U>>();
+    case Operation::Or:
+      return scalar<r::Or<U>>();
+    case Operation::Xor:
+      return scalar<r::Xor<U>>();
+    case Operation::Exch:
+      return scalar<r::Exchange<U>>();
+    case Operation::Cas:
+      return {run_compare<U>};
+    case Operation::Inc:
+      return sizeof(U) == 4 ? scalar<r::Increment<U>>() : Choice{};
+    case Operation::Dec:
+      return sizeof(U) == 4 ? scalar<r::Decrement<U>>() : Choice{};
+  }
+  return {};
+}
+
+template <class Format>
+Choice choose_16(Operation operation) {
+  namespace r = reduction;
+  switch (operation) {
+    case Operation::Add:
+      return scalar_or_vector<r::Add16<Format>>();
+    case Operation::Min:
+      return scalar_or_vector<r::Min16<Format>>();
+    case Operation::Max:
+      return scalar_or_vector<r::Max16<Format>>();
+    default:
+      return {};
+  }
+}
+template <class Format>
+Choice choose_packed(Operation operation) {
+  namespace r = reduction;
+  switch (operation) {
+    case Operation::Add:
+      return scalar_or_vector<r::Packed<r::Add16<Format>>>();
+    case Operation::Min:
+      return scalar_or_vector<r::Packed<r::Min16<Format>>>();
+    case Operation::Max:
+      return scalar_or_vector<r::Packed<r::Max16<Format>>>();
+    default:
+      return {};
+  }
+}
+
+Choice choose(Operation operation, Type type) {
+  namespace r = reduction;
+  switch (type) {
+    case Type::U32:
+    case Type::B32:
+      return choose_integer<uint32_t, int32_t>(operation, false);
+    case Type::S32:
+      return choose_integer<uint32_t, int32_t>(operation, true);
+    case Type::U64:
+    case Type::B64:
+      return choose_integer<uint64_t, int64_t>(operation, false);
+    case Type::S64:
+      return choose_integer<uint64_t, int64_t>(operation, true);
+    case Type::B16:
+      return operation == Operation::Cas ? Choice{run_compare<uint16_t>} : Choice{};
+    case Type::B128:
+      return operation == Operation::Cas    ? Choice{run_128<true>}
+             : operation == Operation::Exch ? Choice{run_128<false>}
+                                            : Choice{};
+    case Type::F32:
+      return operation == Operation::Add ? scalar_or_vector<r::AddF32<true>, r::AddF32<false>>() : Choice{};
+    case Type::F64:
+      return operation == Operation::Add ? scalar<r::AddF64>() : Choice{};
+    case Type::F16:
+      return choose_16<r::Half>(operation);
+    case Type::BF16:
+      return choose_16<r::Bfloat>(operation);
+    case Type::F16x2:
+      return choose_packed<r::Half>(operation);
+    case Type::BF16x2:
+      return choose_packed<r::Bfloat>(operation);
+    default:
+      return {};
+  }
+}
+
+/// Whether anything but the instruction's own destination names the register.
+bool is_read(const Translation& t, const ptx::Operand& destination) {
+  if (destination.kind != OperandKind::Register) return false;
+  uint32_t named = 0;
+  for (const ptx::Operand& o : t.function().operands)
+    named += o.kind == OperandKind::Register && o.index == destination.index;
+  return named > 1;
+}
+
+void translate_atomic(Translation& t, bool has_destination) {
+  t.take_one_of({"relaxed", "acquire", "release", "acq_rel"});
+  t.take_one_of({"cta", "cluster", "gpu", "sys"});
+  const AccessSpace space = take_space(t);
+  if (space == AccessSpace::Local) t.unsupported("atomics are for global and shared memory");
+  const int operation_index =
+      t.take_one_of({"add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"});
+  if (operation_index < 0) t.unsupported("an atomic operation is missing");
+  const auto operation = static_cast<Operation>(operation_index);
+  t.take("noftz");
+  t.take("L2::cache_hint");  // the policy operand behind the others is for timing only
+  const int vector = t.take_one_of({"v2", "v4", "v8"});
+  const Type type = t.take_type();
+  const Choice choice = choose(operation, type);
+  const Handler run = vector < 0 ? choice.run : choice.run_vector;
+  if (!run) t.unsupported("this operation on this type");
+
+  uint32_t next = 0;
+  AtomicDetail d;
+  Place destination = place::none, b = place::none, swap = place::none;
+  if (vector >= 0) d.elements = 2u << vector;
+  if (ptx::bytes(type) * d.elements > 16) t.unsupported("a vector of more than 128 bits");
+  if (has_destination) {
+    const ptx::Operand& o = t.operand(next++);
+    // Compilers leave it to the assembler to see that nobody wants the old value.
+    if (vector < 0) {
+      d.returns = is_read(t, o);
+      if (d.returns) destination = t.destination(o, type);
+    } else {
+      for (uint32_t e = 0; e < d.elements; ++e) {
+        d.returns |= is_read(t, t.part(o, e));
+        d.results[e] = t.destination(t.part(o, e), type);
+      }
+      if (d.returns) destination = d.results[0];
+    }
+  }
+  const Address address = t.address(t.operand(next++));
+  if (address.base == Address::Base::Stack) t.unsupported("atomics are for global and shared memory");
+  d.base = address.base;
+  d.space = space;
+  if (vector < 0) {
+    b = t.source(next++, type);
+    if (operation == Operation::Cas) swap = t.source(next++, type);
+  } else {
+    for (uint32_t e = 0; e < d.elements; ++e) d.values[e] = t.source(t.part(t.operand(next), e), type);
+  }
+  const bool shared = space == AccessSpace::Shared;
+  if (!shared && (d.returns || !choice.commutes)) t.order_matters();
+  // What returns a value may be part of a loop that waits for other lanes.
+  Op& op = t.emit(run, !shared ? Control::Deferred : d.returns ? Control::Yield : Control::None);
+  set_address(op, address);
+  op.destination = destination;
+  op.b = b;
+  op.c = swap;
+  t.detail<AtomicDetail>() = d;
+}
+
+}  // namespace
+
+void register_atomic(Registry& r) {
+  r.add("atom", [](Translation& t) { translate_atomic(t, true); });
+  r.add("red", [](Translation& t) { translate_atomic(t, false); });
+}
+
+}  // namespace simt::functional
