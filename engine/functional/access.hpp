@@ -63,6 +63,27 @@ inline std::byte* host_address(Context& c, uint64_t address, uint64_t bytes, int
 }
 std::byte* host_address(Context& c, AccessSpace space, uint64_t address, uint64_t bytes, int lane);
 
+/// Whether lane i accesses first + i * stride, for all 32 lanes.
+inline bool consecutive(const uint64_t* a, uint64_t stride) {
+  uint64_t differs = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) differs |= a[i] ^ (a[0] + i * stride);
+  return differs == 0;
+}
+
+/// Host address of all 32 lanes' consecutive accesses, or nullptr if they are not in one piece.
+template <AccessSpace space>
+inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
+  if (!c.full() || !consecutive(a, bytes)) return nullptr;
+  const uint64_t all = bytes * warp_lanes;
+  if constexpr (space == AccessSpace::Global) {
+    if (a[0] >= c.cached_begin && a[0] + all <= c.cached_end && c.cached_generation == c.memory->generation())
+      return c.memory->host(a[0]);
+  } else if constexpr (space == AccessSpace::Shared) {
+    if (a[0] + all <= c.cta->shared_bytes()) return c.cta->shared() + a[0];
+  }
+  return nullptr;
+}
+
 /// The lanes' host addresses.
 template <AccessSpace space>
 inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::byte** out) {
@@ -76,6 +97,23 @@ inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::b
       return;
     }
   }
+  if constexpr (space == AccessSpace::Global) {
+    // Likewise where they are in the allocation that was accessed last.
+    const uint64_t first = a[c.first_lane()];
+    uint64_t least = first, most = first;
+    for (uint32_t i = 0; i < warp_lanes; ++i) {
+      const uint64_t v = (c.mask >> i) & 1 ? a[i] : first;
+      least = std::min(least, v);
+      most = std::max(most, v);
+    }
+    if (least >= c.cached_begin && most + bytes <= c.cached_end && most + bytes > most &&
+        c.cached_generation == c.memory->generation()) {
+      std::byte* base = c.memory->host(first);
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        out[i] = base + static_cast<int64_t>((c.mask >> i) & 1 ? a[i] - first : 0);
+      return;
+    }
+  }
   each_lane(c, [&](int i) { out[i] = host_address<space>(c, a[i], bytes, i); });
 }
 
@@ -84,11 +122,9 @@ inline uint32_t global_lanes(const Context& c, AccessSpace space, const uint64_t
   if (space == AccessSpace::Global) return c.mask;
   if (space != AccessSpace::Generic) return 0;
   uint32_t lanes = 0;
-  each_lane(c, [&](int i) {
-    const bool global = !window::is_shared(address[i]) && !window::is_local(address[i]);
-    lanes |= uint32_t{global} << i;
-  });
-  return lanes;
+  for (uint32_t i = 0; i < warp_lanes; ++i)
+    lanes |= uint32_t{!window::is_shared(address[i]) && !window::is_local(address[i])} << i;
+  return lanes & c.mask;
 }
 
 /// Leaves the access of `lanes` in Context::deferred, which somebody wants. Its values are the caller's to

@@ -22,36 +22,87 @@ struct AtomicDetail : Detail {
   bool returns = false;
 };
 
-/// Each lane's value in memory becomes next(value, lane); the old ones go to the destination, if there is one.
-template <class T, bool may_be_shared_by_threads, class Next>
-void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
-  std::byte* host[warp_lanes];
-  if (space == AccessSpace::Shared)
-    host_addresses<AccessSpace::Shared>(c, address, sizeof(T), host);
-  else if (space == AccessSpace::Global)
-    host_addresses<AccessSpace::Global>(c, address, sizeof(T), host);
+/// Calls f(lane) for the lanes of the mask.
+template <class F>
+inline void lanes_in_order(const Context& c, F f) {
+  if (c.full())
+    for (int i = 0; i < static_cast<int>(warp_lanes); ++i) f(i);
   else
-    host_addresses<AccessSpace::Generic>(c, address, sizeof(T), host);
-  if constexpr (may_be_shared_by_threads) {
-    if (c.concurrent && space == AccessSpace::Global) {
+    each_lane(c, f);
+}
+
+/// Whether all lanes of the mask access the same place.
+inline bool same_address(const Context& c, const uint64_t* address) {
+  const uint64_t first = address[c.first_lane()];
+  uint64_t differs = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) differs |= (c.mask >> i) & 1 ? address[i] ^ first : 0;
+  return differs == 0;
+}
+
+/// Each lane's value in memory becomes next(value, lane); the old ones go to the destination, if there is
+/// one.
+template <class T, AccessSpace space, bool may_be_shared_by_threads, class Next>
+void act(Context& c, const Op& op, const uint64_t* address, Next next) {
+  alignas(64) Lane<T> old[warp_lanes];
+  const bool concurrent = may_be_shared_by_threads && space == AccessSpace::Global && c.concurrent;
+  if (same_address(c, address)) {
+    std::byte* at = host_address<space>(c, address[c.first_lane()], sizeof(T), c.first_lane());
+    const auto all = [&](T value) {
+      lanes_in_order(c, [&](int i) {
+        old[i] = to_lane<T>(value);
+        value = next(value, i);
+      });
+      return value;
+    };
+    if (concurrent) {
+      std::atomic_ref<T> memory(*reinterpret_cast<T*>(at));
+      T value = memory.load(std::memory_order_relaxed);
+      while (!memory.compare_exchange_weak(value, all(value), std::memory_order_relaxed)) {
+      }
+      return;
+    }
+    T value;
+    std::memcpy(&value, at, sizeof(T));
+    value = all(value);
+    std::memcpy(at, &value, sizeof(T));
+  } else if (std::byte* block = concurrent ? nullptr : block_address<space>(c, address, sizeof(T))) {
+    T values[warp_lanes], results[warp_lanes];
+    std::memcpy(values, block, sizeof values);
+    for (int i = 0; i < static_cast<int>(warp_lanes); ++i) {
+      old[i] = to_lane<T>(values[i]);
+      results[i] = next(values[i], i);
+    }
+    std::memcpy(block, results, sizeof results);
+  } else {
+    std::byte* host[warp_lanes];
+    host_addresses<space>(c, address, sizeof(T), host);
+    if (concurrent) {
       each_lane(c, [&](int i) {
         std::atomic_ref<T> memory(*reinterpret_cast<T*>(host[i]));
-        T old = memory.load(std::memory_order_relaxed);
-        while (!memory.compare_exchange_weak(old, next(old, i), std::memory_order_relaxed)) {
+        T value = memory.load(std::memory_order_relaxed);
+        while (!memory.compare_exchange_weak(value, next(value, i), std::memory_order_relaxed)) {
         }
       });
       return;
     }
+    lanes_in_order(c, [&](int i) {
+      T value;
+      std::memcpy(&value, host[i], sizeof(T));
+      old[i] = to_lane<T>(value);
+      value = next(value, i);
+      std::memcpy(host[i], &value, sizeof(T));
+    });
   }
-  alignas(64) Lane<T> old[warp_lanes];
-  each_lane(c, [&](int i) {
-    T value;
-    std::memcpy(&value, host[i], sizeof(T));
-    old[i] = to_lane<T>(value);
-    value = next(value, i);
-    std::memcpy(host[i], &value, sizeof(T));
-  });
   if (op.destination != place::none) write_lanes(c, c.lanes<Lane<T>>(op.destination), old);
+}
+template <class T, bool may_be_shared_by_threads, class Next>
+void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
+  if (space == AccessSpace::Shared)
+    act<T, AccessSpace::Shared, may_be_shared_by_threads>(c, op, address, next);
+  else if (space == AccessSpace::Global)
+    act<T, AccessSpace::Global, may_be_shared_by_threads>(c, op, address, next);
+  else
+    act<T, AccessSpace::Generic, may_be_shared_by_threads>(c, op, address, next);
 }
 
 /// Splits the lanes into those whose access to global memory is to come later, and those that act at once,
@@ -183,7 +234,8 @@ void perform_vector(Context& c, DeferredAccess& access) {
       T old, b;
       std::memcpy(&old, at + e * sizeof(T), sizeof(T));
       const uint32_t offset = e * sizeof(T);
-      std::memcpy(&b, reinterpret_cast<const std::byte*>(&access.value[offset / 8][i]) + offset % 8, sizeof(T));
+      std::memcpy(&b, reinterpret_cast<const std::byte*>(&access.value[offset / 8][i]) + offset % 8,
+                  sizeof(T));
       const T next = F::apply(old, b);
       std::memcpy(at + e * sizeof(T), &next, sizeof(T));
       if (d.returns) c.lanes<uint32_t>(d.results[e])[i] = to_lane<T>(old);

@@ -60,27 +60,6 @@ struct AccessDetail : Detail {
   std::array<uint8_t, max_elements> place_bytes{};  ///< 4, 8 or 16
 };
 
-/// Whether lane i accesses first + i * stride, for all 32 lanes.
-inline bool consecutive(const uint64_t* a, uint64_t stride) {
-  uint64_t differs = 0;
-  for (uint32_t i = 0; i < warp_lanes; ++i) differs |= a[i] ^ (a[0] + i * stride);
-  return differs == 0;
-}
-
-/// Host address of all 32 lanes' consecutive accesses, or nullptr if they are not in one piece.
-template <AccessSpace space>
-inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
-  if (!c.full() || !consecutive(a, bytes)) return nullptr;
-  const uint64_t all = bytes * warp_lanes;
-  if constexpr (space == AccessSpace::Global) {
-    if (a[0] >= c.cached_begin && a[0] + all <= c.cached_end && c.cached_generation == c.memory->generation())
-      return c.memory->host(a[0]);
-  } else if constexpr (space == AccessSpace::Shared) {
-    if (a[0] + all <= c.cta->shared_bytes()) return c.cta->shared() + a[0];
-  }
-  return nullptr;
-}
-
 template <class T, class L>
 inline L widened(T value, Widen widen) {
   return widen == Widen::Sign
@@ -250,7 +229,9 @@ void run_access(Context& c, const Op& op) {
 }
 
 template <AccessSpace space, bool load, class T>
-constexpr Handler handler_for_type = run_access<space, load, load ? load_at<space, T> : store_at<space, T>>;
+constexpr Handler handler_for_type = run_access < space,
+                  load, load ? load_at<space, T> : store_at < space, T >>
+    ;
 
 template <AccessSpace space, bool load>
 Handler handler_for_bytes(uint32_t bytes) {
@@ -264,7 +245,7 @@ Handler handler_for_bytes(uint32_t bytes) {
     case 8:
       return handler_for_type<space, load, uint64_t>;
     default:
-      return run_access<space, load, load ? load128_at : store128_at>;
+      return run_access < space, load, load ? load128_at : store128_at > ;
   }
 }
 

@@ -74,6 +74,16 @@ inline float flushed(float x) {
 template <bool flush>
 struct AddF32 : Ordered<float> {
   static float apply(float old, float b) {
+    const float sum = old + b;
+    constexpr float least = flush ? std::numeric_limits<float>::min() : 0.0f;
+    // Branches rather than selections: sums in one place wait for each other.
+    if (std::fabs(old) >= least && std::fabs(b) >= least && std::fabs(sum) >= least) [[likely]]
+      return sum;
+    return rare(old, b);
+  }
+
+ private:
+  [[gnu::noinline]] static float rare(float old, float b) {
     const float sum = flush ? flushed(flushed(old) + flushed(b)) : old + b;
     return std::isnan(sum) ? std::bit_cast<float>(0x7fffffffu) : sum;
   }
