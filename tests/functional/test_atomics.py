@@ -1,4 +1,4 @@
-"""atom and red: each operation and type against a sequential reference; spaces, forms, order, host threads."""
+"""atom and red: each operation and type against a sequential reference; spaces, forms, order, threads."""
 
 from __future__ import annotations
 
