@@ -161,10 +161,10 @@ void bind_gpu(nb::module_& m) {
           "address"_a, "nbytes"_a)
       .def(
           "launch",
-          [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id) {
-            self.gpu.launch(std::move(source), id);
-          },
-          "source"_a, "launch_id"_a)
+          [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,
+             std::vector<uint64_t> after) { self.gpu.launch(std::move(source), id, std::move(after)); },
+          "source"_a, "launch_id"_a, "after"_a = std::vector<uint64_t>{},
+          "after: ids of launches that must have ended before it starts.")
       .def(
           "run", [](GpuHandle& self, uint64_t max_cycles) { return self.gpu.run(max_cycles); },
           "max_cycles"_a, nb::call_guard<nb::gil_scoped_release>(),

@@ -33,35 +33,46 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
 Gpu::~Gpu() = default;
 
 void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
-  commands_.push_back({nullptr, 0, address, bytes});
+  commands_.push_back({nullptr, 0, address, bytes, {}});
 }
 
-void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id) {
-  commands_.push_back({std::move(source), id, 0, 0});
+void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after) {
+  commands_.push_back({std::move(source), id, 0, 0, std::move(after)});
+}
+
+bool Gpu::is_unfinished(uint64_t id) const {
+  for (const auto& launch : running_)
+    if (launch && launch->kernel->launch.id == id) return true;
+  return std::any_of(commands_.begin(), commands_.end(),
+                     [&](const Command& c) { return c.source && c.launch_id == id; });
 }
 
 void Gpu::start_commands() {
-  while (!commands_.empty()) {
-    Command& command = commands_.front();
-    if (!command.source) {
+  std::vector<uint64_t> blocked_streams;
+  for (auto command = commands_.begin(); command != commands_.end();) {
+    uint32_t busy = 0;
+    for (const auto& launch : running_) busy += launch != nullptr;
+    if (!command->source) {
       // A copy waits for the launches before it, so that it does not matter when it was queued.
-      for (const auto& launch : running_)
-        if (launch) return;
-      if (spec_.l2.copies_fill) memory_->copy_from_host(command.address, command.bytes);
-      commands_.pop_front();
+      if (busy > 0 || command != commands_.begin()) return;
+      if (spec_.l2.copies_fill) memory_->copy_from_host(command->address, command->bytes);
+      command = commands_.erase(command);
       continue;
     }
-    uint32_t busy = 0;
-    bool stream_busy = false;
-    for (const auto& launch : running_) {
-      if (!launch) continue;
-      ++busy;
-      stream_busy |= launch->kernel->launch.stream == command.source->launch().stream;
+    if (busy >= slots_) return;
+    const uint64_t stream = command->source->launch().stream;
+    bool waits = std::find(blocked_streams.begin(), blocked_streams.end(), stream) != blocked_streams.end();
+    for (const auto& launch : running_) waits |= launch && launch->kernel->launch.stream == stream;
+    for (size_t i = 0; i < command->after.size() && !waits; ++i) waits = is_unfinished(command->after[i]);
+    if (waits) {
+      // Launches of other streams need not wait for it.
+      blocked_streams.push_back(stream);
+      ++command;
+      continue;
     }
-    if (busy >= slots_ || stream_busy) return;
     command_time_ = std::max(command_time_, busy == 0 ? idle_since_ : 0);
-    begin_launch(std::move(command.source), command.launch_id, command_time_);
-    commands_.pop_front();
+    begin_launch(std::move(command->source), command->launch_id, command_time_);
+    command = commands_.erase(command);
   }
 }
 

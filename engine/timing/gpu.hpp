@@ -55,8 +55,9 @@ class Gpu {
   ~Gpu();
 
   void copy_from_host(uint64_t address, uint64_t bytes);
-  /// `id` is what the launch is called in its record.
-  void launch(std::shared_ptr<InstructionSource> source, uint64_t id);
+  /// `id` is what the launch is called in its record. It starts when the launches of its stream that were
+  /// queued before it, and those in `after`, have ended.
+  void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {});
 
   /// Simulates until all queued work is done or `max_cycles` more cycles have passed. True if all is done.
   /// Throws Deadlock.
@@ -80,6 +81,7 @@ class Gpu {
     std::shared_ptr<InstructionSource> source;  // null: a copy
     uint64_t launch_id = 0;
     uint64_t address = 0, bytes = 0;
+    std::vector<uint64_t> after;
   };
   struct Running {
     std::shared_ptr<InstructionSource> source;
@@ -111,6 +113,7 @@ class Gpu {
   };
 
   void start_commands();
+  bool is_unfinished(uint64_t id) const;
   void begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when);
   void step(Cycle end);
   bool couples_ctas() const;

@@ -52,6 +52,37 @@ class ToolkitError(SimtError):
     """A compiler or library that is needed is not installed."""
 
 
+class LaunchError(SimtError):
+    """A launch that cannot be made: arguments, sizes, memory."""
+
+
+class ProgramFault(SimtError):
+    """A simulated program did something wrong: an illegal address, a trap, a failed assertion, ...
+
+    kind: "illegal address", "misaligned address", "trap", "assert", "divergent barrier", ... kernel: its name.
+    block, thread: indices (x, y, z) of who did it. instruction, ptx_line: where, in the PTX. source_file,
+    source_line: where, in the source, if known. address: where it is about memory, else None.
+    """
+
+    kind: str = ""
+    kernel: str = ""
+    block: tuple[int, int, int] = (0, 0, 0)
+    thread: tuple[int, int, int] = (0, 0, 0)
+    instruction: str = ""
+    ptx_line: int = 0
+    source_file: str = ""
+    source_line: int = 0
+    address: int | None = None
+
+    @classmethod
+    def from_native(cls, error: Exception) -> ProgramFault:
+        """From what the engine raised."""
+        fault = cls(str(error))
+        for name, value in vars(error).items():
+            setattr(fault, name, value)
+        return fault
+
+
 class SimulationError(SimtError):
     """A simulation cannot go on. `result` holds the launches finished before."""
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ def simulate(
     every = trace.kernels
     chosen = select(every, kernels)
     native_spec = spec.native({key: policy.address for key, policy in own.items()})
-    with _reporting(progress) as report:
+    with reporting(progress) as report:
         _read([every[index] for index in chosen], report)
         provenance = Provenance(
             input=os.fspath(path),
@@ -110,7 +110,7 @@ def simulate(
         )
         one_by_one = native_spec["launch"]["max_concurrent_kernels"] == 1 or run.streams <= 1
         ahead = LOOK_AHEAD if one_by_one else None
-        with _deferred_interrupt() as interrupted:
+        with deferred_interrupt() as interrupted:
             try:
                 run.simulate(engine, ahead, max_cycles, report, interrupted)
             except _engine.DeadlockError as error:
@@ -162,6 +162,96 @@ def _input_hash(trace: Trace, chosen: list[int]) -> str:
             digest.update(f"kernel {command.digest}\n".encode())
         index += 1
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the engine does not know of a launch."""
+
+    index: int
+    id: int
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    registers: int
+    sm_version: int
+
+
+def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
+    """A finished launch, from what the engine gives. cycle_offset: added to its cycles."""
+    timeline = raw["timeline"]
+    if timeline is not None and timeline["cycle"]:
+        timeline = {**timeline, "cycle": [cycle + cycle_offset for cycle in timeline["cycle"]]}
+    else:
+        timeline = None
+    return LaunchResult(
+        **asdict(facts),
+        stream=raw["stream"],
+        start_cycle=raw["start_cycle"] + cycle_offset,
+        end_cycle=raw["end_cycle"] + cycle_offset,
+        launch_latency=raw["launch_latency"],
+        clock_khz=raw["clock_khz"],
+        occupancy_limit_ctas=raw["occupancy_limit_ctas"],
+        occupancy_limited_by=raw["occupancy_limited_by"],
+        l1_bytes=raw["l1_bytes"],
+        shared_carve_out_bytes=raw["shared_carve_out_bytes"],
+        engine=raw["counters"],
+        l1=raw["l1"],
+        l2=raw["l2"],
+        stalls=raw["stalls"],
+        warp_stalls=raw["warp_stalls"],
+        pc=raw["pc"],
+        timeline=timeline,
+        warnings=tuple(raw["warnings"]),
+        machine=machine,
+    )
+
+
+class _Slice:
+    """How many cycles to run per call of the engine: as many as take about SLICE_SECONDS."""
+
+    def __init__(self) -> None:
+        self._cycles = FIRST_SLICE
+
+    def run(self, engine: Any, most: int) -> bool:
+        """Runs the engine; whether all its work is done."""
+        before = time.monotonic()
+        done: bool = engine.run(min(self._cycles, most))
+        seconds = time.monotonic() - before
+        growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
+        self._cycles = min(LARGEST_SLICE, max(1, int(self._cycles * growth)))
+        return done
+
+
+def run_slices(
+    engine: Any,
+    collect: Callable[[], int],
+    is_done: Callable[[], bool],
+    report: Callable[[Progress], None],
+    interrupted: Callable[[], bool],
+    total: int,
+) -> None:
+    """Runs what is queued until `is_done` or Ctrl-C; `collect` takes finished launches and tells how many are
+    left of `total`."""
+    size, start = _Slice(), time.monotonic()
+    while not interrupted() and not is_done():
+        size.run(engine, LARGEST_SLICE)
+        left = collect()
+        p = engine.progress()
+        ctas = max(1, p["ctas_total"])
+        done = total - left + (p["ctas_done"] / ctas if p["running"] else 0)
+        report(
+            Progress(
+                phase="simulating",
+                fraction=min(1.0, done / total),
+                seconds=time.monotonic() - start,
+                launches_done=total - left,
+                launches_total=total,
+                cycle=p["cycle"],
+                warp_instructions=p["warp_instructions"],
+            )
+        )
 
 
 class _Run:
@@ -235,18 +325,14 @@ class _Run:
             it was queued.
         """
         feed, fed, all_fed = self._feed(engine), 0, False
-        size, done = FIRST_SLICE, False
+        size, done = _Slice(), False
         while not interrupted() and (max_cycles is None or engine.cycle < max_cycles):
             while not all_fed and (ahead is None or fed < self._total - len(self.pending) + ahead):
                 all_fed = next(feed, None) is None
                 fed += 1
             if done and all_fed and not self.pending:
                 break
-            before = time.monotonic()
-            done = engine.run(size if max_cycles is None else min(size, max_cycles - engine.cycle))
-            seconds = time.monotonic() - before
-            growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
-            size = min(LARGEST_SLICE, max(1, int(size * growth)))
+            done = size.run(engine, LARGEST_SLICE if max_cycles is None else max_cycles - engine.cycle)
             self.collect(engine)
             report(self._progress(engine))
 
@@ -282,39 +368,17 @@ class _Run:
         for raw in engine.finished():
             index = self._indices[raw["id"]]
             kernel = self._kernels[index]
-            timeline = raw["timeline"]
-            if timeline is not None and timeline["cycle"]:
-                timeline = {**timeline, "cycle": [cycle + self._cycle_offset for cycle in timeline["cycle"]]}
-            else:
-                timeline = None
-            self._launches[index] = LaunchResult(
+            facts = Facts(
                 index=index,
                 id=kernel.id,
                 name=kernel.name,
-                stream=raw["stream"],
                 grid=kernel.grid,
                 block=kernel.block,
                 shared_bytes=kernel.shared_bytes,
                 registers=kernel.registers,
                 sm_version=kernel.sm_version,
-                start_cycle=raw["start_cycle"] + self._cycle_offset,
-                end_cycle=raw["end_cycle"] + self._cycle_offset,
-                launch_latency=raw["launch_latency"],
-                clock_khz=raw["clock_khz"],
-                occupancy_limit_ctas=raw["occupancy_limit_ctas"],
-                occupancy_limited_by=raw["occupancy_limited_by"],
-                l1_bytes=raw["l1_bytes"],
-                shared_carve_out_bytes=raw["shared_carve_out_bytes"],
-                engine=raw["counters"],
-                l1=raw["l1"],
-                l2=raw["l2"],
-                stalls=raw["stalls"],
-                warp_stalls=raw["warp_stalls"],
-                pc=raw["pc"],
-                timeline=timeline,
-                warnings=tuple(raw["warnings"]),
-                machine=self._machine,
             )
+            self._launches[index] = launch_result(raw, facts, self._machine, self._cycle_offset)
             self.pending.remove(index)
 
     def result(self, status: str) -> Result:
@@ -341,7 +405,7 @@ class _Run:
 
 
 @contextmanager
-def _reporting(progress: Callable[[Progress], None] | bool | None) -> Iterator[Callable[[Progress], None]]:
+def reporting(progress: Callable[[Progress], None] | bool | None) -> Iterator[Callable[[Progress], None]]:
     if callable(progress):
         yield progress
     elif progress:
@@ -352,7 +416,7 @@ def _reporting(progress: Callable[[Progress], None] | bool | None) -> Iterator[C
 
 
 @contextmanager
-def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Makes the first Ctrl-C set a flag, so that it cannot strike while finished launches are taken over.
 
     The second one interrupts at once. Python gives signals to the main thread only; elsewhere nothing

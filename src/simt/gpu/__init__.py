@@ -1,0 +1,8 @@
+"""A simulated GPU to run programs on: memory, modules, kernels, streams."""
+
+from .array import DeviceArray
+from .gpu import GPU
+from .module import Kernel, Module
+from .stream import Event, Stream
+
+__all__ = ["GPU", "DeviceArray", "Event", "Kernel", "Module", "Stream"]

@@ -1,0 +1,110 @@
+"""Kernels written in Python: Triton's and Numba's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simt.errors import LaunchError
+
+from .arguments import Arguments, three
+from .module import Launcher, Module
+
+if TYPE_CHECKING:
+    from simt.result import LaunchResult
+
+    from .gpu import GPU
+
+
+class TritonFunction:
+    """A `@triton.jit` function: `kernel[grid](arguments, num_warps=4, BLOCK=128)`.
+
+    grid: a number, up to three of them, or a function of the arguments by name that gives them. Compiled once
+    for each specialisation of its arguments, by Triton's rules.
+    """
+
+    def __init__(self, gpu: GPU, fn: Any) -> None:
+        self.gpu = gpu
+        self.fn = fn
+        self._compiled: dict[str, tuple[Any, Module]] = {}
+
+    def __getitem__(self, grid: Any) -> Callable[..., LaunchResult | None]:
+        def launch(*args: Any, **kwargs: Any) -> LaunchResult | None:
+            return self._launch(grid, args, kwargs)
+
+        return launch
+
+    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LaunchResult | None:
+        from simt.cuda.triton import compile_triton, scalar, specialise
+
+        names = {p.name for p in self.fn.params}
+        stream = kwargs.pop("stream", None)
+        options = {key: kwargs.pop(key) for key in list(kwargs) if key not in names}
+        spec = specialise(self.fn, args, kwargs)
+        key = f"{spec.signature}{spec.constexprs}{spec.attributes}{sorted(options.items())}"
+        if key not in self._compiled:
+            compiled = compile_triton(self.fn, spec, arch=self.gpu.arch, **options)
+            self._compiled[key] = (compiled, Module(self.gpu, compiled.module))
+        compiled, module = self._compiled[key]
+        if callable(grid):
+            grid = grid(self.fn.signature.bind(*args, **kwargs).arguments)
+        size = three(grid, f"kernel `{compiled.name}`: the grid")
+        size = (size[0] * compiled.num_ctas, size[1], size[2])
+        kernel = module[compiled.name]
+        values: list[Any] = []
+        given = iter(spec.arguments)
+        for parameter in compiled.parameters:
+            if parameter.name in compiled.scratch:
+                nbytes, _ = compiled.scratch[parameter.name]
+                values.append(self.gpu.empty(nbytes * math.prod(size), np.uint8))
+            elif parameter.name in ("global_scratch", "profile_scratch"):
+                values.append(None)
+            elif parameter.type == "tensormap":
+                raise LaunchError(
+                    f"kernel `{compiled.name}`: tensor descriptors made on the host are not supported"
+                )
+            else:
+                value = next(given)
+                values.append(value if parameter.type.startswith("*") else scalar(value, parameter.type))
+        launcher = Launcher(
+            kernel,
+            size,
+            (32 * compiled.num_warps, 1, 1),
+            compiled.shared_bytes,
+            stream,
+            (compiled.num_ctas, 1, 1),
+        )
+        return self.gpu.launch(launcher, Arguments(self.gpu, kernel.name, kernel.parameters, values))
+
+
+class NumbaFunction:
+    """A Python function or `@cuda.jit` kernel, compiled by Numba: `kernel[grid, block](arguments)`."""
+
+    def __init__(self, gpu: GPU, fn: Any) -> None:
+        self.gpu = gpu
+        self.fn = fn
+        self._compiled: dict[tuple[Any, ...], tuple[Any, Module]] = {}
+
+    def __getitem__(self, configuration: Any) -> Callable[..., LaunchResult | None]:
+        def launch(*args: Any) -> LaunchResult | None:
+            from simt.cuda.numba_cuda import compile_numba, parameters, signature_of
+
+            types = signature_of(args)
+            if types not in self._compiled:
+                compiled = compile_numba(self.fn, types, arch=self.gpu.arch)
+                self._compiled[types] = (compiled, Module(self.gpu, compiled.module))
+            compiled, module = self._compiled[types]
+            kernel = module[compiled.name]
+            launcher = kernel[configuration]
+            packed = Arguments(
+                self.gpu,
+                kernel.name,
+                kernel.parameters,
+                lambda address_of: parameters(compiled.types, args, address_of),
+            )
+            return self.gpu.launch(launcher, packed)
+
+        return launch

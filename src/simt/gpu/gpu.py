@@ -1,0 +1,382 @@
+"""GPU: a simulated GPU that runs programs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simt import _engine
+from simt.cuda import PtxModule, compile_cuda, load
+from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
+from simt.isa import table_for
+from simt.policy import Policy
+from simt.policy import overrides as policy_overrides
+from simt.progress import Progress
+from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.simulate import Facts, deferred_interrupt, launch_result, reporting, run_slices
+from simt.spec import load_spec
+from simt.version import __version__
+
+from .array import DeviceArray
+from .module import Module
+from .stream import Event, Stream
+
+if TYPE_CHECKING:
+    from .arguments import Arguments
+    from .module import Launcher
+    from .recording import Recording
+
+OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
+MAX_DEVICE_MEMORY = 1 << 40
+
+
+class GPU:
+    """A simulated GPU: compile a program, give it arrays, launch it, see values and cycles.
+
+    gpu: name of a specification (`simt gpus` lists them) or path of a TOML file.
+    functional: only values, no timing: about a thousand times as fast.
+    set, threads, timeline, window, progress, policies: as of `simt.simulate`.
+    memory: bytes of device memory; host memory is used for what is touched.
+    """
+
+    def __init__(
+        self,
+        gpu: str | os.PathLike[str] = "h100",
+        *,
+        functional: bool = False,
+        set: Mapping[str, Any] | None = None,
+        threads: int = 1,
+        timeline: int | None = None,
+        window: int | None = None,
+        memory: int = 64 << 30,
+        progress: Callable[[Progress], None] | bool | None = None,
+        policies: Mapping[str, Policy] | None = None,
+    ) -> None:
+        if threads < 1:
+            raise LaunchError(f"threads is {threads}, expected 1 or more")
+        if not 1 <= memory <= MAX_DEVICE_MEMORY:
+            raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
+        own = dict(policies or {})
+        self._overrides = {**(set or {}), **policy_overrides(own)}
+        self.spec = load_spec(gpu, self._overrides)
+        self._overrides |= {f"policy.{key}": f"{p.name} {p.identity}" for key, p in own.items()}
+        self.functional = functional
+        self.threads = threads
+        self._timeline = timeline
+        self._progress = progress
+        self.memory = _engine.functional.DeviceMemory(memory)
+        native = self.spec.native({key: p.address for key, p in own.items()})
+        self._machine = Machine.from_spec(native)
+        self._engine = _engine.Gpu(
+            native, threads=threads, window=window or 0, timeline_interval=timeline or 0
+        )
+        self.launches: list[LaunchResult] = []
+        """Timed launches that are finished, in the order of launch."""
+        self.printed = ""
+        """What kernels have printed, as far as it was not written to standard output."""
+        self.instructions = 0
+        """Warp instructions executed without timing."""
+        self._pending: dict[int, _Pending] = {}
+        self._next_id = 1
+        self._streams = 0
+        self._digest = hashlib.sha256()
+        self._start = time.monotonic()
+        self._recording: Recording | None = None
+
+    # --- programs ---------------------------------------------------------------------------------------
+
+    @property
+    def arch(self) -> str:
+        """What programs are compiled for, such as "sm_80"."""
+        version = max(self.spec.sm_version, OLDEST_ARCH)
+        return f"sm_{version}a" if version == 90 else f"sm_{version}"
+
+    def compile(self, source: str, **options: Any) -> Module:
+        """Compiles CUDA C++ with NVRTC and loads it. Options: those of `simt.cuda.compile_cuda`.
+
+        Raises CompileError with NVRTC's log, PtxError where it uses what cannot be executed.
+        """
+        return Module(self, compile_cuda(source, arch=self.arch, **options))
+
+    def load(self, program: str | os.PathLike[str] | PtxModule, **options: Any) -> Module:
+        """Loads a `.cu` or `.ptx` file, a program or library that nvcc compiled, or their text.
+
+        A file with several PTX modules that hold kernels is refused; `simt.cuda.load` gives them one by one.
+        """
+        if isinstance(program, PtxModule):
+            return Module(self, program)
+        modules = [m for m in load(program, self.arch, **options) if m.kernels]
+        if len(modules) != 1:
+            raise PtxError(
+                f"{str(program)[:200]}: {len(modules)} PTX modules with kernels, expected one; "
+                "choose one of simt.cuda.load(...)"
+            )
+        return Module(self, modules[0])
+
+    def triton(self, fn: Any) -> Any:
+        """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`."""
+        from .foreign import TritonFunction
+
+        return TritonFunction(self, fn)
+
+    def numba(self, fn: Any) -> Any:
+        """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`."""
+        from .foreign import NumbaFunction
+
+        return NumbaFunction(self, fn)
+
+    def load_native(self, ptx: PtxModule) -> Any:
+        try:
+            return _engine.functional.load(ptx.text, ptx.name, self.memory)
+        except _engine.functional.PtxError as error:
+            raise PtxError(str(error)) from error
+
+    # --- memory -----------------------------------------------------------------------------------------
+
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
+        """A new array; it holds zeros. Raises LaunchError where the device's memory is full."""
+        sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        array = DeviceArray(self, 0, sizes, dtype, owner=False)
+        address = self.memory.allocate(max(1, array.nbytes), f"array {sizes} of {array.dtype}")
+        if not address:
+            raise LaunchError(
+                f"no room for {array.nbytes:,} bytes: "
+                f"{self.memory.used:,} of {self.memory.capacity:,} are in use"
+            )
+        return DeviceArray(self, address, sizes, dtype)
+
+    zeros = empty
+
+    def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """A copy of host values in device memory."""
+        host = np.asarray(values, dtype)
+        device = self.empty(host.shape, host.dtype)
+        if host.nbytes:
+            self.write(device.address, np.ascontiguousarray(host))
+        return device
+
+    def write(self, address: int, values: npt.NDArray[Any]) -> None:
+        self.memory.write(address, values.tobytes())
+        if not self.functional:
+            self._engine.copy_from_host(address, values.nbytes)
+
+    def free(self, address: int) -> None:
+        self.synchronize()
+        self.memory.free(address)
+
+    # --- launches ---------------------------------------------------------------------------------------
+
+    def stream(self) -> Stream:
+        """A new stream: its launches run one after the other, and beside those of other streams."""
+        self._streams += 1
+        return Stream(self, self._streams)
+
+    def event(self) -> Event:
+        return Event(self)
+
+    def launch(self, launcher: Launcher, arguments: Arguments) -> LaunchResult | None:
+        """Used by kernels."""
+        kernel = launcher.kernel
+        launch_id = self._next_id
+        self._next_id += 1
+        self._digest.update(
+            f"{kernel.module.ptx.text}\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
+            f"{launcher.shared}".encode()
+            + arguments.block
+        )
+        common = (
+            kernel.module.native,
+            kernel.facts.index,
+            launcher.grid,
+            launcher.block,
+            launcher.cluster,
+            launcher.shared,
+            arguments.block,
+            self._machine_facts(),
+        )
+        if self.functional and self._recording is None:
+            with _faults():
+                counts = _engine.functional.run(*common, self.threads, launch_id, self._print)
+            self.instructions += counts[0]
+            arguments.copy_back()
+            return None
+        stream = launcher.stream
+        with _faults():
+            table, _ = table_for(self.spec.sm_version)
+            source = _engine.functional.source(
+                *common,
+                table.native,
+                self.spec.sm_version,
+                kernel.facts.registers,
+                stream.number if stream is not None else 0,
+                launch_id,
+            )
+        if self._recording is not None:
+            with _faults():
+                self._recording.add(source)
+            self._print(source.printed)
+            arguments.copy_back()
+            return None
+        self._pending[launch_id] = _Pending(launcher, arguments, source)
+        after = stream.pending() if stream is not None else ()
+        self._engine.launch(source, launch_id, [i for i in after if i in self._pending])
+        if stream is not None:
+            stream.launched(launch_id)
+            if not arguments.has_host_arrays:
+                return None
+        self.synchronize()
+        return next(x for x in self.launches if x.id == launch_id)
+
+    def synchronize(self) -> None:
+        """Runs what is queued. Raises ProgramFault for what a program does wrong, DeadlockError where it can
+        never end, KeyboardInterrupt on Ctrl-C."""
+        if not self._pending:
+            return
+        total = len(self._pending)
+        with reporting(self._progress) as report, deferred_interrupt() as interrupted, _faults(self._abandon):
+            try:
+                run_slices(self._engine, self._collect, lambda: not self._pending, report, interrupted, total)
+            except _engine.DeadlockError as error:
+                self._abandon()
+                raise DeadlockError(str(error), self.result("deadlock")) from error
+        if self._pending:
+            self._abandon()
+            raise KeyboardInterrupt
+
+    def result(self, status: str = "complete") -> Result:
+        """All timed launches so far as a Result: tables, report, JSON, Parquet."""
+        if status == "complete":
+            self.synchronize()
+        warnings = tuple(dict.fromkeys(w for x in self.launches for w in x.warnings))
+        return Result(
+            launches=tuple(self.launches),
+            machine=self._machine,
+            provenance=Provenance(
+                input="executed program",
+                input_hash=self._digest.hexdigest(),
+                gpu=self.spec.name,
+                spec_hash=self.spec.hash,
+                overrides=self._overrides,
+                version=__version__,
+                method="full",
+                kernels=None,
+                max_cycles=None,
+                timeline=self._timeline,
+                resumed_after=0,
+                threads=self.threads,
+                wall_seconds=round(time.monotonic() - self._start, 3),
+                created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            ),
+            warnings=warnings,
+            status=status,
+            unfinished=(),
+        )
+
+    @contextmanager
+    def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Records the launches made inside as a trace instead of timing them: a `.simt` store, or for any
+        other name a directory with version 5 text and a `kernelslist.g`. Values are computed as always.
+
+        The trace appears when the block ends; after an exception there is none.
+        """
+        from .recording import Recording
+
+        if self._recording is not None:
+            raise LaunchError("a trace is being recorded already")
+        self.synchronize()
+        with Recording(Path(path)) as recording:
+            self._recording = recording
+            try:
+                yield
+                self.synchronize()
+                recording.finish()
+            finally:
+                self._recording = None
+
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _machine_facts(self) -> dict[str, int]:
+        spec = self.spec
+        return {
+            "sm_version": spec.sm_version,
+            "sm_count": spec.sm.count,
+            "warps_per_sm": spec.sm.max_warps,
+            "threads_per_cta": min(1024, spec.sm.max_warps * spec.sm.warp_size),
+            "shared_bytes_per_cta": spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta,
+            "resident_ctas": spec.sm.count * spec.sm.max_ctas,
+        }
+
+    def _print(self, text: bytes) -> None:
+        if not text:
+            return
+        decoded = text.decode("utf-8", "replace")
+        sys.stdout.write(decoded)
+        self.printed += decoded
+
+    def _collect(self) -> int:
+        finished = self._engine.finished()
+        for raw in finished:
+            pending = self._pending.pop(raw["id"])
+            launcher = pending.launcher
+            facts = Facts(
+                index=raw["id"] - 1,
+                id=raw["id"],
+                name=launcher.kernel.name,
+                grid=launcher.grid,
+                block=launcher.block,
+                shared_bytes=launcher.kernel.facts.shared_bytes + launcher.shared,
+                registers=launcher.kernel.facts.registers,
+                sm_version=self.spec.sm_version,
+            )
+            self.launches.append(launch_result(raw, facts, self._machine))
+            self.launches.sort(key=lambda x: x.id)
+            self._print(pending.source.printed)
+            pending.arguments.copy_back()
+        return len(self._pending)
+
+    def _abandon(self) -> None:
+        """After a fault: what is queued is dropped, and the GPU begins anew with its memory as it is."""
+        self._pending.clear()
+        self._engine = _engine.Gpu(
+            self.spec.native(), threads=self.threads, window=0, timeline_interval=self._timeline or 0
+        )
+
+    def __repr__(self) -> str:
+        how = "functional" if self.functional else f"{len(self.launches)} launches timed"
+        return f"GPU({self.spec.name!r}, {how})"
+
+
+class _Pending:
+    """A launch that is queued: what must live until it is done."""
+
+    def __init__(self, launcher: Launcher, arguments: Arguments, source: Any) -> None:
+        self.launcher = launcher
+        self.arguments = arguments
+        self.source = source
+
+
+@contextmanager
+def _faults(cleanup: Callable[[], None] | None = None) -> Iterator[None]:
+    """Turns what the engine says of a program's fault into ours."""
+    try:
+        yield
+    except _engine.functional.ProgramFault as error:
+        if cleanup is not None:
+            cleanup()
+        raise ProgramFault.from_native(error) from None
+    except SimtError:
+        raise
+    except ValueError as error:
+        if cleanup is not None:
+            cleanup()
+        raise LaunchError(str(error)) from error

@@ -1,0 +1,52 @@
+"""Writes executed launches down as a trace."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from simt import _engine
+from simt.trace.store import StoreWriter, compress
+from simt.trace.text import to_text
+
+
+class Recording:
+    """A trace being recorded: a `.simt` store, or a directory of version 5 text for any other name."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if path.suffix == ".simt":
+            store = path
+        else:
+            self._folder = tempfile.TemporaryDirectory(prefix="simt-trace-")
+            store = Path(self._folder.name) / "trace.simt"
+        self._store = store
+        self._writer = StoreWriter(store)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, source: Any) -> None:
+        """Executes a launch and appends it."""
+        recorder = _engine.functional.Recorder(source)
+        blocks = [
+            (self._writer.add_part(len(data), compress(data)), summary)
+            for summary, data in recorder.take_blocks()
+        ]
+        self._writer.add_kernel(recorder, blocks)
+
+    def finish(self) -> None:
+        """Gives the trace its name."""
+        self._writer.finish()
+        if self._folder is not None:
+            to_text(self._store, self._path)
