@@ -59,7 +59,8 @@ class LaunchError(SimtError):
 class ProgramFault(SimtError):
     """A simulated program did something wrong: an illegal address, a trap, a failed assertion, ...
 
-    kind: "illegal address", "misaligned address", "trap", "assert", "divergent barrier", ... kernel: its name.
+    kind: "illegal address", "misaligned address", "trap", "assert", "divergent barrier", ...
+    kernel: its name.
     block, thread: indices (x, y, z) of who did it. instruction, ptx_line: where, in the PTX. source_file,
     source_line: where, in the source, if known. address: where it is about memory, else None.
     """
