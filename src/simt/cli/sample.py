@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 import rich.progress as rp
@@ -17,14 +18,16 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from simt.cli.tables import print_table
-from simt.errors import ProfileError
+from simt.errors import PlanError, ProfileError
 from simt.profile import Profile, read_profile
 from simt.profile.display import left_out_sentences
 from simt.profile.source import Report
+from simt.result.display import percent, plural
 from simt.result.files import require_writable, write_text
-from simt.sampling import Plan, display, registry
+from simt.sampling import Adaptive, Plan, display, exports, registry
 from simt.sampling.compare import Comparison
 from simt.sampling.compare import compare as compare_methods
+from simt.sampling.results import Match, read_results
 
 EXAMPLES = """\b
 Examples:
@@ -32,7 +35,9 @@ Examples:
   simt sample trace.json.gz --output plan.json --html plan.html
   simt sample launches.csv --columns name=Kernel,duration_ns=Time
   simt sample profile.sqlite --method pks --set features=artifact --json - | jq .speedup
-  simt sample profile.sqlite --kernelslist subset.g --trace kernelslist.g
+  simt sample profile.sqlite --kernelslist traces/subset.g      beside traces/kernelslist.g
+  simt sample profile.sqlite --ncu profile.sh --program "python train.py"
+  simt sample profile.sqlite -m adaptive --results results.csv  what to measure next
   simt sample compare profile.sqlite --seeds 30 --plot methods.png
   simt sample compare h100.json.gz --truth mi300x.json.gz
   simt sample estimate plan.json results/
@@ -113,6 +118,27 @@ def plan(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the Plan (JSON).")] = None,
     json_: Json = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launches as CSV.")] = None,
+    kernelslist: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write Accel-Sim's list of these launches, beside the full one."),
+    ] = None,
+    full_list: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The full list; kernelslist.g beside it unless given.")
+    ] = None,
+    ncu: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a script that profiles them with Nsight Compute."),
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="The program for --ncu, with its arguments.")
+    ] = None,
+    tracer: Annotated[
+        bool, typer.Option("--tracer", help="Print the ranges that Accel-Sim's tracer takes.")
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="adaptive: what was measured so far; prints what comes next."),
+    ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: tables, plots.")] = None,
     plot: Annotated[
         Path | None,
@@ -122,19 +148,38 @@ def plan(
     quiet: Quiet = False,
 ) -> None:
     """Choose launches, with weights and an error bound."""
-    for file in (output, csv, html, plot, Path(json_) if json_ and json_ != "-" else None):
+    for file in (output, csv, kernelslist, ncu, html, plot, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_writable(file.parent)
+    if ncu is not None and program is None:
+        raise PlanError("--ncu needs --program: the command that Nsight Compute shall start")
     sampler = registry.make(method, set_ or [], error=error, confidence=confidence, seed=seed)
-    population = _read(profile, columns, process, stream, device, include_communication, quiet)
+    whole = _read(profile, columns, process, stream, device, quiet)
+    population = whole if include_communication else whole.kernels()
     with _busy(f"choosing launches ({method})", quiet):
         made = sampler.fit_plan(population)
+    measured: set[int] = set()
+    if results is not None:
+        if not isinstance(sampler, Adaptive):
+            raise PlanError(f"--results is for the method adaptive, {method} does not look at any")
+        values = read_results(made, results, match="id")
+        measured.update(values["launch"])
+        with _busy("looking at the results", quiet):
+            sampler.resume(population, values)
+        made = sampler.plan_
     if output is not None:
         made.save(output)
     if json_ is not None and json_ != "-":
         made.save(json_)
     if csv is not None:
-        write_text(csv, made.launches.write_csv())
+        write_text(csv, exports.to_csv(made))
+    if kernelslist is not None:
+        full = full_list or kernelslist.with_name("kernelslist.g")
+        exports.write_kernelslist(made, full, kernelslist, profile=whole)
+    if ncu is not None:
+        by: Literal["launch", "name"] = "name" if made.launches["name"].n_unique() < len(made) else "launch"
+        commands = exports.ncu_commands(made, shlex.split(program or ""), profile=whole, by=by)
+        write_text(ncu, "\n".join(["#!/bin/sh", "set -e", *commands]) + "\n")
     if html is not None:
         from simt.sampling import report
 
@@ -144,7 +189,12 @@ def plan(
 
         plots.save(plots.strata_figure(population, made, sampler.strata_), plot)
     if not quiet:
-        _show_plan(made, population, strata, Console(stderr=json_ == "-"))
+        console = Console(stderr=json_ == "-")
+        _show_plan(made, population, strata, console)
+        if isinstance(sampler, Adaptive) and results is not None:
+            _show_rounds(sampler, measured, console)
+    if tracer:
+        typer.echo(f'DYNAMIC_KERNEL_RANGE="{exports.tracer_ranges(made, whole)}"', err=json_ == "-")
     if json_ == "-":
         sys.stdout.write(made.to_json() + "\n")
 
@@ -189,11 +239,12 @@ def compare(
         process=process,
         stream=stream,
         device=device,
-        include_communication=include_communication,
         quiet=quiet,
     )
-    population = read(profile)
-    other = read(truth) if truth else None
+    population = read(profile) if include_communication else read(profile).kernels()
+    other = None
+    if truth is not None:
+        other = read(truth) if include_communication else read(truth).kernels()
     with _advance(quiet) as advance:
         found = compare_methods(population, samplers, seeds, other, advance=advance)
     if output is not None:
@@ -206,6 +257,43 @@ def compare(
         plots.save(plots.comparison_figure(found), plot)
     if not quiet:
         _show_comparison(found, population, Console(stderr=json_ == "-"))
+    if json_ == "-":
+        sys.stdout.write(found.to_json() + "\n")
+
+
+@app.command(no_args_is_help=True)
+def estimate(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="What `simt sample --output` saved.")],
+    results: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS",
+            help="Values of the chosen launches: a Result, any profile, or a table with a column `launch`.",
+        ),
+    ],
+    metrics: Annotated[
+        str | None, typer.Option(help="Additive metrics, between commas; all that are known to be, without.")
+    ] = None,
+    match: Annotated[
+        Match, typer.Option(help="Whether RESULTS has the plan's ids, or its launches in order.")
+    ] = "auto",
+    confidence: Confidence = None,
+    columns: Columns = None,
+    kernels: Annotated[int, typer.Option(min=0, metavar="N", help="Kernel names to list.")] = 0,
+    json_: Json = None,
+) -> None:
+    """Totals of the whole program from values of the chosen launches, with confidence intervals."""
+    made = Plan.load(plan)
+    measured = read_results(made, results, columns=_columns(columns), match=match)
+    wanted = [name.strip() for name in metrics.split(",")] if metrics else None
+    found = made.estimate(measured, wanted, confidence=confidence)
+    if json_ is not None and json_ != "-":
+        write_text(Path(json_), found.to_json() + "\n")
+    console = Console(stderr=json_ == "-")
+    print_table(console, *display.estimate_rows(found, kernels), display.ESTIMATE_LEFT)
+    say = _sayer(console)
+    for note in found.notes:
+        say(f"note: {note}")
     if json_ == "-":
         sys.stdout.write(found.to_json() + "\n")
 
@@ -229,7 +317,6 @@ def _read(
     process: int | None,
     stream: int | None,
     device: int | None,
-    include_communication: bool,
     quiet: bool,
 ) -> Profile:
     with _reading(quiet) as report:
@@ -237,7 +324,7 @@ def _read(
     for column, value in (("stream", stream), ("device", device)):
         if value is not None:
             profile = _only(profile, column, value)
-    return profile if include_communication else profile.kernels()
+    return profile
 
 
 def _only(profile: Profile, column: str, value: int) -> Profile:
@@ -276,6 +363,19 @@ def _show_plan(made: Plan, population: Profile, limit: int, console: Console) ->
         say(f"{text} --include-communication keeps them.")
     for text in made.warnings:
         say(f"warning: {text}", style="yellow")
+
+
+def _show_rounds(sampler: Adaptive, measured: set[int], console: Console) -> None:
+    say = _sayer(console)
+    for number, done in enumerate(sampler.rounds_, start=1):
+        widths = ", ".join(f"{k} ± {percent(v)}" for k, v in done["half_widths"].items())
+        say(f"round {number}: {plural(done['launches'], 'launch')} measured, {widths}")
+    wanted = [str(i) for i in sampler.plan_.launches["launch"] if i not in measured]
+    if wanted:
+        say(f"measure next: {plural(len(wanted), 'launch')}: {', '.join(wanted)}")
+    else:
+        say("nothing more to measure:")
+        say(repr(sampler.estimate_))
 
 
 def _show_comparison(found: Comparison, population: Profile, console: Console) -> None:

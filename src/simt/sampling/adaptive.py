@@ -154,6 +154,18 @@ class Adaptive(Sampler):
         self.plan_ = make_plan(self, self._profile, self._choice)
         return self.plan_
 
+    def resume(self, profile: Profile, results: Any) -> Plan | None:
+        """Fits, and refines as far as the results of earlier sessions go.
+
+        results: of all launches measured so far. Returns the Plan whose launches come next (those of it that
+        the results lack), or None when the bound holds. The same results lead to the same Plan.
+        """
+        known = set(measurements(results)["launch"].to_list())
+        plan: Plan | None = self.fit(profile).plan_
+        while plan is not None and known.issuperset(plan.launches["launch"].to_list()):
+            plan = self.refine(results)
+        return plan
+
     def _add(self, results: Any) -> None:
         """Keeps the plan's launches among the results, and refuses where one lacks a metric."""
         metrics = _check_metrics(self.metrics)

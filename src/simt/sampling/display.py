@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from simt.result.display import (
     format_time,
     fragment,
@@ -18,11 +20,13 @@ from simt.result.display import (
 
 if TYPE_CHECKING:
     from simt.sampling.compare import Comparison
+    from simt.sampling.estimate import Estimate
     from simt.sampling.plan import Plan
 
 Rows = tuple[list[str], list[list[str]]]  # header and rows
 STRATA_LEFT = (0, 6)  # columns that are text
 COMPARISON_LEFT = (0,)
+ESTIMATE_LEFT = (0, 1)
 
 
 def times(value: float) -> str:
@@ -144,6 +148,30 @@ def plan_fragment(plan: Plan) -> str:
     (header, rows), more = strata_rows(plan, 15)
     listed = html_table(["", ""], [list(fact) for fact in facts(plan)], (0, 1))
     return fragment(headline(plan), listed + html_table(header, rows, STRATA_LEFT), [more], plan.warnings)
+
+
+def estimate_rows(estimate: Estimate, kernels: int) -> Rows:
+    """Totals of every metric, and of the `kernels` kernel names with the largest."""
+    header = ["metric", "kernel", "total", "±", "relative", "from", "to", "measured", "estimator"]
+    rows = []
+    for metric, kind in estimate.estimators.items():
+        table = estimate.table.filter(pl.col("metric") == metric)
+        named = table.filter(pl.col("name").is_not_null()).sort("total", descending=True).head(kernels)
+        for x in [*table.filter(pl.col("name").is_null()).to_dicts(), *named.to_dicts()]:
+            rows.append(
+                [
+                    metric,
+                    "all" if x["name"] is None else kernel_label(x["name"]),
+                    f"{x['total']:.6g}",
+                    f"{x['half_width']:.3g}",
+                    percent(x["relative"]),
+                    f"{x['low']:.6g}",
+                    f"{x['high']:.6g}",
+                    f"{x['measured']:,} of {x['launches']:,}",
+                    kind,
+                ]
+            )
+    return header, rows
 
 
 def plan_text(plan: Plan) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from simt.errors import PlanError
+from simt.names import short_name
 from simt.profile import Profile, kind_of
 from simt.profile.profile import COPY
 from simt.sampling import validate
@@ -21,17 +22,28 @@ from simt.sampling.plan import Plan
 _KERNEL_FILE = re.compile(r"kernel-(\d+)")
 
 
-def kernelslist(plan: Plan, text: str, source: str = "kernelslist.g", first: int = 0) -> str:
+def kernelslist(
+    plan: Plan,
+    text: str,
+    source: str = "kernelslist.g",
+    first: int = 0,
+    profile: Profile | None = None,
+) -> str:
     """The lines of Accel-Sim's launch list that the plan needs: its kernels, and everything else as it is.
 
     text: the whole list. A kernel is known by the number in its file's name, which the tracer counts from 1.
     first: id of the profile's launch that the tracer calls 1: 0 where ids count from 0, as in every profile
         that simt reads from a tool; 1 where ids are the tracer's own.
+    profile: as read, with nothing left out: launches are then counted as in `ordinals`, and `first` does not
+        matter. Needed where the profile has copies, which tracers do not count.
 
     Raises PlanError where a line of a kernel has no number, or a chosen launch has no line.
     """
     validate.integer("first", first, 0)
-    wanted = {int(i) - first + 1 for i in plan.launches["launch"]}
+    numbers = ordinals(plan, profile)
+    if profile is not None:
+        first = 0
+    launch_of = dict(zip((i - first + 1 for i in numbers), plan.launches["launch"], strict=True))
     kept, found = [], set()
     for number, line in enumerate(text.splitlines(), start=1):
         command = line.strip()
@@ -43,20 +55,24 @@ def kernelslist(plan: Plan, text: str, source: str = "kernelslist.g", first: int
             raise PlanError(
                 f"{source}: line {number}: {command[:80]!r} has no kernel number, expected kernel-N.traceg"
             )
-        if int(match[1]) in wanted:
+        if int(match[1]) in launch_of:
             kept.append(line)
             found.add(int(match[1]))
-    absent = sorted(wanted - found)
+    absent = sorted(launch_of.keys() - found)
     if absent:
         raise PlanError(
-            f"{source}: no kernel-{absent[0]} for launch {absent[0] + first - 1} of the plan "
-            f"({len(absent)} of {len(wanted)} are not there): is the list of the whole program?"
+            f"{source}: no kernel-{absent[0]} for launch {launch_of[absent[0]]} of the plan "
+            f"({len(absent)} of {len(launch_of)} are not there): is the list of the whole program?"
         )
     return "\n".join(kept) + "\n"
 
 
 def write_kernelslist(
-    plan: Plan, full: str | os.PathLike[str], target: str | os.PathLike[str], first: int = 0
+    plan: Plan,
+    full: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    first: int = 0,
+    profile: Profile | None = None,
 ) -> Path:
     """Writes `kernelslist` of the file `full`; traces are found beside the list, so both share a folder.
 
@@ -75,7 +91,7 @@ def write_kernelslist(
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{source}: cannot be read: {error}") from error
-    write_text(path, kernelslist(plan, text, os.fspath(full), first))
+    write_text(path, kernelslist(plan, text, os.fspath(full), first, profile))
     return path
 
 
@@ -176,7 +192,7 @@ def in_order(plan: Plan, measured: Profile) -> Profile:
             f"{measured.source}: {len(measured)} launches, expected the {len(plan)} of the plan in order"
         )
     for want, got in zip(plan.launches.iter_rows(named=True), measured.launches["name"], strict=True):
-        if _base(want["name"]) != _base(got):
+        if not same_kernel(want["name"], got):
             raise PlanError(
                 f"{measured.source}: launch {want['launch']} should be {want['name']!r}, found {got!r}"
             )
@@ -184,9 +200,14 @@ def in_order(plan: Plan, measured: Profile) -> Profile:
     return Profile(launches, measured.gpu, measured.source, measured.left_out, measured.warnings)
 
 
+def same_kernel(a: str, b: str) -> bool:
+    """Whether two tools may mean the same kernel, by the function's name."""
+    return _base(a) == _base(b)
+
+
 def _base(name: str) -> str:
     """A kernel's name without what tools write differently: return type, arguments, spaces."""
-    short = re.sub(r"\(anonymous namespace\)|<unnamed>", "", name)
+    short = re.sub(r"\(anonymous namespace\)|<unnamed>|\(anonymous\)", "", short_name(name))
     head = re.match(r"[^<(]*", short)
     return (head[0] if head else short).strip().split(" ")[-1].split("::")[-1]
 

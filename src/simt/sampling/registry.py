@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from simt.errors import PlanError
 from simt.sampling.sampler import Sampler
@@ -27,6 +27,7 @@ METHODS = {
     "stem": "simt.sampling.stem:Stem",
     "root": "simt.sampling.root:Root",
     "neyman": "simt.sampling.neyman:Neyman",
+    "adaptive": "simt.sampling.adaptive:Adaptive",
 }
 
 
@@ -130,7 +131,8 @@ def _checked(method: str, kind: type[Sampler], values: Mapping[str, Any]) -> dic
     checked = {}
     for key, value in values.items():
         try:
-            checked[key] = TypeAdapter(hints.get(key, Any)).validate_python(value)
+            adapter = TypeAdapter(hints.get(key, Any), config=ConfigDict(arbitrary_types_allowed=True))
+            checked[key] = adapter.validate_python(value)
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
             raise PlanError(f"{method}: {key} is {value!r}: {problem[0].lower()}{problem[1:]}") from None
