@@ -136,6 +136,58 @@ def test_compare_prints_a_row_a_method_and_plots(run: Run, tmp_path: Path) -> No
     assert "240 launches aligned launch by launch: 100 % of the time" in crossed.out
 
 
+def test_lists_and_scripts_for_other_tools(run: Run, tmp_path: Path) -> None:
+    numbers = range(1, 3 + 2 * 240)
+    (tmp_path / "kernelslist.g").write_text("".join(f"kernel-{i}.traceg\n" for i in numbers))
+    done = run(
+        "profile.parquet", "-m", "random", "--set", "size=4", "-o", "plan.json",
+        "--kernelslist", "some.g", "--ncu", "ncu.sh", "--program", "python 'my train.py'", "--tracer", "-q",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    # The launches have ids 3, 5, 7, ...; tools count kernels from 1.
+    kernels = [(int(i) - 3) // 2 + 1 for i in Plan.load("plan.json").launches["launch"]]
+    assert (tmp_path / "some.g").read_text().split() == [f"kernel-{i}.traceg" for i in kernels]
+    script = (tmp_path / "ncu.sh").read_text().splitlines()
+    assert all(line.startswith("ncu ") and line.endswith("python 'my train.py'") for line in script[2:])
+    assert done.out.startswith('DYNAMIC_KERNEL_RANGE="') and str(kernels[0]) in done.out
+    missing = run("profile.parquet", "--ncu", "x.sh")
+    assert missing.status == 2 and "--program" in missing.err
+
+
+def test_totals_from_values_of_the_chosen(run: Run) -> None:
+    run("profile.parquet", "-m", "random", "--set", "size=50", "-o", "plan.json", "-q")
+    done = run("estimate", "plan.json", "profile.parquet", "--metrics", "duration_ns", "--kernels", "2")
+    assert done.status == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines()[:4]] == ["metric"] + ["duration_ns"] * 3
+    assert "50 of 50" in done.out
+    data = json.loads(run("estimate", "plan.json", "profile.parquet", "--json", "-").out)
+    assert data["schema"] == "simt.estimate/1"
+    wrong = run("estimate", "plan.json", "profile.parquet", "--metrics", "nothing")
+    assert wrong.status == 2 and "nothing" in wrong.err
+
+
+def test_adaptive_asks_for_more_until_it_holds(run: Run) -> None:
+    """Values vary beyond what the profile's times tell, so the pilot is not enough."""
+    frame = pl.read_parquet("profile.parquet").select("launch", "duration_ns")
+    factor = 1 + (pl.col("launch") * 37 % 11).cast(pl.Float64) / 10
+    truth = frame.with_columns(duration_ns=pl.col("duration_ns") * factor)
+    run("profile.parquet", "-m", "adaptive", "-o", "plan.json", "-q")
+    for _ in range(12):
+        truth.filter(pl.col("launch").is_in(Plan.load("plan.json").launches["launch"])).write_csv(
+            "results.csv"
+        )
+        done = run("profile.parquet", "-m", "adaptive", "--results", "results.csv", "-o", "plan.json")
+        assert done.status == 0, done.err
+        if "nothing more to measure" in done.out:
+            break
+        assert "measure next:" in done.out
+    else:
+        raise AssertionError("it never stops")
+    assert "round 2:" in done.out and "±" in done.out
+    refused = run("profile.parquet", "-m", "root", "--results", "results.csv")
+    assert refused.status == 2 and "adaptive" in refused.err
+
+
 def test_methods_lists_parameters(run: Run) -> None:
     done = run("methods")
     assert done.status == 0

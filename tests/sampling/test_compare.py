@@ -11,7 +11,8 @@ import pytest
 
 from simt.errors import PlanError
 from simt.profile import Profile
-from simt.sampling import Choice, FirstN, Random, Sampler, compare
+from simt.sampling import Adaptive, Choice, FirstN, Neyman, Random, Root, Sampler, Stem, compare
+from simt.sampling.checks import example_profile
 
 
 class Claims(Sampler):
@@ -91,6 +92,30 @@ def test_runs_are_saved(suffix: str, tmp_path: Path) -> None:
         assert read["error"].to_list() == found.runs["error"].to_list()
     with pytest.raises(PlanError, match=r"\.parquet"):
         found.save(tmp_path / "runs.txt")
+
+
+def test_the_adaptive_method_measures_in_the_truth() -> None:
+    ours = example_profile(400)
+    random = np.random.default_rng(0)
+    times = ours.column("duration_ns") * 2 * np.exp(0.1 * random.standard_normal(400))
+    found = compare(ours, [Adaptive(error=0.05), Random()], 8, ours.with_columns({"duration_ns": times}))
+    summary = {row["method"]: row for row in found.summary.to_dicts()}
+    assert summary["adaptive"]["mean_error"] < 0.05 and summary["adaptive"]["claimed_error"] <= 0.05
+    assert "second profile" in compare(ours, [Adaptive(), Random()], 2).left_out["adaptive"]
+    cycles = compare(ours, [Adaptive(metrics=("cycles",)), Random()], 2, ours)
+    assert "judged by duration_ns" in cycles.left_out["adaptive"]
+
+
+def test_another_seed_draws_again_from_the_same_strata_as_a_new_sampler() -> None:
+    profile = example_profile(600)
+    other = example_profile(600, seed=1)
+    for make in (Stem, Root, Neyman):
+        kept = make()
+        for seed, population in ((0, profile), (1, profile), (1, other), (2, profile)):
+            expected = make(seed=seed).fit_plan(population).to_json()
+            assert kept.set_params(seed=seed).fit_plan(population).to_json() == expected
+        expected = make(error=0.2).fit_plan(profile).to_json()
+        assert kept.set_params(seed=0, error=0.2).fit_plan(profile).to_json() == expected
 
 
 def test_progress_is_told() -> None:

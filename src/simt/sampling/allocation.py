@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from scipy.stats import norm
 from simt.profile import Profile
 from simt.sampling import columns, validate
 from simt.sampling.draws import uniform
-from simt.sampling.sampler import Choice
+from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.splits import Range, Spread, TimeOrder
 
 Floats = npt.NDArray[np.float64]
@@ -212,42 +214,67 @@ def stratum_name(name: str, order: TimeOrder, part: Range, parts: int) -> str:
     return f"{name} [{order.values[part[0]] / 1e3:.6g} to {order.values[part[1] - 1] / 1e3:.6g} us]"
 
 
-def drawn(
-    order: TimeOrder,
-    strata: Strata,
-    m: Ints,
-    names: list[str],
-    why: list[str],
-    *,
-    seed: int,
-    kind: str,
-    replacement: bool = False,
-    claimed_error: float | None,
-    fitted: dict[str, Any],
-    warnings: tuple[str, ...] = (),
-) -> Choice:
-    """Draws m launches from each stratum, `kind` as in `ranks`, or independently with replacement."""
-    positions, draws, weights = [], [], []
-    for h, ((lo, hi), k) in enumerate(zip(strata.ranges, m.tolist(), strict=True)):
-        size = order.size(lo, hi)
-        if replacement:
-            picks = (uniform(seed, np.arange(k, dtype=np.uint64), h) * size).astype(np.int64)
-            found, times = np.unique(picks, return_counts=True)
-        else:
-            found = ranks(seed, h, size, k, kind)
-            times = np.ones(len(found), np.int64)
-        positions.append(found + order.first[lo])
-        draws.append(times)
-        weights.append(times * (size / k))
-    return Choice(
-        strata=order.strata(strata.ranges),
-        rows=order.order[np.concatenate(positions)].astype(np.int64),
-        draws=np.concatenate(draws),
-        weights=np.concatenate(weights),
-        names=names,
-        why=why,
-        replacement=replacement,
-        claimed_error=claimed_error,
-        fitted=fitted,
-        warnings=warnings,
-    )
+@dataclass(frozen=True)
+class Design:
+    """Strata, and how many launches to draw from each: all of a stratified sampler that no seed changes.
+
+    m: [H] launches to draw; names, why: [H]; kind: as in `ranks`; the rest as in Choice.
+    """
+
+    order: TimeOrder
+    strata: Strata
+    m: Ints
+    names: list[str]
+    why: list[str]
+    claimed_error: float | None
+    fitted: dict[str, Any]
+    kind: str = "random"
+    replacement: bool = False
+
+    def draw(self, seed: int) -> Choice:
+        """Draws m launches from each stratum, `kind` as in `ranks`, or independently with replacement."""
+        positions, draws, weights = [], [], []
+        for h, ((lo, hi), k) in enumerate(zip(self.strata.ranges, self.m.tolist(), strict=True)):
+            size = self.order.size(lo, hi)
+            if self.replacement:
+                picks = (uniform(seed, np.arange(k, dtype=np.uint64), h) * size).astype(np.int64)
+                found, times = np.unique(picks, return_counts=True)
+            else:
+                found = ranks(seed, h, size, k, self.kind)
+                times = np.ones(len(found), np.int64)
+            positions.append(found + self.order.first[lo])
+            draws.append(times)
+            weights.append(times * (size / k))
+        return Choice(
+            strata=self._codes,
+            rows=self.order.order[np.concatenate(positions)].astype(np.int64),
+            draws=np.concatenate(draws),
+            weights=np.concatenate(weights),
+            names=self.names,
+            why=self.why,
+            replacement=self.replacement,
+            claimed_error=self.claimed_error,
+            fitted=self.fitted,
+        )
+
+    @cached_property
+    def _codes(self) -> Ints:
+        return self.order.strata(self.strata.ranges)
+
+
+class Stratified(Sampler):
+    """A sampler that draws from strata, which it makes once for a profile: another seed only draws again."""
+
+    seed: int
+
+    @abstractmethod
+    def stratify(self, profile: Profile) -> Design:
+        """Strata and sample sizes. Raises PlanError on senseless parameters, ProfileError without times."""
+
+    def choose(self, profile: Profile) -> Choice:
+        seed = validate.integer("seed", self.seed)
+        settings = repr({k: v for k, v in self.get_params(deep=False).items() if k != "seed"})
+        kept: tuple[Profile, str, Design] | None = getattr(self, "_kept", None)
+        if kept is None or kept[0] is not profile or kept[1] != settings:
+            kept = self._kept = (profile, settings, self.stratify(profile))
+        return kept[2].draw(seed)

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 
 from simt.errors import PlanError, ProfileError
 from simt.profile import Profile
 from simt.sampling import display
+from simt.sampling.adaptive import Adaptive
 from simt.sampling.align import Alignment, align
 from simt.sampling.plan import Plan
 from simt.sampling.registry import parameters
@@ -34,8 +36,10 @@ RUN_COLUMNS = {
     "distinct_speedup": pl.Float64,  # total over the time of distinct launches
     "makespan_speedup": pl.Float64,  # total over the longest chosen launch
     "launches": pl.Int64,  # distinct
-    "seconds": pl.Float64,  # to make the plan
+    "seconds": pl.Float64,  # to make the plan; after the first seed a method may know its strata already
 }
+Ids = npt.NDArray[np.uint64]
+Times = npt.NDArray[np.float64]
 Advance = Callable[[str, int, int], None]  # method, fits done, fits in all
 
 
@@ -165,27 +169,23 @@ def compare(
     counts = {label: seeds if "seed" in s.get_params() else 1 for label, s in labelled.items()}
     done, everything = 0, sum(counts.values())
     for label, sampler in labelled.items():
+        one = clone(sampler)  # one for all seeds: what no seed changes is worked out once
         for i in range(counts[label]):
             if advance:
                 advance(label, done + i, everything)
-            one = clone(sampler)
             seed = first_seed + i if "seed" in one.get_params() else None
             if seed is not None:
                 one.set_params(seed=seed)
             start = time.perf_counter()
             try:
-                plan = one.fit_plan(profile)
+                if isinstance(one, Adaptive):
+                    found = _adapted(one, profile, ids, judged, truth is not None)
+                else:
+                    found = judge(one.fit_plan(profile), ids, judged)
             except (PlanError, ProfileError) as error:
                 left_out[label] = str(error)
                 break
-            rows.append(
-                {
-                    "method": label,
-                    "seed": seed,
-                    "seconds": time.perf_counter() - start,
-                    **judge(plan, ids, judged),
-                }
-            )
+            rows.append({"method": label, "seed": seed, "seconds": time.perf_counter() - start, **found})
         done += counts[label]
     if not rows:
         raise PlanError(
@@ -200,7 +200,7 @@ def compare(
     )
 
 
-def judge(plan: Plan, ids: np.ndarray[Any, Any], times: np.ndarray[Any, Any]) -> dict[str, Any]:
+def judge(plan: Plan, ids: Ids, times: Times) -> dict[str, Any]:
     """What a Plan estimates and costs by other times than those it was made from.
 
     ids: launch ids of the population, rising; times: of each, any unit.
@@ -221,6 +221,26 @@ def judge(plan: Plan, ids: np.ndarray[Any, Any], times: np.ndarray[Any, Any]) ->
         "distinct_speedup": speedup(float(chosen.sum())),
         "makespan_speedup": speedup(float(chosen.max())),
         "launches": len(plan),
+    }
+
+
+def _adapted(sampler: Adaptive, profile: Profile, ids: Ids, times: Times, other: bool) -> dict[str, Any]:
+    """What an adaptive sampler comes to that measures in the truth."""
+    if not other:
+        raise PlanError("it measures what the plan is for: give a second profile as the truth")
+    if list(sampler.metrics) != ["duration_ns"]:
+        raise PlanError(f"it measures {', '.join(sampler.metrics)}, but is judged by duration_ns")
+
+    def measure(launches: list[int]) -> pl.DataFrame:
+        at = np.searchsorted(ids, launches)
+        return pl.DataFrame({"launch": ids[at], "duration_ns": times[at]})
+
+    estimate = sampler.run(profile, measure)["duration_ns"]
+    total = float(times.sum())
+    return {
+        **judge(sampler.plan_, ids, times),
+        "error": abs(estimate["total"] - total) / total if total else 0.0,
+        "claimed_error": estimate["relative"],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -139,7 +140,9 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
             f"{comparison.source} and {percent(a.truth_share, 1)} of {comparison.truth_source}. Plans are "
             f"made from the first; errors and speedups are the second's, of which nothing was claimed."
         )
-    found += [f"{method} left out: {reason}" for method, reason in comparison.left_out.items()]
+    for method, text in comparison.left_out.items():
+        reason = textwrap.shorten(text.removeprefix(f"{comparison.source}: "), 110, placeholder=" …")
+        found.append(f"{method} left out: {reason}")
     return found
 
 

@@ -10,17 +10,16 @@ import numpy.typing as npt
 
 from simt.profile import Profile
 from simt.sampling import validate
-from simt.sampling.allocation import Strata, check_bound, drawn, durations, stratum_name
+from simt.sampling.allocation import Design, Strata, Stratified, check_bound, durations, stratum_name
 from simt.sampling.pruning import Pruning, SplitTree
 from simt.sampling.root import Root
-from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.splits import TimeOrder
 
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes")
 _FINEST = 1e-3  # of the bound: a node that adds less to the error is not split
 
 
-class Neyman(Sampler):
+class Neyman(Stratified):
     """Stratified sampling with Neyman's optimal allocation, over the best pruning of a tree of splits.
 
     The launches of each kernel are split by time where that saves most of N S sqrt(mu), what a stratum adds
@@ -67,7 +66,7 @@ class Neyman(Sampler):
         self.draw = draw
         self.seed = seed
 
-    def choose(self, profile: Profile) -> Choice:
+    def stratify(self, profile: Profile) -> Design:
         z = check_bound(self.error, self.confidence, self.seed)
         validate.one_of("aim", self.aim, ("time", "balanced", "error"))
         validate.real("transfer", self.transfer, 0)
@@ -83,7 +82,7 @@ class Neyman(Sampler):
         strata, m = pruning.strata, pruning.m
         group = np.searchsorted([lo for lo, _ in order.groups], [lo for lo, _ in strata.ranges], "right") - 1
         parts = np.bincount(group)
-        return drawn(
+        return Design(
             order,
             strata,
             m,
@@ -92,7 +91,6 @@ class Neyman(Sampler):
                 for g, part in zip(group, strata.ranges, strict=True)
             ],
             _reasons(strata, m),
-            seed=self.seed,
             kind=self.draw,
             claimed_error=claimed,
             fitted={

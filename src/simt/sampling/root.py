@@ -10,21 +10,21 @@ import numpy as np
 from simt.profile import Profile
 from simt.sampling import validate
 from simt.sampling.allocation import (
+    Design,
     Ints,
     Strata,
+    Stratified,
     check_bound,
-    drawn,
     durations,
     kkt_sizes,
     rounded_up,
     stem_size,
     stratum_name,
 )
-from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.splits import Range, TimeOrder
 
 
-class Root(Sampler):
+class Root(Stratified):
     """STEM+ROOT (paper section IV): splits each kernel's launches by time, and draws from the leaves.
 
     A cluster is split in k where the sample of the parts, sized by the KKT conditions for the bound on the
@@ -58,7 +58,7 @@ class Root(Sampler):
         self.replacement = replacement
         self.seed = seed
 
-    def choose(self, profile: Profile) -> Choice:
+    def stratify(self, profile: Profile) -> Design:
         z = check_bound(self.error, self.confidence, self.seed)
         validate.one_of("allocation", self.allocation, ("leaf", "name", "global"))
         validate.boolean("replacement", self.replacement)
@@ -73,14 +73,12 @@ class Root(Sampler):
             f"{k} of {int(n)}: time varies by {100 * s / mu if mu else 0:.3g} %"
             for k, n, mu, s in zip(m, strata.sizes, strata.means, strata.deviations, strict=True)
         ]
-        return drawn(
+        return Design(
             order,
             strata,
             m,
             names,
             why,
-            seed=self.seed,
-            kind="random",
             replacement=self.replacement,
             claimed_error=self.error,
             fitted={"leaves": len(names), "half_width": strata.half_width(m, z, self.replacement)},

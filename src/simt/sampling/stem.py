@@ -10,15 +10,22 @@ import numpy.typing as npt
 
 from simt.profile import Profile
 from simt.sampling import validate
-from simt.sampling.allocation import Strata, check_bound, drawn, durations, stem_size, stratum_name
-from simt.sampling.sampler import Choice, Sampler
+from simt.sampling.allocation import (
+    Design,
+    Strata,
+    Stratified,
+    check_bound,
+    durations,
+    stem_size,
+    stratum_name,
+)
 from simt.sampling.splits import Range, TimeOrder
 
 _CLT = 30  # launches from which the paper takes a mean for normal
 _SPLIT_ABOVE = 50  # launches above which a cluster is split ("STEM-only" of the paper's evaluation)
 
 
-class Stem(Sampler):
+class Stem(Stratified):
     """STEM alone (STEM+ROOT paper, section IV-A): eq. (3) for every cluster.
 
     m = max(ceil((z sigma / (error mu))^2), 30) launches; 1 where all times are equal. The paper prints min
@@ -48,7 +55,7 @@ class Stem(Sampler):
         self.fidelity = fidelity
         self.seed = seed
 
-    def choose(self, profile: Profile) -> Choice:
+    def stratify(self, profile: Profile) -> Design:
         z = check_bound(self.error, self.confidence, self.seed)
         validate.boolean("gaussian", self.gaussian)
         artifact = validate.one_of("fidelity", self.fidelity, ("paper", "artifact")) == "artifact"
@@ -70,7 +77,7 @@ class Stem(Sampler):
                 for n, mu, s in zip(strata.sizes, strata.means, strata.deviations, strict=True)
             ]
         )
-        return drawn(
+        return Design(
             order,
             strata,
             m,
@@ -79,8 +86,6 @@ class Stem(Sampler):
                 f"{k} of {int(n)}: time varies by {100 * s / mu if mu else 0:.3g} %"
                 for k, n, mu, s in zip(m, strata.sizes, strata.means, strata.deviations, strict=True)
             ],
-            seed=self.seed,
-            kind="random",
             replacement=artifact,
             claimed_error=self.error,
             fitted={"clusters": len(ranges), "half_width": strata.half_width(m, z, artifact)},
