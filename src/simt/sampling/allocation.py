@@ -81,10 +81,14 @@ class Strata:
         for h in np.setdiff1d(rising, normal):
             size, k = self.sizes[h], int(m[h])
             lo, hi = self.ranges[h]
-            picks = order.first[lo] + (random.random((k, len(errors))) * size).astype(np.int64)
-            entries = lo + np.searchsorted(order.first[lo + 1 : hi], picks, side="right")
-            # With replacement, narrowed to the variance without.
-            narrowed = math.sqrt((1 - k / size) / (1 - 1 / size))
+            narrowed = 1.0
+            if k > 1 and size <= 64:
+                picks = random.random((len(errors), int(size))).argpartition(k - 1, axis=1)[:, :k].T
+            else:
+                picks = (random.random((k, len(errors))) * size).astype(np.int64)
+                # With replacement, narrowed to the variance without.
+                narrowed = math.sqrt((1 - k / size) / (1 - 1 / size))
+            entries = lo + np.searchsorted(order.first[lo + 1 : hi], order.first[lo] + picks, side="right")
             errors += narrowed * size * (order.values[entries].mean(axis=0) - self.means[h])
         outer = 1 - 0.75 * (1 - confidence)
         return float(np.quantile(np.abs(errors), outer, method="higher")) / self.total
