@@ -300,7 +300,7 @@ def test_plans_do_not_depend_on_the_number_of_threads() -> None:
     script = (
         "import numpy as np, polars as pl\n"
         "from simt.profile import Profile\n"
-        "from simt.sampling import PKS, Sieve, TBPoint, TwoLevel\n"
+        "from simt.sampling import PKS, Neyman, Root, Sieve, TBPoint, TwoLevel\n"
         "from simt.sampling.checks import example_profile\n"
         "r = np.random.default_rng(0); n = 30000\n"
         "p = Profile(pl.DataFrame({'launch': range(n), 'name': ['k'] * n, 'duration_ns': r.random(n) + 1,\n"
@@ -308,7 +308,8 @@ def test_plans_do_not_depend_on_the_number_of_threads() -> None:
         "e = example_profile(3000, 20)\n"
         "for plan in (PKS(list('abcd'), error=1e-9, max_clusters=5).fit_plan(p),\n"
         "             PKS(error=0.0).fit_plan(e), TwoLevel(800, 'vote').fit_plan(e),\n"
-        "             TBPoint().fit_plan(e), Sieve().fit_plan(e)):\n"
+        "             TBPoint().fit_plan(e), Sieve().fit_plan(e),\n"
+        "             Root().fit_plan(p), Neyman().fit_plan(p)):\n"
         "    print(plan.to_json())\n"
     )
     plans = []

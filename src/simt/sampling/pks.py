@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from simt.profile import Profile
 from simt.sampling.cells import Cells
@@ -185,22 +184,20 @@ def principal_kernels(
     chosen = select(profile, wanted, "PKS")
     ids = profile.launches["launch"].to_numpy()
     by_rank = np.argsort(keys(seed, ids, salt=1)) if representative == "random" else np.arange(len(profile))
-    # Sums in BLAS and scikit-learn depend on the number of threads in their last bits, labels then do wholly.
-    with threadpool_limits(1):
-        units = _units(chosen, scale, variance, seed, ids, by_rank)
-        total, errors = float(time.sum()), []
-        best: tuple[float, Ints, Ints] | None = None
-        for k in range(1, min(most, units.most) + 1):
-            labels, sizes, distances = units.cluster(k, centre=representative == "centre")
-            rows = by_rank[_representatives(labels, len(sizes), units.rank, distances)]
-            missed = abs(float(sizes @ time[rows]) - total)
-            errors.append(missed / total if total else 0.0)
-            if best is None or errors[-1] < best[0]:
-                best = errors[-1], labels, rows
-            if errors[-1] < error:
-                break
-        assert best is not None
-        _, labels, rows = best
+    units = _units(chosen, scale, variance, seed, ids, by_rank)
+    total, errors = float(time.sum()), []
+    best: tuple[float, Ints, Ints] | None = None
+    for k in range(1, min(most, units.most) + 1):
+        labels, sizes, distances = units.cluster(k, centre=representative == "centre")
+        rows = by_rank[_representatives(labels, len(sizes), units.rank, distances)]
+        missed = abs(float(sizes @ time[rows]) - total)
+        errors.append(missed / total if total else 0.0)
+        if best is None or errors[-1] < best[0]:
+            best = errors[-1], labels, rows
+        if errors[-1] < error:
+            break
+    assert best is not None
+    _, labels, rows = best
     labels, rows = _chronological(units.launches(labels), rows)
     unique = units.unique
     return Principal(labels, rows, errors, chosen, units.components, unique, time_column)

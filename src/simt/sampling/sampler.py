@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from sklearn.base import BaseEstimator
+from threadpoolctl import ThreadpoolController
 
 from simt.errors import PlanError
 from simt.profile import Profile
@@ -69,7 +71,8 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
         """
         if not len(profile):
             raise PlanError(f"{profile.source}: no launches to choose from")
-        choice = self.choose(profile)
+        with _libraries().limit(limits=1):
+            choice = self.choose(profile)
         self.plan_ = make_plan(self, profile, choice)
         self.strata_ = choice.strata
         return self
@@ -77,6 +80,12 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
     def fit_plan(self, profile: Profile) -> Plan:
         """`fit(profile).plan_`"""
         return self.fit(profile).plan_
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """BLAS and OpenMP, whose sums differ in their last bits with the number of threads: a plan must not."""
+    return ThreadpoolController()
 
 
 def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from simt.errors import PlanError
 from simt.names import listed
@@ -106,9 +105,8 @@ class TBPoint(Sampler):
         else:
             source, amounts = "launches", np.ones(len(profile))
 
-        with threadpool_limits(1):  # sums in BLAS depend on the number of threads in their last bits
-            groups, points = _points(profile, chosen, self.fidelity, step)
-            tree = Ward(points, groups.size.astype(np.float64), thresholds[-1])
+        groups, points = _points(profile, chosen, self.fidelity, step)
+        tree = Ward(points, groups.size.astype(np.float64), thresholds[-1])
         total, errors = float(time.sum()), []
         best: tuple[float, float, Ints, Ints, Floats] | None = None
         for threshold in reversed(thresholds):

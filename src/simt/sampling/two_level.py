@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from simt.errors import PlanError
 from simt.names import listed, short_name
@@ -101,9 +100,8 @@ class TwoLevel(Sampler):
         )
         light = _Light.of(profile)
         k = len(principal.rows)
-        with threadpool_limits(1):  # as in PKS, the same answers for any number of threads
-            self.accuracy_ = _trial(light, detailed, principal.labels, k, seed, part)
-            labels = _classify(light, detailed, principal.labels, k, seed, self.classifier)
+        self.accuracy_ = _trial(light, detailed, principal.labels, k, seed, part)
+        labels = _classify(light, detailed, principal.labels, k, seed, self.classifier)
         labels = labels[light.groups.code]
         labels[detailed] = principal.labels
         self.labels_, self.n_clusters_ = labels, k
