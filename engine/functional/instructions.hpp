@@ -15,5 +15,6 @@ void register_transcendental(Registry& registry);
 void register_conversion(Registry& registry);
 void register_comparison(Registry& registry);
 void register_atomic(Registry& registry);
+void register_warp(Registry& registry);
 
 }  // namespace simt::functional

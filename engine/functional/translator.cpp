@@ -73,6 +73,7 @@ const Registry& Registry::instance() {
     register_conversion(r);
     register_comparison(r);
     register_atomic(r);
+    register_warp(r);
     return r;
   }();
   return registry;

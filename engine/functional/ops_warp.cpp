@@ -1,0 +1,279 @@
+/// Lanes of a warp exchange values: shfl, vote, match, redux, elect, activemask.
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "functional/instructions.hpp"
+#include "functional/lanes.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+/// d|p, or d alone.
+struct Destinations {
+  Place value = place::none, predicate = place::none;
+};
+Destinations take_destinations(Translation& t, const ptx::Operand& o) {
+  if (o.kind != OperandKind::Pair) return {t.destination(o, Type::B32), place::none};
+  return {t.destination(t.part(o, 0), Type::B32), t.predicate_destination(t.part(o, 1))};
+}
+
+/// A collective over the lanes that the last operand names. Without .sync, as before sm_70: over those that
+/// are here.
+Op& emit_collective(Translation& t, Handler run, bool sync, uint32_t member_operand) {
+  const Place members = sync ? t.source(member_operand, Type::B32) : place::none;
+  Op& op = t.emit(run, sync ? Control::Collective : Control::None);
+  op.member_mask = members;
+  return op;
+}
+
+/// The same value for all lanes of the mask.
+void write_uniform(Context& c, Place destination, uint32_t value) {
+  uint32_t* d = c.lanes<uint32_t>(destination);
+  const uint32_t mask = c.mask;
+  for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = (mask >> i) & 1 ? value : d[i];
+}
+
+/// result[i] = a[index[i]], indices below 32.
+void permute(const uint32_t* a, const uint32_t* index, uint32_t* result) {
+#if defined(__AVX2__)
+  // Permutations of the four quarters, chosen among by the index's upper bits; gathers would wait for memory.
+  __m256i quarter[4];
+  for (int q = 0; q < 4; ++q) quarter[q] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a) + q);
+  for (int v = 0; v < 4; ++v) {
+    const __m256i k = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index) + v);
+    const __m256 bit3 = _mm256_castsi256_ps(_mm256_slli_epi32(k, 28));
+    const __m256 bit4 = _mm256_castsi256_ps(_mm256_slli_epi32(k, 27));
+    const auto pick = [&](int q) { return _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(quarter[q], k)); };
+    const __m256 low = _mm256_blendv_ps(pick(0), pick(1), bit3);
+    const __m256 high = _mm256_blendv_ps(pick(2), pick(3), bit3);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(result) + v,
+                        _mm256_castps_si256(_mm256_blendv_ps(low, high, bit4)));
+  }
+#else
+  for (uint32_t i = 0; i < warp_lanes; ++i) result[i] = a[index[i]];
+#endif
+}
+
+/// Packs a word per lane, 0 or 1, to one bit per lane.
+uint32_t pack_bits(const uint32_t* words) {
+  uint32_t bits = 0;
+#if defined(__AVX2__)
+  for (int v = 0; v < 4; ++v) {
+    const __m256i eight = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words) + v);
+    const int top = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_slli_epi32(eight, 31)));
+    bits |= static_cast<uint32_t>(top) << 8 * v;
+  }
+#else
+  for (uint32_t i = 0; i < warp_lanes; ++i) bits |= words[i] << i;
+#endif
+  return bits;
+}
+
+enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
+
+struct ShuffleDetail : Detail {
+  Place predicate = place::none;
+};
+
+/// Each lane reads the value of a source lane in its segment; where that lies outside, its own.
+template <Shuffle mode>
+void run_shuffle(Context& c, const Op& op) {
+  const uint32_t* a = c.lanes<const uint32_t>(op.a);
+  const uint32_t* b = c.lanes<const uint32_t>(op.b);
+  const uint32_t* limits = c.lanes<const uint32_t>(op.c);
+  alignas(64) uint32_t source[warp_lanes], result[warp_lanes];
+  alignas(64) uint32_t inside[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const auto lane = static_cast<int32_t>(i);
+    const auto by = static_cast<int32_t>(b[i] & 31);
+    const auto segment = static_cast<int32_t>(limits[i] >> 8 & 31);
+    const auto clamp = static_cast<int32_t>(limits[i] & 31);
+    const int32_t last = (lane & segment) | (clamp & ~segment);
+    int32_t j = 0;
+    if constexpr (mode == Shuffle::Up) j = lane - by;
+    if constexpr (mode == Shuffle::Down) j = lane + by;
+    if constexpr (mode == Shuffle::Butterfly) j = lane ^ by;
+    if constexpr (mode == Shuffle::Index) j = (lane & segment) | (by & ~segment);
+    const bool holds = mode == Shuffle::Up ? j >= last : j <= last;
+    source[i] = static_cast<uint32_t>(holds ? j : lane) & 31;
+    inside[i] = holds;
+  }
+  permute(a, source, result);
+  const Place predicate = op.details<ShuffleDetail>().predicate;
+  if (predicate != place::none) write_predicate(c, predicate, pack_bits(inside));
+  write_lanes(c, c.lanes<uint32_t>(op.destination), result);
+}
+
+void translate_shuffle(Translation& t) {
+  const bool sync = t.take("sync");
+  const int mode = t.take_one_of({"up", "down", "bfly", "idx"});
+  if (mode < 0) t.unsupported("a shuffle needs .up, .down, .bfly or .idx");
+  if (t.take_type() != Type::B32) t.unsupported("shuffles are of .b32");
+  const Destinations d = take_destinations(t, t.operand(0));
+  const Place a = t.source(1, Type::B32), b = t.source(2, Type::B32), c = t.source(3, Type::B32);
+  constexpr Handler handlers[] = {run_shuffle<Shuffle::Up>, run_shuffle<Shuffle::Down>,
+                                  run_shuffle<Shuffle::Butterfly>, run_shuffle<Shuffle::Index>};
+  Op& op = emit_collective(t, handlers[mode], sync, 4);
+  op.destination = d.value;
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  t.detail<ShuffleDetail>().predicate = d.predicate;
+}
+
+enum class Vote : uint8_t { All, Any, Uniform, Ballot };
+
+/// a: the predicate; immediate: 1 where it is negated.
+template <Vote vote>
+void run_vote(Context& c, const Op& op) {
+  const uint32_t p = c.predicate(op.a);
+  const uint32_t bits = (op.immediate ? ~p : p) & c.mask;
+  if constexpr (vote == Vote::Ballot) {
+    write_uniform(c, op.destination, bits);
+  } else {
+    const bool holds = vote == Vote::All   ? bits == c.mask
+                       : vote == Vote::Any ? bits != 0
+                                           : bits == 0 || bits == c.mask;
+    write_predicate(c, op.destination, holds ? full_mask : 0);
+  }
+}
+
+void translate_vote(Translation& t) {
+  const bool sync = t.take("sync");
+  const int mode = t.take_one_of({"all", "any", "uni", "ballot"});
+  if (mode < 0) t.unsupported("a vote needs .all, .any, .uni or .ballot");
+  const bool ballot = mode == 3;
+  if (!t.take(ballot ? "b32" : "pred")) t.unsupported(ballot ? "ballots are of .b32" : "votes are of .pred");
+  const Place destination = ballot ? t.destination(0, Type::B32) : t.predicate_destination(t.operand(0));
+  const PredicateOperand a = t.predicate_source(t.operand(1));
+  constexpr Handler handlers[] = {run_vote<Vote::All>, run_vote<Vote::Any>, run_vote<Vote::Uniform>,
+                                  run_vote<Vote::Ballot>};
+  Op& op = emit_collective(t, handlers[mode], sync, 2);
+  op.destination = destination;
+  op.a = a.place;
+  op.immediate = a.negated;
+}
+
+/// Each lane gets the lanes that have its value.
+template <class T>
+void run_match_any(Context& c, const Op& op) {
+  const T* a = c.lanes<const T>(op.a);
+  alignas(64) uint32_t result[warp_lanes];
+  for (uint32_t rest = c.mask; rest;) {
+    const T value = a[std::countr_zero(rest)];
+    alignas(64) uint32_t equal[warp_lanes];
+    for (uint32_t i = 0; i < warp_lanes; ++i) equal[i] = a[i] == value;
+    const uint32_t same = pack_bits(equal) & c.mask;
+    for (uint32_t of = same; of; of &= of - 1) result[std::countr_zero(of)] = same;
+    rest &= ~same;
+  }
+  write_lanes(c, c.lanes<uint32_t>(op.destination), result);
+}
+/// b: the predicate, if there is one.
+template <class T>
+void run_match_all(Context& c, const Op& op) {
+  const T* a = c.lanes<const T>(op.a);
+  const T value = a[c.first_lane()];
+  bool same = true;
+  each_lane(c, [&](int i) { same &= a[i] == value; });
+  if (op.b != place::none) write_predicate(c, op.b, same ? full_mask : 0);
+  write_uniform(c, op.destination, same ? c.mask : 0);
+}
+
+void translate_match(Translation& t) {
+  const int mode = t.take_one_of({"any", "all"});
+  if (mode < 0 || !t.take("sync")) t.unsupported("match needs .any or .all, and .sync");
+  const Type type = t.take_type();
+  if (type != Type::B32 && type != Type::B64) t.unsupported("matches are of .b32 or .b64");
+  const bool wide = type == Type::B64;
+  const Destinations d = take_destinations(t, t.operand(0));
+  if (mode == 0 && d.predicate != place::none) t.unsupported("match.any gives no predicate");
+  const Place a = t.source(1, type);
+  const Handler run = mode == 0 ? wide ? run_match_any<uint64_t> : run_match_any<uint32_t>
+                      : wide    ? run_match_all<uint64_t>
+                                : run_match_all<uint32_t>;
+  Op& op = emit_collective(t, run, true, 2);
+  op.destination = d.value;
+  op.a = a;
+  op.b = d.predicate;
+}
+
+enum class Reduce : uint8_t { Add, Min, Max, And, Or, Xor };
+
+template <Reduce reduce, class T>
+void run_reduce(Context& c, const Op& op) {
+  const uint32_t* a = c.lanes<const uint32_t>(op.a);
+  T all = from_lane<T>(a[c.first_lane()]);
+  for (uint32_t rest = c.mask & (c.mask - 1); rest; rest &= rest - 1) {
+    const T b = from_lane<T>(a[std::countr_zero(rest)]);
+    if constexpr (reduce == Reduce::Add)
+      all = static_cast<T>(static_cast<uint32_t>(all) + static_cast<uint32_t>(b));
+    if constexpr (reduce == Reduce::Min) all = std::min(all, b);
+    if constexpr (reduce == Reduce::Max) all = std::max(all, b);
+    if constexpr (reduce == Reduce::And) all &= b;
+    if constexpr (reduce == Reduce::Or) all |= b;
+    if constexpr (reduce == Reduce::Xor) all ^= b;
+  }
+  write_uniform(c, op.destination, to_lane<T>(all));
+}
+
+void translate_redux(Translation& t) {
+  if (!t.take("sync")) t.unsupported("redux needs .sync");
+  const int operation = t.take_one_of({"add", "min", "max", "and", "or", "xor"});
+  if (operation < 0) t.unsupported("an operation is missing");
+  const Type type = t.take_type();
+  const bool bits = operation >= static_cast<int>(Reduce::And);
+  if (bits ? type != Type::B32 : type != Type::U32 && type != Type::S32)
+    t.unsupported("this operation on this type");
+  const Place destination = t.destination(0, type), a = t.source(1, type);
+  constexpr Handler handlers[] = {run_reduce<Reduce::Add, uint32_t>, run_reduce<Reduce::Min, uint32_t>,
+                                  run_reduce<Reduce::Max, uint32_t>, run_reduce<Reduce::And, uint32_t>,
+                                  run_reduce<Reduce::Or, uint32_t>,  run_reduce<Reduce::Xor, uint32_t>,
+                                  run_reduce<Reduce::Min, int32_t>,  run_reduce<Reduce::Max, int32_t>};
+  const bool is_signed = type == Type::S32 && operation != static_cast<int>(Reduce::Add);
+  Op& op = emit_collective(t, handlers[is_signed ? operation + 5 : operation], true, 2);
+  op.destination = destination;
+  op.a = a;
+}
+
+/// The lanes that execute this, of which those that a guard lets pass are none.
+void run_activemask(Context& c, const Op& op) {
+  write_uniform(c, op.destination, c.mask);
+}
+void translate_activemask(Translation& t) {
+  if (t.take_type() != Type::B32) t.unsupported("activemask is of .b32");
+  const Place destination = t.destination(0, Type::B32);
+  t.emit(run_activemask).destination = destination;
+}
+
+/// The lowest lane leads. a: the predicate.
+void run_elect(Context& c, const Op& op) {
+  const int leader = c.first_lane();
+  write_predicate(c, op.a, 1u << leader);
+  write_uniform(c, op.destination, static_cast<uint32_t>(leader));
+}
+void translate_elect(Translation& t) {
+  if (!t.take("sync")) t.unsupported("elect needs .sync");
+  const Destinations d = take_destinations(t, t.operand(0));
+  if (d.predicate == place::none) t.unsupported("a predicate is expected: d|p");
+  Op& op = emit_collective(t, run_elect, true, 1);
+  op.destination = d.value;
+  op.a = d.predicate;
+}
+
+}  // namespace
+
+void register_warp(Registry& r) {
+  r.add("shfl", translate_shuffle);
+  r.add("vote", translate_vote);
+  r.add("match", translate_match);
+  r.add("redux", translate_redux);
+  r.add("activemask", translate_activemask);
+  r.add("elect", translate_elect);
+}
+
+}  // namespace simt::functional
