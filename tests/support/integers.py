@@ -1,4 +1,4 @@
-"""What tests of integer instructions share: values to try, slow and obvious arithmetic on Python's integers."""
+"""What tests of integer instructions share: values to try, slow and obvious arithmetic on Python integers."""
 
 from __future__ import annotations
 
