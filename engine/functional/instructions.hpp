@@ -10,6 +10,7 @@ void register_memory(Registry& registry);
 void register_arithmetic(Registry& registry);
 void register_integer(Registry& registry);
 void register_bits(Registry& registry);
+void register_video(Registry& registry);
 void register_float(Registry& registry);
 void register_transcendental(Registry& registry);
 void register_conversion(Registry& registry);

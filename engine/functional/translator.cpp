@@ -68,6 +68,7 @@ const Registry& Registry::instance() {
     register_arithmetic(r);
     register_integer(r);
     register_bits(r);
+    register_video(r);
     register_float(r);
     register_transcendental(r);
     register_conversion(r);

@@ -113,7 +113,8 @@ struct Operand {
   bool single = false;
   bool local = false;
   uint8_t component = 0;  ///< of a register's .x .y .z .w (video selectors .b0-.b3, .h0, .h1): 1 to 4, or 8+k
-                          ///< for .bk, 16+k for .hk; 0 for none
+                          ///< for .bk, 16+k for .hk, 24 for several parts such as .b7654 or .h10; 0 for none.
+                          ///< text: as written, without the dot
   uint32_t index = 0;
   uint32_t first_part = 0;  ///< parts are Function::operands[first_part] on, part_count of them
   uint32_t part_count = 0;

@@ -74,14 +74,19 @@ bool is_special_register(std::string_view name) {
 
 /// Operand::component for what follows a register's dot; 0 if it is no component.
 uint8_t component_named(std::string_view text) {
+  constexpr uint8_t several = 24;
   if (text.size() == 1) {
     const size_t k = std::string_view("xyzwrgba").find(text[0]);
     return k == std::string_view::npos ? 0 : static_cast<uint8_t>(k % 4 + 1);
   }
-  if (text.size() != 2 || text[1] < '0') return 0;
-  if (text[0] == 'b' && text[1] <= '3') return static_cast<uint8_t>(8 + text[1] - '0');
-  if (text[0] == 'h' && text[1] <= '1') return static_cast<uint8_t>(16 + text[1] - '0');
-  return 0;
+  const bool is_byte = text[0] == 'b';
+  if (!is_byte && text[0] != 'h') return 0;
+  const std::string_view digits = text.substr(1);
+  if (digits.size() > (is_byte ? 4u : 2u)) return 0;
+  if (digits.find_first_not_of(is_byte ? "01234567" : "0123") != digits.npos) return 0;
+  if (digits.size() > 1) return several;
+  if (digits[0] > (is_byte ? '3' : '1')) return 0;
+  return static_cast<uint8_t>((is_byte ? 8 : 16) + digits[0] - '0');
 }
 
 Space space_named(std::string_view directive) {
@@ -1106,7 +1111,7 @@ class Parser {
       operand.kind = OperandKind::Symbol;
       operand.text = word.text;
     } else if (operand.kind == OperandKind::Register) {
-      if (lexer_->peek() == '.') operand.component = parse_component();
+      if (lexer_->peek() == '.') operand.component = parse_component(operand.text);
       return operand;
     } else if (opcode_.branch) {
       operand = {};
@@ -1131,9 +1136,10 @@ class Parser {
     return operand;
   }
 
-  uint8_t parse_component() {
+  uint8_t parse_component(std::string_view& text) {
     const char* const start = lexer_->position();
-    const uint8_t component = component_named(lexer_->directive("a component such as .x"));
+    text = lexer_->directive("a component such as .x");
+    const uint8_t component = component_named(text);
     if (component == 0) fail_found(start, "a component such as .x or .b0");
     return component;
   }
