@@ -80,9 +80,18 @@ inline void map_lanes(Context& context, Place destination, F f, P... sources) {
         }
       }
     } else {
-      alignas(64) Lane<D> r[warp_lanes];
-      for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane<D>(f(from_lane<S>(s[i])...));
-      write_lanes(context, d, r);
+      const auto apart = [&](const auto* source) {
+        const auto at = reinterpret_cast<uintptr_t>(d), other = reinterpret_cast<uintptr_t>(source);
+        return at + warp_lanes * sizeof(*d) <= other || other + warp_lanes * sizeof(*source) <= at;
+      };
+      if (context.full() && (apart(s) && ...)) {
+#pragma GCC ivdep
+        for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = to_lane<D>(f(from_lane<S>(s[i])...));
+      } else {
+        alignas(64) Lane<D> r[warp_lanes];
+        for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane<D>(f(from_lane<S>(s[i])...));
+        write_lanes(context, d, r);
+      }
     }
   };
   run(context.lanes<const Lane<S>>(sources)...);

@@ -491,6 +491,26 @@ struct PermuteBytes {
     return permute(uint64_t{b} << 32 | a, selector);
   }
 };
+
+/// The same selector, Op::immediate, for all lanes.
+void run_permute_fixed(Context& c, const Op& op) {
+  const uint32_t* words[] = {c.lanes<const uint32_t>(op.a), c.lanes<const uint32_t>(op.b)};
+  alignas(64) uint32_t result[warp_lanes] = {};
+  for (uint32_t k = 0; k < 4; ++k) {
+    const auto which = static_cast<uint32_t>(op.immediate) >> (4 * k);
+    const uint32_t* word = words[which >> 2 & 1];
+    // The byte to the top, then back down with its sign or without, then to its place.
+    const uint32_t up = 24 - 8 * (which & 3), to = 8 * k;
+    if (which & 8) {
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        result[i] |= (static_cast<uint32_t>(static_cast<int32_t>(word[i] << up) >> 31) & 0xff) << to;
+    } else {
+      for (uint32_t i = 0; i < warp_lanes; ++i) result[i] |= word[i] << up >> 24 << to;
+    }
+  }
+  write_lanes(c, c.lanes<uint32_t>(op.destination), result);
+}
+
 void translate_prmt(Translation& t) {
   take_type_of(t, {Type::B32});
   static constexpr Handler handlers[] = {run_ternary<PermuteBytes<Permute::Index>, uint32_t>,
@@ -501,6 +521,12 @@ void translate_prmt(Translation& t) {
                                          run_ternary<PermuteBytes<Permute::EdgeRight>, uint32_t>,
                                          run_ternary<PermuteBytes<Permute::Replicate16>, uint32_t>};
   const int mode = t.take_one_of({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"});
+  if (t.operand(3).kind == ptx::OperandKind::Integer) {
+    const auto selector = static_cast<uint32_t>(t.immediate(t.operand(3)));
+    emit_binary(t, run_permute_fixed, Type::B32).immediate =
+        mode < 0 ? selector : permute_selectors[mode + 1][selector & 3];
+    return;
+  }
   emit_ternary(t, handlers[mode + 1], Type::B32);
 }
 

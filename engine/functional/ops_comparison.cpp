@@ -225,7 +225,8 @@ void run_setp(Context& c, const Op& op) {
   const auto& d = op.details<SetDetail>();
   const uint32_t with = third_operand(c, d), bits = d.test(c, op);
   // The second destination gets the upper halves' result, or the opposite of the comparison.
-  const uint32_t second = d.test_high ? d.test_high(c, op) : ~bits;
+  uint32_t second = ~bits;
+  if (d.test_high && d.second != place::none) second = d.test_high(c, op);
   write_predicate(c, op.destination, combined(d, bits, with));
   if (d.second != place::none) write_predicate(c, d.second, combined(d, second, with));
 }
@@ -248,7 +249,6 @@ void translate_setp(Translation& t) {
   const Comparison comparison = comparison_of(t, m, type);
   const ptx::Operand& destinations = t.operand(0);
   const bool two = destinations.kind == OperandKind::Pair;
-  if (comparison.test_high && !two) t.unsupported("it needs two destinations, p|q");
   const Place p = t.predicate_destination(two ? t.part(destinations, 0) : destinations);
   const Place q = two ? t.predicate_destination(t.part(destinations, 1)) : place::none;
   const Type operand_type = comparison.test_high ? Type::B32 : type;

@@ -133,10 +133,14 @@ inline T quotient(T a, T b) {
                                : std::is_signed_v<T>     ? Sub{}(T{0}, a)
                                : a == static_cast<T>(-1) ? T{1}
                                                          : T{0};
-    return special ? special_quotient : static_cast<T>(q);
+    using Whole = std::conditional_t<sizeof(T) == 4, T, int32_t>;
+    return special ? special_quotient : static_cast<T>(static_cast<Whole>(q));
   } else {
     if (b == 0) return static_cast<T>(-1);
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Sub{}(T{0}, a);
+    // Processors divide short numbers faster.
+    if ((static_cast<uint64_t>(a | b) >> 32) == 0)
+      return static_cast<T>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b));
     return static_cast<T>(a / b);
   }
 }
@@ -149,7 +153,8 @@ struct Div {
 struct Rem {
   template <class T>
   T operator()(T a, T b) const {
-    return b == 0 ? static_cast<T>(-1) : Sub{}(a, MulLow{}(quotient(a, b), b));
+    const T rest = Sub{}(a, MulLow{}(quotient(a, b), b));
+    return b == 0 ? static_cast<T>(-1) : rest;
   }
 };
 

@@ -260,8 +260,11 @@ def test_permute_modes(mode: str) -> None:
         source = (b << 32 | a).to_bytes(8, "little")
         return int.from_bytes([source[int(k)] for k in PERMUTE_MODES[mode][selector & 3]], "little")
 
-    values = columns([0x13121110], [0x17161514], [0, 1, 2, 3, 4, 7, 0xFFFFFFFD], bits=[32] * 3)
+    values = columns([0x13121110], [0x97969594], [0, 1, 2, 3, 4, 7, 0xFFFFFFFD], bits=[32] * 3)
     check(f"prmt.b32.{mode} %o, %i0, %i1, %i2;", ["u32"] * 3, "u32", reference, columns=values)
+    for selector in range(5):
+        body = f"prmt.b32.{mode} %o, %i0, %i1, {selector};"
+        check(body, ["u32"] * 2, "u32", lambda a, b, s=selector: reference(a, b, s), columns=values[:2])
 
 
 @pytest.mark.parametrize(

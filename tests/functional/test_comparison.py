@@ -195,6 +195,12 @@ def test_combination_with_a_third_predicate(operation: str, negated: str) -> Non
         assert result == p + 2 * q + 4 * p
 
 
+def test_packed_setp_with_one_destination_compares_the_low_halves() -> None:
+    a = np.array([0x00003C00, 0x3C000000, 0x3C003C00, 0] * 8, np.uint32)
+    got = per_lane("setp.eq.f16x2 %p, %i0, 0x40003c00; selp.u32 %o, 1, 0, %p;", a, registers=".reg .pred %p;")
+    assert got.tolist() == [1, 0, 1, 0] * 8
+
+
 def test_one_of_two_destinations_may_be_left_out() -> None:
     a = np.arange(32, dtype=np.uint32)
     got = per_lane("setp.lt.u32 _|%q, %i0, 7; selp.u32 %o, 1, 0, %q;", a, registers=".reg .pred %q;")
@@ -280,7 +286,6 @@ def test_slct(type_: str) -> None:
         "setp.lt.b32 %p, %r1, %r2;",
         "setp.equ.u32 %p, %r1, %r2;",
         "setp.eq.ftz.f64 %p, %d1, %d2;",
-        "setp.eq.f16x2 %p, %r1, %r2;",
         "setp.eq.u8 %p, %r1, %r2;",
         "setp.eq.and.u32 %p, %r1, %r2;",
         "set.eq.u16.u32 %h1, %r1, %r2;",
