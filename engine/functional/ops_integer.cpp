@@ -125,16 +125,14 @@ struct Sad {
 template <class T>
 inline T quotient(T a, T b) {
   if constexpr (sizeof(T) <= 4) {
-    // Exact: a quotient of 32-bit numbers that is no integer is further from the next integer than a double's
-    // rounding error.
-    const bool special = b == 0 || b == static_cast<T>(-1);
-    const double q = static_cast<double>(a) / static_cast<double>(special ? T{1} : b);
-    const T special_quotient = b == 0                    ? static_cast<T>(-1)
-                               : std::is_signed_v<T>     ? Sub{}(T{0}, a)
-                               : a == static_cast<T>(-1) ? T{1}
-                                                         : T{0};
+    // Exact: a quotient that is no integer is further from the next integer than the rounding error of a
+    // number with more bits than the operands.
+    using Real = std::conditional_t<sizeof(T) == 4, double, float>;
+    const bool negates = std::is_signed_v<T> && b == static_cast<T>(-1);  // the quotient may be too large
+    const Real q = static_cast<Real>(a) / static_cast<Real>(b == 0 || negates ? T{1} : b);
     using Whole = std::conditional_t<sizeof(T) == 4, T, int32_t>;
-    return special ? special_quotient : static_cast<T>(static_cast<Whole>(q));
+    const T result = negates ? Sub{}(T{0}, a) : static_cast<T>(static_cast<Whole>(q));
+    return b == 0 ? static_cast<T>(-1) : result;
   } else {
     if (b == 0) return static_cast<T>(-1);
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Sub{}(T{0}, a);
