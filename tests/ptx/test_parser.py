@@ -282,6 +282,7 @@ def test_families_and_single_names_that_look_alike():
         ("mov.u32 %r1, -WARP_SZ;", "mov.u32 %r1, -32"),
         ("neg.f32 %f1, -%f2;", "neg.f32 %f1, !%f2"),
         ("vadd.u32.s32.s32.sat %r1, %r2.b0, -%r3.h1, %r4;", "vadd.u32.s32.s32.sat %r1, %r2.8, !%r3.17, %r4"),
+        ("vadd4.u32.u32.u32 %r1.b310, %r2.b7654, %r3, %r4;", "vadd4.u32.u32.u32 %r1.24, %r2.24, %r3, %r4"),
         ("tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}|%p1, [tx, smp, {%f5,%f6}];",
          "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p1, [tx, smp, {%f5, %f6}]"),
         ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
