@@ -1,0 +1,200 @@
+"""Executed launches under the timing engine: values, independence of threads and windows, traces of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simt
+from simt.cuda import PtxModule
+
+pytest.importorskip("lz4")
+PTX = ".version 8.7\n.target sm_70\n.address_size 64\n"
+
+# A ticket lock, a flag between CTAs and a counter that hands out places: what acts in the order of time.
+ORDERED = (
+    PTX
+    + """
+.visible .entry places(.param .u64 counter, .param .u64 out)
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [counter]; ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;
+  atom.global.add.u32 %r5, [%rd1], 1;
+  mul.wide.u32 %rd3, %r5, 4; add.u64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r4;
+  ret;
+}
+.visible .entry handover(.param .u64 flag, .param .u64 data, .param .u64 out)
+{
+  .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [flag]; ld.param.u64 %rd2, [data]; ld.param.u64 %rd3, [out];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mul.wide.u32 %rd4, %r2, 4;
+  setp.ne.u32 %p, %r1, 0;
+  @%p bra CONSUMER;
+  add.u64 %rd5, %rd2, %rd4; mad.lo.u32 %r3, %r2, 3, 7; st.global.u32 [%rd5], %r3;
+  bar.sync 0;
+  setp.ne.u32 %p, %r2, 0;
+  @%p bra DONE;
+  membar.gl; st.volatile.global.u32 [%rd1], 1;
+  bra DONE;
+CONSUMER:
+  ld.volatile.global.u32 %r4, [%rd1];
+  setp.eq.u32 %p, %r4, 0;
+  @%p bra CONSUMER;
+  membar.gl;
+  add.u64 %rd5, %rd2, %rd4; ld.global.u32 %r5, [%rd5];
+  mov.u32 %r6, %ntid.x; mad.lo.u32 %r6, %r1, %r6, %r2; mul.wide.u32 %rd6, %r6, 4; add.u64 %rd7, %rd3, %rd6;
+  st.global.u32 [%rd7], %r5;
+DONE:
+  ret;
+}
+.visible .entry own_reduction(.param .u64 cells, .param .u64 out)
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [cells]; ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %rd3, %r4, 4; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+  red.global.add.u32 [%rd4], 5;
+  ld.global.u32 %r5, [%rd4];
+  st.global.u32 [%rd5], %r5;
+  ret;
+}
+.visible .entry lock(.param .u64 mutex, .param .u64 sum)
+{
+  .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [mutex]; ld.param.u64 %rd2, [sum];
+TRY:
+  atom.global.cas.b32 %r1, [%rd1], 0, 1;
+  setp.ne.u32 %p, %r1, 0;
+  @%p bra TRY;
+  membar.gl;
+  ld.volatile.global.u32 %r2, [%rd2]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%rd2], %r2;
+  membar.gl;
+  atom.global.exch.b32 %r3, [%rd1], 0;
+  ret;
+}
+"""
+)
+
+
+def device(threads: int = 1, window: int | None = None, **options: object) -> tuple[simt.GPU, object]:
+    gpu = simt.GPU("qv100", threads=threads, window=window, set={"sm.count": 8}, **options)  # type: ignore[arg-type]
+    return gpu, gpu.load(PtxModule.from_text(ORDERED, "ordered.ptx"))
+
+
+def run(
+    kernel: str, threads: int = 1, window: int | None = None, **options: object
+) -> tuple[np.ndarray, object]:
+    _, module = device(threads, window, **options)
+    n = 12 * 64
+    out, cell, data = np.zeros(n, np.uint32), np.zeros(1, np.uint32), np.zeros(64, np.uint32)
+    launch = module[kernel]  # type: ignore[index]
+    match kernel:
+        case "places":
+            result = launch[12, 64](cell, out)
+        case "handover":
+            result = launch[12, 64](cell, data, out)
+        case "own_reduction":
+            result = launch[12, 64](np.arange(n, dtype=np.uint32), out)
+        case _:
+            result = launch[3, 40](cell, out)
+    return out, result
+
+
+def check(kernel: str, out: np.ndarray) -> None:
+    n = len(out)
+    match kernel:
+        case "places":
+            assert sorted(out) == list(range(n))
+        case "handover":
+            assert (out[:64] == 0).all()
+            assert (out[64:].reshape(-1, 64) == 3 * np.arange(64) + 7).all()
+        case "own_reduction":
+            assert (out == np.arange(n) + 5).all()
+        case _:
+            assert out[0] == 3 * 40
+
+
+@pytest.mark.parametrize("kernel", ["places", "handover", "own_reduction", "lock"])
+def test_accesses_in_the_order_of_time(kernel: str) -> None:
+    """Right values, and the same values and counters for any number of threads and any window."""
+    first, counted = run(kernel)
+    check(kernel, first)
+    for threads, window in ((1, 1), (2, 3), (2, None)):
+        again, recounted = run(kernel, threads, window)
+        assert (again == first).all()
+        assert recounted == counted
+        assert recounted.engine == counted.engine  # type: ignore[attr-defined]
+    functional, _ = run(kernel, functional=True)
+    check(kernel, functional)
+
+
+STENCIL = (
+    PTX
+    + """
+.visible .entry stencil(.param .u64 in, .param .u64 out, .param .u32 n)
+{
+  .reg .pred %p<3>; .reg .f32 %f<8>; .reg .b32 %r<10>; .reg .b64 %rd<8>;
+  .shared .align 4 .b8 tile[520];
+  ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r5, %r2, %r3, %r4;
+  mul.wide.u32 %rd3, %r5, 4; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+  mov.u32 %r6, tile; shl.b32 %r7, %r4, 2; add.u32 %r6, %r6, %r7;
+  ld.global.f32 %f1, [%rd4]; st.shared.f32 [%r6+4], %f1;
+  bar.sync 0;
+  setp.eq.u32 %p1, %r4, 0; @%p1 bra EDGE;
+  setp.eq.u32 %p2, %r4, 127; @%p2 bra EDGE;
+  ld.shared.f32 %f2, [%r6]; ld.shared.f32 %f3, [%r6+8];
+  add.f32 %f4, %f2, %f3; add.f32 %f5, %f4, %f1; st.global.f32 [%rd5], %f5;
+  ret;
+EDGE:
+  st.global.f32 [%rd5], %f1;
+  ret;
+}
+"""
+)
+
+
+@pytest.mark.parametrize("spec", ["qv100", "qv100-accelsim", "h100"])
+def test_a_recorded_trace_takes_the_same_time(spec: str, tmp_path: Path) -> None:
+    """What runs can be recorded, as store and as text; replayed, the same instructions take the same cycles.
+
+    Copies to the GPU are not in the trace, so the executed launch is timed with cold caches, too.
+    """
+    n = 128 * 40
+    data = np.random.default_rng(1).random(n, np.float32)
+    expected = data.reshape(-1, 128).copy()
+    expected[:, 1:-1] = (expected[:, :-2] + expected[:, 2:]) + expected[:, 1:-1]
+    gpu = simt.GPU(spec, set={"l2.copies_fill": False})
+    kernel = gpu.load(PtxModule.from_text(STENCIL, "stencil.ptx")).stencil
+    source, out = gpu.array(data), gpu.empty(n)
+    timed = kernel[40, 128](source, out, n)
+    assert (out.numpy() == expected.reshape(-1)).all()
+    for path in (tmp_path / "stencil.simt", tmp_path / "text"):
+        out.set(0)
+        with gpu.trace(path):
+            assert kernel[40, 128](source, out, n) is None
+        assert (out.numpy() == expected.reshape(-1)).all()
+        replayed = simt.simulate(path, spec, set={"l2.copies_fill": False}).launches[0]
+        assert replayed.warp_instructions == timed.warp_instructions
+        assert abs(replayed.cycles - timed.cycles) <= 0.01 * timed.cycles
+
+
+def test_streams_overlap_and_wait_for_events() -> None:
+    gpu = simt.GPU("qv100")
+    kernel = gpu.load(PtxModule.from_text(STENCIL, "stencil.ptx")).stencil
+    data = gpu.array(np.ones(128 * 8, np.float32))
+    a, b, c = (gpu.empty(128 * 8) for _ in range(3))
+    one, two = gpu.stream(), gpu.stream()
+    assert kernel[8, 128, 0, one](data, a, 1024) is None
+    kernel[8, 128, 0, two](data, b, 1024)
+    two.wait(one.record())
+    kernel[8, 128, 0, two](a, c, 1024)
+    gpu.synchronize()
+    first, second, third = gpu.launches
+    assert second.start_cycle < first.end_cycle  # side by side
+    assert third.start_cycle >= max(first.end_cycle, second.end_cycle)
+    assert (c.numpy().reshape(-1, 128)[:, 2] == 9).all()
