@@ -52,6 +52,13 @@ inline T clamped(T v) {
   return v;
 }
 
+/// A result that flushes to zero is tiny after it was rounded as if exponents had no lower bound: in (1 -
+/// 2^-24, 1) times 2^-126 it may round up to 2^-126 as a subnormal number would, without being tiny. `scaled`
+/// is the same result times 2^64, which rounds so.
+inline float flushed_result(float result, float scaled) {
+  return std::fabs(scaled) < 0x1p-62f ? std::copysign(0.0f, result) : flushed(result);
+}
+
 /// What an f32 instruction writes.
 template <bool ftz, Clamp clamp, class... Operands>
 inline float finished(float result, Operands...) {
@@ -143,7 +150,8 @@ inline float narrowed_to_odd(double v) {
 /// f16. All of its values are f32 values too.
 struct Half {
   static constexpr uint16_t nan = 0x7fff, exponent = 0x7c00, largest = 0x7bff;
-  static constexpr int mantissa_bits = 10, least_exponent = -14;
+  static constexpr int mantissa_bits = 10;
+  static constexpr float least = 0x1p-14f;  ///< normal number
 
   static float widen_one(uint16_t h) {
     const uint32_t sign = uint32_t{h & 0x8000u} << 16, magnitude = h & 0x7fffu;
@@ -191,7 +199,8 @@ struct Half {
 /// bf16: the upper half of an f32.
 struct Bfloat {
   static constexpr uint16_t nan = 0x7fff, exponent = 0x7f80, largest = 0x7f7f;
-  static constexpr int mantissa_bits = 7, least_exponent = -126;
+  static constexpr int mantissa_bits = 7;
+  static constexpr float least = 0x1p-126f;
 
   static float widen_one(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
   static uint16_t narrow_one(float v) {
@@ -239,7 +248,7 @@ inline void halves_to_lanes(const uint16_t* halves, uint32_t* lanes) {
 template <class H, bool packed, bool ftz, class F, class... P>
 inline void map_halves(Context& c, Place destination, F f, P... sources) {
   constexpr uint32_t n = elements<packed>;
-  constexpr float least = H::least_exponent == -14 ? 0x1p-14f : 0x1p-126f;
+  constexpr float least = H::least;
   alignas(64) float in[sizeof...(P)][n], r[n];
   uint32_t k = 0;
   (widen_lanes<H, packed>(c.lanes<const uint32_t>(sources), in[k++]), ...);
@@ -255,11 +264,13 @@ inline void map_halves(Context& c, Place destination, F f, P... sources) {
     else
       r[i] = f(in[0][i], in[1][i], in[2][i]);
   }
+  if constexpr (ftz) {
+    // What rounds up to the least normal number, were exponents without bound, is not tiny.
+    constexpr float tiny = least - least / static_cast<float>(4 << H::mantissa_bits);
+    for (float& v : r) v = std::fabs(v) < tiny ? std::copysign(0.0f, v) : v;
+  }
   alignas(64) uint16_t narrow[n];
   H::template narrow<n>(r, narrow);
-  if constexpr (ftz)
-    for (uint32_t i = 0; i < n; ++i)
-      narrow[i] = (narrow[i] & H::exponent) == 0 ? narrow[i] & 0x8000u : narrow[i];
   alignas(64) uint32_t result[warp_lanes];
   halves_to_lanes<packed>(narrow, result);
   write_lanes(c, c.lanes<uint32_t>(destination), result);

@@ -352,20 +352,24 @@ void run_widen_f8(Context& c, const Op& op) {
       [relu](uint32_t pair) { return widen(pair >> 8 & 0xff, relu) << 16 | widen(pair & 0xff, relu); }, op.a);
 }
 
+/// Away from zero it is the integer arithmetic that ptxas makes of it, in which a NaN only loses its low
+/// bits.
 void run_tf32(Context& c, const Op& op) {
   const Request request = request_of(op);
-  const uint32_t add = request.round == Round::Away ? 0x1000u : request.round == Round::Nearest ? 0xfffu : 0;
+  const bool away = request.round == Round::Away;
+  const uint32_t add = away ? 0x1000u : request.round == Round::Nearest ? 0xfffu : 0;
   const uint32_t even = request.round == Round::Nearest ? 1 : 0;
   const bool relu = request.relu;
-  const uint32_t most = request.satfinite ? 0x7f7fe000u : 0x7f800000u;
+  const uint32_t beyond = request.satfinite ? 0x2000u : 0;
   map_lanes<uint32_t, uint32_t>(
       c, op.destination,
       [=](uint32_t bits) {
         const uint32_t sign = bits & 0x80000000u, magnitude = bits & 0x7fffffffu;
-        uint32_t r = (magnitude + add + (magnitude >> 13 & even)) & 0xffffe000u;
-        r = r > most ? most : r;
+        const bool finite = magnitude < 0x7f800000u;
+        uint32_t r = (magnitude + (finite ? add + (magnitude >> 13 & even) : 0)) & 0xffffe000u;
+        r -= r >= 0x7f800000u ? beyond : 0;
         r = relu && sign ? 0 : r | sign;
-        return magnitude > 0x7f800000u ? nan_f32 : r;
+        return magnitude > 0x7f800000u && !away ? nan_f32 : r;
       },
       op.a);
 }
@@ -480,10 +484,16 @@ void run_f64_of_f32(Context& c, const Op& op) {
   map_lanes<double, float>(
       c, op.destination, [](float v) { return clamped<clamp>(static_cast<double>(operand<ftz>(v))); }, op.a);
 }
+/// A NaN keeps what of its payload there is room for.
 template <bool ftz, Clamp clamp>
 void run_f32_of_f64(Context& c, const Op& op) {
   map_lanes<float, double>(
-      c, op.destination, [](double v) { return finished<ftz, clamp>(static_cast<float>(v)); }, op.a);
+      c, op.destination,
+      [](double v) {
+        const auto r = static_cast<float>(v);
+        return clamped<clamp>(ftz ? flushed_result(r, static_cast<float>(v * 0x1p64)) : r);
+      },
+      op.a);
 }
 template <bool ftz, Clamp clamp>
 void run_f32_of_f64_directed(Context& c, const Op& op) {
@@ -657,8 +667,51 @@ bool is_plain_float(Type type) {
   return is_half(type) || type == Type::F32 || type == Type::F64;
 }
 
+/// d = {c's low bits, a, b}, a and b clamped to numbers of `bits` bits.
+struct Packing : Detail {
+  uint32_t bits = 0;
+  int32_t least = 0, most = 0;
+};
+void run_pack(Context& c, const Op& op) {
+  const auto& d = op.details<Packing>();
+  const uint32_t bits = d.bits, keep = (1u << bits) - 1;
+  const int32_t least = d.least, most = d.most;
+  const auto pair = [=](int32_t a, int32_t b) {
+    return (static_cast<uint32_t>(std::clamp(a, least, most)) & keep) << bits |
+           (static_cast<uint32_t>(std::clamp(b, least, most)) & keep);
+  };
+  if (bits == 16)
+    map_lanes<uint32_t, int32_t, int32_t>(c, op.destination, pair, op.a, op.b);
+  else
+    map_lanes<uint32_t, int32_t, int32_t, uint32_t>(
+        c, op.destination,
+        [=](int32_t a, int32_t b, uint32_t rest) { return rest << (2 * bits) | pair(a, b); }, op.a, op.b,
+        op.c);
+}
+
+/// cvt.pack.sat.s16.s32 d, a, b; cvt.pack.sat.u8.s32.b32 d, a, b, c
+void translate_pack(Translation& t) {
+  if (!t.take("sat")) t.unsupported(".sat is missing");
+  const int which = t.take_one_of({"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"});
+  if (which < 0 || !t.take("s32")) t.unsupported("these types");
+  const bool two = which < 2;
+  if (!two && !t.take("b32")) t.unsupported(".b32 is missing");
+  const Place d = t.destination(0, Type::B32), a = t.source(1, Type::S32), b = t.source(2, Type::S32);
+  const Place rest = two ? place::none : t.source(3, Type::B32);
+  Op& op = t.emit(run_pack);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  op.c = rest;
+  Packing& p = t.detail<Packing>();
+  p.bits = 16u >> (which / 2);
+  const bool is_signed = which % 2;
+  p.least = is_signed ? -(1 << (p.bits - 1)) : 0;
+  p.most = (1 << (is_signed ? p.bits - 1 : p.bits)) - 1;
+}
+
 void translate_cvt(Translation& t) {
-  if (t.take("pack")) t.unsupported("cvt.pack");
+  if (t.take("pack")) return translate_pack(t);
   if (t.take("rs")) t.unsupported("stochastic rounding needs sm_100");
   Request r;
   const int integral = t.take_one_of({"rni", "rzi", "rmi", "rpi"});
@@ -695,6 +748,7 @@ void translate_cvt(Translation& t) {
   }
   if (d == Type::TF32) {
     if (s != Type::F32 || direction < 0) t.unsupported("tf32 is made of f32, with a rounding");
+    if (r.round == Round::Away && r.relu) t.unsupported(".relu with .rna");
     return emit(t, run_tf32, d, s, r);
   }
   if (r.round == Round::Away) t.unsupported(".rna is for tf32");
@@ -723,7 +777,9 @@ void translate_cvt(Translation& t) {
     if (direction >= 0) t.unsupported("this rounding, between the same types");
     h = integral >= 0 ? integral_handler(t, d) : same_size_handler(t, d, r);
   } else if (is_plain_float(d) && is_plain_float(s)) {
-    if (integral >= 0) t.unsupported("a rounding to integers, between types of different size");
+    if (integral >= 0) t.unsupported("a rounding to integers, between different types");
+    const bool widens = d == Type::F64 || (d == Type::F32 && s != Type::F64);
+    if (direction < 0 && !widens) t.unsupported("a rounding is missing");
     h = float_handler(t, d, s, r);
   } else {
     t.unsupported("these types");

@@ -20,23 +20,28 @@ struct Sub {
     return a - b;
   }
 };
+/// `scaled` is the result times 2^64, where flushing to zero needs it (see flushed_result). Where the scaled
+/// operand overflows, the result is not tiny, or exact.
 struct Mul {
   template <class T>
   T operator()(T a, T b) const {
     return a * b;
   }
+  static float scaled(float a, float b) { return a * 0x1p64f * b; }
 };
 struct Fma {
   template <class T>
   T operator()(T a, T b, T c) const {
     return std::fma(a, b, c);
   }
+  static float scaled(float a, float b, float c) { return std::fma(a * 0x1p64f, b, c * 0x1p64f); }
 };
 struct Div {
   template <class T>
   T operator()(T a, T b) const {
     return a / b;
   }
+  static float scaled(float a, float b) { return a * 0x1p64f / b; }
 };
 /// div.approx: a times the reciprocal of b, which is 0 from 2^126 on.
 struct DivApprox {
@@ -49,6 +54,7 @@ struct Reciprocal {
   T operator()(T a) const {
     return T{1} / a;
   }
+  static float scaled(float a) { return 0x1p64f / a; }
 };
 struct SquareRoot {
   template <class T>
@@ -96,39 +102,36 @@ struct Extreme {
   }
 };
 
+/// One lane's result: f32 or f64.
+template <class F, bool ftz, Clamp clamp, class... T>
+inline auto compute(T... operands) {
+  const auto r = F{}(operands...);
+  if constexpr (ftz && requires { F::scaled(operands...); })
+    return finished<false, clamp>(flushed_result(r, F::scaled(operands...)));
+  else if constexpr (std::is_same_v<F, Abs> || std::is_same_v<F, Neg>)
+    return finished<ftz, clamp>(r, r);  // a NaN's sign changes too
+  else
+    return finished<ftz, clamp>(r, operands...);
+}
+
 /// One handler for each number of operands: f32 and f64.
 template <class F, class T, bool ftz, Clamp clamp>
 struct Scalar {
   static void run1(Context& c, const Op& op) {
-    map_lanes<T, T>(
-        c, op.destination,
-        [](T a0) {
-          const T a = operand<ftz>(a0);
-          return finished<ftz, clamp>(F{}(a), a);
-        },
-        op.a);
+    map_lanes<T, T>(c, op.destination, [](T a) { return compute<F, ftz, clamp>(operand<ftz>(a)); }, op.a);
   }
   static void run2(Context& c, const Op& op) {
     map_lanes<T, T, T>(
-        c, op.destination,
-        [](T a0, T b0) {
-          const T a = operand<ftz>(a0), b = operand<ftz>(b0);
-          return finished<ftz, clamp>(F{}(a, b), a, b);
-        },
+        c, op.destination, [](T a, T b) { return compute<F, ftz, clamp>(operand<ftz>(a), operand<ftz>(b)); },
         op.a, op.b);
   }
   static void run3(Context& c, const Op& op) {
     map_lanes<T, T, T, T>(
         c, op.destination,
-        [](T a0, T b0, T c0) {
-          const T a = operand<ftz>(a0), b = operand<ftz>(b0), d = operand<ftz>(c0);
-          return finished<ftz, clamp>(F{}(a, b, d), a, b, d);
+        [](T a, T b, T d) {
+          return compute<F, ftz, clamp>(operand<ftz>(a), operand<ftz>(b), operand<ftz>(d));
         },
         op.a, op.b, op.c);
-  }
-  template <int operands>
-  static constexpr Handler handler() {
-    return operands == 1 ? run1 : operands == 2 ? run2 : run3;
   }
 };
 template <class F, class T, bool ftz, Clamp clamp>

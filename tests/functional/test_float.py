@@ -56,8 +56,22 @@ def test_ftz_takes_and_gives_zeros_for_subnormal_numbers(operation: str, mode: s
     inputs[0][: COUNT // 4] = (inputs[0][: COUNT // 4] & 0x807FFFFF) | 0x20000000
     if count > 1 and operation != "div":
         inputs[1][: COUNT // 4] = (inputs[1][: COUNT // 4] & 0x807FFFFF) | 0x20000000
-    wanted = expect(F32, functools.partial(reference, F32, mode), inputs, ftz=True)
+    wanted = expect(F32, functools.partial(reference, F32.flushing(), mode), inputs, ftz=True)
     assert_same(run(f"{operation}.{mode}.ftz.f32", F32, inputs), wanted, *inputs)
+
+
+def test_what_is_tiny_is_decided_after_rounding_with_unbounded_exponents() -> None:
+    """As ptxas folds constants: (1 - 2^-24) 2^-126 is tiny, what has more bits and rounds up is not."""
+    a = np.array([0x00FFFFFF, 0x1F800002, 0x9F800002], np.uint32)
+    b = np.array([0x3F000000, 0x207FFFFC, 0x207FFFFC], np.uint32)
+    zero = np.zeros(3, np.uint32)
+    for found in (run("mul.ftz.f32", F32, [a, b]), run("fma.rn.ftz.f32", F32, [a, b, zero])):
+        assert found.tolist() == [0, 0x00800000, 0x80800000]
+    assert run("mul.f32", F32, [a, b]).tolist() == [0x00800000, 0x00800000, 0x80800000]
+    assert run("mul.rz.ftz.f32", F32, [a, b]).tolist() == [0, 0, 0x80000000]
+    product = np.array([F32.decode(int(x)) * F32.decode(int(y)) for x, y in zip(a, b, strict=True)])
+    found = per_lane("cvt.rn.ftz.f32.f64 %o, %i0;", product)
+    assert found.tolist() == [0, 0x00800000, 0x80800000]
 
 
 @pytest.mark.parametrize("operation", ["add", "sub", "mul", "fma"])
@@ -85,7 +99,7 @@ def test_half_precision_is_rounded_once(operation: str, f: Format) -> None:
 
 
 def test_half_fma_whose_double_rounding_would_differ() -> None:
-    # 32784 lies between two numbers of f16; the least number decides. The sum of both needs more bits than f32
+    # 32784 lies between two numbers of f16; the least number decides. The sum needs more bits than f32
     # has, and for bf16 than f64 has.
     a, b = (np.array([F16.encode(x)] * 2, np.uint16) for x in (683.0, 48.0))
     assert F16.decode(int(a[0])) * F16.decode(int(b[0])) == 32784.0
@@ -104,7 +118,7 @@ def test_half_clamps() -> None:
     assert_same(run("fma.rn.sat.f16", F16, inputs), sat, *inputs)
     relu = np.where(np.isnan(plain), plain, np.where(plain > 0, plain, np.float16(0))).view(np.uint16)
     assert_same(run("fma.rn.relu.f16", F16, inputs), relu, *inputs)
-    flushed = expect(F16, functools.partial(floats.fma, F16, "rn"), inputs, ftz=True)
+    flushed = expect(F16, functools.partial(floats.fma, F16.flushing(), "rn"), inputs, ftz=True)
     assert_same(run("fma.rn.ftz.f16", F16, inputs), flushed, *inputs)
     inputs = operands(BF16, 3)
     codes_ = expect(BF16, functools.partial(floats.fma, BF16, "rn"), inputs)
@@ -156,7 +170,7 @@ def test_signs(name: str, f: Format) -> None:
     wanted = a & ~sign if name == "abs" else a ^ sign
     nan = (a & ~sign) > np.array(f.infinity, f.dtype)
     if f is F64:
-        wanted[nan] = a[nan] | np.uint64(0x0008000000000000)
+        wanted[nan] |= np.uint64(0x0008000000000000)
     else:
         wanted[nan] = f.nan
     assert_same(run(f"{name}.{f.name}", f, [a]), wanted, a)

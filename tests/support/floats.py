@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,13 +15,18 @@ MODES = ("rn", "rz", "rm", "rp")
 
 @dataclass(frozen=True)
 class Format:
-    """A binary format; `finite_only`: its highest exponent holds numbers too, but for one NaN (e4m3)."""
+    """A binary format; `finite_only`: its highest exponent holds numbers too, but for one NaN (e4m3).
+    `flushes`: a result that is tiny after rounding, were exponents without bound, is a zero."""
 
     name: str
     exponent_bits: int
     mantissa_bits: int
     nan: int
     finite_only: bool = False
+    flushes: bool = False
+
+    def flushing(self) -> Format:
+        return replace(self, flushes=True)
 
     @property
     def bits(self) -> int:
@@ -62,7 +67,11 @@ class Format:
         )
 
     def encode(
-        self, value: Fraction | float, mode: str = "rn", negative_zero: bool = False, saturate: bool = False
+        self,
+        value: Fraction | float,
+        mode: str = "rn",
+        negative_zero: bool = False,
+        saturate: bool = False,
     ) -> int:
         """Rounds once. rna: to nearest, ties away from zero. saturate: the largest number, not infinity."""
         if isinstance(value, float):
@@ -80,22 +89,28 @@ class Format:
         exponent = value.numerator.bit_length() - value.denominator.bit_length()
         if value < Fraction(2) ** exponent:
             exponent -= 1
-        exponent = max(exponent, 1 - self.bias)
-        units = value / Fraction(2) ** (exponent - self.mantissa_bits)
-        whole, rest = divmod(units, 1)
-        code = int(whole)
-        up = mode == ("rm" if negative else "rp")
-        if mode == "rn":
-            code += rest > Fraction(1, 2) or (rest == Fraction(1, 2) and code & 1 == 1)
-        elif mode == "rna":
-            code += rest >= Fraction(1, 2)
-        else:
-            code += up and rest > 0
+        least = 1 - self.bias
+        if self.flushes and exponent < least:
+            above = self._rounded(value, exponent, mode, negative) * Fraction(2) ** (
+                exponent - self.mantissa_bits
+            )
+            return sign | (0 if above < Fraction(2) ** least else 1 << self.mantissa_bits)
+        exponent = max(exponent, least)
+        code = self._rounded(value, exponent, mode, negative)
         code += (exponent - (1 - self.bias)) << self.mantissa_bits
         if code >= self.infinity:
-            keeps = saturate or mode == "rz" or (mode in ("rm", "rp") and not up)
+            keeps = saturate or mode == "rz" or mode == ("rp" if negative else "rm")
             code = self.infinity - 1 if keeps else self.infinity
         return sign | code
+
+    def _rounded(self, value: Fraction, exponent: int, mode: str, negative: bool) -> int:
+        """In units of the last place of numbers of this exponent."""
+        whole, rest = divmod(value / Fraction(2) ** (exponent - self.mantissa_bits), 1)
+        if mode == "rn":
+            return int(whole) + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1))
+        if mode == "rna":
+            return int(whole) + (rest >= Fraction(1, 2))
+        return int(whole) + (mode == ("rm" if negative else "rp") and rest > 0)
 
     def flush(self, code: int) -> int:
         return code if code & self.infinity else code & self.sign
@@ -196,11 +211,10 @@ def codes(f: Format, count: int, seed: int) -> np.ndarray:
 def expect(
     f: Format, reference: Callable[..., int], inputs: Sequence[np.ndarray], ftz: bool = False
 ) -> np.ndarray:
-    """The reference's code for each row of inputs; with ftz, subnormal numbers are zeros in and out."""
+    """The reference's code for each row of inputs; with ftz, subnormal ones are zeros for it."""
     rows = zip(*[a.tolist() for a in inputs], strict=True)
     prepare: Callable[[int], int] = f.flush if ftz else int
-    found = [reference(*[f.decode(prepare(c)) for c in row]) for row in rows]
-    return np.array([prepare(c) for c in found], f.dtype)
+    return np.array([reference(*[f.decode(prepare(c)) for c in row]) for row in rows], f.dtype)
 
 
 def first_nan(results: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
