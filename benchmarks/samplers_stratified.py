@@ -1,13 +1,14 @@
 """STEM, ROOT and Neyman on real profiles: error, speedup and coverage, also judged by another GPU or run.
 
-usage: python benchmarks/samplers_stratified.py [PROFILES...] [--seeds N]
+usage: python benchmarks/samplers_stratified.py [PROFILES...] [--seeds N] [--adaptive N]
 
 Without profiles: those of the shared folder. Each method designs its strata once; its draws are made for all
-seeds at once (simple random samples in each stratum), so that hundreds of seeds take seconds. Three tables:
+seeds at once (simple random samples in each stratum), so that hundreds of seeds take seconds. Four tables:
 
 1. every method at a bound of 5 %: means over the profiles, as in the STEM paper's tables;
 2. ROOT against Neyman, profile by profile: at ROOT's realised error, how long is each one's sample;
-3. plans made from one profile and judged by another of the same program (pairs that align).
+3. plans made from one profile and judged by another of the same program (pairs that align);
+4. on the same pairs, the adaptive sampler, and whether its half width holds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy.typing as npt
 
 from simt.errors import SimtError
 from simt.profile import Profile, read_profile
-from simt.sampling import Neyman, Root
+from simt.sampling import Adaptive, Neyman, Root
 from simt.sampling.align import align
 from simt.sampling.allocation import Strata, kkt_sizes, quantile, rounded_up
 from simt.sampling.neyman import _pooled
@@ -193,47 +194,71 @@ def against_root(profiles: dict[str, Profile], seeds: int) -> None:
         print(f"{label:34}{text}{100 * default.claim:8.2f}{cover:7.1f}")
 
 
-def across(profiles: dict[str, Profile], seeds: int) -> None:
-    print("\n3. Plans from one profile, judged by another: speedup, mean and 95th percentile of the error %")
-    pairs: dict[str, tuple[Profile, Profile]] = {
-        f"{a} > {b}": (profiles[a], profiles[b]) for a, b in permutations(profiles, 2)
-    }
+def pairs_of(profiles: dict[str, Profile]) -> dict[str, tuple[Profile, Floats]]:
+    """Launches that two profiles, or the halves of one, share: as profiled, and times in the other."""
+    candidates = {f"{a} > {b}": (profiles[a], profiles[b]) for a, b in permutations(profiles, 2)}
     for label, profile in profiles.items():
         half = np.arange(len(profile)) < len(profile) // 2
-        pairs[f"{label}, first half > second"] = (profile.take(half), profile.take(~half))
-    for label, (profile, truth) in pairs.items():
+        candidates[f"{label}, first half > second"] = (profile.take(half), profile.take(~half))
+    pairs = {}
+    for label, (profile, truth) in candidates.items():
         try:
             pairing = align(profile, truth)
         except SimtError:
             continue
         mask = np.zeros(len(profile), bool)
         mask[pairing.rows] = True
-        values = truth.column("duration_ns")[pairing.truth_rows]
-        order = order_of(profile.take(mask))
-        print(f"{label} ({len(pairing)} launches)")
-        for name in (
-            "ROOT, per name",
-            "ROOT, global",
-            "Neyman, time",
-            "Neyman, balanced (default)",
-            "Neyman, error",
-        ):
+        pairs[label] = (profile.take(mask), truth.column("duration_ns")[pairing.truth_rows])
+    return pairs
+
+
+def across(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
+    print("\n3. Plans from one profile, judged by another: speedup, mean and 95th percentile of the error %")
+    for label, (profile, values) in pairs.items():
+        order = order_of(profile)
+        print(f"{label} ({len(profile)} launches)")
+        for name in METHODS:
+            if not name.startswith(("ROOT, per name", "ROOT, global", "Neyman")) or "time, " in name:
+                continue
             design = METHODS[name](order)
             errors = 100 * design.errors(order, seeds, values)
             print(f"    {name:30}{design.speedup:8.1f}x{errors.mean():8.2f}{np.quantile(errors, 0.95):8.2f}")
+
+
+def adaptive(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
+    print(
+        "\n4. Adaptive, 5 % asked for: error % (mean, 95th percentile), speedup, % within the stated half width"
+    )
+    for label, (profile, values) in pairs.items():
+        total, times = values.sum(), dict(zip(profile.launches["launch"].to_list(), values, strict=True))
+        errors, inverse, within, launches = [], [], [], []
+        for seed in range(seeds):
+            sampler = Adaptive(metrics=("v",), error=ERROR, seed=seed)
+            row = sampler.run(profile, lambda ids, times=times: {i: {"v": times[i]} for i in ids})["v"]
+            errors.append(abs(row["total"] / total - 1))
+            within.append(abs(row["total"] - total) <= row["half_width"])
+            inverse.append(1 / sampler.plan_.speedup)
+            launches.append(len(sampler.plan_))
+        print(
+            f"{label:60}{100 * np.mean(errors):7.2f}{100 * np.quantile(errors, 0.95):7.2f}"
+            f"{1 / np.mean(inverse):8.1f}x{100 * np.mean(within):7.0f}{np.mean(launches):7.0f} launches"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profiles", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--adaptive", type=int, default=20, help="seeds of the adaptive sampler")
     options = parser.parse_args()
     shared = Path(__file__).parents[2] / "shared" / "data" / "profiles"
     paths = options.profiles or sorted(p for p in shared.glob("*.gz"))
     profiles = {path.name.split(".")[0]: read_profile(path).kernels() for path in paths}
     all_methods(profiles, options.seeds)
     against_root(profiles, options.seeds)
-    across(profiles, options.seeds)
+    pairs = pairs_of(profiles)
+    across(pairs, options.seeds)
+    adaptive(pairs, options.adaptive)
 
 
 if __name__ == "__main__":

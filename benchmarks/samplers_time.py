@@ -4,7 +4,8 @@ usage: python benchmarks/samplers_time.py [--launches N]
 
 The profile is made up: 80 kernels, counts falling as 1/rank, times in whole nanoseconds with one to three
 log-normal peaks each and a heavy tail. Each sampler runs in a process of its own, so that its peak memory is
-its own; the first fit also pays for the pages that it touches first, the second is what a session sees.
+its own. The first fit also pays for the pages that it touches first; the best of four, and its processor
+time, are the figures to compare where others use the machine.
 """
 
 from __future__ import annotations
@@ -49,14 +50,15 @@ def made_up(launches: int) -> Profile:
 def measure(label: str, launches: int) -> None:
     profile = made_up(launches)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = []
-    for _ in range(2):
-        begin = time.perf_counter()
+    seconds, busy = [], []
+    for _ in range(4):
+        begin, work = time.perf_counter(), time.process_time()
         plan = SAMPLERS[label].fit_plan(profile)
         seconds.append(time.perf_counter() - begin)
+        busy.append(time.process_time() - work)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{label:20} {seconds[0]:7.2f} {seconds[1]:7.2f} {peak / 1e6:9.2f} {before / 1e6:9.2f} "
+        f"{label:20} {seconds[0]:7.2f} {min(seconds):7.2f} {min(busy):7.2f} {peak / 1e6:8.2f} {before / 1e6:9.2f} "
         f"{len(plan.strata):7} {len(plan):8} {plan.speedup:9.0f}"
     )
 
@@ -70,7 +72,10 @@ def main() -> None:
         measure(options.only, options.launches)
         return
     print(f"{options.launches:,} launches, 80 kernels")
-    print("sampler              first s  then s   peak GB loaded GB  strata launches   speedup", flush=True)
+    print(
+        "sampler              first s  best s   cpu s  peak GB loaded GB  strata launches   speedup",
+        flush=True,
+    )
     for label in SAMPLERS:
         command = [sys.executable, __file__, "--launches", str(options.launches), "--only", label]
         subprocess.run(command, check=True)
