@@ -226,9 +226,7 @@ def across(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
 
 
 def adaptive(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
-    print(
-        "\n4. Adaptive, 5 % asked for: error % (mean, 95th percentile), speedup, % within the stated half width"
-    )
+    print("\n4. Adaptive, 5 % asked for: error % (mean, 95th), speedup, % within the stated half width")
     for label, (profile, values) in pairs.items():
         total, times = values.sum(), dict(zip(profile.launches["launch"].to_list(), values, strict=True))
         errors, inverse, within, launches = [], [], [], []

@@ -58,8 +58,8 @@ def measure(label: str, launches: int) -> None:
         busy.append(time.process_time() - work)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{label:20} {seconds[0]:7.2f} {min(seconds):7.2f} {min(busy):7.2f} {peak / 1e6:8.2f} {before / 1e6:9.2f} "
-        f"{len(plan.strata):7} {len(plan):8} {plan.speedup:9.0f}"
+        f"{label:20} {seconds[0]:7.2f} {min(seconds):7.2f} {min(busy):7.2f} {peak / 1e6:8.2f} "
+        f"{before / 1e6:9.2f} {len(plan.strata):7} {len(plan):8} {plan.speedup:9.0f}"
     )
 
 

@@ -126,6 +126,8 @@ def test_profiles_frames_and_mappings_are_results() -> None:
     assert set(got.estimators) == {"duration_ns", "dram__bytes.sum"}
     assert got["dram__bytes.sum"]["total"] == 7
     assert plan.estimate(measured.launches, ["duration_ns"])["duration_ns"]["total"] == 6
+    empty = measured.launches.with_columns(pl.lit(None, pl.Float64).alias("lts__t_sectors.sum"))
+    assert set(plan.estimate(empty).estimators) == {"duration_ns", "dram__bytes.sum"}
     data = json.loads(got.to_json())
     assert data["schema"] == "simt.estimate/1" and len(data["totals"]) == 6
     assert "dram__bytes.sum: 7" in repr(got)

@@ -16,6 +16,7 @@ from scipy.stats import t as student
 
 from simt.errors import PlanError
 from simt.profile import Profile
+from simt.profile.profile import COLUMNS as PROFILE_COLUMNS
 from simt.sampling import validate
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ COLUMNS = {
     "high": pl.Float64,
     "df": pl.Float64,  # degrees of freedom of the variance; null where there is nothing to vary
 }
-_INTENSIVE = re.compile(r"\.(ratio|pct|per_\w+|avg|min|max|peak\w*)(\.|$)")
+_INTENSIVE = re.compile(r"^launch__|\.(ratio|pct|per_\w+|avg|min|max|peak\w*)(\.|$)")
 _ELAPSED = re.compile(r"cycles_elapsed\.(avg|max)$")  # all SMs run as long: of a launch, so they add up
 _PRIOR = 2.0  # degrees of freedom that all kernels' spread has in a kernel's, and a kernel's in a stratum's
 
@@ -306,7 +307,7 @@ class Sample:
         totals, variances, df = self.strata(kind, name)
         value = self._ratio_total(totals, name) if kind == "ratio" else float(totals.sum())
         variance = float(variances.sum())
-        if not variance:
+        if variance <= (1e-13 * value) ** 2:  # rounding
             return Total(value, 0.0, math.inf)
         own = df > 0
         parts = float(np.sum(variances[own] ** 2 / df[own]))
@@ -352,12 +353,13 @@ def additive(metric: str) -> bool:
 def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str, Floats]:
     """Metric -> values of the plan's launches in the plan's order, NaN where missing."""
     frame = measurements(results)
+    found_here = metrics is None
     if metrics is None:
-        skipped = (pl.Boolean, pl.String)
+        shape = PROFILE_COLUMNS.keys() - {"duration_ns"}  # a launch's grid, stream and the like
         metrics = [
             name
             for name, dtype in frame.schema.items()
-            if name != "launch" and dtype not in skipped and additive(name)
+            if name not in shape and (dtype.is_numeric() or dtype == pl.Null) and additive(name)
         ]
     elif isinstance(metrics, str) or not all(isinstance(metric, str) for metric in metrics):
         raise validate.refuse("metrics", metrics, "names of metrics")
@@ -373,7 +375,12 @@ def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str
     except pl.exceptions.PolarsError as error:
         raise PlanError(f"the results are no numbers: {error}") from error
     joined = plan.launches.select("launch").join(frame, on="launch", how="left", maintain_order="left")
-    return {metric: joined[metric].fill_null(float("nan")).to_numpy() for metric in metrics}
+    values = {metric: joined[metric].fill_null(float("nan")).to_numpy() for metric in metrics}
+    if found_here:  # a tool's column may be empty
+        values = {metric: y for metric, y in values.items() if np.isfinite(y).any()}
+        if not values:
+            raise PlanError("none of the plan's launches was measured")
+    return values
 
 
 def measurements(results: Any) -> pl.DataFrame:
