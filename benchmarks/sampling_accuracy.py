@@ -35,7 +35,9 @@ METHODS = [
     "root allocation=name",
     "root allocation=global",
     "neyman",
+    "neyman aim=time",
 ]
+BOUNDED = ["root allocation=global", "neyman", "neyman aim=time"]  # whose bounds are tight enough to fail
 ERROR = 0.05
 
 
@@ -99,11 +101,10 @@ def main() -> None:
         print(f"{file:42}" + "".join(f"{cell:>24}" for cell in cells) + f"{100 * error_root:14.2f} %")
 
     print(f"\nSeeds of {options.coverage} within the claimed bound")
-    claiming = [m for m in METHODS if not m.startswith("random")]
-    print(f"{'':42}" + "".join(f"{m:>24}" for m in claiming))
+    print(f"{'':42}" + "".join(f"{m:>24}" for m in BOUNDED))
     for file, profile in profiles.items():
-        rows = {row["method"]: row for row in run(profile, claiming, options.coverage).summary.to_dicts()}
-        print(f"{file:42}" + "".join(f"{100 * rows[m]['coverage']:22.1f} %" for m in claiming))
+        rows = {row["method"]: row for row in run(profile, BOUNDED, options.coverage).summary.to_dicts()}
+        print(f"{file:42}" + "".join(f"{100 * rows[m]['coverage']:22.1f} %" for m in BOUNDED))
 
     print("\nAcross GPUs and runs, 100 seeds: plans from the first, judged by the second")
     steps = profiles["mi350_training_50steps.rocprofv3.json.gz"]
@@ -119,7 +120,7 @@ def main() -> None:
         ),
     }
     for label, (profile, truth) in pairs.items():
-        print(f"{label}\n{run(profile, claiming, 100, truth)}")
+        print(f"\n{label}\n{run(profile, [*METHODS[1:], 'adaptive'], 100, truth)}")
     print(f"\n{time.perf_counter() - began:.0f} s in all")
 
 

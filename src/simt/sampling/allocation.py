@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from simt.profile import Profile
 from simt.sampling import columns, validate
-from simt.sampling.draws import uniform
+from simt.sampling.draws import starts, uniform
 from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.splits import Range, Spread, TimeOrder
 
@@ -237,16 +237,24 @@ class Design:
 
     def draw(self, seed: int) -> Choice:
         """Draws m launches from each stratum, `kind` as in `ranks`, or independently with replacement."""
-        positions, draws, weights = [], [], []
-        for h, ((lo, hi), k) in enumerate(zip(self.strata.ranges, self.m.tolist(), strict=True)):
-            size = self.order.size(lo, hi)
+        ranges = np.array(self.strata.ranges)
+        first = self.order.first[ranges[:, 0]]
+        sizes = self.order.first[ranges[:, 1]] - first
+        # Most strata have one draw: all of these at once, the very ones that `ranks` would draw.
+        single = (self.m == 1) & (not self.replacement)
+        begin = np.full(len(first), 0.5) if self.kind == "midpoint" else starts(seed, len(first))
+        positions = [(first + (begin * sizes).astype(np.int64))[single]]
+        draws = [np.ones(len(positions[0]), np.int64)]
+        weights = [sizes[single].astype(float)]
+        for h in np.flatnonzero(~single):
+            size, k = int(sizes[h]), int(self.m[h])
             if self.replacement:
-                picks = (uniform(seed, np.arange(k, dtype=np.uint64), h) * size).astype(np.int64)
+                picks = (uniform(seed, np.arange(k, dtype=np.uint64), int(h)) * size).astype(np.int64)
                 found, times = np.unique(picks, return_counts=True)
             else:
-                found = ranks(seed, h, size, k, self.kind)
+                found = ranks(seed, int(h), size, k, self.kind)
                 times = np.ones(len(found), np.int64)
-            positions.append(found + self.order.first[lo])
+            positions.append(found + first[h])
             draws.append(times)
             weights.append(times * (size / k))
         return Choice(
