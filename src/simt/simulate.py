@@ -78,7 +78,7 @@ def simulate(
         if value is not None and value < 1:
             raise SimtError(f"{name} is {value}, expected 1 or more")
     own = dict(policies or {})
-    overrides = {**_override_texts(set), **policy_overrides(own)}
+    overrides = {**override_texts(set), **policy_overrides(own)}
     spec = load_spec(gpu, overrides)
     # What a policy does is part of what the Result was computed from.
     overrides |= {f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()}
@@ -124,7 +124,7 @@ def simulate(
     return run.result("max_cycles")
 
 
-def _override_texts(overrides: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
+def override_texts(overrides: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
     if overrides is None or isinstance(overrides, Mapping):
         return dict(overrides or {})
     pairs = {}

@@ -1,4 +1,4 @@
-"""`simt run`: simulate the launches of a trace."""
+"""`simt run`: simulate the launches of a trace or of a program."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from simt import program
 from simt.cli.tables import print_table
-from simt.errors import Interrupted, ResultError, SimulationError
+from simt.errors import Interrupted, LaunchError, ResultError, SimulationError
 from simt.result import Result, perfetto, sentences
 from simt.result.display import LEFT, format_time, launch_rows, plural
 from simt.result.files import dump, require_writable, write_text
-from simt.simulate import simulate
+from simt.simulate import override_texts, simulate
 
 EXAMPLES = """\b
 Examples:
@@ -26,6 +27,9 @@ Examples:
   simt run traces/ --output out --timeline 500 --perfetto out/trace.json
   simt run traces/ --output out --resume     go on after Ctrl-C
   simt run traces/ --json - | jq '.totals.cycles'
+  simt run program.py --gpu h100             a program with a function main(gpu)
+  simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
+  simt run gemm --gpu h100                   a ready example; simt run --examples lists them
 """
 INTERRUPTED_EXIT = 130
 
@@ -35,8 +39,12 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 @app.command(epilog=EXAMPLES, no_args_is_help=True)
 def run(
     path: Annotated[
-        Path, typer.Argument(help="kernelslist.g, a directory with one, a kernel trace, or a .simt store.")
-    ],
+        Path | None,
+        typer.Argument(
+            help="A trace (kernelslist.g, a directory with one, a kernel trace, a .simt store), a program "
+            "(.py, .cu, .ptx), or the name of an example.",
+        ),
+    ] = None,
     gpu: Annotated[
         str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")
     ] = "qv100",
@@ -68,14 +76,34 @@ def run(
     perfetto_: Annotated[
         Path | None, typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev.")
     ] = None,
+    driver: Annotated[
+        Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
+    ] = None,
+    functional: Annotated[
+        bool, typer.Option("--functional", help="Of a program only the values, without timing.")
+    ] = False,
+    examples: Annotated[bool, typer.Option("--examples", help="List the ready examples.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
-    """Simulate the launches of a trace and say where the time goes."""
+    """Simulate the launches of a trace or a program and say where the time goes."""
+    if examples:
+        for name, text in program.examples().items():
+            typer.echo(f"{name:16} {text}")
+        return
+    if path is None:
+        raise typer.BadParameter("a trace or a program is missing")
     if output is not None:
         require_writable(output.parent if output.suffix == ".json" else output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_writable(file.parent)
+    if (found := program.find_program(path)) is not None:
+        if kernels is not None or max_cycles is not None or resume:
+            raise LaunchError(f"{path}: --kernels, --max-cycles and --resume are for traces")
+        result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet)
+        if result is not None:
+            _deliver(result, output, json_, perfetto_, quiet)
+        return
     before = _saved(output, resume)
     try:
         result = simulate(
@@ -101,6 +129,38 @@ def run(
             _save_unfinished(error.result, output)
         raise
     _deliver(result, output, json_, perfetto_, quiet)
+
+
+def _run_program(
+    path: Path,
+    gpu: str,
+    set_: list[str] | None,
+    threads: int,
+    timeline: int | None,
+    driver: Path | None,
+    functional: bool,
+    quiet: bool,
+) -> Result | None:
+    """Runs a program; None where nothing was timed."""
+    from simt.gpu import GPU
+
+    device = GPU(
+        gpu,
+        functional=functional,
+        set=override_texts(set_),
+        threads=threads,
+        timeline=timeline,
+        progress=not quiet,
+    )
+    try:
+        program.run_program(path, device, driver)
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted: {plural(len(device.launches), 'launch')} finished.", err=True)
+        raise typer.Exit(INTERRUPTED_EXIT) from None
+    if functional:
+        return None
+    result = device.result()
+    return result if result.launches else None
 
 
 def _deliver(

@@ -1,8 +1,20 @@
 """What a simulation leaves behind: counters per launch, tables, sentences, reports."""
 
 from simt.result.counters import COUNTERS, Counter
+from simt.result.difference import Difference, difference
 from simt.result.launch import LaunchResult, Machine
 from simt.result.result import SCHEMA, Provenance, Result
 from simt.result.summary import sentences
 
-__all__ = ["COUNTERS", "SCHEMA", "Counter", "LaunchResult", "Machine", "Provenance", "Result", "sentences"]
+__all__ = [
+    "COUNTERS",
+    "SCHEMA",
+    "Counter",
+    "Difference",
+    "LaunchResult",
+    "Machine",
+    "Provenance",
+    "Result",
+    "difference",
+    "sentences",
+]

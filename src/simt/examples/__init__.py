@@ -1,0 +1,1 @@
+"""Programs to try: `simt run saxpy`, or read them."""

@@ -1,0 +1,65 @@
+"""Programs to run: Python files with a `main(gpu)`, CUDA files with a Python driver, ready examples."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simt.errors import LaunchError
+
+if TYPE_CHECKING:
+    from simt.gpu import GPU
+
+SUFFIXES = (".py", ".cu", ".ptx")
+_EXAMPLES = Path(__file__).parent / "examples"
+
+
+def examples() -> dict[str, str]:
+    """The ready examples: name, and the first line of what each says of itself."""
+    found = {}
+    for path in sorted(_EXAMPLES.glob("[a-z]*.py")):
+        found[path.stem] = path.read_text(encoding="utf-8").split('"""')[1].strip().split("\n")[0]
+    return found
+
+
+def find_program(name: Path) -> Path | None:
+    """The program that a path or the name of an example stands for; None if it is neither."""
+    if name.suffix in SUFFIXES:
+        return name
+    example = _EXAMPLES / f"{name}.py"
+    return example if not name.exists() and len(name.parts) == 1 and example.exists() else None
+
+
+def run_program(path: Path, gpu: GPU, driver: Path | None = None) -> None:
+    """Runs a program on a GPU; `gpu.result()` then has its launches.
+
+    A `.py` file has a function `main(gpu)`. A `.cu` or `.ptx` file has a driver, a Python file of the same
+    name unless another is given, with a function `main(gpu, module)`.
+
+    Raises LaunchError where a file or its `main` is missing; what the program itself raises goes through.
+    """
+    script = path
+    module: Any = None
+    if path.suffix != ".py":
+        script = driver or path.with_suffix(".py")
+        if not path.exists():
+            raise LaunchError(f"{path}: there is no such file")
+        if not script.exists():
+            raise LaunchError(
+                f"{path}: its driver {script} is missing. Write one with a function `main(gpu, module)` that "
+                f"makes the arrays and launches the kernels, or name another with --driver"
+            )
+        module = gpu.load(path)
+    elif driver is not None:
+        raise LaunchError(f"{path}: a Python program is its own driver; --driver is for .cu and .ptx files")
+    if not script.exists():
+        raise LaunchError(f"{script}: there is no such file")
+    names = runpy.run_path(str(script))
+    main = names.get("main")
+    if not callable(main):
+        raise LaunchError(f"{script}: has no function `main({'gpu, module' if module else 'gpu'})`")
+    if module is None:
+        main(gpu)
+    else:
+        main(gpu, module)
