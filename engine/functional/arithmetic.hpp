@@ -13,9 +13,6 @@ void translate_float(Translation& t, Arithmetic operation);    // ops_float.cpp
 /// rcp.approx.ftz.f64, whose modifiers were taken.
 void emit_coarse_reciprocal(Translation& t, bool ftz);  // ops_transcendental.cpp
 
-/// cvt.pack: two integers saturated and packed side by side; `pack` has been taken.
-void translate_pack(Translation& t);  // ops_bits.cpp
-
 /// d = h(a, b), all of one type.
 Op& emit_binary(Translation& t, Handler handler, ptx::Type type);
 /// d = h(a), both of one type.

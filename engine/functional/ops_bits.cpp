@@ -530,41 +530,7 @@ void translate_prmt(Translation& t) {
   emit_ternary(t, handlers[mode + 1], Type::B32);
 }
 
-/// The two numbers clamped to `bits` bits, a above b, and c above them.
-template <uint32_t bits, bool is_signed>
-void run_pack(Context& context, const Op& op) {
-  map_lanes<uint32_t, int32_t, int32_t, uint32_t>(
-      context, op.destination,
-      [](int32_t a, int32_t b, uint32_t c) {
-        constexpr int32_t most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
-        constexpr uint32_t mask = (1u << bits) - 1;
-        const uint32_t high = static_cast<uint32_t>(std::clamp(a, least, most)) & mask;
-        const uint32_t low = static_cast<uint32_t>(std::clamp(b, least, most)) & mask;
-        return shift_left(c, 2 * bits) | high << bits | low;
-      },
-      op.a, op.b, op.c);
-}
-
 }  // namespace
-
-void translate_pack(Translation& t) {
-  static constexpr Handler handlers[] = {run_pack<2, false>,  run_pack<2, true>,  run_pack<4, false>,
-                                         run_pack<4, true>,   run_pack<8, false>, run_pack<8, true>,
-                                         run_pack<16, false>, run_pack<16, true>};
-  if (!t.take("sat")) t.unsupported("it needs .sat");
-  const int result = t.take_one_of({"u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"});
-  if (result < 0) t.unsupported("a type of the result is missing");
-  const bool has_third = result < 6;
-  take_type_of(t, {Type::S32});
-  if (has_third) take_type_of(t, {Type::B32});
-  const Place d = t.destination(0, Type::B32), a = t.source(1, Type::S32), b = t.source(2, Type::S32);
-  const Place c = has_third ? t.source(3, Type::B32) : t.constant(0, 4);
-  Op& op = t.emit(handlers[result]);
-  op.destination = d;
-  op.a = a;
-  op.b = b;
-  op.c = c;
-}
 
 void register_bits(Registry& r) {
   r.add("and", translate_logic<And>);
