@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
-from support.integers import bits_of, check, clamp, number, signed
+from support.integers import bits_of, check, number, signed
 from support.ptx import Device, per_lane
 
 AMOUNTS = [
@@ -241,21 +241,6 @@ def test_permute_bytes() -> None:
             lambda x, y, s=selector: reference(x, y, s),
             columns=[a[:200], b[:200]],
         )
-
-
-@pytest.mark.parametrize("type_", ["u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"])
-def test_pack(type_: str) -> None:
-    bits = bits_of(type_)
-    third = bits < 16
-
-    def reference(a: int, b: int, c: int) -> int:
-        high, low = (clamp(v, type_) & ((1 << bits) - 1) for v in (a, b))
-        return (c << 2 * bits if third else 0) | high << bits | low
-
-    body = f"cvt.pack.sat.{type_}.s32{'.b32' if third else ''} %o, %i0, %i1{', %i2' if third else ''};"
-    small = [0, 1, 2, 7, 8, 15, 16, 127, 128, 255, 256, *[(1 << 32) - k for k in (1, 2, 3, 8, 9, 128, 129)]]
-    values = columns(small + VALUES[32], small + VALUES[32], [0, 0x12345678], bits=[32] * 3)
-    check(body, ["s32", "s32", "u32"], "u32", reference, columns=values)
 
 
 PERMUTE_MODES = {
