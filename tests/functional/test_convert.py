@@ -336,22 +336,6 @@ def test_partly_executed_conversions_between_widths_keep_other_lanes() -> None:
     assert found.tolist() == [*range(20), *[2**64 - 1] * 44]
 
 
-@pytest.mark.parametrize("type_", ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])
-def test_pack(type_: str) -> None:
-    least, most = bounds(type_)
-    bits = width(type_)
-    a, b, c = (integer_codes(32, 256, seed) for seed in (1, 2, 3))
-    a[100:], b[100:] = a[100:] % 40 - 20, b[100:] % 400 - 200
-    if bits == 16:
-        found = per_lane(f"cvt.pack.sat.{type_}.s32 %o, %i0, %i1;", a, b)
-    else:
-        found = per_lane(f"cvt.pack.sat.{type_}.s32.b32 %o, %i0, %i1, %i2;", a, b, c)
-    clamped = [[min(max(value_of(int(n), "s32"), least), most) % 2**bits for n in x] for x in (a, b)]
-    low = [int(n) << 2 * bits if bits < 16 else 0 for n in c]
-    wanted = np.array([(n | x << bits | y) % 2**32 for x, y, n in zip(*clamped, low, strict=True)], np.uint32)
-    assert_same(found, wanted, a, b, c)
-
-
 @functools.cache
 def registers() -> str:
     return ".reg .b16 %h; .reg .b32 %r; .reg .b64 %d;"
