@@ -372,13 +372,23 @@ RegisterAllocation allocate_registers(const Function& function, const Module& mo
   std::sort(lifetimes.begin(), lifetimes.end(), [](const Lifetime& a, const Lifetime& b) {
     return std::tie(a.first, a.reg) < std::tie(b.first, b.reg);
   });
-  Places registers, predicates;
+  // Narrow values have places apart from wide ones: lanes of a warp that have parted hold values of both
+  // kinds at once, and a lane's part of a 64-bit place is not the part that it has of the same place as
+  // 32-bit ones.
+  Places wide, narrow, predicates;
+  const auto places_of = [&](const RegisterDeclaration& declaration) -> Places& {
+    return declaration.type == Type::Pred ? predicates : bytes(declaration.type) >= 8 ? wide : narrow;
+  };
   for (const Lifetime& lifetime : lifetimes) {
     const RegisterDeclaration& declaration = function.registers[lifetime.reg];
-    Places& places = declaration.type == Type::Pred ? predicates : registers;
-    allocation.place[lifetime.reg] = places.take(liveness.segments(lifetime), width_of(declaration));
+    allocation.place[lifetime.reg] =
+        places_of(declaration).take(liveness.segments(lifetime), width_of(declaration));
   }
-  allocation.registers = registers.count();
+  const uint32_t first_narrow = (wide.count() + 3) / 4 * 4;
+  for (const Lifetime& lifetime : lifetimes)
+    if (&places_of(function.registers[lifetime.reg]) == &narrow)
+      allocation.place[lifetime.reg] += first_narrow;
+  allocation.registers = narrow.count() ? first_narrow + narrow.count() : wide.count();
   allocation.predicates = predicates.count();
   return allocation;
 }

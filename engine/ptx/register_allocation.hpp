@@ -31,7 +31,8 @@ Access access(const Function& function, const Module& module, uint32_t instructi
 /// Linear scan over live intervals (Poletto and Sarkar, TOPLAS 1999) on the function's control flow, which
 /// fills the holes of lifetimes too (Traub, Holloway and Smith, PLDI 1998). A value that is written under a
 /// guard, or on only some paths, is live where it may still be read. What an instruction writes never shares
-/// a place with what it reads. Parameters and results that are registers keep their places throughout.
+/// a place with what it reads, nor do values of 64 bits and more with narrower ones. Parameters and results
+/// that are registers keep their places throughout.
 RegisterAllocation allocate_registers(const Function& function, const Module& module,
                                       const ControlFlow& flow);
 

@@ -49,3 +49,23 @@ def test_an_address_beyond_the_array_is_reported_with_its_place() -> None:
     assert (fault.kernel, fault.block, fault.thread) == ("vecadd", (0, 0, 0), (64, 0, 0))
     assert fault.instruction.startswith("ld.global.f32 %f1, [%rd8]")
     assert "0 bytes behind the end of" in str(fault)
+
+
+@pytest.mark.parametrize("wide_jumps", [False, True])
+def test_lanes_that_have_parted_keep_values_of_other_widths(wide_jumps: bool) -> None:
+    """Even lanes hold a 64-bit value over a branch in which the odd ones hold many 32-bit ones."""
+    wide = "mul.wide.u32 %rd4, %r1, 0x10000001;"
+    many = "".join(f"add.u32 %n{k}, %r1, {k};" for k in range(16))
+    many += "".join(f"add.u32 %n0, %n0, %n{k};" for k in range(1, 16)) + "cvt.u64.u32 %rd4, %n0;"
+    first, second = (many, wide) if wide_jumps else (wide, many)
+    out = np.zeros(32, np.uint64)
+    Device(
+        ".visible .entry parted(.param .u64 out)"
+        "{ .reg .pred %p; .reg .b32 %r<9>; .reg .b32 %n<16>; .reg .b64 %rd<6>;"
+        "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p, %r2, 0;"
+        f"@{'' if wide_jumps else '!'}%p bra OTHER; {first} bra DONE; OTHER: {second} DONE:"
+        "ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd3, %rd1, %rd2;"
+        "st.global.u64 [%rd3], %rd4; ret; }"
+    ).run("parted", out)
+    lane = np.arange(32, dtype=np.uint64)
+    assert (out == np.where(lane % 2 == 0, lane * 0x10000001, 16 * lane + 120)).all()

@@ -116,5 +116,12 @@ def check_allocation(module: _engine.PtxModule, index: int) -> dict[str, Any]:
     for r in named:
         assert places[r] % min(widths[r], 4) == 0
         assert places[r] + widths[r] <= allocation["predicates" if is_predicate[r] else "registers"]
+    # Lanes that have parted may hold any two values at once; those of other widths must not overlap.
+    lane_bytes = [8 if kind in ("b64", "f64", "b128") else 4 for _, kind, _ in function["registers"]]
+    wide, narrow = (
+        {places[r] + k for r in named if not is_predicate[r] and lane_bytes[r] == n for k in range(widths[r])}
+        for n in (8, 4)
+    )
+    assert not wide & narrow
     assert allocation["max_live"] == most <= allocation["registers"]
     return allocation
