@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#if defined(__F16C__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -60,8 +60,8 @@ inline float flushed_result(float result, float scaled) {
 }
 
 /// What an f32 instruction writes.
-template <bool ftz, Clamp clamp, class... Operands>
-inline float finished(float result, Operands...) {
+template <bool ftz, Clamp clamp>
+inline float finished(float result) {
   return clamped<clamp>(canonical(operand<ftz>(result)));
 }
 
@@ -76,7 +76,7 @@ inline double first_nan(double a, Rest... rest) {
   return a == a ? first_nan(rest...) : quiet(a);
 }
 /// What an f64 instruction writes. The payload of its first operand that is a NaN is kept.
-template <bool, Clamp clamp, class... Operands>
+template <Clamp clamp, class... Operands>
 inline double finished(double result, Operands... operands) {
   return clamped<clamp>(result == result ? result : first_nan(operands...));
 }
@@ -85,22 +85,35 @@ inline double finished(double result, Operands... operands) {
 /// there after it began: that keeps compilers from moving arithmetic out of its life.
 class RoundingScope {
  public:
-  explicit RoundingScope(int direction) : before_(std::fegetround()) {
+#if defined(__SSE2__)
+  // MXCSR alone: much faster than the C library, which sets the x87's mode as well.
+  explicit RoundingScope(int direction) : before_(_mm_getcsr()) {
+    // Both have the directions in the same order, two bits in MXCSR from bit 13 and in the x87's word from
+    // bit 10.
+    _mm_setcsr((before_ & ~0x6000u) | static_cast<uint32_t>(direction) << 3);
+    barrier();
+  }
+  ~RoundingScope() {
+    barrier();
+    _mm_setcsr(before_);
+  }
+#else
+  explicit RoundingScope(int direction) : before_(static_cast<uint32_t>(std::fegetround())) {
     std::fesetround(direction);
     barrier();
   }
   ~RoundingScope() {
     barrier();
-    std::fesetround(before_);
+    std::fesetround(static_cast<int>(before_));
   }
+#endif
   RoundingScope(const RoundingScope&) = delete;
   RoundingScope& operator=(const RoundingScope&) = delete;
 
  private:
   static void barrier() { asm volatile("" ::: "memory"); }
-  int before_;
+  uint32_t before_;
 };
-
 /// Rounding in another direction than to nearest even: FE_* in Op::immediate.
 template <Handler run>
 void run_directed(Context& c, const Op& op) {
@@ -147,30 +160,35 @@ inline float narrowed_to_odd(double v) {
   return std::bit_cast<float>(back != v && v == v && (bits & 1) == 0 ? bits + step : bits);
 }
 
-/// f16. All of its values are f32 values too.
+/// Code of v in a format of fewer bits, all of whose values are f32 values: to nearest even. Beyond `most` it
+/// is that, or with `overflows` infinite.
+template <class Format, bool overflows>
+inline uint32_t nearest_code(float v) {
+  constexpr int shift = 23 - Format::mantissa;
+  constexpr uint32_t rebias = static_cast<uint32_t>(127 - Format::bias) << 23;
+  // In the binade of this number the last place is that of the format's subnormal numbers.
+  constexpr uint32_t magic = static_cast<uint32_t>(127 + 1 - Format::bias + shift) << 23;
+  const auto bits = std::bit_cast<uint32_t>(v);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint32_t normal = (magnitude - rebias + (1u << (shift - 1)) - 1 + (magnitude >> shift & 1)) >> shift;
+  const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(magic);
+  uint32_t code = magnitude < rebias + (1u << 23) ? std::bit_cast<uint32_t>(sum) - magic : normal;
+  code = code > Format::most ? (overflows ? Format::infinite : Format::most) : code;
+  return magnitude > 0x7f800000u ? Format::nan : code | ((bits >> 31) ? Format::sign : 0);
+}
+
+/// f16
 struct Half {
-  static constexpr uint16_t nan = 0x7fff, exponent = 0x7c00, largest = 0x7bff;
-  static constexpr int mantissa_bits = 10;
+  static constexpr int mantissa = 10, bias = 15;
+  static constexpr uint32_t most = 0x7bff, infinite = 0x7c00, nan = 0x7fff, sign = 0x8000;
   static constexpr float least = 0x1p-14f;  ///< normal number
 
   static float widen_one(uint16_t h) {
-    const uint32_t sign = uint32_t{h & 0x8000u} << 16, magnitude = h & 0x7fffu;
+    const uint32_t negative = uint32_t{h & sign} << 16, magnitude = h & 0x7fffu;
     const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
     const uint32_t bits =
-        magnitude >= exponent ? 0x7f800000u | magnitude << 13 : std::bit_cast<uint32_t>(scaled);
-    return std::bit_cast<float>(bits | sign);
-  }
-  /// To nearest even; NaN becomes `nan`.
-  static uint16_t narrow_one(float v) {
-    const auto bits = std::bit_cast<uint32_t>(v);
-    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return nan;
-    uint32_t result = 0;
-    if (magnitude >= 0x38800000u)  // normal
-      result = std::min<uint32_t>((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13, exponent);
-    else  // adding 2^-1 in units of 2^-24 leaves the rounded number of such units in the low bits
-      result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-    return static_cast<uint16_t>(sign | result);
+        magnitude >= infinite ? 0x7f800000u | magnitude << 13 : std::bit_cast<uint32_t>(scaled);
+    return std::bit_cast<float>(bits | negative);
   }
   template <uint32_t count>
   static void widen(const uint16_t* __restrict from, float* __restrict to) {
@@ -187,9 +205,9 @@ struct Half {
     for (uint32_t i = 0; i < count; i += 8)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
                        _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-    for (uint32_t i = 0; i < count; ++i) to[i] = (to[i] & 0x7fffu) > exponent ? nan : to[i];
+    for (uint32_t i = 0; i < count; ++i) to[i] = (to[i] & 0x7fffu) > infinite ? nan : to[i];
 #else
-    for (uint32_t i = 0; i < count; ++i) to[i] = narrow_one(from[i]);
+    for (uint32_t i = 0; i < count; ++i) to[i] = static_cast<uint16_t>(nearest_code<Half, true>(from[i]));
 #endif
   }
   /// a * b + c to be narrowed: the product is exact in f32, and neither it nor the sum overflows there.
@@ -198,8 +216,8 @@ struct Half {
 
 /// bf16: the upper half of an f32.
 struct Bfloat {
-  static constexpr uint16_t nan = 0x7fff, exponent = 0x7f80, largest = 0x7f7f;
-  static constexpr int mantissa_bits = 7;
+  static constexpr int mantissa = 7, bias = 127;
+  static constexpr uint32_t most = 0x7f7f, infinite = 0x7f80, nan = 0x7fff, sign = 0x8000;
   static constexpr float least = 0x1p-126f;
 
   static float widen_one(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
@@ -219,6 +237,12 @@ struct Bfloat {
   /// The product is exact in f64, and there is room for the sum.
   static float fused(float a, float b, float c) {
     return narrowed_to_odd(sum_to_odd(double{a} * double{b}, double{c}));
+  }
+  /// The same in f32, where the product is exact there: neither beyond it nor among its subnormal numbers.
+  static float fused_quickly(float a, float b, float c) { return sum_to_odd(a * b, c); }
+  static bool quick(float a, float b) {
+    const float m = std::fabs(a * b);
+    return (m >= 0x1p-126f && m < std::numeric_limits<float>::infinity()) || a == 0 || b == 0;
   }
 };
 
@@ -256,17 +280,25 @@ inline void map_halves(Context& c, Place destination, F f, P... sources) {
     for (auto& source : in)
       for (uint32_t i = 0; i < n; ++i)
         source[i] = std::fabs(source[i]) < least ? std::copysign(0.0f, source[i]) : source[i];
-  for (uint32_t i = 0; i < n; ++i) {
-    if constexpr (sizeof...(P) == 1)
-      r[i] = f(in[0][i]);
-    else if constexpr (sizeof...(P) == 2)
-      r[i] = f(in[0][i], in[1][i]);
+  if constexpr (requires { F::quick(0.0f, 0.0f); }) {
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < n; ++i) others |= F::quick(in[0][i], in[1][i]) ? 0 : 1;
+    if (!others)
+      for (uint32_t i = 0; i < n; ++i) r[i] = F::quickly(in[0][i], in[1][i], in[2][i]);
     else
-      r[i] = f(in[0][i], in[1][i], in[2][i]);
-  }
+      for (uint32_t i = 0; i < n; ++i) r[i] = f(in[0][i], in[1][i], in[2][i]);
+  } else
+    for (uint32_t i = 0; i < n; ++i) {
+      if constexpr (sizeof...(P) == 1)
+        r[i] = f(in[0][i]);
+      else if constexpr (sizeof...(P) == 2)
+        r[i] = f(in[0][i], in[1][i]);
+      else
+        r[i] = f(in[0][i], in[1][i], in[2][i]);
+    }
   if constexpr (ftz) {
     // What rounds up to the least normal number, were exponents without bound, is not tiny.
-    constexpr float tiny = least - least / static_cast<float>(4 << H::mantissa_bits);
+    constexpr float tiny = least - least / static_cast<float>(4 << H::mantissa);
     for (float& v : r) v = std::fabs(v) < tiny ? std::copysign(0.0f, v) : v;
   }
   alignas(64) uint16_t narrow[n];

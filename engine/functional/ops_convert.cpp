@@ -150,14 +150,6 @@ void run_from_integer_directed(Context& c, const Op& op) {
 
 // Rounding to small formats.
 
-struct F16Format {
-  static constexpr int mantissa = 10, bias = 15;
-  static constexpr uint32_t most = 0x7bff, infinite = 0x7c00, nan = 0x7fff, sign = 0x8000;
-};
-struct Bf16Format {
-  static constexpr int mantissa = 7, bias = 127;
-  static constexpr uint32_t most = 0x7f7f, infinite = 0x7f80, nan = 0x7fff, sign = 0x8000;
-};
 struct E4M3Format {  // without infinities
   static constexpr int mantissa = 3, bias = 7;
   static constexpr uint32_t most = 0x7e, infinite = 0x7f, nan = 0x7f, sign = 0x80;
@@ -272,7 +264,7 @@ void clamp_for(const Request& request, float* v) {
   if (request.relu)
     for (uint32_t i = 0; i < warp_lanes; ++i) v[i] = clamped<Clamp::Relu>(v[i]);
   if (request.satfinite) {
-    const float most = H::widen_one(H::largest);
+    const float most = H::widen_one(H::most);
     for (uint32_t i = 0; i < warp_lanes; ++i) v[i] = v[i] > most ? most : v[i] < -most ? -most : v[i];
   }
   if (request.ftz)
@@ -307,49 +299,71 @@ void run_narrow_pair(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), r);
 }
 
-/// Two f32 to a pair of a small format of `bits` bits, in any direction.
-template <class Format, int bits>
+/// The same in any direction.
+template <class Format>
 void run_round_pair(Context& c, const Op& op) {
   const Request request = request_of(op);
   map_lanes<uint32_t, float, float>(
       c, op.destination,
       [&request](float upper, float lower) {
-        return rounded<Format>(upper, request) << bits | rounded<Format>(lower, request);
+        return rounded<Format>(upper, request) << 16 | rounded<Format>(lower, request);
       },
       op.a, op.b);
 }
 
-/// f16x2 to e4m3x2 or e5m2x2.
 template <class Format>
-void run_narrow_f8(Context& c, const Op& op) {
-  const Request request = request_of(op);
-  map_lanes<uint32_t, uint32_t>(
+uint32_t f8_code(float v, bool relu) {
+  return nearest_code<Format, false>(relu && v <= 0 ? 0.0f : v);
+}
+/// cvt.rn.satfinite.e4m3x2.f32 d, upper, lower
+template <class Format>
+void run_f8_of_f32(Context& c, const Op& op) {
+  const bool relu = request_of(op).relu;
+  map_lanes<uint32_t, float, float>(
       c, op.destination,
-      [&request](uint32_t pair) {
-        return rounded<Format>(Half::widen_one(static_cast<uint16_t>(pair >> 16)), request) << 8 |
-               rounded<Format>(Half::widen_one(static_cast<uint16_t>(pair)), request);
+      [relu](float upper, float lower) {
+        return f8_code<Format>(upper, relu) << 8 | f8_code<Format>(lower, relu);
       },
-      op.a);
+      op.a, op.b);
+}
+template <class Format>
+void run_f8_of_f16(Context& c, const Op& op) {
+  const bool relu = request_of(op).relu;
+  alignas(64) float v[2 * warp_lanes];
+  widen_lanes<Half, true>(c.lanes<const uint32_t>(op.a), v);
+  alignas(64) uint32_t code[2 * warp_lanes], r[warp_lanes];
+  for (uint32_t i = 0; i < 2 * warp_lanes; ++i) code[i] = f8_code<Format>(v[i], relu);
+  for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = code[2 * i + 1] << 8 | code[2 * i];
+  write_lanes(c, c.lanes<uint32_t>(op.destination), r);
 }
 
-/// An f8 in the bits of an f16: exact.
-uint32_t f16_of_e5m2(uint32_t code, bool relu) {
-  if ((code & 0x7f) > 0x7c) return F16Format::nan;
-  return relu && (code & 0x80) ? 0 : code << 8;
-}
-uint32_t f16_of_e4m3(uint32_t code, bool relu) {
-  if ((code & 0x7f) == 0x7f) return F16Format::nan;
-  if (relu && (code & 0x80)) return 0;
-  // As an f16 the bits mean a number that is less by 2^8: the exponents' bias differs by 8.
-  const auto bits = static_cast<uint16_t>((code & 0x80) << 8 | (code & 0x7f) << 7);
-  return Half::narrow_one(Half::widen_one(bits) * 256.0f);
-}
-template <uint32_t (*widen)(uint32_t, bool)>
-void run_widen_f8(Context& c, const Op& op) {
+/// cvt.rn.f16x2.e4m3x2: exact.
+template <class Format>
+void run_f16_of_f8(Context& c, const Op& op) {
   const bool relu = request_of(op).relu;
-  map_lanes<uint32_t, uint32_t>(
-      c, op.destination,
-      [relu](uint32_t pair) { return widen(pair >> 8 & 0xff, relu) << 16 | widen(pair & 0xff, relu); }, op.a);
+  const uint32_t* pairs = c.lanes<const uint32_t>(op.a);
+  alignas(64) uint16_t code[2 * warp_lanes], half[2 * warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    code[2 * i] = pairs[i] & 0xff;
+    code[2 * i + 1] = pairs[i] >> 8 & 0xff;
+  }
+  // The exponent's bits put where f16 has its own mean a number that is less by the difference of the biases.
+  for (uint32_t i = 0; i < 2 * warp_lanes; ++i)
+    half[i] = static_cast<uint16_t>((code[i] & 0x80) << 8 | (code[i] & 0x7f) << (10 - Format::mantissa));
+  if constexpr (Format::bias != Half::bias) {
+    alignas(64) float v[2 * warp_lanes];
+    Half::widen<2 * warp_lanes>(half, v);
+    for (float& x : v) x *= static_cast<float>(1 << (Half::bias - Format::bias));
+    Half::narrow<2 * warp_lanes>(v, half);
+  }
+  for (uint32_t i = 0; i < 2 * warp_lanes; ++i) {
+    const bool nan = (code[i] & 0x7fu) > (Format::infinite < Format::nan ? Format::infinite : Format::most);
+    const uint16_t number = relu && (code[i] & 0x80) ? 0 : half[i];
+    half[i] = nan ? static_cast<uint16_t>(Half::nan) : number;
+  }
+  alignas(64) uint32_t r[warp_lanes];
+  halves_to_lanes<true>(half, r);
+  write_lanes(c, c.lanes<uint32_t>(op.destination), r);
 }
 
 /// Away from zero it is the integer arithmetic that ptxas makes of it, in which a NaN only loses its low
@@ -445,7 +459,7 @@ void run_integral(Context& c, const Op& op) {
     for (T& x : v) x = clamped<Clamp::Sat>(x);
   if constexpr (sizeof(T) == 8) {
     alignas(64) uint64_t r[warp_lanes];
-    for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane(finished<false, Clamp::None>(v[i], v[i]));
+    for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane(finished<Clamp::None>(v[i], v[i]));
     write_lanes(c, c.lanes<uint64_t>(op.destination), r);
   } else if constexpr (std::is_same_v<S, float>) {
     alignas(64) uint32_t r[warp_lanes];
@@ -470,7 +484,7 @@ void run_same(Context& c, const Op& op) {
 }
 template <Clamp clamp>
 void run_same_f64(Context& c, const Op& op) {
-  map_lanes<double, double>(c, op.destination, [](double v) { return finished<false, clamp>(v, v); }, op.a);
+  map_lanes<double, double>(c, op.destination, [](double v) { return finished<clamp>(v, v); }, op.a);
 }
 template <class H>
 void run_same_half(Context& c, const Op& op) {
@@ -629,7 +643,7 @@ Handler float_handler(Translation& t, Type d, Type s, const Request& r) {
   if (is_half(d)) {
     if (s == Type::F32 && r.round == Round::Nearest)
       return d == Type::F16 ? run_narrow<Half> : run_narrow<Bfloat>;
-    return d == Type::F16 ? to_half_handler<F16Format>(t, s) : to_half_handler<Bf16Format>(t, s);
+    return d == Type::F16 ? to_half_handler<Half>(t, s) : to_half_handler<Bfloat>(t, s);
   }
   if (is_half(s)) {
     if (d == Type::F32) return s == Type::F16 ? run_widen<Half, float> : run_widen<Bfloat, float>;
@@ -730,21 +744,21 @@ void translate_cvt(Translation& t) {
     const bool f16 = d == Type::F16x2;
     return emit_pair(t,
                      nearest ? (f16 ? run_narrow_pair<Half> : run_narrow_pair<Bfloat>)
-                             : (f16 ? run_round_pair<F16Format, 16> : run_round_pair<Bf16Format, 16>),
+                             : (f16 ? run_round_pair<Half> : run_round_pair<Bfloat>),
                      d, r);
   }
   if (d == Type::E4M3x2 || d == Type::E5M2x2) {
     if (!r.satfinite || direction != 0) t.unsupported("f8 is made with .rn.satfinite");
     const bool e4m3 = d == Type::E4M3x2;
     if (s == Type::F32)
-      return emit_pair(t, e4m3 ? run_round_pair<E4M3Format, 8> : run_round_pair<E5M2Format, 8>, d, r);
+      return emit_pair(t, e4m3 ? run_f8_of_f32<E4M3Format> : run_f8_of_f32<E5M2Format>, d, r);
     if (s == Type::F16x2)
-      return emit(t, e4m3 ? run_narrow_f8<E4M3Format> : run_narrow_f8<E5M2Format>, d, s, r);
+      return emit(t, e4m3 ? run_f8_of_f16<E4M3Format> : run_f8_of_f16<E5M2Format>, d, s, r);
     t.unsupported("this type");
   }
   if (s == Type::E4M3x2 || s == Type::E5M2x2) {
     if (d != Type::F16x2 || direction != 0) t.unsupported("f8 becomes f16x2, with .rn");
-    return emit(t, s == Type::E4M3x2 ? run_widen_f8<f16_of_e4m3> : run_widen_f8<f16_of_e5m2>, d, s, r);
+    return emit(t, s == Type::E4M3x2 ? run_f16_of_f8<E4M3Format> : run_f16_of_f8<E5M2Format>, d, s, r);
   }
   if (d == Type::TF32) {
     if (s != Type::F32 || direction < 0) t.unsupported("tf32 is made of f32, with a rounding");
@@ -771,14 +785,15 @@ void translate_cvt(Translation& t) {
     if (direction < 0) t.unsupported("a rounding is missing");
     h = d == Type::F32   ? from_integer_handler<float>(s, r)
         : d == Type::F64 ? from_integer_handler<double>(s, r)
-        : d == Type::F16 ? to_half_handler<F16Format>(t, s)
-                         : to_half_handler<Bf16Format>(t, s);
+        : d == Type::F16 ? to_half_handler<Half>(t, s)
+                         : to_half_handler<Bfloat>(t, s);
   } else if (is_plain_float(d) && d == s) {
     if (direction >= 0) t.unsupported("this rounding, between the same types");
     h = integral >= 0 ? integral_handler(t, d) : same_size_handler(t, d, r);
   } else if (is_plain_float(d) && is_plain_float(s)) {
     if (integral >= 0) t.unsupported("a rounding to integers, between different types");
-    const bool widens = d == Type::F64 || (d == Type::F32 && s != Type::F64);
+    // ptxas takes conversions between f16 and bf16 without a rounding too.
+    const bool widens = d == Type::F64 || (d == Type::F32 && s != Type::F64) || is_half(s);
     if (direction < 0 && !widens) t.unsupported("a rounding is missing");
     h = float_handler(t, d, s, r);
   } else {

@@ -102,36 +102,54 @@ struct Extreme {
   }
 };
 
-/// One lane's result: f32 or f64.
-template <class F, bool ftz, Clamp clamp, class... T>
-inline auto compute(T... operands) {
-  const auto r = F{}(operands...);
-  if constexpr (ftz && requires { F::scaled(operands...); })
-    return finished<false, clamp>(flushed_result(r, F::scaled(operands...)));
-  else if constexpr (std::is_same_v<F, Abs> || std::is_same_v<F, Neg>)
-    return finished<ftz, clamp>(r, r);  // a NaN's sign changes too
-  else
-    return finished<ftz, clamp>(r, operands...);
+template <class F>
+constexpr bool changes_signs = std::is_same_v<F, Abs> || std::is_same_v<F, Neg>;
+
+template <class F, bool ftz, Clamp clamp, class... P>
+void run_f32(Context& c, Place destination, P... sources) {
+  const auto compute = [](auto... operands) {
+    const float r = F{}(operands...);
+    if constexpr (ftz && requires { F::scaled(operands...); })
+      return finished<false, clamp>(flushed_result(r, F::scaled(operands...)));
+    else
+      return finished<ftz, clamp>(r);
+  };
+  map_lanes<float, std::enable_if_t<true || sizeof(P), float>...>(
+      c, destination, [compute](auto... v) { return compute(operand<ftz>(v)...); }, sources...);
+}
+
+/// NaNs are looked after only where there are any.
+template <class F, class... P>
+void run_f64(Context& c, Place destination, P... sources) {
+  alignas(64) double r[warp_lanes];
+  const auto run = [&r](const auto*... s) {
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < warp_lanes; ++i) {
+      r[i] = F{}(s[i]...);
+      any |= r[i] != r[i] ? 1 : 0;
+    }
+    if (!any) [[likely]]
+      return;
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      r[i] = changes_signs<F> ? finished<Clamp::None>(r[i], r[i]) : finished<Clamp::None>(r[i], s[i]...);
+  };
+  run(c.lanes<const double>(sources)...);
+  write_lanes(c, c.lanes<double>(destination), r);
 }
 
 /// One handler for each number of operands: f32 and f64.
 template <class F, class T, bool ftz, Clamp clamp>
 struct Scalar {
-  static void run1(Context& c, const Op& op) {
-    map_lanes<T, T>(c, op.destination, [](T a) { return compute<F, ftz, clamp>(operand<ftz>(a)); }, op.a);
-  }
-  static void run2(Context& c, const Op& op) {
-    map_lanes<T, T, T>(
-        c, op.destination, [](T a, T b) { return compute<F, ftz, clamp>(operand<ftz>(a), operand<ftz>(b)); },
-        op.a, op.b);
-  }
-  static void run3(Context& c, const Op& op) {
-    map_lanes<T, T, T, T>(
-        c, op.destination,
-        [](T a, T b, T d) {
-          return compute<F, ftz, clamp>(operand<ftz>(a), operand<ftz>(b), operand<ftz>(d));
-        },
-        op.a, op.b, op.c);
+  static void run1(Context& c, const Op& op) { run(c, op.destination, op.a); }
+  static void run2(Context& c, const Op& op) { run(c, op.destination, op.a, op.b); }
+  static void run3(Context& c, const Op& op) { run(c, op.destination, op.a, op.b, op.c); }
+
+ private:
+  static void run(Context& c, Place destination, auto... sources) {
+    if constexpr (sizeof(T) == 8)
+      run_f64<F>(c, destination, sources...);
+    else
+      run_f32<F, ftz, clamp>(c, destination, sources...);
   }
 };
 template <class F, class T, bool ftz, Clamp clamp>
@@ -191,19 +209,38 @@ Handler exact_handler(Translation& t, Type type, bool ftz) {
 template <class H>
 struct FusedOf {
   float operator()(float a, float b, float c) const { return H::fused(a, b, c); }
+  static bool quick(float a, float b)
+    requires requires { H::quick(a, b); }
+  {
+    return H::quick(a, b);
+  }
+  static float quickly(float a, float b, float c) { return H::fused_quickly(a, b, c); }
+};
+
+template <class F, Clamp clamp>
+struct Clamped {
+  float operator()(auto... operands) const
+    requires std::is_invocable_v<F, decltype(operands)...>
+  {
+    return clamped<clamp>(F{}(operands...));
+  }
+  static bool quick(float a, float b)
+    requires requires { F::quick(a, b); }
+  {
+    return F::quick(a, b);
+  }
+  static float quickly(float a, float b, float c) { return clamped<clamp>(F::quickly(a, b, c)); }
 };
 
 template <class H, bool packed, bool ftz, Clamp clamp, class F>
 void run_half(Context& c, const Op& op) {
+  const Clamped<F, clamp> f;
   if constexpr (std::is_invocable_v<F, float>)
-    map_halves<H, packed, ftz>(c, op.destination, [](float a) { return clamped<clamp>(F{}(a)); }, op.a);
+    map_halves<H, packed, ftz>(c, op.destination, f, op.a);
   else if constexpr (std::is_invocable_v<F, float, float>)
-    map_halves<H, packed, ftz>(
-        c, op.destination, [](float a, float b) { return clamped<clamp>(F{}(a, b)); }, op.a, op.b);
+    map_halves<H, packed, ftz>(c, op.destination, f, op.a, op.b);
   else
-    map_halves<H, packed, ftz>(
-        c, op.destination, [](float a, float b, float d) { return clamped<clamp>(F{}(a, b, d)); }, op.a, op.b,
-        op.c);
+    map_halves<H, packed, ftz>(c, op.destination, f, op.a, op.b, op.c);
 }
 
 template <class H, bool packed, class F>

@@ -141,7 +141,7 @@ void run_half(Context& c, const Op& op) {
 
 void run_rsqrt_f64(Context& c, const Op& op) {
   map_lanes<double, double>(
-      c, op.destination, [](double a) { return finished<false, Clamp::None>(InverseRoot{}(a), a); }, op.a);
+      c, op.destination, [](double a) { return finished<Clamp::None>(InverseRoot{}(a), a); }, op.a);
 }
 
 /// Of the upper word of an f64, to an upper word: 20 bits of mantissa, rounded to nearest.

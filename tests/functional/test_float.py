@@ -111,6 +111,21 @@ def test_half_fma_whose_double_rounding_would_differ() -> None:
     assert found.tolist() == [BF16.encode(1.5 + 2**-6), BF16.encode(1.5 + 2**-7)]
 
 
+def test_bf16_fma_of_ordinary_products() -> None:
+    """Warps without very large or small products take a quicker way."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(0x3000, 0x5000, COUNT, np.uint16) for _ in range(2))
+    a[::17] = 0
+    b |= rng.integers(0, 2, COUNT, np.uint16) << np.uint16(15)
+    c = codes(BF16, COUNT, 6)
+    # Products whose sum with c is nearly 0, or a middle between two numbers but for c.
+    product = [BF16.encode(-BF16.decode(int(x)) * BF16.decode(int(y))) for x, y in zip(a, b, strict=True)]
+    c[::3] = np.array(product, np.uint16)[::3]
+    c[1::3] = np.array(product, np.uint16)[1::3] - np.uint16(9 << 7)
+    wanted = expect(BF16, functools.partial(floats.fma, BF16, "rn"), [a, b, c])
+    assert_same(run("fma.rn.bf16", BF16, [a, b, c]), wanted, a, b, c)
+
+
 def test_half_clamps() -> None:
     inputs = operands(F16, 3)
     plain = expect(F16, functools.partial(floats.fma, F16, "rn"), inputs).view(np.float16)
