@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,20 +95,36 @@ def _histogram(
     if low == high:
         low, high = (0.9 * low, 1.1 * high) if high else (0.0, 1.0)
     edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
-    which = np.unique(strata)
-    parts = sorted((times[strata == s] for s in which), key=lambda part: float(part.mean()))
-    colors = list(SERIES.values())
-    apart = all(a.max() <= b.min() for a, b in pairwise(parts))
-    bottom = np.zeros(BINS)
-    for i, part in enumerate(parts):
-        color = colors[i % len(colors)]
-        heights = np.histogram(part, edges)[0]
-        axis.bar(edges[:-1], heights, np.diff(edges), bottom, align="edge", color=color, linewidth=0)
-        bottom += heights
-        if apart and len(parts) > 1:
-            left = edges[0] if i == 0 else (parts[i - 1].max() + part.min()) / 2
-            right = edges[-1] if i == len(parts) - 1 else (part.max() + parts[i + 1].min()) / 2
-            axis.axvspan(left, right, color=color, alpha=0.1, linewidth=0)
+    _, codes = np.unique(strata, return_inverse=True)
+    sizes = np.bincount(codes)
+    rank = np.argsort(np.argsort(np.bincount(codes, times) / sizes, kind="stable"))[codes]
+    at = np.clip(np.searchsorted(edges, times, "right") - 1, 0, BINS - 1)
+    heights = np.bincount(rank * BINS + at, minlength=len(sizes) * BINS).reshape(-1, BINS)
+    tops = np.cumsum(heights, axis=0)
+    colors = np.resize(list(SERIES.values()), len(sizes))
+    part, column = np.nonzero(heights)
+    axis.bar(
+        edges[column],
+        heights[part, column],
+        np.diff(edges)[column],
+        (tops - heights)[part, column],
+        align="edge",
+        color=colors[part],
+        linewidth=0,
+    )
+    order = np.argsort(rank, kind="stable")
+    begins = np.flatnonzero(np.diff(rank[order], prepend=-1))
+    least, most = (f.reduceat(times[order], begins) for f in (np.minimum, np.maximum))
+    if len(sizes) > 1 and (most[:-1] <= least[1:]).all():  # ranges of time, one after another
+        cuts = np.concatenate([[edges[0]], (most[:-1] + least[1:]) / 2, [edges[-1]]])
+        axis.broken_barh(
+            list(zip(cuts[:-1], np.diff(cuts), strict=True)),
+            (0, 1),
+            transform=axis.get_xaxis_transform(),
+            facecolors=colors.tolist(),
+            alpha=0.1,
+            linewidth=0,
+        )
     chosen = times[drawn]
     chosen = chosen[:: -(-len(chosen) // RUG)] if len(chosen) else chosen
     (rug,) = axis.plot(
