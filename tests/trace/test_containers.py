@@ -234,3 +234,10 @@ def test_check_reports_each_kernel(tmp_path: Path) -> None:
         "3 of the grid's 4 thread blocks are not in the trace",
         "opcode FROB is unknown; simulated as an integer operation",
     ]
+
+
+@pytest.mark.parametrize("name", ["kernelslist.g", "kernelslist-plan", "plan.g"])
+def test_a_launch_list_of_any_usual_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "kernel-7.traceg").write_text(TEXT)
+    (tmp_path / name).write_text("kernel-7.traceg\n")
+    assert [k.path.name for k in open_trace(tmp_path / name).kernels] == ["kernel-7.traceg"]

@@ -34,10 +34,10 @@ Examples:
   simt sample profile.sqlite --method root --error 0.05
   simt sample trace.json.gz --output plan.json --html plan.html
   simt sample launches.csv --columns name=Kernel,duration_ns=Time
-  simt sample profile.sqlite --method pks --set features=artifact --json - | jq .speedup
-  simt sample profile.sqlite --kernelslist traces/subset.g      beside traces/kernelslist.g
+  simt sample profile.sqlite -m pks --set features=artifact --json - | jq .speedup
+  simt sample profile.sqlite --kernelslist traces/kernelslist-plan.g
   simt sample profile.sqlite --ncu profile.sh --program "python train.py"
-  simt sample profile.sqlite -m adaptive --results results.csv  what to measure next
+  simt sample profile.sqlite -m adaptive --results results.csv
   simt sample compare profile.sqlite --seeds 30 --plot methods.png
   simt sample compare h100.json.gz --truth mi300x.json.gz
   simt sample estimate plan.json results/
@@ -58,7 +58,8 @@ class _PlanUnlessNamed(TyperGroup):
 app = typer.Typer(
     cls=_PlanUnlessNamed,
     help="Choose which launches of a profiled program to simulate, with what weight, and how wrong the "
-    "total can be. `simt sample FILE` is short for `simt sample plan FILE`.",
+    "total can be. `simt sample FILE` is short for `simt sample plan FILE`, "
+    "whose options `simt sample plan --help` lists.",
     epilog=EXAMPLES,
     no_args_is_help=True,
     add_completion=False,

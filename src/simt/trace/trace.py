@@ -193,7 +193,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
             for c in reader.commands
         ]
         trace.warnings = list(reader.warnings)
-    elif "kernelslist" in given.name:
+    elif "kernelslist" in given.name or given.suffix == ".g":
         commands, trace.warnings = read_launch_list(given)
         trace.commands = [c if isinstance(c, Copy) else Kernel(trace, c.path) for c in commands]
     else:
