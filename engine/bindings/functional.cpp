@@ -245,6 +245,18 @@ void bind_functional(nb::module_& parent) {
                      }
                      return d;
                    })
+      .def(
+          "order",
+          [](const LoadedModule& self, const std::string& kernel) {
+            const FunctionCode* f = self.program.find(kernel);
+            if (!f) throw nb::key_error(kernel.c_str());
+            std::vector<std::string> names;
+            const auto& ptx = self.program.module.functions[f->ptx];
+            for (const auto& i : ptx.instructions)
+              names.emplace_back(self.program.module.mnemonics[i.mnemonic].text);
+            return names;
+          },
+          "kernel"_a, "The mnemonics of a kernel's instructions in the order in which they are executed.")
       .def_prop_ro("target", [](const LoadedModule& self) { return self.program.module.target; });
 
   m.def(

@@ -8,6 +8,7 @@
 #include "functional/calls.hpp"
 #include "functional/grid.hpp"
 #include "functional/instructions.hpp"
+#include "ptx/schedule.hpp"
 
 namespace simt::functional {
 namespace {
@@ -719,6 +720,7 @@ class Translator {
 Program translate(ptx::Module module, DeviceMemory& memory) {
   Program program;
   program.module = std::move(module);
+  for (ptx::Function& function : program.module.functions) ptx::schedule(function, program.module);
   Translator(program, memory).run();
   return program;
 }

@@ -1,0 +1,204 @@
+#include "ptx/schedule.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ptx/control_flow.hpp"
+#include "ptx/register_allocation.hpp"
+
+namespace simt::ptx {
+namespace {
+
+using std::string_view;
+
+constexpr uint32_t window = 24;           // instructions that one may overtake
+constexpr uint32_t longest_range = 1024;  // bounds the number of memory dependences
+constexpr uint32_t carry = UINT32_MAX;    // stands for the carry flag among registers
+
+/// What an instruction does to memory, as far as order matters.
+enum class Effect : uint8_t { None, Load, Store, Fence };
+enum class Region : uint8_t { Any, Global, Shared, Local, Param };
+
+struct Traits {
+  Effect effect = Effect::None;
+  Region region = Region::Any;
+  uint32_t latency = 4;
+  bool uses_carry = false;
+};
+
+bool has(const Mnemonic& m, string_view modifier) {
+  return std::find(m.modifiers.begin(), m.modifiers.end(), modifier) != m.modifiers.end();
+}
+
+Region region_of(const Mnemonic& m) {
+  for (const string_view x : m.modifiers) {
+    if (x == "global") return Region::Global;
+    if (x.starts_with("shared")) return Region::Shared;
+    if (x == "local") return Region::Local;
+    if (x.starts_with("param")) return Region::Param;
+  }
+  return Region::Any;
+}
+
+/// Rough latencies in cycles: only their order matters.
+Traits traits(const Function& function, const Module& module, const Instruction& instruction) {
+  const Mnemonic& m = module.mnemonics[instruction.mnemonic];
+  const string_view o = m.opcode;
+  Traits t;
+  t.uses_carry = has(m, "cc") || o == "addc" || o == "subc" || o == "madc";
+  if (o == "ld" || o == "ldu" || o == "ldmatrix" || o == "tex" || o == "tld4" ||
+      (o == "wmma" && has(m, "load"))) {
+    if (has(m, "volatile") || has(m, "relaxed") || has(m, "acquire") || has(m, "mmio")) {
+      t.effect = Effect::Fence;
+      return t;
+    }
+    t.region = o == "ldmatrix" ? Region::Shared : region_of(m);
+    const bool kernel_parameter = t.region == Region::Param && function.entry;
+    const bool read_only = has(m, "nc") || has(m, "const") || kernel_parameter || o == "tex" || o == "tld4";
+    t.effect = read_only ? Effect::None : Effect::Load;
+    t.latency = kernel_parameter ? 1 : t.region == Region::Shared ? 25 : 40;
+    return t;
+  }
+  if (o == "st" || o == "stmatrix" || (o == "wmma" && has(m, "store"))) {
+    const bool strong = has(m, "volatile") || has(m, "relaxed") || has(m, "release") || has(m, "mmio");
+    t.effect = strong ? Effect::Fence : Effect::Store;
+    t.region = o == "stmatrix" ? Region::Shared : region_of(m);
+    return t;
+  }
+  if (o == "mov") {
+    const Operand& source = function.operands[instruction.first_operand + 1];
+    if (source.kind == OperandKind::Special &&
+        (source.text.starts_with("clock") || source.text.starts_with("globaltimer")))
+      t.effect = Effect::Fence;
+    return t;
+  }
+  static const std::vector<string_view> pure{
+      "add",  "addc",  "sub",   "subc",     "mul",      "mad",   "madc",       "fma",  "div",      "rem",
+      "abs",  "neg",   "min",   "max",      "sad",      "mul24", "mad24",      "dp4a", "dp2a",     "popc",
+      "clz",  "bfind", "fns",   "brev",     "bfe",      "bfi",   "szext",      "bmsk", "prmt",     "lop3",
+      "shf",  "shl",   "shr",   "and",      "or",       "xor",   "not",        "cnot", "setp",     "set",
+      "selp", "slct",  "cvt",   "cvta",     "rcp",      "sqrt",  "rsqrt",      "sin",  "cos",      "lg2",
+      "ex2",  "tanh",  "testp", "copysign", "isspacep", "mapa",  "getctarank", "mma",  "movmatrix"};
+  if (o == "wmma") {
+    t.latency = 33;
+    return t;
+  }
+  if (std::find(pure.begin(), pure.end(), o) == pure.end()) {
+    t.effect = Effect::Fence;
+    return t;
+  }
+  if (o == "rcp" || o == "sqrt" || o == "rsqrt" || o == "sin" || o == "cos" || o == "lg2" || o == "ex2" ||
+      o == "tanh")
+    t.latency = 18;
+  if (o == "div" || o == "rem") t.latency = 40;
+  if (o == "mma") t.latency = 33;
+  return t;
+}
+
+bool conflict(Region a, Region b) {
+  return a == Region::Any || b == Region::Any || a == b;
+}
+
+/// Orders instructions [first, last), none of which is a fence.
+void schedule_range(std::vector<Instruction>& instructions, const std::vector<Access>& accesses,
+                    const std::vector<Traits>& all, uint32_t first, uint32_t last) {
+  const uint32_t n = last - first;
+  if (n < 3) return;
+  struct Node {
+    std::vector<std::pair<uint32_t, uint32_t>> after;  // who needs it, and how many cycles later
+    uint32_t waits_for = 0;
+    uint32_t path = 0, ready = 0;
+    bool done = false;
+  };
+  std::vector<Node> nodes(n);
+  std::unordered_map<uint32_t, uint32_t> writer;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> readers;
+  std::vector<uint32_t> loads, stores;
+  const auto edge = [&](uint32_t from, uint32_t to, uint32_t cycles) {
+    nodes[from].after.emplace_back(to, cycles);
+    ++nodes[to].waits_for;
+  };
+  for (uint32_t i = 0; i < n; ++i) {
+    const Access& access = accesses[first + i];
+    const Traits& t = all[first + i];
+    auto reads = access.reads, writes = access.writes;
+    if (t.uses_carry) {
+      reads.push_back(carry);
+      writes.push_back(carry);
+    }
+    for (const uint32_t r : reads) {
+      if (const auto w = writer.find(r); w != writer.end())
+        edge(w->second, i, all[first + w->second].latency);
+      readers[r].push_back(i);
+    }
+    for (const uint32_t r : writes) {
+      if (const auto w = writer.find(r); w != writer.end()) edge(w->second, i, 1);
+      for (const uint32_t reader : readers[r])
+        if (reader != i) edge(reader, i, 1);
+      readers[r].clear();
+      writer[r] = i;
+    }
+    if (t.effect == Effect::Load || t.effect == Effect::Store) {
+      for (const uint32_t s : stores)
+        if (conflict(all[first + s].region, t.region)) edge(s, i, 1);
+      if (t.effect == Effect::Store)
+        for (const uint32_t l : loads)
+          if (conflict(all[first + l].region, t.region)) edge(l, i, 1);
+      (t.effect == Effect::Load ? loads : stores).push_back(i);
+    }
+  }
+  for (uint32_t i = n; i-- > 0;) {
+    nodes[i].path = all[first + i].latency;
+    for (const auto& [to, cycles] : nodes[i].after)
+      nodes[i].path = std::max(nodes[i].path, cycles + nodes[to].path);
+  }
+  std::vector<Instruction> order;
+  order.reserve(n);
+  uint32_t head = 0, now = 0;
+  while (order.size() < n) {
+    while (nodes[head].done) ++head;
+    // Of those that may come next, one that need not wait; of these, the one with the longest path behind it.
+    uint32_t best = head;
+    const auto better = [&](uint32_t a, uint32_t b) {
+      const uint32_t wait_a = std::max(nodes[a].ready, now), wait_b = std::max(nodes[b].ready, now);
+      return wait_a != wait_b ? wait_a < wait_b : nodes[a].path > nodes[b].path;
+    };
+    for (uint32_t i = head, end = std::min(n, head + window); i < end; ++i)
+      if (!nodes[i].done && nodes[i].waits_for == 0 && better(i, best)) best = i;
+    Node& chosen = nodes[best];
+    now = std::max(now, chosen.ready) + 1;
+    chosen.done = true;
+    for (const auto& [to, cycles] : chosen.after) {
+      --nodes[to].waits_for;
+      nodes[to].ready = std::max(nodes[to].ready, now - 1 + cycles);
+    }
+    order.push_back(instructions[first + best]);
+  }
+  std::copy(order.begin(), order.end(), instructions.begin() + first);
+}
+
+}  // namespace
+
+void schedule(Function& function, const Module& module) {
+  if (!function.defined) return;
+  const ControlFlow flow = control_flow(function, module);
+  std::vector<Access> accesses;
+  std::vector<Traits> all;
+  for (uint32_t i = 0; i < function.instructions.size(); ++i) {
+    accesses.push_back(access(function, module, i));
+    all.push_back(traits(function, module, function.instructions[i]));
+  }
+  for (const ControlFlow::Block& block : flow.blocks) {
+    uint32_t begin = block.first;
+    for (uint32_t i = block.first; i <= block.last; ++i) {
+      const bool fence = i == block.last || all[i].effect == Effect::Fence;
+      if (!fence && i - begin < longest_range) continue;
+      schedule_range(function.instructions, accesses, all, begin, i);
+      begin = fence ? i + 1 : i;
+    }
+  }
+}
+
+}  // namespace simt::ptx
