@@ -32,6 +32,18 @@ def test_given_parameters_do_not_override_a_line_nor_disturb_methods_without_the
     assert registry.from_text("random seed=3", seed=5, error=0.1).get_params()["seed"] == 3
 
 
+def test_lists_of_methods_may_hold_lists() -> None:
+    text = 'root, pks features=["a","b"] seed=1 ,neyman, root children=(2,3)'
+    assert registry.lines(text) == [
+        "root",
+        'pks features=["a","b"] seed=1',
+        "neyman",
+        "root children=(2,3)",
+    ]
+    sampler = registry.from_text(registry.lines(text)[1])
+    assert sampler.get_params()["features"] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "words"),
     [

@@ -232,7 +232,7 @@ def compare(
     for file in (output, plot, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_writable(file.parent)
-    labels = [text.strip() for text in methods.split(",")] if methods else list(registry.METHODS)
+    labels = registry.lines(methods) if methods else list(registry.METHODS)
     samplers = {label: registry.from_text(label, error=error, confidence=confidence) for label in labels}
     read = partial(
         _read,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -93,6 +94,11 @@ def make(method: str, settings: Iterable[str] = (), **given: Any) -> Sampler:
         if key not in known:
             raise PlanError(f"{method} has no parameter {key!r}, it has {', '.join(known) or 'none'}")
     return kind(**_checked(method, kind, values))
+
+
+def lines(text: str) -> list[str]:
+    """The parts between commas, those in brackets aside: `root, pks features=["a","b"]` are two."""
+    return [part.strip() for part in re.split(r",(?![^\[(]*[\])])", text)]
 
 
 def from_text(text: str, **given: Any) -> Sampler:
