@@ -17,5 +17,9 @@ void register_conversion(Registry& registry);
 void register_comparison(Registry& registry);
 void register_atomic(Registry& registry);
 void register_warp(Registry& registry);
+void register_matrix(Registry& registry);
+void register_mma(Registry& registry);
+void register_wmma(Registry& registry);
+void register_wgmma(Registry& registry);
 
 }  // namespace simt::functional

@@ -76,6 +76,10 @@ const Registry& Registry::instance() {
     register_comparison(r);
     register_atomic(r);
     register_warp(r);
+    register_matrix(r);
+    register_mma(r);
+    register_wmma(r);
+    register_wgmma(r);
     return r;
   }();
   return registry;

@@ -1,0 +1,180 @@
+#include "functional/fragments.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "functional/floats.hpp"
+
+namespace simt::functional {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+namespace {
+
+/// m16n8k16 and the like; zeros if it is none.
+MatrixShape shape_named(std::string_view text) {
+  MatrixShape shape;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const std::pair<char, uint32_t*> parts[] = {{'m', &shape.m}, {'n', &shape.n}, {'k', &shape.k}};
+  for (const auto& [letter, size] : parts) {
+    if (at == end || *at != letter) return {};
+    const auto [rest, error] = std::from_chars(at + 1, end, *size);
+    if (error != std::errc()) return {};
+    at = rest;
+  }
+  return at == end ? shape : MatrixShape{};
+}
+
+template <uint32_t count>
+void to_doubles(const float* from, double* to) {
+  for (uint32_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+template <class H>
+void expand_halves(const void* tile, double* numbers) {
+  alignas(64) uint16_t halves[64];
+  alignas(64) float wide[64];
+  std::memcpy(halves, tile, sizeof halves);
+  H::template widen<64>(halves, wide);
+  to_doubles<64>(wide, numbers);
+}
+
+/// The low 13 bits are ignored.
+void expand_tf32(const void* tile, double* numbers) {
+  uint32_t bits[32];
+  std::memcpy(bits, tile, sizeof bits);
+  alignas(64) float wide[32];
+  for (uint32_t i = 0; i < 32; ++i) wide[i] = std::bit_cast<float>(bits[i] & ~0x1fffu);
+  to_doubles<32>(wide, numbers);
+}
+
+/// Both formats are f16 with bits left out: e5m2 of the fraction, e4m3 of the exponent too.
+template <bool e4m3>
+void expand_f8(const void* tile, double* numbers) {
+  uint8_t codes[128];
+  std::memcpy(codes, tile, sizeof codes);
+  alignas(64) uint16_t halves[128];
+  for (uint32_t i = 0; i < 128; ++i)
+    halves[i] = static_cast<uint16_t>(e4m3 ? (codes[i] & 0x80u) << 8 | (codes[i] & 0x7fu) << 7
+                                           : uint32_t{codes[i]} << 8);
+  alignas(64) float wide[128];
+  Half::widen<128>(halves, wide);
+  if constexpr (e4m3)
+    for (uint32_t i = 0; i < 128; ++i)
+      wide[i] = (codes[i] & 0x7f) == 0x7f ? std::bit_cast<float>(nan_f32) : wide[i] * 256.0f;
+  to_doubles<128>(wide, numbers);
+}
+
+template <class T>
+void expand_bytes(const void* tile, double* numbers) {
+  T values[128];
+  std::memcpy(values, tile, sizeof values);
+  for (uint32_t i = 0; i < 128; ++i) numbers[i] = values[i];
+}
+
+template <bool is_signed>
+void expand_nibbles(const void* tile, double* numbers) {
+  uint8_t bytes[128];
+  std::memcpy(bytes, tile, sizeof bytes);
+  for (uint32_t i = 0; i < 256; ++i) {
+    const int nibble = bytes[i / 2] >> 4 * (i % 2) & 15;
+    numbers[i] = is_signed ? (nibble ^ 8) - 8 : nibble;
+  }
+}
+
+void expand_doubles(const void* tile, double* numbers) {
+  std::memcpy(numbers, tile, 32 * sizeof(double));
+}
+
+template <class Take>
+std::vector<Place> take_parts(Translation& t, uint32_t index, uint32_t count, Take take) {
+  const ptx::Operand& operand = t.operand(index);
+  std::vector<Place> places;
+  if (operand.kind == OperandKind::Vector) {
+    for (uint32_t i = 0; i < operand.part_count; ++i) places.push_back(take(t.part(operand, i)));
+  } else {
+    places.push_back(take(operand));
+  }
+  if (places.size() != count)
+    t.unsupported("operand " + std::to_string(index) + " has " + std::to_string(places.size()) +
+                  " registers, expected " + std::to_string(count));
+  return places;
+}
+
+}  // namespace
+
+MatrixShape take_shape(Translation& t) {
+  for (const std::string_view m : t.mnemonic().modifiers) {
+    const MatrixShape shape = shape_named(m);
+    if (shape.m && t.take(m)) return shape;
+  }
+  t.unsupported("a shape such as m16n8k16 is missing");
+}
+
+void expect_shape(Translation& t, const MatrixShape& shape, std::initializer_list<MatrixShape> shapes) {
+  if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end())
+    t.unsupported("no such shape for these types");
+}
+
+void expect_type(Translation& t, Type type, std::initializer_list<Type> types) {
+  if (std::find(types.begin(), types.end(), type) == types.end())
+    t.unsupported("no such combination of types");
+}
+
+Layouts take_layouts(Translation& t) {
+  std::vector<bool> by_column;
+  for (const std::string_view m : t.mnemonic().modifiers)
+    if ((m == "row" || m == "col") && t.take(m)) by_column.push_back(m == "col");
+  if (by_column.size() != 2) t.unsupported("two layouts are expected, `.row` or `.col`");
+  return {by_column[0], by_column[1]};
+}
+
+uint32_t element_bits(Type type) {
+  switch (type) {
+    case Type::B1:
+      return 1;
+    case Type::S4:
+    case Type::U4:
+      return 4;
+    default:
+      return 8 * ptx::bytes(type);
+  }
+}
+
+Expand expansion(Type type) {
+  switch (type) {
+    case Type::F16:
+      return expand_halves<Half>;
+    case Type::BF16:
+      return expand_halves<Bfloat>;
+    case Type::TF32:
+      return expand_tf32;
+    case Type::E4M3:
+      return expand_f8<true>;
+    case Type::E5M2:
+      return expand_f8<false>;
+    case Type::S8:
+      return expand_bytes<int8_t>;
+    case Type::U8:
+      return expand_bytes<uint8_t>;
+    case Type::S4:
+      return expand_nibbles<true>;
+    case Type::U4:
+      return expand_nibbles<false>;
+    default:
+      return expand_doubles;
+  }
+}
+
+std::vector<Place> take_registers(Translation& t, uint32_t operand, Type type, uint32_t count) {
+  return take_parts(t, operand, count, [&](const ptx::Operand& o) { return t.source(o, type); });
+}
+
+std::vector<Place> take_destinations(Translation& t, uint32_t operand, Type type, uint32_t count) {
+  return take_parts(t, operand, count, [&](const ptx::Operand& o) { return t.destination(o, type); });
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "functional/context.hpp"
+#include "functional/fault.hpp"
+#include "functional/translator.hpp"
+
+/// Matrices in the registers of a warp (PTX ISA, "Matrix Fragments").
+///
+/// All layouts but those of m8n8k4 with f16 are one: a matrix is cut into tiles of 8 rows and 16 bytes (32
+/// for f64) and a register of the warp holds a tile, lane l the quarter l % 4 of row l / 4. A is cut so, and
+/// the transpose of B. Tiles are numbered along k, those of A in bands of 16 rows, of which the upper tile
+/// comes first. Accumulators are cut into tiles of 8 x 8: a register holds the even columns and the next one
+/// the odd ones, or one register both where they are f16; numbered along n, in bands of 16 rows too.
+namespace simt::functional {
+
+struct MatrixShape {
+  uint32_t m = 0, n = 0, k = 0;
+  bool operator==(const MatrixShape&) const = default;
+};
+
+/// Takes the modifier such as m16n8k16.
+MatrixShape take_shape(Translation& t);
+/// Refuses the instruction unless its shape is among `shapes`.
+void expect_shape(Translation& t, const MatrixShape& shape, std::initializer_list<MatrixShape> shapes);
+
+/// Refuses the instruction unless `type` is among `types`.
+void expect_type(Translation& t, ptx::Type type, std::initializer_list<ptx::Type> types);
+
+/// How A and B lie in memory, or in the registers of Volta's m8n8k4.
+struct Layouts {
+  bool a_by_column = false, b_by_column = false;
+};
+/// Takes two modifiers, `row` or `col` each.
+Layouts take_layouts(Translation& t);
+
+constexpr uint32_t tile_rows = 8;
+constexpr uint32_t max_tile_columns = 32;  ///< of types that are multiplied as numbers; b1 has 128
+
+/// Bits of an element in memory and registers.
+uint32_t element_bits(ptx::Type type);
+/// Elements in a row of a tile.
+inline uint32_t tile_columns(ptx::Type type) {
+  return (type == ptx::Type::F64 ? 256 : 128) / element_bits(type);
+}
+/// Registers of a lane that hold rows x columns elements of A, or columns x rows of B.
+inline uint32_t tile_count(ptx::Type type, uint32_t rows, uint32_t columns) {
+  return rows / tile_rows * (columns / tile_columns(type));
+}
+/// Registers of a lane that hold an accumulator.
+inline uint32_t accumulator_registers(ptx::Type type, const MatrixShape& shape) {
+  return shape.m / tile_rows * (shape.n / tile_rows) * (type == ptx::Type::F16 ? 1 : 2);
+}
+/// Number of A's tile at (row, column), in tiles, of a matrix of `rows` x `columns` tiles. Accumulators count
+/// the same way.
+inline uint32_t band_tile(uint32_t rows, uint32_t columns, uint32_t row, uint32_t column) {
+  return rows == 1 ? column : (row / 2 * columns + column) * 2 + row % 2;
+}
+
+/// Makes numbers of a tile's bytes: 8 rows of tile_columns(type) doubles.
+using Expand = void (*)(const void* tile, double* numbers);
+Expand expansion(ptx::Type type);
+
+/// Places of a vector operand of exactly `count` registers, or of one register that stands alone.
+std::vector<Place> take_registers(Translation& t, uint32_t operand, ptx::Type type, uint32_t count);
+std::vector<Place> take_destinations(Translation& t, uint32_t operand, ptx::Type type, uint32_t count);
+/// The type of the registers that hold elements of `type`.
+inline ptx::Type fragment_register(ptx::Type type) {
+  return type == ptx::Type::F64 ? ptx::Type::B64 : ptx::Type::B32;
+}
+
+/// Matrix instructions concern all lanes of a warp.
+inline void need_whole_warp(const Context& c) {
+  if (c.full()) [[likely]]
+    return;
+  throw Fault("divergent warp operation", "a matrix instruction needs all 32 lanes of the warp",
+              c.first_lane());
+}
+
+}  // namespace simt::functional

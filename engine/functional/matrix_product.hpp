@@ -1,0 +1,221 @@
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+#include "functional/floats.hpp"
+#include "functional/fragments.hpp"
+
+/// D = A B + C in tiles of fragments.hpp.
+///
+/// All but b1 is computed in double precision: c first, then the products in rising order of k, each added
+/// with one rounding (for f64 that is the result). Products of the narrower types are exact in it, and so are
+/// sums of integers. The result is rounded once to D's type.
+namespace simt::functional {
+
+using Quad [[gnu::vector_size(32)]] = double;
+
+inline Quad load_quad(const double* from) {
+  Quad q;
+  std::memcpy(&q, from, sizeof q);
+  return q;
+}
+inline void store_quad(double* to, Quad q) {
+  std::memcpy(to, &q, sizeof q);
+}
+
+/// a * b + c, rounded once.
+inline Quad fused(Quad a, Quad b, Quad c) {
+#if defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return Quad{std::fma(a[0], b[0], c[0]), std::fma(a[1], b[1], c[1]), std::fma(a[2], b[2], c[2]),
+              std::fma(a[3], b[3], c[3])};
+#endif
+}
+
+/// Accumulators as they lie in registers: of a tile, 32 numbers of even columns and 32 of odd ones.
+template <class T>
+inline Quad read_accumulators(const T* from) {
+  using Four [[gnu::vector_size(4 * sizeof(T))]] = T;
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return __builtin_convertvector(four, Quad);
+}
+
+inline Quad clamped(Quad q, double low, double high) {
+  const Quad least = Quad{} + low, most = Quad{} + high;
+  q = q < least ? least : q;
+  return q > most ? most : q;
+}
+inline Quad finite(Quad q, double largest) {
+  return clamped(q == q ? q : Quad{}, -largest, largest);
+}
+
+/// How results become accumulators. saturate: to finite numbers, NaN to 0.
+template <bool saturate>
+struct ToF32 {
+  using Plane = float;
+  static void write(Quad q, float* to) {
+    if constexpr (saturate) q = finite(q, std::numeric_limits<float>::max());
+    using Four [[gnu::vector_size(16)]] = float;
+    Four four = __builtin_convertvector(q, Four);
+    const Four nan = Four{} + std::bit_cast<float>(nan_f32);
+    four = four == four ? four : nan;
+    std::memcpy(to, &four, sizeof four);
+  }
+};
+/// To be narrowed to f16.
+template <bool saturate>
+struct ToF16 {
+  using Plane = float;
+  static void write(Quad q, float* to) {
+    if constexpr (saturate) q = finite(q, 65504.0);
+    for (int i = 0; i < 4; ++i) to[i] = narrowed_to_odd(q[i]);
+  }
+};
+struct ToF64 {
+  using Plane = double;
+  static void write(Quad q, double* to) {
+    const Quad nan = Quad{} + std::bit_cast<double>(invalid_f64);
+    store_quad(to, q == q ? q : nan);
+  }
+};
+template <bool saturate>
+struct ToS32 {
+  using Plane = int32_t;
+  static void write(Quad q, int32_t* to) {
+    if constexpr (saturate) {
+      q = clamped(q, -0x1p31, 0x1p31 - 1);
+    }
+    // Added to this number, integers of less than 51 bits are in the low bits in two's complement.
+    q += 0x1.8p52;
+    uint64_t bits[4];
+    std::memcpy(bits, &q, sizeof bits);
+    for (int i = 0; i < 4; ++i) to[i] = static_cast<int32_t>(static_cast<uint32_t>(bits[i]));
+  }
+};
+
+/// Columns of B lie in the order in which a tile's accumulators do: even ones, then odd ones.
+constexpr uint32_t column_place(uint32_t column) {
+  return column % 2 * 4 + column / 2;
+}
+
+/// out[k][column_place(n)] = tile[n][k].
+inline void transpose_tile(const double* tile, uint32_t columns, double* out) {
+  for (uint32_t k = 0; k < columns; k += 4) {
+    for (uint32_t odd = 0; odd < 2; ++odd) {
+      const double* from = tile + odd * columns + k;
+      const Quad a = load_quad(from), b = load_quad(from + 2 * columns), c = load_quad(from + 4 * columns),
+                 d = load_quad(from + 6 * columns);
+      const Quad ab0 = __builtin_shufflevector(a, b, 0, 4, 2, 6);
+      const Quad ab1 = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+      const Quad cd0 = __builtin_shufflevector(c, d, 0, 4, 2, 6);
+      const Quad cd1 = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+      double* to = out + k * tile_rows + 4 * odd;
+      store_quad(to, __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5));
+      store_quad(to + tile_rows, __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5));
+      store_quad(to + 2 * tile_rows, __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7));
+      store_quad(to + 3 * tile_rows, __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7));
+    }
+  }
+}
+
+/// Sizes of a product in tiles, and elements along k in a tile.
+struct ProductTiles {
+  uint32_t m = 0, n = 0, k = 0, columns = 0;
+};
+
+constexpr uint32_t max_product_a = 2048;  ///< elements of A: 16 x 128
+constexpr uint32_t max_product_k = 128;
+
+/// Four rows of a tile of D. a: rows of A, of which tiles along k follow each other at `a_step`; b: K x 8.
+template <class To, class C>
+inline void multiply_rows(const ProductTiles& tiles, const double* a, size_t a_step, const double* b,
+                          const C* c_even, const C* c_odd, typename To::Plane* d_even,
+                          typename To::Plane* d_odd) {
+  Quad even[4] = {}, odd[4] = {};
+  if (c_even) {
+    for (int r = 0; r < 4; ++r) {
+      even[r] = read_accumulators(c_even + 4 * r);
+      odd[r] = read_accumulators(c_odd + 4 * r);
+    }
+  }
+  const uint32_t columns = tiles.columns;
+  for (uint32_t tile = 0; tile < tiles.k; ++tile, a += a_step) {
+    for (uint32_t k = 0; k < columns; ++k, b += tile_rows) {
+      const Quad b_even = load_quad(b), b_odd = load_quad(b + 4);
+      for (uint32_t r = 0; r < 4; ++r) {
+        const double one = a[r * columns + k];
+        const Quad row = {one, one, one, one};
+        even[r] = fused(row, b_even, even[r]);
+        odd[r] = fused(row, b_odd, odd[r]);
+      }
+    }
+  }
+  for (int r = 0; r < 4; ++r) {
+    To::write(even[r], d_even + 4 * r);
+    To::write(odd[r], d_odd + 4 * r);
+  }
+}
+
+/// load_a(row, k, out): numbers of A's tile, 8 x columns. load_b(column, k, out): of B's, columns x 8 in the
+/// order of column_place. c and d: two planes a tile; no c: zeros. Tiles of d are written when all of A but
+/// not all of B was read.
+template <class To, class C, class LoadA, class LoadB>
+inline void multiply(const ProductTiles& tiles, LoadA load_a, LoadB load_b, const C* const* c,
+                     typename To::Plane* const* d) {
+  alignas(64) double a[max_product_a], b[max_product_k * tile_rows];
+  const size_t tile_size = size_t{tile_rows} * tiles.columns;
+  for (uint32_t row = 0; row < tiles.m; ++row)
+    for (uint32_t k = 0; k < tiles.k; ++k) load_a(row, k, a + (row * tiles.k + k) * tile_size);
+  for (uint32_t column = 0; column < tiles.n; ++column) {
+    for (uint32_t k = 0; k < tiles.k; ++k) load_b(column, k, b + k * tile_size);
+    for (uint32_t row = 0; row < tiles.m; ++row) {
+      const uint32_t tile = band_tile(tiles.m, tiles.n, row, column);
+      for (uint32_t half = 0; half < 2; ++half) {
+        const uint32_t lanes = 16 * half;
+        multiply_rows<To>(tiles, a + row * tiles.k * tile_size + 4 * half * tiles.columns, tile_size, b,
+                          c ? c[2 * tile] + lanes : nullptr, c ? c[2 * tile + 1] + lanes : nullptr,
+                          d[2 * tile] + lanes, d[2 * tile + 1] + lanes);
+      }
+    }
+  }
+}
+
+/// f16 accumulators: registers of pairs to planes and back.
+inline void split_pairs(const uint32_t* pairs, float* even, float* odd) {
+  alignas(64) float wide[2 * warp_lanes];
+  widen_lanes<Half, true>(pairs, wide);
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    even[i] = wide[2 * i];
+    odd[i] = wide[2 * i + 1];
+  }
+}
+inline void join_pairs(const float* even, const float* odd, uint32_t* pairs) {
+  alignas(64) float wide[2 * warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    wide[2 * i] = even[i];
+    wide[2 * i + 1] = odd[i];
+  }
+  alignas(64) uint16_t halves[2 * warp_lanes];
+  Half::narrow<2 * warp_lanes>(wide, halves);
+  halves_to_lanes<true>(halves, pairs);
+}
+
+struct ProductTypes {
+  ptx::Type d, a, b, c;
+};
+/// D = A B + C from registers; the operands are d, a, b, c. Takes the rounding of f64.
+/// registers_a, registers_b: of a lane, where they are more than A and B need: the rest are copies.
+void emit_product(Translation& t, const MatrixShape& shape, const ProductTypes& types, bool saturate,
+                  uint32_t registers_a = 0, uint32_t registers_b = 0);
+/// The same of b1, with .and.popc or .xor.popc in place of products.
+void emit_bit_product(Translation& t, const MatrixShape& shape);
+
+}  // namespace simt::functional

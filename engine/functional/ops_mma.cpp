@@ -1,0 +1,171 @@
+/// mma.sync: products of small matrices in the registers of a warp.
+#include "functional/instructions.hpp"
+#include "functional/matrix_product.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::Type;
+
+/// The shapes of mma.sync for each type, and the accumulators that go with it.
+void check(Translation& t, const MatrixShape& shape, Type d, Type a, Type b, Type c) {
+  switch (a) {
+    case Type::F16:
+    case Type::BF16:
+      expect_shape(t, shape, {{16, 8, 8}, {16, 8, 16}});
+      expect_type(t, b, {a});
+      if (a == Type::F16) {
+        expect_type(t, d, {Type::F16, Type::F32});
+        return expect_type(t, c, {Type::F16, Type::F32});
+      }
+      break;
+    case Type::TF32:
+      expect_shape(t, shape, {{16, 8, 4}, {16, 8, 8}});
+      expect_type(t, b, {a});
+      break;
+    case Type::E4M3:
+    case Type::E5M2:
+      expect_shape(t, shape, {{16, 8, 16}, {16, 8, 32}});
+      expect_type(t, b, {Type::E4M3, Type::E5M2});
+      expect_type(t, d, {Type::F16, Type::F32});
+      return expect_type(t, c, {d});
+    case Type::F64:
+      expect_shape(t, shape, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}});
+      expect_type(t, b, {a});
+      expect_type(t, d, {Type::F64});
+      return expect_type(t, c, {Type::F64});
+    case Type::S8:
+    case Type::U8:
+      expect_shape(t, shape, {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}});
+      expect_type(t, b, {Type::S8, Type::U8});
+      expect_type(t, d, {Type::S32});
+      return expect_type(t, c, {Type::S32});
+    case Type::S4:
+    case Type::U4:
+      expect_shape(t, shape, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}});
+      expect_type(t, b, {Type::S4, Type::U4});
+      expect_type(t, d, {Type::S32});
+      return expect_type(t, c, {Type::S32});
+    default:
+      t.unsupported("no such types of A and B");
+  }
+  expect_type(t, d, {Type::F32});
+  expect_type(t, c, {Type::F32});
+}
+
+/// m8n8k4 with f16, Volta's: each quad pair (lanes 4q to 4q+3, and those with 16 added) has matrices of its
+/// own. A: 8 x 4, B: 4 x 8.
+struct QuadPairDetail : Detail {
+  bool a_by_column = false, b_by_column = false, c_pairs = false, d_pairs = false;
+  std::array<Place, 2> a{}, b{};
+  std::vector<Place> c, d;
+};
+
+void run_quad_pairs(Context& c, const Op& op) {
+  need_whole_warp(c);
+  const auto& detail = op.details<QuadPairDetail>();
+  // Elements by lane: four halves of A and of B, eight accumulators.
+  alignas(64) float half_a[2][2 * warp_lanes], half_b[2][2 * warp_lanes];
+  for (uint32_t r = 0; r < 2; ++r) {
+    widen_lanes<Half, true>(c.lanes<const uint32_t>(detail.a[r]), half_a[r]);
+    widen_lanes<Half, true>(c.lanes<const uint32_t>(detail.b[r]), half_b[r]);
+  }
+  alignas(64) float before[8][warp_lanes], after[8][warp_lanes];
+  for (uint32_t r = 0; r < detail.c.size(); ++r) {
+    if (detail.c_pairs)
+      split_pairs(c.lanes<const uint32_t>(detail.c[r]), before[2 * r], before[2 * r + 1]);
+    else
+      std::copy_n(c.lanes<const float>(detail.c[r]), warp_lanes, before[r]);
+  }
+  for (uint32_t quad = 0; quad < 4; ++quad) {
+    // The lane of a pair that stands for row or column i of 8; those of four lie in the pair's first quad.
+    const auto lane_of = [&](uint32_t i) { return quad * 4 + i % 4 + i / 4 * 16; };
+    double a[8][4], b[4][8];
+    for (uint32_t i = 0; i < 8; ++i) {
+      for (uint32_t k = 0; k < 4; ++k) {
+        const uint32_t by_k = quad * 4 + k + i / 4 * 16, element = i % 4;
+        a[i][k] = detail.a_by_column ? half_a[element / 2][2 * by_k + element % 2]
+                                     : half_a[k / 2][2 * lane_of(i) + k % 2];
+        b[k][i] = detail.b_by_column ? half_b[k / 2][2 * lane_of(i) + k % 2]
+                                     : half_b[element / 2][2 * by_k + element % 2];
+      }
+    }
+    for (uint32_t half = 0; half < 2; ++half) {
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t lane = quad * 4 + i + 16 * half;
+        for (uint32_t e = 0; e < 8; ++e) {
+          // f16 accumulators: a row a lane; f32 ones: 2 x 2 blocks.
+          const auto row = [&](bool pairs) { return 4 * half + (pairs ? i : (i & 1) + (e & 2)); };
+          const auto column = [&](bool pairs) { return pairs ? e : (e & 4) + (i & 2) + (e & 1); };
+          const uint32_t m = row(detail.d_pairs), n = column(detail.d_pairs);
+          // Where c has the other layout: the element of c at (m, n).
+          uint32_t c_lane = lane, c_element = e;
+          if (detail.c_pairs != detail.d_pairs) {
+            const uint32_t inner = m % 4;
+            c_lane = quad * 4 + 16 * half + (detail.c_pairs ? inner : (inner & 1) + (n & 2));
+            c_element = detail.c_pairs ? n : (n & 4) + (inner & 2) + (n & 1);
+          }
+          double sum = before[c_element][c_lane];
+          for (uint32_t k = 0; k < 4; ++k) sum += a[m][k] * b[k][n];
+          after[e][lane] = detail.d_pairs ? narrowed_to_odd(sum) : canonical(static_cast<float>(sum));
+        }
+      }
+    }
+  }
+  for (uint32_t r = 0; r < detail.d.size(); ++r) {
+    if (detail.d_pairs)
+      join_pairs(after[2 * r], after[2 * r + 1], c.lanes<uint32_t>(detail.d[r]));
+    else
+      std::copy_n(after[r], warp_lanes, c.lanes<float>(detail.d[r]));
+  }
+}
+
+void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Type d, Type c) {
+  expect_type(t, d, {Type::F16, Type::F32});
+  expect_type(t, c, {Type::F16, Type::F32});
+  QuadPairDetail detail;
+  detail.a_by_column = a_by_column;
+  detail.b_by_column = b_by_column;
+  detail.c_pairs = c == Type::F16;
+  detail.d_pairs = d == Type::F16;
+  detail.d = take_destinations(t, 0, Type::B32, detail.d_pairs ? 4 : 8);
+  const auto a = take_registers(t, 1, Type::B32, 2), b = take_registers(t, 2, Type::B32, 2);
+  std::copy_n(a.begin(), 2, detail.a.begin());
+  std::copy_n(b.begin(), 2, detail.b.begin());
+  detail.c = take_registers(t, 3, Type::B32, detail.c_pairs ? 4 : 8);
+  Op& op = t.emit(run_quad_pairs, Control::Collective);
+  op.destination = detail.d[0];
+  t.detail<QuadPairDetail>() = std::move(detail);
+}
+
+void translate_mma(Translation& t) {
+  t.take("sync");
+  t.take("aligned");
+  const MatrixShape shape = take_shape(t);
+  const auto [a_by_column, b_by_column] = take_layouts(t);
+  const bool saturate = t.take("satfinite");
+  const Type d = t.take_type(), a = t.take_type(), b = t.take_type(), c = t.take_type();
+  if (a == Type::F16 && shape == MatrixShape{8, 8, 4}) {
+    expect_type(t, b, {Type::F16});
+    return translate_quad_pairs(t, a_by_column, b_by_column, d, c);
+  }
+  if (a_by_column || !b_by_column) t.unsupported("A by rows and B by columns are expected");
+  if (a == Type::B1) {
+    expect_type(t, b, {a});
+    expect_type(t, d, {Type::S32});
+    expect_type(t, c, {Type::S32});
+    expect_shape(t, shape, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}});
+    return emit_bit_product(t, shape);
+  }
+  check(t, shape, d, a, b, c);
+  if (saturate && d != Type::S32) t.unsupported("`.satfinite` is for integers");
+  emit_product(t, shape, {d, a, b, c}, saturate);
+}
+
+}  // namespace
+
+void register_mma(Registry& r) {
+  r.add("mma", translate_mma);
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,257 @@
+/// wgmma: products by a warpgroup, of matrices in shared memory. Each of the four warps computes its 16 rows
+/// of D when it gets there; that is what hardware gives too, since PTX forbids to change the operands before
+/// wgmma.wait_group.
+#include "functional/access.hpp"
+#include "functional/instructions.hpp"
+#include "functional/matrix_product.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+constexpr uint32_t row_bytes = 16;
+constexpr uint32_t max_columns = 256;
+constexpr uint32_t max_planes = max_columns / 4;  ///< of 16 x 256 accumulators
+constexpr uint32_t warps_in_group = 4;
+
+/// A matrix in shared memory as a descriptor gives it: tiles of 8 rows of 16 bytes. By default, a tile's rows
+/// are rows of the matrix (columns of B), along k; where the matrix is transposed, they are of one k each,
+/// along the rows of A or columns of B.
+class SharedMatrix {
+ public:
+  SharedMatrix(Context& c, uint64_t descriptor, bool transposed)
+      : c_(c),
+        start_(field(descriptor, 0)),
+        swizzle_(static_cast<uint32_t>(descriptor >> 62)),
+        base_(static_cast<uint32_t>(descriptor >> 49) & 7) {
+    const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
+    // Swizzled patterns are 32, 64 or 128 bytes wide.
+    width_ = swizzle_ == 0 ? 1 : 16u >> swizzle_;
+    row_step_ = width_ * row_bytes;
+    if (!transposed) {
+      inner_step_ = swizzle_ == 0 ? leading : row_bytes;
+      outer_step_ = stride;
+      inner_count_ = UINT32_MAX;
+    } else {
+      inner_step_ = row_bytes;
+      inner_count_ = width_;
+      wide_step_ = swizzle_ == 0 ? stride : leading;
+      outer_step_ = swizzle_ == 0 ? leading : stride;
+    }
+  }
+
+  /// Copies a tile. `outer` counts tiles across the rows of a tile, `inner` along them.
+  void read(uint32_t outer, uint32_t inner, std::byte* tile) const {
+    const uint32_t first =
+        start_ + outer * outer_step_ + inner % inner_count_ * inner_step_ + inner / inner_count_ * wide_step_;
+    for (uint32_t i = 0; i < tile_rows; ++i) {
+      const uint32_t address = swizzled(first + i * row_step_);
+      std::memcpy(tile + i * row_bytes, host(address), row_bytes);
+    }
+  }
+
+ private:
+  /// 14 bits, in units of 16 bytes.
+  static uint32_t field(uint64_t descriptor, uint32_t bit) {
+    return static_cast<uint32_t>(descriptor >> bit & 0x3fff) * 16;
+  }
+  /// In each pattern, the 16-byte columns are exchanged according to the 128-byte line.
+  uint32_t swizzled(uint32_t address) const {
+    return address ^ (((address >> 7) - base_) & (width_ - 1)) << 4;
+  }
+  const std::byte* host(uint32_t address) const {
+    if (address + row_bytes > c_.cta->shared_bytes()) [[unlikely]] {
+      Fault fault("illegal address",
+                  "a matrix descriptor leads to byte " + std::to_string(address) + " of " +
+                      std::to_string(c_.cta->shared_bytes()) + " of shared memory",
+                  c_.first_lane());
+      fault.address = window::shared + address;
+      fault.has_address = true;
+      throw fault;
+    }
+    return c_.cta->shared() + address;
+  }
+
+  Context& c_;
+  uint32_t start_, swizzle_, base_, width_ = 1;
+  uint32_t row_step_ = 0;  ///< bytes from row to row of a tile
+  uint32_t inner_step_ = 0, inner_count_ = 1, wide_step_ = 0, outer_step_ = 0;
+};
+
+struct GroupProductDetail : Detail {
+  ProductTiles tiles;  ///< of one warp
+  Expand expand_a = nullptr, expand_b = nullptr;
+  bool a_transposed = false, b_transposed = false;
+  bool negative = false;  ///< A B is subtracted
+  std::vector<Place> a;   ///< registers; none where A is in shared memory
+  std::vector<Place> d;
+  PredicateOperand keep;  ///< whether D is added to
+};
+
+/// All lanes must give the same descriptor.
+uint64_t descriptor(const Context& c, Place place) {
+  return c.lanes<const uint64_t>(place)[0];
+}
+
+template <class To, class C>
+void run_group_product(Context& c, const Op& op) {
+  need_whole_warp(c);
+  const auto& detail = op.details<GroupProductDetail>();
+  constexpr bool pairs = std::is_same_v<C, uint16_t>;
+  using Plane = typename To::Plane;
+  const Plane* before[max_planes];
+  Plane* after[max_planes];
+  alignas(64) float split[pairs ? max_planes : 1][warp_lanes];
+  for (size_t i = 0; i < detail.d.size(); ++i) {
+    if constexpr (pairs) {
+      split_pairs(c.lanes<const uint32_t>(detail.d[i]), split[2 * i], split[2 * i + 1]);
+      before[2 * i] = after[2 * i] = split[2 * i];
+      before[2 * i + 1] = after[2 * i + 1] = split[2 * i + 1];
+    } else {
+      before[i] = after[i] = c.lanes<Plane>(detail.d[i]);
+    }
+  }
+  const ProductTiles tiles = detail.tiles;
+  const bool keep = (c.predicate(detail.keep.place) & 1) != (detail.keep.negated ? 1u : 0u);
+  const uint32_t first_row = c.warp->number() % warps_in_group * tiles.m;
+  const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a) : 0, detail.a_transposed);
+  const SharedMatrix shared_b(c, descriptor(c, op.b), detail.b_transposed);
+  alignas(64) std::byte bytes[tile_rows * row_bytes];
+  alignas(64) double tile[tile_rows * max_tile_columns];
+  const size_t size = size_t{tile_rows} * tiles.columns;
+  multiply<To>(
+      tiles,
+      [&](uint32_t row, uint32_t k, double* out) {
+        if (!detail.a.empty()) {
+          detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
+        } else if (detail.a_transposed) {
+          shared_a.read(k, first_row + row, bytes);
+          detail.expand_a(bytes, tile);
+          for (uint32_t i = 0; i < tile_rows; ++i)
+            for (uint32_t j = 0; j < tile_rows; ++j) out[j * tile_rows + i] = tile[i * tile_rows + j];
+        } else {
+          shared_a.read(first_row + row, k, bytes);
+          detail.expand_a(bytes, out);
+        }
+        if (detail.negative)
+          for (size_t i = 0; i < size; ++i) out[i] = -out[i];
+      },
+      [&](uint32_t column, uint32_t k, double* out) {
+        if (detail.b_transposed) {
+          shared_b.read(k, column, bytes);
+          detail.expand_b(bytes, tile);
+          for (uint32_t i = 0; i < tile_rows; ++i)
+            for (uint32_t j = 0; j < tile_rows; ++j)
+              out[i * tile_rows + column_place(j)] = tile[i * tile_rows + j];
+        } else {
+          shared_b.read(column, k, bytes);
+          detail.expand_b(bytes, tile);
+          transpose_tile(tile, tiles.columns, out);
+        }
+      },
+      keep ? before : nullptr, after);
+  if constexpr (pairs)
+    for (size_t i = 0; i < detail.d.size(); ++i)
+      join_pairs(split[2 * i], split[2 * i + 1], c.lanes<uint32_t>(detail.d[i]));
+}
+
+/// Whether an operand that must be 1 or -1 is -1.
+bool take_sign(Translation& t, uint32_t operand) {
+  const int64_t sign = t.immediate(t.operand(operand));
+  if (sign != 1 && sign != -1) t.unsupported("a scale of A and B is 1 or -1");
+  return sign < 0;
+}
+bool take_flag(Translation& t, uint32_t operand) {
+  const int64_t flag = t.immediate(t.operand(operand));
+  if (flag != 0 && flag != 1) t.unsupported("transposition is 0 or 1");
+  return flag != 0;
+}
+
+void translate_multiply(Translation& t) {
+  const MatrixShape shape = take_shape(t);
+  const bool saturate = t.take("satfinite");
+  const Type d = t.take_type(), a = t.take_type(), b = t.take_type();
+  const bool halves = a == Type::F16 || a == Type::BF16, integers = a == Type::S8 || a == Type::U8;
+  switch (a) {
+    case Type::F16:
+      expect_type(t, d, {Type::F16, Type::F32});
+      expect_type(t, b, {a});
+      break;
+    case Type::BF16:
+    case Type::TF32:
+      expect_type(t, d, {Type::F32});
+      expect_type(t, b, {a});
+      break;
+    case Type::E4M3:
+    case Type::E5M2:
+      expect_type(t, d, {Type::F16, Type::F32});
+      expect_type(t, b, {Type::E4M3, Type::E5M2});
+      break;
+    case Type::S8:
+    case Type::U8:
+      expect_type(t, d, {Type::S32});
+      expect_type(t, b, {Type::S8, Type::U8});
+      break;
+    default:
+      t.unsupported("no such types of A and B");
+  }
+  GroupProductDetail detail;
+  detail.tiles = {2, shape.n / tile_rows, 2, tile_columns(a)};
+  // A row of A or B is 32 bytes.
+  if (shape.m != 64 || shape.n == 0 || shape.n > max_columns || shape.n % tile_rows != 0 ||
+      shape.k != 2 * detail.tiles.columns)
+    t.unsupported("no such shape for these types");
+  if (saturate && !integers) t.unsupported("`.satfinite` is for integers");
+  detail.expand_a = expansion(a);
+  detail.expand_b = expansion(b);
+  detail.d = take_destinations(t, 0, Type::B32, shape.n / tile_rows * (d == Type::F16 ? 2 : 4));
+  const bool a_in_registers = t.operand(1).kind == OperandKind::Vector;
+  Place a_descriptor = place::none;
+  if (a_in_registers)
+    detail.a = take_registers(t, 1, Type::B32, 4);
+  else
+    a_descriptor = t.source(1, Type::B64);
+  const Place b_descriptor = t.source(2, Type::B64);
+  detail.keep = t.predicate_source(t.operand(3));
+  const uint32_t wanted = integers ? 4 : !halves ? 6 : a_in_registers ? 7 : 8;
+  if (t.operand_count() != wanted)
+    t.unsupported("it has " + std::to_string(t.operand_count()) + " operands, expected " +
+                  std::to_string(wanted));
+  if (!integers) detail.negative = take_sign(t, 4) != take_sign(t, 5);
+  if (halves) {
+    if (!a_in_registers) detail.a_transposed = take_flag(t, 6);
+    detail.b_transposed = take_flag(t, wanted - 1);
+  }
+  Handler run = nullptr;
+  if (d == Type::S32)
+    run = saturate ? run_group_product<ToS32<true>, int32_t> : run_group_product<ToS32<false>, int32_t>;
+  else if (d == Type::F16)
+    run = run_group_product<ToF16<false>, uint16_t>;
+  else
+    run = run_group_product<ToF32<false>, float>;
+  Op& op = t.emit(run, Control::Collective);
+  op.destination = detail.d[0];
+  op.a = a_descriptor;
+  op.b = b_descriptor;
+  t.detail<GroupProductDetail>() = std::move(detail);
+}
+
+void run_nothing(Context&, const Op&) {}
+
+void translate_wgmma(Translation& t) {
+  t.take("sync");
+  t.take("aligned");
+  if (t.take("mma_async")) return translate_multiply(t);
+  if (t.take_one_of({"fence", "commit_group", "wait_group"}) < 0) t.unsupported("it is not said what to do");
+  t.emit(run_nothing);
+}
+
+}  // namespace
+
+void register_wgmma(Registry& r) {
+  r.add("wgmma", translate_wgmma);
+}
+
+}  // namespace simt::functional
