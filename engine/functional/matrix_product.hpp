@@ -76,7 +76,18 @@ struct ToF16 {
   using Plane = float;
   static void write(Quad q, float* to) {
     if constexpr (saturate) q = finite(q, 65504.0);
-    for (int i = 0; i < 4; ++i) to[i] = narrowed_to_odd(q[i]);
+    // As narrowed_to_odd of floats.hpp.
+    using Floats [[gnu::vector_size(16)]] = float;
+    using Words [[gnu::vector_size(16)]] = int32_t;
+    const Floats nearest = __builtin_convertvector(q, Floats);
+    const Quad back = __builtin_convertvector(nearest, Quad);
+    const Words inexact = __builtin_convertvector((back != q) & (q == q), Words);
+    const Words beyond = __builtin_convertvector((q > back) == (q > 0), Words);
+    Words bits;
+    std::memcpy(&bits, &nearest, sizeof bits);
+    const Words step = (beyond & -1) | (~beyond & 1);
+    bits += step & inexact & ((bits & 1) - 1);
+    std::memcpy(to, &bits, sizeof bits);
   }
 };
 struct ToF64 {

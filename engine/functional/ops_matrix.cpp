@@ -40,8 +40,13 @@ void row_addresses(Context& c, const Op& op, std::byte** rows) {
   c.mask = lanes == warp_lanes ? full_mask : (1u << lanes) - 1;
   record_access(c, d.space, address);
   check_alignment(c, address, row_bytes);
-  for (uint32_t i = 0; i < lanes; ++i)
-    rows[i] = host_address(c, d.space, address[i], row_bytes, static_cast<int>(i));
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < lanes; ++i) most = std::max(most, address[i]);
+  if (d.space == AccessSpace::Shared && most + row_bytes <= c.cta->shared_bytes())
+    for (uint32_t i = 0; i < lanes; ++i) rows[i] = c.cta->shared() + address[i];
+  else
+    for (uint32_t i = 0; i < lanes; ++i)
+      rows[i] = host_address(c, d.space, address[i], row_bytes, static_cast<int>(i));
   c.mask = all;
 }
 

@@ -16,7 +16,7 @@ void check(Translation& t, const MatrixShape& shape, Type d, Type a, Type b, Typ
       expect_type(t, b, {a});
       if (a == Type::F16) {
         expect_type(t, d, {Type::F16, Type::F32});
-        return expect_type(t, c, {Type::F16, Type::F32});
+        return expect_type(t, c, {d});
       }
       break;
     case Type::TF32:

@@ -13,7 +13,7 @@ using ptx::Type;
 
 constexpr uint32_t row_bytes = 16;
 constexpr uint32_t max_columns = 256;
-constexpr uint32_t max_planes = max_columns / 4;  ///< of 16 x 256 accumulators
+constexpr uint32_t max_planes = max_columns / 2;  ///< of 16 x 256 accumulators, 32 each
 constexpr uint32_t warps_in_group = 4;
 
 /// A matrix in shared memory as a descriptor gives it: tiles of 8 rows of 16 bytes. By default, a tile's rows
@@ -201,7 +201,7 @@ void translate_multiply(Translation& t) {
   detail.tiles = {2, shape.n / tile_rows, 2, tile_columns(a)};
   // A row of A or B is 32 bytes.
   if (shape.m != 64 || shape.n == 0 || shape.n > max_columns || shape.n % tile_rows != 0 ||
-      shape.k != 2 * detail.tiles.columns)
+      shape.k != 2 * detail.tiles.columns || (integers && shape.n > 32 && shape.n % 16 != 0))
     t.unsupported("no such shape for these types");
   if (saturate && !integers) t.unsupported("`.satfinite` is for integers");
   detail.expand_a = expansion(a);

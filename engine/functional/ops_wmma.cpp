@@ -38,8 +38,9 @@ enum class Part : uint8_t { A, B, Accumulator };
 struct FragmentDetail : Detail {
   Address::Base base = Address::Base::Wide;
   AccessSpace space = AccessSpace::Generic;
-  Type type = Type::F16;
   Part part = Part::A;
+  uint32_t bits = 16;      ///< of an element
+  uint32_t width = 8;      ///< elements in a row of a tile
   bool along_rows = true;  ///< in memory, neighbours lie in one row of a tile (of B: of its transpose)
   uint32_t rows = 0, columns = 0;  ///< in tiles; of B those of its transpose
   Place stride = place::none;      ///< elements; none where the matrix is dense
@@ -49,53 +50,47 @@ struct FragmentDetail : Detail {
 /// A matrix in memory, seen in tiles.
 class Lines {
  public:
-  Lines(Context& c, const Op& op, const FragmentDetail& d) : c_(c), d_(d), bits_(element_bits(d.type)) {
+  Lines(Context& c, const Op& op, const FragmentDetail& d) : c_(c), d_(d) {
     alignas(64) uint64_t address[warp_lanes];
     lane_addresses(c, op, d.base, address);
     const int lane = c.first_lane();
     base_ = address[lane];
-    const uint32_t width = tile_width();
     stride_ = d.stride != place::none ? c.lanes<const uint32_t>(d.stride)[lane]
-              : d.along_rows          ? d.columns * width
+              : d.along_rows          ? d.columns * d.width
                                       : d.rows * tile_rows;
     if (c.record) {
       // Of each lane the first element.
-      const uint32_t per_lane = std::max(1u, width / 4);
+      const uint32_t per_lane = std::max(1u, d.width / 4);
       for (uint32_t i = 0; i < warp_lanes; ++i) {
         const uint64_t row = i / 4, column = i % 4 * per_lane;
         address[i] = base_ + (d.along_rows ? offset(row, column) : offset(column, row));
       }
       record_access(c, d.space, address);
     }
-    uint64_t all[warp_lanes];
-    std::fill_n(all, warp_lanes, base_);
-    check_alignment(c, all, std::max(1u, bits_ / 8));
+    const uint32_t bytes = std::max(1u, d.bits / 8);
+    if (base_ % bytes) misaligned(base_, bytes, lane);
   }
 
   /// Host address of `count` elements of a line, from `first` on.
   std::byte* at(uint64_t line, uint64_t first, uint32_t count) {
-    return host_address(c_, d_.space, base_ + offset(line, first), count * bits_ / 8, c_.first_lane());
+    return host_address(c_, d_.space, base_ + offset(line, first), count * d_.bits / 8, c_.first_lane());
   }
 
-  /// Elements in a row of a tile.
-  uint32_t tile_width() const { return d_.part == Part::Accumulator ? tile_rows : tile_columns(d_.type); }
-
  private:
-  uint64_t offset(uint64_t line, uint64_t element) const { return (line * stride_ + element) * bits_ / 8; }
+  uint64_t offset(uint64_t line, uint64_t element) const { return (line * stride_ + element) * d_.bits / 8; }
 
   Context& c_;
   const FragmentDetail& d_;
-  uint32_t bits_;
   uint64_t base_ = 0, stride_ = 0;
 };
 
-/// Calls visit(host address, tile, row, column, count, step): `count` elements that follow each other in
-/// memory; in the tile they begin at (row, column), and lie in one row (step 0) or one column (step 1).
+/// Calls visit(host address, tile, row, column, count): `count` elements that follow each other in memory; in
+/// the tile they begin at (row, column), and lie in one row or one column as along_rows says.
 template <class Visit>
 void visit_lines(Context& c, const Op& op, Visit visit) {
   const auto& d = op.details<FragmentDetail>();
   Lines lines(c, op, d);
-  const uint32_t width = lines.tile_width();
+  const uint32_t width = d.width;
   for (uint32_t row = 0; row < d.rows; ++row) {
     for (uint32_t column = 0; column < d.columns; ++column) {
       const uint32_t tile =
@@ -115,8 +110,7 @@ template <class T>
 T* element(const Context& c, const FragmentDetail& d, uint32_t tile, uint32_t row, uint32_t column) {
   if (d.part == Part::Accumulator && sizeof(T) > 2)
     return c.lanes<T>(d.places[2 * tile + column % 2]) + row * 4 + column / 2;
-  const uint32_t width = d.part == Part::Accumulator ? tile_rows : tile_columns(d.type);
-  return c.lanes<T>(d.places[tile]) + row * width + column;
+  return c.lanes<T>(d.places[tile]) + row * d.width + column;
 }
 
 template <class T>
@@ -185,27 +179,30 @@ void translate_access(Translation& t) {
   const MatrixShape shape = take_shape(t);
   d.space = take_space(t);
   if (d.space == AccessSpace::Local) t.unsupported("local memory");
-  d.type = t.take_type();
+  const Type type = t.take_type();
+  d.bits = element_bits(type);
   uint32_t registers = 0;
   if (d.part == Part::Accumulator) {
-    expect_type(t, d.type, {Type::F16, Type::F32, Type::F64, Type::S32});
+    expect_type(t, type, {Type::F16, Type::F32, Type::F64, Type::S32});
+    d.width = tile_rows;
     d.rows = shape.m / tile_rows;
     d.columns = shape.n / tile_rows;
-    registers = accumulator_registers(d.type, shape);
+    registers = accumulator_registers(type, shape);
   } else {
-    check(t, shape, d.type);
+    check(t, shape, type);
     d.rows = (d.part == Part::A ? shape.m : shape.n) / tile_rows;
-    d.columns = shape.k / tile_columns(d.type);
-    registers = d.type == Type::F16 ? half_registers : d.rows * d.columns;
+    d.width = tile_columns(type);
+    d.columns = shape.k / d.width;
+    registers = type == Type::F16 ? half_registers : d.rows * d.columns;
   }
   d.along_rows = (layout == 0) == (d.part != Part::B);
-  if (element_bits(d.type) < 8 && !d.along_rows) t.unsupported("A by rows and B by columns are expected");
+  if (d.bits < 8 && !d.along_rows) t.unsupported("A by rows and B by columns are expected");
   const Address address = t.address(t.operand(load ? 1 : 0));
   d.base = address.base;
-  d.places = load ? take_destinations(t, 0, fragment_register(d.type), registers)
-                  : take_registers(t, 1, fragment_register(d.type), registers);
+  d.places = load ? take_destinations(t, 0, fragment_register(type), registers)
+                  : take_registers(t, 1, fragment_register(type), registers);
   if (t.operand_count() > 2) d.stride = t.source(2, Type::B32);
-  Op& op = t.emit(handler_for<load>(d.type), Control::Collective);
+  Op& op = t.emit(handler_for<load>(type), Control::Collective);
   set_address(op, address);
   if (load) op.destination = d.places[0];
   t.detail<FragmentDetail>() = std::move(d);

@@ -1,0 +1,328 @@
+"""wgmma.mma_async: operands in registers, and in shared memory in all layouts that descriptors can give."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from simt import _engine
+from support.matrices import BITS, a_position, decode, encode, pack, product, random_codes
+from support.ptx import Device
+
+WIDTHS = {"none": 1, "32": 2, "64": 4, "128": 8}  # of a swizzled pattern, in 16-byte chunks
+MODES = {"none": 0, "128": 1, "64": 2, "32": 3}
+A_AT, B_AT, ROOM = 0, 65536, 196608
+
+
+def descriptor(start: int, leading: int, stride: int, swizzle: str, base: int = 0) -> int:
+    assert start % 16 == leading % 16 == stride % 16 == 0
+    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | base << 49 | MODES[swizzle] << 62
+
+
+class Image:
+    """Shared memory, and a matrix in it as TMA would leave it there."""
+
+    def __init__(self) -> None:
+        self.bytes = np.full(ROOM, 0x5A, np.uint8)
+
+    def put(self, codes: np.ndarray, type_: str, start: int, swizzle: str) -> list[int]:
+        """Lines of `codes` (rows x elements that follow each other in memory), cut into boxes as wide as the
+        pattern; descriptors of the first 32 bytes of the lines, the second, ...: fields LBO and SBO."""
+        size = BITS[type_] // 8
+        chunk = 16 // size
+        lines, length = codes.shape
+        width = WIDTHS[swizzle]
+        boxes = length // (chunk * width)
+        raw = np.ascontiguousarray(codes.astype({1: np.uint8, 2: np.uint16, 4: np.uint32}[size])).view(
+            np.uint8
+        )
+        for line in range(lines):
+            for c in range(length // chunk):
+                box, column = divmod(c, width)
+                # The chunks of a 128-byte line are exchanged with the number of that line in its group of 8.
+                row_in_pattern = line * width * 16 // 128
+                swizzled = column ^ (row_in_pattern % width)
+                at = start + box * lines * width * 16 + line * width * 16 + swizzled * 16
+                self.bytes[at : at + 16] = raw[line, c * 16 : c * 16 + 16]
+        return [boxes, lines * width * 16]
+
+
+def run(
+    shape_n: int,
+    d: str,
+    a: str,
+    b: str,
+    image: Image,
+    steps: list[tuple[int | np.ndarray, int]],
+    tail: str,
+    before: np.ndarray | None = None,
+    modifier: str = "",
+    groups: int = 1,
+) -> np.ndarray:
+    """D's codes after a wgmma for each step (A: a descriptor or registers of the warpgroup's lanes; B)."""
+    m, n, k = 64, shape_n, 256 // BITS[a]
+    count = n // 2 if d != "f16" else n // 4
+    start = np.zeros((groups * 128, n // 2), np.uint32) if before is None else fragments(before)
+    raw = start if d != "f16" else start[:, 0::2] | start[:, 1::2] << 16
+    out = np.ascontiguousarray(raw)
+    in_registers = not isinstance(steps[0][0], int)
+    words = (
+        np.ascontiguousarray(np.stack([s[0] for s in steps]).transpose(2, 0, 1))  # lane, step, register
+        if in_registers
+        else np.zeros(1, np.uint32)
+    )
+    vector = "{" + ", ".join(f"%d{i}" for i in range(count)) + "}"
+    lines = [
+        f"""
+    .extern .shared .align 1024 .b8 room[];
+    .visible .entry k(.param .b64 image, .param .b64 words, .param .b64 out) {{
+    .reg .b32 %d<{count}>, %a<4>, %lane, %i, %to; .reg .b64 %at, %from, %da, %db; .reg .pred %p;
+    mov.u32 %lane, %tid.x; mov.u32 %i, %lane;
+    ld.param.b64 %from, [image]; mad.wide.u32 %from, %lane, 16, %from;
+    shl.b32 %to, %lane, 4; add.u32 %to, %to, room;
+    COPY: ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%from]; st.shared.v4.b32 [%to], {{%a0, %a1, %a2, %a3}};
+    add.u64 %from, %from, {2048 * groups}; add.u32 %to, %to, {2048 * groups}; add.u32 %i, %i, {128 * groups};
+    setp.lt.u32 %p, %i, {ROOM // 16}; @%p bra COPY; bar.sync 0;
+    ld.param.b64 %from, [words]; mad.wide.u32 %from, %lane, {16 * len(steps)}, %from;
+    ld.param.b64 %at, [out]; mad.wide.u32 %at, %lane, {4 * count}, %at;
+    setp.ne.u32 %p, {0 if before is None else 1}, 0;"""
+    ]
+    if before is not None:
+        lines += [f"ld.global.b32 %d{i}, [%at+{4 * i}];" for i in range(count)]
+    lines += ["wgmma.fence.sync.aligned;"]
+    for step, (left, right) in enumerate(steps):
+        if in_registers:
+            lines.append(f"ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%from+{16 * step}];")
+        else:
+            lines.append(f"mov.b64 %da, {left};")
+        lines.append(f"mov.b64 %db, {right};")
+        first = "{%a0, %a1, %a2, %a3}" if in_registers else "%da"
+        lines.append(
+            f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}{modifier}.{d}.{a}.{b} "
+            f"{vector}, {first}, %db, %p{tail};"
+        )
+        lines.append("setp.eq.u32 %p, 0, 0;")
+    lines += ["wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"]
+    lines += [f"st.global.b32 [%at+{4 * i}], %d{i};" for i in range(count)]
+    lines += ["ret; }"]
+    Device("\n".join(lines)).run("k", image.bytes, words, out, block=(128 * groups, 1, 1), shared=ROOM)
+    if d == "f16":
+        out = np.stack([out & 0xFFFF, out >> 16], axis=2).reshape(len(out), -1)
+    result = np.zeros((groups * 64, n), np.uint32)
+    for lane in range(groups * 128):
+        for i in range(n // 2):
+            result[d_position(lane, i)] = out[lane, i]
+    return result
+
+
+def d_position(lane: int, i: int) -> tuple[int, int]:
+    """(row, column) of element i of wgmma's accumulators in a lane of the warpgroup, as in the PTX ISA's
+    figure: a warp has 16 rows, of which a lane has two, and of each 8 columns a pair."""
+    warp, lane = divmod(lane, 32)
+    return 16 * warp + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + 2 * (lane % 4) + i % 2
+
+
+def fragments(codes: np.ndarray) -> np.ndarray:
+    m, n = codes.shape
+    return np.array([[codes[d_position(lane, i)] for i in range(n // 2)] for lane in range(m * 2)], np.uint32)
+
+
+def k_major(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: str) -> list[int]:
+    """Puts rows of which k is contiguous; descriptors of each 32 bytes along k."""
+    image.put(codes, type_, start, swizzle)
+    width = WIDTHS[swizzle] * 16
+    box = len(codes) * width
+    total = codes.shape[1] * BITS[type_] // 8
+    result = []
+    for at in range(0, total, 32):
+        first = start + at // width * box + at % width
+        # Without swizzling a box is one chunk wide, and the next chunk along k is a box away.
+        result.append(descriptor(first, box if swizzle == "none" else 16, 8 * width, swizzle))
+    return result
+
+
+def mn_major(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: str) -> list[int]:
+    """Puts lines of one k each, of which the rows of A or columns of B are contiguous; a descriptor for each
+    16 of k. codes: k x mn."""
+    image.put(codes, type_, start, swizzle)
+    width = WIDTHS[swizzle] * 16
+    box, group = len(codes) * width, 8 * width
+    result = []
+    for k in range(0, len(codes), 16):
+        leading, stride = (group, box) if swizzle == "none" else (box, group)
+        result.append(descriptor(start + k * width, leading, stride, swizzle))
+    return result
+
+
+TYPES = [
+    ("f32", "f16", "f16"),
+    ("f16", "f16", "f16"),
+    ("f32", "bf16", "bf16"),
+    ("f32", "tf32", "tf32"),
+    ("f32", "e4m3", "e5m2"),
+    ("f16", "e5m2", "e4m3"),
+    ("s32", "s8", "u8"),
+    ("s32", "u8", "u8"),
+]
+
+
+def tail_of(a: str, in_registers: bool, scale: str = "1, 1", trans_a: int = 0, trans_b: int = 0) -> str:
+    if a in ("s8", "u8"):
+        return ""
+    if a not in ("f16", "bf16"):
+        return f", {scale}"
+    return f", {scale}, {trans_b}" if in_registers else f", {scale}, {trans_a}, {trans_b}"
+
+
+def wanted(
+    d: str, a: str, b: str, codes_a: np.ndarray, codes_b: np.ndarray, before: np.ndarray | None
+) -> np.ndarray:
+    """Step by step, each rounded to D's type. codes_a: m x k, codes_b: k x n."""
+    step = 256 // BITS[a]
+    numbers_a, numbers_b = decode(codes_a, a), decode(codes_b, b)
+    total = np.zeros((len(codes_a), codes_b.shape[1])) if before is None else decode(before, d)
+    for k in range(0, codes_a.shape[1], step):
+        codes = encode(product(numbers_a[:, k : k + step], numbers_b[k : k + step], total), d)
+        total = decode(codes, d)
+    return codes
+
+
+@pytest.mark.parametrize("types", TYPES, ids=".".join)
+@pytest.mark.parametrize("swizzle", WIDTHS)
+def test_operands_along_k(types: tuple[str, str, str], swizzle: str) -> None:
+    d, a, b = types
+    n, k = 24, 2 * max(256 // BITS[a], WIDTHS[swizzle] * 128 // BITS[a])
+    rng = np.random.default_rng(1)
+    codes_a, codes_b = random_codes(rng, a, (64, k), 3), random_codes(rng, b, (k, n), 3)
+    image = Image()
+    left = k_major(image, codes_a, a, A_AT, swizzle)
+    right = k_major(image, codes_b.T, b, B_AT, swizzle)
+    found = run(n, d, a, b, image, list(zip(left, right, strict=True)), tail_of(a, False))
+    np.testing.assert_array_equal(found, wanted(d, a, b, codes_a, codes_b, None))
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+@pytest.mark.parametrize("swizzle", WIDTHS)
+def test_transposed_operands(type_: str, swizzle: str) -> None:
+    n, k = 128, 32
+    rng = np.random.default_rng(2)
+    codes_a, codes_b = random_codes(rng, type_, (64, k), 3), random_codes(rng, type_, (k, n), 3)
+    image = Image()
+    left = mn_major(image, codes_a.T, type_, A_AT, swizzle)
+    right = mn_major(image, codes_b, type_, B_AT, swizzle)
+    tail = tail_of(type_, False, trans_a=1, trans_b=1)
+    found = run(n, "f32", type_, type_, image, list(zip(left, right, strict=True)), tail)
+    np.testing.assert_array_equal(found, wanted("f32", type_, type_, codes_a, codes_b, None))
+
+
+def a_registers(codes: np.ndarray, type_: str) -> np.ndarray:
+    """Registers x 128 lanes, from the layout of mma.sync for the 16 rows of each warp."""
+    k = codes.shape[1]
+    position = partial(a_position, (16, 8, k), type_) if BITS[type_] < 32 else tf32_position
+    parts = [pack(codes[16 * w : 16 * w + 16], type_, 16 * k // 32, position) for w in range(4)]
+    return np.concatenate(parts, axis=1)
+
+
+def tf32_position(lane: int, i: int) -> tuple[int, int]:
+    return a_position((16, 8, 8), "tf32", lane, i)
+
+
+@pytest.mark.parametrize("types", TYPES, ids=".".join)
+def test_a_in_registers(types: tuple[str, str, str]) -> None:
+    d, a, b = types
+    step = 256 // BITS[a]
+    n, k = 16, 2 * step
+    rng = np.random.default_rng(3)
+    codes_a, codes_b = random_codes(rng, a, (64, k), 3), random_codes(rng, b, (k, n), 3)
+    before = random_codes(rng, d, (64, n), 3)
+    image = Image()
+    if step == 16:
+        right, trans = mn_major(image, codes_b, b, B_AT, "32"), 1
+    else:
+        right, trans = k_major(image, codes_b.T, b, B_AT, "64" if step != 8 else "32"), 0
+    left = [a_registers(codes_a[:, i : i + step], a) for i in range(0, k, step)]
+    tail = tail_of(a, True, trans_b=trans)
+    found = run(n, d, a, b, image, list(zip(left, right, strict=True)), tail, before)
+    np.testing.assert_array_equal(found, wanted(d, a, b, codes_a, codes_b, before))
+
+
+@pytest.mark.parametrize("scales", ["1, -1", "-1, 1", "-1, -1"])
+def test_scales_negate(scales: str) -> None:
+    rng = np.random.default_rng(4)
+    codes_a, codes_b = random_codes(rng, "f16", (64, 16), 3), random_codes(rng, "f16", (16, 8), 3)
+    before = random_codes(rng, "f32", (64, 8), 3)
+    image = Image()
+    left, right = k_major(image, codes_a, "f16", A_AT, "32"), k_major(image, codes_b.T, "f16", B_AT, "32")
+    tail = tail_of("f16", False, scales)
+    found = run(8, "f32", "f16", "f16", image, list(zip(left, right, strict=True)), tail, before)
+    sign = 1 if scales.count("-") == 2 else -1
+    numbers = product(sign * decode(codes_a, "f16"), decode(codes_b, "f16"), decode(before, "f32"))
+    np.testing.assert_array_equal(found, encode(numbers, "f32"))
+
+
+@pytest.mark.parametrize("n", [8, 40, 64, 192, 256])
+def test_sizes_and_two_warpgroups(n: int) -> None:
+    rng = np.random.default_rng(n)
+    codes_a, codes_b = random_codes(rng, "f16", (64, 64), 3), random_codes(rng, "f16", (64, n), 3)
+    image = Image()
+    left, right = k_major(image, codes_a, "f16", A_AT, "128"), k_major(image, codes_b.T, "f16", B_AT, "128")
+    found = run(
+        n, "f32", "f16", "f16", image, list(zip(left, right, strict=True)), tail_of("f16", False), groups=2
+    )
+    expected = wanted("f32", "f16", "f16", codes_a, codes_b, None)
+    np.testing.assert_array_equal(found, np.concatenate([expected, expected]))
+
+
+def test_integers_saturate() -> None:
+    rng = np.random.default_rng(6)
+    codes_a, codes_b = random_codes(rng, "s8", (64, 32)), random_codes(rng, "s8", (32, 32))
+    before = np.where(np.arange(32) % 2, 0x7FFFFFFF, 0x80000000) * np.ones((64, 1), np.uint32)
+    image = Image()
+    steps = list(
+        zip(
+            k_major(image, codes_a, "s8", A_AT, "32"),
+            k_major(image, codes_b.T, "s8", B_AT, "32"),
+            strict=True,
+        )
+    )
+    exact = product(decode(codes_a, "s8"), decode(codes_b, "s8"), decode(before, "s32"))
+    for modifier in ("", ".satfinite"):
+        found = run(32, "s32", "s8", "s8", image, steps, "", before.astype(np.uint32), modifier)
+        np.testing.assert_array_equal(found, encode(exact, "s32", saturate=bool(modifier)))
+
+
+def test_a_pattern_that_begins_in_between_has_a_base_offset() -> None:
+    """The rows of a 128-byte pattern that begins at line 3 of a 1024-byte block: base offset 3."""
+    rng = np.random.default_rng(7)
+    codes_a, codes_b = random_codes(rng, "f16", (64, 64), 3), random_codes(rng, "f16", (64, 8), 3)
+    image = Image()
+    k_major(image, codes_a, "f16", A_AT + 3 * 128, "128")
+    left = [descriptor(A_AT + 3 * 128 + k, 16, 1024, "128", 3) for k in range(0, 128, 32)]
+    right = k_major(image, codes_b.T, "f16", B_AT, "128")
+    found = run(8, "f32", "f16", "f16", image, list(zip(left, right, strict=True)), tail_of("f16", False))
+    np.testing.assert_array_equal(found, wanted("f32", "f16", "f16", codes_a, codes_b, None))
+
+
+def test_a_descriptor_beyond_shared_memory_is_a_fault() -> None:
+    image = Image()
+    bad = descriptor(ROOM - 128, 128, 256, "none")
+    with pytest.raises(_engine.functional.ProgramFault, match="matrix descriptor"):
+        run(8, "f32", "f16", "f16", image, [(0, bad)], tail_of("f16", False))
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "a", "b", "tail"),
+    [
+        (12, "f32", "f16", "f16", ", 1, 1, 0, 0"),
+        (40, "s32", "s8", "s8", ""),
+        (8, "f32", "f16", "f16", ", 1, 2, 0, 0"),
+        (8, "f32", "f16", "f16", ", 1, 1, 0"),
+        (8, "f32", "e4m3", "e4m3", ", 1, 1, 0, 0"),
+        (8, "f16", "bf16", "bf16", ", 1, 1, 0, 0"),
+    ],
+)
+def test_what_does_not_exist_is_refused(n: int, d: str, a: str, b: str, tail: str) -> None:
+    with pytest.raises(_engine.functional.PtxError, match=r"wgmma\.mma_async.*: "):
+        run(n, d, a, b, Image(), [(0, 0)], tail)
