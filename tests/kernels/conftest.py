@@ -20,8 +20,9 @@ def gpu() -> simt.GPU:
 
 @pytest.fixture(scope="module")
 def module(gpu: simt.GPU, request: pytest.FixtureRequest) -> simt.gpu.Module:
-    """The file's SOURCE, compiled."""
-    return gpu.compile(request.module.SOURCE, name=f"{request.module.__name__}.cu")
+    """The file's SOURCE, compiled, with the instances of templates that TEMPLATES names."""
+    file = request.module
+    return gpu.compile(file.SOURCE, name=f"{file.__name__}.cu", kernels=getattr(file, "TEMPLATES", ()))
 
 
 @pytest.fixture
