@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels import KINDS, measure
-
 import simt
+from kernels import KINDS, measure
 from simt.policy import overrides
 from simt.spec import load_spec
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import resource
 
 from kernels import KINDS, measure
-
 from simt.spec import load_spec
 
 
