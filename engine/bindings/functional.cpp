@@ -37,13 +37,7 @@ struct LoadedModule {
     return found;
   }
 
-  ~LoadedModule() {
-    for (size_t i = 0; i < program.variables.size(); ++i) {
-      const auto& v = program.module.variables[i];
-      if (v.space == simt::ptx::Space::Global || v.space == simt::ptx::Space::Constant)
-        memory->free(program.variables[i]);
-    }
-  }
+  ~LoadedModule() { free_variables(program, *memory); }
 };
 
 nb::dict describe(const Program& program, uint32_t index) {
@@ -164,17 +158,15 @@ class Recorder {
 void bind_functional(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("functional", "Functional execution of PTX.");
 
-  static PyObject* parse_error =
-      PyErr_NewException("simt._engine.functional.PtxError", PyExc_ValueError, nullptr);
   static PyObject* fault_error =
       PyErr_NewException("simt._engine.functional.ProgramFault", PyExc_RuntimeError, nullptr);
-  m.attr("PtxError") = nb::handle(parse_error);
+  m.attr("PtxError") = nb::module_::import_("simt.errors").attr("PtxError");
   m.attr("ProgramFault") = nb::handle(fault_error);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
     } catch (const TranslationError& e) {
-      PyErr_SetString(parse_error, e.what());
+      PyErr_SetString(nb::module_::import_("simt.errors").attr("PtxError").ptr(), e.what());
     } catch (const ProgramFault& e) {
       nb::object error = nb::steal(PyObject_CallFunction(fault_error, "s", e.what()));
       if (!error.is_valid()) return;
@@ -195,8 +187,15 @@ void bind_functional(nb::module_& parent) {
       .def(nb::init<uint64_t>(), "capacity"_a)
       .def_prop_ro("capacity", &DeviceMemory::capacity)
       .def_prop_ro("used", &DeviceMemory::used)
-      .def("allocate", &DeviceMemory::allocate, "size"_a, "label"_a)
-      .def("free", &DeviceMemory::free, "address"_a)
+      .def(
+          "allocate",
+          [](DeviceMemory& self, uint64_t size, std::string label) {
+            return self.allocate(size, std::move(label));
+          },
+          "size"_a, "label"_a, "0 if there is no room.")
+      .def(
+          "free", [](DeviceMemory& self, uint64_t address) { return self.free(address); }, "address"_a,
+          "False if `address` is not the beginning of an allocation, or is of a kernel's malloc.")
       .def("describe", &DeviceMemory::describe, "address"_a)
       .def(
           "write",

@@ -14,6 +14,7 @@ CallTarget find_callee(const Context& context, const Op& op, const Program& prog
   if (site.function != UINT32_MAX) return {site.function, context.mask};
   const uint64_t* address = context.lanes<uint64_t>(op.a);
   const int first = context.first_lane();
+  if (address[first] == 0) throw Fault("illegal address", "a call through a null pointer", first);
   const uint64_t index = (address[first] - code_window) / 16;
   if (index >= program.functions.size() || function_address(static_cast<uint32_t>(index)) != address[first] ||
       program.functions[index].entry)
@@ -26,6 +27,35 @@ CallTarget find_callee(const Context& context, const Op& op, const Program& prog
     throw Fault("illegal instruction",
                 "`" + callee.name + "` is called with another number of parameters or results", first);
   return {static_cast<uint32_t>(index), lanes};
+}
+
+namespace {
+
+template <class T>
+void run_to_stack(Context& c, const Op& op) {
+  const T* values = c.lanes<const T>(op.a);
+  each_lane(c, [&](int lane) {
+    std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
+    std::memcpy(local + c.stack + op.immediate, &values[lane], sizeof(T));
+  });
+}
+
+template <class T>
+void run_from_stack(Context& c, const Op& op) {
+  T* values = c.lanes<T>(op.destination);
+  each_lane(c, [&](int lane) {
+    const std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
+    std::memcpy(&values[lane], local + c.stack + op.immediate, sizeof(T));
+  });
+}
+
+}  // namespace
+
+Handler to_stack(uint32_t bytes) {
+  return bytes == 8 ? run_to_stack<uint64_t> : run_to_stack<uint32_t>;
+}
+Handler from_stack(uint32_t bytes) {
+  return bytes == 8 ? run_from_stack<uint64_t> : run_from_stack<uint32_t>;
 }
 
 void pass_arguments(const Context& context, const CallSite& site, const FunctionCode& callee,

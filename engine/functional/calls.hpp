@@ -17,8 +17,7 @@ struct StackSlot {
 
 /// One call in the code.
 struct CallSite : Detail {
-  uint32_t function = UINT32_MAX;             ///< UINT32_MAX: by the address at Op::a
-  Handler builtin = nullptr;                  ///< what the system provides, such as vprintf
+  uint32_t function = UINT32_MAX;             ///< UINT32_MAX: by the address at Op::a, or a Builtin
   std::vector<StackSlot> arguments, results;  ///< in the caller's stack frame
 };
 
@@ -26,6 +25,11 @@ struct CallTarget {
   uint32_t function;
   uint32_t lanes;  ///< that call it; others of the mask call something else
 };
+
+/// An Op that copies a register to the thread's stack frame: Op::a to Op::immediate, of StackSlot's size.
+Handler to_stack(uint32_t bytes);
+/// And back: to Op::destination.
+Handler from_stack(uint32_t bytes);
 
 /// Addresses of functions, for indirect calls.
 constexpr uint64_t code_window = uint64_t{5} << 32;

@@ -92,6 +92,7 @@ struct FunctionCode {
   uint32_t ptx = 0;  ///< index into the module's functions
   bool entry = false;
   uint32_t first = 0;        ///< op
+  uint32_t body = 0;         ///< op of its first instruction; before it, parameters are put into registers
   uint32_t end = 0;          ///< one past its last op
   uint32_t frame_bytes = 0;  ///< of its registers, for a warp
   uint32_t stack_bytes = 0;  ///< of its results, parameters and local variables, for a thread

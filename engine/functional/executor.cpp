@@ -9,7 +9,7 @@
 namespace simt::functional {
 namespace {
 
-constexpr uint32_t deepest_frames = 64u << 20;  ///< bytes of registers a warp, for all functions under way
+constexpr uint32_t deepest_frames = 16u << 20;  ///< bytes of registers a warp, for all functions under way
 
 }  // namespace
 
@@ -104,7 +104,7 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   };
   if (!alone && needs_all_lanes()) {
     // The lanes that execute it become a split of their own, which comes back here.
-    warp.diverge(mask, pc, next, next);
+    warp.diverge(mask, pc, next, op.control == Control::BranchIndirect ? op.reconvergence : next);
     executed_ = false;
     return true;
   }
@@ -139,11 +139,6 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
     }
     case Control::Call: {
       const CallSite& site = op.details<CallSite>();
-      if (site.builtin) {
-        site.builtin(context_, op);
-        warp.go_to(next);
-        break;
-      }
       const Program& program = grid_.program();
       const CallTarget target = find_callee(context_, op, program);
       const FunctionCode& caller = program.functions[program.origins[pc].function];
@@ -151,11 +146,13 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       const uint32_t frame_bytes = (caller.frame_bytes + 63u) & ~63u;
       const uint32_t stack_bytes = (caller.stack_bytes + 15u) & ~15u;
       const uint32_t callee_stack = split.stack + stack_bytes;
-      if (uint64_t{callee_stack} + callee.stack_bytes > grid_.local_bytes() ||
+      const uint64_t stack_needed = uint64_t{callee_stack} + callee.stack_bytes;
+      if (stack_needed + warp.dynamic_stack(target.lanes) > grid_.local_bytes() ||
           split.frame + frame_bytes + callee.frame_bytes > deepest_frames)
         throw Fault("stack overflow",
-                    "the call of `" + callee.name + "` goes beyond the " +
-                        std::to_string(grid_.local_bytes()) + " bytes of a thread's stack",
+                    "the call of `" + callee.name + "` needs " + std::to_string(stack_needed) +
+                        " bytes of stack; a thread has " + std::to_string(grid_.local_bytes()) +
+                        ", and its warp " + std::to_string(deepest_frames >> 20) + " MiB for registers",
                     context_.first_lane());
       context_.mask = target.lanes;
       pass_arguments(context_, site, callee, callee_stack);

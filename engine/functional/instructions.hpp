@@ -21,5 +21,12 @@ void register_matrix(Registry& registry);
 void register_mma(Registry& registry);
 void register_wmma(Registry& registry);
 void register_wgmma(Registry& registry);
+void register_system(Registry& registry);
+
+/// Ops that end a function.
+void emit_return(Translation& t);
+/// The Op at the beginning of a function that uses `alloca`, and those before its returns.
+void emit_save_stack(Translation& t);
+void emit_restore_stack(Translation& t);
 
 }  // namespace simt::functional

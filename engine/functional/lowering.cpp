@@ -46,6 +46,15 @@ class Lowerer {
     flow_ = ptx::control_flow(*function_, program_.module);
     count_uses();
     uint32_t op = function.first;
+    const auto appended = [&](uint32_t until) {
+      for (; op < until; ++op) {
+        begin();
+        const bool returns = program_.code[op].control == Control::Return;
+        add(!returns ? "MOV" : function.entry ? "EXIT" : "RET.REL.NODEC");
+        end(op, op + 1, UINT32_MAX);
+      }
+    };
+    appended(function.body);  // parameters that are registers
     uint32_t block = UINT32_MAX;
     for (uint32_t i = 0; i < function_->instructions.size(); ++i) {
       if (flow_.block_of[i] != block) {
@@ -56,12 +65,7 @@ class Lowerer {
       while (op < function.end && program_.origins[op].instruction == i) ++op;
       lower_instruction(i, first, op);
     }
-    // The return that stands for falling off the end.
-    for (; op < function.end; ++op) {
-      begin();
-      add(function.entry ? "EXIT" : "RET.REL.NODEC");
-      end(op, op + 1, UINT32_MAX);
-    }
+    appended(function.end);  // falling off the end
   }
 
   /// Which multiplications feed only 64-bit additions: each of these becomes one IMAD.WIDE.
@@ -227,9 +231,13 @@ class Lowerer {
 
   void end(uint32_t op, uint32_t op_end, uint32_t instruction) {
     if (op >= op_end) return;
-    result_.of_op[op] = {first_, static_cast<uint32_t>(result_.instructions.size()) - first_, access_};
-    for (uint32_t k = op + 1; k < op_end; ++k)
-      result_.of_op[k] = {static_cast<uint32_t>(result_.instructions.size()), 0, UINT32_MAX};
+    const auto last = static_cast<uint32_t>(result_.instructions.size());
+    for (uint32_t k = op; k < op_end; ++k) result_.of_op[k] = {last, 0, UINT32_MAX};
+    // Calls may copy arguments first; what is deferred must have its access.
+    uint32_t bearer = op;
+    for (uint32_t k = op; k < op_end; ++k)
+      if (program_.code[k].control == Control::Deferred) bearer = k;
+    result_.of_op[bearer] = {first_, last - first_, access_};
     if (instruction == UINT32_MAX) return;
     const auto list = [&](const std::vector<Place32>& places_of) {
       const auto at = static_cast<uint32_t>(result_.touched.size());
@@ -272,6 +280,8 @@ class Lowerer {
       copies_.erase(w.first);
       std::erase_if(copies_, [&](const auto& c) { return c.second.first == w.first; });
     }
+    deferred_ = false;
+    for (uint32_t k = op; k < op_end; ++k) deferred_ |= program_.code[k].control == Control::Deferred;
     rule(i);
     end(op, op_end, i);
   }
@@ -613,7 +623,11 @@ class Lowerer {
     if (o == "elect") return void(one("ELECT"));
     if (o == "bra") return void(one("BRA"));
     if (o == "brx") return void(one("BRX"));
-    if (o == "call") return void(one("CALL.REL.NOINC"));
+    if (o == "call") {
+      // Ordered functions of the system change what all threads share: one atomic operation stands for them.
+      if (deferred_) return void(memory("ATOMG.E.EXCH.64.STRONG.GPU", 8));
+      return void(one("CALL.REL.NOINC"));
+    }
     if (o == "ret") return void(one(function_->entry ? "EXIT" : "RET.REL.NODEC"));
     if (o == "exit") return void(one("EXIT"));
     if (o == "trap" || o == "brkpt") return void(one("BPT.TRAP"));
@@ -738,6 +752,7 @@ class Lowerer {
   std::vector<bool> fused_;
   std::map<uint32_t, Place32> copies_;  // free copies of the block: place -> what it holds
   std::vector<Place32> reads_, writes_;
+  bool deferred_ = false;  ///< the instruction has an Op of that kind
   uint32_t first_ = 0, access_ = UINT32_MAX, line_ = 0;
 };
 

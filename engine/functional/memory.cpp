@@ -40,7 +40,7 @@ DeviceMemory::~DeviceMemory() {
   munmap(arena_, capacity_);
 }
 
-uint64_t DeviceMemory::allocate(uint64_t size, std::string label) {
+uint64_t DeviceMemory::allocate(uint64_t size, std::string label, Owner owner) {
   const std::lock_guard lock(mutex_);
   if (size > capacity_) return 0;
   const uint64_t taken = round_up(size, alignment) + alignment;
@@ -50,7 +50,7 @@ uint64_t DeviceMemory::allocate(uint64_t size, std::string label) {
     gaps_.erase(gap);
     if (rest) gaps_[address + taken] = rest;
     freed_.erase(freed_.lower_bound(address), freed_.lower_bound(address + taken));
-    live_[address] = Allocation{address, size, std::move(label)};
+    live_[address] = Allocation{address, size, std::move(label), owner};
     used_ += size;
     ++generation_;
     return address;
@@ -58,10 +58,10 @@ uint64_t DeviceMemory::allocate(uint64_t size, std::string label) {
   return 0;
 }
 
-bool DeviceMemory::free(uint64_t address) {
+bool DeviceMemory::free(uint64_t address, Owner owner) {
   const std::lock_guard lock(mutex_);
   const auto it = live_.find(address);
-  if (it == live_.end()) return false;
+  if (it == live_.end() || it->second.owner != owner) return false;
   uint64_t begin = address, size = round_up(it->second.size, alignment) + alignment;
   used_ -= it->second.size;
   if (freed_.size() < freed_kept) freed_[address] = it->second;

@@ -24,10 +24,14 @@ inline bool is_shared(uint64_t address) {
 constexpr uint32_t rank_shift = 24;
 }  // namespace window
 
+/// Who has allocated memory, and may free it.
+enum class Owner : uint8_t { Host, Kernel };
+
 struct Allocation {
   uint64_t address = 0;
   uint64_t size = 0;  ///< bytes, as asked for
   std::string label;  ///< a variable's name, or how it came about
+  Owner owner = Owner::Host;
 };
 
 /// Global memory of a simulated GPU: one reservation of host address space, committed as it is touched.
@@ -45,9 +49,9 @@ class DeviceMemory {
   uint64_t used() const { return used_; }
 
   /// Zeroed memory, followed by at least 256 bytes that belong to nobody. 0 if there is no room.
-  uint64_t allocate(uint64_t size, std::string label);
-  /// False if `address` is not the beginning of an allocation.
-  bool free(uint64_t address);
+  uint64_t allocate(uint64_t size, std::string label, Owner owner = Owner::Host);
+  /// False if `address` is not the beginning of an allocation of this owner.
+  bool free(uint64_t address, Owner owner = Owner::Host);
 
   /// Host address of a device address within an allocation.
   std::byte* host(uint64_t address) const { return arena_ + (address - window::global); }

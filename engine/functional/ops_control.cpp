@@ -11,6 +11,8 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
+constexpr uint8_t target_list = 1;  ///< Operand::component of a Symbol
+
 /// Resolves, at the function's end, where the op just emitted goes and where diverging lanes meet.
 void patch_branch(Translation& t, std::vector<uint32_t> labels) {
   const size_t index = t.program().code.size() - 1;
@@ -39,21 +41,17 @@ void translate_brx(Translation& t) {
   if (!t.take("idx")) t.unsupported("only brx.idx is supported");
   t.take("uni");
   const Place index = t.source(0, Type::U32);
-  const std::string_view name = t.operand(1).text;
-  for (const ptx::TargetList& list : t.function().targets) {
-    if (list.name != name) continue;
-    Op& op = t.emit(nullptr, Control::BranchIndirect);
-    op.a = index;
-    t.detail<BranchTable>();
-    patch_branch(t, list.labels);
-    return;
-  }
-  t.unsupported("`" + std::string(name) + "` is no list of branch targets");
+  const ptx::Operand& list = t.operand(1);
+  if (list.kind != OperandKind::Symbol || !list.local || list.component != target_list)
+    t.unsupported("the second operand is no list of branch targets");
+  t.emit(nullptr, Control::BranchIndirect).a = index;
+  t.detail<BranchTable>();
+  patch_branch(t, t.function().targets[list.index].labels);
 }
 
 void translate_ret(Translation& t) {
   t.take("uni");
-  t.emit(nullptr, Control::Return);
+  emit_return(t);
 }
 
 void translate_exit(Translation& t) {
@@ -73,44 +71,111 @@ void translate_nothing(Translation& t) {
   t.emit(run_nothing);
 }
 
-std::vector<StackSlot> slots(Translation& t, const ptx::Operand& list) {
-  std::vector<StackSlot> result;
+/// Arguments or results of a call in the caller's stack frame, and those of them that the caller has in
+/// registers.
+struct Passed {
+  std::vector<StackSlot> slots;
+  std::vector<std::pair<Place, StackSlot>> registers;
+};
+
+Passed passed(Translation& t, const ptx::Operand& list, const std::vector<ptx::Variable>* formal,
+              bool results) {
+  Passed result;
   for (uint32_t k = 0; k < list.part_count; ++k) {
     const ptx::Operand& o = t.part(list, k);
-    if (o.kind != OperandKind::Variable || !o.local)
-      t.unsupported("arguments and results of calls must be .param variables");
-    result.push_back({t.stack_offset(o), static_cast<uint32_t>(t.variable(o).size)});
+    if (o.kind == OperandKind::Variable && o.local) {
+      result.slots.push_back({t.stack_offset(o), static_cast<uint32_t>(t.variable(o).size)});
+      continue;
+    }
+    const Type type = o.kind == OperandKind::Register || o.kind == OperandKind::Discard
+                          ? t.register_type(o)
+                          : (formal && k < formal->size() ? (*formal)[k].type : Type::None);
+    if (o.kind == OperandKind::Discard && results) {
+      const uint32_t bytes = formal && k < formal->size() ? static_cast<uint32_t>((*formal)[k].size) : 8;
+      result.slots.push_back({t.scratch_slot(bytes), bytes});
+      continue;
+    }
+    if (type == Type::Pred || type == Type::None || ptx::bytes(type) > 8)
+      t.unsupported("an argument or result of this form");
+    const StackSlot slot{t.scratch_slot(8), std::max(4u, ptx::bytes(type))};
+    result.slots.push_back(slot);
+    result.registers.emplace_back(results ? t.destination(o, type) : t.source(o, type), slot);
   }
   return result;
 }
 
+/// The prototype of the function that an instruction calls, nullptr where it is not known.
+struct Signature {
+  const std::vector<ptx::Variable>*parameters = nullptr, *results = nullptr;
+};
+Signature signature_of(Translation& t, const ptx::Operand& callee) {
+  for (uint32_t k = 0; k < t.operand_count(); ++k) {
+    const ptx::Operand& o = t.operand(k);
+    if (o.kind != OperandKind::Symbol || !o.local || o.component == target_list) continue;
+    const ptx::Prototype& p = t.function().prototypes[o.index];
+    return {&p.parameters, &p.results};
+  }
+  if (const uint32_t f = t.function_index(callee.text); f != UINT32_MAX) {
+    const ptx::Function& function = t.module().functions[f];
+    return {&function.parameters, &function.results};
+  }
+  return {};
+}
+
 void translate_call(Translation& t) {
   t.take("uni");
-  uint32_t next = 0;
-  std::vector<StackSlot> results, arguments;
-  if (t.operand(next).kind == OperandKind::List) results = slots(t, t.operand(next++));
-  const ptx::Operand& callee = t.operand(next++);
-  if (next < t.operand_count() && t.operand(next).kind == OperandKind::List)
-    arguments = slots(t, t.operand(next++));
+  const uint32_t first = t.operand(0).kind == OperandKind::List ? 1 : 0;
+  const ptx::Operand& callee = t.operand(first);
+  const Signature signature = signature_of(t, callee);
+  Passed results, arguments;
+  if (first) results = passed(t, t.operand(0), signature.results, true);
+  if (first + 1 < t.operand_count() && t.operand(first + 1).kind == OperandKind::List)
+    arguments = passed(t, t.operand(first + 1), signature.parameters, false);
+  for (const auto& [from, slot] : arguments.registers) {
+    Op& op = t.emit(to_stack(slot.bytes));
+    op.a = from;
+    op.immediate = slot.offset;
+  }
+  uint32_t function = UINT32_MAX;
   if (callee.kind == OperandKind::Register) {
     const Place address = t.source(callee, Type::B64);
-    Op& op = t.emit(nullptr, Control::Call);
-    op.a = address;
-    CallSite& site = t.detail<CallSite>();
-    site.arguments = std::move(arguments);
-    site.results = std::move(results);
-    return;
+    t.emit(nullptr, Control::Call).a = address;
+  } else {
+    const std::string name(callee.text);
+    function = t.function_index(name);
+    const size_t given = arguments.slots.size(), returned = results.slots.size();
+    const auto check = [&](size_t parameters, size_t result_count) {
+      if (given != parameters || returned != result_count)
+        t.unsupported("`" + name + "` takes " + std::to_string(parameters) + " arguments and gives " +
+                      std::to_string(result_count) + " results; the call has " + std::to_string(given) +
+                      " and " + std::to_string(returned));
+    };
+    if (function != UINT32_MAX) {
+      if (t.module().functions[function].entry) t.unsupported("`" + name + "` is a kernel");
+      check(signature.parameters->size(), signature.results->size());
+      t.emit(nullptr, Control::Call);
+    } else if (const Builtin* builtin = t.registry().builtin(name)) {
+      check(builtin->arguments, builtin->results);
+      if (builtin->ordered) t.order_matters();
+      t.emit(builtin->run, builtin->ordered ? Control::Deferred : Control::None).orders_memory =
+          builtin->ordered;
+    } else if (name.starts_with("cuda")) {
+      t.unsupported("`" + name +
+                    "` is of CUDA's runtime for device code (kernels that launch kernels), which is not "
+                    "supported");
+    } else {
+      t.unsupported("the function `" + name + "` is not defined in this module");
+    }
   }
-  const uint32_t function = t.function_index(callee.text);
-  const Handler builtin = function == UINT32_MAX ? t.registry().builtin(callee.text) : nullptr;
-  if (function == UINT32_MAX && !builtin)
-    t.unsupported("the function `" + std::string(callee.text) + "` is not defined in this module");
-  t.emit(nullptr, Control::Call);
   CallSite& site = t.detail<CallSite>();
   site.function = function;
-  site.builtin = builtin;
-  site.arguments = std::move(arguments);
-  site.results = std::move(results);
+  site.arguments = std::move(arguments.slots);
+  site.results = std::move(results.slots);
+  for (const auto& [to, slot] : results.registers) {
+    Op& op = t.emit(from_stack(slot.bytes));
+    op.destination = to;
+    op.immediate = slot.offset;
+  }
 }
 
 /// Further operands of a barrier.
@@ -204,6 +269,16 @@ void translate_bar(Translation& t) {
 }
 
 }  // namespace
+
+void emit_return(Translation& t) {
+  for (const Translation::RegisterSlot& result : t.register_results()) {
+    Op& op = t.emit(to_stack(result.slot.bytes));
+    op.a = result.place;
+    op.immediate = result.slot.offset;
+  }
+  if (t.saves_stack()) emit_restore_stack(t);
+  t.emit(nullptr, Control::Return);
+}
 
 void register_control(Registry& r) {
   r.add("bra", translate_bra);

@@ -49,9 +49,9 @@ Translate Registry::find(std::string_view opcode) const {
   return it == opcodes_.end() ? nullptr : it->second;
 }
 
-Handler Registry::builtin(std::string_view name) const {
+const Builtin* Registry::builtin(std::string_view name) const {
   const auto it = builtins_.find(name);
-  return it == builtins_.end() ? nullptr : it->second;
+  return it == builtins_.end() ? nullptr : &it->second;
 }
 
 std::vector<std::string> Registry::opcodes() const {
@@ -80,6 +80,7 @@ const Registry& Registry::instance() {
     register_mma(r);
     register_wmma(r);
     register_wgmma(r);
+    register_system(r);
     return r;
   }();
   return registry;
@@ -92,7 +93,9 @@ const FunctionCode* Program::find(const std::string& name) const {
 }
 
 const ptx::Instruction& Program::instruction(uint32_t op) const {
+  static const ptx::Instruction nowhere;
   const ptx::Function& f = module.functions[functions[origins[op].function].ptx];
+  if (f.instructions.empty()) return nowhere;
   // What is appended behind a function's last instruction stands for it.
   return f.instructions[std::min<size_t>(origins[op].instruction, f.instructions.size() - 1)];
 }
@@ -221,6 +224,17 @@ uint32_t Translation::fixed_frame_bytes() const {
 
 Place Translation::carry_flag() const {
   return place::frame | (allocation_.registers * place::register_bytes + 4 * allocation_.predicates);
+}
+
+Place Translation::saved_stack() const {
+  return place::frame | fixed_frame_bytes();
+}
+
+uint32_t Translation::scratch_slot(uint32_t bytes) {
+  const uint32_t result = slots_begin_ + slots_now_;
+  slots_now_ += round_up(bytes, 8);
+  slot_bytes_ = std::max(slot_bytes_, slots_now_);
+  return result;
 }
 
 Place Translation::scratch(uint32_t bytes) {
@@ -383,14 +397,11 @@ Address Translation::address(const ptx::Operand& operand) {
 }
 
 uint32_t Translation::function_index(std::string_view name) const {
-  uint32_t declared = UINT32_MAX;
-  for (uint32_t i = 0; i < program_.module.functions.size(); ++i) {
-    const ptx::Function& f = program_.module.functions[i];
-    if (f.name != name) continue;
-    if (f.defined) return i;
-    declared = i;
-  }
-  return declared != UINT32_MAX && program_.module.functions[declared].defined ? declared : UINT32_MAX;
+  for (const auto& [alias, aliased] : program_.module.aliases)
+    if (alias == name) name = aliased;
+  for (uint32_t i = 0; i < program_.module.functions.size(); ++i)
+    if (program_.module.functions[i].defined && program_.module.functions[i].name == name) return i;
+  return UINT32_MAX;
 }
 
 Op& Translation::emit(Handler handler, Control control) {
@@ -403,8 +414,7 @@ Op& Translation::emit(Handler handler, Control control) {
     op.guard_negated = instruction_->guard_negated;
   }
   program_.code.push_back(op);
-  program_.origins.push_back(
-      {function_number_, static_cast<uint32_t>(instruction_ - function_->instructions.data())});
+  program_.origins.push_back({function_number_, index_});
   return program_.code.back();
 }
 
@@ -413,8 +423,7 @@ uint32_t Translation::label_target(uint32_t label) {
 }
 
 uint32_t Translation::reconvergence_op() const {
-  const auto index = static_cast<uint32_t>(instruction_ - function_->instructions.data());
-  return flow_.reconvergence(index);
+  return flow_.reconvergence(index_);
 }
 
 void Translation::unsupported(const std::string& why) const {
@@ -486,10 +495,12 @@ class Translator {
     std::vector<std::set<uint32_t>> calls(count);
     named_.resize(count);
     indirect_.assign(count, false);
+    dynamic_stack_.assign(count, false);
+    std::set<uint32_t> by_address;
     for (uint32_t f = 0; f < count; ++f) {
       const ptx::Function& function = module().functions[f];
       for (const ptx::Operand& o : function.operands) {
-        if (o.kind == OperandKind::Symbol) {
+        if (o.kind == OperandKind::Symbol && !o.local) {
           const uint32_t callee = t_.function_index(o.text);
           if (callee != UINT32_MAX) calls[f].insert(callee);
         } else if (o.kind == OperandKind::Variable && !o.local &&
@@ -497,13 +508,19 @@ class Translator {
           named_[f].insert(o.index);
         }
       }
-      for (const ptx::Instruction& i : function.instructions)
-        if (module().mnemonics[i.mnemonic].opcode == "call")
-          for (uint32_t k = 0; k < i.operand_count; ++k)
-            if (function.operands[i.first_operand + k].kind == OperandKind::Register) indirect_[f] = true;
+      for (const ptx::Instruction& i : function.instructions) {
+        const std::string_view opcode = module().mnemonics[i.mnemonic].opcode;
+        dynamic_stack_[f] = dynamic_stack_[f] || opcode == "alloca";
+        for (uint32_t k = 0; k < i.operand_count; ++k) {
+          const ptx::Operand& o = function.operands[i.first_operand + k];
+          if (opcode == "call")
+            indirect_[f] = indirect_[f] || o.kind == OperandKind::Register;
+          else if (o.kind == OperandKind::Symbol && t_.function_index(o.text) != UINT32_MAX)
+            by_address.insert(t_.function_index(o.text));
+        }
+      }
     }
-    // A function whose address is in a variable can be reached from any indirect call.
-    std::set<uint32_t> by_address;
+    // A function whose address is taken can be reached from any indirect call.
     for (const ptx::Variable& v : module().variables)
       for (const ptx::Relocation& r : v.relocations)
         if (const uint32_t f = t_.function_index(r.symbol); f != UINT32_MAX) by_address.insert(f);
@@ -619,7 +636,7 @@ class Translator {
     place_stack(function, code);
     sensitive_.push_back(false);
     if (!function.defined) {
-      code.end = code.first;
+      code.body = code.end = code.first;
       return;
     }
     t_.function_ = &function;
@@ -633,13 +650,20 @@ class Translator {
         t_.module_addresses_[v] = dynamic_shared_offset(number);
     t_.first_op_.assign(function.instructions.size() + 1, 0);
     t_.patches_.clear();
-    t_.scratch_bytes_ = 0;
+    t_.saves_stack_ = dynamic_stack_[number] && !function.entry;
+    t_.scratch_bytes_ = scratch_base();
+    t_.slots_begin_ = code.stack_bytes;
+    t_.slot_bytes_ = 0;
     t_.order_sensitive_ = false;
+    begin_function(number);
+    code.body = static_cast<uint32_t>(program_.code.size());
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       t_.instruction_ = &function.instructions[i];
+      t_.index_ = static_cast<uint32_t>(i);
       t_.mnemonic_ = &module().mnemonics[t_.instruction_->mnemonic];
       t_.taken_ = 0;
-      t_.scratch_now_ = 0;
+      t_.scratch_now_ = scratch_base();
+      t_.slots_now_ = 0;
       t_.first_op_[i] = static_cast<uint32_t>(program_.code.size());
       const Translate opcode = t_.registry_.find(t_.mnemonic_->opcode);
       if (!opcode) t_.unsupported("this instruction is not supported");
@@ -650,19 +674,57 @@ class Translator {
           t_.unsupported("`." + std::string(modifiers[m]) + "` is not supported here");
     }
     t_.first_op_.back() = static_cast<uint32_t>(program_.code.size());
-    if (!function.instructions.empty()) {
-      Op end;
-      end.control = Control::Return;
-      program_.code.push_back(end);
-      program_.origins.push_back({number, static_cast<uint32_t>(function.instructions.size())});
-    }
+    // Falling off the end returns.
+    const ptx::Instruction end;
+    t_.instruction_ = &end;
+    t_.index_ = static_cast<uint32_t>(function.instructions.size());
+    emit_return(t_);
     for (const auto& patch : t_.patches_) patch();
     code.end = static_cast<uint32_t>(program_.code.size());
     code.registers = t_.allocation_.registers;
     code.max_live = t_.allocation_.max_live;
     code.places = t_.allocation_.place;
     code.frame_bytes = t_.fixed_frame_bytes() + t_.scratch_bytes_;
+    code.stack_bytes = round_up(code.stack_bytes + t_.slot_bytes_, 16);
     sensitive_.back() = t_.order_sensitive_;
+  }
+
+  /// Behind the function's own registers lies what `alloca` had taken when it was called.
+  uint32_t scratch_base() const { return t_.saves_stack_ ? place::register_bytes : 0; }
+
+  /// Ops in front of the first instruction: what the function's registers begin with.
+  void begin_function(uint32_t number) {
+    const ptx::Function& function = module().functions[number];
+    const ptx::Instruction begin;
+    t_.instruction_ = &begin;
+    t_.index_ = 0;
+    if (t_.saves_stack_) emit_save_stack(t_);
+    t_.register_parameters_.clear();
+    t_.register_results_.clear();
+    uint32_t next = 0;
+    for (size_t v = 0; v < function.results.size() + function.parameters.size(); ++v) {
+      const ptx::Variable& variable = function.variables[v];
+      if (function.entry || variable.space != Space::Register) continue;
+      const uint32_t at = t_.allocation_.place[next++];
+      if (at == ptx::RegisterAllocation::unused) continue;
+      const Translation::RegisterSlot slot{place::frame | at * place::register_bytes,
+                                           {t_.stack_offsets_[v], slot_bytes(variable)}};
+      if (v < function.results.size()) {
+        t_.register_results_.push_back(slot);
+        continue;
+      }
+      Op& op = t_.emit(from_stack(slot.slot.bytes));
+      op.destination = slot.place;
+      op.immediate = slot.slot.offset;
+    }
+  }
+
+  /// Of a parameter or result that is a register.
+  uint32_t slot_bytes(const ptx::Variable& variable) const {
+    const uint32_t bytes = ptx::bytes(variable.type);
+    if (bytes == 0 || bytes > 8 || variable.size > bytes)
+      refuse(module(), variable.line, "a parameter in a register of this type is not supported");
+    return std::max(4u, bytes);
   }
 
   void place_stack(const ptx::Function& function, FunctionCode& code) {
@@ -671,8 +733,9 @@ class Translator {
     uint32_t at = 0, block = 0;
     for (size_t v = 0; v < function.variables.size(); ++v) {
       const ptx::Variable& variable = function.variables[v];
-      const auto size = static_cast<uint32_t>(variable.size);
       if (variable.space == Space::Shared || variable.space == Space::Global) continue;
+      const bool in_register = variable.space == Space::Register;
+      const uint32_t size = in_register ? slot_bytes(variable) : static_cast<uint32_t>(variable.size);
       if (function.entry && v < parameters) {
         block = round_up(block, variable.alignment);
         t_.stack_offsets_[v] = block;
@@ -681,9 +744,7 @@ class Translator {
         block += size;
         continue;
       }
-      if (variable.space == Space::Register)
-        refuse(module(), variable.line, "parameters in registers are not supported");
-      at = round_up(at, std::max(variable.alignment, 4u));
+      at = round_up(at, std::max(variable.alignment, in_register ? size : 4u));
       t_.stack_offsets_[v] = at;
       if (v < results) {
         code.result_offsets.push_back(at);
@@ -702,7 +763,7 @@ class Translator {
   /// known (recursion, indirect calls).
   uint32_t deepest_stack(uint32_t f, std::set<uint32_t>& under_way) {
     if (const auto it = deepest_.find(f); it != deepest_.end()) return it->second;
-    if (indirect_[f] || !under_way.insert(f).second) return unlimited;
+    if (indirect_[f] || dynamic_stack_[f] || !under_way.insert(f).second) return unlimited;
     uint32_t most = 0;
     for (const uint32_t g : calls_[f]) most = std::max(most, deepest_stack(g, under_way));
     under_way.erase(f);
@@ -717,7 +778,7 @@ class Translator {
   std::vector<std::set<uint32_t>> reachable_, calls_, named_;
   std::vector<uint32_t> static_shared_;
   std::vector<std::vector<uint32_t>> own_shared_;
-  std::vector<bool> sensitive_, indirect_;
+  std::vector<bool> sensitive_, indirect_, dynamic_stack_;
   std::map<uint32_t, uint32_t> deepest_;
 };
 
@@ -726,7 +787,20 @@ Program translate(ptx::Module module, DeviceMemory& memory) {
   program.module = std::move(module);
   for (ptx::Function& function : program.module.functions) ptx::schedule(function, program.module);
   Translator(program, memory).run();
+  try {
+    Translator(program, memory).run();
+  } catch (...) {
+    free_variables(program, memory);
+    throw;
+  }
   return program;
+}
+
+void free_variables(const Program& program, DeviceMemory& memory) {
+  for (size_t i = 0; i < program.variables.size(); ++i) {
+    const Space space = program.module.variables[i].space;
+    if (space == Space::Global || space == Space::Constant) memory.free(program.variables[i]);
+  }
 }
 
 }  // namespace simt::functional

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "functional/calls.hpp"
 #include "functional/code.hpp"
 #include "functional/memory.hpp"
 #include "ptx/control_flow.hpp"
@@ -25,15 +26,22 @@ struct TranslationError : std::runtime_error {
 class Translation;
 using Translate = void (*)(Translation&);
 
+/// A function without a body in PTX that the system provides, such as vprintf. Its arguments and result are
+/// in the caller's stack frame, see CallSite.
+struct Builtin {
+  Handler run = nullptr;
+  uint32_t arguments = 0, results = 0;
+  /// It changes what all threads share: threads call it one after the other, in the order of time.
+  bool ordered = false;
+};
+
 /// What is known of opcodes, and of functions that the system provides.
 class Registry {
  public:
   void add(std::string_view opcode, Translate translate) { opcodes_[std::string(opcode)] = translate; }
-  /// A function without a body in PTX, such as vprintf. Its arguments are in the caller's stack frame, see
-  /// CallSite.
-  void add_builtin(std::string_view name, Handler handler) { builtins_[std::string(name)] = handler; }
+  void add_builtin(std::string_view name, Builtin builtin) { builtins_[std::string(name)] = builtin; }
   Translate find(std::string_view opcode) const;
-  Handler builtin(std::string_view name) const;
+  const Builtin* builtin(std::string_view name) const;  ///< nullptr if there is none
   std::vector<std::string> opcodes() const;
 
   /// All that this engine supports.
@@ -41,7 +49,7 @@ class Registry {
 
  private:
   std::map<std::string, Translate, std::less<>> opcodes_;
-  std::map<std::string, Handler, std::less<>> builtins_;
+  std::map<std::string, Builtin, std::less<>> builtins_;
 };
 
 /// Where an address operand points.
@@ -120,8 +128,20 @@ class Translation {
   uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type);
   /// Registers that only this instruction uses, `bytes` a lane (4, 8 or 16).
   Place scratch(uint32_t bytes);
+  /// A piece of the stack frame that only this instruction uses: its offset.
+  uint32_t scratch_slot(uint32_t bytes);
   /// Predicate that holds the carry flag (CC.CF) of the function's extended-precision arithmetic.
   Place carry_flag() const;
+  /// In functions with `alloca`: how much of the stack it had taken (32 bits) when the function was called.
+  Place saved_stack() const;
+  bool saves_stack() const { return saves_stack_; }
+  uint32_t function_number() const { return function_number_; }  ///< index into Program::functions
+  /// Places of the function's parameters and results that are registers, with their slots in the stack frame.
+  struct RegisterSlot {
+    Place place;
+    StackSlot slot;
+  };
+  const std::vector<RegisterSlot>& register_results() const { return register_results_; }
 
   /// Appends an Op, with the instruction's guard.
   Op& emit(Handler handler, Control control = Control::None);
@@ -159,6 +179,7 @@ class Translation {
   const Registry& registry_;
   const ptx::Function* function_ = nullptr;
   const ptx::Instruction* instruction_ = nullptr;
+  uint32_t index_ = 0;  ///< of the instruction in the function
   const ptx::Mnemonic* mnemonic_ = nullptr;
   uint64_t taken_ = 0;
   uint32_t function_number_ = 0;
@@ -171,10 +192,15 @@ class Translation {
   std::vector<std::function<void()>> patches_;
   std::unordered_map<uint64_t, Place> constants4_, constants8_;
   uint32_t scratch_bytes_ = 0, scratch_now_ = 0;
+  uint32_t slots_begin_ = 0, slot_bytes_ = 0, slots_now_ = 0;  ///< of scratch slots
+  std::vector<RegisterSlot> register_parameters_, register_results_;
+  bool saves_stack_ = false;
   bool order_sensitive_ = false;
 };
 
 /// Translates a module and puts its variables into memory. Throws TranslationError.
 Program translate(ptx::Module module, DeviceMemory& memory);
+/// Takes a module's variables out of memory.
+void free_variables(const Program& program, DeviceMemory& memory);
 
 }  // namespace simt::functional

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -68,6 +70,15 @@ class Warp {
   std::byte* frame_at(uint32_t offset) { return reinterpret_cast<std::byte*>(registers_.data()) + offset; }
   /// Makes room for registers up to `bytes`. Moves them: pointers into frames are void afterwards.
   void reserve_frames(uint32_t bytes);
+  /// Bytes at the end of each lane's local memory that `alloca` has taken.
+  std::array<uint32_t, warp_lanes> dynamic_stacks{};
+  /// The most of those of `lanes`.
+  uint32_t dynamic_stack(uint32_t lanes) const {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      most = (lanes >> i) & 1 ? std::max(most, dynamic_stacks[i]) : most;
+    return most;
+  }
   uint32_t deepest_frame() const { return static_cast<uint32_t>(registers_.size() * sizeof(Line)); }
 
   /// Whether the current split seems to wait for other lanes of this warp: it has run for long, with atomics

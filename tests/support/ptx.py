@@ -78,20 +78,26 @@ class Device:
 
 
 def per_lane(
-    body: str, *inputs: np.ndarray, output: Any = np.uint32, registers: str = "", target: str = "90a"
+    body: str,
+    *inputs: np.ndarray,
+    output: Any = np.uint32,
+    registers: str = "",
+    functions: str = "",
+    target: str = "90a",
 ) -> np.ndarray:
     """What an instruction gives for each of some lanes, 32 or any other number.
 
     inputs: arrays of a value per lane, which `body` finds in %i0, %i1, ... (b16, b32 or b64 registers by
         their size; 8-bit values in b16). body: PTX that leaves the result in %o, a register of the output's
-        size. The lane's number is in %lane0.
+        size. The lane's number is in %lane0. functions: PTX in front of the kernel.
     """
     sizes = [max(2, a.dtype.itemsize) for a in inputs]
     count = len(inputs[0]) if inputs else 32
     out = np.zeros(count, output)
     width = max(2, out.dtype.itemsize)
     parameters = ", ".join([".param .b64 out"] + [f".param .b64 in{k}" for k in range(len(inputs))])
-    lines = [f".visible .entry k({parameters})", "{"]
+    lines = [functions] if functions else []
+    lines += [f".visible .entry k({parameters})", "{"]
     lines += [f".reg .b{8 * s} %i{k};" for k, s in enumerate(sizes)]
     lines += [f".reg .b{8 * width} %o;", ".reg .b64 %a<3>;", ".reg .b32 %lane<4>;", ".reg .pred %inside;"]
     lines += [registers, "mov.u32 %lane1, %tid.x; mov.u32 %lane2, %ctaid.x;"]

@@ -1,0 +1,374 @@
+/// What the system provides to device code: printf, assert, malloc and free, and memory on the stack whose
+/// size is known at run time only (alloca, stacksave, stackrestore).
+#include <locale.h>
+
+#include <cstdio>
+#include <string>
+
+#include "functional/access.hpp"
+#include "functional/fault.hpp"
+#include "functional/instructions.hpp"
+
+namespace simt::functional {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+namespace {
+
+std::string hex(uint64_t value) {
+  char text[19];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// --- arguments and memory -----------------------------------------------------------------------------
+
+template <class T>
+T argument(const Context& c, const Op& op, size_t index, int lane) {
+  const StackSlot& slot = op.details<CallSite>().arguments[index];
+  const std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
+  T value{};
+  std::memcpy(&value, local + c.stack + slot.offset, std::min<size_t>(sizeof value, slot.bytes));
+  return value;
+}
+
+template <class T>
+void set_result(const Context& c, const Op& op, int lane, T value) {
+  const StackSlot& slot = op.details<CallSite>().results[0];
+  std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
+  std::memcpy(local + c.stack + slot.offset, &value, std::min<size_t>(sizeof value, slot.bytes));
+}
+
+template <class T>
+T read(Context& c, uint64_t address, int lane) {
+  T value;
+  std::memcpy(&value, c.generic(address, sizeof value, lane), sizeof value);
+  return value;
+}
+
+std::string read_string(Context& c, uint64_t address, int lane) {
+  if (address == 0) return "(null)";
+  std::string text;
+  while (const char next = read<char>(c, address++, lane)) text += next;
+  return text;
+}
+
+// --- printf -------------------------------------------------------------------------------------------
+
+constexpr int widest = 1 << 20;  ///< characters of one conversion: what CUDA's buffer holds in all
+
+/// One conversion of a format: %[flags][width][.precision][length]type.
+struct Conversion {
+  std::string flags;
+  int width = -1, precision = -1;  ///< -1: not given
+  std::string length;
+  char type = 0;
+};
+
+template <class T>
+void convert(std::string& out, const Conversion& conversion, const char* length, T value) {
+  // Numbers are printed as in C, whatever locale the host program has chosen.
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  std::string format = "%" + conversion.flags;
+  if (conversion.width >= 0) format += std::to_string(conversion.width);
+  if (conversion.precision >= 0) format += "." + std::to_string(conversion.precision);
+  format += length;
+  format += conversion.type;
+  const locale_t before = uselocale(plain);
+  const int count = std::snprintf(nullptr, 0, format.c_str(), value);
+  const size_t at = out.size();
+  out.resize(at + static_cast<size_t>(std::max(0, count)) + 1);
+  std::snprintf(&out[at], out.size() - at, format.c_str(), value);
+  out.pop_back();
+  uselocale(before);
+}
+
+/// The arguments of a printf as they lie in memory, each aligned to its size.
+class PrintArguments {
+ public:
+  PrintArguments(Context& context, uint64_t address, int lane)
+      : context_(context), address_(address), lane_(lane) {}
+
+  template <class T>
+  T take() {
+    address_ = (address_ + sizeof(T) - 1) & ~(sizeof(T) - 1);
+    const T value = read<T>(context_, address_, lane_);
+    address_ += sizeof(T);
+    ++taken;
+    return value;
+  }
+  std::string take_string() { return read_string(context_, take<uint64_t>(), lane_); }
+
+  int32_t taken = 0;
+
+ private:
+  Context& context_;
+  uint64_t address_;
+  int lane_;
+};
+
+/// A number, or * for the next argument. -1 where there is neither.
+int number(const std::string& format, size_t& at, PrintArguments& arguments) {
+  if (at < format.size() && format[at] == '*') {
+    ++at;
+    return std::clamp(arguments.take<int32_t>(), -widest, widest);
+  }
+  int value = -1;
+  while (at < format.size() && format[at] >= '0' && format[at] <= '9')
+    value = std::min(widest, std::max(0, value) * 10 + (format[at++] - '0'));
+  return value;
+}
+
+/// Formats as C's printf does. What is no conversion is copied.
+std::string formatted(const std::string& format, PrintArguments& arguments) {
+  std::string out;
+  for (size_t at = 0; at < format.size();) {
+    if (format[at] != '%') {
+      out += format[at++];
+      continue;
+    }
+    const size_t begin = at++;
+    Conversion c;
+    while (at < format.size() && std::string_view("-+ #0").find(format[at]) != std::string_view::npos)
+      c.flags += format[at++];
+    c.width = number(format, at, arguments);
+    if (c.width < -1) {
+      c.flags += '-';
+      c.width = -c.width;
+    }
+    if (at < format.size() && format[at] == '.') {
+      ++at;
+      const bool given = at < format.size() && format[at] == '*';
+      c.precision = number(format, at, arguments);
+      if (!given) c.precision = std::max(0, c.precision);  // "." alone is 0, a negative * is none
+    }
+    while (at < format.size() && std::string_view("hlLqjzt").find(format[at]) != std::string_view::npos)
+      c.length += format[at++];
+    c.type = at < format.size() ? format[at++] : '\0';
+    const bool is_long = !c.length.empty() && c.length[0] != 'h' && c.length[0] != 'L';
+    switch (c.type) {
+      case '%':
+        out += '%';
+        break;
+      case 'd':
+      case 'i':
+      case 'u':
+      case 'o':
+      case 'x':
+      case 'X':
+        if (is_long)
+          convert(out, c, "ll", arguments.take<long long>());
+        else
+          convert(out, c, c.length == "h" ? "h" : c.length == "hh" ? "hh" : "", arguments.take<int>());
+        break;
+      case 'c':
+        convert(out, c, "", arguments.take<int>());
+        break;
+      case 'e':
+      case 'E':
+      case 'f':
+      case 'F':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A':
+        convert(out, c, "", arguments.take<double>());
+        break;
+      case 's':
+        convert(out, c, "", arguments.take_string().c_str());
+        break;
+      case 'p':
+        convert(out, c, "", reinterpret_cast<void*>(arguments.take<uint64_t>()));
+        break;
+      default:
+        out.append(format, begin, at - begin);
+    }
+  }
+  return out;
+}
+
+void run_vprintf(Context& c, const Op& op) {
+  std::string all;
+  each_lane(c, [&](int lane) {
+    const auto format = argument<uint64_t>(c, op, 0, lane);
+    if (format == 0) {
+      set_result<int32_t>(c, op, lane, -1);
+      return;
+    }
+    PrintArguments arguments(c, argument<uint64_t>(c, op, 1, lane), lane);
+    all += formatted(read_string(c, format, lane), arguments);
+    set_result<int32_t>(c, op, lane, arguments.taken);
+  });
+  c.grid->print(c, all);
+}
+
+// --- assert -------------------------------------------------------------------------------------------
+
+/// void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t)
+void run_assertion_failure(Context& c, const Op& op) {
+  const int lane = c.first_lane();
+  const auto text = [&](size_t index) { return read_string(c, argument<uint64_t>(c, op, index, lane), lane); };
+  throw Fault("assert",
+              "assertion `" + text(0) + "` failed in `" + text(3) + "`, " + text(1) + ":" +
+                  std::to_string(argument<uint32_t>(c, op, 2, lane)),
+              lane);
+}
+
+// --- malloc and free ----------------------------------------------------------------------------------
+
+void perform_malloc(Context& c, DeferredAccess& access) {
+  each_lane(c, [&](int lane) {
+    const uint64_t address =
+        c.memory->allocate(access.value[0][lane], "malloc in " + c.grid->kernel().name, Owner::Kernel);
+    set_result(c, *access.op, lane, address);
+  });
+}
+
+void perform_free(Context& c, DeferredAccess& access) {
+  each_lane(c, [&](int lane) {
+    const uint64_t address = access.value[0][lane];
+    if (address == 0 || c.memory->free(address, Owner::Kernel)) return;
+    Fault fault("invalid free",
+                "free of " + hex(address) + ", which no malloc in a kernel has returned, or which is free: " +
+                    c.memory->describe(address),
+                lane);
+    fault.address = address;
+    fault.has_address = true;
+    throw fault;
+  });
+}
+
+/// The heap is one for all threads, so they use it one after the other: as if each changed a word of it by an
+/// atomic operation.
+template <void (*perform)(Context&, DeferredAccess&)>
+void run_on_heap(Context& c, const Op& op) {
+  alignas(64) uint64_t head[warp_lanes];
+  std::fill(head, head + warp_lanes, window::global + c.memory->capacity());
+  record_access(c, AccessSpace::Global, head);
+  DeferredAccess now;
+  DeferredAccess& access = c.deferred ? defer(c, op, c.mask, head, perform) : now;
+  access.op = &op;
+  each_lane(c, [&](int lane) { access.value[0][lane] = argument<uint64_t>(c, op, 0, lane); });
+  if (!c.deferred) perform(c, access);
+}
+
+// --- alloca -------------------------------------------------------------------------------------------
+
+/// Memory on the stack comes from the end of a thread's local memory downwards. `Warp::dynamic_stacks` says
+/// how much is taken. An address is as many bytes from there to the end of local memory.
+struct StackDetail : Detail {
+  uint32_t function = 0;
+  uint64_t alignment = 8;
+};
+
+/// T: type of addresses and sizes.
+template <class T>
+void run_alloca(Context& c, const Op& op) {
+  const auto& d = op.details<StackDetail>();
+  const uint64_t frame_end = c.stack + c.grid->program().functions[d.function].stack_bytes;
+  const uint64_t local_bytes = c.grid->local_bytes();
+  each_lane(c, [&](int lane) {
+    const uint64_t size = c.lanes<T>(op.a)[lane];
+    uint32_t& taken = c.warp->dynamic_stacks[static_cast<size_t>(lane)];
+    const uint64_t room = local_bytes - taken;
+    const uint64_t address = size <= room ? (room - size) & ~(d.alignment - 1) : 0;
+    if (size > room || address < frame_end)
+      throw Fault("stack overflow",
+                  "alloca of " + std::to_string(size) + " bytes; " +
+                      std::to_string(room - std::min(room, frame_end)) + " of a thread's " +
+                      std::to_string(local_bytes) + " bytes of stack are left",
+                  lane);
+    taken = static_cast<uint32_t>(local_bytes - address);
+    c.lanes<T>(op.destination)[lane] = static_cast<T>(address);
+  });
+}
+
+template <class T>
+void run_stacksave(Context& c, const Op& op) {
+  each_lane(c, [&](int lane) {
+    const uint32_t taken = c.warp->dynamic_stacks[static_cast<size_t>(lane)];
+    c.lanes<T>(op.destination)[lane] = static_cast<T>(c.grid->local_bytes() - taken);
+  });
+}
+
+template <class T>
+void run_stackrestore(Context& c, const Op& op) {
+  const uint64_t local_bytes = c.grid->local_bytes();
+  each_lane(c, [&](int lane) {
+    uint32_t& taken = c.warp->dynamic_stacks[static_cast<size_t>(lane)];
+    const uint64_t address = c.lanes<T>(op.a)[lane];
+    if (address > local_bytes || local_bytes - address > taken)
+      throw Fault("illegal address", "stackrestore of " + hex(address) + ", which no stacksave has given",
+                  lane);
+    taken = static_cast<uint32_t>(local_bytes - address);
+  });
+}
+
+void run_save_stack(Context& c, const Op& op) {
+  uint32_t* saved = c.lanes<uint32_t>(op.destination);
+  each_lane(c, [&](int lane) { saved[lane] = c.warp->dynamic_stacks[static_cast<size_t>(lane)]; });
+}
+
+void run_restore_stack(Context& c, const Op& op) {
+  const uint32_t* saved = c.lanes<uint32_t>(op.a);
+  each_lane(c, [&](int lane) { c.warp->dynamic_stacks[static_cast<size_t>(lane)] = saved[lane]; });
+}
+
+/// .u32 or .u64: whether addresses are 64 bits wide.
+bool take_width(Translation& t) {
+  const Type type = t.take_type();
+  if (ptx::bytes(type) != 4 && ptx::bytes(type) != 8) t.unsupported("an address of this type");
+  return ptx::bytes(type) == 8;
+}
+
+void translate_alloca(Translation& t) {
+  const bool wide = take_width(t);
+  const Type type = wide ? Type::U64 : Type::U32;
+  const Place size = t.source(1, type);
+  const Place destination = t.destination(0, type);
+  const int64_t alignment = t.operand_count() > 2 ? t.immediate(t.operand(2)) : 8;
+  if (alignment <= 0 || (alignment & (alignment - 1)) != 0 || alignment > 4096)
+    t.unsupported("the alignment must be a power of two up to 4096");
+  Op& op = t.emit(wide ? run_alloca<uint64_t> : run_alloca<uint32_t>);
+  op.destination = destination;
+  op.a = size;
+  StackDetail& d = t.detail<StackDetail>();
+  d.function = t.function_number();
+  d.alignment = static_cast<uint64_t>(alignment);
+}
+
+void translate_stacksave(Translation& t) {
+  const bool wide = take_width(t);
+  const Place destination = t.destination(0, wide ? Type::U64 : Type::U32);
+  t.emit(wide ? run_stacksave<uint64_t> : run_stacksave<uint32_t>).destination = destination;
+}
+
+void translate_stackrestore(Translation& t) {
+  const bool wide = take_width(t);
+  const Place from = t.source(0, wide ? Type::U64 : Type::U32);
+  t.emit(wide ? run_stackrestore<uint64_t> : run_stackrestore<uint32_t>).a = from;
+}
+
+}  // namespace
+
+void emit_save_stack(Translation& t) {
+  t.emit(run_save_stack).destination = t.saved_stack();
+}
+
+void emit_restore_stack(Translation& t) {
+  t.emit(run_restore_stack).a = t.saved_stack();
+}
+
+void register_system(Registry& r) {
+  r.add_builtin("vprintf", {run_vprintf, 2, 1, false});
+  r.add_builtin("__assertfail", {run_assertion_failure, 5, 0, false});
+  r.add_builtin("__assert_fail", {run_assertion_failure, 4, 0, false});
+  r.add_builtin("malloc", {run_on_heap<perform_malloc>, 1, 1, true});
+  r.add_builtin("free", {run_on_heap<perform_free>, 1, 0, true});
+  r.add("alloca", translate_alloca);
+  r.add("stacksave", translate_stacksave);
+  r.add("stackrestore", translate_stackrestore);
+}
+
+}  // namespace simt::functional
