@@ -143,12 +143,15 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       const CallTarget target = find_callee(context_, op, program);
       const FunctionCode& caller = program.functions[program.origins[pc].function];
       const FunctionCode& callee = program.functions[target.function];
-      const uint32_t frame_bytes = (caller.frame_bytes + 63u) & ~63u;
+      const auto whole_lines = [](const FunctionCode& f) { return (f.frame_bytes + 63u) & ~63u; };
+      const uint32_t frame = warp.free_frame(split.frame + whole_lines(caller), [&](uint32_t at) {
+        return whole_lines(program.functions[program.origins[at].function]);
+      });
       const uint32_t stack_bytes = (caller.stack_bytes + 15u) & ~15u;
       const uint32_t callee_stack = split.stack + stack_bytes;
       const uint64_t stack_needed = uint64_t{callee_stack} + callee.stack_bytes;
       if (stack_needed + warp.dynamic_stack(target.lanes) > grid_.local_bytes() ||
-          split.frame + frame_bytes + callee.frame_bytes > deepest_frames)
+          frame + callee.frame_bytes > deepest_frames)
         throw Fault("stack overflow",
                     "the call of `" + callee.name + "` needs " + std::to_string(stack_needed) +
                         " bytes of stack; a thread has " + std::to_string(grid_.local_bytes()) +
@@ -156,8 +159,8 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
                     context_.first_lane());
       context_.mask = target.lanes;
       pass_arguments(context_, site, callee, callee_stack);
-      warp.reserve_frames(split.frame + frame_bytes + callee.frame_bytes);
-      warp.call(target.lanes, callee.first, pc, next, frame_bytes, stack_bytes, &op);
+      warp.reserve_frames(frame + callee.frame_bytes);
+      warp.call(target.lanes, callee.first, pc, next, frame, stack_bytes, &op);
       break;
     }
     case Control::Return:

@@ -208,7 +208,9 @@ void run_vprintf(Context& c, const Op& op) {
 /// void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t)
 void run_assertion_failure(Context& c, const Op& op) {
   const int lane = c.first_lane();
-  const auto text = [&](size_t index) { return read_string(c, argument<uint64_t>(c, op, index, lane), lane); };
+  const auto text = [&](size_t index) {
+    return read_string(c, argument<uint64_t>(c, op, index, lane), lane);
+  };
   throw Fault("assert",
               "assertion `" + text(0) + "` failed in `" + text(3) + "`, " + text(1) + ":" +
                   std::to_string(argument<uint32_t>(c, op, 2, lane)),

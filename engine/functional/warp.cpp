@@ -166,7 +166,7 @@ void Warp::exit(uint32_t lanes, uint32_t next) {
     if (s.state == State::Collective) s.state = State::Ready;
 }
 
-void Warp::call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame_bytes,
+void Warp::call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame,
                 uint32_t stack_bytes, const Op* op) {
   Split split = take_current();
   const uint32_t rest = split.mask & ~lanes;
@@ -187,7 +187,7 @@ void Warp::call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t retu
   caller.meeting = meeting;
   caller.meeting_pc = nothing;
   caller.call = meeting;
-  caller.frame += frame_bytes;
+  caller.frame = frame;
   caller.stack += stack_bytes;
   add(caller);
 }

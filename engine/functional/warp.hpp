@@ -55,9 +55,9 @@ class Warp {
   void go_to(uint32_t pc);
   /// `lanes` of the current split are done; its other lanes go to `next`.
   void exit(uint32_t lanes, uint32_t next);
-  /// `lanes` of the current split call the function at `target`, whose registers and stack lie `frame_bytes`
-  /// and `stack_bytes` further; its other lanes go to `rest_pc`. All meet at `return_pc`.
-  void call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame_bytes,
+  /// `lanes` of the current split call the function at `target`, whose registers lie at `frame` and whose
+  /// stack lies `stack_bytes` further; its other lanes go to `rest_pc`. All meet at `return_pc`.
+  void call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame,
             uint32_t stack_bytes, const Op* op);
   /// `lanes` of the current split, which is in a called function, return; its other lanes go to `next`.
   void ret(uint32_t lanes, uint32_t next);
@@ -79,7 +79,18 @@ class Warp {
       most = (lanes >> i) & 1 ? std::max(most, dynamic_stacks[i]) : most;
     return most;
   }
-  uint32_t deepest_frame() const { return static_cast<uint32_t>(registers_.size() * sizeof(Line)); }
+  /// Where the registers of a function can begin that the current split calls from a frame that ends at
+  /// `end`: beyond those of all functions that other lanes are in. `frame_bytes` gives the size of the frame
+  /// of the function with this op.
+  template <class F>
+  uint32_t free_frame(uint32_t end, F frame_bytes) const {
+    // Without another split, all lanes that wait do so for the current one, in functions around it.
+    if (splits_.size() == 1) return end;
+    for (const Split& s : splits_) end = std::max(end, s.frame + frame_bytes(s.pc));
+    for (const Meeting& m : meetings_)
+      if (m.used) end = std::max(end, m.frame + frame_bytes(m.pc));
+    return end;
+  }
 
   /// Whether the current split seems to wait for other lanes of this warp: it has run for long, with atomics
   /// or strong accesses in what it did. Those that wait for it at a meeting are then let go.

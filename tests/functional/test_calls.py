@@ -131,8 +131,7 @@ MORE:
 
 def test_recursion_whose_depth_differs_between_lanes() -> None:
     got = per_lane(
-        ".param .b32 n; .param .b64 f; st.param.b32 [n], %i0;"
-        "call (f), factorial, (n); ld.param.b64 %o, [f];",
+        ".param .b32 n; .param .b64 f; st.param.b32 [n], %i0;call (f), factorial, (n); ld.param.b64 %o, [f];",
         LANES % 21,
         output=np.uint64,
         functions=FACTORIAL,
@@ -338,3 +337,43 @@ def test_calls_that_are_refused_when_loading(call: str, message: str) -> None:
     .func (.reg .b32 %r) mine(.reg .b32 %p) { mov.b32 %r, %p; ret; }"""
     with pytest.raises(_engine.functional.PtxError, match=message):
         per_lane(call, LANES, functions=declarations)
+
+
+def test_lanes_that_part_keep_their_registers() -> None:
+    """A 64-bit register that some lanes write must not lie where others have 32-bit ones."""
+    got = per_lane(
+        """setp.lt.u32 %low, %i0, 16; add.u32 %v, %i0, 7; @!%low bra HIGH;
+        mov.b64 %w, -1; st.shared.b64 [buffer], %w; mov.b32 %o, 1; bra MEET;
+        HIGH: add.u32 %o, %v, 1;
+        MEET:""",
+        LANES,
+        registers=".reg .b32 %v; .reg .b64 %w; .reg .pred %low; .shared .b64 buffer;",
+    )
+    assert (got == np.where(LANES < 16, 1, LANES + 8)).all()
+
+
+def test_lanes_in_different_functions_keep_their_registers() -> None:
+    """The lower lanes wait in one function, with live registers, for what the others do in another one."""
+    functions = """
+    .shared .b32 flag;
+    .func (.param .b32 r) waits(.param .b32 n)
+    { .reg .b32 %a<9>; .reg .pred %p; ld.param.b32 %a1, [n];
+      add.u32 %a2, %a1, 1; add.u32 %a3, %a1, 2; add.u32 %a4, %a1, 3;
+      LOOP: ld.volatile.shared.b32 %a5, [flag]; setp.eq.u32 %p, %a5, 0; @%p bra LOOP;
+      add.u32 %a6, %a2, %a3; add.u32 %a6, %a6, %a4; st.param.b32 [r], %a6; ret; }
+    .func (.param .b32 r) sets(.param .b32 n)
+    { .reg .b64 %w<9>; .reg .b32 %x; ld.param.b32 %x, [n];
+      mov.b64 %w1, -1; mov.b64 %w2, -2; mov.b64 %w3, -3; add.u64 %w4, %w1, %w2; add.u64 %w4, %w4, %w3;
+      st.volatile.shared.b32 [flag], 1; cvt.u32.u64 %x, %w4; st.param.b32 [r], %x; ret; }
+    """
+    got = per_lane(
+        """.param .b32 x; .param .b32 y; st.param.b32 [x], %i0; st.shared.b32 [flag], 0;
+        setp.ge.u32 %low, %i0, 16; @%low bra LOW;
+        call (y), sets, (x); bra MEET;
+        LOW: call (y), waits, (x);
+        MEET: ld.param.b32 %o, [y];""",
+        LANES,
+        registers=".reg .pred %low;",
+        functions=functions,
+    )
+    assert (got == np.where(LANES >= 16, 3 * LANES + 6, np.uint32(2**32 - 6))).all()
