@@ -786,7 +786,6 @@ Program translate(ptx::Module module, DeviceMemory& memory) {
   Program program;
   program.module = std::move(module);
   for (ptx::Function& function : program.module.functions) ptx::schedule(function, program.module);
-  Translator(program, memory).run();
   try {
     Translator(program, memory).run();
   } catch (...) {
