@@ -8,13 +8,49 @@ namespace {
 
 constexpr uint32_t max_planes = 8;  ///< 32 x 8 or 16 x 16 accumulators
 
+/// Where A's columns are that its registers hold (PTX ISA, "Sparse matrix storage"): of each chunk of four
+/// units two, with an index of two bits each. A unit is an element, of tf32 half of one, of s4 and u4 a pair.
+struct Sparsity {
+  Place metadata = place::none;
+  uint32_t chunk = 4;  ///< elements
+  bool row_per_lane =
+      false;                ///< a lane's metadata are of eight chunks of a row; otherwise of four of two rows
+  uint32_t first_lane = 0;  ///< of a group of four lanes, that gives metadata
+};
+
 struct ProductDetail : Detail {
   ProductTiles tiles;
+  Sparsity sparsity;
   Expand expand_a = nullptr, expand_b = nullptr;
   std::vector<Place> a, b, c, d;
   /// D's registers are among those of the other operands in a way that asks for keeping results aside.
   bool aside = false;
 };
+
+/// A dense tile of A, of which half of the numbers were kept: `kept` has 8 rows of columns / 2 at a distance
+/// of `columns`. chunk: number of the tile's first chunk in its row; lower: rows 8 to 15.
+void spread(const Context& c, const Sparsity& sparsity, const double* kept, uint32_t columns, uint32_t chunk,
+            bool lower, double* out) {
+  const uint32_t* metadata = c.lanes<const uint32_t>(sparsity.metadata);
+  const uint32_t chunks = columns / sparsity.chunk, pair = sparsity.chunk / 4,
+                 kept_of_chunk = sparsity.chunk / 2;
+  std::fill_n(out, tile_rows * columns, 0.0);
+  for (uint32_t row = 0; row < tile_rows; ++row) {
+    for (uint32_t i = 0; i < chunks; ++i) {
+      const uint32_t q = chunk + i;
+      const uint32_t lane =
+          4 * row + sparsity.first_lane + (sparsity.row_per_lane ? q / 8 * 2 + lower : q / 4);
+      const uint32_t shift = sparsity.row_per_lane ? q % 8 * 4 : q % 4 * 4 + 16 * lower;
+      const uint32_t indices[2] = {metadata[lane] >> shift & 3, metadata[lane] >> (shift + 2) & 3};
+      const double* from = kept + row * columns + i * kept_of_chunk;
+      double* to = out + row * columns + i * sparsity.chunk;
+      if (sparsity.chunk == 2)  // tf32: both halves of one element
+        to[indices[0] / 2] = from[0];
+      else
+        for (uint32_t k = 0; k < kept_of_chunk; ++k) to[indices[k / pair] * pair + k % pair] = from[k];
+    }
+  }
+}
 
 /// C: what c's registers hold: float, double, int32_t, or uint16_t for pairs of f16.
 template <class C, class To, bool pairs>
@@ -41,7 +77,14 @@ void run_product(Context& c, const Op& op) {
   multiply<To>(
       tiles,
       [&](uint32_t row, uint32_t k, double* out) {
-        detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
+        if (detail.sparsity.metadata == place::none) {
+          detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
+          return;
+        }
+        alignas(64) double tile[tile_rows * max_tile_columns];
+        detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k / 2, row, k / 2)]), tile);
+        spread(c, detail.sparsity, tile + k % 2 * tiles.columns / 2, tiles.columns,
+               k * tiles.columns / detail.sparsity.chunk, row % 2 == 1, out);
       },
       [&](uint32_t column, uint32_t k, double* out) {
         alignas(64) double tile[tile_rows * max_tile_columns];
@@ -67,6 +110,7 @@ constexpr Handler run_f64 = run_product<double, ToF64, false>;
 
 bool must_keep_aside(const ProductDetail& detail) {
   for (size_t i = 0; i < detail.d.size(); ++i) {
+    if (detail.d[i] == detail.sparsity.metadata) return true;
     for (const auto* sources : {&detail.a, &detail.b})
       if (std::find(sources->begin(), sources->end(), detail.d[i]) != sources->end()) return true;
     for (size_t k = 0; k < detail.c.size(); ++k)
@@ -100,18 +144,36 @@ void run_bit_product(Context& c, const Op& op) {
     std::copy_n(results[i], warp_lanes, c.lanes<uint32_t>(detail.d[i]));
 }
 
+/// Takes metadata and selector.
+Sparsity take_sparsity(Translation& t, const MatrixShape& shape, Type type) {
+  Sparsity sparsity;
+  sparsity.chunk = type == Type::TF32 ? 2 : element_bits(type) < 8 ? 8 : 4;
+  sparsity.row_per_lane = element_bits(type) <= 8;
+  sparsity.metadata = t.source(4, Type::B32);
+  const int64_t selector = t.immediate(t.operand(5));
+  // Lanes of each four that give metadata.
+  const uint32_t lanes = shape.k / sparsity.chunk / 4;
+  if (selector < 0 || selector >= 4 / lanes)
+    t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
+                  std::to_string(4 / lanes));
+  sparsity.first_lane = static_cast<uint32_t>(selector) * lanes;
+  return sparsity;
+}
+
 /// Takes the register operands.
 ProductDetail take_operands(Translation& t, const MatrixShape& shape, const ProductTypes& types,
-                            uint32_t registers_a, uint32_t registers_b) {
+                            uint32_t registers_a, uint32_t registers_b, bool sparse = false) {
   ProductDetail detail;
   const uint32_t columns = tile_columns(types.a);
   detail.tiles = {shape.m / tile_rows, shape.n / tile_rows, shape.k / columns, columns};
-  const uint32_t count_a = detail.tiles.m * detail.tiles.k, count_b = detail.tiles.n * detail.tiles.k;
+  const uint32_t count_a = detail.tiles.m * detail.tiles.k / (sparse ? 2 : 1),
+                 count_b = detail.tiles.n * detail.tiles.k;
   const Type input = fragment_register(types.a);
   detail.d = take_destinations(t, 0, fragment_register(types.d), accumulator_registers(types.d, shape));
   detail.a = take_registers(t, 1, input, std::max(count_a, registers_a));
   detail.b = take_registers(t, 2, input, std::max(count_b, registers_b));
   detail.c = take_registers(t, 3, fragment_register(types.c), accumulator_registers(types.c, shape));
+  if (sparse) detail.sparsity = take_sparsity(t, shape, types.a);
   detail.a.resize(count_a);
   detail.b.resize(count_b);
   detail.aside = must_keep_aside(detail);
@@ -128,8 +190,8 @@ void emit(Translation& t, Handler run, ProductDetail detail, int rounding) {
 }  // namespace
 
 void emit_product(Translation& t, const MatrixShape& shape, const ProductTypes& types, bool saturate,
-                  uint32_t registers_a, uint32_t registers_b) {
-  ProductDetail detail = take_operands(t, shape, types, registers_a, registers_b);
+                  const ProductForm& form) {
+  ProductDetail detail = take_operands(t, shape, types, form.registers_a, form.registers_b, form.sparse);
   detail.expand_a = expansion(types.a);
   detail.expand_b = expansion(types.b);
   const int rounding = types.d == Type::F64 ? take_rounding(t, FE_TONEAREST) : FE_TONEAREST;

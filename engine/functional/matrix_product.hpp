@@ -222,10 +222,15 @@ inline void join_pairs(const float* even, const float* odd, uint32_t* pairs) {
 struct ProductTypes {
   ptx::Type d, a, b, c;
 };
+struct ProductForm {
+  /// Of a lane, where they are more than A and B need: the rest are copies.
+  uint32_t registers_a = 0, registers_b = 0;
+  /// A has half of its elements; metadata and sparsity selector follow c.
+  bool sparse = false;
+};
 /// D = A B + C from registers; the operands are d, a, b, c. Takes the rounding of f64.
-/// registers_a, registers_b: of a lane, where they are more than A and B need: the rest are copies.
 void emit_product(Translation& t, const MatrixShape& shape, const ProductTypes& types, bool saturate,
-                  uint32_t registers_a = 0, uint32_t registers_b = 0);
+                  const ProductForm& form);
 /// The same of b1, with .and.popc or .xor.popc in place of products.
 void emit_bit_product(Translation& t, const MatrixShape& shape);
 

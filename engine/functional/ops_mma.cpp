@@ -1,4 +1,4 @@
-/// mma.sync: products of small matrices in the registers of a warp.
+/// mma.sync and mma.sp: products of small matrices in the registers of a warp.
 #include "functional/instructions.hpp"
 #include "functional/matrix_product.hpp"
 
@@ -7,50 +7,53 @@ namespace {
 
 using ptx::Type;
 
-/// The shapes of mma.sync for each type, and the accumulators that go with it.
-void check(Translation& t, const MatrixShape& shape, Type d, Type a, Type b, Type c) {
-  switch (a) {
+/// The shapes of mma.sync, or of mma.sp, for each type, and the accumulators that go with it.
+void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductTypes& types) {
+  const auto shapes = [&](std::initializer_list<MatrixShape> dense,
+                          std::initializer_list<MatrixShape> halved) {
+    expect_shape(t, shape, sparse ? halved : dense);
+  };
+  switch (types.a) {
     case Type::F16:
     case Type::BF16:
-      expect_shape(t, shape, {{16, 8, 8}, {16, 8, 16}});
-      expect_type(t, b, {a});
-      if (a == Type::F16) {
-        expect_type(t, d, {Type::F16, Type::F32});
-        return expect_type(t, c, {d});
-      }
+      shapes({{16, 8, 8}, {16, 8, 16}}, {{16, 8, 16}, {16, 8, 32}});
+      expect_type(t, types.b, {types.a});
       break;
     case Type::TF32:
-      expect_shape(t, shape, {{16, 8, 4}, {16, 8, 8}});
-      expect_type(t, b, {a});
+      shapes({{16, 8, 4}, {16, 8, 8}}, {{16, 8, 8}, {16, 8, 16}});
+      expect_type(t, types.b, {types.a});
       break;
     case Type::E4M3:
     case Type::E5M2:
-      expect_shape(t, shape, {{16, 8, 16}, {16, 8, 32}});
-      expect_type(t, b, {Type::E4M3, Type::E5M2});
-      expect_type(t, d, {Type::F16, Type::F32});
-      return expect_type(t, c, {d});
+      shapes({{16, 8, 16}, {16, 8, 32}}, {{16, 8, 64}});
+      expect_type(t, types.b, {Type::E4M3, Type::E5M2});
+      break;
     case Type::F64:
-      expect_shape(t, shape, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}});
-      expect_type(t, b, {a});
-      expect_type(t, d, {Type::F64});
-      return expect_type(t, c, {Type::F64});
+      shapes({{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {});
+      expect_type(t, types.b, {types.a});
+      break;
     case Type::S8:
     case Type::U8:
-      expect_shape(t, shape, {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}});
-      expect_type(t, b, {Type::S8, Type::U8});
-      expect_type(t, d, {Type::S32});
-      return expect_type(t, c, {Type::S32});
+      shapes({{8, 8, 16}, {16, 8, 16}, {16, 8, 32}}, {{16, 8, 32}, {16, 8, 64}});
+      expect_type(t, types.b, {Type::S8, Type::U8});
+      break;
     case Type::S4:
     case Type::U4:
-      expect_shape(t, shape, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}});
-      expect_type(t, b, {Type::S4, Type::U4});
-      expect_type(t, d, {Type::S32});
-      return expect_type(t, c, {Type::S32});
+      shapes({{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}, {{16, 8, 64}, {16, 8, 128}});
+      expect_type(t, types.b, {Type::S4, Type::U4});
+      break;
     default:
       t.unsupported("no such types of A and B");
   }
-  expect_type(t, d, {Type::F32});
-  expect_type(t, c, {Type::F32});
+  if (!ptx::is_float(types.a))
+    expect_type(t, types.d, {Type::S32});
+  else if (types.a == Type::F64)
+    expect_type(t, types.d, {Type::F64});
+  else if (types.a == Type::BF16 || types.a == Type::TF32)
+    expect_type(t, types.d, {Type::F32});
+  else
+    expect_type(t, types.d, {Type::F16, Type::F32});
+  expect_type(t, types.c, {types.d});
 }
 
 /// m8n8k4 with f16, Volta's: each quad pair (lanes 4q to 4q+3, and those with 16 added) has matrices of its
@@ -141,25 +144,27 @@ void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Ty
 void translate_mma(Translation& t) {
   t.take("sync");
   t.take("aligned");
+  // Metadata in order are metadata that plain `.sp` allows, too.
+  const bool sparse = t.take("sp") || t.take("sp::ordered_metadata");
   const MatrixShape shape = take_shape(t);
   const auto [a_by_column, b_by_column] = take_layouts(t);
   const bool saturate = t.take("satfinite");
   const Type d = t.take_type(), a = t.take_type(), b = t.take_type(), c = t.take_type();
-  if (a == Type::F16 && shape == MatrixShape{8, 8, 4}) {
+  if (a == Type::F16 && !sparse && shape == MatrixShape{8, 8, 4}) {
     expect_type(t, b, {Type::F16});
     return translate_quad_pairs(t, a_by_column, b_by_column, d, c);
   }
   if (a_by_column || !b_by_column) t.unsupported("A by rows and B by columns are expected");
-  if (a == Type::B1) {
+  if (a == Type::B1 && !sparse) {
     expect_type(t, b, {a});
     expect_type(t, d, {Type::S32});
     expect_type(t, c, {Type::S32});
     expect_shape(t, shape, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}});
     return emit_bit_product(t, shape);
   }
-  check(t, shape, d, a, b, c);
+  check(t, shape, sparse, {d, a, b, c});
   if (saturate && d != Type::S32) t.unsupported("`.satfinite` is for integers");
-  emit_product(t, shape, {d, a, b, c}, saturate);
+  emit_product(t, shape, {d, a, b, c}, saturate, {.sparse = sparse});
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ void translate_product(Translation& t) {
   if (saturate && types.a != Type::F16 && types.d != Type::S32)
     t.unsupported("`.satfinite` is for f16 and integers");
   const uint32_t registers = types.a == Type::F16 ? half_registers : 0;
-  emit_product(t, shape, types, saturate, registers, registers);
+  emit_product(t, shape, types, saturate, {registers, registers});
 }
 
 void translate_wmma(Translation& t) {

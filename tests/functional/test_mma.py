@@ -189,6 +189,74 @@ def test_the_low_bits_of_tf32_are_ignored() -> None:
     np.testing.assert_array_equal(first, again)
 
 
+SPARSE = [
+    *[(s, d, "f16", "f16") for s in ("m16n8k16", "m16n8k32") for d in ("f16", "f32")],
+    *[(s, "f32", "bf16", "bf16") for s in ("m16n8k16", "m16n8k32")],
+    *[(s, "f32", "tf32", "tf32") for s in ("m16n8k8", "m16n8k16")],
+    *[(s, "s32", "s8", "u8") for s in ("m16n8k32", "m16n8k64")],
+    *[(s, "s32", "u4", "s4") for s in ("m16n8k64", "m16n8k128")],
+    ("m16n8k64", "f32", "e4m3", "e5m2"),
+]
+
+
+def metadata_place(type_: str, row: int, chunk: int) -> tuple[int, int]:
+    """(lane of the first in its group of four that gives metadata, bit) of a chunk's two indices.
+
+    Two 16-bit units a lane and row, rows 8 apart in one word; or a whole word a lane and row.
+    """
+    if BITS[type_] >= 16:
+        return row % 8 * 4 + chunk // 4, row // 8 * 16 + chunk % 4 * 4
+    return row % 8 * 4 + row // 8 + chunk // 8 * 2, chunk % 8 * 4
+
+
+@pytest.mark.parametrize("case", SPARSE, ids=".".join)
+def test_sparse(case: tuple[str, str, str, str]) -> None:
+    shape, d, a, b = case
+    m, n, k = shape_of(shape)
+    rng = np.random.default_rng(13)
+    elements = {32: 2, 4: 8}.get(BITS[a], 4)  # of a chunk
+    lanes = k // elements // 4  # of four, that give metadata
+    kept = random_codes(rng, a, (m, k // 2))
+    codes_b, codes_c = random_codes(rng, b, (k, n)), random_codes(rng, d, (m, n))
+    for selector in range(4 // lanes):
+        dense = np.zeros((m, k), np.uint32)
+        metadata = rng.integers(0, 1 << 32, 32, np.uint64)  # what is not used does not matter
+        for row in range(m):
+            for chunk in range(k // elements):
+                first, second = rng.permutation(4)[:2] if selector == 0 else sorted(rng.permutation(4)[:2])
+                if a == "tf32":
+                    first, second = [(0, 1), (2, 3)][rng.integers(0, 2)]
+                lane, bit = metadata_place(a, row, chunk)
+                lane += selector * lanes
+                metadata[lane] &= np.uint64(0xFFFFFFFF ^ (15 << bit))
+                metadata[lane] |= np.uint64((first | second << 2) << bit)
+                at, of = chunk * elements, chunk * elements // 2
+                if a == "tf32":
+                    dense[row, at + first // 2] = kept[row, of]
+                elif elements == 8:
+                    dense[row, at + 2 * first : at + 2 * first + 2] = kept[row, of : of + 2]
+                    dense[row, at + 2 * second : at + 2 * second + 2] = kept[row, of + 2 : of + 4]
+                else:
+                    dense[row, at + first], dense[row, at + second] = kept[row, of], kept[row, of + 1]
+        place_c = partial(c_position, (m, n, k))
+        half = (m, n, k // 2)
+        inputs = {
+            "a": pack(kept, a, m * k // 64, partial(a_position, half, a)),
+            "b": pack(codes_b, b, n * k // 32, partial(b_position, (m, n, k), b)),
+            "c": pack(codes_c, d, 4, place_c),
+            "e": metadata.astype(np.uint32)[None],
+        }
+        variant = "sp" if selector == 0 else "sp::ordered_metadata"
+        found = run_registers(
+            f"mma.{variant}.sync.aligned.{shape}.row.col.{d}.{a}.{b}.{d} "
+            f"{{d}}, {{a}}, {{b}}, {{c}}, %e0, {selector};",
+            inputs,
+            {"d": (2 if d == "f16" else 4, np.uint32)},
+        )["d"]
+        wanted = encode(product(decode(dense, a), decode(codes_b, b), decode(codes_c, d)), d)
+        np.testing.assert_array_equal(unpack(found, d, 4, place_c, (m, n)), wanted)
+
+
 def quad_pair_position(part: str, by_column: bool, lane: int, i: int) -> tuple[int, int]:
     """(row, column) of m8n8k4's f16 fragments, as the PTX ISA has them."""
     high = 4 if lane >= 16 else 0
@@ -289,6 +357,8 @@ def test_accumulators_stay_while_other_registers_come_and_go() -> None:
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {d}, {a}, {b}, {c};",
         "mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 {d}, {a}, {b}, {c};",
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {b}, {b}, {c};",
+        "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {d}, {a}, {a}, {c}, %lane, 2;",
+        "mma.sp.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {d}, {a}, {a}, {c}, %lane, 0;",
         "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {d}, {a}, {b}, {c};",
     ],
 )
@@ -298,7 +368,7 @@ def test_what_does_not_exist_is_refused(instruction: str) -> None:
         "b": np.zeros((2, 32), np.uint32),
         "c": np.zeros((4, 32), np.uint32),
     }
-    with pytest.raises(_engine.functional.PtxError, match=r"mma\.sync.*: "):
+    with pytest.raises(_engine.functional.PtxError, match=r"mma\..*sync.*: "):
         run_registers(instruction, inputs, {"d": (4, np.uint32)})
 
 
