@@ -11,6 +11,14 @@ import simt
 from simt.cuda import toolkit
 
 
+@pytest.fixture(scope="session", autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One cache for all files here: each program is compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def gpu() -> simt.GPU:
     if not toolkit.toolkits():
@@ -20,9 +28,11 @@ def gpu() -> simt.GPU:
 
 @pytest.fixture(scope="module")
 def module(gpu: simt.GPU, request: pytest.FixtureRequest) -> simt.gpu.Module:
-    """The file's SOURCE, compiled, with the instances of templates that TEMPLATES names."""
+    """The file's SOURCE, compiled with its OPTIONS, and the instances of templates that TEMPLATES names."""
     file = request.module
-    return gpu.compile(file.SOURCE, name=f"{file.__name__}.cu", kernels=getattr(file, "TEMPLATES", ()))
+    name = file.__name__.rpartition(".")[2] + ".cu"
+    kernels, options = getattr(file, "TEMPLATES", ()), getattr(file, "OPTIONS", ())
+    return gpu.compile(file.SOURCE, name=name, kernels=kernels, options=options)
 
 
 @pytest.fixture
