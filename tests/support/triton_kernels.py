@@ -89,3 +89,16 @@ def kinds(pointer, free, unaligned, wide: tl.int64, real: tl.float32, pair, plai
 @triton.jit
 def wrong(x):
     tl.store(x, no_such_name)  # noqa: F821
+
+
+@triton.jit
+def layer_norm(out, x, gain, shift, columns, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    inside = offsets < columns
+    values = tl.load(x + row * columns + offsets, mask=inside, other=0.0)
+    mean = tl.sum(values, axis=0) / columns
+    apart = tl.where(inside, values - mean, 0.0)
+    scale = tl.rsqrt(tl.sum(apart * apart, axis=0) / columns + epsilon)
+    result = apart * scale * tl.load(gain + offsets, mask=inside) + tl.load(shift + offsets, mask=inside)
+    tl.store(out + row * columns + offsets, result, mask=inside)
