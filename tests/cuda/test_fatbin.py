@@ -98,6 +98,11 @@ _VALID = [
 ] + [cubin(ptx("f"))]
 
 
+def test_a_target_of_no_known_form_is_refused_with_the_name() -> None:
+    with pytest.raises(PtxError, match=r"unit: its target is sm_9000"):
+        PtxModule.from_text(".version 8.0\n.target sm_9000\n", "unit")
+
+
 @settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from(_VALID),

@@ -92,12 +92,14 @@ class PtxModule:
         """A module of PTX text.
 
         Raises:
-            PtxError: the text has no `.version` or no `.target`.
+            PtxError: the text has no `.version` or no `.target` of a known form.
         """
         module = PtxModule(text=text, name=name, arch="")
         target = _TARGET.search(module._bare)
         if not _VERSION.search(module._bare) or target is None:
             raise PtxError(f"{name}: not PTX: it has no `.version` and `.target sm_NN` directives")
+        if _ARCH.match(target[1]) is None:
+            raise PtxError(f"{name}: its target is {target[1]}, expected one such as sm_80 or sm_90a")
         return replace(module, arch=target[1])
 
 
