@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simt.cuda.fatbin import ptx_in, read_fatbins
+from simt.cuda.ptx_module import PtxModule
 from simt.errors import PtxError
 from support.fatbins import CODE_KIND, PACKINGS, cubin, entry, fatbin, ptx
 
