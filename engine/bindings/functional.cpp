@@ -174,6 +174,7 @@ void bind_functional(nb::module_& parent) {
       error.attr("kernel") = e.kernel;
       error.attr("block") = nb::make_tuple(e.cta[0], e.cta[1], e.cta[2]);
       error.attr("thread") = nb::make_tuple(e.thread[0], e.thread[1], e.thread[2]);
+      error.attr("launch") = e.launch;
       error.attr("ptx_line") = e.ptx_line;
       error.attr("instruction") = e.instruction;
       error.attr("source_file") = e.source_file;

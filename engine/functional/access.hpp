@@ -76,10 +76,12 @@ inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   if (!c.full() || !consecutive(a, bytes)) return nullptr;
   const uint64_t all = bytes * warp_lanes;
   if constexpr (space == AccessSpace::Global) {
-    if (a[0] >= c.cached_begin && a[0] + all <= c.cached_end && c.cached_generation == c.memory->generation())
+    if (a[0] >= c.cached_begin && a[0] <= c.cached_end && all <= c.cached_end - a[0] &&
+        c.cached_generation == c.memory->generation())
       return c.memory->host(a[0]);
   } else if constexpr (space == AccessSpace::Shared) {
-    if (a[0] + all <= c.cta->shared_bytes()) return c.cta->shared() + a[0];
+    const uint64_t size = c.cta->shared_bytes();
+    if (a[0] <= size && all <= size - a[0]) return c.cta->shared() + a[0];
   }
   return nullptr;
 }
@@ -91,7 +93,7 @@ inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::b
     // One comparison for all lanes where they are in the CTA's own memory.
     uint64_t most = 0;
     for (uint32_t i = 0; i < warp_lanes; ++i) most = std::max(most, (c.mask >> i) & 1 ? a[i] : 0);
-    if (most + bytes <= c.cta->shared_bytes()) {
+    if (most <= window::own_shared && most + bytes <= c.cta->shared_bytes()) {
       std::byte* base = c.cta->shared();
       for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = base + ((c.mask >> i) & 1 ? a[i] : 0);
       return;

@@ -324,6 +324,7 @@ ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const
   result.source_file = file;
   result.source_line = location.line;
   result.ptx_line = instruction.line;
+  result.launch = grid.config().id;
   for (int i = 0; i < 3; ++i) {
     result.cta[i] = cta ? cta->index()[i] : 0;
     result.thread[i] = t[i];

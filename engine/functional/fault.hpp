@@ -24,6 +24,7 @@ struct ProgramFault : std::runtime_error {
   std::string kind, kernel, instruction, source_file;
   uint32_t cta[3] = {0, 0, 0}, thread[3] = {0, 0, 0};
   uint32_t ptx_line = 0, source_line = 0;
+  uint64_t launch = 0;  ///< LaunchConfig::id
   uint64_t address = 0;
   bool has_address = false;
 };

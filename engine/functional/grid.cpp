@@ -64,7 +64,7 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
            std::to_string(shared) + " bytes of shared memory a block (" + std::to_string(k.shared_bytes) +
                " of them static); this GPU has " + std::to_string(machine.shared_bytes_per_cta));
   shared_bytes_ = static_cast<uint32_t>(shared);
-  local_bytes_ = std::min(k.deepest_stack, std::max(machine.stack_limit, k.stack_bytes));
+  local_bytes_ = std::min(k.deepest_stack, k.stack_bytes + machine.stack_limit);
   local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)
     refuse(k, "invalid launch",
@@ -148,6 +148,21 @@ std::string Grid::printed() const {
 
 namespace {
 
+/// Asks now and then whether to stop, as often as people notice and no oftener.
+class StopQuestion {
+ public:
+  explicit StopQuestion(const std::function<bool()>& stop) : stop_(stop) {}
+  bool ask(uint64_t warp_instructions) {
+    if (!stop_ || (++turns_ % 64 != 0 && warp_instructions - asked_at_ < 2 * cta_turn)) return false;
+    asked_at_ = warp_instructions;
+    return stop_();
+  }
+
+ private:
+  const std::function<bool()>& stop_;
+  uint64_t turns_ = 0, asked_at_ = 0;
+};
+
 /// Runs one cluster until it is finished or its turn is over. False in the latter case.
 bool run_turn(Grid& grid, Executor& executor, std::vector<std::unique_ptr<Cta>>& ctas) {
   const uint64_t end = executor.warp_instructions + cta_turn;
@@ -183,42 +198,32 @@ bool run_turn(Grid& grid, Executor& executor, std::vector<std::unique_ptr<Cta>>&
 }  // namespace
 
 Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
+  if (kernel().order_sensitive) return run_in_turns(stop);
+  // These CTAs have no order among each other. What they print gets that of their numbers.
+  keeps_printed_ = true;
   const uint64_t clusters = cluster_count();
   Counts counts;
-  if (kernel().order_sensitive || threads <= 1 || clusters == 1) {
-    Executor executor(*this);
-    std::deque<std::vector<std::unique_ptr<Cta>>> active;
-    const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
-    uint64_t next = 0, since = 0;
-    while (next < clusters || !active.empty()) {
-      if (++since % 64 == 0 && stop && stop()) break;
-      if (active.empty() || (next < clusters && active.size() < most))
-        active.push_back(make_cluster(next++));
-      else if (active.size() > 1)
-        std::rotate(active.begin(), active.begin() + 1, active.end());
-      if (run_turn(*this, executor, active.back())) active.pop_back();
-    }
-    counts = {executor.warp_instructions, executor.thread_instructions};
-    return counts;
-  }
-  std::atomic<uint64_t> next{0};
+  std::atomic<uint64_t> next{0}, first_error{UINT64_MAX};
   std::atomic<bool> stopped{false};
   std::mutex mutex;
   std::exception_ptr error;
-  uint64_t error_cluster = UINT64_MAX;
-  const auto work = [&] {
-    Executor executor(*this, true);
-    for (uint64_t c = next++; c < clusters && !stopped; c = next++) {
+  const auto work = [&](bool asks) {
+    Executor executor(*this, threads > 1);
+    StopQuestion question(stop);
+    for (uint64_t c = next++; c < clusters && c < first_error && !stopped; c = next++) {
       try {
         auto ctas = make_cluster(c);
-        while (!run_turn(*this, executor, ctas))
-          if (stopped) break;
+        bool finished = false;
+        while (!finished && c < first_error && !stopped) {
+          finished = run_turn(*this, executor, ctas);
+          if (asks && question.ask(executor.warp_instructions)) stopped = true;
+        }
       } catch (...) {
         // The first CTA's fault is reported, whoever came first; those before it still run.
         const std::lock_guard lock(mutex);
-        if (c < error_cluster) {
+        if (c < first_error) {
           error = std::current_exception();
-          error_cluster = c;
+          first_error = c;
         }
         break;
       }
@@ -228,11 +233,30 @@ Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
     counts.thread_instructions += executor.thread_instructions;
   };
   std::vector<std::thread> others;
-  for (uint32_t t = 1; t < threads; ++t) others.emplace_back(work);
-  work();
+  for (uint32_t t = 1; t < threads && t < clusters; ++t) others.emplace_back(work, false);
+  work(true);
   for (std::thread& t : others) t.join();
+  std::erase_if(printed_, [&](const Printed& p) { return p.cta / cluster_size() > first_error; });
+  if (print_ && !printed_.empty()) print_(printed());
   if (error) std::rethrow_exception(error);
   return counts;
+}
+
+Grid::Counts Grid::run_in_turns(const std::function<bool()>& stop) {
+  Executor executor(*this);
+  StopQuestion question(stop);
+  std::deque<std::vector<std::unique_ptr<Cta>>> active;
+  const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
+  uint64_t next = 0;
+  while (next < cluster_count() || !active.empty()) {
+    if (question.ask(executor.warp_instructions)) break;
+    if (active.empty() || (next < cluster_count() && active.size() < most))
+      active.push_back(make_cluster(next++));
+    else if (active.size() > 1)
+      std::rotate(active.begin(), active.begin() + 1, active.end());
+    if (run_turn(*this, executor, active.back())) active.pop_back();
+  }
+  return {executor.warp_instructions, executor.thread_instructions};
 }
 
 }  // namespace simt::functional

@@ -84,6 +84,9 @@ class Grid {
   Counts run(uint32_t threads, const std::function<bool()>& stop);
 
  private:
+  /// One CTA after the other gets a turn, as many as the machine holds.
+  Counts run_in_turns(const std::function<bool()>& stop);
+
   const Program& program_;
   uint32_t function_;
   LaunchConfig config_;

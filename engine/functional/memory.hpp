@@ -22,6 +22,8 @@ inline bool is_shared(uint64_t address) {
 }
 /// Of a shared::cluster address: bits 24 and up hold rank + 1 of the CTA in its cluster, 0 for one's own.
 constexpr uint32_t rank_shift = 24;
+/// The largest address in a CTA's own shared memory.
+constexpr uint64_t own_shared = (uint64_t{1} << rank_shift) - 1;
 }  // namespace window
 
 /// Who has allocated memory, and may free it.

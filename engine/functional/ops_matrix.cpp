@@ -42,7 +42,8 @@ void row_addresses(Context& c, const Op& op, std::byte** rows) {
   check_alignment(c, address, row_bytes);
   uint64_t most = 0;
   for (uint32_t i = 0; i < lanes; ++i) most = std::max(most, address[i]);
-  if (d.space == AccessSpace::Shared && most + row_bytes <= c.cta->shared_bytes())
+  if (d.space == AccessSpace::Shared && most <= window::own_shared &&
+      most + row_bytes <= c.cta->shared_bytes())
     for (uint32_t i = 0; i < lanes; ++i) rows[i] = c.cta->shared() + address[i];
   else
     for (uint32_t i = 0; i < lanes; ++i)

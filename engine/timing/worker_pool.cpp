@@ -32,14 +32,20 @@ void WorkerPool::take_tasks() {
   while (next_of(ticket) < count_of(ticket)) {
     if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
     // The call cannot end before this task has, so task_ belongs to it.
-    try {
-      (*task_)(next_of(ticket));
-    } catch (...) {
-      const std::lock_guard lock(error_mutex_);
-      if (!error_) error_ = std::current_exception();
-    }
+    run_task(next_of(ticket));
     unfinished_.fetch_sub(1, std::memory_order_release);
     ticket = ticket_.load(std::memory_order_acquire);
+  }
+}
+
+void WorkerPool::run_task(uint32_t number) {
+  try {
+    (*task_)(number);
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (error_ && error_task_ < number) return;
+    error_ = std::current_exception();
+    error_task_ = number;
   }
 }
 
@@ -60,11 +66,12 @@ void WorkerPool::work(std::stop_token stop) {
 }
 
 void WorkerPool::run(uint32_t count, const std::function<void(uint32_t)>& task) {
+  task_ = &task;
   if (workers_.empty() || count <= 1) {
-    for (uint32_t i = 0; i < count; ++i) task(i);
+    for (uint32_t i = 0; i < count; ++i) run_task(i);
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return;
   }
-  task_ = &task;
   unfinished_.store(count, std::memory_order_relaxed);
   const uint64_t call = (call_of(ticket_.load(std::memory_order_relaxed)) + 1) & (~uint64_t{0} >> call_shift);
   ticket_.store(call << call_shift | uint64_t{count} << count_shift, std::memory_order_release);

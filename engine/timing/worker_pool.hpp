@@ -19,13 +19,14 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
-  /// Calls task(i) for every i below `count`; returns when all are done. An exception of a task is thrown
-  /// here.
+  /// Calls task(i) for every i below `count`; returns when all are done. Throws here what the first task (by
+  /// number) has thrown.
   void run(uint32_t count, const std::function<void(uint32_t)>& task);
 
  private:
   void work(std::stop_token stop);
   void take_tasks();
+  void run_task(uint32_t number);
 
   // The call under way, in one word so that it is read and changed at once: number of the call, how many
   // tasks it has, and the next one to take. A thread that comes late finds nothing left and does no harm;
@@ -41,6 +42,7 @@ class WorkerPool {
   std::atomic<uint32_t> unfinished_{0};
   std::mutex error_mutex_;
   std::exception_ptr error_;
+  uint32_t error_task_ = 0;
 };
 
 }  // namespace simt

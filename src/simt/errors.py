@@ -62,7 +62,8 @@ class ProgramFault(SimtError):
     kind: "illegal address", "misaligned address", "trap", "assert", "divergent barrier", ...
     kernel: its name.
     block, thread: indices (x, y, z) of who did it. instruction, ptx_line: where, in the PTX. source_file,
-    source_line: where, in the source, if known. address: where it is about memory, else None.
+    source_line, source_text: where, in the source, if known. address: where it is about memory, else None.
+    launch: number of the launch on its GPU, from 1.
     """
 
     kind: str = ""
@@ -73,14 +74,17 @@ class ProgramFault(SimtError):
     ptx_line: int = 0
     source_file: str = ""
     source_line: int = 0
+    source_text: str = ""
+    launch: int = 0
     address: int | None = None
 
     @classmethod
-    def from_native(cls, error: Exception) -> ProgramFault:
-        """From what the engine raised."""
-        fault = cls(str(error))
+    def from_native(cls, error: Exception, source_text: str = "") -> ProgramFault:
+        """From what the engine raised. source_text: the line of the source, where it is known."""
+        fault = cls(f"{error}: {source_text}" if source_text else str(error))
         for name, value in vars(error).items():
             setattr(fault, name, value)
+        fault.source_text = source_text
         return fault
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,16 @@ class PtxModule:
         if match is None:
             raise PtxError(f"{self.name}: no kernel {kernel!r} in the PTX")
         return match[1] or ""
+
+    def source_text(self, file: str, line: int) -> str:
+        """A line of the source without blanks around it, or an empty string where it is not known.
+
+        file, line: as `.file` and `.loc` have them: the source that was compiled, or a file on disk.
+        """
+        if self.source is not None and file == self.name:
+            lines = self.source.splitlines()
+            return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        return linecache.getline(file, line).strip() if file else ""
 
     @cached_property
     def _bare(self) -> str:

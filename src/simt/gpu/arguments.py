@@ -78,7 +78,12 @@ class Arguments:
             if host.flags.writeable and host.nbytes:
                 raw = np.frombuffer(self._gpu.memory.read(device.address, device.nbytes), host.dtype)
                 host[...] = raw.reshape(host.shape)
-            device.free()
+        self.discard()
+
+    def discard(self) -> None:
+        """Frees the device's copies of host arrays."""
+        for _, device in self._copies.values():
+            device.discard()
         self._copies = {}
 
     def _bytes(self, parameter: Parameter, value: Any) -> bytes:

@@ -84,9 +84,15 @@ class DeviceArray:
             self._owner = False
             self.gpu.free(self.address)
 
+    def discard(self) -> None:
+        """Gives the memory back without waiting for launches."""
+        if self._owner:
+            self._owner = False
+            self.gpu.memory.free(self.address)
+
     def __del__(self) -> None:
         if getattr(self, "_owner", False):
-            self.gpu.memory.free(self.address)
+            self.discard()
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ import numpy.typing as npt
 
 from simt import _engine
 from simt.cuda import PtxModule, compile_cuda, load
-from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
+from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError
 from simt.isa import table_for
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
@@ -77,9 +79,10 @@ class GPU:
         self.memory = _engine.functional.DeviceMemory(memory)
         native = self.spec.native({key: p.address for key, p in own.items()})
         self._machine = Machine.from_spec(native)
-        self._engine = _engine.Gpu(
-            native, threads=threads, window=window or 0, timeline_interval=timeline or 0
+        self._new_engine = partial(
+            _engine.Gpu, native, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
+        self._engine = self._new_engine()
         self.launches: list[LaunchResult] = []
         """Timed launches that are finished, in the order of launch."""
         self.printed = ""
@@ -136,10 +139,7 @@ class GPU:
         return NumbaFunction(self, fn)
 
     def load_native(self, ptx: PtxModule) -> Any:
-        try:
-            return _engine.functional.load(ptx.text, ptx.name, self.memory)
-        except _engine.functional.PtxError as error:
-            raise PtxError(str(error)) from error
+        return _engine.functional.load(ptx.text, ptx.name, self.memory)
 
     # --- memory -----------------------------------------------------------------------------------------
 
@@ -186,9 +186,17 @@ class GPU:
 
     def launch(self, launcher: Launcher, arguments: Arguments) -> LaunchResult | None:
         """Used by kernels."""
+        try:
+            return self._launch(launcher, arguments)
+        except BaseException:
+            arguments.discard()
+            raise
+
+    def _launch(self, launcher: Launcher, arguments: Arguments) -> LaunchResult | None:
         kernel = launcher.kernel
         launch_id = self._next_id
         self._next_id += 1
+        self._check_registers(launcher)
         self._digest.update(
             f"{kernel.module.ptx.text}\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
             f"{launcher.shared}".encode()
@@ -205,13 +213,13 @@ class GPU:
             self._machine_facts(),
         )
         if self.functional and self._recording is None:
-            with _faults():
+            with self._faults(launcher):
                 counts = _engine.functional.run(*common, self.threads, launch_id, self._print)
             self.instructions += counts[0]
             arguments.copy_back()
             return None
         stream = launcher.stream
-        with _faults():
+        with self._faults(launcher):
             table, _ = table_for(self.spec.sm_version)
             source = _engine.functional.source(
                 *common,
@@ -222,9 +230,11 @@ class GPU:
                 launch_id,
             )
         if self._recording is not None:
-            with _faults():
-                self._recording.add(source)
-            self._print(source.printed)
+            try:
+                with self._faults(launcher):
+                    self._recording.add(source)
+            finally:
+                self._print(source.printed)
             arguments.copy_back()
             return None
         self._pending[launch_id] = _Pending(launcher, arguments, source)
@@ -243,7 +253,7 @@ class GPU:
         if not self._pending:
             return
         total = len(self._pending)
-        with reporting(self._progress) as report, deferred_interrupt() as interrupted, _faults(self._abandon):
+        with reporting(self._progress) as report, deferred_interrupt() as interrupted, self._faults():
             try:
                 run_slices(self._engine, self._collect, lambda: not self._pending, report, interrupted, total)
             except _engine.DeadlockError as error:
@@ -344,12 +354,54 @@ class GPU:
             pending.arguments.copy_back()
         return len(self._pending)
 
+    def _check_registers(self, launcher: Launcher) -> None:
+        """Refuses a block that needs more registers than an SM has, where their number is sure."""
+        kernel, file = launcher.kernel, self.spec.sm.register_file
+        warps = -(-math.prod(launcher.block) // self.spec.sm.warp_size)
+        unit = max(1, file.allocation_unit)
+        needed = warps * (-(-kernel.facts.registers * self.spec.sm.warp_size // unit) * unit)
+        if kernel.facts.registers_from == "ptxas" and needed > file.registers:
+            fault = ProgramFault(
+                f"kernel `{kernel.name}`: a block of {math.prod(launcher.block)} threads needs {needed:,} "
+                f"registers ({kernel.facts.registers} a thread); an SM of this GPU has {file.registers:,}"
+            )
+            fault.kind, fault.kernel = "too many registers", kernel.name
+            raise fault
+
+    @contextmanager
+    def _faults(self, launcher: Launcher | None = None) -> Iterator[None]:
+        """Turns what the engine says of a program's fault into ours, and drops what is queued if the program
+        ran under timing. launcher: what runs, where it is not one of those queued."""
+        queued = launcher is None
+        try:
+            yield
+        except _engine.functional.ProgramFault as error:
+            native = error
+            native.__traceback__ = None  # it would keep the launch alive
+        except ValueError as error:
+            if queued:
+                self._abandon()
+            raise LaunchError(str(error)) from error
+        else:
+            return
+        if launcher is None and native.launch in self._pending:
+            launcher = self._pending[native.launch].launcher
+        text = ""
+        if launcher is not None:
+            text = launcher.kernel.module.ptx.source_text(native.source_file, native.source_line)
+        if queued:
+            self._abandon()
+        raise ProgramFault.from_native(native, text) from None
+
     def _abandon(self) -> None:
         """After a fault: what is queued is dropped, and the GPU begins anew with its memory as it is."""
+        if not self._pending:
+            return
+        for _, pending in sorted(self._pending.items()):
+            self._print(pending.source.printed)
+            pending.arguments.discard()
         self._pending.clear()
-        self._engine = _engine.Gpu(
-            self.spec.native(), threads=self.threads, window=0, timeline_interval=self._timeline or 0
-        )
+        self._engine = self._new_engine()
 
     def __repr__(self) -> str:
         how = "functional" if self.functional else f"{len(self.launches)} launches timed"
@@ -363,20 +415,3 @@ class _Pending:
         self.launcher = launcher
         self.arguments = arguments
         self.source = source
-
-
-@contextmanager
-def _faults(cleanup: Callable[[], None] | None = None) -> Iterator[None]:
-    """Turns what the engine says of a program's fault into ours."""
-    try:
-        yield
-    except _engine.functional.ProgramFault as error:
-        if cleanup is not None:
-            cleanup()
-        raise ProgramFault.from_native(error) from None
-    except SimtError:
-        raise
-    except ValueError as error:
-        if cleanup is not None:
-            cleanup()
-        raise LaunchError(str(error)) from error

@@ -29,7 +29,7 @@ class Event:
     def cycle(self) -> int:
         """Core cycle in which it was reached; 0 without timing or for an empty stream. Waits for it."""
         self._gpu.synchronize()
-        return max((self._gpu.launches[i - 1].end_cycle for i in self.after), default=0)
+        return max((x.end_cycle for x in self._gpu.launches if x.id in self.after), default=0)
 
 
 class Stream:
