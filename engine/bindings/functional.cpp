@@ -14,6 +14,7 @@
 #include "functional/grid.hpp"
 #include "functional/lowering.hpp"
 #include "functional/source.hpp"
+#include "functional/tensor_map.hpp"
 #include "functional/translator.hpp"
 #include "ptx/parser.hpp"
 #include "trace/store_encoder.hpp"
@@ -338,6 +339,42 @@ void bind_functional(nb::module_& parent) {
       .def_prop_ro("opcodes", &Recorder::opcodes)
       .def_prop_ro("instructions", &Recorder::instructions)
       .def_prop_ro("counts", &Recorder::counts);
+
+  m.def(
+      "encode_tensor_map",
+      [](uint32_t type, uint64_t address, std::vector<uint64_t> dims, std::vector<uint64_t> strides,
+         std::vector<uint32_t> box, std::vector<uint32_t> element_strides, uint32_t interleave,
+         uint32_t swizzle, uint32_t fill,
+         std::optional<std::pair<std::vector<int32_t>, std::vector<int32_t>>> corners) {
+        TensorMapParameters p;
+        p.element = type;
+        p.address = address;
+        p.dims = std::move(dims);
+        p.strides = std::move(strides);
+        p.box = std::move(box);
+        p.element_strides = std::move(element_strides);
+        p.interleave = interleave;
+        p.swizzle = swizzle;
+        p.fill = fill;
+        p.im2col = corners.has_value();
+        if (corners) {
+          p.lower = std::move(corners->first);
+          p.upper = std::move(corners->second);
+        }
+        try {
+          const TensorMap map = encode_tensor_map(p);
+          return nb::bytes(reinterpret_cast<const char*>(&map), sizeof map);
+        } catch (const std::invalid_argument& e) {
+          throw nb::value_error(e.what());
+        }
+      },
+      "type"_a, "address"_a, "dims"_a, "strides"_a, "box"_a, "element_strides"_a, "interleave"_a = 0,
+      "swizzle"_a = 0, "fill"_a = 0, "corners"_a = nb::none(),
+      "The 128 bytes of a tensor map, from what cuTensorMapEncodeTiled takes, in its order and numbering: "
+      "dims and box in elements, strides in bytes, the innermost dimension first. With `corners`, the lower "
+      "and "
+      "upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). Raises "
+      "ValueError.");
 
   m.def("opcodes", [] { return Registry::instance().opcodes(); }, "The opcodes that can be executed.");
 }

@@ -16,17 +16,17 @@ enum class AccessSpace : uint8_t { Generic, Global, Shared, Local };
 /// Takes the space modifier. Constant and parameter memory are in global memory here.
 AccessSpace take_space(Translation& t);
 
-/// Byte addresses of the lanes in their space, from Op::a and Op::immediate.
-inline void lane_addresses(const Context& c, const Op& op, Address::Base base, uint64_t* out) {
-  const auto add = static_cast<uint64_t>(op.immediate);
+/// Byte addresses of the lanes in their space.
+inline void lane_addresses(const Context& c, Address::Base base, Place place, int64_t offset, uint64_t* out) {
+  const auto add = static_cast<uint64_t>(offset);
   switch (base) {
     case Address::Base::Wide: {
-      const uint64_t* a = c.lanes<const uint64_t>(op.a);
+      const uint64_t* a = c.lanes<const uint64_t>(place);
       for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = a[i] + add;
       break;
     }
     case Address::Base::Narrow: {
-      const uint32_t* a = c.lanes<const uint32_t>(op.a);
+      const uint32_t* a = c.lanes<const uint32_t>(place);
       for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = uint64_t{a[i]} + add;
       break;
     }
@@ -34,6 +34,10 @@ inline void lane_addresses(const Context& c, const Op& op, Address::Base base, u
       for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = c.stack + add;
       break;
   }
+}
+/// From Op::a and Op::immediate.
+inline void lane_addresses(const Context& c, const Op& op, Address::Base base, uint64_t* out) {
+  lane_addresses(c, base, op.a, op.immediate, out);
 }
 
 /// Sets base, place and offset of an Op from an address operand.

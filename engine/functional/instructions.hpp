@@ -22,11 +22,19 @@ void register_mma(Registry& registry);
 void register_wmma(Registry& registry);
 void register_wgmma(Registry& registry);
 void register_system(Registry& registry);
+void register_mbarrier(Registry& registry);
+void register_async(Registry& registry);
+void register_tensor(Registry& registry);
+void register_cluster(Registry& registry);
 
 /// Ops that end a function.
 void emit_return(Translation& t);
 /// The Op at the beginning of a function that uses `alloca`, and those before its returns.
 void emit_save_stack(Translation& t);
 void emit_restore_stack(Translation& t);
+
+/// Forms of st and red; .async has been taken.
+void translate_store_async(Translation& t);      // ops_async.cpp
+void translate_reduction_async(Translation& t);  // ops_async.cpp
 
 }  // namespace simt::functional

@@ -390,7 +390,8 @@ bool is_read(const Translation& t, const ptx::Operand& destination) {
 }
 
 void translate_atomic(Translation& t, bool has_destination) {
-  t.take_one_of({"relaxed", "acquire", "release", "acq_rel"});
+  const bool acquires = t.take_one_of({"acquire", "acq_rel"}) >= 0;
+  t.take_one_of({"relaxed", "release"});
   t.take_one_of({"cta", "cluster", "gpu", "sys"});
   const AccessSpace space = take_space(t);
   if (space == AccessSpace::Local) t.unsupported("atomics are for global and shared memory");
@@ -440,6 +441,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   // What returns a value may be part of a loop that waits for other lanes.
   Op& op = t.emit(run, !shared ? Control::Deferred : d.returns ? Control::Yield : Control::None);
   set_address(op, address);
+  op.orders_memory = acquires && !shared;
   op.destination = destination;
   op.b = b;
   op.c = swap;
@@ -450,7 +452,12 @@ void translate_atomic(Translation& t, bool has_destination) {
 
 void register_atomic(Registry& r) {
   r.add("atom", [](Translation& t) { translate_atomic(t, true); });
-  r.add("red", [](Translation& t) { translate_atomic(t, false); });
+  r.add("red", [](Translation& t) {
+    if (t.take("async"))
+      translate_reduction_async(t);
+    else
+      translate_atomic(t, false);
+  });
 }
 
 }  // namespace simt::functional

@@ -353,7 +353,12 @@ void translate_hint(Translation& t) {
 void register_memory(Registry& r) {
   r.add("ld", [](Translation& t) { translate_access(t, true); });
   r.add("ldu", [](Translation& t) { translate_access(t, true); });
-  r.add("st", [](Translation& t) { translate_access(t, false); });
+  r.add("st", [](Translation& t) {
+    if (t.take("async"))
+      translate_store_async(t);
+    else
+      translate_access(t, false);
+  });
   for (const char* hint : {"prefetch", "prefetchu", "applypriority", "discard", "createpolicy"})
     r.add(hint, translate_hint);
 }

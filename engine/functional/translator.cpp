@@ -81,6 +81,10 @@ const Registry& Registry::instance() {
     register_wmma(r);
     register_wgmma(r);
     register_system(r);
+    register_mbarrier(r);
+    register_async(r);
+    register_tensor(r);
+    register_cluster(r);
     return r;
   }();
   return registry;

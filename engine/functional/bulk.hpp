@@ -1,0 +1,39 @@
+#pragma once
+#include "functional/access.hpp"
+#include "functional/element_reduction.hpp"
+#include "functional/mbarrier.hpp"
+
+/// What asynchronous copies have in common. All act at once; groups and mbarriers only say so.
+namespace simt::functional {
+
+/// An address in shared memory of the same place in the CTA with this rank.
+inline uint64_t in_cta(uint64_t address, uint32_t rank) {
+  constexpr uint64_t offset = (uint64_t{1} << window::rank_shift) - 1;
+  return (address & offset) | uint64_t{rank + 1} << window::rank_shift;
+}
+
+inline void lane_addresses(const Context& c, const Address& address, uint64_t* out) {
+  lane_addresses(c, address.base, address.place, address.offset, out);
+}
+
+/// An address operand in global or shared memory.
+inline Address memory_address(Translation& t, uint32_t operand) {
+  const Address address = t.address(t.operand(operand));
+  if (address.base == Address::Base::Stack) t.unsupported("an address in local memory or parameters");
+  return address;
+}
+
+/// The two sides of a copy, as the modifiers name them: destination first.
+struct Direction {
+  AccessSpace to = AccessSpace::Global, from = AccessSpace::Global;
+};
+Direction take_direction(Translation& t);
+
+/// How a bulk copy says that it is complete.
+enum class Completion : uint8_t { Group, Mbarrier };
+Completion take_completion(Translation& t);
+
+/// cp.async.bulk.tensor and its kin; `reduces`, `prefetches`: what was said before .tensor.
+void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches);  // ops_tensor.cpp
+
+}  // namespace simt::functional

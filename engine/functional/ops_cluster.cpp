@@ -1,0 +1,86 @@
+/// Clusters and the scheduling of warps: mapa, getctarank, nanosleep, setmaxnreg, griddepcontrol.
+#include "functional/bulk.hpp"
+#include "functional/instructions.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::Type;
+
+/// The same place in the CTA whose rank is in b. immediate: where the addresses' window begins.
+template <class T>
+void run_mapa(Context& c, const Op& op) {
+  const auto window = static_cast<uint64_t>(op.immediate);
+  const T* a = c.lanes<const T>(op.a);
+  const uint32_t* rank = c.lanes<const uint32_t>(op.b);
+  alignas(64) T result[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i)
+    result[i] = static_cast<T>(window + in_cta(uint64_t{a[i]} - window, rank[i]));
+  write_lanes(c, c.lanes<T>(op.destination), result);
+}
+
+void translate_mapa(Translation& t) {
+  const bool shared = t.take("shared::cluster");
+  const Type type = t.take_type();
+  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
+  if (type == Type::U32 && !shared) t.unsupported("generic addresses are of .u64");
+  const Place destination = t.destination(0, type), a = t.source(1, type), b = t.source(2, Type::U32);
+  Op& op = t.emit(type == Type::U32 ? run_mapa<uint32_t> : run_mapa<uint64_t>);
+  op.destination = destination;
+  op.a = a;
+  op.b = b;
+  op.immediate = shared ? 0 : static_cast<int64_t>(window::shared);
+}
+
+template <class T>
+void run_ctarank(Context& c, const Op& op) {
+  const T* a = c.lanes<const T>(op.a);
+  uint32_t result[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const auto rank = static_cast<uint32_t>(a[i] >> window::rank_shift & 0xff);
+    result[i] = rank ? rank - 1 : c.cta->rank();
+  }
+  write_lanes(c, c.lanes<uint32_t>(op.destination), result);
+}
+
+void translate_ctarank(Translation& t) {
+  t.take("shared::cluster");
+  const Type type = t.take_type();
+  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
+  const Place destination = t.destination(0, Type::U32), a = t.source(1, type);
+  Op& op = t.emit(type == Type::U32 ? run_ctarank<uint32_t> : run_ctarank<uint64_t>);
+  op.destination = destination;
+  op.a = a;
+}
+
+void run_yield(Context& c, const Op&) {
+  c.yield = true;
+}
+void run_nothing(Context&, const Op&) {}
+
+}  // namespace
+
+void register_cluster(Registry& r) {
+  r.add("mapa", translate_mapa);
+  r.add("getctarank", translate_ctarank);
+  // How long a warp sleeps is up to the hardware, within twice the time asked for.
+  r.add("nanosleep", [](Translation& t) {
+    t.take("u32");
+    t.emit(run_yield, Control::Yield);
+  });
+  // Registers are allocated for good, and a grid begins when those that it depends on have ended.
+  r.add("setmaxnreg", [](Translation& t) {
+    if (t.take_one_of({"inc", "dec"}) < 0) t.unsupported(".inc or .dec is missing");
+    t.take("sync");
+    t.take("aligned");
+    t.take("u32");
+    t.emit(run_nothing);
+  });
+  r.add("griddepcontrol", [](Translation& t) {
+    if (t.take_one_of({"launch_dependents", "wait"}) < 0)
+      t.unsupported(".launch_dependents or .wait is missing");
+    t.emit(run_nothing);
+  });
+}
+
+}  // namespace simt::functional

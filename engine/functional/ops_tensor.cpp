@@ -1,0 +1,458 @@
+/// Bulk copies by tensor maps (TMA), and what changes tensor maps: cp.async.bulk.tensor,
+/// cp.reduce.async.bulk.tensor, tensormap.replace, tensormap.cp_fenceproxy.
+#include "functional/bulk.hpp"
+#include "functional/instructions.hpp"
+#include "functional/reductions.hpp"
+#include "functional/tensor_map.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::OperandKind;
+using ptx::Type;
+
+enum class Move : uint8_t { Load, Store, Reduce, Prefetch };
+
+struct TensorDetail : Detail {
+  Move move = Move::Load;
+  bool im2col = false;
+  uint32_t rank = 0;
+  Address shared, map, mbarrier;
+  std::array<Place, 5> coordinates{};
+  std::array<Place, 3> offsets{};  ///< of im2col loads; place::none: zero
+  Place cta_mask = place::none;
+  std::string_view operation;  ///< of a reduction
+};
+
+/// What one lane copies.
+struct Request {
+  TensorMap map;
+  std::array<int64_t, 5> start{};
+  std::array<int64_t, 3> offset{};
+};
+
+Request read_request(Context& c, const TensorDetail& d, uint64_t map_address, int lane) {
+  Request r;
+  if (map_address % 64) misaligned(map_address, 64, lane);
+  std::memcpy(&r.map, c.generic(map_address, sizeof(TensorMap), lane), sizeof(TensorMap));
+  const auto refuse = [&](const std::string& why) {
+    Fault fault("invalid tensor map", why, lane);
+    fault.address = map_address;
+    fault.has_address = true;
+    throw fault;
+  };
+  if (const std::string why = r.map.fault(); !why.empty()) refuse(why);
+  if (r.map.rank() != d.rank)
+    refuse("its rank is " + std::to_string(r.map.rank()) + ", the instruction's is " +
+           std::to_string(d.rank));
+  if ((r.map.im2col != 0) != d.im2col)
+    refuse(d.im2col ? "it is not made for im2col mode" : "it is made for im2col mode");
+  for (uint32_t k = 0; k < d.rank; ++k)
+    r.start[k] = static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane]);
+  for (uint32_t k = 0; k + 2 < d.rank && d.im2col; ++k)
+    if (d.offsets[k] != place::none)
+      r.offset[k] = static_cast<uint16_t>(c.lanes<const uint32_t>(d.offsets[k])[lane]);
+  return r;
+}
+
+uint32_t rows_of(const Request& r) {
+  if (r.map.im2col) return r.map.box[1];
+  uint32_t rows = 1;
+  for (uint32_t d = 1; d < r.map.rank(); ++d) rows *= r.map.count(d);
+  return rows;
+}
+
+/// Calls row(number, address) for each row of the box in the order of shared memory. The address is that of
+/// coordinate 0 in the innermost dimension; 0 where the row is outside of the tensor.
+template <class Row>
+void each_row(const Request& r, Row row) {
+  const TensorMap& m = r.map;
+  const uint32_t rank = m.rank();
+  std::array<int64_t, 5> at = r.start;
+  std::array<uint32_t, 5> step{};
+  if (m.im2col)
+    for (uint32_t d = 1; d + 1 < rank; ++d) at[d] += r.offset[d - 1];
+  const uint32_t rows = rows_of(r);
+  for (uint32_t n = 0; n < rows; ++n) {
+    bool inside = true;
+    uint64_t address = m.address;
+    for (uint32_t d = 1; d < rank; ++d) {
+      inside &= at[d] >= 0 && at[d] < static_cast<int64_t>(m.dim(d));
+      address += static_cast<uint64_t>(at[d]) * m.strides[d - 1];
+    }
+    row(n, inside ? address : 0);
+    for (uint32_t d = 1; d < rank; ++d) {
+      at[d] += m.element_strides[d];
+      if (!m.im2col) {
+        if (++step[d] < m.count(d)) break;
+        step[d] = 0;
+        at[d] = r.start[d];
+      } else if (d + 1 < rank) {
+        // Pixels go through the bounding box, and then on in the next image.
+        const int64_t offset = r.offset[d - 1];
+        if (at[d] < static_cast<int64_t>(m.dim(d)) + m.upper[d - 1] + offset) break;
+        at[d] = m.lower[d - 1] + offset;
+      }
+    }
+  }
+}
+
+/// The part of a row that is inside of the tensor, in elements of the box.
+struct Part {
+  uint32_t begin = 0, end = 0;
+};
+Part inside_of_row(const Request& r) {
+  const auto size = static_cast<int64_t>(r.map.dim(0)), start = r.start[0];
+  const auto clip = [&](int64_t x) { return static_cast<uint32_t>(std::clamp<int64_t>(x, 0, r.map.box[0])); };
+  return {clip(-start), std::max(clip(-start), clip(size - start))};
+}
+
+/// What the hardware does to f32 elements on their way, by their type.
+void convert(TensorMap::Element element, std::byte* row, uint32_t bytes) {
+  using Element = TensorMap::Element;
+  const bool flushes = element == Element::F32Ftz || element == Element::TF32Ftz;
+  const bool rounds = element == Element::TF32 || element == Element::TF32Ftz;
+  if (!flushes && !rounds) return;
+  for (uint32_t k = 0; k < bytes; k += 4) {
+    uint32_t bits;
+    std::memcpy(&bits, row + k, 4);
+    if (flushes) bits = std::bit_cast<uint32_t>(reduction::flushed(std::bit_cast<float>(bits)));
+    // To nearest, ties away from zero, as cvt.rna.tf32.f32.
+    if (rounds && (bits & 0x7f800000) != 0x7f800000) bits = (bits + 0x1000) & 0xffffe000;
+    std::memcpy(row + k, &bits, 4);
+  }
+}
+
+void fill(const TensorMap& m, std::byte* to, uint32_t bytes) {
+  std::memset(to, 0, bytes);
+  if (m.fill != TensorMap::Fill::Nan) return;
+  const uint32_t size = m.element_bytes();
+  const uint64_t nan = size == 2 ? 0x7fff : size == 4 ? 0x7fffffff : 0x7fffffffffffffff;
+  for (uint32_t k = 0; k < bytes; k += size) std::memcpy(to + k, &nan, size);
+}
+
+/// A box's place in one CTA's shared memory.
+class SharedBox {
+ public:
+  SharedBox(Context& c, const Request& r, uint64_t address, int lane)
+      : map_(r.map), offset_(address & ((uint64_t{1} << window::rank_shift) - 1)) {
+    if (address % 128) misaligned(address, 128, lane);
+    const uint64_t bytes = uint64_t{map_.pitch()} * (rows_of(r) - 1) + map_.row_bytes();
+    base_ = c.shared(address, bytes, lane);
+    // Swizzling moves bytes within spans of the pitch.
+    if (map_.swizzle != TensorMap::Swizzle::None)
+      c.shared(address, uint64_t{map_.pitch()} * rows_of(r), lane);
+  }
+  /// Calls f(host address, offset in the row, bytes) for pieces that lie in one place.
+  template <class F>
+  void each_piece(uint32_t row, uint32_t begin, uint32_t end, F f) const {
+    const uint64_t start = offset_ + uint64_t{row} * map_.pitch();
+    if (map_.swizzle == TensorMap::Swizzle::None) {
+      if (begin < end) f(base_ + (start - offset_) + begin, begin, end - begin);
+      return;
+    }
+    for (uint32_t at = begin; at < end;) {
+      const uint32_t bytes = std::min(end, (at | 15u) + 1) - at;
+      f(base_ + (map_.swizzled(start + at) - offset_), at, bytes);
+      at += bytes;
+    }
+  }
+
+ private:
+  const TensorMap& map_;
+  uint64_t offset_;
+  std::byte* base_;
+};
+
+constexpr uint32_t max_row_bytes = 256 * 8;
+
+void load_box(Context& c, const Request& r, uint64_t address, int lane) {
+  const SharedBox box(c, r, address, lane);
+  const Part part = inside_of_row(r);
+  const uint32_t size = r.map.element_bytes(), bytes = r.map.row_bytes();
+  std::byte row[max_row_bytes];
+  each_row(r, [&](uint32_t n, uint64_t from) {
+    if (from == 0 || part.begin == part.end) {
+      fill(r.map, row, bytes);
+    } else {
+      const uint32_t first = part.begin * size, inside = (part.end - part.begin) * size;
+      const uint64_t at = from + static_cast<uint64_t>((r.start[0] + part.begin) * size);
+      fill(r.map, row, first);
+      std::memcpy(row + first, c.global(at, inside, lane), inside);
+      convert(r.map.element, row + first, inside);
+      fill(r.map, row + first + inside, bytes - first - inside);
+    }
+    box.each_piece(n, 0, bytes,
+                   [&](std::byte* to, uint32_t k, uint32_t count) { std::memcpy(to, row + k, count); });
+  });
+}
+
+void store_box(Context& c, const Request& r, uint64_t address, const ElementReduction& reduction, int lane) {
+  const SharedBox box(c, r, address, lane);
+  const Part part = inside_of_row(r);
+  const uint32_t size = r.map.element_bytes();
+  if (part.begin == part.end) return;
+  const uint32_t first = part.begin * size, inside = (part.end - part.begin) * size;
+  each_row(r, [&](uint32_t n, uint64_t to) {
+    if (to == 0) return;
+    std::byte* at = c.global(to + static_cast<uint64_t>((r.start[0] + part.begin) * size), inside, lane);
+    box.each_piece(n, first, first + inside, [&](const std::byte* from, uint32_t k, uint32_t count) {
+      if (reduction.combine)
+        reduction.combine(at + (k - first), from, count / size);
+      else
+        std::memcpy(at + (k - first), from, count);
+    });
+  });
+}
+
+/// The first element of the box that is inside of the tensor.
+uint64_t first_address(const Request& r) {
+  const TensorMap& m = r.map;
+  uint64_t address = m.address;
+  for (uint32_t d = 0; d < m.rank(); ++d) {
+    int64_t at = r.start[d];
+    if (m.im2col && d > 0 && d + 1 < m.rank()) at += r.offset[d - 1];
+    at = std::clamp<int64_t>(at, 0, static_cast<int64_t>(m.dim(d)) - 1);
+    address += static_cast<uint64_t>(at) * (d ? m.strides[d - 1] : m.element_bytes());
+  }
+  return address;
+}
+
+void run_tensor(Context& c, const Op& op) {
+  const auto& d = op.details<TensorDetail>();
+  uint64_t maps[warp_lanes], shared[warp_lanes] = {}, mbarrier[warp_lanes] = {}, global[warp_lanes] = {};
+  lane_addresses(c, d.map, maps);
+  const bool signals = d.move == Move::Load;
+  if (d.move != Move::Prefetch) lane_addresses(c, d.shared, shared);
+  if (signals) lane_addresses(c, d.mbarrier, mbarrier);
+  const int first = c.first_lane();
+  if (c.record) {
+    each_lane(c, [&](int i) { global[i] = first_address(read_request(c, d, maps[i], i)); });
+    const Request r = read_request(c, d, maps[first], first);
+    c.record->bulk_bytes = rows_of(r) * r.map.row_bytes();
+    c.record->mbarrier = signals ? mbarrier[first] + window::shared : 0;
+    record_access(c, AccessSpace::Global, global);
+  }
+  each_lane(c, [&](int i) {
+    const Request r = read_request(c, d, maps[i], i);
+    const int64_t bytes = int64_t{rows_of(r)} * r.map.row_bytes();
+    ElementReduction reduction;
+    switch (d.move) {
+      case Move::Prefetch:
+        break;
+      case Move::Reduce:
+        reduction = element_reduction(d.operation, r.map.type());
+        if (!reduction.combine)
+          throw Fault("invalid tensor map", "its element type has no such reduction", i);
+        [[fallthrough]];
+      case Move::Store:
+        store_box(c, r, shared[i], reduction, i);
+        break;
+      case Move::Load: {
+        const auto load_into = [&](uint64_t address, uint64_t signal) {
+          load_box(c, r, address, i);
+          Mbarrier(c, AccessSpace::Shared, signal, i).expect(-bytes);
+        };
+        if (d.cta_mask == place::none) {
+          load_into(shared[i], mbarrier[i]);
+          break;
+        }
+        const uint32_t ctas = c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
+        for (uint32_t rest = ctas; rest; rest &= rest - 1) {
+          const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
+          load_into(in_cta(shared[i], rank), in_cta(mbarrier[i], rank));
+        }
+        break;
+      }
+    }
+  });
+}
+
+/// [map, {coordinates}]
+void take_tensor(Translation& t, TensorDetail& d, uint32_t operand) {
+  const ptx::Operand& o = t.operand(operand);
+  if (o.kind != OperandKind::Address || o.part_count != 2) t.unsupported("[map, {coordinates}] is expected");
+  d.map = memory_address(t, operand);
+  const ptx::Operand& list = t.part(o, 1);
+  if (list.kind == OperandKind::Vector ? list.part_count != d.rank : d.rank != 1)
+    t.unsupported("it has not as many coordinates as dimensions");
+  for (uint32_t k = 0; k < d.rank; ++k)
+    d.coordinates[k] = t.source(list.kind == OperandKind::Vector ? t.part(list, k) : list, Type::B32);
+}
+
+enum class Field : uint8_t {
+  GlobalAddress,
+  Rank,
+  BoxDim,
+  GlobalDim,
+  GlobalStride,
+  ElementStride,
+  ElementType,
+  Interleave,
+  Swizzle,
+  Fill
+};
+
+struct ReplaceDetail : Detail {
+  Address map;
+  AccessSpace space = AccessSpace::Generic;
+  Field field = Field::Rank;
+  uint32_t ordinal = 0;
+  Place value = place::none;
+  bool wide = false;
+};
+
+void replace(TensorMap& m, Field field, uint32_t k, uint64_t value) {
+  switch (field) {
+    case Field::GlobalAddress:
+      m.address = value;
+      break;
+    case Field::Rank:
+      m.rank_minus_one = static_cast<uint8_t>(value);
+      break;
+    case Field::BoxDim:
+      m.box[k] = static_cast<uint16_t>(value);
+      break;
+    case Field::GlobalDim:
+      m.dims[k] = static_cast<uint32_t>(value);
+      break;
+    case Field::GlobalStride:
+      m.strides[k] = value;
+      break;
+    case Field::ElementStride:
+      m.element_strides[k] = static_cast<uint8_t>(value);
+      break;
+    case Field::ElementType:
+      m.element = static_cast<TensorMap::Element>(value);
+      break;
+    case Field::Interleave:
+      m.interleave = static_cast<uint8_t>(value);
+      break;
+    case Field::Swizzle:
+      m.swizzle = static_cast<TensorMap::Swizzle>(value);
+      break;
+    case Field::Fill:
+      m.fill = static_cast<TensorMap::Fill>(value);
+      break;
+  }
+}
+
+void run_replace(Context& c, const Op& op) {
+  const auto& d = op.details<ReplaceDetail>();
+  uint64_t maps[warp_lanes];
+  lane_addresses(c, d.map, maps);
+  record_access(c, d.space, maps);
+  each_lane(c, [&](int i) {
+    std::byte* at = host_address(c, d.space, maps[i], sizeof(TensorMap), i);
+    TensorMap m;
+    std::memcpy(&m, at, sizeof m);
+    replace(m, d.field, d.ordinal,
+            d.wide ? c.lanes<const uint64_t>(d.value)[i] : c.lanes<const uint32_t>(d.value)[i]);
+    std::memcpy(at, &m, sizeof m);
+  });
+}
+
+struct CopyMapDetail : Detail {
+  Address to, from;
+};
+void run_copy_map(Context& c, const Op& op) {
+  const auto& d = op.details<CopyMapDetail>();
+  uint64_t to[warp_lanes], from[warp_lanes];
+  lane_addresses(c, d.to, to);
+  lane_addresses(c, d.from, from);
+  record_access(c, AccessSpace::Global, to);
+  each_lane(c, [&](int i) {
+    std::memcpy(c.global(to[i], sizeof(TensorMap), i), c.shared(from[i], sizeof(TensorMap), i),
+                sizeof(TensorMap));
+  });
+}
+
+void translate_tensormap(Translation& t) {
+  if (t.take("cp_fenceproxy")) {
+    t.take_all();
+    CopyMapDetail d;
+    d.to = memory_address(t, 0);
+    d.from = memory_address(t, 1);
+    if (t.immediate(t.operand(2)) != sizeof(TensorMap)) t.unsupported("a tensor map has 128 bytes");
+    t.emit(run_copy_map).orders_memory = true;
+    t.detail<CopyMapDetail>() = d;
+    return;
+  }
+  if (!t.take("replace") || !t.take("tile"))
+    t.unsupported("only .replace.tile and .cp_fenceproxy are supported");
+  const int field =
+      t.take_one_of({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
+                     "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"});
+  if (field < 0) t.unsupported("this field of tensor maps");
+  ReplaceDetail d;
+  d.field = static_cast<Field>(field);
+  d.space = take_space(t);
+  t.take("b1024");
+  const Type type = t.take_type();
+  d.wide = type == Type::B64;
+  d.map = memory_address(t, 0);
+  uint32_t next = 1;
+  if (d.field >= Field::BoxDim && d.field <= Field::ElementStride) {
+    const int64_t ordinal = t.immediate(t.operand(next++));
+    if (ordinal < 0 || ordinal >= (d.field == Field::GlobalStride ? 4 : 5))
+      t.unsupported("a dimension beyond the fifth");
+    d.ordinal = static_cast<uint32_t>(ordinal);
+  }
+  d.value = t.source(next, type);
+  t.emit(run_replace);
+  t.detail<ReplaceDetail>() = d;
+}
+
+}  // namespace
+
+void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
+  TensorDetail d;
+  const int rank = t.take_one_of({"1d", "2d", "3d", "4d", "5d"});
+  if (rank < 0) t.unsupported("a dimension from .1d to .5d is missing");
+  d.rank = static_cast<uint32_t>(rank) + 1;
+  t.take("L2::cache_hint");
+  t.take("tile");
+  d.im2col = t.take_one_of({"im2col", "im2col_no_offs"}) >= 0;
+  if (d.im2col && d.rank < 3) t.unsupported("im2col mode is for 3 dimensions and more");
+  uint32_t next = 0;
+  if (prefetches) {
+    d.move = Move::Prefetch;
+    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch is of .L2.global");
+    take_tensor(t, d, next++);
+  } else {
+    const bool loads = take_direction(t).to == AccessSpace::Shared;
+    if ((take_completion(t) == Completion::Mbarrier) != loads || (loads && reduces))
+      t.unsupported("loads complete on an mbarrier, stores and reductions in a bulk group");
+    if (loads) {
+      d.shared = memory_address(t, next++);
+      take_tensor(t, d, next++);
+      d.mbarrier = memory_address(t, next++);
+    } else {
+      d.move = reduces ? Move::Reduce : Move::Store;
+      if (reduces) {
+        for (const std::string_view operation : {"add", "min", "max", "inc", "dec", "and", "or", "xor"})
+          if (d.operation.empty() && t.take(operation)) d.operation = operation;
+        if (d.operation.empty()) t.unsupported("an operation is missing");
+        t.order_matters();
+      }
+      take_tensor(t, d, next++);
+      d.shared = memory_address(t, next++);
+    }
+  }
+  d.offsets.fill(place::none);
+  if (d.im2col && (d.move == Move::Load || prefetches)) {
+    const ptx::Operand& offsets = t.operand(next++);
+    if (offsets.kind != OperandKind::Vector && d.rank != 3) t.unsupported("im2col offsets are missing");
+    for (uint32_t k = 0; k + 2 < d.rank; ++k)
+      d.offsets[k] = t.source(offsets.kind == OperandKind::Vector ? t.part(offsets, k) : offsets, Type::B16);
+  }
+  if (d.move == Move::Load && t.take("multicast::cluster")) d.cta_mask = t.source(next++, Type::B16);
+  t.emit(run_tensor);
+  t.detail<TensorDetail>() = d;
+}
+
+void register_tensor(Registry& r) {
+  r.add("tensormap", translate_tensormap);
+}
+
+}  // namespace simt::functional
