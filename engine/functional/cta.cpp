@@ -28,6 +28,11 @@ bool BarrierCounter::arrive(Cta& cta, Warp& warp, uint32_t lanes, const BarrierR
   return finish_if_complete(members);
 }
 
+bool BarrierCounter::arrived(const Warp& warp, uint32_t lanes) const {
+  return std::any_of(arrived_.begin(), arrived_.end(),
+                     [&](const Arrival& a) { return a.warp == &warp && (a.lanes & lanes) != 0; });
+}
+
 bool BarrierCounter::after_exit(const std::vector<Cta*>& members) {
   if (!in_use()) return false;
   for (Arrival& a : arrived_) {
@@ -104,6 +109,10 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
   if (request.threads % warp_lanes != 0)
     throw Fault("illegal instruction", "a barrier for " + std::to_string(request.threads) +
                                            " threads, which is no multiple of " + std::to_string(warp_lanes));
+  if (request.cluster && request.waits && !cluster_->barrier.arrived(warp, lanes)) {
+    context.barrier.waits = false;
+    return;
+  }
   if (request.waits) {
     split.state = Warp::State::Barrier;
     Cta& owner = request.cluster ? *cluster_->ctas[0] : *this;
@@ -112,7 +121,7 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
     split.pc += 1;
   }
   if (request.cluster) {
-    if (cluster_->barrier.arrive(*this, warp, lanes, request, cluster_->ctas))
+    if (!request.waits && cluster_->barrier.arrive(*this, warp, lanes, request, cluster_->ctas))
       release(context, barrier_count, cluster_->barrier);
   } else if (barriers_[request.id].arrive(*this, warp, lanes, request, {this})) {
     release(context, request.id, barriers_[request.id]);

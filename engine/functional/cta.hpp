@@ -22,6 +22,8 @@ class BarrierCounter {
   /// A warp has lost threads: whether those left complete the barrier.
   bool after_exit(const std::vector<Cta*>& members);
   bool in_use() const { return !arrived_.empty(); }
+  /// Whether these lanes arrived in the phase under way.
+  bool arrived(const Warp& warp, uint32_t lanes) const;
 
   uint32_t popcount = 0;  ///< of the completed barrier's predicates
   bool all = false, any = false;
@@ -68,7 +70,9 @@ class Cta {
   /// Thread-local memory of a lane. Allocated when the warp first needs it.
   std::byte* local(uint32_t warp, uint32_t lane);
 
-  /// The current split of `warp` is at a barrier for which `request` stands. Lets go who may go on.
+  /// The current split of `warp` is at a barrier for which Context::barrier stands (`request`). Lets go who may
+  /// go on. A wait for a cluster's barrier is no arrival; where that is complete already, Context::barrier does
+  /// not wait.
   void arrive(Context& context, Warp& warp, const Op& op, const BarrierRequest& request);
   /// Lanes of a warp have exited.
   void exited(Context& context, Warp& warp);

@@ -66,6 +66,10 @@ std::string TensorMap::fault() const {
   }
   if (row_bytes() % 16)
     return "its box has rows of " + std::to_string(row_bytes()) + " bytes, which is no multiple of 16";
+  uint64_t bytes = pitch();
+  if (im2col) bytes *= box[1];
+  for (uint32_t d = 1; d < rank() && !im2col; ++d) bytes *= count(d);
+  if (bytes > 1u << 20) return "its box has " + std::to_string(bytes) + " bytes, more than shared memory";
   if (row_bytes() > pitch())
     return "its box has rows of " + std::to_string(row_bytes()) + " bytes, more than its swizzle allows";
   return {};
