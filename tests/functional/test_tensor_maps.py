@@ -96,7 +96,7 @@ def kernel(rank: int, instruction: str, bytes_: int, before: str = "", offsets: 
       {instruction}
     ISSUED:
       bar.sync 0;
-      {"W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @!%p bra W;" if before else ""}
+      {"W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @!%p bra W;" if "arrive" in before else ""}
       mov.u32 %i, %tid.x; shl.b32 %i, %i, 2;
     BACK:
       setp.ge.u32 %p, %i, {bytes_}; @%p bra DONE;
