@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing: the machine may be busy.
+settings.register_profile("simt", deadline=None)
+settings.load_profile("simt")
 
 _ROOT = Path(__file__).parent.parent
 
