@@ -3,7 +3,8 @@
 usage: python benchmarks/instructions.py ["add.u32 %r0, %r1, %r2" ...]
 
 Registers: %r 32 bits, %d 64, %h 16, %f f32, %g f64, %p and %q predicates. 1 to 3 hold values, 0 is for the
-result.
+result. For matrices: %m and %c, shared memory at %room, and %row, another 16 bytes of it for each lane. A wgmma
+is counted for one of its four warps.
 """
 
 from __future__ import annotations
@@ -13,6 +14,20 @@ import time
 
 from simt import _engine
 
+
+def registers(letter: str, count: int, first: int = 0) -> str:
+    return "{" + ", ".join(f"%{letter}{first + i}" for i in range(count)) + "}"
+
+
+def product(text: str, d: int, a: int, b: int, letter: str = "c") -> str:
+    """Accumulators and operands in registers, so many of a lane."""
+    accumulators = registers(letter, d)
+    return f"{text} {accumulators}, {registers('m', a)}, {registers('m', b, 8)}, {accumulators}"
+
+
+MMA, WMMA, WGMMA = "mma.sync.aligned", "wmma.mma.sync.aligned", "wgmma.mma_async.sync.aligned"
+# Descriptors of operands that lie swizzled by 128 bytes.
+OPERANDS = "0x4000004000010000, 0x4000004000010400"
 INSTRUCTIONS = [
     "add.u32 %r0, %r1, %r2",
     "@%p add.u32 %r0, %r1, %r2",
@@ -65,6 +80,22 @@ INSTRUCTIONS = [
     "cvt.rn.satfinite.e4m3x2.f32 %h0, %f1, %f2",
     "cvt.rn.f32.f64 %f0, %g1",
     "cvt.u64.u32 %d0, %r1",
+    "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%m0, %m1, %m2, %m3}, [%row]",
+    "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%m0, %m1, %m2, %m3}, [%row]",
+    "movmatrix.sync.aligned.m8n8.trans.b16 %m0, %m1",
+    product(f"{MMA}.m16n8k16.row.col.f32.f16.f16.f32", 4, 4, 2),
+    product(f"{MMA}.m16n8k16.row.col.f16.f16.f16.f16", 2, 4, 2),
+    product(f"{MMA}.m16n8k16.row.col.f32.bf16.bf16.f32", 4, 4, 2),
+    product(f"{MMA}.m16n8k8.row.col.f32.tf32.tf32.f32", 4, 4, 2),
+    product(f"{MMA}.m16n8k32.row.col.f32.e4m3.e4m3.f32", 4, 4, 2),
+    product(f"{MMA}.m16n8k32.row.col.s32.s8.s8.s32", 4, 4, 2),
+    product(f"{MMA}.m8n8k4.row.col.f32.f16.f16.f32", 8, 2, 2),
+    f"{MMA}.m8n8k4.row.col.f64.f64.f64.f64 {{%g0, %g1}}, {{%g2}}, {{%g3}}, {{%g0, %g1}}",
+    f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {registers('m', 8)}, [%room]",
+    product(f"{WMMA}.row.col.m16n16k16.f32.f32", 8, 8, 8),
+    f"{WGMMA}.m64n128k16.f32.f16.f16 {registers('c', 64)}, {OPERANDS}, 1, 1, 1, 0, 0",
+    f"{WGMMA}.m64n128k16.f32.f16.f16 {registers('c', 64)}, {OPERANDS}, 1, 1, 1, 0, 1",
+    f"{WGMMA}.m64n128k32.f32.e4m3.e4m3 {registers('c', 64)}, {OPERANDS}, 1, 1, 1",
 ]
 UNROLLED, ROUNDS, REPEATS = 200, 400, 3
 KERNEL = """.version 8.7
@@ -73,7 +104,8 @@ KERNEL = """.version 8.7
 .visible .entry k(.param .u32 seed)
 {{
   .reg .b32 %r<4>, %n, %s; .reg .b64 %d<4>; .reg .b16 %h<4>; .reg .f32 %f<4>; .reg .f64 %g<4>;
-  .reg .pred %p, %q, %more;
+  .reg .pred %p, %q, %more; .reg .b32 %c<64>, %m<16>, %row, %room; .shared .align 1024 .b8 shared[65536];
+  mov.u32 %room, shared; mov.u32 %row, %tid.x; mad.lo.u32 %row, %row, 16, %room;
   ld.param.u32 %s, [seed]; mov.u32 %r1, %tid.x; mad.lo.u32 %r1, %r1, 77777777, %s;
   mad.lo.u32 %r2, %r1, 1231, %s; mad.lo.u32 %r3, %r2, 1231, %s; mov.b32 %r0, 0;
   mov.b64 %d1, {{%r1, %r2}}; mov.b64 %d2, {{%r2, %r3}}; mov.b64 %d3, {{%r3, %r1}}; mov.b64 %d0, 0;
