@@ -25,6 +25,14 @@ inline Quad load_quad(const double* from) {
   std::memcpy(&q, from, sizeof q);
   return q;
 }
+/// In a register from here on: compilers would rather read it from memory again for each use.
+inline void keep(Quad& q) {
+#if defined(__AVX__)
+  asm("" : "+x"(q));
+#else
+  (void)q;
+#endif
+}
 inline void store_quad(double* to, Quad q) {
   std::memcpy(to, &q, sizeof q);
 }
@@ -76,18 +84,16 @@ struct ToF16 {
   using Plane = float;
   static void write(Quad q, float* to) {
     if constexpr (saturate) q = finite(q, 65504.0);
-    // As narrowed_to_odd of floats.hpp.
-    using Floats [[gnu::vector_size(16)]] = float;
-    using Words [[gnu::vector_size(16)]] = int32_t;
-    const Floats nearest = __builtin_convertvector(q, Floats);
-    const Quad back = __builtin_convertvector(nearest, Quad);
-    const Words inexact = __builtin_convertvector((back != q) & (q == q), Words);
-    const Words beyond = __builtin_convertvector((q > back) == (q > 0), Words);
-    Words bits;
-    std::memcpy(&bits, &nearest, sizeof bits);
-    const Words step = (beyond & -1) | (~beyond & 1);
-    bits += step & inexact & ((bits & 1) - 1);
-    std::memcpy(to, &bits, sizeof bits);
+    // Rounded to odd at f32's last bit, what follows is as if rounded once (see to_odd in floats.hpp).
+    using Bits [[gnu::vector_size(32)]] = uint64_t;
+    Bits bits;
+    std::memcpy(&bits, &q, sizeof bits);
+    constexpr uint64_t below = (uint64_t{1} << 29) - 1;  // what f64 has more
+    bits = (bits | ((bits & below) + below)) & ~below;
+    std::memcpy(&q, &bits, sizeof bits);
+    using Four [[gnu::vector_size(16)]] = float;
+    const Four four = __builtin_convertvector(q, Four);
+    std::memcpy(to, &four, sizeof four);
   }
 };
 struct ToF64 {
@@ -157,11 +163,13 @@ inline void multiply_rows(const ProductTiles& tiles, const double* a, size_t a_s
       odd[r] = read_accumulators(c_odd + 4 * r);
     }
   }
-  const uint32_t columns = tiles.columns;
+  const size_t columns = tiles.columns;
   for (uint32_t tile = 0; tile < tiles.k; ++tile, a += a_step) {
-    for (uint32_t k = 0; k < columns; ++k, b += tile_rows) {
-      const Quad b_even = load_quad(b), b_odd = load_quad(b + 4);
-      for (uint32_t r = 0; r < 4; ++r) {
+    for (size_t k = 0; k < columns; ++k, b += tile_rows) {
+      Quad b_even = load_quad(b), b_odd = load_quad(b + 4);
+      keep(b_even);
+      keep(b_odd);
+      for (size_t r = 0; r < 4; ++r) {
         const double one = a[r * columns + k];
         const Quad row = {one, one, one, one};
         even[r] = fused(row, b_even, even[r]);

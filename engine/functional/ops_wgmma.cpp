@@ -22,7 +22,8 @@ constexpr uint32_t warps_in_group = 4;
 class SharedMatrix {
  public:
   SharedMatrix(Context& c, uint64_t descriptor, bool transposed)
-      : c_(c),
+      : memory_(c.cta->shared()),
+        bytes_(c.cta->shared_bytes()),
         start_(field(descriptor, 0)),
         swizzle_(static_cast<uint32_t>(descriptor >> 62)),
         base_(static_cast<uint32_t>(descriptor >> 49) & 7) {
@@ -62,19 +63,20 @@ class SharedMatrix {
     return address ^ (((address >> 7) - base_) & (width_ - 1)) << 4;
   }
   const std::byte* host(uint32_t address) const {
-    if (address + row_bytes > c_.cta->shared_bytes()) [[unlikely]] {
-      Fault fault("illegal address",
-                  "a matrix descriptor leads to byte " + std::to_string(address) + " of " +
-                      std::to_string(c_.cta->shared_bytes()) + " of shared memory",
-                  c_.first_lane());
-      fault.address = window::shared + address;
-      fault.has_address = true;
-      throw fault;
-    }
-    return c_.cta->shared() + address;
+    if (address + row_bytes > bytes_) [[unlikely]]
+      beyond(address);
+    return memory_ + address;
+  }
+  [[noreturn]] void beyond(uint32_t address) const {
+    Fault fault("illegal address", "a matrix descriptor leads to byte " + std::to_string(address) + " of " +
+                                       std::to_string(bytes_) + " of shared memory");
+    fault.address = window::shared + address;
+    fault.has_address = true;
+    throw fault;
   }
 
-  Context& c_;
+  const std::byte* memory_;
+  uint32_t bytes_;
   uint32_t start_, swizzle_, base_, width_ = 1;
   uint32_t row_step_ = 0;  ///< bytes from row to row of a tile
   uint32_t inner_step_ = 0, inner_count_ = 1, wide_step_ = 0, outer_step_ = 0;
