@@ -3,7 +3,7 @@
 usage: python benchmarks/instructions.py ["add.u32 %r0, %r1, %r2" ...]
 
 Registers: %r 32 bits, %d 64, %h 16, %f f32, %g f64, %p and %q predicates. 1 to 3 hold values, 0 is for the
-result. For matrices: %m and %c, shared memory at %room, and %row, another 16 bytes of it for each lane. A wgmma
+result. For matrices: %m and %c, shared memory at %room, and %row, other 16 bytes of it for each lane. A wgmma
 is counted for one of its four warps.
 """
 
@@ -131,11 +131,11 @@ def nanoseconds(instruction: str) -> float:
     one = (1, 1, 1)
     best = float("inf")
     for _ in range(REPEATS):
-        start = time.perf_counter()
+        start = time.process_time()
         _engine.functional.run(
             module, index, one, (32, 1, 1), one, 0, (5).to_bytes(4, "little"), {}, 1, 1, lambda text: None
         )
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best / (UNROLLED * ROUNDS) * 1e9
 
 

@@ -1,4 +1,4 @@
-"""Matrices in the layouts that compilers choose: wmma in CUDA C++ for three generations; Triton's products."""
+"""Matrices in the layouts that compilers choose: wmma for three generations, Triton's products."""
 
 from __future__ import annotations
 
