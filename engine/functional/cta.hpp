@@ -70,9 +70,9 @@ class Cta {
   /// Thread-local memory of a lane. Allocated when the warp first needs it.
   std::byte* local(uint32_t warp, uint32_t lane);
 
-  /// The current split of `warp` is at a barrier for which Context::barrier stands (`request`). Lets go who may
-  /// go on. A wait for a cluster's barrier is no arrival; where that is complete already, Context::barrier does
-  /// not wait.
+  /// The current split of `warp` is at a barrier for which Context::barrier stands (`request`). Lets go who
+  /// may go on. A wait for a cluster's barrier is no arrival; where that is complete already,
+  /// Context::barrier does not wait.
   void arrive(Context& context, Warp& warp, const Op& op, const BarrierRequest& request);
   /// Lanes of a warp have exited.
   void exited(Context& context, Warp& warp);
