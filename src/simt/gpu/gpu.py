@@ -89,6 +89,8 @@ class GPU:
         """What kernels have printed, as far as it was not written to standard output."""
         self.instructions = 0
         """Warp instructions executed without timing."""
+        self.thread_instructions = 0
+        """Thread instructions executed without timing: those of active lanes."""
         self._pending: dict[int, _Pending] = {}
         self._next_id = 1
         self._streams = 0
@@ -216,6 +218,7 @@ class GPU:
             with self._faults(launcher):
                 counts = _engine.functional.run(*common, self.threads, launch_id, self._print)
             self.instructions += counts[0]
+            self.thread_instructions += counts[1]
             arguments.copy_back()
             return None
         stream = launcher.stream

@@ -1,0 +1,206 @@
+"""Executed programs: speed without timing, with it against the same kernel from a trace, and memory.
+
+python benchmarks/functional.py [KERNEL ...]
+
+Speed is thread instructions (PTX) a second of processor time, which other processes disturb less
+than the wall clock does.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import simt
+from simt.gpu import DeviceArray, Module
+
+SOURCE = r"""
+extern "C" __global__ void vecadd(const float *a, const float *b, float *c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+extern "C" __global__ void saxpy(const float *x, float *y, float a, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] += a * x[i];
+}
+extern "C" __global__ void sum_tree(const float *x, float *sums, int n) {
+  __shared__ float space[256];
+  float sum = 0;
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) sum += x[i];
+  space[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = 128; half > 0; half /= 2) {
+    if (threadIdx.x < half) space[threadIdx.x] += space[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) sums[blockIdx.x] = space[0];
+}
+extern "C" __global__ void sum_shuffle(const float *x, float *sums, int n) {
+  __shared__ float of_warp[8];
+  float sum = 0;
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) sum += x[i];
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < 8; ++w) sum += of_warp[w];
+    sums[blockIdx.x] = sum;
+  }
+}
+extern "C" __global__ void sgemm_tiled(const float *a, const float *b, float *c, int n) {
+  __shared__ float left[16][16], right[16][16];
+  const int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+  float sum = 0;
+  for (int first = 0; first < n; first += 16) {
+    left[threadIdx.y][threadIdx.x] = a[y * n + first + threadIdx.x];
+    right[threadIdx.y][threadIdx.x] = b[(first + threadIdx.y) * n + x];
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < 16; ++s) sum += left[threadIdx.y][s] * right[s][threadIdx.x];
+    __syncthreads();
+  }
+  c[y * n + x] = sum;
+}
+// Each of 256 threads makes 8 by 8 elements of a tile of 128 by 128.
+extern "C" __global__ void __launch_bounds__(256)
+sgemm_registers(const float *a, const float *b, float *c, int n) {
+  __shared__ float left[8][128], right[8][128];
+  const int t = threadIdx.x, row = t / 16 * 8, column = t % 16 * 8;
+  a += blockIdx.y * 128 * n + t / 2 * n + t % 2 * 4;
+  b += blockIdx.x * 128 + t / 32 * n + t % 32 * 4;
+  float sum[8][8] = {};
+  for (int first = 0; first < n; first += 8, a += 8, b += 8 * n) {
+    const float4 u = *(const float4 *)a;
+    const int k = t % 2 * 4;
+    left[k][t / 2] = u.x, left[k + 1][t / 2] = u.y, left[k + 2][t / 2] = u.z, left[k + 3][t / 2] = u.w;
+    *(float4 *)&right[t / 32][t % 32 * 4] = *(const float4 *)b;
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      float x[8], y[8];
+      *(float4 *)x = *(float4 *)&left[s][row];
+      *(float4 *)(x + 4) = *(float4 *)&left[s][row + 4];
+      *(float4 *)y = *(float4 *)&right[s][column];
+      *(float4 *)(y + 4) = *(float4 *)&right[s][column + 4];
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+#pragma unroll
+        for (int j = 0; j < 8; ++j) sum[i][j] += x[i] * y[j];
+    }
+    __syncthreads();
+  }
+  c += (blockIdx.y * 128 + row) * n + blockIdx.x * 128 + column;
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; j += 4)
+      *(float4 *)&c[i * n + j] = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """target: millions of thread instructions a second with one thread. n: elements, or side of a matrix.
+    timed_n: the same for the runs with timing."""
+
+    target: int
+    n: int
+    timed_n: int
+    launch: Callable[[Module, list[DeviceArray], int], object]
+    square: bool = False
+
+
+CASES = {
+    "vecadd": Case(400, 1 << 21, 1 << 19, lambda m, x, n: m.vecadd[n // 256, 256](*x, n)),
+    "saxpy": Case(400, 1 << 21, 1 << 19, lambda m, x, n: m.saxpy[256, 256](x[0], x[1], 2.0, n)),
+    "sum_tree": Case(400, 1 << 21, 1 << 19, lambda m, x, n: m.sum_tree[n // 2048, 256](x[0], x[1], n)),
+    "sum_shuffle": Case(400, 1 << 21, 1 << 19, lambda m, x, n: m.sum_shuffle[n // 2048, 256](x[0], x[1], n)),
+    "sgemm_tiled": Case(
+        600, 256, 192, lambda m, x, n: m.sgemm_tiled[(n // 16, n // 16), (16, 16)](*x, n), square=True
+    ),
+    "sgemm_registers": Case(
+        600, 384, 256, lambda m, x, n: m.sgemm_registers[(n // 128, n // 128), 256](*x, n), square=True
+    ),
+}
+
+
+def arrays(gpu: simt.GPU, case: Case, n: int) -> list[DeviceArray]:
+    shape = (n, n) if case.square else (n,)
+    return [gpu.array(np.random.default_rng(k).random(shape, np.float32)) for k in range(3)]
+
+
+def speed(case: Case, threads: int) -> tuple[int, float, float]:
+    """Thread instructions, and seconds of processor time and of the wall clock; the best of three runs."""
+    gpu = simt.GPU("h100", functional=True, threads=threads)
+    module, given = gpu.compile(SOURCE), arrays(gpu, case, case.n)
+    best = None
+    for _ in range(3):
+        before = gpu.thread_instructions
+        processor, wall = time.process_time(), time.perf_counter()
+        case.launch(module, given, case.n)
+        took = time.process_time() - processor, time.perf_counter() - wall
+        best = min(best or took, took)
+    assert best is not None
+    return gpu.thread_instructions - before, *best
+
+
+def timed(case: Case) -> tuple[float, float]:
+    """Seconds of processor time with timing: executed, and from a trace of the same launch."""
+    executed = traced = float("inf")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.simt"
+        recorder = simt.GPU("h100", functional=True)
+        module, given = recorder.compile(SOURCE), arrays(recorder, case, case.timed_n)
+        with recorder.trace(path):
+            case.launch(module, given, case.timed_n)
+        for _ in range(2):
+            gpu = simt.GPU("h100")
+            module, given = gpu.compile(SOURCE), arrays(gpu, case, case.timed_n)
+            start = time.process_time()
+            case.launch(module, given, case.timed_n)
+            executed = min(executed, time.process_time() - start)
+            start = time.process_time()
+            simt.simulate(path, "h100")
+            traced = min(traced, time.process_time() - start)
+    return executed, traced
+
+
+def memory() -> tuple[float, float]:
+    """Megabytes that a program of many CTAs allocates, and by how much the process grew meanwhile."""
+    gpu = simt.GPU("h100", functional=True)
+    module = gpu.compile(SOURCE)
+    module.vecadd  # noqa: B018  what compiles is not the program's memory
+    n = 1 << 23
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    given = [gpu.empty(n) for _ in range(3)]
+    for k in range(3):  # host memory is taken by what is written
+        module.vecadd[n // 256, 256](given[k - 2], given[k - 1], given[k], n)
+    return 3 * 4 * n / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+
+
+def main() -> None:
+    allocated, grown = memory()  # first, while the peak so far is small
+    print(f"memory: {allocated:.0f} MB allocated, {grown:.0f} MB more in use ({grown / allocated:.2f} times)")
+    print(
+        "kernel            M thread instr.   M/s one thread (target)   2 threads   executed / traced, timed"
+    )
+    for name in sys.argv[1:] or CASES:
+        case = CASES[name]
+        count, processor, _ = speed(case, 1)
+        _, both, wall = speed(case, 2)
+        executed, traced = timed(case)
+        print(
+            f"{name:16} {count / 1e6:16.1f} {count / processor / 1e6:16.0f} ({case.target:3})"
+            f" {count / wall / 1e6:8.0f} wall {2 * count / both / 1e6:6.0f} cpu"
+            f"   {executed:.2f} / {traced:.2f} s = {executed / traced:.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
