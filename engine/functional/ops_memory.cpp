@@ -53,6 +53,7 @@ enum class Widen : uint8_t { Zero, Sign };
 struct AccessDetail : Detail {
   Address::Base base = Address::Base::Wide;
   AccessSpace space = AccessSpace::Generic;
+  bool in_parameters = false;  ///< addresses are offsets in the kernel's parameter block
   uint32_t elements = 1;
   uint32_t element_bytes = 4;
   Widen widen = Widen::Zero;
@@ -210,6 +211,8 @@ void run_access(Context& c, const Op& op) {
   const auto& d = op.details<AccessDetail>();
   alignas(64) uint64_t address[warp_lanes];
   lane_addresses(c, op, d.base, address);
+  if (space == AccessSpace::Global && d.in_parameters)
+    for (uint64_t& a : address) a += c.grid->parameter_address();
   record_access(c, d.space, address);
   check_alignment(c, address, uint64_t{d.element_bytes} * d.elements);
   if constexpr (space == AccessSpace::Global || space == AccessSpace::Generic) {
@@ -302,6 +305,12 @@ bool take_ordering(Translation& t) {
 
 void translate_access(Translation& t, bool load) {
   const bool weak = take_ordering(t);
+  const auto has = [&](std::string_view modifier) {
+    const auto& all = t.mnemonic().modifiers;
+    return std::find(all.begin(), all.end(), modifier) != all.end();
+  };
+  const bool kernel_parameter = has("param::entry") || (has("param") && t.in_entry());
+  const bool function_parameter = has("param::func") || (has("param") && !t.in_entry());
   AccessSpace space = take_space(t);
   const int vector = t.take_one_of({"v2", "v4", "v8"});
   const uint32_t elements = vector < 0 ? 1 : 2u << vector;
@@ -309,10 +318,12 @@ void translate_access(Translation& t, bool load) {
   const ptx::Operand& value = t.operand(load ? 0 : 1);
   const Address address = t.address(t.operand(load ? 1 : 0));
   // A function's parameters lie on the stack; so do local variables.
-  if (address.base == Address::Base::Stack && !address.entry_parameter) space = AccessSpace::Local;
+  const bool stack = address.base == Address::Base::Stack && !address.entry_parameter;
+  if (stack || function_parameter) space = AccessSpace::Local;
   AccessDetail d;
   d.base = address.base;
   d.space = space;
+  d.in_parameters = kernel_parameter && address.base != Address::Base::Stack;
   d.elements = elements;
   d.element_bytes = std::max(1u, ptx::bytes(type));
   d.widen = ptx::is_signed(type) ? Widen::Sign : Widen::Zero;

@@ -233,6 +233,12 @@ void run_parameter_address(Context& c, const Op& op) {
   splat<uint64_t>(c, op.destination, c.grid->parameter_address() + static_cast<uint64_t>(op.immediate));
 }
 
+/// From .param to generic, or back where `immediate` is set.
+void run_convert_parameter_address(Context& c, const Op& op) {
+  const uint64_t base = c.grid->parameter_address(), add = op.immediate ? -base : base;
+  map_lanes<uint64_t, uint64_t>(c, op.destination, [add](uint64_t v) { return v + add; }, op.a);
+}
+
 /// Parts of a packed value.
 struct Parts : Detail {
   std::vector<Place> places;
@@ -332,6 +338,8 @@ void emit_address(Translation& t, const ptx::Operand& operand, Place destination
     const uint32_t offset = t.stack_offset(operand);
     const bool parameter =
         v.space == Space::Param && t.in_entry() && operand.index < t.function().parameters.size();
+    // Within .param, addresses of a kernel's parameters are offsets in their block; they fit into 32 bits.
+    if (parameter && !generic) return emit_move(t, destination, t.constant(offset, bytes), bytes);
     Op& op = t.emit(parameter ? run_parameter_address : bytes == 8 ? run_stack_address : run_stack_address32);
     op.destination = destination;
     op.immediate = offset + (!parameter && generic ? static_cast<int64_t>(window::local) : 0);
@@ -395,6 +403,14 @@ void translate_cvta(Translation& t) {
   if (s.kind == OperandKind::Variable) return emit_address(t, s, d, bytes, !to);
   uint32_t source_bytes = 0;
   const Place a = t.source_of_any_size(s, type, source_bytes);
+  if (space >= 6) {
+    if (bytes != 8 || source_bytes != 8) t.unsupported("addresses of parameters are of .u64");
+    Op& op = t.emit(run_convert_parameter_address);
+    op.destination = d;
+    op.a = a;
+    op.immediate = to;
+    return;
+  }
   uint64_t add = is_shared ? window::shared : is_local ? window::local : 0;
   if (to) add = -add;
   Handler h = run_add_constant<uint64_t, uint64_t>;

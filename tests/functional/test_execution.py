@@ -69,3 +69,29 @@ def test_lanes_that_have_parted_keep_values_of_other_widths(wide_jumps: bool) ->
     ).run("parted", out)
     lane = np.arange(32, dtype=np.uint64)
     assert (out == np.where(lane % 2 == 0, lane * 0x10000001, 16 * lane + 120)).all()
+
+
+def test_addresses_of_parameters() -> None:
+    """Within .param they fit into 32 bits, as Triton takes them; cvta.param makes them generic."""
+    text = """
+    .visible .entry k(.param .b64 out, .param .align 16 .b8 s[32])
+    {
+      .reg .b64 %o, %a, %b, %v; .reg .b32 %l, %g, %x; .reg .pred %p;
+      ld.param.b64 %o, [out]; mov.u32 %l, %tid.x; mad.wide.u32 %o, %l, 32, %o;
+      mov.b32 %g, -1; mov.b32 %x, s; cvt.u64.u32 %a, %x; cvta.param.u64 %b, %a;
+      ld.u64 %v, [%b+8]; st.global.u64 [%o], %v;
+      and.b32 %x, %l, 3; mad.wide.u32 %b, %x, 8, %b; ld.global.u64 %v, [%b]; st.global.u64 [%o+8], %v;
+      mad.wide.u32 %a, %x, 8, %a; ld.param.u64 %v, [%a]; st.global.u64 [%o+16], %v;
+      cvta.to.param.u64 %a, %b; ld.param::entry.u64 %v, [%a]; isspacep.param %p, %b;
+      selp.u64 %v, %v, 0, %p; st.global.u64 [%o+24], %v;
+      setp.ne.s32 %p, %g, -1; @%p trap;
+      ret;
+    }
+    """
+    s = np.arange(11, 15, dtype=np.uint64)
+    out = np.zeros((32, 4), np.uint64)
+    Device(text).run("k", out, np.void(s.tobytes()))
+    mine = s[np.arange(32) % 4]
+    assert (out[:, 0] == 12).all()
+    for column in (1, 2, 3):
+        assert (out[:, column] == mine).all()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simt import _engine
 from simt.errors import LaunchError
 
 from .arguments import Arguments, three
@@ -54,21 +55,24 @@ class TritonFunction:
         size = three(grid, f"kernel `{compiled.name}`: the grid")
         size = (size[0] * compiled.num_ctas, size[1], size[2])
         kernel = module[compiled.name]
-        values: list[Any] = []
-        given = iter(spec.arguments)
-        for parameter in compiled.parameters:
-            if parameter.name in compiled.scratch:
-                nbytes, _ = compiled.scratch[parameter.name]
-                values.append(self.gpu.empty(nbytes * math.prod(size), np.uint8))
-            elif parameter.name in ("global_scratch", "profile_scratch"):
-                values.append(None)
-            elif parameter.type == "tensormap":
-                raise LaunchError(
-                    f"kernel `{compiled.name}`: tensor descriptors made on the host are not supported"
-                )
-            else:
-                value = next(given)
-                values.append(value if parameter.type.startswith("*") else scalar(value, parameter.type))
+
+        def values(address_of: Callable[[Any], int]) -> list[Any]:
+            found: list[Any] = []
+            given, maps = iter(spec.arguments), iter(compiled.tensor_maps)
+            while len(found) < len(compiled.parameters):
+                parameter = compiled.parameters[len(found)]
+                if parameter.name in compiled.scratch:
+                    nbytes, _ = compiled.scratch[parameter.name]
+                    found.append(self.gpu.empty(nbytes * math.prod(size), np.uint8))
+                elif parameter.name in ("global_scratch", "profile_scratch"):
+                    found.append(None)
+                elif hasattr(value := next(given), "block_shape"):
+                    layout = next(maps) if parameter.type == "tensormap" else None
+                    found += _descriptor(value, address_of(value.base), layout, compiled.name)
+                else:
+                    found.append(value if parameter.type.startswith("*") else scalar(value, parameter.type))
+            return found
+
         launcher = Launcher(
             kernel,
             size,
@@ -78,6 +82,38 @@ class TritonFunction:
             (compiled.num_ctas, 1, 1),
         )
         return self.gpu.launch(launcher, Arguments(self.gpu, kernel.name, kernel.parameters, values))
+
+
+# Triton numbers element types as PTX does, the driver as CUtensorMapDataType.
+_DRIVER_TYPES = {8: 10, 9: 8, 10: 9}
+_TF32 = 11
+
+
+def _descriptor(value: Any, address: int, layout: Mapping[str, Any] | None, kernel: str) -> list[Any]:
+    """The arguments that a tensor descriptor becomes: a tensor map of the given layout, or what replaces one
+    before Hopper; then its shape and strides."""
+    shape, strides = [int(n) for n in value.shape], [int(n) for n in value.strides]
+    nan = getattr(value, "padding", "zero") == "nan"
+    rounds = bool(getattr(value, "round_f32_to_tf32", False))
+    if layout is None:
+        return [address, *shape, *strides, nan, rounds, *shape, *strides]
+    if layout.get("fp4_padded") or layout.get("is_im2col"):
+        raise LaunchError(f"kernel `{kernel}`: only plain tiles of tensor descriptors are supported")
+    element = _TF32 if rounds else _DRIVER_TYPES.get(layout["elem_type"], layout["elem_type"])
+    try:
+        raw = _engine.functional.encode_tensor_map(
+            element,
+            address,
+            shape[::-1],
+            [n * layout["elem_size"] for n in strides[-2::-1]],
+            [int(n) for n in layout["block_size"][::-1]],
+            [1] * len(shape),
+            swizzle=layout["swizzle"],
+            fill=int(nan),
+        )
+    except ValueError as error:
+        raise LaunchError(f"kernel `{kernel}`: {error}") from None
+    return [np.void(raw), *shape, *strides]
 
 
 class NumbaFunction:

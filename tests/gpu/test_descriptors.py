@@ -1,0 +1,60 @@
+"""Triton kernels that copy by tensor maps: descriptors of the host and of the kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simt
+from simt.errors import LaunchError
+
+pytest.importorskip("triton", reason="needs Triton")
+TensorDescriptor = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
+
+from support import triton_kernels as kernels  # noqa: E402
+
+MODES = pytest.mark.parametrize(
+    ("gpu", "functional"),
+    [("h100", True), ("h100", False), ("a100", True)],
+    ids=["h100", "h100-timed", "a100"],
+)
+
+
+def descriptor(array: Any, tile: list[int]) -> Any:
+    rows, columns = array.shape
+    return TensorDescriptor(array, [rows, columns], [columns, 1], tile)
+
+
+@MODES
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8])
+def test_tiles_beyond_the_edges(gpu: str, functional: bool, dtype: Any) -> None:
+    device = simt.GPU(gpu, functional=functional)
+    values = np.random.default_rng(0).integers(-100, 100, (100, 144)).astype(dtype)
+    source, target = device.array(values), device.array(np.zeros_like(values))
+    device.triton(kernels.copy_tile)[2, 3](descriptor(source, [64, 64]), descriptor(target, [64, 64]), 64, 64)
+    assert (target.numpy() == values).all()
+
+
+@MODES
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 64, 64), (200, 136, 72)])
+def test_product_with_descriptors_of_the_kernel(gpu: str, functional: bool, m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(m)
+    a, b = rng.random((m, k)).astype(np.float16), rng.random((k, n)).astype(np.float16)
+    c = np.zeros((m, n), np.float16)
+    device = simt.GPU(gpu, functional=functional)
+    grid = (-(-m // 64), -(-n // 64))
+    result = device.triton(kernels.matmul_by_maps)[grid](a, b, c, m, n, k, 64, 64, 64)
+    # One rounding to f16 of sums of up to k products; f32 sums are exact to far below that.
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=2**-10)
+    assert functional or result.cycles > 0
+
+
+def test_a_descriptor_that_no_tensor_map_can_hold() -> None:
+    device = simt.GPU("h100", functional=True)
+    array = device.array(np.zeros((64, 64), np.float16))
+    good, bad = descriptor(array, [64, 64]), descriptor(array, [64, 64])
+    bad.strides = [65, 1]
+    with pytest.raises(LaunchError, match=r"copy_tile.*stride of dimension 1 is 130 bytes"):
+        device.triton(kernels.copy_tile)[1, 1](good, bad, 64, 64)
