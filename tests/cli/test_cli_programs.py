@@ -96,4 +96,5 @@ def test_an_example_runs(example: str) -> None:
         pytest.skip("NVRTC's wheel is not installed")
     done = simt("run", example, "--gpu", "h100", "--set", "sm.count=16")
     assert done.returncode == 0, done.stderr
+    assert "False" not in done.stdout
     assert "largest error: 0.0" in done.stdout or "times as fast as" in done.stdout

@@ -49,14 +49,15 @@ def main(gpu: simt.GPU) -> None:
     n = 256
     module = gpu.compile(SOURCE)
     host = np.random.default_rng(0).random((2, n, n)).astype(np.float16)
-    a, b, c = gpu.array(host[0]), gpu.array(host[1]), gpu.empty((n, n))
-    expected = host[0].astype(np.float32) @ host[1].astype(np.float32)
+    a, b = gpu.array(host[0]), gpu.array(host[1])
+    expected = host[0].astype(np.float64) @ host[1].astype(np.float64)
     launches = []
     for name, grid, block in (
         ("naive", (n // 16, n // 16), (16, 16)),
         ("tiled", (n // 16, n // 16), (16, 16)),
         ("tensor", (n // 64, n // 16), 128),
     ):
+        c = gpu.zeros((n, n))  # of its own: what another kernel wrote would pass for its result
         launches.append(module[name][grid, block](a, b, c, n))
         print(f"{name}: largest error {abs(c.numpy() - expected).max():.1e}")
     naive, tiled, tensor = launches
