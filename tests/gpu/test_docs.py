@@ -1,29 +1,76 @@
-"""The Python of README and of the page on running programs runs as it stands."""
+"""The Python of README, the page on running programs and the tutorial runs as it stands."""
 
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import simt
 from simt.cuda import toolkit
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/gpu.md"])
-def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def blocks(page: str, language: str = "python") -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def run(page: str, folder: Path) -> dict[str, Any]:
+    """All blocks as one program. A file, for Triton reads the source of its kernels."""
+    program = folder / "page.py"
+    program.write_text("\n\n".join(blocks(page)), encoding="utf-8")
+    return runpy.run_path(str(program))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+@pytest.fixture
+def compiler() -> None:
     if not toolkit.toolkits():
         pytest.skip("NVRTC's wheel is not installed")
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(
-        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert blocks
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
-    result = names["gpu"].result()  # type: ignore[attr-defined]
-    assert result.launches[0].name == "saxpy"
-    assert names["y"][1] == 3  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_readme(folder: Path) -> None:
+    names = run("README.md", folder)
+    assert [launch.name for launch in names["gpu"].result().launches] == ["saxpy"]
+    assert (names["y"] == 2 + range(10_000)).all()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_page_on_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("triton")
+    pytest.importorskip("numba")
+    names = run("docs/gpu.md", folder)
+    launched = [launch.name for launch in names["gpu"].result().launches]
+    assert {"saxpy", "add", "scale"} <= set(launched)
+    assert (names["z"].numpy() == names["x"] + names["y"]).all()
+    assert names["values"][:4].tolist() == [0, 20, 4, 60]
+    assert names["scaled"].variable("calls", "i4").numpy() == 1
+    one, two = [launch for launch in names["gpu"].launches if launch.name == "saxpy"][1:3]
+    assert two.start_cycle >= one.end_cycle
+    assert "illegal address" in capsys.readouterr().out
+
+
+def test_tutorial(folder: Path) -> None:
+    names = run("docs/tutorial.md", folder)
+    assert names["spmv"].cycles > 0
+    assert names["r"].totals.cycles > 0
+
+
+@pytest.mark.usefixtures("compiler")
+def test_kernel_of_the_tutorial(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (source,) = blocks("docs/tutorial.md", "cuda")
+    gpu = simt.GPU("h100", functional=True)
+    run("docs/tutorial.md", folder)["main"](gpu, gpu.compile(source))
+    assert "right: True" in capsys.readouterr().out
