@@ -52,6 +52,9 @@ def test_a_ptx_file_with_its_driver(tmp_path: Path) -> None:
     assert json.loads(out.read_text())["launches"][0]["name"] == "fill"
     values = simt("run", str(tmp_path / "fill.ptx"), "--functional")
     assert values.stdout.strip() == "sum 496"
+    whole = simt("run", str(tmp_path / "fill.ptx"), "--json", "-")
+    assert json.loads(whole.stdout)["launches"][0]["name"] == "fill"
+    assert "sum 496" in whole.stderr
 
 
 @pytest.mark.parametrize(

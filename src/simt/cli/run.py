@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -100,7 +101,9 @@ def run(
     if (found := program.find_program(path)) is not None:
         if kernels is not None or max_cycles is not None or resume:
             raise LaunchError(f"{path}: --kernels, --max-cycles and --resume are for traces")
-        result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet)
+        # With --json - what the program prints goes where the table does.
+        with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
+            result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet)
         if result is not None:
             _deliver(result, output, json_, perfetto_, quiet)
         return
