@@ -245,6 +245,7 @@ void run_nothing(Context&, const Op&) {}
 void translate_wgmma(Translation& t) {
   t.take("sync");
   t.take("aligned");
+  if (t.take("sp")) t.unsupported("a sparse matrix A");
   if (t.take("mma_async")) return translate_multiply(t);
   if (t.take_one_of({"fence", "commit_group", "wait_group"}) < 0) t.unsupported("it is not said what to do");
   t.emit(run_nothing);

@@ -9,7 +9,7 @@ import pytest
 
 from simt import _engine
 from support import floats
-from support.floats import F64
+from support.floats import F32, F64
 from support.matrices import (
     BITS,
     FORMATS,
@@ -141,6 +141,25 @@ def test_bits(shape: str, operation: str) -> None:
     pairs = a[:, :, None] ^ b[None] if operation == "xor" else a[:, :, None] & b[None]
     wanted = (pairs.sum(axis=1) + c.astype(np.uint64)).astype(np.uint32)
     found = multiply(shape, "s32", "b1", "b1", "s32", (a, b, c), tail=f".{operation}.popc")
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16", "tf32", "e4m3", "e5m2"])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_bits(type_: str, seed: int) -> None:
+    """Numbers of every magnitude, infinities and NaN; sums that overflow."""
+    shape = {"tf32": "m16n8k8", "e4m3": "m16n8k32", "e5m2": "m16n8k32"}.get(type_, "m16n8k16")
+    m, n, k = shape_of(shape)
+    rng = np.random.default_rng(seed)
+    a, b = (rng.integers(0, 1 << BITS[type_], size, np.uint64).astype(np.uint32) for size in ((m, k), (k, n)))
+    c = rng.integers(0, 1 << 32, (m, n), np.uint64).astype(np.uint32)
+    # A NaN spoils a row or column, so most hold numbers only: their exponents lack the lowest bit.
+    f = F32 if type_ == "tf32" else FORMATS[type_]
+    a[4:] &= ~np.uint32(1 << f.mantissa_bits)
+    b[:, 2:] &= ~np.uint32(1 << f.mantissa_bits)
+    c[:, 2:] &= ~np.uint32(1 << F32.mantissa_bits)
+    found = multiply(shape, "f32", type_, type_, "f32", (a, b, c))
+    wanted = encode(product(decode(a, type_), decode(b, type_), decode(c, "f32")), "f32")
     np.testing.assert_array_equal(found, wanted)
 
 
