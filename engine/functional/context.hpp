@@ -16,10 +16,11 @@ class Grid;
 struct BarrierRequest {
   enum class Reduce : uint8_t { None, Popcount, And, Or };
   uint32_t id = 0;
-  uint32_t threads = 0;  ///< that take part; 0: all of the CTA
-  bool waits = true;     ///< false: arrives only
-  bool aligned = true;   ///< all lanes of the warp must be here
-  bool cluster = false;  ///< barrier.cluster: over all CTAs of the cluster
+  uint32_t threads = 0;    ///< that take part; 0: all of the CTA
+  bool waits = true;       ///< false: arrives only
+  bool aligned = true;     ///< all lanes of the warp must be here
+  bool cluster = false;    ///< barrier.cluster: over all CTAs of the cluster
+  bool warpgroup = false;  ///< wgmma.wait_group: over the warps of the warpgroup; `id` does not matter
   Reduce reduce = Reduce::None;
   uint32_t predicate = 0;  ///< bits of the lanes, for a reduction
 };

@@ -103,7 +103,7 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
     throw Fault("divergent barrier", std::to_string(std::popcount(lanes)) + " of the warp's " +
                                          std::to_string(std::popcount(warp.alive())) +
                                          " threads are at a barrier that all of them must reach together");
-  if (request.id >= barrier_count)
+  if (request.id >= barrier_count && !request.warpgroup)
     throw Fault("illegal instruction",
                 "barrier " + std::to_string(request.id) + " of " + std::to_string(barrier_count));
   if (request.threads % warp_lanes != 0)
@@ -113,18 +113,20 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
     context.barrier.waits = false;
     return;
   }
+  const uint32_t number = request.cluster     ? barrier_count
+                          : request.warpgroup ? barrier_count + 1 + warp.number() / warps_in_group
+                                              : request.id;
   if (request.waits) {
     split.state = Warp::State::Barrier;
     Cta& owner = request.cluster ? *cluster_->ctas[0] : *this;
-    owner.waiting_.push_back(
-        {this, &warp, lanes, request.cluster ? barrier_count : request.id, &op, request.reduce});
+    owner.waiting_.push_back({this, &warp, lanes, number, &op, request.reduce});
     split.pc += 1;
   }
   if (request.cluster) {
     if (!request.waits && cluster_->barrier.arrive(*this, warp, lanes, request, cluster_->ctas))
       release(context, barrier_count, cluster_->barrier);
-  } else if (barriers_[request.id].arrive(*this, warp, lanes, request, {this})) {
-    release(context, request.id, barriers_[request.id]);
+  } else if (barriers_[number].arrive(*this, warp, lanes, request, {this})) {
+    release(context, number, barriers_[number]);
   }
 }
 
@@ -155,7 +157,7 @@ void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& coun
 
 void Cta::exited(Context& context, Warp& warp) {
   if (warp.finished()) --running_;
-  for (uint32_t b = 0; b < barrier_count; ++b)
+  for (uint32_t b = 0; b < barriers_.size(); ++b)
     if (barriers_[b].after_exit({this})) release(context, b, barriers_[b]);
   if (cluster_->ctas.size() > 1 && cluster_->barrier.after_exit(cluster_->ctas))
     release(context, barrier_count, cluster_->barrier);

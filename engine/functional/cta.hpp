@@ -54,6 +54,7 @@ struct Cluster {
 class Cta {
  public:
   static constexpr uint32_t barrier_count = 16;
+  static constexpr uint32_t warps_in_group = 4;  ///< of a warpgroup
 
   Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, uint32_t rank);
 
@@ -86,7 +87,7 @@ class Cta {
     Cta* cta;
     Warp* warp;
     uint32_t lanes;
-    uint32_t barrier;  ///< number, or barrier_count for the cluster's
+    uint32_t barrier;  ///< number, or barrier_count for the cluster's, or one above it for a warpgroup's
     const Op* op;
     BarrierRequest::Reduce reduce;
   };
@@ -102,7 +103,7 @@ class Cta {
   std::vector<Line> shared_;
   std::vector<Warp> warps_;
   std::vector<std::vector<std::byte>> local_;  ///< by warp
-  std::array<BarrierCounter, barrier_count> barriers_;
+  std::array<BarrierCounter, barrier_count + 1 + 32 / warps_in_group> barriers_;
   std::vector<Waiting> waiting_;
 };
 

@@ -194,6 +194,7 @@ void run_barrier(Context& c, const Op& op) {
   r.waits = d.waits;
   r.aligned = d.aligned;
   r.cluster = d.cluster;
+  r.warpgroup = false;
   r.reduce = d.reduce;
   r.predicate = 0;
   if (d.predicate.place != place::none) {

@@ -14,7 +14,6 @@ using ptx::Type;
 constexpr uint32_t row_bytes = 16;
 constexpr uint32_t max_columns = 256;
 constexpr uint32_t max_planes = max_columns / 2;  ///< of 16 x 256 accumulators, 32 each
-constexpr uint32_t warps_in_group = 4;
 
 /// A matrix in shared memory as a descriptor gives it: tiles of 8 rows of 16 bytes. By default, a tile's rows
 /// are rows of the matrix (columns of B), along k; where the matrix is transposed, they are of one k each,
@@ -117,7 +116,7 @@ void run_group_product(Context& c, const Op& op) {
   }
   const ProductTiles tiles = detail.tiles;
   const bool keep = (c.predicate(detail.keep.place) & 1) != (detail.keep.negated ? 1u : 0u);
-  const uint32_t first_row = c.warp->number() % warps_in_group * tiles.m;
+  const uint32_t first_row = c.warp->number() % Cta::warps_in_group * tiles.m;
   const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a) : 0, detail.a_transposed);
   const SharedMatrix shared_b(c, descriptor(c, op.b), detail.b_transposed);
   alignas(64) std::byte bytes[tile_rows * row_bytes];
@@ -242,12 +241,24 @@ void translate_multiply(Translation& t) {
 
 void run_nothing(Context&, const Op&) {}
 
+void run_wait(Context& c, const Op&) {
+  const auto warps = static_cast<uint32_t>(c.cta->warps().size());
+  const uint32_t first = c.warp->number() / Cta::warps_in_group * Cta::warps_in_group;
+  c.barrier = BarrierRequest{};
+  c.barrier.warpgroup = true;
+  c.barrier.threads = std::min(Cta::warps_in_group, warps - first) * warp_lanes;
+}
+
 void translate_wgmma(Translation& t) {
   t.take("sync");
   t.take("aligned");
   if (t.take("sp")) t.unsupported("a sparse matrix A");
   if (t.take("mma_async")) return translate_multiply(t);
-  if (t.take_one_of({"fence", "commit_group", "wait_group"}) < 0) t.unsupported("it is not said what to do");
+  if (t.take("wait_group")) {
+    t.emit(run_wait, Control::Barrier);
+    return;
+  }
+  if (t.take_one_of({"fence", "commit_group"}) < 0) t.unsupported("it is not said what to do");
   t.emit(run_nothing);
 }
 

@@ -305,6 +305,48 @@ def test_a_pattern_that_begins_in_between_has_a_base_offset() -> None:
     np.testing.assert_array_equal(found, wanted("f32", "f16", "f16", codes_a, codes_b, None))
 
 
+def test_after_the_wait_one_warp_may_give_the_operands_back() -> None:
+    """Warps 5 to 7 are late; warp 4 tells warp 0 after its own wait, which overwrites A at once."""
+    late = "setp.lt.u32 %p, %lane, 160; @%p bra READY; mov.u32 %i, 0;"
+    late += "LATE: add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 30000; @%p bra LATE; READY:"
+    device = Device(
+        f"""
+    .extern .shared .align 1024 .b8 room[];
+    .visible .entry k(.param .b64 out) {{
+    .reg .b32 %d<4>, %lane, %i, %to, %flag; .reg .b64 %at; .reg .pred %p;
+    mov.u32 %lane, %tid.x; shl.b32 %to, %lane, 4; add.u32 %to, %to, room;
+    // A and B: ones. The flag lies behind them.
+    mov.b32 %i, 0x3C003C00; st.shared.v4.b32 [%to], {{%i, %i, %i, %i}}; mov.b32 %flag, room;
+    mov.b32 %i, 0; st.shared.b32 [%flag+4096], %i; bar.sync 0;
+    setp.lt.u32 %p, %lane, 128; @%p bra OTHERS;
+    {late}
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}},
+      {descriptor(0, 128, 256, "none")}, {descriptor(2048, 128, 256, "none")}, 0, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+    setp.eq.u32 %p, %lane, 128; mov.b32 %i, 1; @%p st.volatile.shared.b32 [%flag+4096], %i;
+    ld.param.b64 %at, [out]; mad.wide.u32 %at, %lane, 16, %at;
+    st.global.v4.b32 [%at+-2048], {{%d0, %d1, %d2, %d3}};
+    ret;
+    OTHERS: setp.ge.u32 %p, %lane, 32; @%p ret;
+    SPIN: ld.volatile.shared.b32 %i, [%flag+4096]; setp.eq.u32 %p, %i, 0; @%p bra SPIN;
+    mov.b32 %i, 0; mov.b32 %d0, 0;
+    CLEAR: st.shared.v4.b32 [%to], {{%d0, %d0, %d0, %d0}}; add.u32 %to, %to, 512; add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 8; @%p bra CLEAR;
+    ret; }}"""
+    )
+    out = np.zeros((128, 4), np.float32)
+    device.run("k", out, block=(256, 1, 1), shared=4096 + 16)
+    assert (out == 16).all()
+
+
+def test_a_warp_that_never_waits_is_a_fault() -> None:
+    text = """.visible .entry k() { .reg .b32 %lane; .reg .pred %p; mov.u32 %lane, %tid.x;
+    setp.lt.u32 %p, %lane, 96; @%p bra WAIT; ret; WAIT: wgmma.wait_group.sync.aligned 0; ret; }"""
+    with pytest.raises(_engine.functional.ProgramFault, match="divergent barrier"):
+        Device(text).run("k", block=(128, 1, 1))
+
+
 def test_a_descriptor_beyond_shared_memory_is_a_fault() -> None:
     image = Image()
     bad = descriptor(ROOM - 128, 128, 256, "none")
