@@ -8,19 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import test_linear_algebra
+import test_neural
+import test_reductions
+import test_scans
+import test_sorts
+import test_sparse_and_graphs
+import test_stencils
 
 import simt
 from simt.cuda import toolkit
-
-from . import (
-    test_linear_algebra,
-    test_neural,
-    test_reductions,
-    test_scans,
-    test_sorts,
-    test_sparse_and_graphs,
-    test_stencils,
-)
 
 Arrays = dict[str, np.ndarray]
 
