@@ -69,6 +69,7 @@ std::byte* host_address(Context& c, AccessSpace space, uint64_t address, uint64_
 
 /// Whether lane i accesses first + i * stride, for all 32 lanes.
 inline bool consecutive(const uint64_t* a, uint64_t stride) {
+  if (a[1] - a[0] != stride) return false;
   uint64_t differs = 0;
   for (uint32_t i = 0; i < warp_lanes; ++i) differs |= a[i] ^ (a[0] + i * stride);
   return differs == 0;
@@ -79,46 +80,74 @@ template <AccessSpace space>
 inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   if (!c.full() || !consecutive(a, bytes)) return nullptr;
   const uint64_t all = bytes * warp_lanes;
-  if constexpr (space == AccessSpace::Global) {
-    if (a[0] >= c.cached_begin && a[0] <= c.cached_end && all <= c.cached_end - a[0] &&
-        c.cached_generation == c.memory->generation())
-      return c.memory->host(a[0]);
-  } else if constexpr (space == AccessSpace::Shared) {
+  // A generic address in an allocation is one of global memory.
+  if constexpr (space == AccessSpace::Global || space == AccessSpace::Generic) return c.one_piece(a[0], all);
+  if constexpr (space == AccessSpace::Shared) {
     const uint64_t size = c.cta->shared_bytes();
     if (a[0] <= size && all <= size - a[0]) return c.cta->shared() + a[0];
   }
   return nullptr;
 }
 
+/// All bits that are set in the address of any lane, executing or not: no less than the greatest address.
+inline uint64_t address_bits(const uint64_t* a) {
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) bits |= a[i];
+  return bits;
+}
+
+/// Whether the addresses of all lanes of the mask, less `begin`, lie within `size` bytes.
+inline bool all_within(const Context& c, const uint64_t* a, uint64_t begin, uint64_t size, uint64_t bytes) {
+  const auto fits = [&](uint64_t most) { return most < size && bytes <= size - most; };
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) bits |= a[i] - begin;
+  if (fits(bits)) return true;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) most = std::max(most, (c.mask >> i) & 1 ? a[i] - begin : 0);
+  return fits(most);
+}
+
+/// Where all lanes' accesses lie in one piece of host memory: its base, and the distance from it of each lane
+/// of the mask (0 for others). Otherwise nullptr.
+template <AccessSpace space>
+inline std::byte* base_address(Context& c, const uint64_t* a, uint64_t bytes, uint64_t* distance) {
+  const auto keep = [&](uint64_t begin, uint64_t stride) {
+    for (uint32_t i = 0; i < warp_lanes; ++i) distance[i] = a[i] - begin + i * stride;
+    if (!c.full())
+      for (uint32_t i = 0; i < warp_lanes; ++i) distance[i] = (c.mask >> i) & 1 ? distance[i] : 0;
+  };
+  const uint64_t first = a[c.first_lane()];
+  if (space == AccessSpace::Shared || (space == AccessSpace::Generic && window::is_shared(first))) {
+    const uint64_t begin = space == AccessSpace::Shared ? 0 : window::shared;
+    if (!all_within(c, a, begin, c.cta->shared_bytes(), bytes)) return nullptr;
+    keep(begin, 0);
+    return c.cta->shared();
+  }
+  if (space == AccessSpace::Local || (space == AccessSpace::Generic && window::is_local(first))) {
+    const uint64_t begin = space == AccessSpace::Local ? 0 : window::local;
+    const uint64_t each = c.grid->local_bytes();
+    if (!all_within(c, a, begin, each, bytes)) return nullptr;
+    keep(begin, each);
+    return c.cta->local(c.warp->number(), 0);
+  }
+  uint64_t least = first, most = first;
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const uint64_t v = (c.mask >> i) & 1 ? a[i] : first;
+    least = std::min(least, v);
+    most = std::max(most, v);
+  }
+  std::byte* base = c.one_piece(least, most - least + bytes);
+  if (base) keep(least, 0);
+  return base;
+}
+
 /// The lanes' host addresses.
 template <AccessSpace space>
 inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::byte** out) {
-  if constexpr (space == AccessSpace::Shared) {
-    // One comparison for all lanes where they are in the CTA's own memory.
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < warp_lanes; ++i) most = std::max(most, (c.mask >> i) & 1 ? a[i] : 0);
-    if (most <= window::own_shared && most + bytes <= c.cta->shared_bytes()) {
-      std::byte* base = c.cta->shared();
-      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = base + ((c.mask >> i) & 1 ? a[i] : 0);
-      return;
-    }
-  }
-  if constexpr (space == AccessSpace::Global) {
-    // Likewise where they are in the allocation that was accessed last.
-    const uint64_t first = a[c.first_lane()];
-    uint64_t least = first, most = first;
-    for (uint32_t i = 0; i < warp_lanes; ++i) {
-      const uint64_t v = (c.mask >> i) & 1 ? a[i] : first;
-      least = std::min(least, v);
-      most = std::max(most, v);
-    }
-    if (least >= c.cached_begin && most + bytes <= c.cached_end && most + bytes > most &&
-        c.cached_generation == c.memory->generation()) {
-      std::byte* base = c.memory->host(first);
-      for (uint32_t i = 0; i < warp_lanes; ++i)
-        out[i] = base + static_cast<int64_t>((c.mask >> i) & 1 ? a[i] - first : 0);
-      return;
-    }
+  uint64_t distance[warp_lanes];
+  if (std::byte* base = base_address<space>(c, a, bytes, distance)) {
+    for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = base + distance[i];
+    return;
   }
   each_lane(c, [&](int i) { out[i] = host_address<space>(c, a[i], bytes, i); });
 }
@@ -147,9 +176,7 @@ inline DeferredAccess& defer(Context& c, const Op& op, uint32_t lanes, const uin
 
 /// Throws Fault for the first lane whose address is no multiple of `bytes` (a power of two).
 inline void check_alignment(const Context& c, const uint64_t* addresses, uint64_t bytes) {
-  uint64_t low = 0;
-  for (uint32_t i = 0; i < warp_lanes; ++i) low |= (c.mask >> i) & 1 ? addresses[i] : 0;
-  if ((low & (bytes - 1)) == 0) [[likely]]
+  if ((address_bits(addresses) & (bytes - 1)) == 0) [[likely]]
     return;
   each_lane(c, [&](int i) {
     if (addresses[i] & (bytes - 1)) misaligned(addresses[i], bytes, i);

@@ -32,18 +32,30 @@ void misaligned(uint64_t address, uint64_t size, int lane) {
   throw fault;
 }
 
-std::byte* Context::look_up(uint64_t address, uint64_t size, int lane) {
+std::byte* Context::look_up(uint64_t address, uint64_t size) {
   const uint64_t generation = memory->generation();
+  if (generation_ != generation) {
+    recent_ = {};
+    generation_ = generation;
+  }
+  for (uint32_t k = 0; k < recent_.size(); ++k) {
+    if (!recent_[k].holds(address, size)) continue;
+    latest_ = k;
+    return memory->host(address);
+  }
   const Allocation* found = memory->find(address, size);
-  if (!found)
-    illegal(
-        address,
-        "access of " + std::to_string(size) + " bytes at " + hex(address) + ": " + memory->describe(address),
-        lane);
-  cached_begin = found->address;
-  cached_end = found->address + found->size;
-  cached_generation = generation;
+  if (!found) return nullptr;
+  latest_ = next_;
+  next_ = (next_ + 1) % recent_.size();
+  recent_[latest_] = {found->address, found->size};
   return memory->host(address);
+}
+
+void Context::illegal_global(uint64_t address, uint64_t size, int lane) {
+  illegal(
+      address,
+      "access of " + std::to_string(size) + " bytes at " + hex(address) + ": " + memory->describe(address),
+      lane);
 }
 
 std::byte* Context::shared(uint64_t address, uint64_t size, int lane) {

@@ -74,8 +74,6 @@ struct Context {
   uint64_t now() const { return ticks ? ++*ticks : cycle; }
   bool concurrent = false;  ///< other host threads execute CTAs of the grid at the same time
   bool yield = false;       ///< set by a Control::Yield op that waits without success
-  // The allocation that was last accessed.
-  uint64_t cached_begin = 1, cached_end = 0, cached_generation = 0;
 
   template <class T>
   T* lanes(Place p) const {
@@ -88,10 +86,16 @@ struct Context {
   /// Host address of [address, address + size) in global memory. Throws Fault for `lane` where no allocation
   /// holds it.
   std::byte* global(uint64_t address, uint64_t size, int lane) {
-    if (address >= cached_begin && size <= cached_end - cached_begin && address <= cached_end - size &&
-        cached_generation == memory->generation()) [[likely]]
+    if (std::byte* at = one_piece(address, size)) [[likely]]
+      return at;
+    illegal_global(address, size, lane);
+  }
+  /// Host address of [address, address + size) where it lies in one allocation of global memory, else
+  /// nullptr.
+  std::byte* one_piece(uint64_t address, uint64_t size) {
+    if (generation_ == memory->generation() && recent_[latest_].holds(address, size)) [[likely]]
       return memory->host(address);
-    return look_up(address, size, lane);
+    return look_up(address, size);
   }
   /// Host address of a generic address of a lane. Throws Fault.
   std::byte* generic(uint64_t address, uint64_t size, int lane);
@@ -99,7 +103,21 @@ struct Context {
   std::byte* local(uint64_t address, uint64_t size, int lane);   ///< `address` within .local
 
  private:
-  std::byte* look_up(uint64_t address, uint64_t size, int lane);
+  struct Extent {
+    uint64_t begin = 0, size = 0;
+    bool holds(uint64_t address, uint64_t bytes) const {
+      const uint64_t offset = address - begin;
+      return offset < size && bytes <= size - offset;
+    }
+  };
+
+  std::byte* look_up(uint64_t address, uint64_t size);
+  [[noreturn]] void illegal_global(uint64_t address, uint64_t size, int lane);
+
+  // Allocations that were accessed lately; a kernel goes to and fro between its arrays.
+  std::array<Extent, 8> recent_{};
+  uint32_t latest_ = 0, next_ = 0;
+  uint64_t generation_ = 0;
 };
 
 [[noreturn]] void misaligned(uint64_t address, uint64_t size, int lane);

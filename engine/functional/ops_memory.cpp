@@ -59,6 +59,7 @@ struct AccessDetail : Detail {
   Widen widen = Widen::Zero;
   std::array<Place, max_elements> places{};
   std::array<uint8_t, max_elements> place_bytes{};  ///< 4, 8 or 16
+  bool words = false;                               ///< elements and places of 4 bytes
 };
 
 template <class T, class L>
@@ -68,43 +69,88 @@ inline L widened(T value, Widen widen) {
              : static_cast<L>(value);
 }
 
+// Vectors of two and four words, four lanes at a time: a lane's words lie together in memory, and the lanes
+// of a word in registers.
+using Words = uint32_t __attribute__((vector_size(16)));
+template <uint32_t elements>
+using LaneWords = std::array<Words, elements>;  ///< of four lanes
+
+template <uint32_t elements>
+LaneWords<elements> load_four(const std::byte* base, const uint64_t* distance) {
+  const auto load = [&](uint32_t lane) {
+    Words words{};
+    std::memcpy(&words, base + distance[lane], 4 * elements);
+    return words;
+  };
+  const Words a = load(0), b = load(1), c = load(2), d = load(3);
+  const Words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  LaneWords<elements> rows;
+  rows[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  rows[1] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  if constexpr (elements == 4) {
+    const Words ef = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    rows[2] = __builtin_shufflevector(ef, gh, 0, 1, 4, 5);
+    rows[3] = __builtin_shufflevector(ef, gh, 2, 3, 6, 7);
+  }
+  return rows;
+}
+
+template <uint32_t elements>
+void store_four(std::byte* base, const uint64_t* distance, const LaneWords<elements>& rows) {
+  const auto store = [&](uint32_t lane, Words words) {
+    std::memcpy(base + distance[lane], &words, 4 * elements);
+  };
+  const Words low = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const Words high = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  if constexpr (elements == 4) {
+    const Words low2 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+    const Words high2 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    store(0, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
+    store(1, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
+    store(2, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
+    store(3, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
+  } else {
+    store(0, low);
+    store(1, __builtin_shufflevector(low, low, 2, 3, 0, 1));
+    store(2, high);
+    store(3, __builtin_shufflevector(high, high, 2, 3, 0, 1));
+  }
+}
+
+template <uint32_t elements>
+void load_words(Context& c, const AccessDetail& d, const std::byte* base, const uint64_t* distance) {
+  for (uint32_t i = 0; i < warp_lanes; i += 4) {
+    const LaneWords<elements> rows = load_four<elements>(base, distance + i);
+    for (uint32_t e = 0; e < elements; ++e) std::memcpy(c.lanes<uint32_t>(d.places[e]) + i, &rows[e], 16);
+  }
+}
+template <uint32_t elements>
+void store_words(Context& c, const AccessDetail& d, std::byte* base, const uint64_t* distance) {
+  for (uint32_t i = 0; i < warp_lanes; i += 4) {
+    LaneWords<elements> rows;
+    for (uint32_t e = 0; e < elements; ++e)
+      std::memcpy(&rows[e], c.lanes<const uint32_t>(d.places[e]) + i, 16);
+    store_four<elements>(base, distance + i, rows);
+  }
+}
+
 /// T: element of memory. Single elements and vectors.
 template <AccessSpace space, class T>
 void load_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
   const uint64_t bytes = sizeof(T) * d.elements;
-  if (const std::byte* block = block_address<space>(c, address, bytes)) {
-    for (uint32_t e = 0; e < d.elements; ++e) {
-      const auto copy = [&](auto* to) {
-        using L = std::remove_pointer_t<decltype(to)>;
-        if (d.elements == 1 && sizeof(L) == sizeof(T)) {
-          std::memcpy(to, block, sizeof(T) * warp_lanes);
-          return;
-        }
-        for (uint32_t i = 0; i < warp_lanes; ++i) {
-          T v;
-          std::memcpy(&v, block + i * bytes + e * sizeof(T), sizeof(T));
-          to[i] = widened<T, L>(v, d.widen);
-        }
-      };
-      if (d.place_bytes[e] == 8)
-        copy(c.lanes<uint64_t>(d.places[e]));
-      else
-        copy(c.lanes<uint32_t>(d.places[e]));
-    }
-    return;
-  }
-  std::byte* host[warp_lanes];
-  host_addresses<space>(c, address, bytes, host);
-  for (uint32_t e = 0; e < d.elements; ++e) {
+  const bool full = c.full();
+  /// The lanes of an element, by at(lane), the host address of the lane's first element.
+  const auto load_element = [&](uint32_t e, auto at) {
     const auto copy = [&](auto* to) {
       using L = std::remove_pointer_t<decltype(to)>;
       const auto one = [&](uint32_t i) {
         T v;
-        std::memcpy(&v, host[i] + e * sizeof(T), sizeof(T));
+        std::memcpy(&v, at(i) + e * sizeof(T), sizeof(T));
         to[i] = widened<T, L>(v, d.widen);
       };
-      if (c.full())
+      if (full)
         for (uint32_t i = 0; i < warp_lanes; ++i) one(i);
       else
         each_lane(c, [&](int i) { one(static_cast<uint32_t>(i)); });
@@ -113,43 +159,74 @@ void load_at(Context& c, const Op& op, const uint64_t* address) {
       copy(c.lanes<uint64_t>(d.places[e]));
     else
       copy(c.lanes<uint32_t>(d.places[e]));
+  };
+  if (d.elements == 1 && full) {
+    if (const std::byte* block = block_address<space>(c, address, bytes)) {
+      if (d.place_bytes[0] == sizeof(T))
+        std::memcpy(c.lanes<T>(d.places[0]), block, sizeof(T) * warp_lanes);
+      else
+        load_element(0, [&](uint32_t i) { return block + i * sizeof(T); });
+      return;
+    }
+    if (space != AccessSpace::Local && consecutive(address, 0) && !window::is_local(address[0])) {
+      const std::byte* all = host_address<space>(c, address[0], bytes, 0);
+      load_element(0, [&](uint32_t) { return all; });
+      return;
+    }
   }
+  uint64_t distance[warp_lanes];
+  if (const std::byte* base = base_address<space>(c, address, bytes, distance)) {
+    if constexpr (sizeof(T) == 4) {
+      if (full && d.words && d.elements == 4) return load_words<4>(c, d, base, distance);
+      if (full && d.words && d.elements == 2) return load_words<2>(c, d, base, distance);
+    }
+    for (uint32_t e = 0; e < d.elements; ++e) load_element(e, [&](uint32_t i) { return base + distance[i]; });
+    return;
+  }
+  const std::byte* host[warp_lanes];
+  each_lane(c, [&](int i) { host[i] = host_address<space>(c, address[i], bytes, i); });
+  for (uint32_t e = 0; e < d.elements; ++e) load_element(e, [&](uint32_t i) { return host[i]; });
 }
 
 template <AccessSpace space, class T>
 void store_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
   const uint64_t bytes = sizeof(T) * d.elements;
-  if (std::byte* block = block_address<space>(c, address, bytes)) {
-    for (uint32_t e = 0; e < d.elements; ++e) {
+  const bool full = c.full();
+  if (d.elements == 1 && full) {
+    if (std::byte* block = block_address<space>(c, address, bytes)) {
       const auto copy = [&](const auto* from) {
-        using L = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
-        if (d.elements == 1 && sizeof(L) == sizeof(T)) {
-          std::memcpy(block, from, sizeof(T) * warp_lanes);
-          return;
-        }
-        for (uint32_t i = 0; i < warp_lanes; ++i) {
-          const T v = static_cast<T>(from[i]);
-          std::memcpy(block + i * bytes + e * sizeof(T), &v, sizeof(T));
-        }
+        T values[warp_lanes];
+        for (uint32_t i = 0; i < warp_lanes; ++i) values[i] = static_cast<T>(from[i]);
+        std::memcpy(block, values, sizeof values);
       };
-      if (d.place_bytes[e] == 8)
-        copy(c.lanes<const uint64_t>(d.places[e]));
+      if (d.place_bytes[0] == 8)
+        copy(c.lanes<const uint64_t>(d.places[0]));
       else
-        copy(c.lanes<const uint32_t>(d.places[e]));
+        copy(c.lanes<const uint32_t>(d.places[0]));
+      return;
     }
-    return;
   }
-  std::byte* host[warp_lanes];
-  host_addresses<space>(c, address, bytes, host);
   // Lanes in rising order: where several write to one place, the last one wins.
-  each_lane(c, [&](int i) {
+  const auto store_lane = [&](uint32_t i, std::byte* at) {
     for (uint32_t e = 0; e < d.elements; ++e) {
       const T v = d.place_bytes[e] == 8 ? static_cast<T>(c.lanes<const uint64_t>(d.places[e])[i])
                                         : static_cast<T>(c.lanes<const uint32_t>(d.places[e])[i]);
-      std::memcpy(host[i] + e * sizeof(T), &v, sizeof(T));
+      std::memcpy(at + e * sizeof(T), &v, sizeof(T));
     }
-  });
+  };
+  uint64_t distance[warp_lanes];
+  if (std::byte* base = base_address<space>(c, address, bytes, distance)) {
+    if constexpr (sizeof(T) == 4) {
+      if (full && d.words && d.elements == 4) return store_words<4>(c, d, base, distance);
+      if (full && d.words && d.elements == 2) return store_words<2>(c, d, base, distance);
+    }
+    each_lane(c, [&](int i) { store_lane(static_cast<uint32_t>(i), base + distance[i]); });
+    return;
+  }
+  std::byte* host[warp_lanes];
+  each_lane(c, [&](int i) { host[i] = host_address<space>(c, address[i], bytes, i); });
+  each_lane(c, [&](int i) { store_lane(static_cast<uint32_t>(i), host[i]); });
 }
 
 /// 128-bit elements (ld.b128): two 64-bit arrays in registers.
@@ -334,6 +411,8 @@ void translate_access(Translation& t, bool load) {
     if (bytes < d.element_bytes) t.unsupported("a register that is narrower than the access");
     d.place_bytes[e] = static_cast<uint8_t>(std::max(4u, bytes));
   }
+  d.words = d.element_bytes == 4 && std::all_of(d.place_bytes.begin(), d.place_bytes.begin() + elements,
+                                                [](uint8_t bytes) { return bytes == 4; });
   if (address.entry_parameter && load && d.element_bytes <= 8) {
     Op& op = t.emit(run_load_parameter);
     op.immediate = address.offset;
