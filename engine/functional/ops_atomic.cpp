@@ -285,6 +285,10 @@ template <class F, class Near = F>
 Choice scalar_or_vector() {
   return {run_atomic<F, Near>, run_vector<F>, F::commutes};
 }
+template <class F>
+Choice vector_only() {
+  return {nullptr, run_vector<F>, F::commutes};
+}
 
 /// Operations of integers of one width, U without sign and S with it.
 template <class U, class S>
@@ -322,9 +326,9 @@ Choice choose_16(Operation operation) {
     case Operation::Add:
       return scalar_or_vector<r::Add16<Format>>();
     case Operation::Min:
-      return scalar_or_vector<r::Min16<Format>>();
+      return vector_only<r::Min16<Format>>();
     case Operation::Max:
-      return scalar_or_vector<r::Max16<Format>>();
+      return vector_only<r::Max16<Format>>();
     default:
       return {};
   }
@@ -336,9 +340,9 @@ Choice choose_packed(Operation operation) {
     case Operation::Add:
       return scalar_or_vector<r::Packed<r::Add16<Format>>>();
     case Operation::Min:
-      return scalar_or_vector<r::Packed<r::Min16<Format>>>();
+      return vector_only<r::Packed<r::Min16<Format>>>();
     case Operation::Max:
-      return scalar_or_vector<r::Packed<r::Max16<Format>>>();
+      return vector_only<r::Packed<r::Max16<Format>>>();
     default:
       return {};
   }

@@ -372,7 +372,7 @@ bool take_ordering(Translation& t) {
   bool strong = false;
   while (t.take_one_of({"weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cop"}) >= 0) {
   }
-  if (t.take_one_of({"volatile", "relaxed", "acquire", "release", "mmio"}) >= 0) strong = true;
+  while (t.take_one_of({"volatile", "relaxed", "acquire", "release", "mmio"}) >= 0) strong = true;
   while (t.take_one_of({"cta", "cluster", "gpu", "sys"}) >= 0) {
   }
   for (const std::string_view m : t.mnemonic().modifiers)
