@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "isa/basic_blocks.hpp"
 #include "isa/instruction.hpp"
 
 namespace simt {
@@ -72,6 +73,17 @@ class InstructionSource {
   virtual uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const = 0;
   /// CTAs act on each other's state while they execute (clusters): SMs then go cycle by cycle, one by one.
   virtual bool couples_ctas() const { return false; }
+
+  /// Static indices that control reaches from elsewhere than the instruction before, as far as is known.
+  /// Sources that replay know those of some CTAs, spread over the grid.
+  virtual std::vector<uint32_t> leaders();
+  /// Follows these CTAs on up to `threads` host threads, without any effect on memory or on their later
+  /// simulation. CTAs of a cluster are followed together, so `ordinals` names whole clusters.
+  virtual BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
+                              uint32_t threads);
+  /// CTAs [first, end), whole clusters, will never be opened: what they do to memory happens now, on up to
+  /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
+  virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
 };
 
 inline void CtaStream::placed(uint32_t) {}

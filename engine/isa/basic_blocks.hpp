@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "isa/instruction.hpp"
+
+namespace simt {
+
+/// The basic blocks of a kernel's static instructions: straight pieces of code that end at branches, exits
+/// and CTA barriers, or before an instruction to which control jumps (Photon, MICRO'23, section 3,
+/// observation 3).
+class BasicBlocks {
+ public:
+  struct Block {
+    uint32_t first = 0, length = 0;  ///< static instructions [first, first + length)
+  };
+
+  /// `leaders`: static indices that control may reach from elsewhere than the instruction before; those
+  /// beyond the end are ignored.
+  BasicBlocks(const std::vector<StaticInstruction>& instructions, const std::vector<uint32_t>& leaders);
+
+  uint32_t count() const { return static_cast<uint32_t>(blocks_.size()); }
+  const Block& operator[](uint32_t block) const { return blocks_[block]; }
+  /// The block that a static instruction lies in.
+  uint32_t of(uint32_t static_index) const { return block_of_[static_index]; }
+  /// Whether a warp's record `index` after its record `previous` begins an execution of a block. A jump into
+  /// a block's middle, to no known leader, begins one of that block.
+  bool begins(uint32_t previous, uint32_t index) const { return index != previous + 1 || leads_[index] != 0; }
+  /// What stands for `previous` at a warp's first record.
+  static constexpr uint32_t none = UINT32_MAX - 1;
+
+ private:
+  std::vector<Block> blocks_;
+  std::vector<uint32_t> block_of_;
+  std::vector<uint8_t> leads_;
+};
+
+/// How often warps execute each basic block.
+struct BlockCounts {
+  uint32_t warps_per_cta = 0, blocks = 0;
+  std::vector<uint32_t> counts;  ///< by CTA, warp and block
+  bool complete = true;          ///< false: some warps were followed only part of their way
+};
+
+}  // namespace simt
