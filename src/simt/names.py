@@ -33,3 +33,11 @@ def short_name(name: str) -> str:
         if not nested:
             break
     return "::".join(parts) or name
+
+
+def function_name(name: str) -> str:
+    """What different tools call a kernel, reduced to the function's own name: no return type, namespaces,
+    template or call arguments."""
+    short = re.sub(r"\(anonymous namespace\)|<unnamed>|\(anonymous\)", "", short_name(name))
+    head = re.match(r"[^<(]*", short)
+    return (head[0] if head else short).strip().split(" ")[-1].split("::")[-1]

@@ -13,7 +13,14 @@ import simt
 from simt.errors import ProfileError, SimtError
 from simt.profile import kind_of, read_profile
 from support.fake_gpu import installed
-from support.profiles import NCU_RAW, nsys_database, nsys_statements, rocprof_data
+from support.profiles import (
+    NCU_RAW,
+    NVPROF_METRICS,
+    NVPROF_TIMES,
+    nsys_database,
+    nsys_statements,
+    rocprof_data,
+)
 
 
 def test_rocprof_json(tmp_path: Path) -> None:
@@ -194,3 +201,33 @@ def test_what_is_nothing(tmp_path: Path) -> None:
         read_profile(tmp_path / "missing")
     with pytest.raises(SimtError):
         read_profile(tmp_path)
+
+
+def test_nvprof_times(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(NVPROF_TIMES)
+    profile = read_profile(path)
+    assert profile.gpu == "Quadro GV100"
+    axpy, dot = profile.launches.to_dicts()
+    assert axpy == {
+        "launch": 0, "name": "void axpy<float>(float*)", "start_ns": 0.0, "duration_ns": 3250.0,
+        "grid_x": 8, "grid_y": 2, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "registers": 16,
+        "stream": 7, "shared_bytes": 564,
+    }  # fmt: skip
+    assert dot["start_ns"] == pytest.approx(1e5)
+    (copies,) = profile.left_out
+    assert (copies.launches, copies.duration_ns) == (1, 1500.0)
+
+
+def test_nvprof_metrics_get_the_names_of_counters(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text(NVPROF_METRICS)
+    axpy, dot = read_profile(path).launches.to_dicts()
+    assert axpy["name"] == "void axpy<float>(float*)"
+    assert axpy["elapsed_cycles_sm"] == 8000.0
+    assert axpy["smsp__inst_executed.sum"] == 120.0
+    assert axpy["sm__warps_active.avg.pct_of_peak_sustained_active"] == 50.0
+    assert axpy["lts__t_sectors_srcunit_tex_op_read.sum.per_second"] == 64e9 / 32
+    assert dot["lts__t_sectors_srcunit_tex_op_read.sum.per_second"] == 1e6
+    assert axpy["l1tex__t_sector_hit_rate.pct"] == 25.0
+    assert axpy["tex_utilization"] == 2.0

@@ -247,3 +247,18 @@ vectoradd/4096--_Z6vecAddPKfS0_Pfi--0,26601,
 vectoradd/4096--_Z6vecAddPKfS0_Pfi--1,NA,
 
 """
+NVPROF_TIMES = """==77== NVPROF is profiling process 77, command: ./a
+==77== Profiling result:
+"Start","Duration","Grid X","Grid Y","Grid Z","Block X",\
+"Block Y","Block Z","Registers Per Thread","Static SMem","Dynamic SMem",\
+"Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream","Name","Correlation_ID"
+ms,us,,,,,,,,KB,B,KB,GB/s,,,,,,,
+200.5,1.5,,,,,,,,,,4.0,2.6,"Pageable","Device","Quadro GV100 (0)","1","7","[CUDA memcpy HtoD]",101
+200.6,3.25,8,2,1,256,1,1,16,0.5,64,,,,,"Quadro GV100 (0)","1","7","void axpy<float>(float*) [105]",105
+200.7,2.0,1,1,1,32,1,1,8,0,0,,,,,"Quadro GV100 (0)","1","7","dot(float*, float*) [109]",109
+"""
+NVPROF_METRICS = """==78== Profiling result:
+"Device","Context","Stream","Kernel","Correlation_ID","elapsed_cycles_sm","inst_executed","achieved_occupancy","l2_tex_read_throughput","tex_cache_hit_rate","tex_utilization"
+"Quadro GV100 (0)","1","7","void axpy<float>(float*) [105]",105,8000,120,0.5,64.000000GB/s,25.00%,"Low (2)"
+"Quadro GV100 (0)","1","7","dot(float*, float*) [109]",109,1600,40,0.25,32.000000MB/s,0.00%,"Idle (0)"
+"""

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile import accelsim, ncu_csv, nsys_csv, rocprof
+from simt.profile import accelsim, ncu_csv, nsys_csv, nvprof_csv, rocprof
 from simt.profile.csv_table import Header, find_header
 from simt.profile.kineto import read_kineto
 from simt.profile.nsys_sqlite import read_nsys_sqlite
@@ -27,6 +27,7 @@ _TABLES: tuple[tuple[Callable[[Sequence[str]], bool], CsvReader], ...] = (
     (ncu_csv.is_ncu_header, ncu_csv.read_ncu_csv),
     (nsys_csv.is_nsys_header, nsys_csv.read_nsys_csv),
     (nsys_csv.is_nsys_summary_header, nsys_csv.refuse_nsys_summary),
+    (nvprof_csv.is_nvprof_header, nvprof_csv.read_nvprof_csv),
     (rocprof.is_rocprof_header, rocprof.read_rocprof_csv),
     (accelsim.is_tracer_stats_header, accelsim.read_tracer_stats),
     (accelsim.is_get_stats_header, accelsim.read_get_stats),

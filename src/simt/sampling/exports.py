@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from simt.errors import PlanError
-from simt.names import short_name
+from simt.names import function_name
 from simt.profile import Profile, kind_of
 from simt.profile.profile import COPY
 from simt.sampling import validate
@@ -202,14 +202,7 @@ def in_order(plan: Plan, measured: Profile) -> Profile:
 
 def same_kernel(a: str, b: str) -> bool:
     """Whether two tools may mean the same kernel, by the function's name."""
-    return _base(a) == _base(b)
-
-
-def _base(name: str) -> str:
-    """A kernel's name without what tools write differently: return type, arguments, spaces."""
-    short = re.sub(r"\(anonymous namespace\)|<unnamed>|\(anonymous\)", "", short_name(name))
-    head = re.match(r"[^<(]*", short)
-    return (head[0] if head else short).strip().split(" ")[-1].split("::")[-1]
+    return function_name(a) == function_name(b)
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,14 @@ import polars as pl
 
 from simt.profile import Profile
 from simt.profile.display import left_out_sentences
-from simt.result.display import kernel_label, nanoseconds, percent
+from simt.result.display import nanoseconds, percent
 from simt.result.files import write_text
-from simt.result.report import STYLE, STYLE_MARK
+from simt.result.html import Cell, facts, say, section, table, tiles, warnings
+from simt.result.html import page as html_page
 from simt.sampling import display, plots
 from simt.sampling.plan import Plan
 
-TEMPLATE = Path(__file__).with_name("report.html")
-MARK = "<!--BODY-->"
 MAX_ROWS = 1000  # of a table, so that the page of a large Plan still opens
-
-# Cell: text, and the number by which a column is sorted (None sorts by the text).
-Cell = tuple[str, "float | None"]
 
 
 def page(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> str:
@@ -32,9 +27,8 @@ def page(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> str:
 
     profile: the one that the Plan was made from; strata: each of its launches' stratum (`Sampler.strata_`).
     """
-    template = TEMPLATE.read_text(encoding="utf-8")
-    template = template.replace(STYLE_MARK, STYLE.read_text(encoding="utf-8"))
-    return template.replace(MARK, "\n".join(_body(plan, profile, strata)))
+    about = f"method {plan.method}" + (f" on {plan.gpu}" if plan.gpu else "")
+    return html_page("simt plan", about, plan.source, _body(plan, profile, strata))
 
 
 def write(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64], path: Path) -> None:
@@ -43,17 +37,9 @@ def write(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64], path: Pat
 
 
 def _body(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> list[str]:
-    title = f"method {plan.method}" + (f" on {plan.gpu}" if plan.gpu else "")
-    parts = [
-        f"<header><h1>simt plan <span>{_text(title)}</span></h1>"
-        f'<span class="input" title="{_text(plan.source)}">{_text(plan.source)}</span>'
-        f'<button id="theme">light / dark</button></header>',
-        _tiles(plan),
-        _say(plan, profile),
-    ]
+    parts = [_tiles(plan), _say(plan, profile)]
     if plan.warnings:
-        listed = "".join(f"<li>{_text(warning)}</li>" for warning in plan.warnings)
-        parts.append(f'<section class="warn"><h2>Warnings</h2><ul>{listed}</ul></section>')
+        parts.append(warnings(plan.warnings))
     parts += [_strata(plan), _launches(plan)]
     if profile.has("duration_ns"):
         figure = plots.inline_svg(plots.strata_figure(profile, plan, strata))
@@ -61,30 +47,28 @@ def _body(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> list[s
             "The kernels that take longest. A colour is a stratum, a tick below the axis a chosen launch; "
             "where strata are ranges of time the background shows them."
         )
-        parts.append(_section("Times of the launches", note, f'<div class="figure">{figure}</div>'))
+        parts.append(section("Times of the launches", note, f'<div class="figure">{figure}</div>'))
     parts.append(_provenance(plan))
     return parts
 
 
 def _tiles(plan: Plan) -> str:
     claimed = "-" if plan.claimed_error is None else f"± {percent(plan.claimed_error)}"
-    tiles = [
-        (f"{len(plan):,}", f"of {plan.population:,} launches chosen"),
-        (f"{len(plan.strata):,}", "stratum" if len(plan.strata) == 1 else "strata"),
-        (display.times(plan.speedup), "speedup"),
-        (display.times(plan.distinct_speedup), "each launch once"),
-        (display.times(plan.makespan_speedup), "all side by side"),
-        (nanoseconds(plan.sampled_ns), f"of {nanoseconds(plan.population_ns)} GPU time"),
-        (
-            claimed,
-            f"claimed at {percent(plan.confidence, 1)} confidence" if plan.claimed_error else "no claim",
-        ),
-        (percent(plan.profile_error), "error on the profile"),
-    ]
-    listed = "".join(
-        f'<div class="tile"><b>{_text(value)}</b><span>{_text(label)}</span></div>' for value, label in tiles
+    return tiles(
+        [
+            (f"{len(plan):,}", f"of {plan.population:,} launches chosen"),
+            (f"{len(plan.strata):,}", "stratum" if len(plan.strata) == 1 else "strata"),
+            (display.times(plan.speedup), "speedup"),
+            (display.times(plan.distinct_speedup), "each launch once"),
+            (display.times(plan.makespan_speedup), "all side by side"),
+            (nanoseconds(plan.sampled_ns), f"of {nanoseconds(plan.population_ns)} GPU time"),
+            (
+                claimed,
+                f"claimed at {percent(plan.confidence, 1)} confidence" if plan.claimed_error else "no claim",
+            ),
+            (percent(plan.profile_error), "error on the profile"),
+        ]
     )
-    return f'<div class="tiles">{listed}</div>'
 
 
 def _say(plan: Plan, profile: Profile) -> str:
@@ -94,7 +78,7 @@ def _say(plan: Plan, profile: Profile) -> str:
             "The claimed error is about the profiled time on the profiled GPU; what a simulator or another "
             "GPU makes of the launches can differ by more."
         )
-    return f'<section class="say">{"".join(f"<p>{_text(s)}</p>" for s in sentences)}</section>'
+    return say(sentences)
 
 
 def _strata(plan: Plan) -> str:
@@ -115,7 +99,7 @@ def _strata(plan: Plan) -> str:
         )
     header = ["stratum", "launches", "time", "share", "CoV", "draws", "why"]
     note = "CoV: standard deviation of the launches' times over their mean. A column's head sorts."
-    return _section("Strata", note + _left(len(ordered)), _table(header, rows))
+    return section("Strata", note + _left(len(ordered)), table(header, rows))
 
 
 def _launches(plan: Plan) -> str:
@@ -136,7 +120,7 @@ def _launches(plan: Plan) -> str:
         )
     header = ["kernel", "launch", "stratum", "draws", "weight", "time", "stands for"]
     note = "The launches to simulate: the total is the sum of weight times value."
-    return _section("Chosen launches", note + _left(len(plan)), _table(header, rows))
+    return section("Chosen launches", note + _left(len(plan)), table(header, rows))
 
 
 def _left(rows: int) -> str:
@@ -144,7 +128,7 @@ def _left(rows: int) -> str:
 
 
 def _provenance(plan: Plan) -> str:
-    facts: dict[str, Any] = {
+    values: dict[str, Any] = {
         "method": plan.method,
         **plan.parameters,
         "seed": plan.seed,
@@ -154,8 +138,7 @@ def _provenance(plan: Plan) -> str:
         **{f"learned: {key}": value for key, value in plan.fitted.items()},
         "simt": plan.version,
     }
-    listed = "".join(f"<dt>{_text(key)}</dt><dd>{_text(_plain(value))}</dd>" for key, value in facts.items())
-    return _section("Provenance", "", f"<dl>{listed}</dl>")
+    return section("Provenance", "", facts({key: _plain(value) for key, value in values.items()}))
 
 
 def _plain(value: Any) -> str:
@@ -163,30 +146,3 @@ def _plain(value: Any) -> str:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 2000 else text[:2000] + " …"
-
-
-def _section(title: str, note: str, body: str) -> str:
-    described = f'<p class="note">{_text(note)}</p>' if note else ""
-    return f"<section><h2>{_text(title)}</h2>{described}{body}</section>"
-
-
-def _table(header: list[str], rows: list[list[Cell]]) -> str:
-    text = [value is None for _, value in rows[0]] if rows else [False] * len(header)
-    head = "".join(f"<th{' class=t' * t}>{_text(name)}</th>" for name, t in zip(header, text, strict=True))
-    body = "".join(f"<tr>{''.join(_cell(i, cell) for i, cell in enumerate(row))}</tr>" for row in rows)
-    return (
-        f'<div class="scroll tall"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
-
-
-def _cell(i: int, cell: Cell) -> str:
-    text, number = cell
-    if number is not None:
-        return f'<td data-v="{number:.12g}">{_text(text)}</td>'
-    if i == 0:  # a kernel's name
-        return f'<td class="t name" title="{_text(text)}">{_text(kernel_label(text, 64))}</td>'
-    return f'<td class="t why">{_text(text)}</td>'
-
-
-def _text(text: str) -> str:
-    return html.escape(text)

@@ -1,0 +1,5 @@
+"""How far the model is from silicon: correlation of simulated with measured counters."""
+
+from simt.validate.correlate import Correlation, Program, correlate, find_programs
+
+__all__ = ["Correlation", "Program", "correlate", "find_programs"]

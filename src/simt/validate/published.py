@@ -1,0 +1,22 @@
+"""Measurements and simulations that others have published, as tables of programs.
+
+Each CSV file in the folder `published` names its source in its first line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("published")
+
+
+def published() -> dict[str, str]:
+    """Name of each table, and where it is from."""
+    return {
+        path.stem: path.read_text(encoding="utf-8").split("\n")[0] for path in sorted(FOLDER.glob("*.csv"))
+    }
+
+
+def published_path(path: Path) -> Path:
+    """The file of a published table where `path` is the name of one and no file; else `path`."""
+    return FOLDER / f"{path}.csv" if not path.exists() and str(path) in published() else path
