@@ -1,4 +1,4 @@
-"""Programs to run: Python files with a `main(gpu)`, CUDA files with a Python driver, ready examples."""
+"""Programs to run: Python files with a `main(gpu)`, CUDA files with a driver, ready examples, workloads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import LaunchError
+from simt.workloads import WORKLOADS, Outputs, Workload
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -23,22 +24,34 @@ def examples() -> dict[str, str]:
     return found
 
 
-def find_program(name: Path) -> Path | None:
-    """The program that a path or the name of an example stands for; None if it is neither."""
+def find_program(name: Path) -> Path | Workload | None:
+    """The program that a path, the name of an example or of a workload stands for; None if it is none."""
     if name.suffix in SUFFIXES:
         return name
+    if name.exists() or len(name.parts) != 1:
+        return None
     example = _EXAMPLES / f"{name}.py"
-    return example if not name.exists() and len(name.parts) == 1 and example.exists() else None
+    return example if example.exists() else WORKLOADS.get(name.name)
 
 
-def run_program(path: Path, gpu: GPU, driver: Path | None = None) -> None:
+def run_program(
+    program: Path | Workload, gpu: GPU, driver: Path | None = None, size: int | None = None
+) -> None:
     """Runs a program on a GPU; `gpu.result()` then has its launches.
 
     A `.py` file has a function `main(gpu)`. A `.cu` or `.ptx` file has a driver, a Python file of the same
-    name unless another is given, with a function `main(gpu, module)`.
+    name unless another is given, with a function `main(gpu, module)`. size: of a workload; None: its default.
 
     Raises LaunchError where a file or its `main` is missing; what the program itself raises goes through.
     """
+    if isinstance(program, Workload):
+        if driver is not None:
+            raise LaunchError(f"workload {program.name}: --driver is for .cu and .ptx files")
+        _describe(program.run(gpu, size))
+        return
+    path = program
+    if size is not None:
+        raise LaunchError(f"{path}: --size is for workloads")
     script = path
     module: Any = None
     if path.suffix != ".py":
@@ -63,3 +76,9 @@ def run_program(path: Path, gpu: GPU, driver: Path | None = None) -> None:
         main(gpu)
     else:
         main(gpu, module)
+
+
+def _describe(outputs: Outputs) -> None:
+    for name, values in outputs.items():
+        mean = float(values.mean(dtype="float64"))
+        print(f"{name}: {values.size:,} values of {values.dtype}, mean {mean:.6g}")

@@ -101,3 +101,25 @@ def test_an_example_runs(example: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "False" not in done.stdout
     assert "largest error: 0.0" in done.stdout or "times as fast as" in done.stdout
+
+
+def test_workloads_are_listed_with_their_sizes() -> None:
+    done = simt("run", "--workloads")
+    assert done.returncode == 0
+    assert "resnet152" in done.stdout
+    assert "nodes: 8192, 12288, 16384," in done.stdout
+
+
+def test_a_workload_runs() -> None:
+    if not toolkit.toolkits():
+        pytest.skip("NVRTC's wheel is not installed")
+    done = simt("run", "relu", "--size", "1000", "--gpu", "h100", "--set", "sm.count=16")
+    assert done.returncode == 0, done.stderr
+    assert "y: 1,000 values of float32" in done.stdout
+    assert "1 launch on" in done.stdout
+
+
+def test_a_size_is_refused_for_what_is_no_workload() -> None:
+    done = simt("run", "saxpy", "--size", "1000", "--functional")
+    assert done.returncode == 2
+    assert "--size is for workloads" in done.stderr

@@ -18,6 +18,7 @@ from simt.result import Result, perfetto, sentences
 from simt.result.display import LEFT, format_time, launch_rows, plural
 from simt.result.files import dump, require_writable, write_text
 from simt.simulate import override_texts, simulate
+from simt.workloads import WORKLOADS, Workload
 
 EXAMPLES = """\b
 Examples:
@@ -31,6 +32,7 @@ Examples:
   simt run program.py --gpu h100             a program with a function main(gpu)
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
   simt run gemm --gpu h100                   a ready example; simt run --examples lists them
+  simt run resnet50 --size 64                a workload; simt run --workloads lists them
 """
 INTERRUPTED_EXIT = 130
 
@@ -43,7 +45,7 @@ def run(
         Path | None,
         typer.Argument(
             help="A trace (kernelslist.g, a directory with one, a kernel trace, a .simt store), a program "
-            "(.py, .cu, .ptx), or the name of an example.",
+            "(.py, .cu, .ptx), or the name of an example or a workload.",
         ),
     ] = None,
     gpu: Annotated[
@@ -83,6 +85,12 @@ def run(
     functional: Annotated[
         bool, typer.Option("--functional", help="Of a program only the values, without timing.")
     ] = False,
+    size: Annotated[
+        int | None, typer.Option(help="Size of a workload; the smallest of --workloads is the default.")
+    ] = None,
+    workloads: Annotated[
+        bool, typer.Option("--workloads", help="List the workloads with their sizes.")
+    ] = False,
     examples: Annotated[bool, typer.Option("--examples", help="List the ready examples.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
@@ -90,6 +98,11 @@ def run(
     if examples:
         for name, text in program.examples().items():
             typer.echo(f"{name:16} {text}")
+        return
+    if workloads:
+        for workload in WORKLOADS.values():
+            sizes = ", ".join(str(n) for n in workload.sizes)
+            typer.echo(f"{workload.name:12} {workload.summary}\n{'':12} {workload.unit}: {sizes}")
         return
     if path is None:
         raise typer.BadParameter("a trace or a program is missing")
@@ -103,7 +116,7 @@ def run(
             raise LaunchError(f"{path}: --kernels, --max-cycles and --resume are for traces")
         # With --json - what the program prints goes where the table does.
         with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-            result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet)
+            result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet, size)
         if result is not None:
             _deliver(result, output, json_, perfetto_, quiet)
         return
@@ -135,7 +148,7 @@ def run(
 
 
 def _run_program(
-    path: Path,
+    path: Path | Workload,
     gpu: str,
     set_: list[str] | None,
     threads: int,
@@ -143,6 +156,7 @@ def _run_program(
     driver: Path | None,
     functional: bool,
     quiet: bool,
+    size: int | None,
 ) -> Result | None:
     """Runs a program; None where nothing was timed."""
     from simt.gpu import GPU
@@ -156,7 +170,7 @@ def _run_program(
         progress=not quiet,
     )
     try:
-        program.run_program(path, device, driver)
+        program.run_program(path, device, driver, size)
     except KeyboardInterrupt:
         typer.echo(f"Interrupted: {plural(len(device.launches), 'launch')} finished.", err=True)
         raise typer.Exit(INTERRUPTED_EXIT) from None
