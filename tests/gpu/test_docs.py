@@ -62,6 +62,13 @@ def test_page_on_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "illegal address" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("compiler")
+def test_page_on_workloads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = run("docs/workloads.md", folder)
+    assert names["outputs"]["y"].shape == (10_000,)
+    assert capsys.readouterr().out == "0.0\n"
+
+
 def test_tutorial(folder: Path) -> None:
     names = run("docs/tutorial.md", folder)
     assert names["spmv"].cycles > 0
