@@ -1,5 +1,6 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -8,6 +9,7 @@
 
 #include <memory>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
 #include "isa/opcode_table.hpp"
 #include "trace/byte_coding.hpp"
@@ -89,6 +91,38 @@ std::shared_ptr<TraceSource> make_source(const LaunchInfo& launch, std::vector<s
   const auto shared_fetch = std::make_shared<PythonFetch>(std::move(fetch));
   return std::make_shared<TraceSource>(std::move(kernel), table,
                                        [shared_fetch](size_t block) { return (*shared_fetch)(block); });
+}
+
+template <class Value>
+Numbers<uint32_t> column(const BasicBlocks& blocks, Value value) {
+  std::vector<uint32_t> values(blocks.count());
+  for (uint32_t i = 0; i < blocks.count(); ++i) values[i] = value(blocks[i]);
+  return numbers(std::move(values), {blocks.count()});
+}
+
+Numbers<uint32_t> by_warp(BlockCounts& counts) {
+  const size_t warps = counts.blocks ? counts.counts.size() / counts.blocks : 0;
+  return numbers(std::move(counts.counts), {warps, counts.blocks});
+}
+
+std::pair<Numbers<uint32_t>, bool> preview(InstructionSource& source, const std::vector<uint64_t>& ctas,
+                                           const BasicBlocks& blocks, uint32_t threads) {
+  BlockCounts counts;
+  {
+    const nb::gil_scoped_release no_gil;
+    counts = source.preview(ctas, blocks, threads);
+  }
+  return {by_warp(counts), counts.complete};
+}
+
+Numbers<uint32_t> execute(InstructionSource& source, uint64_t first, uint64_t end, const BasicBlocks& blocks,
+                          uint32_t threads) {
+  BlockCounts counts;
+  {
+    const nb::gil_scoped_release no_gil;
+    counts = source.execute(first, end, &blocks, threads);
+  }
+  return by_warp(counts);
 }
 
 using RecordTuple = std::tuple<uint32_t, uint64_t, std::vector<uint64_t>>;
@@ -247,10 +281,20 @@ void bind_source(nb::module_& m) {
       .def_rw("shared_base", &LaunchInfo::shared_base)
       .def_rw("local_base", &LaunchInfo::local_base);
 
+  nb::class_<BasicBlocks>(m, "BasicBlocks", "The basic blocks of a kernel's static instructions.")
+      .def("__len__", &BasicBlocks::count)
+      .def_prop_ro(
+          "first", [](const BasicBlocks& b) { return column(b, [](auto& block) { return block.first; }); },
+          nb::rv_policy::automatic, "Static index of each block's first instruction.")
+      .def_prop_ro(
+          "length", [](const BasicBlocks& b) { return column(b, [](auto& block) { return block.length; }); },
+          nb::rv_policy::automatic, "Static instructions of each block.");
+
   nb::class_<InstructionSource>(m, "InstructionSource")
       .def_prop_ro("launch", &InstructionSource::launch, nb::rv_policy::reference_internal)
       .def_prop_ro("opcodes", &InstructionSource::opcodes)
       .def_prop_ro("cta_count", &InstructionSource::cta_count)
+      .def_prop_ro("cluster_size", &InstructionSource::cluster_size)
       .def(
           "instructions",
           [](const InstructionSource& s) {
@@ -259,6 +303,16 @@ void bind_source(nb::module_& m) {
             return out;
           },
           "The static instructions, one dict each; registers are (index, file, width).")
+      .def(
+          "basic_blocks", [](InstructionSource& s) { return BasicBlocks(s.instructions(), s.leaders()); },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def("preview", &preview, "ctas"_a, "blocks"_a, "threads"_a = 1,
+           "Follows these CTAs without any effect: how often each of their warps executes each basic block, "
+           "(warps, blocks), and whether all were followed to their end.")
+      .def("execute", &execute, "first"_a, "end"_a, "blocks"_a, "threads"_a = 1,
+           "CTAs [first, end), which are not going to be simulated, have their effects on memory; counts as "
+           "of "
+           "preview.")
       .def("read_cta", &read_cta, "ordinal"_a,
            "All records of a CTA: for each warp a list of (static index, mask, addresses).")
       .def("walk", &walk, "expand_addresses"_a = false,

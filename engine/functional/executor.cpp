@@ -39,7 +39,7 @@ void Executor::load(const Warp::Split& split) {
   context_.stack = split.stack;
 }
 
-Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget) {
+Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
   enter(cta, warp);
   context_.record = nullptr;
   context_.deferred = nullptr;
@@ -56,7 +56,7 @@ Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget) {
     while (Warp::Split* split = warp.current()) {
       load(*split);
       pc = split->pc;
-      const uint32_t mask = split->mask, meeting = split->meeting_pc;
+      const uint32_t mask = split->mask, meeting = split->meeting_pc, begin = pc;
       for (;;) {
         const Op& op = code_[pc];
         uint32_t executing = mask;
@@ -72,12 +72,16 @@ Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget) {
             op.run(context_, op);
           }
           if (++pc != meeting && executed < budget) continue;
+          if (counts) blocks_->count(begin, pc, counts);
           warp.go_to(pc);
           if (executed >= budget) return stop(Stop::Budget);
           break;
         }
         split->pc = pc;
+        executed_ = true;
         const bool go_on = control(op, executing, *split);
+        // What parts its lanes or waits for others is executed later.
+        if (counts) blocks_->count(begin, executed_ ? pc + 1 : pc, counts);
         if (!go_on) return stop(Stop::Yield);
         if (executed >= budget) return stop(warp.finished() ? Stop::Finished : Stop::Budget);
         break;

@@ -1,4 +1,5 @@
 #pragma once
+#include "functional/block_map.hpp"
 #include "functional/grid.hpp"
 
 namespace simt::functional {
@@ -16,8 +17,12 @@ class Executor {
   /// `concurrent`: others execute CTAs of this grid at the same time.
   explicit Executor(Grid& grid, bool concurrent = false);
 
-  /// Runs a warp for at most `budget` instructions. Throws ProgramFault.
-  Stop run(Cta& cta, Warp& warp, uint64_t budget);
+  /// Runs a warp for at most `budget` instructions. Throws ProgramFault. Where `counts` is given, it counts
+  /// the blocks of `count_blocks` that the warp executes.
+  Stop run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts = nullptr);
+  void count_blocks(const BlockMap* map) { blocks_ = map; }
+  /// What runs without timing happens in this cycle, as far as the order of prints goes.
+  void set_cycle(uint64_t cycle) { context_.cycle = cycle; }
 
   /// Executes one instruction of a warp that is not blocked or finished. For what runs under timing: `record`
   /// gets its access, `deferred` the access of a Deferred op, which is then to be performed later.
@@ -48,6 +53,7 @@ class Executor {
   Warp* warp_ = nullptr;
   uint64_t ticks_ = 0;
   bool executed_ = false;
+  const BlockMap* blocks_ = nullptr;
 };
 
 /// A fault with its place.

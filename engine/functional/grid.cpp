@@ -163,8 +163,26 @@ class StopQuestion {
   uint64_t turns_ = 0, asked_at_ = 0;
 };
 
+/// A cluster under way.
+struct RunningCluster {
+  RunningCluster(Grid& grid, const Grid::Part& part, uint64_t i)
+      : ctas(grid.make_cluster(part.number(i))), blocks_of_warp(part.block_count) {
+    if (part.blocks)
+      counts = part.block_counts + i * grid.cluster_size() * grid.warps_per_cta() * blocks_of_warp;
+  }
+  uint32_t* counts_of(const Cta& cta, const Warp& warp) const {
+    if (!counts) return nullptr;
+    return counts + (uint64_t{cta.rank()} * cta.grid().warps_per_cta() + warp.number()) * blocks_of_warp;
+  }
+
+  std::vector<std::unique_ptr<Cta>> ctas;
+  uint64_t blocks_of_warp;
+  uint32_t* counts = nullptr;
+};
+
 /// Runs one cluster until it is finished or its turn is over. False in the latter case.
-bool run_turn(Grid& grid, Executor& executor, std::vector<std::unique_ptr<Cta>>& ctas) {
+bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster) {
+  auto& ctas = cluster.ctas;
   const uint64_t end = executor.warp_instructions + cta_turn;
   for (;;) {
     bool all_finished = true, progress = false, waits = false;
@@ -173,7 +191,7 @@ bool run_turn(Grid& grid, Executor& executor, std::vector<std::unique_ptr<Cta>>&
         if (warp.finished()) continue;
         const uint64_t before = executor.warp_instructions;
         const uint64_t completed = cta->barriers_completed;
-        switch (executor.run(*cta, warp, warp_turn)) {
+        switch (executor.run(*cta, warp, warp_turn, cluster.counts_of(*cta, warp))) {
           case Executor::Stop::Yield:
             waits = true;
             break;
@@ -198,10 +216,17 @@ bool run_turn(Grid& grid, Executor& executor, std::vector<std::unique_ptr<Cta>>&
 }  // namespace
 
 Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
-  if (kernel().order_sensitive) return run_in_turns(stop);
+  Part all;
+  all.count = cluster_count();
+  all.number = [](uint64_t i) { return i; };
+  return run(all, threads, stop);
+}
+
+Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<bool()>& stop) {
+  if (kernel().order_sensitive) return run_in_turns(part, stop);
   // These CTAs have no order among each other. What they print gets that of their numbers.
   keeps_printed_ = true;
-  const uint64_t clusters = cluster_count();
+  const uint64_t clusters = part.count;
   Counts counts;
   std::atomic<uint64_t> next{0}, first_error{UINT64_MAX};
   std::atomic<bool> stopped{false};
@@ -209,13 +234,15 @@ Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
   std::exception_ptr error;
   const auto work = [&](bool asks) {
     Executor executor(*this, threads > 1);
+    executor.set_cycle(part.cycle);
+    executor.count_blocks(part.blocks);
     StopQuestion question(stop);
     for (uint64_t c = next++; c < clusters && c < first_error && !stopped; c = next++) {
       try {
-        auto ctas = make_cluster(c);
+        RunningCluster cluster(*this, part, c);
         bool finished = false;
         while (!finished && c < first_error && !stopped) {
-          finished = run_turn(*this, executor, ctas);
+          finished = run_turn(*this, executor, cluster);
           if (asks && question.ask(executor.warp_instructions)) stopped = true;
         }
       } catch (...) {
@@ -236,22 +263,27 @@ Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
   for (uint32_t t = 1; t < threads && t < clusters; ++t) others.emplace_back(work, false);
   work(true);
   for (std::thread& t : others) t.join();
-  std::erase_if(printed_, [&](const Printed& p) { return p.cta / cluster_size() > first_error; });
+  if (error) {
+    const uint64_t first = part.number(first_error);
+    std::erase_if(printed_, [&](const Printed& p) { return p.cta / cluster_size() > first; });
+  }
   if (print_ && !printed_.empty()) print_(printed());
   if (error) std::rethrow_exception(error);
   return counts;
 }
 
-Grid::Counts Grid::run_in_turns(const std::function<bool()>& stop) {
+Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& stop) {
   Executor executor(*this);
+  executor.set_cycle(part.cycle);
+  executor.count_blocks(part.blocks);
   StopQuestion question(stop);
-  std::deque<std::vector<std::unique_ptr<Cta>>> active;
+  std::deque<RunningCluster> active;
   const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
   uint64_t next = 0;
-  while (next < cluster_count() || !active.empty()) {
+  while (next < part.count || !active.empty()) {
     if (question.ask(executor.warp_instructions)) break;
-    if (active.empty() || (next < cluster_count() && active.size() < most))
-      active.push_back(make_cluster(next++));
+    if (active.empty() || (next < part.count && active.size() < most))
+      active.emplace_back(*this, part, next++);
     else if (active.size() > 1)
       std::rotate(active.begin(), active.begin() + 1, active.end());
     if (run_turn(*this, executor, active.back())) active.pop_back();

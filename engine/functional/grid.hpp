@@ -32,6 +32,8 @@ struct Machine {
   uint32_t stack_limit = 16 * 1024;  ///< bytes a thread may use for calls
 };
 
+class BlockMap;
+
 /// What goes out of kernels, in the order of CTAs where that is defined.
 using PrintSink = std::function<void(const std::string&)>;
 
@@ -47,6 +49,7 @@ class Grid {
 
   const Program& program() const { return program_; }
   const FunctionCode& kernel() const { return program_.functions[function_]; }
+  uint32_t function() const { return function_; }
   const LaunchConfig& config() const { return config_; }
   DeviceMemory& memory() const { return memory_; }
   const Machine& machine() const { return machine_; }
@@ -83,9 +86,21 @@ class Grid {
   /// it can matter. `stop` is asked now and then. Throws ProgramFault.
   Counts run(uint32_t threads, const std::function<bool()>& stop);
 
+  /// Some of a grid's clusters.
+  struct Part {
+    uint64_t count = 0;
+    std::function<uint64_t(uint64_t)> number;  ///< of the i-th
+    uint64_t cycle = 0;                        ///< at which they print
+    const BlockMap* blocks = nullptr;
+    uint32_t* block_counts = nullptr;  ///< by cluster of this part, CTA, warp and block
+    uint32_t block_count = 0;
+  };
+  /// Runs a part of the CTAs in the same way.
+  Counts run(const Part& part, uint32_t threads, const std::function<bool()>& stop);
+
  private:
   /// One CTA after the other gets a turn, as many as the machine holds.
-  Counts run_in_turns(const std::function<bool()>& stop);
+  Counts run_in_turns(const Part& part, const std::function<bool()>& stop);
 
   const Program& program_;
   uint32_t function_;

@@ -1,7 +1,10 @@
 #include "functional/memory.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <new>
 
 namespace simt::functional {
@@ -26,18 +29,66 @@ std::string extent(const Allocation& a) {
   return "`" + a.label + "` (" + std::to_string(a.size) + " bytes at " + hex(a.address) + ")";
 }
 
+/// A file without a name, `size` bytes long, of which pages exist once they are touched.
+int make_file(uint64_t size) {
+#ifdef __linux__
+  const int file = memfd_create("simt device memory", MFD_CLOEXEC);
+#else
+  std::FILE* temporary = std::tmpfile();
+  const int file = temporary ? dup(fileno(temporary)) : -1;
+  if (temporary) std::fclose(temporary);
+#endif
+  if (file >= 0 && ftruncate(file, static_cast<off_t>(size)) == 0) return file;
+  if (file >= 0) close(file);
+  throw std::bad_alloc();
+}
+
+std::byte* map_file(int file, uint64_t size, int sharing) {
+  void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, sharing | MAP_NORESERVE, file, 0);
+  if (at == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(at);
+}
+
 }  // namespace
 
 DeviceMemory::DeviceMemory(uint64_t capacity) : capacity_(round_up(capacity, page)) {
-  void* at =
-      mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) throw std::bad_alloc();
-  arena_ = static_cast<std::byte*>(at);
+  file_ = make_file(capacity_);
+  arena_ = map_file(file_, capacity_, MAP_SHARED);
   gaps_[window::global] = capacity_;
 }
 
 DeviceMemory::~DeviceMemory() {
-  munmap(arena_, capacity_);
+  if (arena_) munmap(arena_, capacity_);
+  if (file_ >= 0) close(file_);
+}
+
+std::unique_ptr<DeviceMemory> DeviceMemory::copy_on_write() const {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<DeviceMemory> copy(new DeviceMemory);
+  copy->arena_ = map_file(file_, capacity_, MAP_PRIVATE);
+  copy->capacity_ = capacity_;
+  copy->used_ = used_;
+  copy->generation_ = generation_;
+  copy->live_ = live_;
+  copy->gaps_ = gaps_;
+  copy->freed_ = freed_;
+  return copy;
+}
+
+void DeviceMemory::clear(uint64_t begin, uint64_t end) {
+  // The host gets whole pages back. In a copy they cannot be given back: they would show the original's.
+  const uint64_t first = round_up(begin, page), last = end / page * page;
+#ifdef __linux__
+  const auto offset = static_cast<off_t>(first - window::global);
+  const auto bytes = static_cast<off_t>(last - first);
+  if (file_ >= 0 && first < last &&
+      fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0) {
+    std::fill(host(begin), host(first), std::byte{0});
+    std::fill(host(last), host(end), std::byte{0});
+    return;
+  }
+#endif
+  std::fill(host(begin), host(end), std::byte{0});
 }
 
 uint64_t DeviceMemory::allocate(uint64_t size, std::string label, Owner owner) {
@@ -67,15 +118,7 @@ bool DeviceMemory::free(uint64_t address, Owner owner) {
   if (freed_.size() < freed_kept) freed_[address] = it->second;
   live_.erase(it);
   ++generation_;
-  // The next owner finds zeros, and the host gets whole pages back.
-  const uint64_t first = round_up(begin, page), last = (begin + size) / page * page;
-  if (first < last) {
-    madvise(host(first), last - first, MADV_DONTNEED);
-    std::fill(host(begin), host(first), std::byte{0});
-    std::fill(host(last), host(begin + size), std::byte{0});
-  } else {
-    std::fill(host(begin), host(begin + size), std::byte{0});
-  }
+  clear(begin, begin + size);  // the next owner finds zeros
   auto next = gaps_.lower_bound(begin);
   if (next != gaps_.end() && next->first == begin + size) {
     size += next->second;

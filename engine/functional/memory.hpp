@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -44,6 +45,9 @@ class DeviceMemory {
 
   explicit DeviceMemory(uint64_t capacity);
   ~DeviceMemory();
+  /// A copy that shares pages with this memory until it writes them: what happens there leaves no trace here.
+  /// This memory must not be written while the copy is in use.
+  std::unique_ptr<DeviceMemory> copy_on_write() const;
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
@@ -65,7 +69,11 @@ class DeviceMemory {
   uint64_t generation() const { return generation_; }
 
  private:
+  DeviceMemory() = default;
+  void clear(uint64_t begin, uint64_t end);
+
   std::byte* arena_ = nullptr;
+  int file_ = -1;  ///< what the arena maps; a copy has none
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
   uint64_t generation_ = 1;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "functional/block_map.hpp"
 #include "functional/executor.hpp"
 #include "isa/classify.hpp"
 
@@ -13,6 +15,7 @@ namespace {
 struct Overlap {};
 
 constexpr uint64_t never = ~uint64_t{0};
+constexpr uint64_t most_questions = 256;  ///< each after 64 turns or 4 million instructions
 
 /// Counts deferred accesses by a hash of their addresses: no false "no".
 class AddressFilter {
@@ -308,6 +311,62 @@ uint32_t ExecutedSource::lane_addresses(const DynamicRecord& record, uint64_t* o
       record.bulk_count ? record.bulk_count : static_cast<uint32_t>(std::popcount(record.mask));
   std::copy_n(addresses, count, out);
   return count;
+}
+
+std::vector<uint32_t> ExecutedSource::leaders() {
+  return functional::leaders(grid_.program(), *lowering_);
+}
+
+void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* blocks, uint32_t threads,
+                              BlockCounts& result) {
+  result.warps_per_cta = grid.warps_per_cta();
+  std::optional<BlockMap> map;
+  if (blocks) {
+    map.emplace(*blocks, *lowering_);
+    result.blocks = blocks->count();
+    result.counts.resize(part.count * grid.cluster_size() * result.warps_per_cta * result.blocks);
+    part.blocks = &*map;
+    part.block_counts = result.counts.data();
+    part.block_count = result.blocks;
+  }
+  // CTAs that influence each other may wait for one that is not among these.
+  uint64_t questions = 0;
+  grid.run(part, threads, [&] {
+    result.complete = !grid.kernel().order_sensitive || ++questions < most_questions;
+    return !result.complete;
+  });
+}
+
+BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
+                                    uint32_t threads) {
+  const auto memory = grid_.memory().copy_on_write();
+  Grid grid(grid_.program(), grid_.function(), grid_.config(), *memory, grid_.machine(), nullptr);
+  const uint32_t size = grid.cluster_size();
+  Grid::Part part;
+  part.count = ordinals.size() / size;
+  part.number = [&](uint64_t i) { return ordinals[i * size] / size; };
+  BlockCounts counts;
+  try {
+    run_part(grid, std::move(part), &blocks, threads, counts);
+  } catch (const ProgramFault&) {
+    counts.complete = false;
+  }
+  return counts;
+}
+
+BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks,
+                                    uint32_t threads) {
+  const uint32_t size = grid_.cluster_size();
+  Grid::Part part;
+  part.count = (end - first) / size;
+  part.number = [&](uint64_t i) { return first / size + i; };
+  part.cycle = never;
+  BlockCounts counts;
+  run_part(grid_, std::move(part), blocks, threads, counts);
+  if (!counts.complete)
+    throw ProgramFault("kernel `" + launch_.name +
+                       "`: blocks that were not to be simulated wait for others; simulate it in full");
+  return counts;
 }
 
 std::string ExecutedSource::printed() const {

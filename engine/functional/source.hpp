@@ -36,7 +36,14 @@ class ExecutedSource : public InstructionSource {
   uint64_t cta_count() const override { return grid_.cta_count(); }
   std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
-  bool couples_ctas() const override { return grid_.cluster_size() > 1; }
+  uint32_t cluster_size() const override { return grid_.cluster_size(); }
+  std::vector<uint32_t> leaders() override;
+  /// Its memory is a copy. CTAs that wait for others, or that go wrong because others have not run, are
+  /// followed as far as they come.
+  BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
+                      uint32_t threads) override;
+  /// Throws ProgramFault, also where these CTAs wait for ones that are not among them.
+  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
 
   /// Executes everything at once and writes it down as a trace. Throws ProgramFault.
   void record(TraceSink& sink);
@@ -48,6 +55,9 @@ class ExecutedSource : public InstructionSource {
 
  private:
   class Stream;
+  void run_part(Grid& grid, Grid::Part part, const BasicBlocks* blocks, uint32_t threads,
+                BlockCounts& result);
+
   std::shared_ptr<const void> owner_;  // outlives the grid
   std::shared_ptr<const Lowering> lowering_;
   Grid grid_;

@@ -71,8 +71,10 @@ class InstructionSource {
   /// Writes the address of each active lane (in lane order) to `out`, which holds at least 64 entries
   /// (bulk_count for TMA records); returns how many were written.
   virtual uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const = 0;
+  /// CTAs that run together, with consecutive ordinals.
+  virtual uint32_t cluster_size() const { return 1; }
   /// CTAs act on each other's state while they execute (clusters): SMs then go cycle by cycle, one by one.
-  virtual bool couples_ctas() const { return false; }
+  bool couples_ctas() const { return cluster_size() > 1; }
 
   /// Static indices that control reaches from elsewhere than the instruction before, as far as is known.
   /// Sources that replay know those of some CTAs, spread over the grid.

@@ -1,0 +1,71 @@
+"""What warps and launches do, as vectors of basic blocks (Photon, MICRO'23, section 3, observation 5)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+DIMENSIONS = 16
+_BINS_OF_BLOCK = 3
+
+
+def block_projection(codes: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Where each basic block lies in the fixed dimensions: (blocks, DIMENSIONS), rows that sum to 1.
+
+    codes: what identifies each block, whichever kernel it is in. Each is spread over three dimensions chosen
+    by a hash, so that two blocks coincide with a chance of 1 in 560.
+    """
+    projection = np.zeros((len(codes), DIMENSIONS))
+    for row, code in enumerate(codes):
+        seed = hashlib.blake2b(code.encode(), digest_size=16).digest()
+        bins = sorted(range(DIMENSIONS), key=lambda i: hashlib.blake2b(seed + bytes([i])).digest())
+        projection[row, bins[:_BINS_OF_BLOCK]] = 1 / _BINS_OF_BLOCK
+    return projection
+
+
+@dataclass(frozen=True)
+class WarpTypes:
+    """The distinct warps of a sample: those that execute each block equally often are of one type.
+
+    counts: (types, blocks) executions. weights: share of the warps, descending; of equal ones the type with
+    the greater counts comes first. of_warp: the type of each warp.
+    """
+
+    counts: npt.NDArray[np.uint32]
+    weights: npt.NDArray[np.float64]
+    of_warp: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(counts: npt.NDArray[np.uint32]) -> WarpTypes:
+        """counts: (warps, blocks) executions, at least one warp."""
+        types, of_warp, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+        # Rows come out in rising order.
+        order = np.lexsort((-np.arange(len(types)), -sizes))
+        rank = np.empty(len(types), np.int64)
+        rank[order] = np.arange(len(types))
+        return WarpTypes(types[order], sizes[order] / len(counts), rank[of_warp.reshape(-1)])
+
+
+def gpu_vector(
+    types: WarpTypes, lengths: npt.NDArray[np.uint32], projection: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The GPU basic-block vector of a launch: for each warp type, by descending weight, its weight times its
+    share of instructions in each dimension; (types, DIMENSIONS), all entries sum to 1.
+
+    lengths: instructions of each block.
+    """
+    instructions = types.counts * lengths.astype(np.float64)
+    totals = np.maximum(instructions.sum(axis=1, keepdims=True), 1)
+    vector: npt.NDArray[np.float64] = (instructions / totals) @ projection * types.weights[:, None]
+    return vector
+
+
+def distance(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    """L1 distance of two GPU basic-block vectors, from 0 to 2; the shorter one is filled up with zeros."""
+    types = max(len(a), len(b))
+    padded = [np.vstack([v, np.zeros((types - len(v), v.shape[1]))]) for v in (a, b)]
+    return float(np.abs(padded[0] - padded[1]).sum())

@@ -1,0 +1,91 @@
+"""What a launch executes: its basic blocks, and how often a sample of its warps executes each of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from simt import _engine
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTable:
+    """The basic blocks of a kernel: straight code that ends at branches, exits and CTA barriers.
+
+    first, length: static index of each one's first instruction, and its instructions. names: what identifies
+    a block in whichever kernel it is: its opcodes.
+    """
+
+    first: npt.NDArray[np.uint32]
+    length: npt.NDArray[np.uint32]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """Warps of some CTAs, followed without timing and without effects.
+
+    ctas: ordinals of the CTAs. counts: (warps, blocks) executions of each basic block, CTA by CTA. complete:
+    whether all were followed to their end, which those are not that wait for other CTAs or go wrong.
+    """
+
+    ctas: tuple[int, ...]
+    counts: npt.NDArray[np.uint32]
+    complete: bool
+
+
+class LaunchCode:
+    """The code of a launch, before it is simulated."""
+
+    def __init__(self, source: _engine.InstructionSource, warps_per_cta: int, threads: int = 1) -> None:
+        """threads: host threads that follow CTAs; no influence on what is counted."""
+        self._source = source
+        self._warps_per_cta = warps_per_cta
+        self._threads = threads
+        self._blocks = source.basic_blocks()
+
+    @cached_property
+    def instructions(self) -> list[dict[str, Any]]:
+        """The static instructions: pc, opcode, unit, registers as (index, file, width), ..."""
+        return self._source.instructions()
+
+    @cached_property
+    def blocks(self) -> BlockTable:
+        first, length = self._blocks.first, self._blocks.length
+        opcodes = [i["opcode"] for i in self.instructions]
+        names = tuple(
+            " ".join(opcodes[f : f + n]) for f, n in zip(first.tolist(), length.tolist(), strict=True)
+        )
+        return BlockTable(first, length, names)
+
+    def preview(self, fraction: float, at_least_ctas: int = 1, at_least_warps: int = 32) -> Preview:
+        """Follows a share of the CTAs, spread evenly over the grid, and as many as the minima ask for.
+
+        A program's memory is left as it is. Of a trace, the records are read.
+        """
+        wanted = max(
+            at_least_ctas,
+            -(-at_least_warps // self._warps_per_cta),
+            math.ceil(fraction * self._source.cta_count),
+        )
+        ctas = spread(self._source.cta_count, wanted, self._source.cluster_size)
+        counts, complete = self._source.preview(ctas, self._blocks, self._threads)
+        return Preview(tuple(ctas), counts, complete)
+
+
+def spread(count: int, wanted: int, together: int = 1) -> list[int]:
+    """At least `wanted` of `count` ordinals, as far as there are so many: the middles of equal parts, in
+    whole groups of `together`."""
+    groups = count // together
+    chosen = min(groups, -(-wanted // together))
+    first = [(2 * i + 1) * groups // (2 * chosen) * together for i in range(chosen)]
+    return [ordinal + k for ordinal in first for k in range(together)]

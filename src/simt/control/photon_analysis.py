@@ -1,0 +1,115 @@
+"""What Photon knows of launches before they are simulated, which holds on any GPU; saved and loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.errors import SimtError
+
+from .basic_block_vectors import WarpTypes, block_projection, gpu_vector
+from .code import BlockTable, Preview
+
+_FORMAT = "simt photon analysis 1"
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchAnalysis:
+    """The preview of one launch, summed up.
+
+    key: index, name, grid and block of the launch. types: the distinct warps of the sample. length:
+    instructions of each basic block. vector: the GPU basic-block vector, (types, 16). complete: whether the
+    sampled warps could be followed to their end.
+    """
+
+    key: tuple[Any, ...]
+    types: WarpTypes
+    length: npt.NDArray[np.uint32]
+    vector: npt.NDArray[np.float64]
+    complete: bool
+
+    @staticmethod
+    def of(key: tuple[Any, ...], blocks: BlockTable, preview: Preview) -> LaunchAnalysis:
+        types = WarpTypes.of(preview.counts)
+        vector = gpu_vector(types, blocks.length, block_projection(blocks.names))
+        return LaunchAnalysis(key, types, blocks.length, vector, preview.complete)
+
+    @property
+    def instructions_per_warp(self) -> float:
+        """Mean of the sample."""
+        return float(self.types.weights @ (self.types.counts @ self.length.astype(np.float64)))
+
+    @property
+    def block_shares(self) -> npt.NDArray[np.float64]:
+        """Each basic block's share of the sample's instructions."""
+        executed = self.types.weights @ self.types.counts.astype(np.float64) * self.length
+        total = executed.sum()
+        shares: npt.NDArray[np.float64] = executed / total if total else executed
+        return shares
+
+    def to_json(self) -> dict[str, Any]:
+        # Most warps execute few of a program's blocks.
+        rows = [[[int(b), int(row[b])] for b in np.flatnonzero(row)] for row in self.types.counts]
+        return {
+            "key": list(self.key),
+            "counts": rows,
+            "weights": self.types.weights.tolist(),
+            "length": self.length.tolist(),
+            "vector": self.vector.tolist(),
+            "complete": self.complete,
+        }
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> LaunchAnalysis:
+        length = np.array(value["length"], np.uint32)
+        counts = np.zeros((len(value["counts"]), len(length)), np.uint32)
+        for row, entries in zip(counts, value["counts"], strict=True):
+            for block, count in entries:
+                if not 0 <= block < len(length):
+                    raise ValueError(f"block {block} of {len(length)}")
+                row[block] = count
+        weights = np.array(value["weights"], np.float64)
+        vector = np.array(value["vector"], np.float64)
+        if len(weights) != len(counts) or len(counts) == 0 or vector.ndim != 2 or len(vector) != len(counts):
+            raise ValueError("as many weights and vectors as types of warps are expected")
+        types = WarpTypes(counts, weights, np.empty(0, np.int64))
+        return LaunchAnalysis(_key(value["key"]), types, length, vector, bool(value["complete"]))
+
+
+def save_analyses(path: str | os.PathLike[str], analyses: Iterable[LaunchAnalysis]) -> None:
+    """Writes analyses as JSON; the file appears whole or not at all."""
+    target = Path(path)
+    text = json.dumps({"format": _FORMAT, "launches": [a.to_json() for a in analyses]})
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text)
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise SimtError(f"{target}: cannot write the analysis: {error.strerror}") from error
+
+
+def load_analyses(path: str | os.PathLike[str]) -> dict[tuple[Any, ...], LaunchAnalysis]:
+    """Reads what `save_analyses` wrote, by key. Raises SimtError."""
+    try:
+        value = json.loads(Path(path).read_text())
+        if not isinstance(value, dict) or value.get("format") != _FORMAT:
+            raise SimtError(f"{path}: this is no analysis of simt's Photon")
+        analyses = [LaunchAnalysis.from_json(launch) for launch in value["launches"]]
+    except OSError as error:
+        raise SimtError(f"{path}: cannot read the analysis: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise SimtError(f"{path}: the analysis is damaged: {error!r}") from error
+    return {a.key: a for a in analyses}
+
+
+def _key(value: list[Any]) -> tuple[Any, ...]:
+    index, name, grid, block = value
+    return (int(index), str(name), tuple(int(n) for n in grid), tuple(int(n) for n in block))

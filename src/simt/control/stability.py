@@ -1,0 +1,123 @@
+"""When the time of a recurring thing (a basic block, a warp) has become stable.
+
+Photon (MICRO'23), sections 4.1 and 4.2: over the last n executions, in the order in which they end, the
+least-squares line through (begin, end) has a slope near 1, and the mean of the last n times is near that of
+the last 2n, which guards against a local optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.errors import SimtError
+
+Cycles = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StabilityRule:
+    """Thresholds of the test.
+
+    window: executions n, of which the mean predicts. long_window: those that the mean of the last n is
+    compared with. slope_window: those that the line is fitted to. delta: how far the slope may be from 1, and
+    the two means from each other. difference: what that is relative to, "relative": to the long window's
+    mean; "sum": to the sum of the two. skip: first executions that are not looked at.
+    """
+
+    window: int
+    long_window: int
+    slope_window: int
+    delta: float = 0.03
+    difference: str = "relative"
+    skip: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.window <= self.long_window or not 2 <= self.slope_window <= self.long_window:
+            raise SimtError(
+                f"stability windows of {self.window}, {self.slope_window} and {self.long_window}: expected "
+                "2 or more each, the long one last"
+            )
+        if self.difference not in ("relative", "sum"):
+            raise SimtError(f"difference is {self.difference!r}, expected 'relative' or 'sum'")
+
+    @staticmethod
+    def published(window: int, delta: float = 0.03) -> StabilityRule:
+        """The test as the paper has it: n and 2n, the slope over the last n."""
+        return StabilityRule(window, 2 * window, window, delta)
+
+    @staticmethod
+    def artifact(granularity: int, delta: float = 0.03) -> StabilityRule:
+        """The test as the paper's artifact computes it: windows of `granularity` and half of it, the slope
+        over the long one, the difference divided by the sum of the means, the first 1024 executions left
+        out."""
+        return StabilityRule(granularity // 2, granularity, granularity, delta, "sum", 1024)
+
+
+class Stability:
+    """The executions of one thing, and whether its time is stable."""
+
+    def __init__(self, rule: StabilityRule) -> None:
+        self._rule = rule
+        self._begin: Cycles = np.empty(0, np.int64)
+        self._end: Cycles = np.empty(0, np.int64)
+        self.seen = 0
+        """Executions in all."""
+        self.stable = False
+        """Whether the test has held once."""
+        self.stable_at = -1
+        """Execution at which it first held; -1: none."""
+
+    def add(self, begin: Cycles, end: Cycles) -> None:
+        """Adds executions in the order in which they ended (in cycles). Tests after each of them."""
+        rule = self._rule
+        before = self.seen
+        self.seen += len(begin)
+        left_out = min(len(begin), max(0, rule.skip - before))
+        kept = len(self._begin)
+        self._begin = np.concatenate([self._begin, begin[left_out:]])
+        self._end = np.concatenate([self._end, end[left_out:]])
+        if not self.stable and len(self._begin) >= rule.long_window:
+            holds = self._test(max(kept + 1, rule.long_window))
+            if holds.any():
+                self.stable = True
+                after = int(np.argmax(holds)) + max(kept + 1, rule.long_window) - kept
+                self.stable_at = before + left_out + after - 1
+        self._begin = self._begin[-rule.long_window :]
+        self._end = self._end[-rule.long_window :]
+
+    def mean(self) -> float:
+        """Mean time of the last `window` executions in cycles; nan where there was none."""
+        n = self._rule.window
+        if len(self._begin) == 0:
+            return float("nan")
+        return float((self._end[-n:] - self._begin[-n:]).mean())
+
+    def _test(self, first: int) -> npt.NDArray[np.bool_]:
+        """Whether the test holds after the first `first`, `first` + 1, ... of the kept executions.
+
+        Sums of whole numbers, from the oldest time kept on, are exact."""
+        rule = self._rule
+        base = int(self._begin.min())
+        x, y = self._begin - base, self._end - base
+
+        def rolling(values: Cycles, n: int) -> npt.NDArray[np.float64]:
+            sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+            result: npt.NDArray[np.float64] = (sums[first:] - sums[first - n : len(sums) - n]).astype(float)
+            return result
+
+        n = rule.slope_window
+        sx, sy = rolling(x, n), rolling(y, n)
+        squares = rolling(x * x, n)
+        variance = squares - sx * sx / n
+        covariance = rolling(x * y, n) - sx * sy / n
+        # All begin at once, such as the first wave: there is no line.
+        slope = np.divide(covariance, variance, out=np.full(len(sx), np.inf), where=variance > 1e-9 * squares)
+        short = rolling(y - x, rule.window) / rule.window
+        long = rolling(y - x, rule.long_window) / rule.long_window
+        scale = long if rule.difference == "relative" else short + long
+        near = (np.abs(short - long) < rule.delta * scale) | (short == long)
+        holds: npt.NDArray[np.bool_] = (np.abs(1 - slope) < rule.delta) & near
+        return holds

@@ -1,0 +1,80 @@
+"""Basic-block vectors and the interval model against cases computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simt.control.basic_block_vectors import WarpTypes, block_projection, distance, gpu_vector
+from simt.control.interval_model import BlockInstruction, block_cycles
+
+
+def test_types_of_warps_by_descending_weight() -> None:
+    counts = np.array([[1, 5], [2, 0], [1, 5], [3, 3]], np.uint32)
+    types = WarpTypes.of(counts)
+    assert types.counts.tolist() == [[1, 5], [3, 3], [2, 0]]
+    assert types.weights.tolist() == [0.5, 0.25, 0.25]
+    assert types.of_warp.tolist() == [0, 2, 0, 1]
+
+
+def test_the_vector_weighs_instructions_and_sums_to_one() -> None:
+    projection = np.eye(2, 16)
+    types = WarpTypes.of(np.array([[1, 5], [1, 5], [2, 0], [1, 5]], np.uint32))
+    vector = gpu_vector(types, np.array([10, 2], np.uint32), projection)
+    # 10 and 10 of 20 instructions, of three quarters of the warps; 20 of 20, of a quarter.
+    np.testing.assert_allclose(vector[:, :2], [[0.375, 0.375], [0.25, 0]])
+    assert vector.sum() == pytest.approx(1)
+
+
+def test_distance_pads_the_shorter_vector() -> None:
+    a, b = np.array([[0.5, 0], [0, 0.5]]), np.array([[1.0, 0]])
+    assert distance(a, a) == 0
+    assert distance(a, b) == distance(b, a) == pytest.approx(1)
+
+
+@given(st.lists(st.text(max_size=5), min_size=1, max_size=20, unique=True))
+def test_blocks_keep_their_place_whatever_kernel_they_are_in(codes: list[str]) -> None:
+    together = block_projection(codes)
+    np.testing.assert_allclose(together.sum(axis=1), 1)
+    assert ((together > 0).sum(axis=1) == 3).all()
+    alone = np.vstack([block_projection([code]) for code in codes])
+    assert (together == alone).all()
+
+
+def instruction(opcode: str, writes: list[int], reads: list[int]) -> BlockInstruction:
+    def place(number: int) -> tuple[str, int]:
+        return ("R", number)
+
+    return BlockInstruction(opcode, tuple(map(place, reads)), tuple(map(place, writes)))
+
+
+LATENCY = {"LDG": 100.0, "FFMA": 4.0, "BRA": 2.0}
+
+
+def test_independent_instructions_issue_one_a_cycle() -> None:
+    block = [instruction("FFMA", [i], [10 + i]) for i in range(5)]
+    assert block_cycles(block, LATENCY) == 5
+    assert block_cycles(block, LATENCY, issue_interval=2) == 10
+    assert block_cycles([], LATENCY) == 0
+
+
+def test_a_chain_waits_for_each_result() -> None:
+    # Load at 0, ready at 100; FFMA at 100, ready at 104; FFMA at 104, branch at 105, next block at 106.
+    block = [
+        instruction("LDG", [1], [0]),
+        instruction("FFMA", [2], [1]),
+        instruction("FFMA", [3], [2]),
+        instruction("BRA", [], []),
+    ]
+    assert block_cycles(block, LATENCY) == 106
+
+
+def test_what_is_overwritten_is_waited_for() -> None:
+    block = [instruction("LDG", [1], [0]), instruction("FFMA", [1], [2])]
+    assert block_cycles(block, LATENCY) == 101
+
+
+def test_a_load_that_nobody_reads_is_not_waited_for() -> None:
+    assert block_cycles([instruction("LDG", [1], [0]), instruction("BRA", [], [])], LATENCY) == 2
