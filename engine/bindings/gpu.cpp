@@ -73,7 +73,11 @@ nb::dict timeline(const simt::Timeline& t) {
   result["interval"] = t.interval;
   result["cycle"] = t.cycle;
   result["warp_instructions"] = t.warp_instructions;
+  result["thread_instructions"] = t.thread_instructions;
   result["active_warps"] = t.active_warps;
+  result["ctas"] = t.ctas;
+  result["ctas_finished"] = t.ctas_finished;
+  result["finished_instructions"] = t.finished_instructions;
   result["l1_accesses"] = t.l1_accesses;
   result["l1_hits"] = t.l1_hits;
   result["l2_accesses"] = t.l2_accesses;

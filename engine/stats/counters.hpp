@@ -13,6 +13,8 @@ namespace simt {
   SIMT_COUNTER(active_warp_cycles, "resident warps, summed over core cycles and SMs")                        \
   SIMT_COUNTER(ctas, "CTAs that ran")                                                                        \
   SIMT_COUNTER(warps, "warps that ran")                                                                      \
+  SIMT_COUNTER(ctas_finished, "of the CTAs, those that have finished")                                       \
+  SIMT_COUNTER(finished_instructions, "warp instructions of finished CTAs")                                  \
   SIMT_COUNTER(warp_instructions, "warp instructions issued")                                                \
   SIMT_COUNTER(thread_instructions, "lanes of the warp instructions issued")                                 \
   SIMT_COUNTER(shared_loads, "warp instructions that read shared memory")                                    \

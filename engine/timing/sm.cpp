@@ -75,7 +75,8 @@ void Sm::place(const CtaStart& start) {
             start.thread_base,
             start.concurrent_threads,
             CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1),
-            {}};
+            {},
+            0};
   for (uint32_t i = 0; i < warps; ++i)
     warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
                  static_cast<uint16_t>(i), next_age_++);
@@ -227,6 +228,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   ++counters[Counter::warp_instructions];
   counters[Counter::thread_instructions] += static_cast<uint64_t>(std::popcount(record.mask));
   ++activity_[slot].issued[record.static_index];
+  ++warp.issued;
 
   uint32_t in_flight = InFlightPool::none;
   if (d.memory_pipeline || as_collector_) {
@@ -306,7 +308,11 @@ void Sm::retire_warps(Cycle now) {
     warps_.retire(w);
     changed_ = true;
     Cta& cta = ctas_[cta_slot];
+    cta.instructions += warps_[w].issued;
     if (--cta.warps_left > 0) continue;
+    Counters& counters = counters_[cta.kernel->slot];
+    ++counters[Counter::ctas_finished];
+    counters[Counter::finished_instructions] += cta.instructions;
     ended_.push_back({cta_slot, cta.kernel->slot, now});
     cta.stream.reset();
     --resident_ctas_;

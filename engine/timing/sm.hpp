@@ -95,6 +95,7 @@ class Sm {
     uint64_t thread_base = 0, concurrent_threads = 1;
     CtaBarriers barriers{};
     std::vector<std::pair<uint64_t, uint32_t>> bulk_copies;  ///< outstanding, by mbarrier address
+    uint64_t instructions = 0;                               ///< issued by its warps that have retired
   };
 
   void tick(Cycle now);

@@ -17,7 +17,11 @@ TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<
     for (const auto& sm : sms) {
       const Counters& c = sm->counters(slot);
       totals.warp_instructions += c[Counter::warp_instructions];
+      totals.thread_instructions += c[Counter::thread_instructions];
       totals.active_warps += c[Counter::active_warp_cycles];
+      totals.ctas += c[Counter::ctas];
+      totals.ctas_finished += c[Counter::ctas_finished];
+      totals.finished_instructions += c[Counter::finished_instructions];
       add_table(c.l1, totals.l1_accesses, totals.l1_hits);
     }
     const Counters counters = memory.counters(slot);
@@ -48,7 +52,11 @@ void TimelineSampler::sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& 
   for (Timeline* t : timelines) {
     t->cycle.push_back(now);
     t->warp_instructions.push_back(totals.warp_instructions - last_.warp_instructions);
+    t->thread_instructions.push_back(totals.thread_instructions - last_.thread_instructions);
     t->active_warps.push_back(totals.active_warps - last_.active_warps);
+    t->ctas.push_back(totals.ctas - last_.ctas);
+    t->ctas_finished.push_back(totals.ctas_finished - last_.ctas_finished);
+    t->finished_instructions.push_back(totals.finished_instructions - last_.finished_instructions);
     t->l1_accesses.push_back(totals.l1_accesses - last_.l1_accesses);
     t->l1_hits.push_back(totals.l1_hits - last_.l1_hits);
     t->l2_accesses.push_back(totals.l2_accesses - last_.l2_accesses);

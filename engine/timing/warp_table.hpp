@@ -61,6 +61,7 @@ class WarpTable {
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines
+    uint64_t issued = 0;               ///< instructions
     uint32_t outstanding_stores = 0;   ///< not acknowledged
     uint32_t outstanding_atomics = 0;  ///< lanes
     uint64_t age = 0;

@@ -40,6 +40,14 @@ class PlanError(SimtError):
     """A Plan cannot be made or read, or does not fit what it is used with."""
 
 
+class ParameterError(PlanError):
+    """A parameter of a sampler or a controller has a value that makes no sense."""
+
+
+class ControlError(SimtError):
+    """A controller cannot be made, or cannot do what it decided."""
+
+
 class PtxError(SimtError):
     """No PTX can be read from a file, or it does not hold what is asked for."""
 

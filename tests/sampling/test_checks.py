@@ -8,7 +8,7 @@ import pytest
 from simt.errors import PlanError
 from simt.profile import Profile
 from simt.sampling import Choice, Sampler, check_sampler
-from simt.sampling.validate import integer
+from simt.parameter_checks import integer
 
 
 class Every(Sampler):

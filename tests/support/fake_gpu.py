@@ -130,8 +130,11 @@ def finished_launch(
             "cycle": ends,
             **{
                 name: [100 + i % 7 for i in range(len(ends))]
-                for name in ("warp_instructions", "active_warps")
+                for name in ("warp_instructions", "thread_instructions", "active_warps")
             },
+            "ctas": [1] * len(ends),
+            "ctas_finished": [1] * len(ends),
+            "finished_instructions": [100 + i % 7 for i in range(len(ends))],
             "l1_accesses": [40] * len(ends),
             "l1_hits": [10] * len(ends),
             "l2_accesses": [30] * len(ends),

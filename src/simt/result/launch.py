@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from simt.result.counters import Value, evaluate
+from simt.result.sampled import Sampled
 
 CacheTable = dict[str, dict[str, int]]
 
@@ -92,6 +93,7 @@ class LaunchResult:
     pc: dict[str, Any] = field(repr=False)  # per static instruction: executions, and sampled warp states
     timeline: dict[str, Any] | None = field(repr=False)
     warnings: tuple[str, ...] = ()
+    sampled: Sampled | None = None  # where a controller decided how much of it to simulate
     machine: Machine | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -179,14 +181,16 @@ class LaunchResult:
             "occupancy_limited_by": self.occupancy_limited_by,
             "l1_bytes": self.l1_bytes,
             "shared_carve_out_bytes": self.shared_carve_out_bytes,
-            "counters": self.counters,
-            "engine": self.engine,
-            "l1": self.l1,
-            "l2": self.l2,
+            "counters": without_nan(self.counters),
+            "engine": without_nan(self.engine),
+            "l1": {kind: without_nan(row) for kind, row in self.l1.items()},
+            "l2": {kind: without_nan(row) for kind, row in self.l2.items()},
             "stalls": self.stalls,
-            "warp_stalls": self.warp_stalls,
+            "warp_stalls": without_nan(self.warp_stalls),
             "warnings": list(self.warnings),
         }
+        if self.sampled is not None:
+            out["sampled"] = self.sampled.to_json()
         if detail:
             out["pc"] = self.pc
             out["timeline"] = self.timeline
@@ -198,9 +202,24 @@ class LaunchResult:
         values = {key: value for key, value in data.items() if key not in derived}
         values["grid"], values["block"] = tuple(data["grid"]), tuple(data["block"])
         values["warnings"] = tuple(data["warnings"])
+        for name in ("engine", "warp_stalls"):
+            values[name] = _with_nan(values[name])
+        for name in ("l1", "l2"):
+            values[name] = {kind: _with_nan(row) for kind, row in values[name].items()}
+        if values.get("sampled") is not None:
+            values["sampled"] = Sampled.from_json(values["sampled"])
         values.setdefault("pc", {})
         values.setdefault("timeline", None)
         return cls(**values, machine=machine)
+
+
+def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no NaN: null in its place."""
+    return {key: None if value != value else value for key, value in row.items()}
+
+
+def _with_nan(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: math.nan if value is None else value for key, value in row.items()}
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from simt.errors import ResultError
 from simt.result import display, files
 from simt.result.counters import Value
-from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters
+from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,7 +89,7 @@ class Totals:
             "launch_latency": self.launch_latency,
             "warp_instructions": self.warp_instructions,
             "thread_instructions": self.thread_instructions,
-            "counters": self.counters,
+            "counters": without_nan(self.counters),
         }
 
 

@@ -12,7 +12,11 @@ from simt.result.launch import LaunchResult
 # Columns of the engine's timeline that hold one number per interval, and those that hold one per channel.
 _TIMELINE_COLUMNS = (
     "warp_instructions",
+    "thread_instructions",
     "active_warps",
+    "ctas",
+    "ctas_finished",
+    "finished_instructions",
     "l1_accesses",
     "l1_hits",
     "l2_accesses",
@@ -24,7 +28,7 @@ _DRAM_COLUMNS = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_c
 def launch_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
     rows = []
     for launch in launches:
-        nested = ("counters", "engine", "l1", "l2", "stalls", "warp_stalls", "warnings")
+        nested = ("counters", "engine", "l1", "l2", "stalls", "warp_stalls", "warnings", "sampled")
         row = {k: v for k, v in launch.to_json().items() if k not in nested}
         rows.append({**row, **launch.counters})
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -81,7 +85,8 @@ def timeline_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
         if launch.timeline is None:
             continue
         t = launch.timeline
-        columns = {name: pl.Series(t[name], dtype=pl.Int64) for name in ("cycle", *_TIMELINE_COLUMNS)}
+        names = [name for name in ("cycle", *_TIMELINE_COLUMNS) if name in t]
+        columns = {name: pl.Series(t[name], dtype=pl.Int64) for name in names}
         columns |= {name: pl.Series([sum(row) for row in t[name]], dtype=pl.Int64) for name in _DRAM_COLUMNS}
         frame = pl.DataFrame(columns)
         frames.append(
@@ -129,7 +134,8 @@ def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dic
         found.setdefault(index, {})["pc"] = columns
     channels = dict(_by_launch(dram))
     for index, part in _by_launch(timeline):
-        columns = {name: part[name].to_list() for name in ("cycle", *_TIMELINE_COLUMNS)}
+        names = [name for name in ("cycle", *_TIMELINE_COLUMNS) if name in part.columns]
+        columns = {name: part[name].to_list() for name in names}
         columns["interval"] = part["interval"][0]
         by_channel = channels[index]
         width = by_channel.height // part.height

@@ -12,9 +12,9 @@ import polars as pl
 from scipy.stats import chi2
 from sklearn.base import clone
 
+from simt import parameter_checks as validate
 from simt.errors import PlanError
 from simt.profile import Profile
-from simt.sampling import validate
 from simt.sampling.allocation import Ints, check_bound, whole_sizes
 from simt.sampling.draws import choose
 from simt.sampling.estimate import Estimate, Sample, Total, additive, measurements

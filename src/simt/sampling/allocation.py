@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
+from simt import parameter_checks as validate
 from simt.profile import Profile
-from simt.sampling import columns, validate
+from simt.sampling import columns
 from simt.sampling.draws import starts, uniform
 from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.splits import Range, Spread, TimeOrder

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import polars as pl
 from scipy.stats import t as student
 
+from simt import parameter_checks as validate
 from simt.errors import PlanError
 from simt.profile import Profile
 from simt.profile.profile import COLUMNS as PROFILE_COLUMNS
-from simt.sampling import validate
 
 if TYPE_CHECKING:
     from simt.sampling.plan import Plan

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from simt import parameter_checks as validate
 from simt.errors import PlanError
 from simt.names import function_name
 from simt.profile import Profile, kind_of
 from simt.profile.profile import COPY
-from simt.sampling import validate
 from simt.sampling.plan import Plan
 
 _KERNEL_FILE = re.compile(r"kernel-(\d+)")

@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from simt.errors import PlanError
+from simt.parameter_checks import one_of, real
 from simt.profile import Profile
 from simt.sampling.columns import Unit, instructions
 from simt.sampling.sampler import Choice, Sampler
-from simt.sampling.validate import one_of, real
 
 
 class FirstN(Sampler):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from simt import parameter_checks as validate
 from simt.profile import Profile
-from simt.sampling import validate
 from simt.sampling.allocation import Design, Strata, Stratified, check_bound, durations, stratum_name
 from simt.sampling.pruning import Pruning, SplitTree
 from simt.sampling.root import Root

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from simt.parameter_checks import integer, one_of, real
 from simt.profile import Profile
 from simt.sampling.cells import Cells
 from simt.sampling.columns import Floats, times
@@ -31,7 +32,6 @@ from simt.sampling.features import (
     stratum_names,
 )
 from simt.sampling.sampler import Choice, Sampler
-from simt.sampling.validate import integer, one_of, real
 
 Representative = Literal["first", "centre", "random"]
 Fidelity = Literal["paper", "artifact"]

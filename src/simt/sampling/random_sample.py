@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from simt.parameter_checks import integer, one_of, real
 from simt.profile import Profile
 from simt.sampling.draws import choose, uniform
 from simt.sampling.sampler import Choice, Sampler
-from simt.sampling.validate import integer, one_of, real
 
 
 class Random(Sampler):

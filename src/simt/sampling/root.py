@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from simt import parameter_checks as validate
 from simt.profile import Profile
-from simt.sampling import validate
 from simt.sampling.allocation import (
     Design,
     Ints,

@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from simt.parameter_checks import one_of, real, refuse
 from simt.profile import Profile
 from simt.sampling.columns import Floats, available, complete, instructions, read
 from simt.sampling.features import Ints, identical
 from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.splits import TimeOrder
-from simt.sampling.validate import one_of, real, refuse
 
 Kde = Literal["exact", "artifact"]
 _GRID = 50  # points at which the artifact evaluates its density

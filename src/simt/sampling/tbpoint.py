@@ -8,6 +8,7 @@ import numpy as np
 
 from simt.errors import PlanError
 from simt.names import listed
+from simt.parameter_checks import one_of, real, refuse
 from simt.profile import Profile
 from simt.sampling.columns import (
     LANES,
@@ -32,7 +33,6 @@ from simt.sampling.features import (
     stratum_names,
 )
 from simt.sampling.sampler import Choice, Sampler
-from simt.sampling.validate import one_of, real, refuse
 from simt.sampling.ward import Ward
 
 MOST_UNIQUE = 30_000  # different feature vectors, whose pairs are compared

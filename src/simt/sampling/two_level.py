@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from simt.errors import PlanError
 from simt.names import listed, short_name
+from simt.parameter_checks import integer, one_of
 from simt.profile import Profile
 from simt.sampling.columns import Floats, available
 from simt.sampling.draws import choose, uniform
 from simt.sampling.features import ARTIFACT, PAPER, Groups, Ints, Scale, identical, stratum_names
 from simt.sampling.pks import Fidelity, Representative, principal_kernels
 from simt.sampling.sampler import Choice, Sampler
-from simt.sampling.validate import integer, one_of
 
 Classifier = Literal["vote", "sgd", "naive_bayes", "mlp", "lookup+vote"]
 _CLASSIFIERS = ("vote", "sgd", "naive_bayes", "mlp", "lookup+vote")

@@ -1,4 +1,7 @@
-"""Checks of samplers' parameters: a PlanError names the parameter, what was found and what was expected."""
+"""Checks of the parameters of samplers and controllers.
+
+A ParameterError names the parameter, what was found and what was expected.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from simt.errors import PlanError
+from simt.errors import ParameterError
 
 
-def refuse(name: str, value: Any, expected: str) -> PlanError:
+def refuse(name: str, value: Any, expected: str) -> ParameterError:
     """The error to raise."""
-    return PlanError(f"{name} is {value!r}, expected {expected}")
+    return ParameterError(f"{name} is {value!r}, expected {expected}")
 
 
 def one_of(name: str, value: Any, choices: Sequence[str]) -> str:

@@ -1,0 +1,35 @@
+"""Deciding during a launch: go on, stop and project, or predict the rest."""
+
+from simt.control.controller import (
+    GO_ON,
+    Controller,
+    Decision,
+    GoOn,
+    Interval,
+    LaunchView,
+    Predict,
+    Skip,
+    Stop,
+)
+from simt.control.first_instructions import FirstInstructions
+from simt.control.pkp import PKP
+from simt.control.projection import Projection
+from simt.control.what_if import WhatIf, sweep, what_if
+
+__all__ = [
+    "GO_ON",
+    "PKP",
+    "Controller",
+    "Decision",
+    "FirstInstructions",
+    "GoOn",
+    "Interval",
+    "LaunchView",
+    "Predict",
+    "Projection",
+    "Skip",
+    "Stop",
+    "WhatIf",
+    "sweep",
+    "what_if",
+]

@@ -1,0 +1,152 @@
+"""Deciding during a launch: what a controller sees, and what it may answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from simt.control.projection import Projection
+    from simt.result import LaunchResult
+
+WARP = np.dtype(
+    [("cta", np.uint64), ("warp", np.uint32), ("begin", np.uint64), ("end", np.uint64)]
+)  # a finished warp; cycles since the first dispatch
+BLOCK = np.dtype(
+    [("block", np.uint32), ("warp", np.uint64), ("begin", np.uint64), ("end", np.uint64)]
+)  # an executed basic block; warp: cta * warps per CTA + warp
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """Simulate on in detail."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Simulate nothing more of the launch: its totals are projected (Controller.project)."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Skip:
+    """The next `ctas` CTAs of the grid are not simulated, as if they were not there; a program still executes
+    them. What they would have cost is added by Controller.project."""
+
+    ctas: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Predict:
+    """CTAs dispatched from now on are not simulated; of them only the dispatch is, with their resources.
+
+    One of:
+    warp_cycles: core cycles that each of their warps takes.
+    block_cycles: core cycles of one execution of each basic block; a warp takes the sum over those it
+        executes.
+    launch_cycles: core cycles of the whole launch from its first dispatch; in answer to `begin` only.
+    """
+
+    warp_cycles: float | None = None
+    block_cycles: npt.NDArray[np.float64] | None = None
+    launch_cycles: float | None = None
+    reason: str = ""
+
+
+Decision = GoOn | Stop | Skip | Predict
+GO_ON = GoOn()
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchView:
+    """What is known of a launch before anything of it is simulated."""
+
+    index: int  # position among the launches, from 0
+    id: int
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    warps_per_cta: int
+    ctas_per_sm: int  # that fit an SM at once
+    sm_count: int
+    warp_instructions: int | None = None  # of the whole launch, where its trace knows
+    thread_instructions: int | None = None
+
+    @property
+    def cta_count(self) -> int:
+        return math.prod(self.grid)
+
+    @property
+    def wave_size(self) -> int:
+        """CTAs that the GPU holds at once; where the launch has fewer, all of them."""
+        return min(self.cta_count, self.ctas_per_sm * self.sm_count)
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """What happened between two observations.
+
+    counters: sums since the launch began: the engine's counters by name (`warp_instructions`, `ctas`: those
+        dispatched, `ctas_finished`, `dram_reads`, ...), cache look-ups as `l1.KIND.OUTCOME` and
+        `l2.KIND.OUTCOME`, `stalls.REASON` (scheduler cycles) and `warp_stalls.REASON` (warp-cycles).
+    difference: the same, of this interval alone.
+    warps, blocks: what finished in it (types WARP and BLOCK), for controllers that want it; in the order of
+        end, SM and what came first there.
+    """
+
+    index: int  # from 0
+    begin: int  # core cycles since the first dispatch
+    end: int
+    counters: Mapping[str, int]
+    difference: Mapping[str, int]
+    warps: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, WARP))
+    blocks: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, BLOCK))
+
+    @property
+    def ctas_resident(self) -> int:
+        """CTAs dispatched and not finished at the interval's end."""
+        return self.counters["ctas"] - self.counters["ctas_finished"]
+
+
+class Controller:
+    """Base class. One instance serves the launches of a simulation one after the other, in their order.
+
+    name: for provenance and reports.
+    interval: core cycles between observations, from the launch's first dispatch.
+    warps, blocks: whether observations carry finished warps and executed basic blocks.
+    """
+
+    name: ClassVar[str] = ""
+    interval: int = 500
+    warps: bool = False
+    blocks: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decisions depend on, as plain values, for provenance."""
+        return {key: value for key, value in sorted(vars(self).items()) if not key.startswith("_")}
+
+    def begin(self, launch: LaunchView) -> Decision:
+        """Before anything is simulated."""
+        return GO_ON
+
+    def observe(self, interval: Interval) -> Decision:
+        """At the end of each interval. A decision takes effect some cycles later, see docs/control."""
+        return GO_ON
+
+    def project(self, launch: LaunchView, now: Interval) -> Projection:
+        """After Stop: the launch's totals, from what was observed until the end of `now`. Without a method of
+        its own, the rest is taken to go on as since the first dispatch."""
+        from simt.control.projection import project
+
+        return project(launch, now, now.counters, now.end)
+
+    def end(self, launch: LaunchView, result: LaunchResult) -> None:
+        """After the launch; `result` holds projected or predicted values where there are any."""

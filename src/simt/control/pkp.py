@@ -1,0 +1,135 @@
+"""Principal Kernel Projection: stop a launch when its instructions per cycle have settled."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Stop
+from simt.control.projection import By, Projection, project, projectable
+from simt.parameter_checks import boolean, integer, one_of, real
+
+Signal = Literal["instantaneous", "cumulative"]
+Metric = Literal["cov", "std"]
+Unit = Literal["warp", "thread"]
+
+
+class PKP(Controller):
+    """Principal Kernel Projection (Baddouh et al., "Principal Kernel Analysis", MICRO'21, section 3.2).
+
+    Stops where the instructions per cycle (IPC) of the last `window` cycles vary by less than `threshold` and
+    at least a wave of CTAs has finished, and projects the rest from that window.
+
+    threshold: for metric `cov` the coefficient of variation in percent, for `std` the standard deviation in
+        instructions per cycle of the whole GPU; both of samples (n - 1), and both to be fallen below.
+    signal: `instantaneous`: IPC of each interval, as in the paper; `cumulative`: IPC since the first
+        dispatch, as in its artifact. The latter varies less and less whatever the launch does.
+    window, interval: core cycles; a window is two intervals or more. Longer intervals vary less.
+    waves: how many waves of CTAs have to finish.
+    below_wave: of a launch with fewer CTAs than a wave, `ignore`: none has to finish (paper); a number: this
+        share of its CTAs (artifact: 0.3).
+    latched: whether it is enough that each condition has held at some time (artifact); else both must hold at
+        once.
+    unit: `warp` or `thread` instructions.
+    projection: see `simt.control.projection.cycles_left`.
+
+    Nothing stops where no CTA has finished and the launch's instructions are not known: there would be
+    nothing to project from.
+    """
+
+    name: ClassVar[str] = "pkp"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"metric": "std", "threshold": 0.25, "unit": "thread", "projection": "ctas"},
+        "artifact": {
+            "signal": "cumulative",
+            "threshold": 0.25,
+            "below_wave": 0.3,
+            "latched": True,
+            "unit": "thread",
+            "projection": "artifact",
+        },
+    }
+
+    def __init__(
+        self,
+        threshold: float = 5.0,
+        signal: Signal = "instantaneous",
+        metric: Metric = "cov",
+        window: int = 3000,
+        interval: int = 500,
+        waves: float = 1.0,
+        below_wave: Literal["ignore"] | float = "ignore",
+        latched: bool = False,
+        unit: Unit = "warp",
+        projection: By = "work",
+    ) -> None:
+        self.threshold = real("threshold", threshold, 0)
+        self.signal = one_of("signal", signal, ("instantaneous", "cumulative"))
+        self.metric = one_of("metric", metric, ("cov", "std"))
+        self.interval = integer("interval", interval, 1)
+        self.window = integer("window", window, 2 * self.interval)
+        self.waves = real("waves", waves, 0)
+        if below_wave != "ignore":
+            below_wave = real("below_wave", below_wave, 0, 1)
+        self.below_wave = below_wave
+        self.latched = boolean("latched", latched)
+        self.unit = one_of("unit", unit, ("warp", "thread"))
+        one_of("projection", projection, ("work", "ctas", "artifact"))
+        self.projection: By = projection
+
+    def begin(self, launch: LaunchView) -> Decision:
+        self._launch = launch
+        self._signal: deque[float] = deque(maxlen=self.window // self.interval)
+        # What was counted until the window's begin, and the end of each of its intervals.
+        self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
+        self._settled = self._enough = False
+        return GO_ON
+
+    def observe(self, interval: Interval) -> Decision:
+        self._seen.append(interval)
+        counters = interval.difference if self.signal == "instantaneous" else interval.counters
+        cycles = interval.end - (interval.begin if self.signal == "instantaneous" else 0)
+        self._signal.append(counters[f"{self.unit}_instructions"] / cycles)
+        spread = self.spread()
+        settled, enough = spread < self.threshold, self._finished_enough(interval)
+        self._settled, self._enough = self._settled or settled, self._enough or enough
+        if self.latched:
+            settled, enough = self._settled, self._enough
+        if not (settled and enough and projectable(self._launch, interval)):
+            return GO_ON
+        if interval.counters["ctas_finished"] == self._launch.cta_count:
+            return GO_ON
+        what = "coefficient of variation" if self.metric == "cov" else "standard deviation"
+        return Stop(
+            f"{what} of the {self.signal} IPC over {self.window:,} cycles: {spread:.3g}"
+            f"{' %' if self.metric == 'cov' else ''}, below {self.threshold:g} "
+            f"{'once before' if spread >= self.threshold else 'now'}; "
+            f"{interval.counters['ctas_finished']:,} of {self._launch.cta_count:,} CTAs finished"
+        )
+
+    def spread(self) -> float:
+        """Of the signal over the window, in the unit of the threshold; infinite until the window is full, and
+        where nothing was executed."""
+        if len(self._signal) < self.window // self.interval:
+            return math.inf
+        deviation, mean = float(np.std(self._signal, ddof=1)), float(np.mean(self._signal))
+        if mean == 0:
+            return math.inf
+        return deviation if self.metric == "std" else 100 * deviation / mean
+
+    def _finished_enough(self, interval: Interval) -> bool:
+        launch, finished = self._launch, interval.counters["ctas_finished"]
+        wave = launch.ctas_per_sm * launch.sm_count
+        if launch.cta_count >= wave:
+            return finished >= self.waves * wave
+        return self.below_wave == "ignore" or finished >= self.below_wave * launch.cta_count
+
+    def project(self, launch: LaunchView, now: Interval) -> Projection:
+        first = self._seen[0]
+        if len(self._seen) <= self.window // self.interval:  # the window begins with the launch
+            return project(launch, now, now.counters, now.end, self.projection)
+        window = {name: n - first.counters[name] for name, n in now.counters.items()}
+        return project(launch, now, window, now.end - first.end, self.projection)

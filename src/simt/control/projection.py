@@ -1,0 +1,197 @@
+"""Projection: a launch's totals from the part of it that was simulated."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from simt.control.controller import Interval, LaunchView
+from simt.errors import ControlError
+from simt.result.launch import CacheTable, LaunchResult
+from simt.result.sampled import Sampled
+
+By = Literal["work", "ctas", "artifact"]
+# A maximum, minimum or peak of the whole launch: nothing bounds what the rest of it would reach.
+_PEAK = re.compile(r"(^|[._])(max|min|peak)([._]|$)")
+_HOW = {
+    "work": "instructions left at the rate of the window",
+    "ctas": "unfinished CTAs at the rate since the first dispatch",
+    "artifact": "cycles * CTAs / (finished CTAs + 1)",
+}
+_BY_RATE = "simulated part + rate in the window * cycles left"
+_PER_CTA = "mean of the finished CTAs * CTAs of the launch"
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Totals of a launch.
+
+    cycles: core cycles from the first dispatch to the end; never below those simulated.
+    counters: totals by name, as in Interval.counters; NaN where there is no projection.
+    projected, unprojected, rates: as of `Sampled`.
+    """
+
+    cycles: int
+    counters: Mapping[str, float]
+    projected: Mapping[str, str] = field(default_factory=dict)
+    unprojected: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+
+def projectable(launch: LaunchView, now: Interval) -> bool:
+    """Whether anything is known of how much work is left: the launch's instructions, or a finished CTA's."""
+    return launch.warp_instructions is not None or now.counters.get("ctas_finished", 0) > 0
+
+
+def total_instructions(launch: LaunchView, counters: Mapping[str, int]) -> float:
+    """Warp instructions of the whole launch: known, or those of a finished CTA, on average, for every CTA.
+
+    Needs `projectable`.
+    """
+    if launch.warp_instructions is not None:
+        return float(launch.warp_instructions)
+    return counters["finished_instructions"] / counters["ctas_finished"] * launch.cta_count
+
+
+def cycles_left(
+    launch: LaunchView, now: Interval, window: Mapping[str, int], cycles: int, by: By = "work"
+) -> float:
+    """Core cycles that the rest of the launch takes.
+
+    by `work`: instructions left / instructions per cycle of the window. Resident CTAs count for the part that
+        they have not executed: (N - F - f R) CTAs / CTAs retired per cycle, with f R and the rate measured in
+        instructions, which is smoother than counting CTAs that end in bursts.
+    by `ctas`: unfinished CTAs / CTAs finished per cycle since the first dispatch: the linear projection of
+        PKA (Baddouh et al., MICRO'21, section 3.2). Resident CTAs count in full, which biases it upwards by
+        about half a wave.
+    by `artifact`: cycles * N / (F + 1), as PKA's published scripts have it.
+    """
+    t, n, f = now.end, launch.cta_count, now.counters["ctas_finished"]
+    if by == "artifact":
+        return max(0.0, t * n / (f + 1) - t)
+    if by == "ctas":
+        return (n - f) * t / f if f else math.nan
+    left = max(0.0, total_instructions(launch, now.counters) - now.counters["warp_instructions"])
+    if window["warp_instructions"] > 0:
+        return left * cycles / window["warp_instructions"]
+    done = now.counters["warp_instructions"]
+    return left * t / done if done else math.nan
+
+
+def project(
+    launch: LaunchView, now: Interval, window: Mapping[str, int], cycles: int, by: By = "work"
+) -> Projection:
+    """Totals from what was counted until `now` and the rates of a stretch of time that stands for the rest.
+
+    window: what was counted in that stretch. cycles: its length in core cycles.
+    by: see `cycles_left`.
+
+    Every additive counter grows on at its rate in the stretch; CTAs, warps and, where known, instructions of
+    the whole launch are exact. Raises ControlError where nothing is known of the work that is left, or
+    nothing was executed.
+    """
+    left = cycles_left(launch, now, window, cycles, by) if projectable(launch, now) else math.nan
+    if not math.isfinite(left) or cycles <= 0:
+        raise ControlError(
+            f"launch {launch.id} ({launch.name}) stopped at cycle {now.end} after its first dispatch: no "
+            f"CTA has finished and its instructions are not known in advance, so nothing says what is left"
+        )
+    exact: dict[str, float] = {
+        "ctas": launch.cta_count,
+        "warps": launch.cta_count * launch.warps_per_cta,
+        "ctas_finished": launch.cta_count,
+    }
+    total = total_instructions(launch, now.counters) if by == "work" else launch.warp_instructions
+    if total is not None:
+        total = max(float(total), float(now.counters["warp_instructions"]))
+        exact |= {"warp_instructions": total, "finished_instructions": total}
+    if launch.thread_instructions is not None:
+        exact["thread_instructions"] = launch.thread_instructions
+    known = {"ctas", "warps", "ctas_finished"}
+    if launch.warp_instructions is not None:
+        known |= {"warp_instructions", "finished_instructions"}
+    if launch.thread_instructions is not None:
+        known.add("thread_instructions")
+    counters: dict[str, float] = {}
+    projected, unprojected = {"cycles": f"{left:,.0f} more cycles ({_HOW[by]})"}, {}
+    for name, value in now.counters.items():
+        if name in exact:
+            counters[name] = exact[name]
+            projected[name] = "exact: known of the launch" if name in known else _PER_CTA
+        elif _PEAK.search(name):
+            counters[name] = math.nan
+            unprojected[name] = "a peak: the rest of the launch may go beyond it or not"
+        elif name in window:
+            counters[name] = value + window[name] / cycles * left
+            projected[name] = _BY_RATE
+        else:
+            counters[name] = math.nan
+            unprojected[name] = "not counted in the stretch that stands for the rest"
+    rates = {name: value / cycles for name, value in window.items() if value}
+    return Projection(now.end + round(left), counters, projected, unprojected, rates)
+
+
+def apply(
+    result: LaunchResult, launch: LaunchView, now: Interval, projection: Projection, sampled: Sampled
+) -> LaunchResult:
+    """The launch with projected totals in place of those that were simulated.
+
+    result: what the engine counted until `now`. sampled: how it came about; what `projection` says of the
+        counters is added.
+
+    Tables by scheduler and by instruction keep their shape and grow with the totals that they add up to. A
+    timeline covers the simulated part.
+    """
+    totals = projection.counters
+    unprojected = dict(projection.unprojected)
+
+    def total(name: str, value: float) -> float:
+        if name in totals:
+            return _whole(totals[name])
+        unprojected.setdefault(name, "not counted at the intervals of the controller")
+        return math.nan
+
+    def table(level: str, found: CacheTable) -> CacheTable:
+        return {
+            kind: {outcome: total(f"{level}.{kind}.{outcome}", n) for outcome, n in row.items()}  # type: ignore[misc]
+            for kind, row in found.items()
+        }
+
+    growth = projection.cycles / now.end if now.end else 1.0
+    done = result.engine.get("warp_instructions", 0)
+    executions = totals.get("warp_instructions", math.nan) / done if done else 1.0
+
+    def grown(name: str, row: list[int]) -> list[int]:
+        whole = sum(row)
+        factor = totals[name] / whole if whole and name in totals else growth
+        return [round(n * factor) for n in row]
+
+    engine = {name: total(name, value) for name, value in result.engine.items()}
+    warp_stalls = {reason: total(f"warp_stalls.{reason}", n) for reason, n in result.warp_stalls.items()}
+    pc = result.pc
+    if pc and math.isfinite(executions):
+        stalled = {reason: [round(n * growth) for n in row] for reason, row in pc["stalled"].items()}
+        pc = {**pc, "issued": [round(n * executions) for n in pc["issued"]], "stalled": stalled}
+    return replace(
+        result,
+        end_cycle=result.start_cycle + result.launch_latency + projection.cycles,
+        engine=engine,  # type: ignore[arg-type]
+        l1=table("l1", result.l1),
+        l2=table("l2", result.l2),
+        stalls={reason: grown(f"stalls.{reason}", row) for reason, row in result.stalls.items()},
+        warp_stalls=warp_stalls,  # type: ignore[arg-type]
+        pc=pc,
+        sampled=replace(
+            sampled,
+            projected=dict(projection.projected),
+            unprojected=unprojected,
+            rates=dict(projection.rates),
+        ),
+    )
+
+
+def _whole(value: float) -> float:
+    return round(value) if math.isfinite(value) else value

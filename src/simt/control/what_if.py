@@ -1,0 +1,287 @@
+"""What a controller would have decided in a run that was simulated in full, without simulating again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from simt.control.controller import Controller, GoOn, Interval, LaunchView, Predict, Skip, Stop
+from simt.errors import ControlError, ResultError
+from simt.result import LaunchResult, Result
+from simt.result.sampled import Sampled
+
+_COUNTS = ("warp_instructions", "thread_instructions", "ctas", "ctas_finished", "finished_instructions")
+_CACHES = ("l1_accesses", "l1_hits", "l2_accesses", "l2_hits")
+_DRAM = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What would have become of one launch.
+
+    decision: `full`, `stop` or `skip`; reason: the controller's.
+    stop_cycle: core cycles from the first dispatch to the stop; to the end where there is none.
+    simulated_cycles, projected_cycles, true_cycles: of the whole launch, launch latency included.
+    error: (projected - true) / true of the cycles.
+    speedup: warp instructions of the launch / those simulated, as simulation time goes with instructions.
+    errors: the same of every other counter of the timeline; NaN where the truth is 0.
+    """
+
+    index: int
+    id: int
+    name: str
+    decision: str
+    reason: str
+    stop_cycle: int
+    simulated_cycles: int
+    projected_cycles: int
+    true_cycles: int
+    simulated_instructions: int
+    instructions: int
+    errors: dict[str, float]
+
+    @property
+    def error(self) -> float:
+        return (self.projected_cycles - self.true_cycles) / self.true_cycles if self.true_cycles else 0.0
+
+    @property
+    def speedup(self) -> float:
+        done = self.simulated_instructions
+        return self.instructions / done if done else math.inf if self.instructions else 1.0
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Outcomes of all launches, in their order, and of all together."""
+
+    controller: str
+    settings: dict[str, Any]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def error(self) -> float:
+        """Of the sum of all launches' cycles: (projected - true) / true."""
+        true = sum(x.true_cycles for x in self.outcomes)
+        return (sum(x.projected_cycles for x in self.outcomes) - true) / true if true else 0.0
+
+    @property
+    def mean_error(self) -> float:
+        """Mean over launches of |error|."""
+        return sum(abs(x.error) for x in self.outcomes) / len(self.outcomes)
+
+    @property
+    def worst_error(self) -> float:
+        """Largest |error| of a launch."""
+        return max(abs(x.error) for x in self.outcomes)
+
+    @property
+    def speedup(self) -> float:
+        """Warp instructions of all launches / those simulated."""
+        done = sum(x.simulated_instructions for x in self.outcomes)
+        every = sum(x.instructions for x in self.outcomes)
+        return every / done if done else math.inf if every else 1.0
+
+    @property
+    def stopped(self) -> int:
+        """Launches not simulated in full."""
+        return sum(x.decision != "full" for x in self.outcomes)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A row a launch."""
+        rows = [
+            {**{k: v for k, v in asdict(x).items() if k != "errors"}, "error": x.error, "speedup": x.speedup}
+            | {f"error.{k}": v for k, v in x.errors.items()}
+            for x in self.outcomes
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; an infinite speedup is null."""
+
+        def plain(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        return {
+            "controller": self.controller,
+            "settings": self.settings,
+            "error": self.error,
+            "mean_error": self.mean_error,
+            "worst_error": self.worst_error,
+            "speedup": plain(self.speedup),
+            "stopped": self.stopped,
+            "launches": [
+                {
+                    **asdict(x),
+                    "errors": {k: plain(v) for k, v in x.errors.items()},
+                    "error": x.error,
+                    "speedup": plain(x.speedup),
+                }
+                for x in self.outcomes
+            ],
+        }
+
+
+def what_if(result: Result, controller: Controller, *, instructions_known: bool = True) -> WhatIf:
+    """Shows a controller the timelines of a finished run, as if they were being simulated.
+
+    result: simulated in full with a timeline, whose interval is the controller's or a part of it.
+    controller: is not changed.
+    instructions_known: whether launches' instructions count as known in advance, as a trace's are.
+
+    A launch's intervals begin with its first dispatch, the timeline's at multiples of its own interval: each
+    is taken to begin where the timeline's next one does, so that stops can come up to one interval of the
+    timeline later than in a real run. Skipped CTAs are those of the timeline's stretch in which as many end.
+
+    Raises ResultError for a Result without timelines or that is itself sampled, ControlError for a
+    controller that needs more than a timeline has, or that predicts.
+    """
+    if controller.warps or controller.blocks:
+        raise ControlError(
+            f"{controller.name}: looks at finished warps or basic blocks; a timeline has neither. "
+            f"Simulate with it"
+        )
+    copy = deepcopy(controller)
+    outcomes = tuple(_launch(launch, result, copy, instructions_known) for launch in result.launches)
+    if not outcomes:
+        raise ResultError("the Result has no launches")
+    return WhatIf(controller.name, controller.settings, outcomes)
+
+
+def sweep(result: Result, controllers: Sequence[Controller]) -> list[WhatIf]:
+    """`what_if` for each of several controllers, such as one for each threshold."""
+    return [what_if(result, controller) for controller in controllers]
+
+
+def _launch(launch: LaunchResult, result: Result, controller: Controller, known: bool) -> Outcome:
+    if launch.sampled is not None and launch.sampled.decision != "full":
+        raise ResultError(
+            f"launch {launch.id} is sampled itself ({launch.sampled.method}); simulate it in full"
+        )
+    view = LaunchView(
+        index=launch.index,
+        id=launch.id,
+        name=launch.name,
+        grid=launch.grid,
+        block=launch.block,
+        warps_per_cta=launch.engine["warps"] // max(1, launch.engine["ctas"]),
+        ctas_per_sm=launch.occupancy_limit_ctas,
+        sm_count=result.machine.sm_count,
+        warp_instructions=launch.warp_instructions if known else None,
+        thread_instructions=launch.thread_instructions if known else None,
+    )
+    truth = _sums(launch)
+    counters, index, stop, reason = dict.fromkeys(truth, 0), 0, None, ""
+    end = 0  # observed cycles since the first dispatch
+    skipping = skipped = 0
+    decision = controller.begin(view)
+    stretches = _stretches(launch, controller.interval)
+    now = Interval(0, 0, 0, counters, counters)
+    while not isinstance(decision, Stop):
+        if isinstance(decision, Predict):
+            raise ControlError(
+                f"{controller.name}: predicts; what would follow is not in a timeline. Simulate"
+            )
+        if isinstance(decision, Skip):
+            skipping, skipped, reason = decision.ctas, skipped + decision.ctas, decision.reason
+        stretch = next(stretches, None)
+        if stretch is None:
+            break
+        cycles, difference = stretch
+        if skipping > 0:
+            skipping -= difference["ctas_finished"]
+            decision = GoOn()
+            continue
+        counters = {name: n + difference[name] for name, n in counters.items()}
+        now = Interval(index, end, end + cycles, counters, difference)
+        index, end = index + 1, end + cycles
+        decision = controller.observe(now)
+    if isinstance(decision, Stop):
+        stop, reason = end, decision.reason
+    partial = stop is not None or skipped > 0
+    projection = controller.project(view, now) if partial else None
+    body = launch.cycles - launch.launch_latency
+    outcome = Outcome(
+        index=launch.index,
+        id=launch.id,
+        name=launch.name,
+        decision="stop" if stop is not None else "skip" if skipped else "full",
+        reason=reason,
+        stop_cycle=body if stop is None else stop,
+        simulated_cycles=launch.launch_latency + end if partial else launch.cycles,
+        projected_cycles=launch.cycles if projection is None else launch.launch_latency + projection.cycles,
+        true_cycles=launch.cycles,
+        simulated_instructions=counters["warp_instructions"] if partial else launch.warp_instructions,
+        instructions=launch.warp_instructions,
+        errors={}
+        if projection is None
+        else {
+            name: (value - truth[name]) / truth[name] if truth[name] else math.nan
+            for name, value in projection.counters.items()
+            if name in truth
+        },
+    )
+    sampled = Sampled(
+        method=controller.name,
+        decision="stop" if stop is not None else "skip" if skipped else "full",
+        reason=reason,
+        at_cycle=stop,
+        cycles=outcome.simulated_cycles,
+        ctas=counters["ctas_finished"],
+        warp_instructions=outcome.simulated_instructions,
+        thread_instructions=counters["thread_instructions"],
+        total_ctas=view.cta_count,
+    )
+    controller.end(view, replace(launch, sampled=sampled))
+    return outcome
+
+
+def _columns(launch: LaunchResult) -> dict[str, list[int]]:
+    t = launch.timeline
+    assert t is not None
+    found = {name: t[name] for name in (*_COUNTS, *_CACHES)}
+    found["active_warp_cycles"] = t["active_warps"]
+    found |= {name: [sum(row) for row in t[name]] for name in _DRAM}
+    return found
+
+
+def _sums(launch: LaunchResult) -> dict[str, int]:
+    """Every counter of the timeline, over the whole launch."""
+    missing = launch.timeline is None or not all(name in launch.timeline for name in _COUNTS)
+    if missing:
+        raise ResultError(
+            f"launch {launch.id} has no timeline with CTAs: simulate it in full with `--timeline 500`, "
+            f"by this version of simt"
+        )
+    return {name: sum(column) for name, column in _columns(launch).items()}
+
+
+def _stretches(launch: LaunchResult, interval: int) -> Iterator[tuple[int, dict[str, int]]]:
+    """The timeline in steps of the controller's interval, from the first dispatch: cycles, and counts."""
+    t = launch.timeline
+    assert t is not None
+    step = t["interval"]
+    if interval % step:
+        raise ResultError(
+            f"the timeline's interval is {step} cycles, the controller's {interval}: the one has to divide "
+            f"the other; simulate with `--timeline {math.gcd(step, interval)}`, or "
+            f"set the controller's interval"
+        )
+    columns, start = _columns(launch), launch.start_cycle + launch.launch_latency
+    difference, begin, last = dict.fromkeys(columns, 0), None, start
+    for i, cycle in enumerate(t["cycle"]):
+        if cycle <= start:
+            continue
+        begin = last if begin is None else begin
+        for name, column in columns.items():
+            difference[name] += column[i]
+        # The first step is cut short by the dispatch: it joins the next.
+        if cycle - begin >= interval or i + 1 == len(t["cycle"]):
+            end = min(cycle, launch.end_cycle)
+            yield max(1, end - begin), dict(difference)
+            difference, begin = dict.fromkeys(columns, 0), None
+        last = cycle

@@ -1,0 +1,52 @@
+"""What of a launch was simulated, where a controller decided that not all of it would be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """How a launch's values came about, beside simulation in full detail.
+
+    method: the controller's name.
+    decision: `full`: it never found reason to simulate less; `stop`: simulated to `at_cycle`, the rest
+        projected; `skip`: some CTAs left out; `predict`: CTAs from then on took a predicted time.
+    reason: why, for people.
+    at_cycle: core cycles from the first dispatch to the decision that counted; None for `full`.
+    cycles: core cycles simulated in detail, launch latency included.
+    ctas, warp_instructions, thread_instructions: simulated in detail; ctas are those finished.
+    total_ctas: of the launch.
+    projected: counter -> how its total was made from what was simulated.
+    unprojected: counter -> why it could not be; its value is NaN.
+    rates: value per core cycle in the stretch that stands for the rest.
+    """
+
+    method: str
+    decision: Literal["full", "stop", "skip", "predict"]
+    reason: str
+    at_cycle: int | None
+    cycles: int
+    ctas: int
+    warp_instructions: int
+    thread_instructions: int
+    total_ctas: int
+    projected: Mapping[str, str] = field(default_factory=dict)
+    unprojected: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; a rate that is not a number is null."""
+        found = asdict(self)
+        found["rates"] = {k: v if math.isfinite(v) else None for k, v in self.rates.items()}
+        return found
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Sampled:
+        """The inverse of to_json. Raises TypeError for other fields."""
+        values = dict(data)
+        values["rates"] = {k: math.nan if v is None else v for k, v in values.get("rates", {}).items()}
+        return cls(**values)
