@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from simt.errors import PlanError
+from simt.parameter_checks import integer
 from simt.profile import Profile
 from simt.sampling import Choice, Sampler, check_sampler
-from simt.parameter_checks import integer
 
 
 class Every(Sampler):
