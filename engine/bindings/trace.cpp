@@ -100,6 +100,23 @@ Numbers<uint32_t> column(const BasicBlocks& blocks, Value value) {
   return numbers(std::move(values), {blocks.count()});
 }
 
+/// FNV-1a over a block's opcodes.
+uint64_t key_of(const InstructionSource& source, const BasicBlocks::Block& block) {
+  uint64_t key = 0xcbf29ce484222325ull;
+  const auto add = [&](char c) { key = (key ^ static_cast<uint8_t>(c)) * 0x100000001b3ull; };
+  for (uint32_t i = block.first; i < block.first + block.length; ++i) {
+    for (const char c : source.opcodes()[source.instructions()[i].opcode]) add(c);
+    add(' ');
+  }
+  return key;
+}
+
+Numbers<uint64_t> block_keys(const InstructionSource& source, const BasicBlocks& blocks) {
+  std::vector<uint64_t> keys(blocks.count());
+  for (uint32_t i = 0; i < blocks.count(); ++i) keys[i] = key_of(source, blocks[i]);
+  return numbers(std::move(keys), {blocks.count()});
+}
+
 Numbers<uint32_t> by_warp(BlockCounts& counts) {
   const size_t warps = counts.blocks ? counts.counts.size() / counts.blocks : 0;
   return numbers(std::move(counts.counts), {warps, counts.blocks});
@@ -306,6 +323,8 @@ void bind_source(nb::module_& m) {
       .def(
           "basic_blocks", [](InstructionSource& s) { return BasicBlocks(s.instructions(), s.leaders()); },
           nb::call_guard<nb::gil_scoped_release>())
+      .def("block_keys", &block_keys, "blocks"_a,
+           "For each block a hash of its opcodes: the same in whichever kernel it is.")
       .def("preview", &preview, "ctas"_a, "blocks"_a, "threads"_a = 1,
            "Follows these CTAs without any effect: how often each of their warps executes each basic block, "
            "(warps, blocks), and whether all were followed to their end.")

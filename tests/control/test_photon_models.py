@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simt._engine import MemorySpace, Operation
 from simt.control.basic_block_vectors import WarpTypes, block_projection, distance, gpu_vector
 from simt.control.interval_model import BlockInstruction, block_cycles
 
@@ -34,20 +35,26 @@ def test_distance_pads_the_shorter_vector() -> None:
     assert distance(a, b) == distance(b, a) == pytest.approx(1)
 
 
-@given(st.lists(st.text(max_size=5), min_size=1, max_size=20, unique=True))
-def test_blocks_keep_their_place_whatever_kernel_they_are_in(codes: list[str]) -> None:
-    together = block_projection(codes)
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
+def test_blocks_keep_their_place_whatever_kernel_they_are_in(keys: list[int]) -> None:
+    together = block_projection(np.array(keys, np.uint64))
     np.testing.assert_allclose(together.sum(axis=1), 1)
     assert ((together > 0).sum(axis=1) == 3).all()
-    alone = np.vstack([block_projection([code]) for code in codes])
+    alone = np.vstack([block_projection(np.array([key], np.uint64)) for key in keys])
     assert (together == alone).all()
 
 
-def instruction(opcode: str, writes: list[int], reads: list[int]) -> BlockInstruction:
-    def place(number: int) -> tuple[str, int]:
-        return ("R", number)
+def test_few_blocks_coincide() -> None:
+    rows = {row.tobytes() for row in block_projection(np.arange(200, dtype=np.uint64))}
+    # Of 200 in 560 places, about 34 share one with an earlier one.
+    assert len(rows) > 140
 
-    return BlockInstruction(opcode, tuple(map(place, reads)), tuple(map(place, writes)))
+
+def instruction(opcode: str, writes: list[int], reads: list[int]) -> BlockInstruction:
+    def places(numbers: list[int]) -> tuple[tuple[int, int], ...]:
+        return tuple((0, number) for number in numbers)
+
+    return BlockInstruction(opcode, 7.0, places(reads), places(writes))
 
 
 LATENCY = {"LDG": 100.0, "FFMA": 4.0, "BRA": 2.0}
@@ -78,3 +85,22 @@ def test_what_is_overwritten_is_waited_for() -> None:
 
 def test_a_load_that_nobody_reads_is_not_waited_for() -> None:
     assert block_cycles([instruction("LDG", [1], [0]), instruction("BRA", [], [])], LATENCY) == 2
+
+
+def test_an_opcode_without_a_measured_latency_takes_its_initial_one() -> None:
+    block = [instruction("MUFU", [1], [0]), instruction("FFMA", [2], [1])]
+    assert block_cycles(block, LATENCY) == 8
+
+
+def test_registers_of_wide_operands_and_the_zero_register() -> None:
+    load = {
+        "opcode": "LDG.E.64",
+        "operation": Operation.Load,
+        "space": MemorySpace.Global,
+        "destinations": [(4, 0, 2)],
+        "sources": [(8, 0, 2), (255, 0, 1)],
+    }
+    found = BlockInstruction.of(load)
+    assert found.writes == ((0, 4), (0, 5))
+    assert found.reads == ((0, 8), (0, 9))
+    assert found.initial > BlockInstruction.of(load | {"operation": Operation.Arithmetic}).initial

@@ -12,6 +12,7 @@ from simt.control.controller import (
     Stop,
 )
 from simt.control.first_instructions import FirstInstructions
+from simt.control.photon import Photon
 from simt.control.pkp import PKP
 from simt.control.projection import Projection
 from simt.control.what_if import WhatIf, sweep, what_if
@@ -25,6 +26,7 @@ __all__ = [
     "GoOn",
     "Interval",
     "LaunchView",
+    "Photon",
     "Predict",
     "Projection",
     "Skip",

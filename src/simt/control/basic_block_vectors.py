@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 DIMENSIONS = 16
-_BINS_OF_BLOCK = 3
+_SPREADS = np.zeros((560, DIMENSIONS))
+"""The ways to spread a block evenly over three of the dimensions."""
+for _row, _three in enumerate(combinations(range(DIMENSIONS), 3)):
+    _SPREADS[_row, _three] = 1 / 3
 
 
-def block_projection(codes: Sequence[str]) -> npt.NDArray[np.float64]:
+def block_projection(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     """Where each basic block lies in the fixed dimensions: (blocks, DIMENSIONS), rows that sum to 1.
 
-    codes: what identifies each block, whichever kernel it is in. Each is spread over three dimensions chosen
-    by a hash, so that two blocks coincide with a chance of 1 in 560.
+    keys: what identifies each block, whichever kernel it is in: a hash, which chooses three dimensions. Two
+    blocks coincide with a chance of 1 in 560.
     """
-    projection = np.zeros((len(codes), DIMENSIONS))
-    for row, code in enumerate(codes):
-        seed = hashlib.blake2b(code.encode(), digest_size=16).digest()
-        bins = sorted(range(DIMENSIONS), key=lambda i: hashlib.blake2b(seed + bytes([i])).digest())
-        projection[row, bins[:_BINS_OF_BLOCK]] = 1 / _BINS_OF_BLOCK
+    # Every bit of the hash has a say (the finalizer of MurmurHash3).
+    mixed = (keys ^ (keys >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    mixed ^= mixed >> np.uint64(33)
+    projection: npt.NDArray[np.float64] = _SPREADS[mixed % np.uint64(len(_SPREADS))]
     return projection
 
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class BlockTable:
     """The basic blocks of a kernel: straight code that ends at branches, exits and CTA barriers.
 
-    first, length: static index of each one's first instruction, and its instructions. names: what identifies
-    a block in whichever kernel it is: its opcodes.
+    first, length: static index of each one's first instruction, and its instructions. keys: a hash of the
+    block's opcodes, the same in whichever kernel it is.
     """
 
     first: npt.NDArray[np.uint32]
     length: npt.NDArray[np.uint32]
-    names: tuple[str, ...]
+    keys: npt.NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.first)
@@ -60,12 +60,7 @@ class LaunchCode:
 
     @cached_property
     def blocks(self) -> BlockTable:
-        first, length = self._blocks.first, self._blocks.length
-        opcodes = [i["opcode"] for i in self.instructions]
-        names = tuple(
-            " ".join(opcodes[f : f + n]) for f, n in zip(first.tolist(), length.tolist(), strict=True)
-        )
-        return BlockTable(first, length, names)
+        return BlockTable(self._blocks.first, self._blocks.length, self._source.block_keys(self._blocks))
 
     def preview(self, fraction: float, at_least_ctas: int = 1, at_least_warps: int = 32) -> Preview:
         """Follows a share of the CTAs, spread evenly over the grid, and as many as the minima ask for.

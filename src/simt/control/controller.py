@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from simt.control.code import LaunchCode
     from simt.control.projection import Projection
     from simt.result import LaunchResult
 
@@ -78,6 +79,7 @@ class LaunchView:
     sm_count: int
     warp_instructions: int | None = None  # of the whole launch, where its trace knows
     thread_instructions: int | None = None
+    code: LaunchCode | None = None  # its basic blocks, and previews of its warps
 
     @property
     def cta_count(self) -> int:
@@ -147,6 +149,13 @@ class Controller:
         from simt.control.projection import project
 
         return project(launch, now, now.counters, now.end)
+
+    def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
+        """After Predict: the launch's totals. now: what was counted in the part that was simulated, until the
+        last of it ended. cycles: from the first dispatch to the predicted end."""
+        from simt.control.projection import by_instructions
+
+        return by_instructions(launch, now, cycles)
 
     def end(self, launch: LaunchView, result: LaunchResult) -> None:
         """After the launch; `result` holds projected or predicted values where there are any."""

@@ -38,7 +38,7 @@ class LaunchAnalysis:
     @staticmethod
     def of(key: tuple[Any, ...], blocks: BlockTable, preview: Preview) -> LaunchAnalysis:
         types = WarpTypes.of(preview.counts)
-        vector = gpu_vector(types, blocks.length, block_projection(blocks.names))
+        vector = gpu_vector(types, blocks.length, block_projection(blocks.keys))
         return LaunchAnalysis(key, types, blocks.length, vector, preview.complete)
 
     @property

@@ -134,6 +134,35 @@ def project(
     return Projection(now.end + round(left), counters, projected, unprojected, rates)
 
 
+def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projection:
+    """Totals of a launch whose end is known: counters grow with the instructions that are missing.
+
+    Raises ControlError where nothing says how many those are.
+    """
+    if not projectable(launch, now):
+        raise ControlError(
+            f"launch {launch.id} ({launch.name}): no CTA was simulated to its end and its instructions are "
+            f"not known in advance, so its counters cannot be extrapolated"
+        )
+    done = now.counters["warp_instructions"]
+    factor = total_instructions(launch, now.counters) / done if done else math.nan
+    exact = {"ctas": launch.cta_count, "ctas_finished": launch.cta_count}
+    exact |= {"warps": launch.cta_count * launch.warps_per_cta}
+    counters: dict[str, float] = {}
+    projected, unprojected = {"cycles": "predicted"}, {}
+    for name, value in now.counters.items():
+        if name in exact:
+            counters[name] = exact[name]
+            projected[name] = "exact: known of the launch"
+        elif _PEAK.search(name) or not math.isfinite(factor):
+            counters[name] = math.nan
+            unprojected[name] = "a peak, or nothing was simulated that it could be extrapolated from"
+        else:
+            counters[name] = value * factor
+            projected[name] = f"simulated part * {factor:.4g}, as its instructions"
+    return Projection(cycles, counters, projected, unprojected)
+
+
 def apply(
     result: LaunchResult, launch: LaunchView, now: Interval, projection: Projection, sampled: Sampled
 ) -> LaunchResult:

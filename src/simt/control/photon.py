@@ -1,0 +1,295 @@
+"""Photon: sampled simulation of launches by basic blocks, warps and whole kernels, without a profile.
+
+Liu, Sun, Carlson: Photon, MICRO'23. docs/control/photon.md says how it works and where it deviates.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.errors import ParameterError
+from simt.parameter_checks import integer, one_of, real
+from simt.result import LaunchResult
+
+from .basic_block_vectors import distance as vector_distance
+from .controller import GO_ON, Controller, Decision, Interval, LaunchView, Predict
+from .interval_model import BlockInstruction, block_cycles
+from .photon_analysis import LaunchAnalysis, load_analyses, save_analyses
+from .photon_counters import extrapolate, kinds_of_work
+from .projection import Projection
+from .stability import Stability, StabilityRule
+
+LEVELS = ("kernel", "block", "warp")
+_WINDOWS = {"paper": (2048, 1024), "artifact": (4096, 1024)}
+_FEW = 16  # executions below which a block's own mean says less than the interval model
+
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    """A launch that was simulated, wholly or in part: what later ones are compared with."""
+
+    analysis: LaunchAnalysis
+    index: int
+    warps: int
+    cycles: int  # from the first dispatch to the end
+    counters: Mapping[str, float]
+
+    @property
+    def work(self) -> float:
+        """Warp instructions as the sample has them, for ratios of launches."""
+        return self.analysis.instructions_per_warp * self.warps
+
+
+@dataclass(eq=False)
+class _Current:
+    """The launch under way."""
+
+    view: LaunchView
+    analysis: LaunchAnalysis
+    warps: Stability
+    like: _Done | None = None  # what predicts all of it
+    blocks: dict[int, Stability] = field(default_factory=dict)
+    executed: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    level: str = ""  # that predicts at present
+    why_not: str = ""  # of full detail
+
+    @property
+    def warp_count(self) -> int:
+        return self.view.cta_count * self.view.warps_per_cta
+
+
+class Photon(Controller):
+    """Predicts the rest of a launch once its basic blocks or its warps take stable times, and whole launches
+    from similar earlier ones.
+
+    levels: which of "kernel", "block" and "warp" are used: a sequence, or one text with "+" between them.
+    preset: the stability test, "paper" as published or "artifact" as in the code published with it.
+    sample: share of the warps that are followed before a launch is simulated (at least 32, and one CTA).
+    delta: how near to 1 the slope must be, and how near to each other the means of the two windows.
+    block_window, warp_window: executions n of a basic block, and warps n, that the test looks at: the paper's
+        2048 and 1024; with "artifact" the length of the long window, 4096 and 1024.
+    coverage: share of the instructions in stable blocks from which on blocks predict.
+    dominance: share of the warps that must be of one type for warps to predict.
+    distance: L1 distance of GPU basic-block vectors, from 0 to 2, below which launches are alike.
+    analysis: file with the analysis of an earlier simulation of the same launches, on any GPU; nothing is
+        followed ahead then.
+    """
+
+    name: ClassVar[str] = "photon"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"preset": "paper"},
+        "artifact": {"preset": "artifact"},
+    }
+
+    def __init__(
+        self,
+        levels: str | Iterable[str] = LEVELS,
+        preset: str = "paper",
+        sample: float = 0.01,
+        delta: float = 0.03,
+        block_window: int | None = None,
+        warp_window: int | None = None,
+        coverage: float = 0.95,
+        dominance: float = 0.95,
+        distance: float = 0.1,
+        interval: int = 500,
+        analysis: str | os.PathLike[str] | None = None,
+    ) -> None:
+        wanted = set(levels.split("+") if isinstance(levels, str) else levels)
+        if not wanted or wanted - set(LEVELS):
+            raise ParameterError(f"levels is {levels!r}, expected some of {', '.join(LEVELS)}")
+        self.levels = tuple(level for level in LEVELS if level in wanted)
+        self.preset = one_of("preset", preset, tuple(_WINDOWS))
+        self.sample = real("sample", sample, 0, 1, open_low=True)
+        self.delta = real("delta", delta, 0)
+        of_blocks, of_warps = _WINDOWS[preset]
+        self.block_window = integer("block_window", of_blocks if block_window is None else block_window, 4)
+        self.warp_window = integer("warp_window", of_warps if warp_window is None else warp_window, 4)
+        self.coverage = real("coverage", coverage, 0, 1, open_low=True)
+        self.dominance = real("dominance", dominance, 0, 1, open_low=True)
+        self.distance = real("distance", distance, 0, 2)
+        self.interval = integer("interval", interval, 1)
+        self.analysis = None if analysis is None else os.fspath(analysis)
+        rule = StabilityRule.published if preset == "paper" else StabilityRule.artifact
+        self._block_rule = rule(self.block_window, self.delta)
+        self._warp_rule = rule(self.warp_window, self.delta)
+        self._known = {} if analysis is None else load_analyses(analysis)
+        self._analyses: list[LaunchAnalysis] = []
+        self._done: list[_Done] = []
+        self._current: _Current | None = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the analyses of the launches so far, for `analysis` of a later simulation."""
+        save_analyses(path, self._analyses)
+
+    # --- before a launch --------------------------------------------------------------------------------
+
+    def begin(self, launch: LaunchView) -> Decision:
+        analysis = self._analyse(launch)
+        self._analyses.append(analysis)
+        now = self._current = _Current(launch, analysis, Stability(self._warp_rule))
+        self.warps = self.blocks = False
+        if not analysis.complete:
+            now.why_not = "the sampled warps wait for others or go wrong without them"
+            return GO_ON
+        if "kernel" in self.levels and (like := self._alike(now)) is not None:
+            now.like, now.level = like, "kernel"
+            cycles = like.cycles * analysis.instructions_per_warp * now.warp_count / max(1.0, like.work)
+            return Predict(
+                launch_cycles=max(1.0, cycles),
+                reason=f"kernel: its basic-block vector is within {self.distance:g} of that of launch "
+                f"{like.index}, with {like.warps:,} warps against {now.warp_count:,}",
+            )
+        if launch.wave_size >= launch.cta_count:
+            now.why_not = "all of its CTAs run at once"
+            return GO_ON
+        if "warp" in self.levels:
+            self.warps = bool(analysis.types.weights[0] >= self.dominance)
+            if not self.warps:
+                now.why_not = f"{analysis.types.weights[0]:.0%} of the warps are of one type"
+        self.blocks = "block" in self.levels
+        return GO_ON
+
+    def _analyse(self, launch: LaunchView) -> LaunchAnalysis:
+        key = (launch.index, launch.name, launch.grid, launch.block)
+        if key in self._known:
+            return self._known[key]
+        if launch.code is None:
+            raise ParameterError(f"launch {launch.id} ({launch.name}): photon needs the launch's code")
+        return LaunchAnalysis.of(key, launch.code.blocks, launch.code.preview(self.sample))
+
+    def _alike(self, now: _Current) -> _Done | None:
+        """The earlier launch with a similar vector whose number of warps is nearest. Launches of fewer warps
+        than SMs only compare with those of the same number."""
+        found = [
+            done
+            for done in self._done
+            if (done.warps == now.warp_count or min(done.warps, now.warp_count) >= now.view.sm_count)
+            and vector_distance(done.analysis.vector, now.analysis.vector) < self.distance
+        ]
+        # Of equally near ones the latest: its caches are as this one's.
+        return min(found, key=lambda d: (abs(d.warps - now.warp_count), -d.index), default=None)
+
+    # --- during a launch --------------------------------------------------------------------------------
+
+    def observe(self, interval: Interval) -> Decision:
+        now = self._current
+        assert now is not None
+        if self.warps and now.level != "warp" and len(interval.warps):
+            now.warps.add(_cycles(interval.warps, "begin"), _cycles(interval.warps, "end"))
+            if now.warps.stable:
+                now.level = "warp"
+                return Predict(
+                    warp_cycles=now.warps.mean(),
+                    reason=f"warp: stable after {now.warps.seen:,} warps, "
+                    f"{now.warps.mean():,.0f} cycles each",
+                )
+        if self.blocks and len(interval.blocks):
+            executed = np.bincount(interval.blocks["block"], minlength=len(now.analysis.length))
+            now.executed = now.executed + executed if len(now.executed) else executed
+        if self.blocks and not now.level and len(interval.blocks):
+            self._add_blocks(now, interval)
+            shares = now.analysis.block_shares
+            covered = sum(float(shares[b]) for b, s in now.blocks.items() if s.stable)
+            if covered >= self.coverage:
+                now.level = "block"
+                return Predict(
+                    block_cycles=self._block_cycles(now),
+                    reason=f"block: stable ones hold {covered:.1%} of the instructions",
+                )
+        return GO_ON
+
+    def _add_blocks(self, now: _Current, interval: Interval) -> None:
+        blocks = interval.blocks["block"]
+        order = np.argsort(blocks, kind="stable")
+        begin, end = _cycles(interval.blocks, "begin")[order], _cycles(interval.blocks, "end")[order]
+        numbers, starts = np.unique(blocks[order], return_index=True)
+        for number, first, last in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
+            stability = now.blocks.setdefault(number, Stability(self._block_rule))
+            stability.add(begin[first:last], end[first:last])
+
+    def _block_cycles(self, now: _Current) -> npt.NDArray[np.float64]:
+        """Of each block: the mean of its last executions, or, where there were hardly any, the interval
+        model's."""
+        code = now.view.code
+        assert code is not None
+        cycles = np.zeros(len(code.blocks))
+        instructions = [BlockInstruction.of(i) for i in code.instructions]
+        for b, (first, length) in enumerate(
+            zip(code.blocks.first.tolist(), code.blocks.length.tolist(), strict=True)
+        ):
+            stability = now.blocks.get(b)
+            if stability is not None and stability.seen >= _FEW:
+                cycles[b] = stability.mean()
+            else:
+                cycles[b] = block_cycles(instructions[first : first + length], {})
+        return cycles
+
+    # --- after a launch ---------------------------------------------------------------------------------
+
+    def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
+        current = self._current
+        assert current is not None and launch.code is not None
+        work = current.analysis.instructions_per_warp * current.warp_count
+        if current.like is not None:
+            factor = work / max(1.0, current.like.work)
+            counters = {name: value * factor for name, value in current.like.counters.items()}
+            counters |= _exact(launch)
+            how = f"of launch {current.like.index} * {factor:.4g}"
+            return Projection(cycles, counters, dict.fromkeys(["cycles", *counters], how))
+        kinds = kinds_of_work(launch.code.instructions, launch.code.blocks)
+        types = current.analysis.types
+        of_warp = types.weights @ types.counts.astype(np.float64)
+        of_launch: float = current.warp_count
+        if launch.warp_instructions is not None:
+            of_launch = launch.warp_instructions / max(1.0, current.analysis.instructions_per_warp)
+        total = {kind: float(of_warp @ each) * of_launch for kind, each in kinds.items()}
+        # Where blocks were not observed, what was simulated is taken to be like the sample.
+        done = now.counters["warp_instructions"]
+        executed = current.executed if len(current.executed) else of_warp
+        each_one = done / max(1.0, float(executed @ kinds["instructions"]))
+        simulated = {kind: float(executed @ each) * each_one for kind, each in kinds.items()}
+        total = {kind: max(value, simulated[kind]) for kind, value in total.items()}
+        return extrapolate(now.counters, simulated, total, cycles, now.end, _exact(launch))
+
+    def end(self, launch: LaunchView, result: LaunchResult) -> None:
+        now, self._current = self._current, None
+        if now is None or now.like is not None or not now.analysis.complete:
+            return
+        cycles = result.end_cycle - result.start_cycle - result.launch_latency
+        self._done.append(_Done(now.analysis, launch.index, now.warp_count, cycles, _totals(result)))
+
+
+def _cycles(events: npt.NDArray[np.void], name: str) -> npt.NDArray[np.int64]:
+    values: npt.NDArray[np.int64] = events[name].astype(np.int64)
+    return values
+
+
+def _exact(launch: LaunchView) -> dict[str, float]:
+    known: dict[str, float] = {
+        "ctas": launch.cta_count,
+        "ctas_finished": launch.cta_count,
+        "warps": launch.cta_count * launch.warps_per_cta,
+    }
+    if launch.warp_instructions is not None:
+        known["warp_instructions"] = known["finished_instructions"] = launch.warp_instructions
+    if launch.thread_instructions is not None:
+        known["thread_instructions"] = launch.thread_instructions
+    return known
+
+
+def _totals(result: LaunchResult) -> dict[str, float]:
+    """A launch's counters under the names of Interval.counters."""
+    totals: dict[str, float] = dict(result.engine)
+    for level, table in (("l1", result.l1), ("l2", result.l2)):
+        for kind, row in table.items():
+            totals |= {f"{level}.{kind}.{outcome}": n for outcome, n in row.items()}
+    totals |= {f"stalls.{reason}": sum(row) for reason, row in result.stalls.items()}
+    totals |= {f"warp_stalls.{reason}": n for reason, n in result.warp_stalls.items()}
+    return totals

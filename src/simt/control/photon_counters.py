@@ -1,0 +1,91 @@
+"""Counters of a launch of which Photon simulated a part, extrapolated by the blocks that are missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .code import BlockTable
+from .projection import Projection
+
+_GLOBAL = ("global", "generic", "texture")
+
+
+def kinds_of_work(
+    instructions: Sequence[Mapping[str, Any]], blocks: BlockTable
+) -> dict[str, npt.NDArray[np.float64]]:
+    """How much of each kind of work one execution of each block is: warp instructions of that kind."""
+    kinds = {
+        kind: np.zeros(len(blocks))
+        for kind in ("instructions", "memory", "loads", "stores", "shared", "local", "atomics")
+    }
+    for b, (first, length) in enumerate(zip(blocks.first.tolist(), blocks.length.tolist(), strict=True)):
+        for i in instructions[first : first + length]:
+            operation, space = i["operation"].name.lower(), i["space"].name.lower()
+            kinds["instructions"][b] += 1
+            kinds["shared"][b] += space == "shared"
+            kinds["local"][b] += space == "local"
+            if space in _GLOBAL:
+                kinds["memory"][b] += 1
+                kinds["loads"][b] += operation in ("load", "async_copy", "bulk_load")
+                kinds["stores"][b] += operation in ("store", "bulk_store")
+                kinds["atomics"][b] += operation in ("atomic", "reduction")
+    return kinds
+
+
+def kind_of_counter(name: str) -> str:
+    """The kind of work that a counter grows with."""
+    if name.startswith("shared_"):
+        return "shared"
+    if name.startswith("global_load"):
+        return "loads"
+    if name.startswith("global_store"):
+        return "stores"
+    if name.startswith("local_"):
+        return "local"
+    if name.startswith("atomic_"):
+        return "atomics"
+    if name.startswith(("l1", "l2", "dram_", "network_")):
+        return "memory"
+    if name == "sm_active_cycles" or name.startswith("stalls."):
+        return "cycles"
+    return "instructions"
+
+
+def extrapolate(
+    counted: Mapping[str, int],
+    simulated: Mapping[str, float],
+    total: Mapping[str, float],
+    cycles: int,
+    simulated_cycles: int,
+    exact: Mapping[str, float],
+) -> Projection:
+    """Totals from what was counted in the simulated part.
+
+    simulated, total: work of each kind (see `kinds_of_work`) in the simulated part and in all of the launch.
+    cycles, simulated_cycles: of the launch, and until the last of what was simulated ended. exact: totals
+    that are known.
+    """
+    factors = {
+        kind: total[kind] / simulated[kind] if simulated[kind] else (math.nan if total[kind] else 1.0)
+        for kind in total
+    }
+    factors["cycles"] = cycles / simulated_cycles if simulated_cycles else math.nan
+    counters: dict[str, float] = {}
+    projected, unprojected = {"cycles": "predicted"}, {}
+    for name, value in counted.items():
+        kind = kind_of_counter(name)
+        if name in exact:
+            counters[name] = exact[name]
+            projected[name] = "exact: known of the launch"
+        elif math.isfinite(factors[kind]):
+            counters[name] = value * factors[kind]
+            projected[name] = f"extrapolated by block type: {kind} * {factors[kind]:.4g}"
+        else:
+            counters[name] = math.nan
+            unprojected[name] = "nothing of its kind was in the simulated part"
+    return Projection(cycles, counters, projected, unprojected)

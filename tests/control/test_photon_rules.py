@@ -1,0 +1,298 @@
+"""Photon's decisions on hand-made signals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simt._engine import MemorySpace, Operation
+from simt.control import GO_ON, Interval, LaunchView, Predict
+from simt.control.code import BlockTable, Preview, spread
+from simt.control.controller import BLOCK, WARP
+from simt.control.photon import Photon
+from simt.control.photon_analysis import load_analyses
+from simt.errors import ParameterError, SimtError
+
+LENGTH = np.array([4, 6, 2], np.uint32)
+
+
+class Code:
+    """A kernel of three blocks; each sampled warp executes them as often as its row of `counts` says."""
+
+    def __init__(self, counts: list[list[int]], complete: bool = True) -> None:
+        first = np.concatenate([[0], np.cumsum(LENGTH)[:-1]]).astype(np.uint32)
+        self.blocks = BlockTable(first, LENGTH, np.array([11, 22, 33], np.uint64))
+        self._preview = Preview((0,), np.array(counts, np.uint32), complete)
+        self.asked = 0
+
+    @property
+    def instructions(self) -> list[dict[str, Any]]:
+        plain = {"opcode": "FADD", "operation": Operation.Arithmetic, "space": MemorySpace.None_}
+        load = {"opcode": "LDG", "operation": Operation.Load, "space": MemorySpace.Global}
+        registers: dict[str, Any] = {"destinations": [], "sources": []}
+        return [(load if i == 4 else plain) | registers for i in range(int(LENGTH.sum()))]
+
+    def preview(self, fraction: float, at_least_ctas: int = 1, at_least_warps: int = 32) -> Preview:
+        self.asked += 1
+        return self._preview
+
+
+def launch(code: Code, index: int = 0, ctas: int = 10_000, name: str = "k") -> LaunchView:
+    return LaunchView(
+        index=index,
+        id=index + 1,
+        name=name,
+        grid=(ctas, 1, 1),
+        block=(128, 1, 1),
+        warps_per_cta=4,
+        ctas_per_sm=2,
+        sm_count=10,
+        code=code,  # type: ignore[call-arg]
+    )
+
+
+def interval(index: int, warps: Any = (), blocks: Any = ()) -> Interval:
+    counters = {"warp_instructions": 1000 * (index + 1)}
+    return Interval(
+        index,
+        500 * index,
+        500 * (index + 1),
+        counters,
+        {"warp_instructions": 1000},
+        np.array(list(warps), WARP),
+        np.array(list(blocks), BLOCK),
+    )
+
+
+def result(cycles: int, **engine: int) -> Any:
+    return SimpleNamespace(
+        start_cycle=100,
+        launch_latency=50,
+        end_cycle=150 + cycles,
+        engine=engine,
+        l1={},
+        l2={},
+        stalls={},
+        warp_stalls={},
+    )
+
+
+def warps_of(index: int, time: int, count: int = 10) -> list[tuple[int, int, int, int]]:
+    """Warps that end in interval `index`, one every 50 cycles."""
+    ends = [10_000 + 500 * index + 50 * i for i in range(count)]
+    return [(0, 0, end - time, end) for end in ends]
+
+
+def blocks_of(number: int, index: int, time: int, count: int = 10) -> list[tuple[int, int, int, int]]:
+    ends = [10_000 + 500 * index + 50 * i for i in range(count)]
+    return [(number, 0, end - time, end) for end in ends]
+
+
+SAME = [[1, 10, 1]] * 40
+
+
+def photon(**settings: Any) -> Photon:
+    return Photon(**{"block_window": 20, "warp_window": 20, **settings})
+
+
+def test_warps_of_stable_time_predict_by_their_mean() -> None:
+    p = photon(levels="warp")
+    assert p.begin(launch(Code(SAME))) is GO_ON
+    assert p.warps and not p.blocks
+    for i in range(3):
+        assert p.observe(interval(i, warps_of(i, 1000))) is GO_ON
+    decision = p.observe(interval(3, warps_of(3, 1000)))
+    assert isinstance(decision, Predict)
+    assert decision.warp_cycles == 1000
+    assert p.observe(interval(4, warps_of(4, 500))) is GO_ON
+
+
+def test_warps_of_many_types_are_not_watched() -> None:
+    p = photon(levels="warp")
+    # 36 of 40 warps are alike: 90 %.
+    assert p.begin(launch(Code([[1, 10, 1]] * 36 + [[1, 11 + i, 1] for i in range(4)]))) is GO_ON
+    assert not p.warps
+    assert photon(levels="warp", dominance=0.9).begin(launch(Code(SAME))) is GO_ON
+
+
+def test_warps_whose_time_grows_never_predict() -> None:
+    p = photon(levels="warp")
+    p.begin(launch(Code(SAME)))
+    for i in range(40):
+        assert p.observe(interval(i, warps_of(i, 100 + 60 * i))) is GO_ON
+
+
+def test_blocks_predict_once_they_cover_enough_instructions() -> None:
+    p = photon(levels="block")
+    p.begin(launch(Code(SAME)))
+    # Block 1 holds 60 of 66 instructions: not 95 %.
+    for i in range(6):
+        assert p.observe(interval(i, (), blocks_of(1, i, 30))) is GO_ON
+    for i in range(6, 9):
+        both = [*blocks_of(1, i, 30), *blocks_of(0, i, 12)]
+        assert p.observe(interval(i, (), both)) is GO_ON
+    decision = p.observe(interval(9, (), [*blocks_of(1, 9, 30), *blocks_of(0, 9, 12)]))
+    assert isinstance(decision, Predict)
+    assert decision.block_cycles is not None
+    # The third was never seen: two independent instructions take two cycles in the interval model.
+    assert decision.block_cycles.tolist() == [12, 30, 2]
+
+
+def test_coverage_is_a_knob() -> None:
+    p = photon(levels="block", coverage=0.9)
+    p.begin(launch(Code(SAME)))
+    found = [p.observe(interval(i, (), blocks_of(1, i, 30))) for i in range(4)]
+    assert [type(d) for d in found[:3]] == [type(GO_ON)] * 3
+    assert isinstance(found[3], Predict)
+
+
+def test_a_launch_of_one_wave_is_left_alone() -> None:
+    p = photon(levels="block+warp")
+    assert p.begin(launch(Code(SAME), ctas=20)) is GO_ON
+    assert not p.warps and not p.blocks
+
+
+def test_warps_that_cannot_be_followed_mean_full_detail() -> None:
+    p = photon()
+    assert p.begin(launch(Code(SAME, complete=False))) is GO_ON
+    assert not p.warps and not p.blocks
+    p.end(launch(Code(SAME)), result(1000))
+    # Nor does it stand for others.
+    assert p.begin(launch(Code(SAME), 1)) is GO_ON
+
+
+def test_a_launch_like_an_earlier_one_is_predicted_whole() -> None:
+    p = photon(levels="kernel")
+    p.begin(launch(Code(SAME)))
+    p.end(launch(Code(SAME)), result(12_000))
+    same = p.begin(launch(Code(SAME), 1))
+    assert isinstance(same, Predict)
+    assert same.launch_cycles == 12_000
+    # Twice the CTAs: twice the instructions at the same rate.
+    twice = p.begin(launch(Code(SAME), 2, ctas=20_000))
+    assert isinstance(twice, Predict)
+    assert twice.launch_cycles == pytest.approx(24_000)
+    # Other warps: 180 of 186 instructions in block 1, against 60 of 66; a distance of 0.12.
+    assert p.begin(launch(Code([[1, 30, 1]] * 40), 3)) is GO_ON
+
+
+def test_the_nearest_number_of_warps_is_taken() -> None:
+    p = photon(levels="kernel", distance=0.0001)
+    for index, (ctas, cycles) in enumerate([(1000, 1000), (4000, 3000)]):
+        view = launch(Code([[1, 10 + index, 1]] * 40), index, ctas)
+        p.begin(view)
+        p.end(view, result(cycles))
+    p.distance = 0.1
+    near = p.begin(launch(Code(SAME), 2, ctas=3000))
+    assert isinstance(near, Predict) and near.launch_cycles is not None
+    # From the second one: 66 of 72 instructions a warp, 3000 of 4000 CTAs, 3000 cycles.
+    assert near.launch_cycles == pytest.approx(3000 * 0.75 * 66 / 72)
+
+
+def test_small_launches_need_the_same_number_of_warps() -> None:
+    p = photon(levels="kernel")
+    view = launch(Code(SAME), 0, ctas=2)  # 8 warps on 10 SMs
+    p.begin(view)
+    p.end(view, result(700))
+    assert p.begin(launch(Code(SAME), 1, ctas=1)) is GO_ON
+    assert isinstance(p.begin(launch(Code(SAME), 2, ctas=2)), Predict)
+
+
+def test_a_predicted_launch_stands_for_no_other() -> None:
+    p = photon(levels="kernel")
+    p.begin(launch(Code(SAME)))
+    p.end(launch(Code(SAME)), result(12_000))
+    p.begin(launch(Code(SAME), 1))
+    p.end(launch(Code(SAME), 1), result(99_000))
+    again = p.begin(launch(Code(SAME), 2))
+    assert isinstance(again, Predict) and again.launch_cycles == 12_000
+
+
+def test_an_analysis_is_saved_and_used_on_another_gpu(tmp_path: Path) -> None:
+    p = photon()
+    p.begin(launch(Code(SAME)))
+    p.save(tmp_path / "analysis.json")
+    code = Code([[9, 9, 9]])
+    later = photon(analysis=tmp_path / "analysis.json")
+    later.begin(launch(code))
+    assert code.asked == 0
+    assert later.warps
+    later.begin(launch(code, name="other"))
+    assert code.asked == 1
+
+
+@given(data=st.data())
+def test_a_damaged_analysis_is_refused_or_read(data: st.DataObject, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("analysis") / "a.json"
+    p = photon()
+    p.begin(launch(Code([[1, 2, 3], [4, 5, 6]])))
+    p.save(path)
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(raw))
+    try:
+        load_analyses(path)
+    except SimtError as error:
+        assert str(path) in str(error)
+
+
+def test_an_analysis_of_something_else(tmp_path: Path) -> None:
+    with pytest.raises(SimtError, match="cannot read"):
+        load_analyses(tmp_path / "none.json")
+    (tmp_path / "x.json").write_text(json.dumps([1]))
+    with pytest.raises(SimtError, match="no analysis"):
+        load_analyses(tmp_path / "x.json")
+
+
+def test_counters_of_missing_blocks() -> None:
+    p = photon(levels="block", coverage=0.9)
+    view = launch(Code(SAME), ctas=25)
+    p.begin(view)
+    for i in range(4):
+        p.observe(interval(i, (), [*blocks_of(1, i, 30), *blocks_of(0, i, 9, 1)]))
+    # 40 executions of block 1 and 4 of block 0 were simulated: 256 instructions, 40 of them loads.
+    now = interval(3)
+    counted = {"warp_instructions": 256, "global_load_requests": 40, "shared_loads": 0, "dram_reads": 80}
+    now = Interval(now.index, now.begin, 2000, counted, counted)
+    found = p.extrapolate(view, now, 10_000)
+    # 100 warps: 1000 executions of block 1, 100 of each other one.
+    assert found.counters["warp_instructions"] == pytest.approx(6600)
+    assert found.counters["global_load_requests"] == pytest.approx(1000)
+    assert found.counters["dram_reads"] == pytest.approx(2000)
+    assert found.counters["shared_loads"] == 0
+    assert found.cycles == 10_000
+    assert "by block type" in found.projected["dram_reads"]
+
+
+def test_bad_settings_are_refused() -> None:
+    for settings in (
+        {"levels": "kernel+grid"},
+        {"levels": ()},
+        {"preset": "best"},
+        {"sample": 0},
+        {"coverage": 1.1},
+        {"block_window": 1},
+        {"delta": -1},
+    ):
+        with pytest.raises(ParameterError):
+            Photon(**settings)  # type: ignore[arg-type]
+
+
+@given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 4))
+def test_samples_are_spread_over_the_grid(groups: int, wanted: int, together: int) -> None:
+    count = groups * together
+    chosen = spread(count, wanted, together)
+    assert len(chosen) == len(set(chosen)) >= min(wanted, count)
+    assert chosen == sorted(chosen) and chosen[0] >= 0 and chosen[-1] < count
+    starts = chosen[::together]
+    assert all(s % together == 0 for s in starts)
+    gaps = np.diff([*starts]) if len(starts) > 1 else np.array([0])
+    assert gaps.max() - gaps.min() <= together
