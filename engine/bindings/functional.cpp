@@ -97,9 +97,10 @@ LaunchConfig config_of(std::array<uint32_t, 3> grid, std::array<uint32_t, 3> blo
 /// Writes an executed launch into the blocks of a trace store.
 class Recorder {
  public:
-  explicit Recorder(ExecutedSource& source) : launch_(source.launch()), opcodes_(source.opcodes()) {
+  Recorder(ExecutedSource& source, uint32_t lanes) : launch_(source.launch()), opcodes_(source.opcodes()) {
+    launch_.warp_size = lanes;
     Counting sink(encoder_, counts_);
-    source.record(sink);
+    source.record(sink, lanes);
     encoder_.finish();
   }
   nb::list take_blocks() {
@@ -332,8 +333,9 @@ void bind_functional(nb::module_& parent) {
       "A launch that executes as the timing engine asks for its instructions.");
 
   nb::class_<Recorder>(m, "Recorder")
-      .def(nb::init<ExecutedSource&>(), "source"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Executes a launch at once and encodes what it did as a trace.")
+      .def(nb::init<ExecutedSource&, uint32_t>(), "source"_a, "lanes"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Executes a launch at once and encodes what it did as a trace with warps of 32 or 64 lanes.")
       .def("take_blocks", &Recorder::take_blocks)
       .def_prop_ro("launch", &Recorder::launch)
       .def_prop_ro("opcodes", &Recorder::opcodes)

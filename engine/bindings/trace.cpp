@@ -12,6 +12,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "isa/opcode_table.hpp"
+#include "isa/paired_warps.hpp"
 #include "trace/byte_coding.hpp"
 #include "trace/regrouper.hpp"
 #include "trace/store_encoder.hpp"
@@ -295,6 +296,7 @@ void bind_source(nb::module_& m) {
       .def_rw("registers_per_thread", &LaunchInfo::registers_per_thread)
       .def_rw("sm_version", &LaunchInfo::sm_version)
       .def_rw("stream", &LaunchInfo::stream)
+      .def_rw("warp_size", &LaunchInfo::warp_size)
       .def_rw("shared_base", &LaunchInfo::shared_base)
       .def_rw("local_base", &LaunchInfo::local_base);
 
@@ -361,6 +363,10 @@ void bind_trace(nb::module_& m) {
   });
   bind_isa(m);
   bind_source(m);
+
+  nb::class_<PairedWarps, InstructionSource>(m, "PairedWarps")
+      .def(nb::init<std::shared_ptr<InstructionSource>>(), "source"_a,
+           "Presents the 32-lane warps of a source as warps of 64 lanes, as a GPU with such warps does.");
 
   nb::class_<TextWriter>(m, "TextWriter")
       .def(nb::init<std::shared_ptr<TraceSource>>(), "source"_a)

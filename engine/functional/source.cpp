@@ -7,6 +7,7 @@
 #include "functional/block_map.hpp"
 #include "functional/executor.hpp"
 #include "isa/classify.hpp"
+#include "isa/paired_warps.hpp"
 
 namespace simt::functional {
 namespace {
@@ -55,6 +56,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     while (w.next == w.end) {
       if (warp.finished()) return Next::End;
       Warp::Split* split = warp.current();
+      w.blocked = !split;
       if (!split || must_wait(w, *split)) return Next::NotYet;
       const uint64_t completed = cta_.barriers_completed;
       Executor::Step step;
@@ -97,6 +99,8 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     woken_ = false;
     return woken;
   }
+
+  bool waits_for_warps(uint32_t number) const override { return warps_[number].blocked; }
 
   void issued(uint32_t, uint32_t ticket, uint64_t visible) override {
     pending_[ticket - 1].visible = visible;
@@ -141,6 +145,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     AccessRecord record;
     std::vector<uint32_t> waits;  ///< tickets of accesses that write registers
     bool waits_for_value = false;
+    bool blocked = false;  ///< all its lanes wait at barriers or for each other
     std::array<std::array<uint64_t, warp_lanes>, CtaStream::lookahead + 8> addresses;
     uint32_t next_addresses = 0;
   };
@@ -373,15 +378,17 @@ std::string ExecutedSource::printed() const {
   return grid_.printed();
 }
 
-void ExecutedSource::record(TraceSink& sink) {
-  sink.begin_kernel(launch_, lowering_->instructions, lowering_->opcodes);
+void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
+  std::shared_ptr<InstructionSource> source(std::shared_ptr<void>(), this);
+  if (lanes != warp_lanes) source = std::make_shared<PairedWarps>(source);
+  sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
   const uint32_t size = grid_.cluster_size();
   std::array<uint64_t, 64> addresses;
   for (uint64_t number = 0; number < grid_.cluster_count(); ++number) {
     std::vector<std::unique_ptr<CtaStream>> streams;
     std::vector<std::vector<std::vector<TraceRecord>>> records(size);
     for (uint32_t rank = 0; rank < size; ++rank) {
-      streams.push_back(open_cta(number * size + rank));
+      streams.push_back(source->open_cta(number * size + rank));
       records[rank].resize(streams.back()->warps());
     }
     uint64_t now = 0;
@@ -402,7 +409,7 @@ void ExecutedSource::record(TraceSink& sink) {
             r.static_index = d.static_index;
             r.mask = d.mask;
             if (lowering_->instructions[d.static_index].addresses != AddressKind::None) {
-              r.address_count = lane_addresses(d, addresses.data());
+              r.address_count = source->lane_addresses(d, addresses.data());
               r.addresses.base = r.address_count ? addresses[0] : 0;
               for (uint32_t k = 1; k < r.address_count; ++k)
                 r.addresses.differences.push_back(static_cast<int64_t>(addresses[k] - addresses[k - 1]));

@@ -45,8 +45,9 @@ class ExecutedSource : public InstructionSource {
   /// Throws ProgramFault, also where these CTAs wait for ones that are not among them.
   BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
 
-  /// Executes everything at once and writes it down as a trace. Throws ProgramFault.
-  void record(TraceSink& sink);
+  /// Executes everything at once and writes it down as a trace with warps of `lanes` lanes, 32 or 64. Throws
+  /// ProgramFault.
+  void record(TraceSink& sink, uint32_t lanes);
   const std::vector<RawInstruction>& raw_instructions() const { return lowering_->instructions; }
 
   /// What the program printed, in an order that does not depend on host threads.

@@ -73,7 +73,8 @@ struct StaticInstruction {
 /// One execution of an instruction by one warp.
 struct DynamicRecord {
   uint32_t static_index = 0;
-  uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64
+  uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64; a barrier that none
+                      ///< executes holds nobody back
   // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the
   // running sum of the coded deltas. Decode with lane_addresses().
   uint64_t base = 0;

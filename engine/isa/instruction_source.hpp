@@ -23,6 +23,7 @@ struct LaunchInfo {
   uint32_t registers_per_thread = 0;
   uint32_t sm_version = 0;  ///< 70, 80, 90, ...
   uint64_t stream = 0;
+  uint32_t warp_size = 32;                   ///< lanes of its warps
   uint64_t shared_base = 0;                  ///< start of the generic window of shared memory, 0 if unknown
   uint64_t local_base = 0;                   ///< start of the generic window of local memory, 0 if unknown
   uint64_t window_bytes = 16 * 1024 * 1024;  ///< size of each of the two
@@ -45,6 +46,8 @@ class CtaStream {
   virtual Next next(uint32_t warp, DynamicRecord& record, uint64_t now) = 0;
   static constexpr uint32_t lookahead = 8;
 
+  /// Whether a warp that was told NotYet waits for other warps (at a barrier), and not just for time to pass.
+  virtual bool waits_for_warps(uint32_t warp) const;
   /// The CTA is going to run on this SM.
   virtual void placed(uint32_t sm);
   /// Whether a call of next() since the last question may have let go warps that were told NotYet.
@@ -88,6 +91,9 @@ class InstructionSource {
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
 };
 
+inline bool CtaStream::waits_for_warps(uint32_t) const {
+  return true;
+}
 inline void CtaStream::placed(uint32_t) {}
 inline void CtaStream::issued(uint32_t, uint32_t, uint64_t) {}
 inline void CtaStream::perform(uint32_t, uint32_t) {}

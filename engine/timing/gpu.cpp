@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "isa/paired_warps.hpp"
+
 namespace simt {
 
 Gpu::Gpu(const Spec& spec, const GpuOptions& options)
@@ -16,7 +18,7 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
       last_dispatch_sm_(spec.sm.count - 1) {
   for (SmResources& sm : resources_) {
     sm.free_warps = spec_.sm.max_warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << spec_.sm.max_warps) - 1;
-    sm.free_ctas = spec_.sm.max_ctas >= 32 ? ~0u : (1u << spec_.sm.max_ctas) - 1;
+    sm.free_ctas = spec_.sm.max_ctas >= 64 ? ~uint64_t{0} : (uint64_t{1} << spec_.sm.max_ctas) - 1;
     sm.shared_left = spec_.shared_memory.bytes;
     sm.registers_left = spec_.sm.register_file.registers;
     sm.held.resize(spec_.sm.max_ctas);
@@ -79,8 +81,13 @@ void Gpu::start_commands() {
 void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when) {
   const auto slot =
       static_cast<uint16_t>(std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
+  const uint32_t lanes = source->launch().warp_size;
+  if (lanes > spec_.sm.warp_size)
+    throw std::invalid_argument("launch " + std::to_string(id) + ": its warps have " + std::to_string(lanes) +
+                                " lanes, but those of " + spec_.name + " have " +
+                                std::to_string(spec_.sm.warp_size));
   auto launch = std::make_unique<Running>();
-  launch->source = std::move(source);
+  launch->source = lanes < spec_.sm.warp_size ? std::make_shared<PairedWarps>(source) : std::move(source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
   launch->kernel->launch.id = id;
   launch->total_ctas = launch->source->cta_count();
@@ -144,7 +151,7 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
     SmResources::Held held{slot, first_warp, warps,
                            std::min(resources.shared_left, launch->occupancy.shared_per_cta),
                            std::min(resources.registers_left, launch->occupancy.registers_per_cta)};
-    resources.free_ctas &= ~(1u << cta_slot);
+    resources.free_ctas &= ~(uint64_t{1} << cta_slot);
     resources.free_warps &= ~((warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1) << first_warp);
     resources.shared_left -= held.shared;
     resources.registers_left -= held.registers;
@@ -189,7 +196,7 @@ void Gpu::dispatch(Cycle limit) {
     for (; applied < freed_.size() && freed_[applied].cycle <= cycle; ++applied) {
       SmResources& sm = resources_[freed_[applied].sm];
       const SmResources::Held held = sm.held[freed_[applied].cta_slot];
-      sm.free_ctas |= 1u << freed_[applied].cta_slot;
+      sm.free_ctas |= uint64_t{1} << freed_[applied].cta_slot;
       sm.free_warps |= (held.warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << held.warps) - 1) << held.first_warp;
       sm.shared_left += held.shared;
       sm.registers_left += held.registers;

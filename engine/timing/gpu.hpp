@@ -98,7 +98,7 @@ class Gpu {
   /// Resources of one SM that the dispatcher gives out.
   struct SmResources {
     uint64_t free_warps = 0;  // bit per warp slot
-    uint32_t free_ctas = 0;   // bit per CTA slot
+    uint64_t free_ctas = 0;   // bit per CTA slot
     uint32_t shared_left = 0, registers_left = 0;
     struct Held {
       uint16_t launch_slot = 0;

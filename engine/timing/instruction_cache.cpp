@@ -22,7 +22,8 @@ InstructionCache::InstructionCache(const Spec& spec)
       line_bytes_(std::max(32u, spec.sm.front_end.instruction_cache.l1.line_bytes)),
       l1_latency_(spec.sm.front_end.instruction_cache.l1_latency),
       prefetch_lines_(spec.sm.front_end.instruction_cache.prefetch_lines),
-      l1_(l1_or_unused(spec.sm.front_end.instruction_cache)) {
+      l1_(l1_or_unused(spec.sm.front_end.instruction_cache)),
+      arriving_(line_bytes_) {
   const CacheSpec& l0 = spec.sm.front_end.instruction_cache.l0;
   if (perfect_ || l0.sets * l0.ways == 0) return;
   l0_.resize(spec.sm.sub_cores);
@@ -122,21 +123,7 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
 }
 
 void InstructionCache::fill(uint64_t address, Cycle now) {
-  // The line's sectors come one by one; the last one makes it usable.
-  const uint64_t line = address / line_bytes_ * line_bytes_;
-  const auto found =
-      std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& a) { return a.line == line; });
-  if (found == arriving_.end()) {
-    if (line_bytes_ > sector_bytes) {
-      arriving_.push_back({line, line_bytes_ / sector_bytes - 1});
-      return;
-    }
-  } else if (--found->missing > 0) {
-    return;
-  } else {
-    arriving_.erase(found);
-  }
-  l1_.fill(line, now);
+  if (arriving_.add(address)) l1_.fill(address / line_bytes_ * line_bytes_, now);
 }
 
 Cycle InstructionCache::next_event(Cycle now) const {

@@ -5,6 +5,7 @@
 
 #include "stats/counters.hpp"
 #include "timing/load_store_unit.hpp"
+#include "timing/memory/line_assembly.hpp"
 #include "timing/memory/sectored_cache.hpp"
 #include "timing/spec.hpp"
 
@@ -48,11 +49,7 @@ class InstructionCache {
   SectoredCache l1_;
   std::vector<L0> l0_;
   std::vector<Waiting> waiting_;
-  struct Arriving {
-    uint64_t line;
-    uint32_t missing;  // sectors
-  };
-  std::vector<Arriving> arriving_;
+  LineAssembly arriving_;
 };
 
 }  // namespace simt

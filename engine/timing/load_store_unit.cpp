@@ -35,6 +35,7 @@ LoadStoreUnit::LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, In
       counters_(counters),
       requests_(requests),
       l1_(spec.l1.cache, reinterpret_cast<ReplacementFunction>(spec.policy.l1_replacement)),
+      arriving_(spec.l1.cache.sectored ? sector_bytes : spec.l1.cache.line_bytes),
       banks_(std::max(1u, spec.l1.banks)),
       shared_latency_(own_latency(spec, spec.shared_memory.latency, shared_overhead)),
       l1_latency_(own_latency(spec, spec.l1.latency, l1_overhead)) {}
@@ -76,7 +77,9 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
     if (instruction.mask == 0) return;
     ++counters[store ? Counter::shared_stores : Counter::shared_loads];
     counters[Counter::shared_wavefronts] += instruction.passes;
-    counters[Counter::shared_bank_conflicts] += instruction.passes - 1;
+    // A warp of 64 lanes takes two passes at best.
+    counters[Counter::shared_bank_conflicts] +=
+        instruction.passes - std::min(instruction.passes, instruction.mask >> 32 ? 2u : 1u);
     return;
   }
   instruction.outstanding = store ? 0 : static_cast<uint32_t>(instruction.transactions.size());
@@ -189,8 +192,10 @@ bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replie
                static_cast<uint32_t>(reply.token >> 32 & 0xff)};
     bypass_waiting_ = true;
   } else {
-    l1_.fill(reply.address, now);
-    ++l1_changes_;
+    if (arriving_.add(reply.address)) {
+      l1_.fill(reply.address, now);
+      ++l1_changes_;
+    }
   }
   ++next_reply;
   return true;

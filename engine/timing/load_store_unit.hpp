@@ -5,6 +5,7 @@
 
 #include "stats/counters.hpp"
 #include "timing/in_flight.hpp"
+#include "timing/memory/line_assembly.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/memory/sectored_cache.hpp"
 #include "timing/operand_collector.hpp"
@@ -100,6 +101,7 @@ class LoadStoreUnit {
   std::vector<MemoryRequest>& requests_;
   SectoredCache l1_;
   uint64_t l1_changes_ = 0;
+  LineAssembly arriving_;
   std::vector<Bank> banks_;
   std::deque<SharedEntry> shared_pipe_;
   uint32_t shared_latency_;

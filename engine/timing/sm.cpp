@@ -252,7 +252,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   switch (s.operation) {
     case Operation::Barrier:
     case Operation::BarrierArrive:
-      arrive_at_barrier(w, s, record);
+      if (record.mask != 0) arrive_at_barrier(w, s, record);
       break;
     case Operation::MemoryBarrier:
       masks.membar |= bit;

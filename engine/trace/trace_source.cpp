@@ -24,7 +24,7 @@ class TraceSource::Stream : public CtaStream {
     position_ = first->ctas()[ordinal - blocks[first_block_].first_cta].position;
     const auto& launch = source.kernel_.launch;
     const uint64_t threads = launch.block.count();
-    constexpr uint32_t lanes = 32;
+    const uint32_t lanes = launch.warp_size;
     uint32_t last_warp = blocks[last_block_].last_warp;
     if (last_block_ == first_block_) {
       const auto& cta = first->ctas()[ordinal - blocks[first_block_].first_cta];

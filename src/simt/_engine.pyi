@@ -85,6 +85,7 @@ class LaunchInfo:
     registers_per_thread: int
     sm_version: int
     stream: int
+    warp_size: int
     shared_base: int
     local_base: int
     def __init__(self) -> None: ...
@@ -131,6 +132,9 @@ class TraceSource(InstructionSource):
     @property
     def unknown_opcodes(self) -> dict[str, str]: ...
     def cta_position(self, ordinal: int) -> list[int]: ...
+
+class PairedWarps(InstructionSource):
+    def __init__(self, source: InstructionSource) -> None: ...
 
 class TextWriter:
     def __init__(self, source: TraceSource) -> None: ...

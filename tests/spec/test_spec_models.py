@@ -6,10 +6,11 @@ from simt.errors import SpecError
 from simt.spec import Spec, available, load_spec
 
 NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
+WIDE = ["r9nano", "mi100"]
 
 
-def test_every_gpu_is_shipped_twice() -> None:
-    assert available() == sorted(NAMES + [f"{name}-accelsim" for name in NAMES])
+def test_every_nvidia_gpu_is_shipped_twice() -> None:
+    assert available() == sorted(NAMES + [f"{name}-accelsim" for name in NAMES] + WIDE)
 
 
 @pytest.mark.parametrize("name", available())
@@ -47,6 +48,8 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
         ("a100", 2039, 40),
         ("h100", 3352, 50),
         ("h200", 4800, 60),
+        ("r9nano", 512, 2),
+        ("mi100", 1229, 8),
     ],
 )
 def test_peak_bandwidth_and_l2_size_are_those_published(
@@ -65,6 +68,21 @@ def test_peak_bandwidth_and_l2_size_are_those_published(
 def test_tensor_interval_follows_from_the_peak_rate(name: str, fma_per_clock: int, hmma_fma: int) -> None:
     spec = load_spec(name)
     assert spec.sm.units.tensor.initiation_interval == hmma_fma // (fma_per_clock // spec.sm.sub_cores)
+
+
+@pytest.mark.parametrize(("name", "units"), [("r9nano", 64), ("mi100", 120)])
+def test_machines_of_photon(name: str, units: int) -> None:
+    """Table 1 of Photon, and four SIMDs of 16 lanes that take 4 cycles for a warp."""
+    spec = load_spec(name)
+    assert (spec.clock.core_mhz, spec.sm.count, spec.sm.warp_size) == (1000, units, 64)
+    assert (spec.l1.cache.bytes, spec.l1.cache.ways) == (16 * 1024, 4)
+    instructions = spec.sm.front_end.instruction_cache.l1
+    assert (instructions.bytes, instructions.ways) == (32 * 1024, 4)
+    assert (spec.constant_cache.l1.bytes, spec.constant_cache.l1.ways) == (16 * 1024, 4)
+    assert spec.l2.slice.ways == 16
+    assert (spec.sm.sub_cores, spec.sm.max_warps // spec.sm.sub_cores) == (4, 10)
+    fp32 = spec.sm.units.fp32
+    assert spec.sm.warp_size * fp32.count // fp32.initiation_interval == 64
 
 
 def test_a_specification_is_frozen() -> None:

@@ -268,7 +268,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
 
 void SectoredCache::pass_on(const CacheAccess& access) {
   CacheMiss miss;
-  miss.address = unit_address(access.address);
+  miss.address = access.address / sector_bytes * sector_bytes;  // writes come by sectors, to whole lines too
   miss.token = access.token;
   miss.byte_mask = access.byte_mask;
   miss.write = true;

@@ -307,7 +307,7 @@ class GPU:
         if self._recording is not None:
             raise LaunchError("a trace is being recorded already")
         self.synchronize()
-        with Recording(Path(path)) as recording:
+        with Recording(Path(path), self.spec.sm.warp_size) as recording:
             self._recording = recording
             try:
                 yield
@@ -323,7 +323,7 @@ class GPU:
         return {
             "sm_version": spec.sm_version,
             "sm_count": spec.sm.count,
-            "warps_per_sm": spec.sm.max_warps,
+            "warps_per_sm": spec.sm.max_warps * spec.sm.warp_size // 32,
             "threads_per_cta": min(1024, spec.sm.max_warps * spec.sm.warp_size),
             "shared_bytes_per_cta": spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta,
             "resident_ctas": spec.sm.count * spec.sm.max_ctas,

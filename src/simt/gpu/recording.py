@@ -8,15 +8,19 @@ from types import TracebackType
 from typing import Any
 
 from simt import _engine
+from simt.errors import TraceError
 from simt.trace.store import StoreWriter, compress
-from simt.trace.text import to_text
+from simt.trace.text import no_text, to_text
 
 
 class Recording:
     """A trace being recorded: a `.simt` store, or a directory of version 5 text for any other name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lanes: int) -> None:
+        if lanes != 32 and path.suffix != ".simt":
+            raise TraceError(f"{path}: {no_text(lanes)}; record it into a file called *.simt")
         self._path = path
+        self._lanes = lanes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if path.suffix == ".simt":
             store = path
@@ -38,7 +42,7 @@ class Recording:
 
     def add(self, source: Any) -> None:
         """Executes a launch and appends it."""
-        recorder = _engine.functional.Recorder(source)
+        recorder = _engine.functional.Recorder(source, self._lanes)
         blocks = [
             (self._writer.add_part(len(data), compress(data)), summary)
             for summary, data in recorder.take_blocks()

@@ -69,8 +69,9 @@ class KernelParts:
 
 
 def launch_dict(launch: _engine.LaunchInfo) -> dict[str, Any]:
-    """A launch as JSON takes it."""
-    return {name: getattr(launch, name) for name in _LAUNCH_FIELDS}
+    """A launch as JSON takes it. `warp_size` is there where it is not 32."""
+    fields = {name: getattr(launch, name) for name in _LAUNCH_FIELDS}
+    return fields if launch.warp_size == 32 else {**fields, "warp_size": launch.warp_size}
 
 
 def launch_info(launch: dict[str, Any]) -> _engine.LaunchInfo:
@@ -79,6 +80,9 @@ def launch_info(launch: dict[str, Any]) -> _engine.LaunchInfo:
     for name in _LAUNCH_FIELDS:
         value = launch[name]
         setattr(info, name, tuple(value) if isinstance(value, list) else value)
+    info.warp_size = launch.get("warp_size", 32)
+    if info.warp_size not in (32, 64):
+        raise ValueError(f"warps of {info.warp_size} lanes")
     return info
 
 

@@ -32,6 +32,8 @@ def to_text(source: str | os.PathLike[str], directory: str | os.PathLike[str]) -
             if isinstance(command, Copy):
                 lines.append(f"MemcpyHtoD,0x{command.address:016x},{command.bytes}")
                 continue
+            if (lanes := command.launch.warp_size) != 32:
+                raise TraceError(f"{source}: kernel {command.id}: {no_text(lanes)}")
             number += 1
             name = f"kernel-{number}.traceg"
             _write_kernel(command.source(), folder / name)
@@ -40,6 +42,11 @@ def to_text(source: str | os.PathLike[str], directory: str | os.PathLike[str]) -
     except OSError as error:
         raise TraceError(f"{folder}: cannot write the trace there: {error.strerror}") from error
     return folder / _LIST
+
+
+def no_text(lanes: int) -> str:
+    """Why warps of that many lanes cannot be written as text."""
+    return f"its warps have {lanes} lanes; the text formats know warps of 32 only"
 
 
 def _write_kernel(source: _engine.TraceSource, path: Path) -> None:

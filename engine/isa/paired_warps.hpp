@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "isa/instruction_source.hpp"
+
+namespace simt {
+
+/// Presents the 32-lane warps of another source as warps of 64 lanes: warps 2w and 2w + 1 are the lower and
+/// the upper half of warp w.
+///
+/// Halves whose next records are of the same instruction go on together, as one record; otherwise the half
+/// that is behind (lower PC) goes on alone, so that they meet again where their paths do. A half that runs
+/// alone for long is interrupted for a while by the other one, which it may be waiting for.
+///
+/// A warp of 64 lanes that waits at a barrier waits as a whole, while programs for 32 lanes may part at one.
+/// So the record of a barrier for the whole CTA is held back until both halves have come to it. Barriers for
+/// a number of threads, and the first of two halves that come to one at different instructions, have no lanes
+/// in their record: only the source itself makes the warps wait (where it executes them; a trace does not).
+class PairedWarps : public InstructionSource {
+ public:
+  explicit PairedWarps(std::shared_ptr<InstructionSource> source);
+
+  const LaunchInfo& launch() const override { return launch_; }
+  const std::vector<StaticInstruction>& instructions() const override { return source_->instructions(); }
+  const std::vector<std::string>& opcodes() const override { return source_->opcodes(); }
+  uint64_t cta_count() const override { return source_->cta_count(); }
+  std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
+  uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
+  bool couples_ctas() const override { return source_->couples_ctas(); }
+
+ private:
+  class Stream;
+  std::shared_ptr<InstructionSource> source_;
+  LaunchInfo launch_;
+};
+
+}  // namespace simt
