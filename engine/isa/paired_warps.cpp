@@ -13,6 +13,25 @@ constexpr uint32_t half_lanes = 32;
 /// among them, lets the other one go on for a turn. Arbitrary; it only has to end waiting for each other.
 constexpr uint32_t longest_run = 4096, suspicious_run = 256, suspicious_accesses = 16, turn = 64;
 
+/// Counts of warps from those of their halves.
+BlockCounts of_pairs(const BlockCounts& halves) {
+  BlockCounts result;
+  result.warps_per_cta = (halves.warps_per_cta + 1) / 2;
+  result.blocks = halves.blocks;
+  result.complete = halves.complete;
+  const size_t blocks = halves.blocks, of_cta = blocks * halves.warps_per_cta;
+  if (of_cta == 0) return result;
+  const size_t ctas = halves.counts.size() / of_cta;
+  result.counts.resize(ctas * result.warps_per_cta * blocks);
+  for (size_t c = 0; c < ctas; ++c)
+    for (size_t h = 0; h < halves.warps_per_cta; ++h)
+      for (size_t b = 0; b < blocks; ++b) {
+        uint32_t& count = result.counts[(c * result.warps_per_cta + h / 2) * blocks + b];
+        count = std::max(count, halves.counts[c * of_cta + h * blocks + b]);
+      }
+  return result;
+}
+
 bool is_barrier(const StaticInstruction& s) {
   return s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive;
 }
@@ -249,6 +268,15 @@ PairedWarps::PairedWarps(std::shared_ptr<InstructionSource> source)
 
 std::unique_ptr<CtaStream> PairedWarps::open_cta(uint64_t ordinal) {
   return std::make_unique<Stream>(*this, source_->open_cta(ordinal));
+}
+
+BlockCounts PairedWarps::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
+                                 uint32_t threads) {
+  return of_pairs(source_->preview(ordinals, blocks, threads));
+}
+
+BlockCounts PairedWarps::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) {
+  return of_pairs(source_->execute(first, end, blocks, threads));
 }
 
 uint32_t PairedWarps::lane_addresses(const DynamicRecord& record, uint64_t* out) const {

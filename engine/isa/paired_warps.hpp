@@ -28,7 +28,13 @@ class PairedWarps : public InstructionSource {
   uint64_t cta_count() const override { return source_->cta_count(); }
   std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
-  bool couples_ctas() const override { return source_->couples_ctas(); }
+  uint32_t cluster_size() const override { return source_->cluster_size(); }
+  std::vector<uint32_t> leaders() override { return source_->leaders(); }
+  /// A warp's count of a block is that of the half that executes it more often: halves that go through a loop
+  /// do so together as long as both are in it. Where they part in other ways it may be too small.
+  BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
+                      uint32_t threads) override;
+  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
 
  private:
   class Stream;

@@ -86,3 +86,28 @@ def test_random_paired_traces_are_deterministic(seed: int, tmp_path: Path) -> No
     first = run(folder, "mi100", {"sm.count": 2})
     for threads, window in ((1, 1), (2, 7), (3, 0)):
         assert run(folder, "mi100", {"sm.count": 2}, threads=threads, window=window) == first
+
+
+def test_block_counts_are_of_whole_warps(tmp_path: Path) -> None:
+    """A loop of 3 and 5 iterations in the two halves: the warp goes through it 5 times."""
+
+    def looping(iterations: int) -> Warp:
+        w = Warp()
+        w.op("FFMA", 8, (4, 5))
+        for _ in range(iterations):
+            w.pc = 16
+            w.op("FFMA", 8, (4, 5))
+            w.op("BRA")
+        return w
+
+    ctas = [[looping(3), looping(5), looping(2)] for _ in range(2)]
+    (kernel,) = open_trace(write_kernel(tmp_path, ctas)).kernels
+    paired = _engine.PairedWarps(kernel.source())
+    blocks = paired.basic_blocks()
+    counts, complete = paired.preview([0, 1], blocks)
+    assert complete
+    assert counts.shape == (4, len(blocks))
+    instructions = (counts * blocks.length).sum(axis=1)
+    assert list(instructions) == [1 + 2 * 5 + 1, 1 + 2 * 2 + 1] * 2
+    walked = [len(w) for cta in range(2) for w in paired.read_cta(cta)]
+    assert list(instructions) == walked
