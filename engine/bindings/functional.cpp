@@ -6,8 +6,10 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bindings.hpp"
@@ -15,6 +17,7 @@
 #include "functional/lowering.hpp"
 #include "functional/source.hpp"
 #include "functional/tensor_map.hpp"
+#include "functional/texture.hpp"
 #include "functional/translator.hpp"
 #include "ptx/parser.hpp"
 #include "trace/store_encoder.hpp"
@@ -242,8 +245,21 @@ void bind_functional(nb::module_& parent) {
                      nb::dict d;
                      for (size_t i = 0; i < self.program.variables.size(); ++i) {
                        const auto& v = self.program.module.variables[i];
-                       if (v.space == simt::ptx::Space::Global || v.space == simt::ptx::Space::Constant)
+                       const bool global =
+                           v.space == simt::ptx::Space::Global || v.space == simt::ptx::Space::Constant;
+                       if (global && !simt::ptx::is_opaque(v.type))
                          d[std::string(v.name).c_str()] = nb::make_tuple(self.program.variables[i], v.size);
+                     }
+                     return d;
+                   })
+      .def_prop_ro("references",
+                   [](const LoadedModule& self) {
+                     nb::dict d;
+                     for (size_t i = 0; i < self.program.variables.size(); ++i) {
+                       const auto& v = self.program.module.variables[i];
+                       if (simt::ptx::is_opaque(v.type) && v.linkage != simt::ptx::Linkage::Extern)
+                         d[std::string(v.name).c_str()] =
+                             nb::make_tuple(self.program.variables[i], std::string(simt::ptx::name(v.type)));
                      }
                      return d;
                    })
@@ -376,6 +392,63 @@ void bind_functional(nb::module_& parent) {
       "dims and box in elements, strides in bytes, the innermost dimension first. With `corners`, the lower "
       "and "
       "upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). Raises "
+      "ValueError.");
+
+  m.def(
+      "encode_texture",
+      [](const std::string& kind, const nb::dict& fields) {
+        const auto choice = [](const std::string& value, std::initializer_list<const char*> names) {
+          const auto it = std::find(names.begin(), names.end(), value);
+          if (it == names.end()) throw nb::value_error(("unknown: " + value).c_str());
+          return static_cast<uint8_t>(it - names.begin());
+        };
+        const auto text = [&](const char* key) { return nb::cast<std::string>(fields[key]); };
+        TextureDescriptor d;
+        d.bound = true;
+        d.kind = static_cast<TextureDescriptor::Kind>(choice(kind, {"texture", "sampler", "surface"}));
+        if (fields.contains("levels")) {
+          d.geometry = static_cast<TextureDescriptor::Geometry>(
+              choice(text("geometry"), {"1d", "2d", "3d", "a1d", "a2d", "cube", "acube"}));
+          d.channel = static_cast<TextureDescriptor::Channel>(
+              choice(text("channel"), {"unsigned", "signed", "float"}));
+          d.channels = nb::cast<uint8_t>(fields["channels"]);
+          d.channel_bytes = nb::cast<uint8_t>(fields["channel_bytes"]);
+          d.linear_memory = nb::cast<bool>(fields["linear_memory"]);
+          d.normalized_float = nb::cast<bool>(fields["normalized_float"]);
+          d.srgb = nb::cast<bool>(fields["srgb"]);
+          d.mipmapped = nb::cast<bool>(fields["mipmapped"]);
+          using Level = std::tuple<uint64_t, uint64_t, uint64_t, uint32_t, uint32_t, uint32_t>;
+          const auto levels = nb::cast<std::vector<Level>>(fields["levels"]);
+          if (levels.empty() || levels.size() > d.levels.size())
+            throw nb::value_error((std::to_string(levels.size()) + " levels").c_str());
+          d.level_count = static_cast<uint8_t>(levels.size());
+          for (size_t k = 0; k < levels.size(); ++k) {
+            TextureLevel& l = d.levels[k];
+            std::tie(l.address, l.pitch, l.slice, l.width, l.height, l.layers) = levels[k];
+          }
+        }
+        if (fields.contains("filter")) {
+          d.normalized = nb::cast<bool>(fields["normalized"]);
+          d.sampler.force_unnormalized =
+              d.kind == TextureDescriptor::Kind::Sampler && nb::cast<bool>(fields["force_unnormalized"]);
+          d.sampler.filter = static_cast<Sampler::Filter>(choice(text("filter"), {"point", "linear"}));
+          d.sampler.level_filter =
+              static_cast<Sampler::Filter>(choice(text("level_filter"), {"point", "linear"}));
+          const auto modes = nb::cast<std::array<std::string, 3>>(fields["address"]);
+          for (size_t k = 0; k < modes.size(); ++k)
+            d.sampler.addressing[k] = static_cast<Sampler::Addressing>(
+                choice(modes[k], {"wrap", "mirror", "clamp_ogl", "clamp", "border"}));
+          d.sampler.border = nb::cast<std::array<float, 4>>(fields["border"]);
+          d.sampler.level_bias = nb::cast<float>(fields["level_bias"]);
+          d.sampler.least_level = nb::cast<float>(fields["least_level"]);
+          d.sampler.most_level = nb::cast<float>(fields["most_level"]);
+        }
+        if (const std::string why = d.fault(); !why.empty()) throw nb::value_error(why.c_str());
+        return nb::bytes(reinterpret_cast<const char*>(&d), sizeof d);
+      },
+      "kind"_a, "fields"_a,
+      "What a texture, sampler or surface handle points to, for src/simt/gpu/texture.py. levels: (address, "
+      "bytes from row to row, bytes from layer to layer, width, height, layers or depth). Raises "
       "ValueError.");
 
   m.def("opcodes", [] { return Registry::instance().opcodes(); }, "The opcodes that can be executed.");

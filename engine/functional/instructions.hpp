@@ -26,6 +26,7 @@ void register_mbarrier(Registry& registry);
 void register_async(Registry& registry);
 void register_tensor(Registry& registry);
 void register_cluster(Registry& registry);
+void register_texture(Registry& registry);
 
 /// Ops that end a function.
 void emit_return(Translation& t);

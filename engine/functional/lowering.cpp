@@ -355,6 +355,29 @@ class Lowerer {
     }
   }
 
+  void surface(uint32_t i) {
+    const string_view o = opcode(i);
+    const uint32_t vector = has(i, "v4") ? 4 : has(i, "v2") ? 2 : 1;
+    const uint32_t bytes = std::max(1u, ptx::bytes(type(i))) * vector;
+    std::string name = o == "suld" ? "SULD" : o == "sust" ? "SUST" : "SURED";
+    name += has(i, "p") ? ".P" : ".D.BA";
+    for (const char* geometry : {"1d", "2d", "3d", "a1d", "a2d"}) {
+      const string_view g = geometry;
+      if (has(i, g))
+        name += g[0] == 'a' ? "." + std::string(1, g[1]) + "D_ARRAY" : "." + std::string(1, g[0]) + "D";
+    }
+    if (o == "sured") {
+      const char* what = has(i, "min")   ? ".MIN"
+                         : has(i, "max") ? ".MAX"
+                         : has(i, "and") ? ".AND"
+                         : has(i, "or")  ? ".OR"
+                                         : ".ADD";
+      memory(name + what + (bytes == 8 ? ".64" : "") + ".STRONG.SYS", bytes);
+      return;
+    }
+    memory(name + width_suffix(bytes) + ".STRONG.SM", bytes);
+  }
+
   void matrix(uint32_t i) {
     const auto& modifiers = mnemonic(i).modifiers;
     std::vector<Type> types;
@@ -708,10 +731,13 @@ class Lowerer {
       }
       return;
     }
-    if (o == "tex" || o == "tld4") return void(one("TEX.SCR.LL"));
-    if (o == "txq" || o == "suq" || o == "istypep" || o == "isspacep") return void(one("TXQ"));
-    if (o == "suld") return void(one("SULD"));
-    if (o == "sust" || o == "sured") return void(one("SUST"));
+    if (o == "tex" || o == "tld4") {
+      const bool by_texel = ends_with(i, "s32");
+      memory(o == "tld4" ? "TLD4.R" : has(i, "grad") ? "TXD" : by_texel ? "TLD.LZ" : "TEX.LL", 4);
+      return;
+    }
+    if (o == "txq" || o == "suq") return void(one("TXQ"));
+    if (o == "suld" || o == "sust" || o == "sured") return surface(i);
     if (o == "prefetch" || o == "prefetchu" || o == "discard" || o == "applypriority" ||
         o == "createpolicy" || o == "pmevent" || o == "griddepcontrol" || o == "setmaxnreg")
       return void(one("NOP"));

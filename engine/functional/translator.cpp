@@ -8,6 +8,7 @@
 #include "functional/calls.hpp"
 #include "functional/grid.hpp"
 #include "functional/instructions.hpp"
+#include "functional/texture.hpp"
 #include "ptx/schedule.hpp"
 
 namespace simt::functional {
@@ -85,6 +86,7 @@ const Registry& Registry::instance() {
     register_async(r);
     register_tensor(r);
     register_cluster(r);
+    register_texture(r);
     return r;
   }();
   return registry;
@@ -464,11 +466,19 @@ class Translator {
       const ptx::Variable& v = module().variables[i];
       if (v.space != Space::Global && v.space != Space::Constant) continue;
       if (v.linkage == ptx::Linkage::Extern) continue;
-      const uint64_t bytes = std::max<uint64_t>(1, v.size);
+      const bool opaque = ptx::is_opaque(v.type);
+      const uint64_t bytes = opaque ? sizeof(TextureDescriptor) : std::max<uint64_t>(1, v.size);
       const uint64_t address = memory_.allocate(bytes, std::string(v.name));
       if (!address) refuse(module(), v.line, "no room for its " + std::to_string(bytes) + " bytes");
       std::copy(v.initial.begin(), v.initial.end(), reinterpret_cast<uint8_t*>(memory_.host(address)));
       program_.variables[i] = address;
+      if (!opaque) continue;
+      try {
+        const TextureDescriptor descriptor = initial_descriptor(v);
+        std::memcpy(memory_.host(address), &descriptor, sizeof descriptor);
+      } catch (const std::invalid_argument& error) {
+        refuse(module(), v.line, std::string(error.what()) + " is not supported");
+      }
     }
     for (size_t i = 0; i < module().variables.size(); ++i) {
       const ptx::Variable& v = module().variables[i];

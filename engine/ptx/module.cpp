@@ -43,6 +43,9 @@ bool is_float(Type type) {
 bool is_signed(Type type) {
   return facts_of(type).is_signed;
 }
+bool is_opaque(Type type) {
+  return type == Type::Texref || type == Type::Samplerref || type == Type::Surfref;
+}
 std::string_view name(Type type) {
   return facts_of(type).name;
 }

@@ -54,6 +54,7 @@ enum class Type : uint8_t {
 uint32_t bytes(Type type);
 bool is_float(Type type);
 bool is_signed(Type type);
+bool is_opaque(Type type);  ///< texref, samplerref, surfref
 /// The type that a modifier such as "f32" names; None if it names none.
 Type type_named(std::string_view modifier);
 std::string_view name(Type type);

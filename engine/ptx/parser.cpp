@@ -113,10 +113,6 @@ bool linkage_named(std::string_view directive, Linkage& linkage) {
   return true;
 }
 
-bool is_opaque(Type type) {
-  return type == Type::Texref || type == Type::Samplerref || type == Type::Surfref;
-}
-
 /// Mnemonics by their text, each kept once.
 class Mnemonics {
  public:

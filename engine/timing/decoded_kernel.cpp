@@ -31,8 +31,13 @@ const UnitSpec& unit_spec(const Spec& spec, Unit unit) {
 /// The unit that executes an instruction on this GPU. GPUs without separate integer units run integer work on
 /// the FP32 pipe (Fermi to Pascal); missing FP64 units fall to the SFU; what a trace of a newer GPU uses and
 /// this one lacks runs on the integer pipe.
+///
+/// Texture and surface instructions go to memory where their addresses are known, as those of executed
+/// programs are. The compared-with model knows only a unit with a fixed latency.
 Unit executing_unit(const Spec& spec, const StaticInstruction& s) {
   const Unit alu = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
+  const bool as_listed = spec.sm.register_file.model == OperandModel::OperandCollector;
+  if (s.space == MemorySpace::Texture && s.access_bytes > 0 && !as_listed) return Unit::Memory;
   if (s.unit == Unit::Memory || s.unit == Unit::Tma) return Unit::Memory;
   if (unit_spec(spec, s.unit).count > 0) return s.unit;
   if (s.unit == Unit::Fp64 || s.unit == Unit::Texture || s.unit == Unit::Tensor)
@@ -54,6 +59,9 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     DecodedInstruction d;
     d.fixed = s;
     d.unit = executing_unit(spec, s);
+    // Without memory a store is one more instruction that takes a slot.
+    if (s.space == MemorySpace::Texture && d.unit != Unit::Memory && s.operation != Operation::Load)
+      d.fixed.operation = Operation::Arithmetic;
     const bool constant_load = s.operation == Operation::Load && s.space == MemorySpace::Constant;
     if (constant_load) d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
     if (as_listed && (s.operation == Operation::Load || s.operation == Operation::AsyncCopy)) {

@@ -45,7 +45,7 @@ AccessKind LoadStoreUnit::kind_of(const InFlight& instruction) const {
   if (operation == Operation::Atomic || operation == Operation::Reduction) return AccessKind::Atomic;
   const bool write = operation == Operation::Store || operation == Operation::BulkStore;
   if (instruction.space == MemorySpace::Local) return write ? AccessKind::LocalWrite : AccessKind::LocalRead;
-  if (instruction.space == MemorySpace::Texture) return AccessKind::TextureRead;
+  if (instruction.space == MemorySpace::Texture && !write) return AccessKind::TextureRead;
   return write ? AccessKind::GlobalWrite : AccessKind::GlobalRead;
 }
 
@@ -89,7 +89,7 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
     ++counters[Counter::atomic_requests];
   } else if (instruction.space == MemorySpace::Local) {
     ++counters[Counter::local_requests];
-  } else {
+  } else if (instruction.space != MemorySpace::Texture) {
     ++counters[store ? Counter::global_store_requests : Counter::global_load_requests];
     counters[store ? Counter::global_store_sectors : Counter::global_load_sectors] += sectors;
   }

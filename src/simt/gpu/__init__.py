@@ -4,5 +4,6 @@ from .array import DeviceArray
 from .gpu import GPU
 from .module import Kernel, Module
 from .stream import Event, Stream
+from .texture import Sampler, Surface, Texture
 
-__all__ = ["GPU", "DeviceArray", "Event", "Kernel", "Module", "Stream"]
+__all__ = ["GPU", "DeviceArray", "Event", "Kernel", "Module", "Sampler", "Stream", "Surface", "Texture"]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from simt.errors import LaunchError
 
 from .array import DeviceArray
+from .texture import Surface, Texture
 
 if TYPE_CHECKING:
     from .gpu import GPU
@@ -89,6 +90,8 @@ class Arguments:
     def _bytes(self, parameter: Parameter, value: Any) -> bytes:
         if isinstance(value, DeviceArray):
             return self._pointer(parameter, value.address)
+        if isinstance(value, (Surface, Texture)):
+            return self._pointer(parameter, value.handle)
         if value is None:
             return self._pointer(parameter, 0)
         if isinstance(value, np.void) or (isinstance(value, bytes) and parameter.bytes not in (1, 2, 4, 8)):

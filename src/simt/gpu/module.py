@@ -13,6 +13,7 @@ from simt.errors import LaunchError, PtxError
 
 from .arguments import Arguments, Parameter, three
 from .array import DeviceArray
+from .texture import Sampler, Surface, Texture
 
 if TYPE_CHECKING:
     from simt.result import LaunchResult
@@ -52,6 +53,7 @@ class Module:
         self._native = gpu.load_native(ptx)
         self._kernels: dict[str, Kernel] = {}
         self._instances: dict[str, Module] = {}
+        self._bound: dict[str, Sampler | Surface | Texture] = {}
 
     @property
     def native(self) -> Any:
@@ -106,6 +108,28 @@ class Module:
         array = raw.view(dtype)
         array._module = self  # type: ignore[attr-defined]
         return array
+
+    def bind_texture(self, name: str, texture: Texture | Sampler) -> None:
+        """Binds a texture to a `.texref` variable, or a sampler to a `.samplerref`; what was bound before
+        is replaced. Waits for all launches. Raises LaunchError if there is no such variable."""
+        self._bind(name, texture, "samplerref" if isinstance(texture, Sampler) else "texref")
+
+    def bind_surface(self, name: str, surface: Surface) -> None:
+        """Binds a surface to a `.surfref` variable, as `bind_texture` does."""
+        self._bind(name, surface, "surfref")
+
+    def _bind(self, name: str, what: Sampler | Surface | Texture, type: str) -> None:
+        references = self._native.references
+        names = [n for n, (_, of) in references.items() if of == type]
+        if name not in names:
+            raise LaunchError(
+                f"{self.ptx.name}: no .{type} variable {name!r}; there are: {', '.join(names) or 'none'}"
+            )
+        if what.gpu is not self.gpu:
+            raise LaunchError(f"{self.ptx.name}: what is bound to {name!r} belongs to another GPU")
+        self.gpu.synchronize()
+        self.gpu.memory.write(references[name][0], what.descriptor)
+        self._bound[name] = what
 
     def _facts(self, name: str) -> KernelFacts:
         facts = self._native.kernels[name]
