@@ -1,5 +1,6 @@
 /// Textures and surfaces: tex, tld4, txq, suld, sust, sured, suq, istypep.
 #include <atomic>
+#include <optional>
 
 #include "functional/access.hpp"
 #include "functional/fault.hpp"
@@ -38,7 +39,7 @@ void reference_addresses(const Context& c, const Reference& r, uint64_t* out) {
 /// The lanes' descriptors; mostly they all have the same.
 class Descriptors {
  public:
-  Descriptors(const Context& c, const Reference& reference, Kind kind) : context_(c), kind_(kind) {
+  Descriptors(Context& c, const Reference& reference, Kind kind) : context_(c), kind_(kind) {
     reference_addresses(c, reference, addresses_);
   }
   const TextureDescriptor& of(int lane) {
@@ -50,7 +51,7 @@ class Descriptors {
   }
 
  private:
-  const Context& context_;
+  Context& context_;
   Kind kind_;
   alignas(64) uint64_t addresses_[warp_lanes];
   uint64_t last_address_ = 0;
@@ -142,12 +143,13 @@ uint16_t half_bits(uint32_t f32) {
 void run_fetch(Context& c, const Op& op) {
   const auto& d = op.details<FetchDetail>();
   Descriptors textures(c, d.texture, Kind::Texture);
-  Descriptors samplers(c, d.sampler.given ? d.sampler : d.texture, Kind::Sampler);
+  std::optional<Descriptors> samplers;
+  if (d.sampler.given) samplers.emplace(c, d.sampler, Kind::Sampler);
   alignas(64) uint64_t touched[warp_lanes] = {};
   alignas(64) uint32_t result[most_elements][warp_lanes];
   each_lane(c, [&](int i) {
     const TextureDescriptor& texture = textures.of(i);
-    const Sampler& sampler = samplers.of(i).sampler;
+    const Sampler& sampler = samplers ? samplers->of(i).sampler : texture.sampler;
     if (texture.geometry != d.geometry)
       throw Fault("invalid texture",
                   std::string("the texture is .") + name(texture.geometry) +
@@ -375,10 +377,8 @@ void run_type_query(Context& c, const Op& op) {
   uint32_t holds = 0;
   each_lane(c, [&](int i) {
     const uint64_t address = c.lanes<const uint64_t>(d.address)[i];
-    const Allocation* found = c.memory->find(address, sizeof(TextureDescriptor));
-    if (!found || found->address != address) return;
-    const auto& descriptor = *reinterpret_cast<const TextureDescriptor*>(c.memory->host(address));
-    if (descriptor.magic == TextureDescriptor::expected_magic && descriptor.kind == d.kind) holds |= 1u << i;
+    const TextureDescriptor* descriptor = descriptor_at(c, address);
+    if (descriptor && descriptor->kind == d.kind) holds |= 1u << i;
   });
   write_predicate(c, d.destination, holds);
 }

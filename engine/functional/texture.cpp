@@ -15,6 +15,7 @@ using Addressing = Sampler::Addressing;
 using Channel = TextureDescriptor::Channel;
 using Filter = Sampler::Filter;
 using Geometry = TextureDescriptor::Geometry;
+using Kind = TextureDescriptor::Kind;
 
 constexpr int64_t outside = -1;
 constexpr int64_t fraction = 256;  ///< parts of a texel, of filtering
@@ -323,9 +324,15 @@ TextureDescriptor initial_descriptor(const ptx::Variable& variable) {
   return d;
 }
 
-const TextureDescriptor& find_descriptor(const Context& context, uint64_t address,
-                                         TextureDescriptor::Kind kind, int lane) {
-  using Kind = TextureDescriptor::Kind;
+const TextureDescriptor* descriptor_at(Context& context, uint64_t address) {
+  if (address % alignof(TextureDescriptor)) return nullptr;
+  const std::byte* at = context.one_piece(address, sizeof(TextureDescriptor));
+  const auto* d = reinterpret_cast<const TextureDescriptor*>(at);
+  const bool known = d && d->magic == TextureDescriptor::expected_magic && d->kind <= Kind::Surface;
+  return known ? d : nullptr;
+}
+
+const TextureDescriptor& find_descriptor(Context& context, uint64_t address, Kind kind, int lane) {
   static constexpr const char* kinds[] = {"texture", "sampler", "surface"};
   const std::string wanted = kinds[static_cast<size_t>(kind)];
   const auto refuse = [&](const std::string& why) {
@@ -336,17 +343,14 @@ const TextureDescriptor& find_descriptor(const Context& context, uint64_t addres
     fault.has_address = true;
     throw fault;
   };
-  const Allocation* found = context.memory->find(address, sizeof(TextureDescriptor));
-  if (!found || found->address != address) refuse(context.memory->describe(address));
-  const auto& d = *reinterpret_cast<const TextureDescriptor*>(context.memory->host(address));
-  if (d.magic != TextureDescriptor::expected_magic || d.kind > Kind::Surface)
-    refuse(context.memory->describe(address));
+  const TextureDescriptor* d = descriptor_at(context, address);
+  if (!d) refuse(context.memory->describe(address));
   // In unified mode a texture has its sampler with it.
-  if (d.kind != kind && !(kind == Kind::Sampler && d.kind == Kind::Texture))
-    refuse("it is a " + std::string(kinds[static_cast<size_t>(d.kind)]));
-  if (!d.bound) refuse("nothing is bound to `" + found->label + "`");
-  if (const std::string why = d.fault(); !why.empty()) refuse(why);
-  return d;
+  if (d->kind != kind && !(kind == Kind::Sampler && d->kind == Kind::Texture))
+    refuse("it is a " + std::string(kinds[static_cast<size_t>(d->kind)]));
+  if (!d->bound) refuse("nothing is bound: " + context.memory->describe(address));
+  if (const std::string why = d->fault(); !why.empty()) refuse(why);
+  return *d;
 }
 
 Texel sample(Context& context, const TextureDescriptor& t, const Sampler& s, const TextureCoordinates& c,
@@ -370,6 +374,7 @@ Texel sample(Context& context, const TextureDescriptor& t, const Sampler& s, con
     }
   }
   Texel result;
+  result.bits[3] = t.integer() ? 1 : std::bit_cast<uint32_t>(1.0f);
   std::array<double, 4> sum{};
   for (uint32_t k = 0; k < (between > 0 ? 2u : 1u); ++k) {
     const Reader reader(context, t, s, first + k, lane);
@@ -379,15 +384,16 @@ Texel sample(Context& context, const TextureDescriptor& t, const Sampler& s, con
       result.address = reader.address(area.taps[0].index[0], area.taps[1].index[0], area.taps[2].index[0]);
     if (!linear && between == 0) {
       const auto& taps = area.taps;
-      for (uint32_t e = 0; e < 4; ++e)
+      for (uint32_t e = 0; e < t.channels; ++e)
         result.bits[e] = reader.bits(taps[0].index[0], taps[1].index[0], taps[2].index[0], e);
       return result;
     }
     each_tap(area, [&](int64_t x, int64_t y, int64_t z, double weight) {
-      for (uint32_t e = 0; e < 4; ++e) sum[e] += share * weight * reader.number(x, y, z, e);
+      for (uint32_t e = 0; e < t.channels; ++e) sum[e] += share * weight * reader.number(x, y, z, e);
     });
   }
-  for (uint32_t e = 0; e < 4; ++e) result.bits[e] = std::bit_cast<uint32_t>(static_cast<float>(sum[e]));
+  for (uint32_t e = 0; e < t.channels; ++e)
+    result.bits[e] = std::bit_cast<uint32_t>(static_cast<float>(sum[e]));
   return result;
 }
 

@@ -71,9 +71,11 @@ const char* name(TextureDescriptor::Geometry geometry);  ///< as PTX writes it
 /// std::invalid_argument where its initialiser cannot be followed.
 TextureDescriptor initial_descriptor(const ptx::Variable& variable);
 
-/// The descriptor of the given kind at an address. Throws Fault for `lane`.
-const TextureDescriptor& find_descriptor(const Context& context, uint64_t address,
-                                         TextureDescriptor::Kind kind, int lane);
+/// The descriptor at an address; nullptr if there is none.
+const TextureDescriptor* descriptor_at(Context& context, uint64_t address);
+/// The descriptor of the given kind at an address, ready to be used. Throws Fault for `lane`.
+const TextureDescriptor& find_descriptor(Context& context, uint64_t address, TextureDescriptor::Kind kind,
+                                         int lane);
 
 /// Where a lane reads a texture.
 struct TextureCoordinates {

@@ -506,7 +506,7 @@ def test_modules_have_references_of_their_own() -> None:
 
 def test_nothing_bound_is_a_fault() -> None:
     program = fresh(REFERENCE.replace("OPERATION", DIRECT))
-    with pytest.raises(ProgramFault, match="nothing is bound to `image`") as caught:
+    with pytest.raises(ProgramFault, match="nothing is bound: 0 bytes into `image`") as caught:
         program.k[1, 4](np.zeros(4, np.int32))
     assert caught.value.kind == "invalid texture"
 
