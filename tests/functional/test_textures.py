@@ -614,12 +614,12 @@ def test_queries() -> None:
 # --- surfaces --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector_", ["", ".v2", ".v4"])
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize(
+    ("vector_", "bits"),
+    [(v, b) for v in ("", ".v2", ".v4") for b in (8, 16, 32, 64) if (v, b) != (".v4", 64)],
+)
 def test_surface_loads_and_stores(vector_: str, bits: int) -> None:
     count = int(vector_[2:] or 1)
-    if count * bits > 128:
-        pytest.skip("more than 16 bytes")
     register = {8: "h", 16: "h", 32: "r", 64: "w"}[bits]
     registers = vector(register, 0, count)
     size = bits // 8 * count
