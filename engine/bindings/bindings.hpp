@@ -8,3 +8,4 @@ void bind_testing(nanobind::module_& m);
 void bind_ptx(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);
 void bind_functional(nanobind::module_& m);
+void bind_control(nanobind::module_& m);

@@ -6,6 +6,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "control.hpp"
+#include "counter_names.hpp"
 #include "spec.hpp"
 
 namespace nb = nanobind;
@@ -13,28 +15,11 @@ using namespace nb::literals;
 
 namespace {
 
-constexpr const char* counter_names[] = {
-#define SIMT_COUNTER(name, text) #name,
-    SIMT_COUNTERS(SIMT_COUNTER)
-#undef SIMT_COUNTER
-};
 constexpr const char* counter_texts[] = {
 #define SIMT_COUNTER(name, text) text,
     SIMT_COUNTERS(SIMT_COUNTER)
 #undef SIMT_COUNTER
 };
-constexpr const char* kind_names[] = {"global_read",   "global_write", "local_read",       "local_write",
-                                      "constant_read", "texture_read", "instruction_read", "atomic",
-                                      "l1_writeback",  "l2_writeback", "l2_fill"};
-constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss", "reservation_fail"};
-constexpr const char* reason_names[] = {
-    "selected", "not_selected",       "no_instruction",  "barrier",
-    "membar",   "async_copy",         "long_scoreboard", "short_scoreboard",
-    "wait",     "math_pipe_throttle", "lg_throttle",     "drain"};
-static_assert(std::size(kind_names) == simt::Counters::kinds);
-static_assert(std::size(outcome_names) == simt::Counters::outcomes);
-static_assert(std::size(reason_names) == simt::LaunchActivity::reasons);
-
 nb::dict cache_table(const simt::Counters::CacheTable& table) {
   nb::dict result;
   for (size_t k = 0; k < table.size(); ++k) {
@@ -125,6 +110,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   result["pc"] = per_instruction(record);
   result["timeline"] = timeline(record.timeline);
   result["warnings"] = warnings;
+  result["sampled"] = record.sampled ? nb::object(dict_of(*record.sampled)) : nb::none();
   return result;
 }
 
@@ -166,13 +152,18 @@ void bind_gpu(nb::module_& m) {
       .def(
           "launch",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,
-             std::vector<uint64_t> after) { self.gpu.launch(std::move(source), id, std::move(after)); },
-          "source"_a, "launch_id"_a, "after"_a = std::vector<uint64_t>{},
-          "after: ids of launches that must have ended before it starts.")
+             std::vector<uint64_t> after, nb::object controller) {
+            self.gpu.launch(std::move(source), id, std::move(after), controller_of(std::move(controller)));
+          },
+          "source"_a, "launch_id"_a, "after"_a = std::vector<uint64_t>{}, "controller"_a = nb::none(),
+          "after: ids of launches that must have ended before it starts. controller: a "
+          "simt.control.LaunchControl.")
       .def(
           "run", [](GpuHandle& self, uint64_t max_cycles) { return self.gpu.run(max_cycles); },
           "max_cycles"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Simulates up to max_cycles more core cycles; True when all queued work is done.")
+          "Simulates up to max_cycles more core cycles, or until a launch with a controller has ended; True "
+          "when "
+          "all queued work is done.")
       .def_prop_ro("cycle", [](const GpuHandle& self) { return self.gpu.cycle(); })
       .def_prop_ro("window", [](const GpuHandle& self) { return self.gpu.window(); })
       .def("progress",

@@ -9,4 +9,5 @@ NB_MODULE(_engine, m) {
   bind_ptx(m);
   bind_gpu(m);
   bind_functional(m);
+  bind_control(m);
 }

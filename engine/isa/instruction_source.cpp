@@ -67,4 +67,6 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
   return preview(ordinals, *blocks, threads);
 }
 
+void InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>&, uint64_t, uint32_t) {}
+
 }  // namespace simt

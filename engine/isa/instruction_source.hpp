@@ -78,6 +78,8 @@ class InstructionSource {
   virtual uint32_t cluster_size() const { return 1; }
   /// CTAs act on each other's state while they execute (clusters): SMs then go cycle by cycle, one by one.
   bool couples_ctas() const { return cluster_size() > 1; }
+  /// CTAs act on each other through memory, so that what they do depends on their order.
+  virtual bool order_matters() const { return false; }
 
   /// Static indices that control reaches from elsewhere than the instruction before, as far as is known.
   /// Sources that replay know those of some CTAs, spread over the grid.
@@ -89,6 +91,9 @@ class InstructionSource {
   /// CTAs [first, end), whole clusters, will never be opened: what they do to memory happens now, on up to
   /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
+  /// The CTAs of `begun`, which have not ended, and those from `first` on will not be asked for instructions
+  /// any more: what they do to memory happens now, on up to `threads` host threads.
+  virtual void finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first, uint32_t threads);
 };
 
 inline bool CtaStream::waits_for_warps(uint32_t) const {

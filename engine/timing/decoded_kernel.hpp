@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "isa/basic_blocks.hpp"
 #include "isa/instruction_source.hpp"
 #include "timing/spec.hpp"
 
@@ -51,6 +52,9 @@ struct DecodedKernel {
   uint32_t warps_per_cta = 0;
   std::vector<DecodedInstruction> instructions;
   uint64_t code_base = 0;  ///< where its instructions lie in the instruction address space
+  // What SMs write down for a controller.
+  bool observes_warps = false;
+  const BasicBlocks* observed_blocks = nullptr;  ///< nullptr: no blocks
 };
 
 }  // namespace simt

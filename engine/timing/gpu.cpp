@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <utility>
 
 #include "isa/paired_warps.hpp"
 
@@ -27,6 +29,7 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
   const Cycle longest =
       std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
                                    Cycle{spec_.interconnect.credit_latency}}));
+  longest_window_ = longest;
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
   for (uint32_t i = 0; i < spec_.sm.count; ++i)
     sms_.push_back(std::make_unique<Sm>(spec_, static_cast<uint16_t>(i), slots_, longest));
@@ -35,11 +38,12 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
 Gpu::~Gpu() = default;
 
 void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
-  commands_.push_back({nullptr, 0, address, bytes, {}});
+  commands_.push_back({nullptr, 0, address, bytes, {}, nullptr});
 }
 
-void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after) {
-  commands_.push_back({std::move(source), id, 0, 0, std::move(after)});
+void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after,
+                 std::shared_ptr<Controller> controller) {
+  commands_.push_back({std::move(source), id, 0, 0, std::move(after), std::move(controller)});
 }
 
 bool Gpu::is_unfinished(uint64_t id) const {
@@ -73,23 +77,25 @@ void Gpu::start_commands() {
       continue;
     }
     command_time_ = std::max(command_time_, busy == 0 ? idle_since_ : 0);
-    begin_launch(std::move(command->source), command->launch_id, command_time_);
+    Command next = std::move(*command);
     command = commands_.erase(command);
+    begin_launch(std::move(next), command_time_);
   }
 }
 
-void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when) {
+void Gpu::begin_launch(Command command, Cycle when) {
   const auto slot =
       static_cast<uint16_t>(std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
-  const uint32_t lanes = source->launch().warp_size;
+  const uint32_t lanes = command.source->launch().warp_size;
   if (lanes > spec_.sm.warp_size)
-    throw std::invalid_argument("launch " + std::to_string(id) + ": its warps have " + std::to_string(lanes) +
+    throw std::invalid_argument("launch " + std::to_string(command.launch_id) + ": its warps have " + std::to_string(lanes) +
                                 " lanes, but those of " + spec_.name + " have " +
                                 std::to_string(spec_.sm.warp_size));
   auto launch = std::make_unique<Running>();
-  launch->source = lanes < spec_.sm.warp_size ? std::make_shared<PairedWarps>(source) : std::move(source);
+  launch->source = lanes < spec_.sm.warp_size ? std::make_shared<PairedWarps>(std::move(command.source))
+                                              : std::move(command.source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
-  launch->kernel->launch.id = id;
+  launch->kernel->launch.id = command.launch_id;
   launch->total_ctas = launch->source->cta_count();
   launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);
   launch->start_cycle = when;
@@ -115,6 +121,7 @@ void Gpu::begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, C
   memory_->reset_counters(slot);
   if (alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, {});
   running_[slot] = std::move(launch);
+  if (command.controller) begin_control(*running_[slot], std::move(command.controller));
 }
 
 std::optional<std::pair<uint32_t, uint32_t>> Gpu::find_place(const SmResources& sm,
@@ -157,9 +164,19 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
     resources.registers_left -= held.registers;
     resources.held[cta_slot] = held;
     ++launch->ctas_on_sm[sm];
+    last_slot_ = slot;
+    const uint64_t cta = launch->next_cta++;
+    if (launch->control) [[unlikely]] {
+      if (cta >= launch->control->first_predicted) {
+        predict(*launch, sm, cta_slot, cta, cycle);
+        return true;
+      }
+      ++launch->control->timed_ctas;
+    }
     Sm::CtaStart start;
     start.kernel = launch->kernel.get();
-    start.stream = launch->source->open_cta(launch->next_cta++);
+    start.stream = launch->source->open_cta(cta);
+    start.ordinal = cta;
     start.stream->placed(sm);
     start.cta_slot = cta_slot;
     start.first_warp = first_warp;
@@ -168,7 +185,6 @@ bool Gpu::dispatch_to(uint16_t sm, Cycle cycle) {
     start.concurrent_threads = threads * launch->occupancy.ctas_per_sm * spec_.sm.count;
     start.thread_base = threads * (sm + uint64_t{spec_.sm.count} * (first_warp / std::max(1u, warps)));
     sms_[sm]->start_cta(std::move(start));
-    last_slot_ = slot;
     return true;
   }
   return false;
@@ -178,29 +194,28 @@ void Gpu::dispatch(Cycle limit) {
   // Decides the dispatch cycles below `limit`. In one cycle every SM, in turn after the one served last, gets
   // at most one CTA. Only cycles in which something becomes possible are visited.
   Cycle cycle = dispatched_until_;
-  size_t applied = 0;
-  std::sort(freed_.begin(), freed_.end(), [](const Freed& a, const Freed& b) {
-    return std::pair{a.cycle, a.sm} < std::pair{b.cycle, b.sm};
-  });
   bool leftover = true;  // the last cycle visited gave out CTAs, so the next one may, too
   while (cycle < limit) {
     if (!leftover) {
       Cycle next = limit;
-      if (applied < freed_.size()) next = std::min(next, freed_[applied].cycle);
+      if (!freed_.empty()) next = std::min(next, freed_.front().cycle);
       for (const auto& launch : running_)
         if (launch && launch->next_cta < launch->total_ctas && launch->first_dispatch >= cycle)
           next = std::min(next, launch->first_dispatch);
       cycle = std::max(cycle, next);
       if (cycle >= limit) break;
     }
-    for (; applied < freed_.size() && freed_[applied].cycle <= cycle; ++applied) {
-      SmResources& sm = resources_[freed_[applied].sm];
-      const SmResources::Held held = sm.held[freed_[applied].cta_slot];
-      sm.free_ctas |= uint64_t{1} << freed_[applied].cta_slot;
+    while (!freed_.empty() && freed_.front().cycle <= cycle) {
+      std::pop_heap(freed_.begin(), freed_.end(), std::greater<>{});
+      const Freed freed = freed_.back();
+      freed_.pop_back();
+      SmResources& sm = resources_[freed.sm];
+      const SmResources::Held held = sm.held[freed.cta_slot];
+      sm.free_ctas |= uint64_t{1} << freed.cta_slot;
       sm.free_warps |= (held.warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << held.warps) - 1) << held.first_warp;
       sm.shared_left += held.shared;
       sm.registers_left += held.registers;
-      if (running_[held.launch_slot]) --running_[held.launch_slot]->ctas_on_sm[freed_[applied].sm];
+      if (running_[held.launch_slot]) --running_[held.launch_slot]->ctas_on_sm[freed.sm];
     }
     leftover = false;
     dispatchable_.clear();
@@ -222,7 +237,6 @@ void Gpu::dispatch(Cycle limit) {
     }
     ++cycle;
   }
-  freed_.erase(freed_.begin(), freed_.begin() + static_cast<std::ptrdiff_t>(applied));
   dispatched_until_ = std::max(dispatched_until_, limit);
 }
 
@@ -232,7 +246,9 @@ void Gpu::collect_ended_ctas() {
       Running& launch = *running_[end.launch_slot];
       ++launch.done_ctas;
       launch.last_end = std::max(launch.last_end, end.cycle + 1);
+      if (launch.control) ++launch.control->ended_ctas;
       freed_.push_back({end.cycle + spec_.launch.dispatch_latency, static_cast<uint16_t>(i), end.cta_slot});
+      std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
     }
     sms_[i]->ended_ctas().clear();
   }
@@ -253,33 +269,15 @@ void Gpu::finish_launches() {
         if (other) timelines.push_back(&other->timeline);
       sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
     }
-    LaunchRecord record;
-    record.launch = launch.kernel->launch;
-    record.start_cycle = launch.start_cycle;
-    record.end_cycle = launch.last_end;
-    record.launch_latency = launch.latency;
-    record.occupancy = launch.occupancy;
-    record.instructions = launch.source->instructions();
-    record.opcodes = launch.source->opcodes();
-    record.timeline = std::move(launch.timeline);
-    LaunchActivity& total = record.activity;
-    total.scheduler_cycles.resize(spec_.sm.sub_cores);
-    total.issued.resize(record.instructions.size());
-    total.samples.resize(record.instructions.size());
-    for (auto& sm : sms_) {
-      const LaunchActivity& one = sm->activity(slot);
-      total.counters += sm->counters(slot);
-      for (size_t r = 0; r < total.warp_states.size(); ++r) total.warp_states[r] += one.warp_states[r];
-      for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
-        for (size_t r = 0; r < total.warp_states.size(); ++r)
-          total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
-      for (size_t p = 0; p < total.issued.size(); ++p) {
-        total.issued[p] += one.issued[p];
-        for (size_t r = 0; r < total.warp_states.size(); ++r) total.samples[p][r] += one.samples[p][r];
-      }
+    if (launch.control) execute_rest(launch);
+    LaunchRecord record =
+        launch.control && launch.control->stopped ? std::move(*launch.control->stopped) : record_of(slot);
+    if (launch.control) {
+      record.sampled = std::move(launch.control->sampled);
+      record.sampled->released_cycle = launch.last_end;
+      pause_ = true;
     }
-    total.counters += memory_->counters(slot);
-    finished_warp_instructions_ += total.counters[Counter::warp_instructions];
+    finished_warp_instructions_ += record.activity.counters[Counter::warp_instructions];
     if (!commands_.empty()) command_time_ = std::max(command_time_, launch.last_end);
     idle_since_ = std::max(idle_since_, launch.last_end);
     finished_.push_back(std::move(record));
@@ -287,6 +285,37 @@ void Gpu::finish_launches() {
     running_[slot].reset();
     if (options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_in_use());
   }
+}
+
+LaunchRecord Gpu::record_of(uint16_t slot) {
+  const Running& launch = *running_[slot];
+  LaunchRecord record;
+  record.launch = launch.kernel->launch;
+  record.start_cycle = launch.start_cycle;
+  record.end_cycle = launch.last_end;
+  record.launch_latency = launch.latency;
+  record.occupancy = launch.occupancy;
+  record.instructions = launch.source->instructions();
+  record.opcodes = launch.source->opcodes();
+  record.timeline = launch.timeline;
+  LaunchActivity& total = record.activity;
+  total.scheduler_cycles.resize(spec_.sm.sub_cores);
+  total.issued.resize(record.instructions.size());
+  total.samples.resize(record.instructions.size());
+  for (auto& sm : sms_) {
+    const LaunchActivity& one = sm->activity(slot);
+    total.counters += sm->counters(slot);
+    for (size_t r = 0; r < total.warp_states.size(); ++r) total.warp_states[r] += one.warp_states[r];
+    for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
+      for (size_t r = 0; r < total.warp_states.size(); ++r)
+        total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
+    for (size_t p = 0; p < total.issued.size(); ++p) {
+      total.issued[p] += one.issued[p];
+      for (size_t r = 0; r < total.warp_states.size(); ++r) total.samples[p][r] += one.samples[p][r];
+    }
+  }
+  total.counters += memory_->counters(slot);
+  return record;
 }
 
 LaunchSlots Gpu::slots_in_use() const {
@@ -301,9 +330,12 @@ Cycle Gpu::next_window_end(Cycle limit) const {
   if (couples_ctas()) end = std::min(end, now_ + 1);
   if (options_.timeline_interval > 0)
     end = std::min(end, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
-  for (const auto& launch : running_)
-    if (launch && launch->done_ctas >= launch->total_ctas)
+  for (const auto& launch : running_) {
+    if (!launch) continue;
+    if (launch->done_ctas >= launch->total_ctas)
       end = std::min(end, std::max(now_ + 1, launch->last_end + spec_.launch.dispatch_latency));
+    if (launch->control) end = std::min(end, next_control(*launch));
+  }
   return end;
 }
 
@@ -368,11 +400,17 @@ bool Gpu::run(Cycle max_cycles) {
   const Cycle limit = max_cycles > ~Cycle{0} - now_ ? ~Cycle{0} : now_ + max_cycles;
   while (now_ < limit) {
     finish_launches();
+    if (std::exchange(pause_, false)) return false;
     start_commands();
     bool any = false;
-    for (const auto& launch : running_) any |= launch != nullptr;
+    Cycle decided = now_ + window_;
+    control_launches();
+    for (const auto& launch : running_) {
+      any |= launch != nullptr;
+      if (launch && launch->control) decided = std::min(decided, launch->control->effective());
+    }
     if (!any && commands_.empty()) return true;
-    dispatch(now_ + window_);
+    dispatch(decided);
 
     // Nothing happens before the first SM, the memory system or the dispatcher has something to do.
     Cycle next = memory_->idle() ? ~Cycle{0} : memory_->next_event();
@@ -387,8 +425,9 @@ bool Gpu::run(Cycle max_cycles) {
         next = std::min(next, launch->first_dispatch);
       if (launch->done_ctas >= launch->total_ctas)
         next = std::min(next, launch->last_end + spec_.launch.dispatch_latency);
+      if (launch->control) next = std::min(next, launch->control->effective());
     }
-    for (const Freed& freed : freed_) next = std::min(next, freed.cycle);
+    if (!freed_.empty()) next = std::min(next, freed_.front().cycle);
     if (next == ~Cycle{0}) report_deadlock();
     Cycle end = next_window_end(limit);
     if (next > end) {
@@ -396,6 +435,8 @@ bool Gpu::run(Cycle max_cycles) {
       end = std::min(limit, next);
       if (options_.timeline_interval > 0)
         end = std::min(end, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
+      for (const auto& launch : running_)
+        if (launch && launch->control) end = std::min(end, next_control(*launch));
     }
     step(end);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stats/counters.hpp"
+#include "timing/controller.hpp"
 #include "timing/decoded_kernel.hpp"
 #include "timing/memory/memory_system.hpp"
 #include "timing/occupancy.hpp"
@@ -24,6 +25,18 @@ class Deadlock : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What a controller decided, and what became of it.
+struct Sampled {
+  struct Taken {
+    Cycle cycle = 0;  ///< since the first dispatch
+    Decision decision;
+  };
+  std::vector<Taken> decisions;  ///< without those to go on
+  uint64_t predicted_ctas = 0, skipped_ctas = 0;
+  bool stopped = false;      ///< the record's counters and end are those of the moment of the decision
+  Cycle released_cycle = 0;  ///< end as the launches after it see it
+};
+
 /// What a finished launch leaves behind.
 struct LaunchRecord {
   LaunchInfo launch;
@@ -35,6 +48,7 @@ struct LaunchRecord {
   std::vector<StaticInstruction> instructions;
   std::vector<std::string> opcodes;
   Timeline timeline{};
+  std::optional<Sampled> sampled;  ///< of a launch with a controller
 };
 
 struct GpuOptions {
@@ -57,10 +71,13 @@ class Gpu {
   void copy_from_host(uint64_t address, uint64_t bytes);
   /// `id` is what the launch is called in its record. It starts when the launches of its stream that were
   /// queued before it, and those in `after`, have ended.
-  void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {});
+  /// A `controller` decides how much of it is simulated; nullptr: all.
+  void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},
+              std::shared_ptr<Controller> controller = nullptr);
 
-  /// Simulates until all queued work is done or `max_cycles` more cycles have passed. True if all is done.
-  /// Throws Deadlock.
+  /// Simulates until all queued work is done or `max_cycles` more cycles have passed, or a launch with a
+  /// controller has ended, so that the controller can learn from it before the next one begins. True if all
+  /// is done. Throws Deadlock.
   bool run(Cycle max_cycles);
 
   Cycle cycle() const { return now_; }
@@ -82,6 +99,29 @@ class Gpu {
     uint64_t launch_id = 0;
     uint64_t address = 0, bytes = 0;
     std::vector<uint64_t> after;
+    std::shared_ptr<Controller> controller;
+  };
+  /// A launch's controller, and what it has decided.
+  struct Control {
+    std::shared_ptr<Controller> controller;
+    std::unique_ptr<BasicBlocks> blocks;  ///< where they are observed or predicted by
+    uint64_t intervals = 0;               ///< observed
+    Cycle next = ~Cycle{0};               ///< next observation
+    struct Pending {
+      Cycle effective;
+      Decision decision;
+    };
+    std::deque<Pending> pending;
+    Cycle effective() const { return pending.empty() ? ~Cycle{0} : pending.front().effective; }
+    bool predicts = false;  ///< from CTA `first_predicted` on
+    uint64_t first_predicted = ~uint64_t{0};
+    Decision prediction;
+    uint64_t timed_ctas = 0, ended_ctas = 0;  ///< of those simulated: dispatched, ended
+    uint64_t executed = 0;                    ///< predicted CTAs below this have been executed
+    BlockCounts counts;                       ///< of CTAs from first_counted on
+    uint64_t first_counted = 0;
+    std::unique_ptr<LaunchRecord> stopped;  ///< as it was when Stop was decided
+    Sampled sampled;
   };
   struct Running {
     std::shared_ptr<InstructionSource> source;
@@ -94,6 +134,7 @@ class Gpu {
     Cycle last_end = 0;
     std::vector<uint32_t> ctas_on_sm;
     Timeline timeline{};
+    std::unique_ptr<Control> control;  ///< nullptr: simulated in full
   };
   /// Resources of one SM that the dispatcher gives out.
   struct SmResources {
@@ -110,11 +151,14 @@ class Gpu {
     Cycle cycle;  // dispatch cycle from which the place can be used again
     uint16_t sm;
     uint32_t cta_slot;
+    bool operator>(const Freed& other) const {
+      return std::pair{cycle, sm} > std::pair{other.cycle, other.sm};
+    }
   };
 
   void start_commands();
   bool is_unfinished(uint64_t id) const;
-  void begin_launch(std::shared_ptr<InstructionSource> source, uint64_t id, Cycle when);
+  void begin_launch(Command command, Cycle when);
   void step(Cycle end);
   bool couples_ctas() const;
   void perform_deferred();
@@ -123,6 +167,21 @@ class Gpu {
   bool dispatch_to(uint16_t sm, Cycle cycle);
   std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Running& launch) const;
   void finish_launches();
+  LaunchRecord record_of(uint16_t slot);
+  // Controllers (gpu_control.cpp).
+  void begin_control(Running& launch, std::shared_ptr<Controller> controller);
+  void control_launches();
+  bool observes(const Running& launch) const;
+  void observe(Running& launch);
+  void take_decision(Running& launch, Decision decision, Cycle effective);
+  void apply_decision(Running& launch);
+  void stop(Running& launch);
+  void skip(Running& launch, uint64_t ctas);
+  void predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta, Cycle cycle);
+  double predicted_cycles(Running& launch, uint64_t cta);
+  void execute_counting(Running& launch, uint64_t end);
+  void execute_rest(Running& launch);
+  Cycle next_control(const Running& launch) const;
   LaunchSlots slots_in_use() const;
   Cycle next_window_end(Cycle limit) const;
   [[noreturn]] void report_deadlock() const;
@@ -140,7 +199,7 @@ class Gpu {
   std::deque<Command> commands_;
   std::vector<std::unique_ptr<Running>> running_;  // by launch slot
   std::vector<SmResources> resources_;
-  std::vector<Freed> freed_;
+  std::vector<Freed> freed_;    // a heap, the earliest first
   Cycle dispatched_until_ = 0;  // dispatch cycles below this are decided
   uint32_t last_dispatch_sm_;
   uint16_t last_slot_ = 0;
@@ -148,6 +207,8 @@ class Gpu {
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;
   std::vector<LaunchRecord> finished_;
+  Cycle longest_window_ = 1;
+  bool pause_ = false;  // a launch with a controller has ended
   TimelineSampler sampler_;
 };
 

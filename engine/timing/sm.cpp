@@ -42,6 +42,7 @@ Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral)
       activity_(launch_slots),
       ctas_(spec.sm.max_ctas),
       deferral_(deferral),
+      observed_(launch_slots),
       issue_blocked_until_(spec.sm.sub_cores),
       access_queues_(spec.sm.sub_cores),
       last_access_left_(spec.sm.sub_cores),
@@ -70,6 +71,8 @@ void Sm::place(const CtaStart& start) {
   const uint32_t warps = start.kernel->warps_per_cta;
   cta = Cta{start.kernel,
             start.stream,
+            start.ordinal,
+            start.cycle,
             start.first_warp,
             warps,
             start.thread_base,
@@ -229,6 +232,8 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   counters[Counter::thread_instructions] += static_cast<uint64_t>(std::popcount(record.mask));
   ++activity_[slot].issued[record.static_index];
   ++warp.issued;
+  if (warp.kernel->observed_blocks) [[unlikely]]
+    observe_issue(w, record.static_index, now);
 
   uint32_t in_flight = InFlightPool::none;
   if (d.memory_pipeline || as_collector_) {
@@ -305,6 +310,8 @@ void Sm::retire_warps(Cycle now) {
     const auto w = static_cast<uint32_t>(std::countr_zero(touched));
     if (!warps_[w].resident || !warps_.can_retire(w)) continue;
     const uint16_t cta_slot = warps_[w].cta_slot;
+    if (warps_[w].dropped && bulk_copies_pending(ctas_[cta_slot], 0)) continue;
+    observe_retirement(w, now);
     warps_.retire(w);
     changed_ = true;
     Cta& cta = ctas_[cta_slot];
@@ -317,6 +324,26 @@ void Sm::retire_warps(Cycle now) {
     cta.stream.reset();
     --resident_ctas_;
   }
+}
+
+void Sm::drop(uint16_t slot, Cycle now, std::vector<std::shared_ptr<CtaStream>>& streams) {
+  for (auto start = starts_.begin(); start != starts_.end();) {
+    if (start->kernel->slot != slot) {
+      ++start;
+      continue;
+    }
+    streams.push_back(std::move(start->stream));
+    ended_.push_back({start->cta_slot, slot, now});
+    start = starts_.erase(start);
+  }
+  for (const Cta& cta : ctas_)
+    if (cta.stream && cta.kernel->slot == slot) streams.push_back(cta.stream);
+  for (uint32_t w = 0; w < warps_.slots(); ++w) {
+    if (!warps_[w].resident || warps_[w].kernel->slot != slot) continue;
+    if (fetch_buffer_ == static_cast<int32_t>(w)) fetch_buffer_ = -1;
+    warps_.drop(w);
+  }
+  own_event_ = std::min(own_event_, now);
 }
 
 void Sm::fill_buffer(uint32_t w, Cycle now) {

@@ -9,6 +9,7 @@
 
 #include "stats/counters.hpp"
 #include "timing/completion_wheel.hpp"
+#include "timing/controller.hpp"
 #include "timing/cta_barriers.hpp"
 #include "timing/execution_units.hpp"
 #include "timing/in_flight.hpp"
@@ -43,6 +44,7 @@ class Sm {
   struct CtaStart {
     const DecodedKernel* kernel = nullptr;
     std::shared_ptr<CtaStream> stream;
+    uint64_t ordinal = 0;      ///< of the CTA in its launch
     uint32_t cta_slot = 0;     ///< chosen by the dispatcher
     uint32_t first_warp = 0;   ///< first warp slot
     Cycle cycle = 0;           ///< first cycle in which its warps can be fetched
@@ -63,6 +65,9 @@ class Sm {
   void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
   void configure_l1(uint32_t ways) { load_store_.set_l1_ways(ways); }
   void invalidate_l1() { load_store_.invalidate_l1(); }
+  /// The CTAs of a launch execute nothing more from cycle `now` on, at which the SM stands. Appends the
+  /// streams of those that have not ended.
+  void drop(uint16_t slot, Cycle now, std::vector<std::shared_ptr<CtaStream>>& streams);
 
   /// Runs the cycles [begin, end).
   void run(Cycle begin, Cycle end);
@@ -77,6 +82,12 @@ class Sm {
     uint32_t warp = 0, ticket = 0;
   };
   std::vector<Deferred>& deferred() { return deferred_; }
+  /// What a launch's controller wants to see, by launch slot.
+  struct Observed {
+    std::vector<FinishedWarp> warps;
+    std::vector<ExecutedBlock> blocks;
+  };
+  Observed& observed(uint16_t slot) { return observed_[slot]; }
   LoadStoreUnit& load_store() { return load_store_; }
   const Counters& counters(uint16_t slot) const { return counters_[slot]; }
   LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
@@ -90,6 +101,8 @@ class Sm {
   struct Cta {
     const DecodedKernel* kernel = nullptr;
     std::shared_ptr<CtaStream> stream;
+    uint64_t ordinal = 0;
+    Cycle begin = 0;
     uint32_t first_warp = 0;
     uint32_t warps_left = 0;
     uint64_t thread_base = 0, concurrent_threads = 1;
@@ -118,6 +131,8 @@ class Sm {
   void fill_buffer(uint32_t w, Cycle now);
   void wake(uint32_t cta_slot);
   void retire_warps(Cycle now);
+  void observe_issue(uint32_t w, uint32_t index, Cycle now);
+  void observe_retirement(uint32_t w, Cycle now);
   void count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);
   void count_cycles(Cycle cycles);
   void sample(Cycle from, Cycle to);
@@ -148,6 +163,7 @@ class Sm {
   std::vector<Cta> ctas_;
   Cycle deferral_;
   std::vector<Deferred> deferred_;
+  std::vector<Observed> observed_;  // per launch slot
   struct Wake {
     Cycle cycle;
     uint32_t cta_slot;

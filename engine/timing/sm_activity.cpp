@@ -3,7 +3,7 @@
 
 #include "timing/sm.hpp"
 
-// What the SM counts and tells of its warps.
+// What the SM counts and tells of its warps, to reports and to controllers.
 
 namespace simt {
 namespace {
@@ -88,6 +88,32 @@ void Sm::sample(Cycle from, Cycle to) {
     activity_[warp.kernel->slot].samples[warps_.next_record(w).static_index][index(state_of(w))] +=
         static_cast<uint32_t>(times);
   }
+}
+
+void Sm::observe_issue(uint32_t w, uint32_t index, Cycle now) {
+  WarpTable::Warp& warp = warps_[w];
+  const BasicBlocks& blocks = *warp.kernel->observed_blocks;
+  if (blocks.begins(warp.last_index, index)) {
+    if (warp.last_index != BasicBlocks::none) {
+      const uint64_t number = ctas_[warp.cta_slot].ordinal * warp.kernel->warps_per_cta + warp.index_in_cta;
+      observed_[warp.kernel->slot].blocks.push_back({warp.block, number, warp.block_begin, now});
+    }
+    warp.block = blocks.of(index);
+    warp.block_begin = now;
+  }
+  warp.last_index = index;
+}
+
+void Sm::observe_retirement(uint32_t w, Cycle now) {
+  const WarpTable::Warp& warp = warps_[w];
+  const Cta& cta = ctas_[warp.cta_slot];
+  if (warp.dropped) return;
+  if (warp.kernel->observes_warps)
+    observed_[warp.kernel->slot].warps.push_back({cta.ordinal, warp.index_in_cta, cta.begin, now + 1});
+  if (warp.kernel->observed_blocks && warp.last_index != BasicBlocks::none)
+    observed_[warp.kernel->slot].blocks.push_back(
+        {warp.block, cta.ordinal * warp.kernel->warps_per_cta + warp.index_in_cta, warp.block_begin,
+         now + 1});
 }
 
 std::string Sm::describe_waits() const {

@@ -151,6 +151,7 @@ void Sm::bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier) {
     if (address == mbarrier && count > 0) --count;
   for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) {
     const uint32_t w = cta.first_warp + i;
+    if (warps_[w].dropped) warps_.touch(w);
     if (!warps_[w].awaits_bulk_copies || bulk_copies_pending(cta, warps_[w].awaited_mbarrier)) continue;
     warps_[w].awaits_bulk_copies = false;
     warps_.masks(warps_.scheduler_of(w)).async_copy &= ~warps_.bit_of(w);

@@ -86,6 +86,20 @@ bool WarpTable::advance(uint32_t w) {
   return last;
 }
 
+void WarpTable::drop(uint32_t w) {
+  Warp& warp = warps_[w];
+  warp.dropped = true;
+  warp.stream_ended = true;
+  warp.source_waits = false;
+  warp.in_pipeline -= warp.buffered;
+  warp.held = warp.buffered = 0;
+  if (!warp.fetch_pending) {  // else it finishes when the fetch returns
+    masks_[scheduler_of(w)].finished |= bit_of(w);
+    touched_ |= uint64_t{1} << w;
+  }
+  refresh(w);
+}
+
 void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
   add(warp.pending, instruction.writes);
@@ -125,6 +139,7 @@ void WarpTable::atomics_returned(uint32_t w, uint32_t lanes) {
   Warp& warp = warps_[w];
   if (warp.outstanding_atomics == 0) return;
   warp.outstanding_atomics -= lanes < warp.outstanding_atomics ? lanes : warp.outstanding_atomics;
+  touched_ |= uint64_t{1} << w;
   if (warp.outstanding_atomics == 0) masks_[scheduler_of(w)].atomics &= ~bit_of(w);
 }
 
@@ -136,6 +151,7 @@ uint32_t WarpTable::async_copy_started(uint32_t w) {
 
 void WarpTable::async_copy_done(uint32_t w, uint32_t group) {
   --warps_[w].async_groups[group - warps_[w].first_async_group];
+  touched_ |= uint64_t{1} << w;
   update_async_wait(w);
 }
 

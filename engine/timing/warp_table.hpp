@@ -74,7 +74,11 @@ class WarpTable {
     uint32_t first_async_group = 0;  ///< number of async_groups[0]
     uint32_t async_wait_end = 0;     ///< groups numbered below this are waited for
     bool awaits_bulk_copies = false;
+    bool dropped = false;  ///< its launch was stopped
     uint64_t awaited_mbarrier = 0;
+    // The execution of a basic block under way, where blocks are observed.
+    uint32_t block = 0, last_index = BasicBlocks::none;
+    uint64_t block_begin = 0;
   };
 
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries)
@@ -112,6 +116,8 @@ class WarpTable {
     warps_[w].source_waits = false;
     refresh(w);
   }
+  /// The warp executes nothing more; it retires when what it has issued is through.
+  void drop(uint32_t w);
   /// Drops the record at the buffer's head, which has been issued. True if it was the warp's last.
   bool advance(uint32_t w);
 
@@ -144,6 +150,7 @@ class WarpTable {
   /// Makes the warp wait until at most `open` closed groups are incomplete.
   void async_wait(uint32_t w, int64_t open);
 
+  void touch(uint32_t w) { touched_ |= uint64_t{1} << w; }
   /// Slots that may have become retirable since the last call.
   uint64_t take_touched() {
     const uint64_t touched = touched_;
@@ -158,11 +165,17 @@ class WarpTable {
   bool can_retire(uint32_t w) const {
     const Warp& warp = warps_[w];
     return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.outstanding_stores == 0 &&
-           warp.in_pipeline == 0 && !has_pending_registers(w);
+           warp.in_pipeline == 0 && !has_pending_registers(w) && !(warp.dropped && copies_or_atomics(warp));
   }
 
  private:
   bool take_record(uint32_t w, uint64_t now);
+  /// What a warp that ends by itself has waited for.
+  static bool copies_or_atomics(const Warp& warp) {
+    uint32_t copies = 0;
+    for (uint32_t open : warp.async_groups) copies += open;
+    return copies > 0 || warp.outstanding_atomics > 0;
+  }
   void refresh(uint32_t w);
   void check_registers(uint32_t w);
   void update_async_wait(uint32_t w);

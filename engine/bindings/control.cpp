@@ -1,0 +1,101 @@
+#include "control.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "counter_names.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using simt::Decision;
+
+constexpr const char* kind_of_decision[] = {"go on", "stop", "skip", "predict"};
+
+template <class T>
+nb::bytes bytes_of(const std::vector<T>& values) {
+  return nb::bytes(values.data(), values.size() * sizeof(T));
+}
+
+/// Passes questions on to Python. The thread that runs the engine does not hold the GIL.
+class PythonController : public simt::Controller {
+ public:
+  explicit PythonController(nb::object control)
+      : control_(std::move(control)),
+        interval_(nb::cast<uint64_t>(control_.attr("interval"))),
+        warps_(nb::cast<bool>(control_.attr("warps"))),
+        blocks_(nb::cast<bool>(control_.attr("blocks"))) {}
+  ~PythonController() override {
+    nb::gil_scoped_acquire acquire;
+    control_.reset();
+  }
+  PythonController(const PythonController&) = delete;
+  PythonController& operator=(const PythonController&) = delete;
+
+  simt::Cycle interval() const override { return interval_; }
+  bool wants_warps() const override { return warps_; }
+  bool wants_blocks() const override { return blocks_; }
+
+  Decision begin(const Facts& facts) override {
+    nb::gil_scoped_acquire acquire;
+    return decision(
+        control_.attr("begin")(facts.ctas, facts.warps_per_cta, facts.ctas_per_sm, facts.launch_latency));
+  }
+
+  Decision observe(const simt::Observation& o) override {
+    nb::gil_scoped_acquire acquire;
+    return decision(control_.attr("observe")(o.index, o.begin, o.end, bytes_of(o.counters), bytes_of(o.warps),
+                                             bytes_of(o.blocks)));
+  }
+
+ private:
+  static Decision decision(const nb::object& answer) {
+    Decision d;
+    if (answer.is_none()) return d;
+    d.kind = static_cast<Decision::Kind>(nb::cast<int>(answer[0]));
+    d.reason = nb::cast<std::string>(answer[1]);
+    d.ctas = nb::cast<uint64_t>(answer[2]);
+    d.warp_cycles = nb::cast<double>(answer[3]);
+    d.block_cycles = nb::cast<std::vector<double>>(answer[4]);
+    d.launch_cycles = nb::cast<double>(answer[5]);
+    return d;
+  }
+
+  nb::object control_;
+  uint64_t interval_;
+  bool warps_, blocks_;
+};
+
+}  // namespace
+
+std::shared_ptr<simt::Controller> controller_of(nb::object control) {
+  if (control.is_none()) return nullptr;
+  return std::make_shared<PythonController>(std::move(control));
+}
+
+nb::dict dict_of(const simt::Sampled& sampled) {
+  nb::list decisions;
+  for (const auto& taken : sampled.decisions)
+    decisions.append(nb::make_tuple(taken.cycle, kind_of_decision[static_cast<size_t>(taken.decision.kind)],
+                                    taken.decision.reason));
+  nb::dict result;
+  result["decisions"] = decisions;
+  result["predicted_ctas"] = sampled.predicted_ctas;
+  result["skipped_ctas"] = sampled.skipped_ctas;
+  result["stopped"] = sampled.stopped;
+  result["released_cycle"] = sampled.released_cycle;
+  return result;
+}
+
+void bind_control(nb::module_& m) {
+  nb::list names;
+  for (const char* name : counter_names) names.append(name);
+  for (const char* level : {"l1", "l2"})
+    for (const char* kind : kind_names)
+      for (const char* outcome : outcome_names) names.append(std::string(level) + "." + kind + "." + outcome);
+  for (const char* table : {"stalls", "warp_stalls"})
+    for (const char* reason : reason_names) names.append(std::string(table) + "." + reason);
+  m.attr("OBSERVED") = names;
+}

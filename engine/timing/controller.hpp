@@ -1,0 +1,75 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "timing/memory/request.hpp"
+
+namespace simt {
+
+/// What a controller answers.
+struct Decision {
+  enum class Kind : uint8_t {
+    GoOn,
+    Stop,     ///< simulate nothing more of the launch
+    Skip,     ///< leave out the next `ctas` CTAs of the grid
+    Predict,  ///< of the CTAs to come only the dispatch is simulated
+  };
+  Kind kind = Kind::GoOn;
+  std::string reason;
+  uint64_t ctas = 0;
+  // Predict: one of the three. Core cycles.
+  double warp_cycles = 0;            ///< of each warp
+  std::vector<double> block_cycles;  ///< of one execution of each basic block
+  double launch_cycles = 0;          ///< of the whole launch, from its first dispatch; answers begin() only
+};
+
+/// Cycles of the two below are absolute core cycles within the engine, and count from the launch's first
+/// dispatch in an Observation.
+struct FinishedWarp {
+  uint64_t cta = 0;
+  uint32_t warp = 0;
+  Cycle begin = 0, end = 0;  ///< from when it can be fetched to the cycle after its retirement
+};
+
+/// One execution of a basic block by a warp, from the issue of its first instruction to the issue of the next
+/// block's, or to the warp's end.
+struct ExecutedBlock {
+  uint32_t block = 0;
+  uint64_t warp = 0;  ///< CTA * warps per CTA + warp
+  Cycle begin = 0, end = 0;
+};
+
+/// What a controller is shown at an interval's end. Nothing in it depends on host threads or windows.
+struct Observation {
+  uint64_t index = 0;
+  Cycle begin = 0, end = 0;  ///< since the launch's first dispatch
+  /// Since the launch's beginning: Counters::values, l1 and l2 by kind and outcome, then scheduler cycles and
+  /// warp-cycles by StallReason.
+  std::vector<uint64_t> counters;
+  // Those that ended in the interval, in the order of end, SM, and what came first there.
+  std::vector<FinishedWarp> warps;
+  std::vector<ExecutedBlock> blocks;
+};
+
+/// Decides how much of one launch is simulated. Called by the thread that runs the GPU.
+class Controller {
+ public:
+  struct Facts {
+    uint64_t ctas = 0;
+    uint32_t warps_per_cta = 0, ctas_per_sm = 0;
+    Cycle launch_latency = 0;
+  };
+
+  virtual ~Controller() = default;
+  virtual Cycle interval() const = 0;  ///< core cycles between observations, at least 1
+  virtual bool wants_warps() const = 0;
+  virtual bool wants_blocks() const = 0;
+  /// Before anything of the launch is simulated.
+  virtual Decision begin(const Facts& facts) = 0;
+  /// At each interval's end, as long as something of the launch is simulated in detail. A decision takes
+  /// effect as many cycles later as the longest window has.
+  virtual Decision observe(const Observation& observation) = 0;
+};
+
+}  // namespace simt

@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "timing/gpu.hpp"
+
+// Launches that are not simulated in full: what their controllers see, and what becomes of their decisions.
+
+namespace simt {
+namespace {
+
+constexpr uint64_t counted_at_once = 1024;  // CTAs whose blocks are counted ahead of their dispatch
+
+std::vector<uint64_t> flat(const LaunchActivity& activity) {
+  std::vector<uint64_t> values(activity.counters.values.begin(), activity.counters.values.end());
+  for (const Counters::CacheTable* table : {&activity.counters.l1, &activity.counters.l2})
+    for (const auto& kind : *table) values.insert(values.end(), kind.begin(), kind.end());
+  std::array<uint64_t, LaunchActivity::reasons> cycles{};
+  for (const auto& scheduler : activity.scheduler_cycles)
+    for (size_t r = 0; r < cycles.size(); ++r) cycles[r] += scheduler[r];
+  values.insert(values.end(), cycles.begin(), cycles.end());
+  values.insert(values.end(), activity.warp_states.begin(), activity.warp_states.end());
+  return values;
+}
+
+/// Moves what the SMs wrote down into one list, by end, SM, and the SM's order; cycles since `origin`.
+template <class Event>
+std::vector<Event> gather(const std::vector<std::unique_ptr<Sm>>& sms, uint16_t slot,
+                          std::vector<Event> Sm::Observed::* member, Cycle origin) {
+  std::vector<Event> all;
+  for (const auto& sm : sms) {
+    std::vector<Event>& own = sm->observed(slot).*member;
+    all.insert(all.end(), own.begin(), own.end());
+    own.clear();
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.end < b.end; });
+  for (Event& event : all) {
+    event.begin -= origin;
+    event.end -= origin;
+  }
+  return all;
+}
+
+}  // namespace
+
+void Gpu::begin_control(Running& launch, std::shared_ptr<Controller> controller) {
+  launch.control = std::make_unique<Control>();
+  Control& control = *launch.control;
+  control.controller = std::move(controller);
+  control.next = launch.first_dispatch + control.controller->interval();
+  launch.kernel->observes_warps = control.controller->wants_warps();
+  if (control.controller->wants_blocks()) {
+    control.blocks = std::make_unique<BasicBlocks>(launch.source->instructions(), launch.source->leaders());
+    launch.kernel->observed_blocks = control.blocks.get();
+  }
+  for (auto& sm : sms_) sm->observed(launch.kernel->slot) = {};
+  Controller::Facts facts;
+  facts.ctas = launch.total_ctas;
+  facts.warps_per_cta = launch.kernel->warps_per_cta;
+  facts.ctas_per_sm = launch.occupancy.ctas_per_sm;
+  facts.launch_latency = launch.latency;
+  take_decision(launch, control.controller->begin(facts), launch.first_dispatch);
+}
+
+void Gpu::take_decision(Running& launch, Decision decision, Cycle effective) {
+  if (decision.kind == Decision::Kind::GoOn) return;
+  Control& control = *launch.control;
+  const Cycle cycle = std::max(now_, launch.first_dispatch) - launch.first_dispatch;
+  control.sampled.decisions.push_back({cycle, decision});
+  if (decision.kind == Decision::Kind::Stop) {
+    control.stopped = std::make_unique<LaunchRecord>(record_of(launch.kernel->slot));
+    control.stopped->end_cycle = std::max(now_, launch.first_dispatch);
+    control.sampled.stopped = true;
+    control.next = ~Cycle{0};
+    launch.kernel->observes_warps = false;
+    launch.kernel->observed_blocks = nullptr;
+  }
+  control.pending.push_back({effective, std::move(decision)});
+}
+
+Cycle Gpu::next_control(const Running& launch) const {
+  const Control& control = *launch.control;
+  return std::min(observes(launch) ? control.next : ~Cycle{0}, control.effective());
+}
+
+/// While something of the launch is simulated in detail.
+bool Gpu::observes(const Running& launch) const {
+  const Control& control = *launch.control;
+  if (control.next == ~Cycle{0} || launch.done_ctas >= launch.total_ctas) return false;
+  return launch.next_cta < std::min(control.first_predicted, launch.total_ctas) ||
+         control.ended_ctas < control.timed_ctas;
+}
+
+void Gpu::control_launches() {
+  for (uint16_t slot = 0; slot < slots_; ++slot) {
+    if (!running_[slot] || !running_[slot]->control) continue;
+    Running& launch = *running_[slot];
+    while (launch.control->effective() <= now_) apply_decision(launch);
+    if (launch.control->next <= now_) {
+      if (observes(launch))
+        observe(launch);
+      else
+        launch.control->next = ~Cycle{0};
+    }
+  }
+}
+
+void Gpu::observe(Running& launch) {
+  Control& control = *launch.control;
+  const uint16_t slot = launch.kernel->slot;
+  const Cycle origin = launch.first_dispatch;
+  Observation observation;
+  observation.index = control.intervals++;
+  observation.end = control.next - origin;
+  observation.begin = observation.end - control.controller->interval();
+  LaunchActivity total;
+  total.scheduler_cycles.resize(spec_.sm.sub_cores);
+  for (const auto& sm : sms_) {
+    const LaunchActivity& one = sm->activity(slot);
+    total.counters += sm->counters(slot);
+    for (size_t r = 0; r < total.warp_states.size(); ++r) total.warp_states[r] += one.warp_states[r];
+    for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
+      for (size_t r = 0; r < total.warp_states.size(); ++r)
+        total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
+  }
+  total.counters += memory_->counters(slot);
+  observation.counters = flat(total);
+  if (launch.kernel->observes_warps) observation.warps = gather(sms_, slot, &Sm::Observed::warps, origin);
+  if (launch.kernel->observed_blocks) observation.blocks = gather(sms_, slot, &Sm::Observed::blocks, origin);
+  control.next += control.controller->interval();
+  // The dispatcher may be a window ahead.
+  take_decision(launch, control.controller->observe(observation), now_ + longest_window_);
+}
+
+void Gpu::apply_decision(Running& launch) {
+  Control& control = *launch.control;
+  Decision decision = std::move(control.pending.front().decision);
+  control.pending.pop_front();
+  if (launch.done_ctas >= launch.total_ctas) return;
+  switch (decision.kind) {
+    case Decision::Kind::GoOn:
+      break;
+    case Decision::Kind::Stop:
+      stop(launch);
+      break;
+    case Decision::Kind::Skip:
+      skip(launch, decision.ctas);
+      break;
+    case Decision::Kind::Predict: {
+      if (decision.launch_cycles > 0) {
+        control.first_predicted = control.executed = launch.next_cta;
+        control.sampled.predicted_ctas = launch.total_ctas;
+        launch.next_cta = launch.done_ctas = launch.total_ctas;
+        launch.last_end = launch.first_dispatch + static_cast<Cycle>(std::llround(decision.launch_cycles));
+        break;
+      }
+      if (!control.predicts) {
+        control.predicts = true;
+        // A cluster's CTAs run together: one that has begun goes on in detail.
+        const uint64_t cluster = launch.source->cluster_size();
+        control.first_predicted = (launch.next_cta + cluster - 1) / cluster * cluster;
+        control.executed = control.first_predicted;
+        control.first_counted = control.first_predicted;
+      }
+      if (!decision.block_cycles.empty() && !control.blocks)
+        control.blocks =
+            std::make_unique<BasicBlocks>(launch.source->instructions(), launch.source->leaders());
+      control.prediction = std::move(decision);
+      // Where the order of CTAs has an influence, they are executed at a moment that windows do not move.
+      if (!control.prediction.block_cycles.empty() && launch.source->order_matters())
+        execute_counting(launch, launch.total_ctas);
+      break;
+    }
+  }
+}
+
+void Gpu::stop(Running& launch) {
+  std::vector<std::shared_ptr<CtaStream>> streams;
+  for (auto& sm : sms_) sm->drop(launch.kernel->slot, now_, streams);
+  Control& control = *launch.control;
+  const uint64_t first = std::min(launch.next_cta, control.first_predicted);
+  launch.source->finish(streams, std::max(first, control.executed), pool_.threads());
+  control.executed = launch.total_ctas;
+  launch.done_ctas += launch.total_ctas - launch.next_cta;
+  launch.next_cta = launch.total_ctas;
+  launch.last_end = std::max(launch.last_end, now_);
+}
+
+void Gpu::skip(Running& launch, uint64_t ctas) {
+  Control& control = *launch.control;
+  if (control.predicts) return;
+  const uint64_t cluster = launch.source->cluster_size();
+  if (launch.next_cta % cluster != 0) return;
+  ctas = std::min(ctas / cluster * cluster, launch.total_ctas - launch.next_cta);
+  launch.source->execute(launch.next_cta, launch.next_cta + ctas, nullptr, pool_.threads());
+  launch.next_cta += ctas;
+  launch.done_ctas += ctas;
+  control.sampled.skipped_ctas += ctas;
+  launch.last_end = std::max(launch.last_end, now_);
+}
+
+double Gpu::predicted_cycles(Running& launch, uint64_t cta) {
+  Control& control = *launch.control;
+  const std::vector<double>& cycles = control.prediction.block_cycles;
+  if (cycles.empty()) return control.prediction.warp_cycles;
+  if (cta >= control.executed) {
+    const uint64_t cluster = launch.source->cluster_size();
+    execute_counting(launch, cta + (counted_at_once / cluster + 1) * cluster);
+  }
+  const uint32_t warps = control.counts.warps_per_cta;
+  double longest = 0;
+  const uint32_t blocks = control.counts.blocks;
+  for (uint32_t w = 0; w < warps; ++w) {
+    const uint32_t* counts =
+        control.counts.counts.data() + ((cta - control.first_counted) * warps + w) * blocks;
+    double sum = 0;
+    for (uint32_t b = 0; b < blocks; ++b) sum += counts[b] * cycles[b];
+    longest = std::max(longest, sum);
+  }
+  return longest;
+}
+
+void Gpu::execute_counting(Running& launch, uint64_t end) {
+  Control& control = *launch.control;
+  end = std::min(end, launch.total_ctas);
+  control.counts = launch.source->execute(control.executed, end, control.blocks.get(), pool_.threads());
+  control.first_counted = control.executed;
+  control.executed = end;
+}
+
+void Gpu::predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta, Cycle cycle) {
+  const auto cycles = static_cast<Cycle>(std::max<long long>(1, std::llround(predicted_cycles(launch, cta))));
+  // Its warps begin in the cycle after the dispatch.
+  const Cycle end = cycle + cycles;
+  ++launch.done_ctas;
+  ++launch.control->sampled.predicted_ctas;
+  launch.last_end = std::max(launch.last_end, end + 1);
+  freed_.push_back({end + spec_.launch.dispatch_latency, sm, cta_slot});
+  std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
+}
+
+void Gpu::execute_rest(Running& launch) {
+  const Control& control = *launch.control;
+  if (control.first_predicted < launch.total_ctas && control.executed < launch.total_ctas)
+    launch.source->execute(control.executed, launch.total_ctas, nullptr, pool_.threads());
+}
+
+}  // namespace simt
