@@ -22,11 +22,7 @@ nb::bytes bytes_of(const std::vector<T>& values) {
 /// Passes questions on to Python. The thread that runs the engine does not hold the GIL.
 class PythonController : public simt::Controller {
  public:
-  explicit PythonController(nb::object control)
-      : control_(std::move(control)),
-        interval_(nb::cast<uint64_t>(control_.attr("interval"))),
-        warps_(nb::cast<bool>(control_.attr("warps"))),
-        blocks_(nb::cast<bool>(control_.attr("blocks"))) {}
+  explicit PythonController(nb::object control) : control_(std::move(control)) {}
   ~PythonController() override {
     nb::gil_scoped_acquire acquire;
     control_.reset();
@@ -40,8 +36,12 @@ class PythonController : public simt::Controller {
 
   Decision begin(const Facts& facts) override {
     nb::gil_scoped_acquire acquire;
-    return decision(
-        control_.attr("begin")(facts.ctas, facts.warps_per_cta, facts.ctas_per_sm, facts.launch_latency));
+    const Decision first =
+        decision(control_.attr("begin")(facts.ctas, facts.warps_per_cta, facts.ctas_per_sm));
+    interval_ = nb::cast<uint64_t>(control_.attr("interval"));
+    warps_ = nb::cast<bool>(control_.attr("warps"));
+    blocks_ = nb::cast<bool>(control_.attr("blocks"));
+    return first;
   }
 
   Decision observe(const simt::Observation& o) override {
@@ -64,8 +64,8 @@ class PythonController : public simt::Controller {
   }
 
   nb::object control_;
-  uint64_t interval_;
-  bool warps_, blocks_;
+  uint64_t interval_ = 1;
+  bool warps_ = false, blocks_ = false;
 };
 
 }  // namespace
@@ -85,6 +85,7 @@ nb::dict dict_of(const simt::Sampled& sampled) {
   result["predicted_ctas"] = sampled.predicted_ctas;
   result["skipped_ctas"] = sampled.skipped_ctas;
   result["stopped"] = sampled.stopped;
+  result["detailed_cycle"] = sampled.detailed_cycle;
   result["released_cycle"] = sampled.released_cycle;
   return result;
 }

@@ -58,10 +58,10 @@ class Controller {
   struct Facts {
     uint64_t ctas = 0;
     uint32_t warps_per_cta = 0, ctas_per_sm = 0;
-    Cycle launch_latency = 0;
   };
 
   virtual ~Controller() = default;
+  // The three are asked after begin().
   virtual Cycle interval() const = 0;  ///< core cycles between observations, at least 1
   virtual bool wants_warps() const = 0;
   virtual bool wants_blocks() const = 0;

@@ -246,7 +246,11 @@ void Gpu::collect_ended_ctas() {
       Running& launch = *running_[end.launch_slot];
       ++launch.done_ctas;
       launch.last_end = std::max(launch.last_end, end.cycle + 1);
-      if (launch.control) ++launch.control->ended_ctas;
+      if (launch.control) {
+        ++launch.control->ended_ctas;
+        Cycle& until = launch.control->sampled.detailed_cycle;
+        until = std::max(until, end.cycle + 1);
+      }
       freed_.push_back({end.cycle + spec_.launch.dispatch_latency, static_cast<uint16_t>(i), end.cta_slot});
       std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
     }
@@ -274,6 +278,7 @@ void Gpu::finish_launches() {
         launch.control && launch.control->stopped ? std::move(*launch.control->stopped) : record_of(slot);
     if (launch.control) {
       record.sampled = std::move(launch.control->sampled);
+      if (record.sampled->stopped) record.sampled->detailed_cycle = record.end_cycle;
       record.sampled->released_cycle = launch.last_end;
       pause_ = true;
     }

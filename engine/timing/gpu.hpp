@@ -34,6 +34,7 @@ struct Sampled {
   std::vector<Taken> decisions;  ///< without those to go on
   uint64_t predicted_ctas = 0, skipped_ctas = 0;
   bool stopped = false;      ///< the record's counters and end are those of the moment of the decision
+  Cycle detailed_cycle = 0;  ///< end of what was simulated in detail
   Cycle released_cycle = 0;  ///< end as the launches after it see it
 };
 

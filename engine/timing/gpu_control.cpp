@@ -47,6 +47,11 @@ void Gpu::begin_control(Running& launch, std::shared_ptr<Controller> controller)
   launch.control = std::make_unique<Control>();
   Control& control = *launch.control;
   control.controller = std::move(controller);
+  Controller::Facts facts;
+  facts.ctas = launch.total_ctas;
+  facts.warps_per_cta = launch.kernel->warps_per_cta;
+  facts.ctas_per_sm = launch.occupancy.ctas_per_sm;
+  Decision first = control.controller->begin(facts);
   control.next = launch.first_dispatch + control.controller->interval();
   launch.kernel->observes_warps = control.controller->wants_warps();
   if (control.controller->wants_blocks()) {
@@ -54,12 +59,8 @@ void Gpu::begin_control(Running& launch, std::shared_ptr<Controller> controller)
     launch.kernel->observed_blocks = control.blocks.get();
   }
   for (auto& sm : sms_) sm->observed(launch.kernel->slot) = {};
-  Controller::Facts facts;
-  facts.ctas = launch.total_ctas;
-  facts.warps_per_cta = launch.kernel->warps_per_cta;
-  facts.ctas_per_sm = launch.occupancy.ctas_per_sm;
-  facts.launch_latency = launch.latency;
-  take_decision(launch, control.controller->begin(facts), launch.first_dispatch);
+  control.sampled.detailed_cycle = launch.first_dispatch;
+  take_decision(launch, std::move(first), launch.first_dispatch);
 }
 
 void Gpu::take_decision(Running& launch, Decision decision, Cycle effective) {

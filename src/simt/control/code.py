@@ -51,7 +51,11 @@ class LaunchCode:
         self._source = source
         self._warps_per_cta = warps_per_cta
         self._threads = threads
-        self._blocks = source.basic_blocks()
+
+    @cached_property
+    def _blocks(self) -> _engine.BasicBlocks:
+        # Of a trace, jumps are looked for in its records: not for controllers that want no blocks.
+        return self._source.basic_blocks()
 
     @cached_property
     def instructions(self) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from simt.result import LaunchResult
 
 WARP = np.dtype(
-    [("cta", np.uint64), ("warp", np.uint32), ("begin", np.uint64), ("end", np.uint64)]
+    [("cta", np.uint64), ("warp", np.uint32), ("begin", np.uint64), ("end", np.uint64)], align=True
 )  # a finished warp; cycles since the first dispatch
 BLOCK = np.dtype(
-    [("block", np.uint32), ("warp", np.uint64), ("begin", np.uint64), ("end", np.uint64)]
+    [("block", np.uint32), ("warp", np.uint64), ("begin", np.uint64), ("end", np.uint64)], align=True
 )  # an executed basic block; warp: cta * warps per CTA + warp
 
 
@@ -79,11 +80,12 @@ class LaunchView:
     sm_count: int
     warp_instructions: int | None = None  # of the whole launch, where its trace knows
     thread_instructions: int | None = None
+    empty_ctas: int = 0  # of the grid, without instructions in a trace; never dispatched
     code: LaunchCode | None = None  # its basic blocks, and previews of its warps
 
     @property
     def cta_count(self) -> int:
-        return math.prod(self.grid)
+        return math.prod(self.grid) - self.empty_ctas
 
     @property
     def wave_size(self) -> int:
@@ -118,7 +120,7 @@ class Interval:
 
 
 class Controller:
-    """Base class. One instance serves the launches of a simulation one after the other, in their order.
+    """Base class. What a controller is asked is asked of the object that `for_launch` gives for the launch.
 
     name: for provenance and reports.
     interval: core cycles between observations, from the launch's first dispatch.
@@ -134,6 +136,12 @@ class Controller:
     def settings(self) -> dict[str, Any]:
         """What decisions depend on, as plain values, for provenance."""
         return {key: value for key, value in sorted(vars(self).items()) if not key.startswith("_")}
+
+    def for_launch(self, launch: LaunchView) -> Controller:
+        """Who decides for this launch: a shallow copy, so that launches that run at the same time do not mix
+        their attributes. A list or dictionary made by `__init__` is shared by all launches: it is where what
+        one launch teaches is kept for later ones."""
+        return copy.copy(self)
 
     def begin(self, launch: LaunchView) -> Decision:
         """Before anything is simulated."""

@@ -38,6 +38,9 @@ class FirstInstructions(Controller):
         self._counters: dict[str, int] = {}
         self._observed: Interval | None = None
 
+    def for_launch(self, launch: LaunchView) -> FirstInstructions:
+        return self  # all launches count into one prefix
+
     def begin(self, launch: LaunchView) -> Decision:
         self._observed = None
         before = self._counters.get(f"{self.unit}_instructions", 0)

@@ -1,0 +1,256 @@
+"""A launch under a controller: what the engine asks is passed on, and its result completed."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from simt import _engine
+from simt.control.code import LaunchCode
+from simt.control.controller import (
+    BLOCK,
+    WARP,
+    Controller,
+    Decision,
+    GoOn,
+    Interval,
+    LaunchView,
+    Predict,
+    Skip,
+    Stop,
+)
+from simt.control.projection import apply
+from simt.errors import ControlError
+from simt.result.launch import LaunchResult
+from simt.result.sampled import Sampled
+
+# As the engine numbers them: kind, reason, CTAs, cycles of a warp, of each block, of the launch.
+Answer = tuple[int, str, int, float, list[float], float]
+
+
+class LaunchControl:
+    """One launch under a controller. `begin` and `observe` are called by the engine, `finish` when its result
+    is there; `interval`, `warps` and `blocks` are read after `begin`."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        index: int,
+        id: int,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        sm_count: int,
+        warp_instructions: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        """warp_instructions: of the whole launch, if known. threads: host threads, for previews."""
+        self._controller = controller
+        self._known = {
+            "index": index,
+            "id": id,
+            "name": name,
+            "grid": grid,
+            "block": block,
+            "sm_count": sm_count,
+            "warp_instructions": warp_instructions,
+        }
+        self._threads = threads
+        self._view: LaunchView | None = None
+        self._last = np.zeros(len(_engine.OBSERVED), np.uint64)
+        self._interval = Interval(-1, 0, 0, dict.fromkeys(_engine.OBSERVED, 0), dict.fromkeys(_engine.OBSERVED, 0))
+
+    # --- called by the engine ---------------------------------------------------------------------------
+
+    @property
+    def interval(self) -> int:
+        interval = int(self._controller.interval)
+        if interval < 1:
+            raise self._error(f"its interval is {interval} core cycles, expected 1 or more")
+        return interval
+
+    @property
+    def warps(self) -> bool:
+        return bool(self._controller.warps)
+
+    @property
+    def blocks(self) -> bool:
+        return bool(self._controller.blocks)
+
+    def begin(
+        self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int
+    ) -> Answer | None:
+        view = self._view = LaunchView(
+            warps_per_cta=warps_per_cta,
+            ctas_per_sm=ctas_per_sm,
+            empty_ctas=math.prod(self._known["grid"]) - source.cta_count,
+            code=LaunchCode(source, warps_per_cta, self._threads),
+            **self._known,
+        )
+        with self._named("begin"):
+            self._controller = self._controller.for_launch(view)
+            decision = self._controller.begin(view)
+        return self._answer(decision, view, at_begin=True)
+
+    def observe(
+        self, index: int, begin: int, end: int, counters: bytes, warps: bytes, blocks: bytes
+    ) -> Answer | None:
+        values = np.frombuffer(counters, np.uint64)
+        self._interval = Interval(
+            index,
+            begin,
+            end,
+            dict(zip(_engine.OBSERVED, values.tolist(), strict=True)),
+            dict(zip(_engine.OBSERVED, (values - self._last).tolist(), strict=True)),
+            np.frombuffer(warps, WARP),
+            np.frombuffer(blocks, BLOCK),
+        )
+        self._last = values
+        with self._named("observe"):
+            decision = self._controller.observe(self._interval)
+        assert self._view is not None
+        return self._answer(decision, self._view, at_begin=False)
+
+    # --- afterwards -------------------------------------------------------------------------------------
+
+    def finish(self, raw: dict[str, Any], result: LaunchResult) -> LaunchResult:
+        """The launch's result with totals in place of what was not simulated, which the controller has seen.
+
+        raw: what the engine tells of the controller's decisions.
+        """
+        view = self._view
+        assert view is not None
+        kind: Literal["full", "stop", "skip", "predict"] = "full"
+        at_cycle: int | None = None
+        for cycle, decided, _ in raw["decisions"]:
+            if kind == "full" or decided == "stop":
+                kind, at_cycle = decided, cycle
+        sampled = Sampled(
+            method=self._controller.name,
+            decision=kind,
+            reason="; ".join(dict.fromkeys(reason for _, _, reason in raw["decisions"] if reason)),
+            at_cycle=at_cycle,
+            cycles=raw["detailed_cycle"] - result.start_cycle,
+            ctas=result.engine["ctas_finished"],
+            warp_instructions=result.engine["warp_instructions"],
+            thread_instructions=result.engine["thread_instructions"],
+            total_ctas=view.cta_count,
+        )
+        if kind == "full":
+            result = replace(result, sampled=sampled)
+        else:
+            now = self._interval if kind == "stop" else self._at_end(result, sampled.cycles)
+            with self._named("project" if kind in ("stop", "skip") else "extrapolate"):
+                if kind == "predict":
+                    cycles = result.cycles - result.launch_latency
+                    projection = self._controller.extrapolate(view, now, cycles)
+                else:
+                    projection = self._controller.project(view, now)
+                result = apply(result, view, now, projection, sampled)
+        with self._named("end"):
+            self._controller.end(view, result)
+        return result
+
+    def _at_end(self, result: LaunchResult, cycles: int) -> Interval:
+        """All that was simulated, as an interval that ends with it."""
+        counters = dict(result.engine)
+        for level, table in (("l1", result.l1), ("l2", result.l2)):
+            counters |= {f"{level}.{kind}.{out}": n for kind, row in table.items() for out, n in row.items()}
+        counters |= {f"stalls.{reason}": sum(row) for reason, row in result.stalls.items()}
+        counters |= {f"warp_stalls.{reason}": n for reason, n in result.warp_stalls.items()}
+        before = self._interval
+        difference = {name: n - before.counters.get(name, 0) for name, n in counters.items()}
+        end = max(0, cycles - result.launch_latency)
+        return Interval(before.index + 1, min(before.end, end), end, counters, difference)
+
+    def _answer(self, decision: Decision, view: LaunchView, at_begin: bool) -> Answer | None:
+        if isinstance(decision, GoOn):
+            return None
+        if isinstance(decision, Stop):
+            return 1, decision.reason, 0, 0.0, [], 0.0
+        if isinstance(decision, Skip):
+            if decision.ctas < 1:
+                raise self._error(f"Skip of {decision.ctas} CTAs, expected 1 or more")
+            return 2, decision.reason, int(decision.ctas), 0.0, [], 0.0
+        if not isinstance(decision, Predict):
+            raise self._error(
+                f"it answered {decision!r}, expected GO_ON, Stop(...), Skip(...) or Predict(...)"
+            )
+        given = [
+            name
+            for name in ("warp_cycles", "block_cycles", "launch_cycles")
+            if getattr(decision, name) is not None
+        ]
+        if len(given) != 1:
+            raise self._error(
+                f"Predict with {' and '.join(given) or 'nothing'}, "
+                f"expected one of warp_cycles, block_cycles and launch_cycles"
+            )
+        cycles = np.atleast_1d(np.asarray(getattr(decision, given[0]), np.float64))
+        if not np.all(np.isfinite(cycles)) or np.any(cycles < 0):
+            raise self._error(f"Predict with {given[0]} that are negative or not finite")
+        if decision.block_cycles is not None:
+            if view.code is None or cycles.shape != (len(view.code.blocks),):
+                wanted = "no" if view.code is None else len(view.code.blocks)
+                raise self._error(f"Predict with {cycles.size} block_cycles; the kernel has {wanted} blocks")
+            return 3, decision.reason, 0, 0.0, cycles.tolist(), 0.0
+        value = max(1.0, float(cycles[0]))
+        if decision.launch_cycles is None:
+            return 3, decision.reason, 0, value, [], 0.0
+        if not at_begin:
+            raise self._error("Predict with launch_cycles answers begin() only")
+        return 3, decision.reason, 0, 0.0, [], value
+
+    def _error(self, what: str) -> ControlError:
+        name = self._controller.name or type(self._controller).__name__
+        return ControlError(f"controller {name}, launch {self._known['id']} ({self._known['name']}): {what}")
+
+    @contextmanager
+    def _named(self, method: str) -> Iterator[None]:
+        """Says of whatever goes wrong in the controller where it did."""
+        try:
+            yield
+        except Exception as error:
+            raise self._error(f"{method}: {type(error).__name__}: {error}") from error
+
+
+class ProjectedClock:
+    """When launches begin and end, if those before them take as long as projected.
+
+    The engine starts the next launch when a stopped one has released the GPU.
+    """
+
+    def __init__(self) -> None:
+        self._released: list[int] = []
+        self._shift: list[int] = []  # at most so far
+
+    def offset(self, start: int) -> int:
+        """By how many cycles a launch that the engine started at `start` begins later."""
+        i = bisect.bisect_right(self._released, start)
+        return self._shift[i - 1] if i else 0
+
+    def ended(self, released: int, projected: int) -> None:
+        """A launch has released the GPU at engine cycle `released`; projected, shifts included, it ends at
+        `projected`."""
+        shift = projected - released
+        if not self._shift and shift == 0:
+            return
+        i = bisect.bisect_right(self._released, released)
+        self._released.insert(i, released)
+        self._shift.insert(i, max(shift, self._shift[i - 1] if i else 0))
+
+
+def method_of(controller: Controller | None) -> str:
+    """What a Result's provenance calls the method."""
+    if controller is None:
+        return "full"
+    settings = ", ".join(f"{key}={value}" for key, value in controller.settings.items())
+    name = controller.name or type(controller).__name__
+    return f"{name}({settings})"
