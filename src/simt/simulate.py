@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from simt.control.clock import ProjectedClock
 from simt.errors import DeadlockError, Interrupted, ResultError, SimtError, SimulationError
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
@@ -23,6 +24,8 @@ from simt.selection import Selection, canonical, select
 from simt.version import __version__
 
 if TYPE_CHECKING:
+    from simt.control import Controller
+    from simt.control.launch import LaunchControl
     from simt.trace import Kernel, Trace
 
 # Core cycles per call of the engine while nothing is known of its speed; then as many as take about
@@ -46,6 +49,7 @@ def simulate(
     progress: Callable[[Progress], None] | bool | None = None,
     resume: Result | None = None,
     policies: Mapping[str, Policy] | None = None,
+    controller: Controller | None = None,
 ) -> Result:
     """Simulates the launches of a trace on a GPU and returns their counters.
 
@@ -65,12 +69,14 @@ def simulate(
         simulated.
     policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
         slice_hash (see simt.policy).
+    controller: decides during each launch how much of it is simulated (see simt.control); None: all.
 
     Raises SimtError on bad input, SimulationError when the simulation cannot go on (DeadlockError when the
     simulated machine hangs), and Interrupted (a KeyboardInterrupt) on Ctrl-C; the last two carry the Result
     of the launches finished before.
     """
     from simt import _engine
+    from simt.control.launch import method_of
     from simt.spec import load_spec
     from simt.trace import open_trace
 
@@ -95,7 +101,7 @@ def simulate(
             spec_hash=spec.hash,
             overrides=overrides,
             version=__version__,
-            method="full",
+            method=method_of(controller),
             kernels=canonical(kernels),
             max_cycles=max_cycles,
             timeline=timeline,
@@ -104,7 +110,7 @@ def simulate(
             wall_seconds=0.0,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         )
-        run = _Run(Machine.from_spec(native_spec), provenance, trace, chosen, resume)
+        run = _Run(Machine.from_spec(native_spec), provenance, trace, chosen, resume, controller)
         engine = _engine.Gpu(
             native_spec, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
@@ -216,8 +222,11 @@ class _Slice:
 
     def run(self, engine: Any, most: int) -> bool:
         """Runs the engine; whether all its work is done."""
-        before = time.monotonic()
-        done: bool = engine.run(min(self._cycles, most))
+        before, asked = time.monotonic(), min(self._cycles, most)
+        end = engine.cycle + asked
+        done: bool = engine.run(asked)
+        if engine.cycle < end:  # it has paused: a short time says nothing of its speed
+            return done
         seconds = time.monotonic() - before
         growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
         self._cycles = min(LARGEST_SLICE, max(1, int(self._cycles * growth)))
@@ -258,8 +267,18 @@ class _Run:
     """The launches of one call of simulate: those still to come, and those finished."""
 
     def __init__(
-        self, machine: Machine, provenance: Provenance, trace: Trace, chosen: list[int], resume: Result | None
+        self,
+        machine: Machine,
+        provenance: Provenance,
+        trace: Trace,
+        chosen: list[int],
+        resume: Result | None,
+        controller: Controller | None,
     ) -> None:
+        self._controller = controller
+        self._controls: dict[int, LaunchControl] = {}
+        self._clock = ProjectedClock()
+        self._raw: list[dict[str, Any]] = []
         self._machine = machine
         self._provenance = provenance
         self._trace = trace
@@ -346,7 +365,8 @@ class _Run:
                 engine.copy_from_host(command.address, command.bytes)
                 continue
             if index in wanted:
-                engine.launch(command.source(), self._engine_ids[index])
+                source, number = command.source(), self._engine_ids[index]
+                engine.launch(source, number, controller=self._control(index, source))
                 yield index
             index += 1
 
@@ -363,9 +383,31 @@ class _Run:
             running=tuple(self._kernels[self._indices[i]].name for i in p["running"]),
         )
 
+    def _control(self, index: int, source: Any) -> LaunchControl | None:
+        if self._controller is None:
+            return None
+        from simt.control.launch import LaunchControl
+
+        kernel = self._kernels[index]
+        self._controls[index] = LaunchControl(
+            self._controller,
+            source,
+            index=index,
+            id=kernel.id,
+            name=kernel.name,
+            grid=kernel.grid,
+            block=kernel.block,
+            sm_count=self._machine.sm_count,
+            warp_instructions=kernel.counts["instructions"],
+            threads=self._provenance.threads,
+        )
+        return self._controls[index]
+
     def collect(self, engine: Any) -> None:
         """Takes over the launches that the engine has finished."""
-        for raw in engine.finished():
+        self._raw += engine.finished()
+        while self._raw:
+            raw = self._raw.pop(0)
             index = self._indices[raw["id"]]
             kernel = self._kernels[index]
             facts = Facts(
@@ -378,7 +420,13 @@ class _Run:
                 registers=kernel.registers,
                 sm_version=kernel.sm_version,
             )
-            self._launches[index] = launch_result(raw, facts, self._machine, self._cycle_offset)
+            offset = self._cycle_offset + self._clock.offset(raw["start_cycle"])
+            launch = launch_result(raw, facts, self._machine, offset)
+            if (control := self._controls.pop(index, None)) is not None:
+                launch = control.finish(raw["sampled"], launch)
+                released = raw["sampled"]["released_cycle"]
+                self._clock.ended(released, launch.end_cycle - self._cycle_offset)
+            self._launches[index] = launch
             self.pending.remove(index)
 
     def result(self, status: str) -> Result:

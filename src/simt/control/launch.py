@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +52,7 @@ class LaunchControl:
     ) -> None:
         """warp_instructions: of the whole launch, if known. threads: host threads, for previews."""
         self._controller = controller
-        self._known = {
+        self._known: dict[str, Any] = {
             "index": index,
             "id": id,
             "name": name,
@@ -65,7 +64,9 @@ class LaunchControl:
         self._threads = threads
         self._view: LaunchView | None = None
         self._last = np.zeros(len(_engine.OBSERVED), np.uint64)
-        self._interval = Interval(-1, 0, 0, dict.fromkeys(_engine.OBSERVED, 0), dict.fromkeys(_engine.OBSERVED, 0))
+        self._interval = Interval(
+            -1, 0, 0, dict.fromkeys(_engine.OBSERVED, 0), dict.fromkeys(_engine.OBSERVED, 0)
+        )
 
     # --- called by the engine ---------------------------------------------------------------------------
 
@@ -219,32 +220,6 @@ class LaunchControl:
             yield
         except Exception as error:
             raise self._error(f"{method}: {type(error).__name__}: {error}") from error
-
-
-class ProjectedClock:
-    """When launches begin and end, if those before them take as long as projected.
-
-    The engine starts the next launch when a stopped one has released the GPU.
-    """
-
-    def __init__(self) -> None:
-        self._released: list[int] = []
-        self._shift: list[int] = []  # at most so far
-
-    def offset(self, start: int) -> int:
-        """By how many cycles a launch that the engine started at `start` begins later."""
-        i = bisect.bisect_right(self._released, start)
-        return self._shift[i - 1] if i else 0
-
-    def ended(self, released: int, projected: int) -> None:
-        """A launch has released the GPU at engine cycle `released`; projected, shifts included, it ends at
-        `projected`."""
-        shift = projected - released
-        if not self._shift and shift == 0:
-            return
-        i = bisect.bisect_right(self._released, released)
-        self._released.insert(i, released)
-        self._shift.insert(i, max(shift, self._shift[i - 1] if i else 0))
 
 
 def method_of(controller: Controller | None) -> str:

@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from simt import _engine
+from simt.control.clock import ProjectedClock
+from simt.control.launch import LaunchControl, method_of
 from simt.cuda import PtxModule, compile_cuda, load
-from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError
+from simt.errors import ControlError, DeadlockError, LaunchError, ProgramFault, PtxError
 from simt.isa import table_for
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
@@ -35,6 +37,8 @@ from .stream import Event, Stream
 from .texture import Sampler, Source, Surface, Texture, make_sampler, make_surface, make_texture
 
 if TYPE_CHECKING:
+    from simt.control import Controller
+
     from .arguments import Arguments
     from .module import Launcher
     from .recording import Recording
@@ -48,7 +52,8 @@ class GPU:
 
     gpu: name of a specification (`simt gpus` lists them) or path of a TOML file.
     functional: only values, no timing: about a thousand times as fast.
-    set, threads, timeline, window, progress, policies: as of `simt.simulate`.
+    set, threads, timeline, window, progress, policies, controller: as of `simt.simulate`. What a controller
+        leaves out is executed all the same: values are those of a full simulation.
     memory: bytes of device memory; host memory is used for what is touched.
     """
 
@@ -64,6 +69,7 @@ class GPU:
         memory: int = 64 << 30,
         progress: Callable[[Progress], None] | bool | None = None,
         policies: Mapping[str, Policy] | None = None,
+        controller: Controller | None = None,
     ) -> None:
         if threads < 1:
             raise LaunchError(f"threads is {threads}, expected 1 or more")
@@ -77,6 +83,8 @@ class GPU:
         self.threads = threads
         self._timeline = timeline
         self._progress = progress
+        self._controller = controller
+        self._clock = ProjectedClock()
         self.memory = _engine.functional.DeviceMemory(memory)
         native = self.spec.native({key: p.address for key, p in own.items()})
         self._machine = Machine.from_spec(native)
@@ -326,9 +334,10 @@ class GPU:
                 self._print(source.printed)
             arguments.copy_back()
             return None
-        self._pending[launch_id] = _Pending(launcher, arguments, source)
+        control = self._control(launch_id, launcher, source)
+        self._pending[launch_id] = _Pending(launcher, arguments, source, control)
         after = stream.pending() if stream is not None else ()
-        self._engine.launch(source, launch_id, [i for i in after if i in self._pending])
+        self._engine.launch(source, launch_id, [i for i in after if i in self._pending], control)
         if stream is not None:
             stream.launched(launch_id)
             if not arguments.has_host_arrays:
@@ -348,6 +357,9 @@ class GPU:
             except _engine.DeadlockError as error:
                 self._abandon()
                 raise DeadlockError(str(error), self.result("deadlock")) from error
+            except ControlError:
+                self._abandon()
+                raise
         if self._pending:
             self._abandon()
             raise KeyboardInterrupt
@@ -367,7 +379,7 @@ class GPU:
                 spec_hash=self.spec.hash,
                 overrides=self._overrides,
                 version=__version__,
-                method="full",
+                method=method_of(self._controller),
                 kernels=None,
                 max_cycles=None,
                 timeline=self._timeline,
@@ -437,11 +449,30 @@ class GPU:
                 registers=launcher.kernel.facts.registers,
                 sm_version=self.spec.sm_version,
             )
-            self.launches.append(launch_result(raw, facts, self._machine))
+            result = launch_result(raw, facts, self._machine, self._clock.offset(raw["start_cycle"]))
+            if pending.control is not None:
+                result = pending.control.finish(raw["sampled"], result)
+                self._clock.ended(raw["sampled"]["released_cycle"], result.end_cycle)
+            self.launches.append(result)
             self.launches.sort(key=lambda x: x.id)
             self._print(pending.source.printed)
             pending.arguments.copy_back()
         return len(self._pending)
+
+    def _control(self, launch_id: int, launcher: Launcher, source: Any) -> LaunchControl | None:
+        if self._controller is None:
+            return None
+        return LaunchControl(
+            self._controller,
+            source,
+            index=launch_id - 1,
+            id=launch_id,
+            name=launcher.kernel.name,
+            grid=launcher.grid,
+            block=launcher.block,
+            sm_count=self._machine.sm_count,
+            threads=self.threads,
+        )
 
     def _check_registers(self, launcher: Launcher) -> None:
         """Refuses a block that needs more registers than an SM has, where their number is sure."""
@@ -500,7 +531,10 @@ class GPU:
 class _Pending:
     """A launch that is queued: what must live until it is done."""
 
-    def __init__(self, launcher: Launcher, arguments: Arguments, source: Any) -> None:
+    def __init__(
+        self, launcher: Launcher, arguments: Arguments, source: Any, control: LaunchControl | None
+    ) -> None:
+        self.control = control
         self.launcher = launcher
         self.arguments = arguments
         self.source = source
