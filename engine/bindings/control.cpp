@@ -1,5 +1,6 @@
 #include "control.hpp"
 
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,7 +38,7 @@ class PythonController : public simt::Controller {
   Decision begin(const Facts& facts) override {
     nb::gil_scoped_acquire acquire;
     const Decision first =
-        decision(control_.attr("begin")(facts.ctas, facts.warps_per_cta, facts.ctas_per_sm));
+        decision(control_.attr("begin")(facts.source, facts.warps_per_cta, facts.ctas_per_sm));
     interval_ = nb::cast<uint64_t>(control_.attr("interval"));
     warps_ = nb::cast<bool>(control_.attr("warps"));
     blocks_ = nb::cast<bool>(control_.attr("blocks"));

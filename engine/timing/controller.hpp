@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "isa/instruction_source.hpp"
 #include "timing/memory/request.hpp"
 
 namespace simt {
@@ -56,7 +58,7 @@ struct Observation {
 class Controller {
  public:
   struct Facts {
-    uint64_t ctas = 0;
+    std::shared_ptr<InstructionSource> source;
     uint32_t warps_per_cta = 0, ctas_per_sm = 0;
   };
 

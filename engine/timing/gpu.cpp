@@ -88,8 +88,8 @@ void Gpu::begin_launch(Command command, Cycle when) {
       static_cast<uint16_t>(std::find(running_.begin(), running_.end(), nullptr) - running_.begin());
   const uint32_t lanes = command.source->launch().warp_size;
   if (lanes > spec_.sm.warp_size)
-    throw std::invalid_argument("launch " + std::to_string(command.launch_id) + ": its warps have " + std::to_string(lanes) +
-                                " lanes, but those of " + spec_.name + " have " +
+    throw std::invalid_argument("launch " + std::to_string(command.launch_id) + ": its warps have " +
+                                std::to_string(lanes) + " lanes, but those of " + spec_.name + " have " +
                                 std::to_string(spec_.sm.warp_size));
   auto launch = std::make_unique<Running>();
   launch->source = lanes < spec_.sm.warp_size ? std::make_shared<PairedWarps>(std::move(command.source))

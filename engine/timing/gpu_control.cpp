@@ -48,7 +48,7 @@ void Gpu::begin_control(Running& launch, std::shared_ptr<Controller> controller)
   Control& control = *launch.control;
   control.controller = std::move(controller);
   Controller::Facts facts;
-  facts.ctas = launch.total_ctas;
+  facts.source = launch.source;
   facts.warps_per_cta = launch.kernel->warps_per_cta;
   facts.ctas_per_sm = launch.occupancy.ctas_per_sm;
   Decision first = control.controller->begin(facts);

@@ -365,8 +365,8 @@ class _Run:
                 engine.copy_from_host(command.address, command.bytes)
                 continue
             if index in wanted:
-                source, number = command.source(), self._engine_ids[index]
-                engine.launch(source, number, controller=self._control(index, source))
+                number, control = self._engine_ids[index], self._control(index)
+                engine.launch(command.source(), number, controller=control)
                 yield index
             index += 1
 
@@ -383,7 +383,7 @@ class _Run:
             running=tuple(self._kernels[self._indices[i]].name for i in p["running"]),
         )
 
-    def _control(self, index: int, source: Any) -> LaunchControl | None:
+    def _control(self, index: int) -> LaunchControl | None:
         if self._controller is None:
             return None
         from simt.control.launch import LaunchControl
@@ -391,7 +391,6 @@ class _Run:
         kernel = self._kernels[index]
         self._controls[index] = LaunchControl(
             self._controller,
-            source,
             index=index,
             id=kernel.id,
             name=kernel.name,

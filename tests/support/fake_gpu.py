@@ -201,7 +201,8 @@ class FakeGpu:
     def copy_from_host(self, address: int, nbytes: int) -> None:
         self.copies.append((address, nbytes))
 
-    def launch(self, source: int, launch_id: int) -> None:
+    def launch(self, source: int, launch_id: int, controller: object = None) -> None:
+        assert controller is None
         start = self._queue[-1][2] if self._queue else 0
         self._queue.append((launch_id, source, start + LATENCY + source * CTA_CYCLES))
 

@@ -137,15 +137,11 @@ def project(
 def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projection:
     """Totals of a launch whose end is known: counters grow with the instructions that are missing.
 
-    Raises ControlError where nothing says how many those are.
+    Where nothing says how many those are, they are NaN.
     """
-    if not projectable(launch, now):
-        raise ControlError(
-            f"launch {launch.id} ({launch.name}): no CTA was simulated to its end and its instructions are "
-            f"not known in advance, so its counters cannot be extrapolated"
-        )
     done = now.counters["warp_instructions"]
-    factor = total_instructions(launch, now.counters) / done if done else math.nan
+    known = done > 0 and projectable(launch, now)
+    factor = total_instructions(launch, now.counters) / done if known else math.nan
     exact = {"ctas": launch.cta_count, "ctas_finished": launch.cta_count}
     exact |= {"warps": launch.cta_count * launch.warps_per_cta}
     counters: dict[str, float] = {}

@@ -334,7 +334,7 @@ class GPU:
                 self._print(source.printed)
             arguments.copy_back()
             return None
-        control = self._control(launch_id, launcher, source)
+        control = self._control(launch_id, launcher)
         self._pending[launch_id] = _Pending(launcher, arguments, source, control)
         after = stream.pending() if stream is not None else ()
         self._engine.launch(source, launch_id, [i for i in after if i in self._pending], control)
@@ -459,12 +459,11 @@ class GPU:
             pending.arguments.copy_back()
         return len(self._pending)
 
-    def _control(self, launch_id: int, launcher: Launcher, source: Any) -> LaunchControl | None:
+    def _control(self, launch_id: int, launcher: Launcher) -> LaunchControl | None:
         if self._controller is None:
             return None
         return LaunchControl(
             self._controller,
-            source,
             index=launch_id - 1,
             id=launch_id,
             name=launcher.kernel.name,
