@@ -85,9 +85,7 @@ class LaunchControl:
     def blocks(self) -> bool:
         return bool(self._controller.blocks)
 
-    def begin(
-        self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int
-    ) -> Answer | None:
+    def begin(self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int) -> Answer | None:
         view = self._view = LaunchView(
             warps_per_cta=warps_per_cta,
             ctas_per_sm=ctas_per_sm,
