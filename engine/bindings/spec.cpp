@@ -98,7 +98,8 @@ void visit(V& v, CacheSpec& s) {
 }
 template <class V>
 void visit(V& v, InstructionCacheSpec& s) {
-  SIMT_FIELD(perfect), SIMT_FIELD(l1), SIMT_FIELD(l1_latency), SIMT_FIELD(l0), SIMT_FIELD(prefetch_lines);
+  SIMT_FIELD(perfect), SIMT_FIELD(l1), SIMT_FIELD(l1_latency), SIMT_FIELD(l1_shared_by), SIMT_FIELD(l0);
+  SIMT_FIELD(prefetch_lines);
 }
 template <class V>
 void visit(V& v, FrontEndSpec& s) {

@@ -26,9 +26,13 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
     sm.held.resize(spec_.sm.max_ctas);
   }
   // The longest window in which nothing that one part causes can reach another part.
-  const Cycle longest =
-      std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
-                                   Cycle{spec_.interconnect.credit_latency}}));
+  Cycle longest = std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
+                                               Cycle{spec_.interconnect.credit_latency}}));
+  const InstructionCacheSpec& instruction_cache = spec_.sm.front_end.instruction_cache;
+  for (uint32_t port = spec_.sm.count; port < MemorySystem::ports(spec_); ++port) {
+    instruction_caches_.emplace_back(instruction_cache, static_cast<uint16_t>(port));
+    longest = std::min<Cycle>(longest, std::max(1u, instruction_cache.l1_latency));
+  }
   longest_window_ = longest;
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
   for (uint32_t i = 0; i < spec_.sm.count; ++i)
@@ -351,6 +355,7 @@ void Gpu::step(Cycle end) {
     memory_->advance_slices(channels * i / parts, channels * (i + 1) / parts, end);
   });
   memory_->advance_replies(end);
+  run_instruction_caches(false);
   const auto run_sm = [&](uint32_t i) {
     Sm& sm = *sms_[i];
     std::vector<MemoryReply>& replies = memory_->replies(i);
@@ -367,6 +372,7 @@ void Gpu::step(Cycle end) {
   else
     pool_.run(static_cast<uint32_t>(sms_.size()), run_sm);
   perform_deferred();
+  run_instruction_caches(true);
   memory_->advance_requests(end);
   now_ = end;
   collect_ended_ctas();
@@ -375,6 +381,24 @@ void Gpu::step(Cycle end) {
     for (const auto& launch : running_)
       if (launch) timelines.push_back(&launch->timeline);
     sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
+  }
+}
+
+void Gpu::run_instruction_caches(bool after_window) {
+  const uint32_t each = spec_.sm.front_end.instruction_cache.l1_shared_by;
+  std::vector<SharedInstructionCache::Answer> answers;
+  for (uint32_t c = 0; c < instruction_caches_.size(); ++c) {
+    const uint32_t first = c * each, end = std::min(first + each, spec_.sm.count), port = spec_.sm.count + c;
+    if (after_window) {
+      std::vector<std::vector<LineFetch>*> fetches;
+      for (uint32_t i = first; i < end; ++i) fetches.push_back(&sms_[i]->fetches());
+      instruction_caches_[c].look_up(fetches, memory_->requests(port), answers);
+    } else {
+      instruction_caches_[c].take_replies(memory_->replies(port), answers);
+      memory_->departures(port).clear();
+    }
+    for (const auto& answer : answers) sms_[first + answer.sm]->deliver(answer.arrival);
+    answers.clear();
   }
 }
 

@@ -12,6 +12,7 @@
 #include "timing/decoded_kernel.hpp"
 #include "timing/memory/memory_system.hpp"
 #include "timing/occupancy.hpp"
+#include "timing/shared_instruction_cache.hpp"
 #include "timing/sm.hpp"
 #include "timing/spec.hpp"
 #include "timing/timeline.hpp"
@@ -161,6 +162,9 @@ class Gpu {
   bool is_unfinished(uint64_t id) const;
   void begin_launch(Command command, Cycle when);
   void step(Cycle end);
+  /// Lets the shared instruction caches take the L2's replies (before the SMs run a window) or look up what
+  /// the SMs have asked for (after it).
+  void run_instruction_caches(bool after_window);
   bool couples_ctas() const;
   void perform_deferred();
   void collect_ended_ctas();
@@ -192,6 +196,7 @@ class Gpu {
   uint16_t slots_;
   std::vector<std::unique_ptr<Sm>> sms_;
   std::unique_ptr<MemorySystem> memory_;
+  std::vector<SharedInstructionCache> instruction_caches_;  // where SMs share them
   WorkerPool pool_;
   Cycle window_ = 1;
   Cycle now_ = 0;

@@ -19,6 +19,7 @@ CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
 
 InstructionCache::InstructionCache(const Spec& spec)
     : perfect_(spec.sm.front_end.instruction_cache.perfect),
+      shared_(spec.sm.front_end.instruction_cache.l1_shared_by > 1),
       line_bytes_(std::max(32u, spec.sm.front_end.instruction_cache.l1.line_bytes)),
       l1_latency_(spec.sm.front_end.instruction_cache.l1_latency),
       prefetch_lines_(spec.sm.front_end.instruction_cache.prefetch_lines),
@@ -66,6 +67,14 @@ bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address,
     ++counters[Counter::instruction_cache_hits];
     return true;
   }
+  constexpr Cycle unknown = ~Cycle{0};
+  if (shared_) {
+    if (std::none_of(waiting_.begin(), waiting_.end(),
+                     [&](const Waiting& w) { return w.line == line && w.ready == unknown; }))
+      fetches_.push_back({now, line, slot});
+    waiting_.push_back({warp, sub_core, line, unknown, slot});
+    return false;
+  }
   CacheAccess access{};
   access.address = line;
   access.token = warp;
@@ -77,13 +86,13 @@ bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address,
   if (outcome == CacheOutcome::Hit) {
     ++counters[Counter::instruction_cache_hits];
     if (l0_.empty() && l1_latency_ == 0) return true;
-    waiting_.push_back({warp, sub_core, line, now + std::max(1u, l1_latency_)});
+    waiting_.push_back({warp, sub_core, line, now + std::max(1u, l1_latency_), slot});
     return false;
   }
   ++counters[Counter::instruction_cache_misses];
   // A full cache is asked again a little later.
   const bool refused = outcome == CacheOutcome::ReservationFail;
-  waiting_.push_back({warp, sub_core, line, refused ? now + 4 : ~Cycle{0}});
+  waiting_.push_back({warp, sub_core, line, refused ? now + 4 : unknown, slot});
   return false;
 }
 
@@ -124,6 +133,14 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
 
 void InstructionCache::fill(uint64_t address, Cycle now) {
   if (arriving_.add(address)) l1_.fill(address / line_bytes_ * line_bytes_, now);
+}
+
+void InstructionCache::arrive(const LineArrival& arrival, Cycle now, std::vector<Counters>& counters) {
+  for (Waiting& w : waiting_) {
+    if (w.line != arrival.line || w.ready != ~Cycle{0}) continue;
+    w.ready = now;
+    ++counters[w.slot][arrival.hit ? Counter::instruction_cache_hits : Counter::instruction_cache_misses];
+  }
 }
 
 Cycle InstructionCache::next_event(Cycle now) const {

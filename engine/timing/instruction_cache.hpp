@@ -11,8 +11,22 @@
 
 namespace simt {
 
+/// A line that an SM asks a shared L1 instruction cache for.
+struct LineFetch {
+  Cycle cycle = 0;
+  uint64_t line = 0;
+  uint16_t slot = 0;
+};
+/// When it comes.
+struct LineArrival {
+  Cycle cycle = 0;
+  uint64_t line = 0;
+  bool hit = false;  ///< the cache had it
+};
+
 /// Instruction fetch: an L0 cache with a stream buffer per sub-core (where the specification has one) in
-/// front of the SM's L1 instruction cache, whose misses go to the L2. A perfect cache always hits.
+/// front of the SM's L1 instruction cache, whose misses go to the L2, or of one that it shares with other
+/// SMs. A perfect cache always hits.
 class InstructionCache {
  public:
   InstructionCache(const Spec& spec);
@@ -26,13 +40,18 @@ class InstructionCache {
   /// arrived.
   bool cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken);
   void fill(uint64_t address, Cycle now);
+  /// Lines to ask the shared L1 for; the caller empties it.
+  std::vector<LineFetch>& fetches() { return fetches_; }
+  /// A line of the shared L1 has come. `counters`: by launch slot.
+  void arrive(const LineArrival& arrival, Cycle now, std::vector<Counters>& counters);
   Cycle next_event(Cycle now) const;
 
  private:
   struct Waiting {
     uint32_t warp, sub_core;
     uint64_t line;
-    Cycle ready;  // ~0: waits for the L2
+    Cycle ready;  // ~0: waits for the L2 or the shared L1
+    uint16_t slot;
   };
   struct L0 {
     std::vector<uint64_t> lines, used;
@@ -42,7 +61,7 @@ class InstructionCache {
   bool l0_hit(uint32_t sub_core, uint64_t line);
   void l0_insert(uint32_t sub_core, uint64_t line);
 
-  bool perfect_;
+  bool perfect_, shared_;
   uint32_t line_bytes_;
   uint32_t l1_latency_;
   uint32_t prefetch_lines_;
@@ -50,6 +69,7 @@ class InstructionCache {
   std::vector<L0> l0_;
   std::vector<Waiting> waiting_;
   LineAssembly arriving_;
+  std::vector<LineFetch> fetches_;
 };
 
 }  // namespace simt

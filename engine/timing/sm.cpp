@@ -422,6 +422,12 @@ void Sm::fetch(Cycle now) {
   }
 }
 
+void Sm::deliver(const LineArrival& arrival) {
+  const auto before = [](const LineArrival& a, const LineArrival& b) { return a.cycle < b.cycle; };
+  line_arrivals_.insert(std::upper_bound(line_arrivals_.begin(), line_arrivals_.end(), arrival, before),
+                        arrival);
+}
+
 void Sm::tick(Cycle now) {
   changed_ = false;
   while (!starts_.empty() && starts_.front().cycle <= now) {
@@ -432,6 +438,11 @@ void Sm::tick(Cycle now) {
   while (next_reply_ < replies_.size() && replies_[next_reply_].cycle <= now &&
          replies_[next_reply_].kind == AccessKind::InstructionRead) {
     instruction_cache_.fill(replies_[next_reply_++].address, now);
+    changed_ = true;
+  }
+  while (!line_arrivals_.empty() && line_arrivals_.front().cycle <= now) {
+    instruction_cache_.arrive(line_arrivals_.front(), now, counters_);
+    line_arrivals_.pop_front();
     changed_ = true;
   }
   last_states_.fill(0);
@@ -476,6 +487,7 @@ Cycle Sm::next_outside_event() const {
   Cycle next = ~Cycle{0};
   if (!starts_.empty()) next = starts_.front().cycle;
   if (next_reply_ < replies_.size()) next = std::min(next, replies_[next_reply_].cycle);
+  if (!line_arrivals_.empty()) next = std::min(next, line_arrivals_.front().cycle);
   return next;
 }
 

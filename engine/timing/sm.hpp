@@ -74,6 +74,10 @@ class Sm {
 
   std::vector<MemoryReply>& replies() { return replies_; }
   std::vector<MemoryRequest>& requests() { return requests_; }
+  /// Lines to ask a shared instruction cache for; the caller empties it.
+  std::vector<LineFetch>& fetches() { return instruction_cache_.fetches(); }
+  /// What a shared instruction cache answers.
+  void deliver(const LineArrival& arrival);
   std::vector<CtaEnd>& ended_ctas() { return ended_; }
   /// An executed access whose effect comes at the end of the window in which it issued.
   struct Deferred {
@@ -158,6 +162,7 @@ class Sm {
   std::vector<LaunchActivity> activity_;
   std::vector<MemoryReply> replies_;
   size_t next_reply_ = 0;
+  std::deque<LineArrival> line_arrivals_;  // cycles rising
   std::deque<CtaStart> starts_;
   std::vector<CtaEnd> ended_;
   std::vector<Cta> ctas_;

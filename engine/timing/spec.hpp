@@ -53,6 +53,7 @@ struct InstructionCacheSpec {
   bool perfect = true;
   CacheSpec l1{};               ///< shared by the SM's sub-cores
   uint32_t l1_latency = 0;      ///< cycles of a hit beyond the fetch stage
+  uint32_t l1_shared_by = 1;    ///< SMs that share one L1
   CacheSpec l0{};               ///< per sub-core; sets = 0: none
   uint32_t prefetch_lines = 0;  ///< stream-buffer depth, 0: none
 };

@@ -27,8 +27,11 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::v
 }
 
 void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
-  const uint32_t from =
-      spec_.l2.partitions > 1 ? packet.sm * spec_.l2.partitions / spec_.sm.count : partition_;
+  // A shared instruction cache lies with the first of its SMs.
+  const uint32_t sms = spec_.sm.count;
+  const uint32_t sm =
+      packet.sm < sms ? packet.sm : (packet.sm - sms) * spec_.sm.front_end.instruction_cache.l1_shared_by;
+  const uint32_t from = spec_.l2.partitions > 1 ? sm * spec_.l2.partitions / sms : partition_;
   const bool other_side = from != partition_;
   for (uint32_t s = 0; s < packet.sectors; ++s) {
     MemoryRequest request = packet;

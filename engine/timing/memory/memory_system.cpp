@@ -12,20 +12,26 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       network_to_core_{spec.clock.interconnect_khz, spec.clock.core_khz},
       network_to_l2_{spec.clock.interconnect_khz, spec.clock.l2_khz},
       core_to_l2_{spec.clock.core_khz, spec.clock.l2_khz},
-      request_network_(spec.sm.count, slices_, spec.interconnect.arbiter),
-      reply_network_(slices_, spec.sm.count, spec.interconnect.arbiter),
+      request_network_(ports(spec), slices_, spec.interconnect.arbiter),
+      reply_network_(slices_, ports(spec), spec.interconnect.arbiter),
       output_buffers_(slices_),
       next_arrival_(slices_),
       request_busy_until_(slices_),
-      reply_busy_until_(spec.sm.count),
+      reply_busy_until_(ports(spec)),
       next_sent_(slices_),
-      last_reply_(spec.sm.count),
-      replies_(spec.sm.count),
-      requests_(spec.sm.count),
-      departures_(spec.sm.count),
+      last_reply_(ports(spec)),
+      replies_(ports(spec)),
+      requests_(ports(spec)),
+      departures_(ports(spec)),
       network_counters_(launch_slots) {
   for (uint32_t c = 0; c < spec.address_map.channels; ++c)
     channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, c, launch_slots));
+}
+
+uint32_t MemorySystem::ports(const Spec& spec) {
+  const InstructionCacheSpec& cache = spec.sm.front_end.instruction_cache;
+  const bool shared = !cache.perfect && cache.l1_shared_by > 1;
+  return spec.sm.count + (shared ? (spec.sm.count + cache.l1_shared_by - 1) / cache.l1_shared_by : 0);
 }
 
 Cycle MemorySystem::look_ahead() const {

@@ -25,6 +25,9 @@ class MemorySystem {
   MemorySystem(const MemorySystem&) = delete;
   MemorySystem& operator=(const MemorySystem&) = delete;
 
+  /// The number of requesters: the SMs, and after them the instruction caches that SMs share.
+  static uint32_t ports(const Spec& spec);
+
   /// Longest window, in core cycles, in which no request can cause a reply that is due in the same window.
   Cycle look_ahead() const;
 
@@ -36,7 +39,7 @@ class MemorySystem {
   /// departures().
   void advance_requests(Cycle end);
 
-  /// Replies to an SM, cycles rising; the SM takes them out.
+  /// Replies to an SM (or another port), cycles rising; the SM takes them out.
   std::vector<MemoryReply>& replies(uint32_t sm) { return replies_[sm]; }
   /// Requests of an SM, cycles rising; the SM puts them in.
   std::vector<MemoryRequest>& requests(uint32_t sm) { return requests_[sm]; }

@@ -250,6 +250,7 @@ def _sm(options: _Options, values: _Values) -> None:
         values,
     )
     values.put(f"{cache}.l1_latency", 0, "mechanism of Accel-Sim: a hit is served in the fetch stage")
+    values.put(f"{cache}.l1_shared_by", 1, "mechanism of Accel-Sim: each SM has its own")
     none = _cache_string("N:0:128:0,L:R:f:N:L,S:0:0,0:0,32")
     _cache(f"{cache}.l0", none, "mechanism of Accel-Sim: no L0 instruction caches", values)
     values.put(f"{cache}.prefetch_lines", 0, "mechanism of Accel-Sim: no instruction prefetch")

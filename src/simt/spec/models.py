@@ -147,10 +147,25 @@ class InstructionCache(_Section):
     """Cache shared by the SM's sub-cores."""
     l1_latency: UInt
     """Core cycles of an L1 hit beyond the fetch stage."""
+    l1_shared_by: Annotated[int, Field(ge=1, le=64, strict=True)]
+    """SMs that share one L1."""
     l0: Cache
     """Cache of each sub-core; sets = 0: none."""
     prefetch_lines: UInt
     """Depth of the stream buffer in lines; 0: none."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> InstructionCache:
+        if self.perfect or self.l1_shared_by == 1:
+            return self
+        for field in ("l0", "l1"):
+            if getattr(self, field).bytes == 0:
+                raise _wrong(f"{field}.sets", "found 0, expected a cache where SMs share the L1")
+        if self.l1.sectored:
+            raise _wrong("l1.sectored", "found true, expected whole lines where SMs share the L1")
+        if self.l1_latency == 0:
+            raise _wrong("l1_latency", "found 0, expected at least 1 where SMs share the L1")
+        return self
 
 
 class FrontEnd(_Section):

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "timing/instruction_cache.hpp"
+#include "timing/memory/line_assembly.hpp"
+#include "timing/memory/sectored_cache.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// An L1 instruction cache that several SMs share, with a port of its own to the interconnect.
+///
+/// SMs run alone for a window, so what they ask for in one is looked up after it, in the order of cycle and
+/// SM; an answer comes no earlier than the cache's latency after the question, and no window is longer than
+/// that. It looks up one line a cycle.
+class SharedInstructionCache {
+ public:
+  struct Answer {
+    uint32_t sm = 0;  ///< counted from the first of its SMs
+    LineArrival arrival{};
+  };
+
+  SharedInstructionCache(const InstructionCacheSpec& spec, uint16_t port);
+
+  /// Before the SMs run a window: takes the L2's replies. Appends what reaches SMs that have asked before.
+  void take_replies(std::vector<MemoryReply>& replies, std::vector<Answer>& answers);
+  /// After it: takes what the SMs asked for (by SM; cycles rising); appends hits to `answers` and misses to
+  /// `requests`.
+  void look_up(const std::vector<std::vector<LineFetch>*>& fetches, std::vector<MemoryRequest>& requests,
+               std::vector<Answer>& answers);
+
+ private:
+  struct Waiter {
+    uint32_t sm;
+    Cycle earliest;
+  };
+  struct Outstanding {
+    std::vector<Waiter> waiters;
+    bool arrives = false;  ///< it is known when
+    Cycle at = 0;
+  };
+
+  uint16_t port_;
+  uint32_t line_bytes_;
+  Cycle latency_;
+  SectoredCache cache_;
+  LineAssembly assembly_;
+  std::unordered_map<uint64_t, Outstanding> outstanding_;  ///< by line; never walked
+  std::deque<uint64_t> arrivals_;                          ///< lines that arrive, in the order of time
+  Cycle free_at_ = 0;
+};
+
+}  // namespace simt
