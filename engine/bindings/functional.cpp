@@ -200,6 +200,22 @@ void bind_functional(nb::module_& parent) {
           },
           "size"_a, "label"_a, "0 if there is no room.")
       .def(
+          "allocate_at",
+          [](DeviceMemory& self, uint64_t address, uint64_t size, std::string label, bool by_kernel) {
+            return self.allocate_at(address, size, std::move(label), by_kernel ? Owner::Kernel : Owner::Host);
+          },
+          "address"_a, "size"_a, "label"_a, "by_kernel"_a = false,
+          "False where the address is not free or no multiple of 256.")
+      .def(
+          "allocations",
+          [](const DeviceMemory& self) {
+            nb::list all;
+            for (const Allocation& a : self.allocations())
+              all.append(nb::make_tuple(a.address, a.size, a.label, a.owner == Owner::Kernel));
+            return all;
+          },
+          "All that is allocated: (address, size, label, whether by a kernel's malloc), by address.")
+      .def(
           "free", [](DeviceMemory& self, uint64_t address) { return self.free(address); }, "address"_a,
           "False if `address` is not the beginning of an allocation, or is of a kernel's malloc.")
       .def("describe", &DeviceMemory::describe, "address"_a)
@@ -279,14 +295,19 @@ void bind_functional(nb::module_& parent) {
 
   m.def(
       "load",
-      [](std::string text, std::string name, std::shared_ptr<DeviceMemory> memory) {
+      [](std::string text, std::string name, std::shared_ptr<DeviceMemory> memory,
+         const std::map<std::string, uint64_t>& places) {
         nb::gil_scoped_release release;
         auto loaded = std::make_shared<LoadedModule>();
         loaded->memory = std::move(memory);
-        loaded->program = translate(simt::ptx::parse(std::move(text), std::move(name)), *loaded->memory);
+        loaded->program =
+            translate(simt::ptx::parse(std::move(text), std::move(name)), *loaded->memory, places);
         return loaded;
       },
-      "text"_a, "name"_a, "memory"_a, "Parses and translates PTX and puts its variables into memory.");
+      "text"_a, "name"_a, "memory"_a, "places"_a = std::map<std::string, uint64_t>{},
+      "Parses and translates PTX and puts its variables into memory, those named in `places` at the "
+      "addresses "
+      "given there.");
 
   m.def(
       "run",

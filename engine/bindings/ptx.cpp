@@ -89,6 +89,8 @@ nb::dict instruction_dict(const ptx::Module& module, const ptx::Function& functi
   d["opcode"] = text(mnemonic.opcode);
   d["modifiers"] = list_of(mnemonic.modifiers, text);
   d["line"] = i.line;
+  d["begin"] = i.begin;
+  d["end"] = i.end;
   const ptx::Location& location = module.locations[i.location];
   d["location"] = i.location ? nb::object(nb::make_tuple(location.file, location.line, location.column))
                              : nb::object(nb::none());
@@ -113,6 +115,8 @@ nb::dict function_dict(const ptx::Module& module, const ptx::Function& f) {
   d["noreturn"] = f.noreturn;
   d["linkage"] = linkage_names[static_cast<size_t>(f.linkage)];
   d["line"] = f.line;
+  d["body_begin"] = f.body_begin;
+  d["body_end"] = f.body_end;
   d["results"] = list_of(f.results, variable_dict);
   d["parameters"] = list_of(f.parameters, variable_dict);
   d["variables"] = list_of(f.variables, variable_dict);

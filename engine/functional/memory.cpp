@@ -97,16 +97,36 @@ uint64_t DeviceMemory::allocate(uint64_t size, std::string label, Owner owner) {
   const uint64_t taken = round_up(size, alignment) + alignment;
   for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
     if (gap->second < taken) continue;
-    const uint64_t address = gap->first, rest = gap->second - taken;
-    gaps_.erase(gap);
-    if (rest) gaps_[address + taken] = rest;
-    freed_.erase(freed_.lower_bound(address), freed_.lower_bound(address + taken));
-    live_[address] = Allocation{address, size, std::move(label), owner};
-    used_ += size;
-    ++generation_;
+    const uint64_t address = gap->first;
+    take(gap, address, taken, Allocation{address, size, std::move(label), owner});
     return address;
   }
   return 0;
+}
+
+bool DeviceMemory::allocate_at(uint64_t address, uint64_t size, std::string label, Owner owner) {
+  const std::lock_guard lock(mutex_);
+  if (size > capacity_ || address % alignment != 0) return false;
+  const uint64_t taken = round_up(size, alignment) + alignment;
+  auto gap = gaps_.upper_bound(address);
+  if (gap == gaps_.begin()) return false;
+  --gap;
+  const uint64_t before = address - gap->first;
+  if (before > gap->second || gap->second - before < taken) return false;
+  take(gap, address, taken, Allocation{address, size, std::move(label), owner});
+  return true;
+}
+
+void DeviceMemory::take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t address, uint64_t taken,
+                        Allocation owned) {
+  const uint64_t begin = gap->first, end = begin + gap->second;
+  gaps_.erase(gap);
+  if (begin < address) gaps_[begin] = address - begin;
+  if (address + taken < end) gaps_[address + taken] = end - (address + taken);
+  freed_.erase(freed_.lower_bound(address), freed_.lower_bound(address + taken));
+  used_ += owned.size;
+  live_[address] = std::move(owned);
+  ++generation_;
 }
 
 bool DeviceMemory::free(uint64_t address, Owner owner) {
@@ -142,6 +162,13 @@ const Allocation* DeviceMemory::find(uint64_t address, uint64_t size) const {
   const Allocation& a = std::prev(it)->second;
   const uint64_t offset = address - a.address;
   return offset <= a.size && size <= a.size - offset ? &a : nullptr;
+}
+
+std::vector<Allocation> DeviceMemory::allocations() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Allocation> all;
+  for (const auto& [address, allocation] : live_) all.push_back(allocation);
+  return all;
 }
 
 std::string DeviceMemory::describe(uint64_t address) const {

@@ -56,6 +56,8 @@ class DeviceMemory {
 
   /// Zeroed memory, followed by at least 256 bytes that belong to nobody. 0 if there is no room.
   uint64_t allocate(uint64_t size, std::string label, Owner owner = Owner::Host);
+  /// As `allocate`, at this address, which is a multiple of the alignment. False if it is not free.
+  bool allocate_at(uint64_t address, uint64_t size, std::string label, Owner owner = Owner::Host);
   /// False if `address` is not the beginning of an allocation of this owner.
   bool free(uint64_t address, Owner owner = Owner::Host);
 
@@ -63,6 +65,8 @@ class DeviceMemory {
   std::byte* host(uint64_t address) const { return arena_ + (address - window::global); }
   /// The allocation that holds [address, address + size), or nullptr.
   const Allocation* find(uint64_t address, uint64_t size) const;
+  /// All that is allocated, by address.
+  std::vector<Allocation> allocations() const;
   /// What lies at or near an address, for people: "12 bytes behind `x` (4,096 bytes at 0x...)".
   std::string describe(uint64_t address) const;
   /// Changes whenever an allocation comes or goes: what was looked up before may no longer hold.
@@ -71,6 +75,8 @@ class DeviceMemory {
  private:
   DeviceMemory() = default;
   void clear(uint64_t begin, uint64_t end);
+  /// Takes `taken` bytes at `address` out of a gap that holds them.
+  void take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t address, uint64_t taken, Allocation owned);
 
   std::byte* arena_ = nullptr;
   int file_ = -1;  ///< what the arena maps; a copy has none

@@ -439,8 +439,8 @@ void Translation::unsupported(const std::string& why) const {
 /// Translates all functions of a module.
 class Translator {
  public:
-  Translator(Program& program, DeviceMemory& memory)
-      : program_(program), memory_(memory), t_(program, Registry::instance()) {}
+  Translator(Program& program, DeviceMemory& memory, const std::map<std::string, uint64_t>& places)
+      : program_(program), memory_(memory), places_(places), t_(program, Registry::instance()) {}
 
   void run() {
     place_variables();
@@ -468,7 +468,12 @@ class Translator {
       if (v.linkage == ptx::Linkage::Extern) continue;
       const bool opaque = ptx::is_opaque(v.type);
       const uint64_t bytes = opaque ? sizeof(TextureDescriptor) : std::max<uint64_t>(1, v.size);
-      const uint64_t address = memory_.allocate(bytes, std::string(v.name));
+      const std::string name(v.name);
+      uint64_t address = 0;
+      if (const auto place = places_.find(name); place == places_.end())
+        address = memory_.allocate(bytes, name);
+      else if (memory_.allocate_at(place->second, bytes, name))
+        address = place->second;
       if (!address) refuse(module(), v.line, "no room for its " + std::to_string(bytes) + " bytes");
       std::copy(v.initial.begin(), v.initial.end(), reinterpret_cast<uint8_t*>(memory_.host(address)));
       program_.variables[i] = address;
@@ -788,6 +793,7 @@ class Translator {
 
   Program& program_;
   DeviceMemory& memory_;
+  const std::map<std::string, uint64_t>& places_;
   Translation t_;
   std::vector<std::set<uint32_t>> reachable_, calls_, named_;
   std::vector<uint32_t> static_shared_;
@@ -796,12 +802,12 @@ class Translator {
   std::map<uint32_t, uint32_t> deepest_;
 };
 
-Program translate(ptx::Module module, DeviceMemory& memory) {
+Program translate(ptx::Module module, DeviceMemory& memory, const std::map<std::string, uint64_t>& places) {
   Program program;
   program.module = std::move(module);
   for (ptx::Function& function : program.module.functions) ptx::schedule(function, program.module);
   try {
-    Translator(program, memory).run();
+    Translator(program, memory, places).run();
   } catch (...) {
     free_variables(program, memory);
     throw;

@@ -199,7 +199,8 @@ class Translation {
 };
 
 /// Translates a module and puts its variables into memory. Throws TranslationError.
-Program translate(ptx::Module module, DeviceMemory& memory);
+Program translate(ptx::Module module, DeviceMemory& memory,
+                  const std::map<std::string, uint64_t>& places = {});
 /// Takes a module's variables out of memory.
 void free_variables(const Program& program, DeviceMemory& memory);
 

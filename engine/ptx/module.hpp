@@ -124,10 +124,11 @@ struct Operand {
 };
 
 struct Instruction {
-  uint32_t mnemonic = 0;       ///< index into Module::mnemonics
-  uint32_t line = 0;           ///< in the PTX text, from 1
-  uint32_t location = 0;       ///< index into Module::locations; 0 for none
-  uint32_t first_operand = 0;  ///< Function::operands[first_operand] on; parts lie elsewhere in it
+  uint32_t mnemonic = 0;        ///< index into Module::mnemonics
+  uint32_t line = 0;            ///< in the PTX text, from 1
+  uint32_t begin = 0, end = 0;  ///< bytes of the PTX text, from the guard to behind the semicolon
+  uint32_t location = 0;        ///< index into Module::locations; 0 for none
+  uint32_t first_operand = 0;   ///< Function::operands[first_operand] on; parts lie elsewhere in it
   uint16_t operand_count = 0;
   bool guard_negated = false;
   int32_t guard = -1;  ///< predicate register (index into Function::registers), -1 for none
@@ -172,6 +173,7 @@ struct Function {
   bool noreturn = false;
   Linkage linkage = Linkage::Internal;
   uint32_t line = 0;
+  uint32_t body_begin = 0, body_end = 0;      ///< bytes of the PTX text, between the braces
   std::vector<Variable> results, parameters;  ///< also at the front of `variables`, results first
   std::vector<Variable> variables;            ///< results, parameters, then those declared in the body
   std::vector<RegisterDeclaration> registers;

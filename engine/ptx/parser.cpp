@@ -729,6 +729,7 @@ class Parser {
       if (module_.functions[index].defined) fail_again(start);
       lexer_->expect('{', "{ or ;");
       function.defined = true;
+      function.body_begin = offset_of_position();
       parse_body();
     }
     close_scope();
@@ -807,6 +808,7 @@ class Parser {
     for (const size_t outer = scopes_.size();;) {
       switch (lexer_->peek()) {
         case '}':
+          if (scopes_.size() == outer) function_->body_end = offset_of_position();
           lexer_->accept('}');
           if (scopes_.size() == outer) return;
           close_scope();
@@ -832,6 +834,8 @@ class Parser {
       }
     }
   }
+
+  uint32_t offset_of_position() const { return static_cast<uint32_t>(lexer_->position() - text_->data()); }
 
   void body_directive(std::string_view directive, const char* start) {
     if (directive == "loc") return parse_location();
@@ -893,6 +897,7 @@ class Parser {
   void statement() {
     Instruction instruction;
     instruction.line = lexer_->line();
+    instruction.begin = offset_of_position();
     instruction.location = location_;
     const bool guarded = lexer_->accept('@');
     if (guarded) {
@@ -990,11 +995,12 @@ class Parser {
     instruction.mnemonic = mnemonics_.intern(word);
     opcode_ = facts_of(instruction.mnemonic);
     stack_.clear();
-    if (!lexer_->accept(';')) {
+    if (lexer_->peek() != ';') {
       do parse_operand(0);
       while (lexer_->accept(','));
-      lexer_->expect(';', "; or ,");
     }
+    instruction.end = offset_of_position() + 1;
+    lexer_->expect(';', "; or ,");
     if (stack_.size() > UINT16_MAX) fail_found(start, "at most 65535 operands");
     instruction.operand_count = static_cast<uint16_t>(stack_.size());
     instruction.first_operand = take_operands(0);

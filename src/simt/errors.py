@@ -60,6 +60,19 @@ class ToolkitError(SimtError):
     """A compiler or library that is needed is not installed."""
 
 
+class DebugError(SimtError):
+    """Two executions cannot be compared, or a recording of one cannot be read or written."""
+
+
+class DriverError(SimtError):
+    """The CUDA driver of this machine is missing, or refuses something. status: its number of the error, 0
+    for none."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class LaunchError(SimtError):
     """A launch that cannot be made: arguments, sizes, memory."""
 

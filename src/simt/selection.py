@@ -57,6 +57,15 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
     return sorted(chosen)
 
 
+def chooser(selection: Selection) -> Callable[[Named], bool]:
+    """Whether a kernel is chosen, for kernels that come one by one; `selection` as of `select`."""
+    text = canonical(selection)
+    if text is None:
+        return lambda kernel: True
+    matchers = [_matcher(part) for part in _split(text)]
+    return lambda kernel: any(matches(kernel) for matches in matchers)
+
+
 def _split(text: str) -> list[str]:
     parts = [part.strip() for part in re.findall(r"\s*/(?:[^/\\]|\\.)*/|[^,]+", text)]
     parts = [part for part in parts if part]

@@ -298,28 +298,15 @@ class GPU:
             f"{launcher.shared}".encode()
             + arguments.block
         )
-        common = (
-            kernel.module.native,
-            kernel.facts.index,
-            launcher.grid,
-            launcher.block,
-            launcher.cluster,
-            launcher.shared,
-            arguments.block,
-            self._machine_facts(),
-        )
         if self.functional and self._recording is None:
-            with self._faults(launcher):
-                counts = _engine.functional.run(*common, self.threads, launch_id, self._print)
-            self.instructions += counts[0]
-            self.thread_instructions += counts[1]
+            self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
             return None
         stream = launcher.stream
         with self._faults(launcher):
             table, _ = table_for(self.spec.sm_version)
             source = _engine.functional.source(
-                *common,
+                *self._what_runs(launcher, arguments.block),
                 table.native,
                 self.spec.sm_version,
                 kernel.facts.registers,
@@ -344,6 +331,15 @@ class GPU:
                 return None
         self.synchronize()
         return next(x for x in self.launches if x.id == launch_id)
+
+    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        """Runs a launch without timing. What watches launches (`simt.debug`) overrides this."""
+        with self._faults(launcher):
+            counts = _engine.functional.run(
+                *self._what_runs(launcher, parameters), self.threads, launch_id, self._print
+            )
+        self.instructions += counts[0]
+        self.thread_instructions += counts[1]
 
     def synchronize(self) -> None:
         """Runs what is queued. Raises ProgramFault for what a program does wrong, DeadlockError where it can
@@ -416,7 +412,21 @@ class GPU:
 
     # --- inside -----------------------------------------------------------------------------------------
 
-    def _machine_facts(self) -> dict[str, int]:
+    def _what_runs(self, launcher: Launcher, parameters: bytes) -> tuple[Any, ...]:
+        """What the engine takes of a launch, timed or not."""
+        kernel = launcher.kernel
+        return (
+            kernel.module.native,
+            kernel.facts.index,
+            launcher.grid,
+            launcher.block,
+            launcher.cluster,
+            launcher.shared,
+            parameters,
+            self.machine_facts(),
+        )
+
+    def machine_facts(self) -> dict[str, int]:
         spec = self.spec
         return {
             "sm_version": spec.sm_version,

@@ -1,0 +1,380 @@
+"""Runs a program on two executors and finds where they part."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from simt.errors import DebugError, ProgramFault
+from simt.selection import Selection, chooser
+
+from .cuda import CudaExecutor
+from .executors import Executor, Ours
+from .instrument import Program as PtxProgram
+from .launches import (
+    Allocation,
+    Launch,
+    Memory,
+    Outcome,
+    Program,
+    check_same_program,
+    program_path,
+    run_watched,
+)
+from .recording import FILE, MAX_BYTES, OtherPython, Recording, RecordingWriter
+from .result import Comparison, LaunchDifference, MemoryDifference
+from .search import Search, find_writer
+from .values import Tolerance, compare_arrays, dtype_of, element_value, ulps
+
+DEFAULT_GPU = "qv100"
+
+
+def compare(
+    program: Program,
+    reference: str | os.PathLike[str] | Recording | Executor,
+    *,
+    gpu: str | os.PathLike[str] = DEFAULT_GPU,
+    driver: Path | None = None,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    instructions: bool = True,
+    block: tuple[int, int, int] | None = None,
+) -> Comparison:
+    """Runs a program on our executor and on a reference, and reports the first launch, then the first
+    instruction, whose result differs (Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU
+    Simulator", section III-D).
+
+    program: a .py, .cu or .ptx file as `simt run` takes it, the name of an example, or a function of a GPU.
+    reference: a directory that `record` wrote; the Python of another version of simt; "cuda" or "cuda:1" for
+    a GPU of this machine; or an Executor. gpu: a name of `simt gpus`, or a TOML file. driver: of a .cu or
+    .ptx file. rtol, atol: floats a (ours) and b are equal where |a - b| <= atol + rtol * |b|, and any two
+    NaNs; by default equal is equal bit by bit. instructions: whether to look for the instruction, too. block:
+    the CTA to search for it, where that is known better.
+
+    Raises DebugError where the executions cannot be compared; LaunchError, PtxError, CompileError as `simt
+    run`.
+    """
+    if rtol < 0 or atol < 0:
+        raise DebugError(f"tolerances are {rtol} and {atol}, expected 0 or more")
+    tolerance = Tolerance(rtol, atol)
+    name = getattr(program, "__name__", "program") if callable(program) else str(program)
+    with tempfile.TemporaryDirectory(prefix="simt-debug-") as folder:
+        source = _source_of(reference, program, gpu, driver, Path(folder))
+        found: list[LaunchDifference] = []
+        compared = 0
+
+        def watch(launch: Launch, outcome: Outcome) -> None:
+            nonlocal compared
+            compared += 1
+            difference = _compare_launch(source, launch, outcome, tolerance, instructions, block)
+            if difference is not None:
+                found.append(difference)
+                raise _Found
+
+        with suppress(_Found, ProgramFault):  # a fault that both have ends the program
+            run_watched(program, gpu, watch, driver)
+        if not found and (extra := source.launch_after(compared)) is not None:
+            compared += 1
+            found.append(_missing(extra, "only the reference makes this launch"))
+    return Comparison(name, source.name, compared, found[0] if found else None)
+
+
+def record(
+    program: Program,
+    directory: str | os.PathLike[str],
+    *,
+    gpu: str | os.PathLike[str] = DEFAULT_GPU,
+    driver: Path | None = None,
+    executor: Executor | None = None,
+    max_bytes: int = MAX_BYTES,
+    contents: bool = True,
+    launches: Selection = None,
+) -> Recording:
+    """Runs a program and writes each launch with the memory before and behind it into a directory.
+
+    program, gpu, driver: as of `compare`. executor: what runs the launches, ours by default. max_bytes: of
+    the data. contents: False keeps digests only: a comparison then finds launch and allocation. launches: the
+    launches whose contents are kept, by number, range or kernel, as `kernels` of `simt.simulate`; all by
+    default.
+
+    Raises DebugError where the directory exists or becomes too large; what the program raises goes through,
+    except its faults: they are recorded.
+    """
+    name = getattr(program, "__name__", "program") if callable(program) else str(program)
+    with (
+        RecordingWriter(
+            Path(directory),
+            program=name,
+            gpu=str(gpu),
+            executor=executor.name if executor else Ours.name,
+            exclude=executor.exclude if executor else Ours.exclude,
+            max_bytes=max_bytes,
+            keep=chooser(launches) if contents else lambda launch: False,
+        ) as writer,
+        suppress(ProgramFault),
+    ):
+        run_watched(program, gpu, writer.add, driver, executor.run if executor else None)
+    return Recording(Path(directory))
+
+
+class _Found(BaseException):
+    """Ends the program when a difference was found. No Exception, lest the program catch it."""
+
+
+# --- references -----------------------------------------------------------------------------------------
+
+
+class _Source(Protocol):
+    """Where the reference's side comes from."""
+
+    name: str
+
+    def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
+        """The launch that stands for one of ours, and its outcome; None where there is none."""
+        ...
+
+    def launch_after(self, count: int) -> Launch | None:
+        """A launch that it makes behind our last one."""
+        ...
+
+    def executor(self, launch: Launch, reference: Launch) -> Executor | str:
+        """What runs the reference's launch again, or why nothing can."""
+        ...
+
+
+class _Replay:
+    """Each launch runs on another executor from the memory that ours begins with: one error does not lead to
+    the next."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.name = executor.name
+        self._executor = executor
+
+    def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
+        return launch, self._executor.run(launch)
+
+    def launch_after(self, count: int) -> Launch | None:
+        return None
+
+    def executor(self, launch: Launch, reference: Launch) -> Executor | str:
+        return self._executor
+
+
+class _Recorded:
+    """A recording. other: the executor that made it, where it is at hand."""
+
+    def __init__(self, recording: Recording, other: Executor | None = None) -> None:
+        self.name = other.name if other else recording.name
+        self._recording = recording
+        self._other = other
+
+    def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
+        return self._recording.launch(launch.index) if launch.index <= len(self._recording) else None
+
+    def launch_after(self, count: int) -> Launch | None:
+        return self._recording.launch(count + 1)[0] if count < len(self._recording) else None
+
+    def executor(self, launch: Launch, reference: Launch) -> Executor | str:
+        if self._other is not None:
+            return self._other
+        if any(a.content is None for a in reference.before):
+            return "the recording holds digests only for this launch"
+        if launch.ptx != reference.ptx:
+            return Ours()
+        return (
+            "the recording holds memory only, and its code is the same as ours: to find the instruction "
+            "compare with what made it, another Python's simt or a GPU"
+        )
+
+
+def _source_of(
+    reference: str | os.PathLike[str] | Recording | Executor,
+    program: Program,
+    gpu: str | os.PathLike[str],
+    driver: Path | None,
+    folder: Path,
+) -> _Source:
+    if isinstance(reference, Recording):
+        return _Recorded(reference)
+    if not isinstance(reference, (str, os.PathLike)):
+        return _Replay(reference)
+    text = os.fspath(reference)
+    if text == "cuda" or text.startswith("cuda:"):
+        return _Replay(CudaExecutor.of(text))
+    path = Path(text)
+    if path.is_dir():
+        return _Recorded(Recording(path))
+    found = shutil.which(text)
+    if found is None:
+        raise DebugError(
+            f"{text}: no reference: expected a directory that `simt debug record` wrote (with a {FILE}), the "
+            f"Python of another version of simt, or cuda"
+        )
+    if callable(program):
+        raise DebugError(f"{text}: another Python runs programs in files, not functions of this one")
+    other = OtherPython(Path(found), folder)
+    return _Recorded(other.record(program_path(program), str(gpu), driver), other)
+
+
+# --- one launch -----------------------------------------------------------------------------------------
+
+
+def _compare_launch(
+    source: _Source,
+    launch: Launch,
+    outcome: Outcome,
+    tolerance: Tolerance,
+    instructions: bool,
+    block: tuple[int, int, int] | None,
+) -> LaunchDifference | None:
+    pair = source.launch(launch)
+    if pair is None:
+        return _missing(launch, "only our program makes this launch")
+    other, other_outcome = pair
+
+    def difference(kind: str, message: str, memory: tuple[MemoryDifference, ...] = ()) -> LaunchDifference:
+        return LaunchDifference(launch.index, launch.kernel, launch.grid, launch.block, kind, message, memory)
+
+    if message := check_same_program(launch, other):
+        return difference("launch", f"it is another launch: {message}")
+    before = _compare_memory(launch, launch.before, other.before, Tolerance())
+    if before:
+        return difference("inputs", "the memory that it begins with differs already", before)
+    if launch.parameters != other.parameters:
+        return difference("inputs", "its parameters differ")
+    memory = _compare_memory(launch, outcome.after, other_outcome.after, tolerance)
+    if bool(outcome.fault) != bool(other_outcome.fault):
+        which = "our" if outcome.fault else "the reference's"
+        fault = outcome.fault or other_outcome.fault
+        found = difference("fault", f"{which} execution ends with a fault: {fault}", memory)
+    elif memory:
+        found = difference("memory", "what it leaves in memory differs", memory)
+    else:
+        return None
+    if not instructions:
+        return found
+    executor = source.executor(launch, other)
+    if isinstance(executor, str):
+        note, instruction, memory = executor, None, _with_writer(launch, memory)[0]
+    else:
+        memory, writer = _with_writer(launch, memory)
+        instruction = Search(launch, other, Ours(), executor, tolerance).first_difference(writer, block)
+        note = "" if instruction else NOTHING_DIFFERS
+    return replace(found, memory=memory, instruction=instruction, note=note)
+
+
+NOTHING_DIFFERS = (
+    "no register that could be compared was written differently: the difference lies in what is stored "
+    "without passing through registers, or in results that may differ between right executions"
+)
+
+
+def _with_writer(
+    launch: Launch, memory: tuple[MemoryDifference, ...]
+) -> tuple[tuple[MemoryDifference, ...], int | None]:
+    """The first difference with the thread of ours that stored there last, and that thread's number."""
+    if not memory or not memory[0].dtype:
+        return memory, None
+    first = memory[0]
+    size = max(1, first.bytes // max(1, first.elements))
+    found = find_writer(Ours(), launch, first.address + first.flat * size, size)
+    if found is None:
+        return memory, None
+    thread, writer = found
+    return (replace(first, writer=writer), *memory[1:]), thread
+
+
+def _missing(launch: Launch, message: str) -> LaunchDifference:
+    return LaunchDifference(launch.index, launch.kernel, launch.grid, launch.block, "missing", message)
+
+
+def _compare_memory(
+    launch: Launch, ours: Memory, reference: Memory, tolerance: Tolerance
+) -> tuple[MemoryDifference, ...]:
+    theirs = {a.address: a for a in reference}
+    found = []
+    for a in ours:
+        b = theirs.pop(a.address, None)
+        if b is None or b.size != a.size:
+            if not a.by_kernel:
+                found.append(_whole(launch, a))
+        elif a.digest != b.digest and (difference := _compare_allocation(launch, a, b, tolerance)):
+            found.append(difference)
+    found += [_whole(launch, b) for b in theirs.values() if not b.by_kernel]
+    return tuple(sorted(found, key=lambda d: d.address))
+
+
+def _compare_allocation(
+    launch: Launch, a: Allocation, b: Allocation, tolerance: Tolerance
+) -> MemoryDifference | None:
+    if a.content is None or b.content is None:
+        return _whole(launch, a)
+    dtype, shape = a.dtype, a.shape
+    if dtype is None or a.size % max(1, dtype.itemsize):
+        dtype, shape = _variable_type(launch, a), ()
+    size = a.size // dtype.itemsize * dtype.itemsize
+    difference = compare_arrays(a.content[:size], b.content[:size], dtype, tolerance)
+    if difference is None:
+        return None
+    first = difference.first
+    x = np.frombuffer(a.content[:size], dtype)[first]
+    y = np.frombuffer(b.content[:size], dtype)[first]
+    return replace(
+        _whole(launch, a),
+        dtype=dtype.name if dtype.fields is None else str(dtype),
+        flat=first,
+        element=tuple(int(n) for n in np.unravel_index(first, shape)) if shape else (first,),
+        ours=element_value(x),
+        reference=element_value(y),
+        ulps=ulps(x, y),
+        differing=difference.differing,
+        elements=difference.elements,
+        largest_ulps=difference.largest_ulps,
+    )
+
+
+def _variable_type(launch: Launch, a: Allocation) -> np.dtype[np.generic]:
+    """The type of a module's variable; bytes for anything else."""
+    names = [name for name, address in launch.variables.items() if address == a.address]
+    if not names:
+        return np.dtype("u1")
+    types = PtxProgram(launch.ptx, launch.module, launch.kernel).variable_types
+    return dtype_of(types.get(names[0], "b8"), a.size)
+
+
+def _whole(launch: Launch, a: Allocation) -> MemoryDifference:
+    """A difference of which no more is known than the allocation."""
+    parameter = next(
+        (k + 1 for k, p in enumerate(launch.pointers) if a.address <= p < a.address + max(1, a.size)), 0
+    )
+    return MemoryDifference(
+        allocation=a.label,
+        address=a.address,
+        bytes=a.size,
+        parameter=parameter,
+        dtype="",
+        flat=0,
+        element=(),
+        ours=None,
+        reference=None,
+        ulps=None,
+        differing=0,
+        elements=0,
+        largest_ulps=None,
+    )
+
+
+def executor_named(name: str) -> Executor | None:
+    """The executor of `simt debug record --on NAME`: None for ours. Raises DebugError for another name."""
+    if name == "simt":
+        return None
+    if name == "cuda" or name.startswith("cuda:"):
+        return CudaExecutor.of(name)
+    raise DebugError(f"executor {name!r}: expected simt, cuda or cuda:N")

@@ -1,0 +1,116 @@
+"""What runs a launch again, from the memory that it begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from simt import _engine
+from simt.errors import DebugError
+
+from .instrument import HEADER
+from .launches import Allocation, Launch, Memory, Outcome, content_of
+
+_MARGIN = 64 << 20
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory for an instrumented kernel: what is in it at first, and the header that names it.
+
+    header: 64 bytes whose first 8 get the address of the buffer.
+    """
+
+    header: bytes
+    content: bytes
+
+
+class Executor(Protocol):
+    """Runs a launch with its own code or instrumented code, from the memory in `launch.before`."""
+
+    name: str
+    exclude: frozenset[str]
+    """Results in which it may differ from our own executor and be right: see `Program.points`."""
+
+    def run(self, launch: Launch) -> Outcome:
+        """The launch as it is, with the memory behind it."""
+        ...
+
+    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+        """The launch with other code; what is in the scratch memory then. A fault of the program just ends
+        it."""
+        ...
+
+
+class Ours:
+    """Our own executor, in this process."""
+
+    name = "simt"
+    exclude: frozenset[str] = frozenset({"time"})
+
+    def run(self, launch: Launch) -> Outcome:
+        memory, fault, _ = self._execute(launch, launch.ptx, None)
+        return Outcome(_read(memory, launch.before), fault)
+
+    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+        memory, _, address = self._execute(launch, ptx, scratch)
+        data: bytes = memory.read(address, len(scratch.content))
+        return data
+
+    def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Any, str, int]:
+        base = 16 << 32  # where the engine's global memory begins
+        end = max((a.address + a.size for a in launch.before), default=base)
+        room = len(scratch.content) if scratch else 0
+        memory = _engine.functional.DeviceMemory(end - base + room + _MARGIN)
+        variables = set(launch.variables.values())
+        for a in launch.before:
+            if a.address not in variables and not memory.allocate_at(a.address, a.size, a.label, a.by_kernel):
+                raise DebugError(f"no room for `{a.label}` at {a.address:#x}")
+        module = _engine.functional.load(ptx, launch.module, memory, launch.variables)
+        for a in launch.before:
+            memory.write(a.address, content_of(a))
+        address = 0
+        if scratch is not None:
+            address = memory.allocate(max(1, room), "instrumentation")
+            memory.write(address, scratch.content)
+            memory.write(module.variables[HEADER][0], address.to_bytes(8, "little") + scratch.header[8:])
+        fault = ""
+        try:
+            _engine.functional.run(
+                module,
+                module.kernels[launch.kernel]["index"],
+                launch.grid,
+                launch.block,
+                launch.cluster,
+                launch.shared,
+                launch.parameters,
+                launch.machine,
+                1,
+                launch.index,
+                None,
+            )
+        except _engine.functional.ProgramFault as error:
+            fault = str(error)
+        return memory, fault, address
+
+
+def _read(memory: Any, before: Memory) -> Memory:
+    """The allocations of `before`, and those that came since, with what is in them now."""
+    known = {a.address: a for a in before}
+    found = []
+    for address, size, label, by_kernel in memory.allocations():
+        content = memory.read(address, size)
+        old = known.get(address)
+        found.append(
+            Allocation(
+                address,
+                size,
+                label,
+                by_kernel,
+                old.dtype if old else None,
+                old.shape if old else (),
+                content,
+                Allocation.digest_of(content),
+            )
+        )
+    return tuple(found)

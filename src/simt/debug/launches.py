@@ -1,0 +1,237 @@
+"""Launches with the memory that they begin and end with, and a GPU that shows them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.errors import DebugError, LaunchError, ProgramFault
+from simt.gpu import GPU
+from simt.program import find_program, run_program
+
+if TYPE_CHECKING:
+    from simt.gpu import DeviceArray
+    from simt.gpu.module import Launcher
+
+Program = str | os.PathLike[str] | Callable[[GPU], Any]
+"""A program as `simt run` takes it, or a function of a GPU."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Device memory that belongs together.
+
+    label: of a variable its name. by_kernel: from a kernel's malloc. dtype, shape: of an array, None and ()
+    where they are not known. content: its bytes; None where only their digest is known.
+    """
+
+    address: int
+    size: int
+    label: str
+    by_kernel: bool
+    dtype: np.dtype[Any] | None
+    shape: tuple[int, ...]
+    content: bytes | None
+    digest: str
+
+    @staticmethod
+    def digest_of(content: bytes) -> str:
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+Memory = tuple[Allocation, ...]
+"""All that is allocated, by address."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch, with all that it needs to run again on another executor.
+
+    index: from 1. module: name of the PTX; ptx: its text. variables: addresses of the module's variables.
+    machine: what the engine must know of the GPU. source_text: gives a source line, for messages.
+    """
+
+    index: int
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    parameters: bytes
+    pointers: tuple[int, ...]
+    module: str
+    ptx: str
+    variables: dict[str, int]
+    machine: dict[str, int]
+    before: Memory
+    source_text: Callable[[str, int], str] = field(default=lambda file, line: "", compare=False)
+
+    @property
+    def id(self) -> int:
+        return self.index
+
+    @property
+    def name(self) -> str:
+        return self.kernel
+
+    @property
+    def threads_per_block(self) -> int:
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def threads(self) -> int:
+        x, y, z = self.grid
+        return x * y * z * self.threads_per_block
+
+    def block_of(self, thread: int) -> tuple[int, int, int]:
+        """Index of the CTA of a thread, from its number in the grid."""
+        return _unravel(thread // self.threads_per_block, self.grid)
+
+    def thread_of(self, thread: int) -> tuple[int, int, int]:
+        """Index of a thread in its CTA, from its number in the grid."""
+        return _unravel(thread % self.threads_per_block, self.block)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an executor makes of a launch: the memory behind it, or the program's fault."""
+
+    after: Memory
+    fault: str = ""
+
+
+Watcher = Callable[[Launch, Outcome], None]
+
+
+class WatchedGPU(GPU):
+    """A GPU that computes values and shows each launch, with the memory before and behind it, to `watch`.
+
+    run: what executes launches instead of our own engine.
+    """
+
+    def __init__(
+        self,
+        gpu: str | os.PathLike[str],
+        watch: Watcher,
+        run: Callable[[Launch], Outcome] | None = None,
+    ) -> None:
+        super().__init__(gpu, functional=True)
+        self._watch = watch
+        self._run = run
+        self._arrays: dict[int, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        self._shown = 0
+
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
+        array = super().empty(shape, dtype)
+        self._arrays[array.address] = (array.dtype, array.shape)
+        return array
+
+    zeros = empty
+
+    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        kernel = launcher.kernel
+        ptx = kernel.module.ptx
+        self._shown += 1
+        launch = Launch(
+            index=self._shown,
+            kernel=kernel.name,
+            grid=launcher.grid,
+            block=launcher.block,
+            cluster=launcher.cluster,
+            shared=launcher.shared,
+            parameters=parameters,
+            pointers=tuple(
+                int.from_bytes(parameters[p.offset : p.offset + 8], "little") if p.bytes == 8 else 0
+                for p in kernel.parameters
+            ),
+            module=ptx.name,
+            ptx=ptx.text,
+            variables={name: address for name, (address, _) in kernel.module.native.variables.items()},
+            machine=self.machine_facts(),
+            before=self.snapshot(),
+            source_text=ptx.source_text,
+        )
+        if self._run is not None:
+            outcome = self._run(launch)
+            for allocation in outcome.after:
+                if allocation.content is not None:
+                    self.memory.write(allocation.address, allocation.content)
+            self._watch(launch, outcome)
+            if outcome.fault:
+                raise ProgramFault(outcome.fault)
+            return
+        try:
+            super().run_values(launcher, parameters, launch_id)
+        except ProgramFault as fault:
+            self._watch(launch, Outcome(self.snapshot(), str(fault)))
+            raise
+        self._watch(launch, Outcome(self.snapshot()))
+
+    def snapshot(self) -> Memory:
+        """All allocations, with their contents."""
+        found = []
+        for address, size, label, by_kernel in self.memory.allocations():
+            content = self.memory.read(address, size)
+            dtype, shape = self._arrays.get(address, (None, ()))
+            if not label.startswith("array "):
+                dtype, shape = None, ()
+            found.append(
+                Allocation(
+                    address, size, label, by_kernel, dtype, shape, content, Allocation.digest_of(content)
+                )
+            )
+        return tuple(found)
+
+
+def run_watched(
+    program: Program,
+    gpu: str | os.PathLike[str],
+    watch: Watcher,
+    driver: Path | None = None,
+    run: Callable[[Launch], Outcome] | None = None,
+) -> None:
+    """Runs a program on our executor, or launch by launch on another, and shows its launches.
+
+    Raises LaunchError where there is no such program; what the program itself raises goes through.
+    """
+    device = WatchedGPU(gpu, watch, run)
+    if callable(program):
+        program(device)
+        return
+    run_program(program_path(program), device, driver)
+
+
+def program_path(program: str | os.PathLike[str]) -> Path:
+    """The file of a program, or of the example that a name stands for."""
+    path = find_program(Path(program))
+    if path is None:
+        raise LaunchError(f"{program}: neither a program (.py, .cu, .ptx) nor the name of an example")
+    return path
+
+
+def check_same_program(ours: Launch, reference: Launch) -> str:
+    """In which way two launches are different ones; empty where they are the same but for their code."""
+    for what in ("kernel", "grid", "block", "cluster", "shared"):
+        a, b = getattr(ours, what), getattr(reference, what)
+        if a != b:
+            return f"its {what} is {a} in ours, {b} in the reference"
+    return ""
+
+
+def content_of(allocation: Allocation) -> bytes:
+    if allocation.content is None:
+        raise DebugError(f"the contents of `{allocation.label}` were not recorded, only their digest")
+    return allocation.content
+
+
+def _unravel(number: int, sizes: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = sizes
+    return number % x, number // x % y, number // (x * y)

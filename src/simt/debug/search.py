@@ -1,0 +1,335 @@
+"""Finds the first instruction whose result differs between two executions of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .executors import Executor, Scratch
+from .instrument import (
+    ENTRY_TYPE,
+    HEADER_TYPE,
+    MOST_INPUTS,
+    STATE_TYPE,
+    WRITERS_TYPE,
+    Program,
+    WritePoint,
+    matched,
+)
+from .launches import Launch
+from .result import InstructionDifference, RegisterInput, Writer
+from .values import Tolerance, equal, register_ulps, register_value
+
+WINDOW = 1024
+"""Entries that a thread stores in one run."""
+MOST_THREADS = 1 << 20
+"""Threads whose hashes are taken in one run: 32 bytes each."""
+MOST_SCANS = 256
+"""Windows that are looked through where a tolerance makes hashes useless."""
+MOST_BLOCKS = 8
+"""CTAs that are searched for a difference that was not read from memory."""
+
+
+class Trace(NamedTuple):
+    """Written registers of `threads` threads: how each ends, and windows of what it wrote."""
+
+    states: npt.NDArray[Any]
+    entries: npt.NDArray[Any]  # (threads, capacity)
+
+
+class Windows(NamedTuple):
+    """Which threads (`count` of them, from number `first` of the grid) store which of their writes: each from
+    its start on, one in `stride`, at most `capacity`."""
+
+    first: int
+    starts: npt.NDArray[np.uint32]
+    stride: int
+    capacity: int
+
+
+class Tracer:
+    """A launch on an executor, as its threads' written registers.
+
+    points: what is stored, `points[k]` under the number k.
+    """
+
+    def __init__(
+        self, executor: Executor, launch: Launch, program: Program, points: Sequence[WritePoint | None]
+    ) -> None:
+        self.points = points
+        self.program = program
+        self._executor = executor
+        self._launch = launch
+        self._traced = program.traced(points)
+
+    def trace(self, windows: Windows) -> Trace:
+        return self._run(self._traced, windows, 0, 0)[0]
+
+    def inputs(self, thread: int, count: int, point: WritePoint) -> list[int]:
+        """Bits of the registers that an instruction reads, where a thread had written `count` registers."""
+        registers = self.program.inputs(point)
+        windows = Windows(thread, np.zeros(1, np.uint32), 1, 0)
+        _, rest = self._run(self.program.traced(self.points, point), windows, 8 * MOST_INPUTS, count)
+        return [int(bits) for bits in np.frombuffer(rest, "<u8", len(registers))]
+
+    def _run(self, ptx: str, windows: Windows, extra: int, probe: int) -> tuple[Trace, bytes]:
+        threads, capacity = len(windows.starts), windows.capacity
+        header = np.zeros(1, HEADER_TYPE)
+        header["first"], header["threads"] = windows.first, threads
+        header["capacity"], header["stride"], header["probe"] = capacity, windows.stride, probe
+        states = np.zeros(threads, STATE_TYPE)
+        if capacity:
+            states["next"] = windows.starts + windows.stride
+        offsets = np.arange(threads, dtype=np.uint64) * np.uint64(capacity * ENTRY_TYPE.itemsize)
+        states["entry"] = offsets + np.uint64(states.nbytes)
+        entries = bytes(threads * capacity * ENTRY_TYPE.itemsize)
+        scratch = Scratch(header.tobytes(), states.tobytes() + entries + bytes(extra))
+        raw = self._executor.run_instrumented(self._launch, ptx, scratch)
+        at = states.nbytes
+        return (
+            Trace(
+                np.frombuffer(raw, STATE_TYPE, threads),
+                np.frombuffer(raw, ENTRY_TYPE, threads * capacity, at).reshape(threads, capacity),
+            ),
+            raw[at + len(entries) :],
+        )
+
+
+def find_writer(executor: Executor, launch: Launch, address: int, size: int) -> tuple[int, Writer] | None:
+    """The thread (its number in the grid) that stored to a place last; None where no plain store did."""
+    program = Program(launch.ptx, launch.module, launch.kernel)
+    header = np.zeros(1, HEADER_TYPE)
+    header["target"], header["size"] = address, size
+    scratch = Scratch(header.tobytes(), bytes(WRITERS_TYPE.itemsize))
+    raw = executor.run_instrumented(launch, program.writers(), scratch)
+    found = np.frombuffer(raw, WRITERS_TYPE, 1)[0]
+    if not found["stores"]:
+        return None
+    thread = int(found["thread"])
+    text, line = program.store_text(int(found["point"]))
+    return thread, Writer(launch.block_of(thread), launch.thread_of(thread), text, line)
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    """Where a thread's executions part: after `count` written registers, at entries of the two (None: it has
+    ended)."""
+
+    thread: int
+    count: int
+    ours: npt.NDArray[Any] | None
+    reference: npt.NDArray[Any] | None
+
+
+class Search:
+    """Looks for the first differing instruction of a launch.
+
+    block: the only CTA to look at, or None.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        reference_launch: Launch,
+        ours: Executor,
+        reference: Executor,
+        tolerance: Tolerance,
+    ) -> None:
+        self._launch = launch
+        self._tolerance = tolerance
+        self._programs = (
+            Program(launch.ptx, launch.module, launch.kernel),
+            Program(reference_launch.ptx, reference_launch.module, reference_launch.kernel),
+        )
+        points = matched(*self._programs, ours.exclude | reference.exclude)
+        self._ours = Tracer(ours, launch, self._programs[0], points[0])
+        self._reference = Tracer(reference, reference_launch, self._programs[1], points[1])
+
+    def first_difference(
+        self, writer: int | None, block: tuple[int, int, int] | None
+    ) -> InstructionDifference | None:
+        """The first difference of the thread `writer` if it computes something else itself; else of another
+        thread, of its CTA first. None where no written register differs."""
+        size = self._launch.threads_per_block
+        if block is not None:
+            x, y, z = block
+            nx, ny, _ = self._launch.grid
+            number = (z * ny + y) * nx + x
+            blocks, differing = [number], None
+        elif not self._tolerance.exact:
+            blocks, differing = [(writer or 0) // size], None
+        else:
+            blocks, differing = self._differing_blocks(None if writer is None else writer // size)
+        best: _Suspect | None = None
+        threads = 0
+        for number in blocks[:MOST_BLOCKS]:
+            found = self._search_block(number)
+            threads += len(found)
+            own = sorted(found, key=lambda s: (self._reads_memory(s), s.thread != writer, s.count, s.thread))
+            if own and (best is None or self._reads_memory(best)):
+                best = own[0]
+            if best is not None and not self._reads_memory(best):
+                break
+        if best is None:
+            return None
+        return self._describe(best, threads if differing is None else differing)
+
+    # --- which threads ----------------------------------------------------------------------------------
+
+    def _differing_blocks(self, preferred: int | None) -> tuple[list[int], int]:
+        """CTAs with threads whose hashes differ, the preferred one first, and how many threads differ.
+
+        Ends after the first piece of the grid, or the preferred CTA, that holds any.
+        """
+        size, total = self._launch.threads_per_block, self._launch.threads
+        per_piece = max(1, MOST_THREADS // size) * size
+        for first in range(0, total, per_piece):
+            threads = min(per_piece, total - first)
+            windows = Windows(first, np.zeros(threads, np.uint32), 1, 0)
+            a, b = self._ours.trace(windows).states, self._reference.trace(windows).states
+            where = np.flatnonzero((a["hash"] != b["hash"]) | (a["count"] != b["count"]))
+            if len(where):
+                blocks = np.unique((first + where) // size).tolist()
+                return sorted(blocks, key=lambda n: (n != preferred, n)), len(where)
+        return [], 0
+
+    # --- which of a thread's writes ---------------------------------------------------------------------
+
+    def _search_block(self, number: int) -> list[_Suspect]:
+        size = self._launch.threads_per_block
+        first = number * size
+        zeros = np.zeros(size, np.uint32)
+        a = self._ours.trace(Windows(first, zeros, 1, 0)).states
+        b = self._reference.trace(Windows(first, zeros, 1, 0)).states
+        longest = int(max(a["count"].max(), b["count"].max()))
+        if not self._tolerance.exact:
+            return self._scan(first, size, longest)
+        differs = (a["hash"] != b["hash"]) | (a["count"] != b["count"])
+        if not differs.any():
+            return []
+        # Only the range of threads that holds those that differ is stored.
+        where = np.flatnonzero(differs)
+        first, size = first + int(where[0]), int(where[-1] - where[0]) + 1
+        starts = np.zeros(size, np.uint32)
+        span = longest
+        while span > WINDOW:
+            stride = -(-span // WINDOW)
+            windows = Windows(first, starts, stride, -(-span // stride))
+            starts = starts + stride * self._first_unequal_hash(windows)
+            span = stride
+        return self._window(Windows(first, starts, 1, max(1, span)))
+
+    def _first_unequal_hash(self, windows: Windows) -> npt.NDArray[np.uint32]:
+        a, b = self._ours.trace(windows).entries, self._reference.trace(windows).entries
+        unequal = a["hash"] != b["hash"]
+        # A thread that has ended has written no entry: both have none there, or one of them ends in between.
+        return np.where(unequal.any(axis=1), unequal.argmax(axis=1), _written(a, b)).astype(np.uint32)
+
+    def _scan(self, first: int, size: int, longest: int) -> list[_Suspect]:
+        """As `_search_block` where a tolerance is given: window after window."""
+        capacity = max(WINDOW, (1 << 18) // size)
+        for start in range(0, min(longest, MOST_SCANS * capacity), capacity):
+            windows = Windows(first, np.full(size, start, np.uint32), 1, capacity)
+            if found := self._window(windows):
+                return found
+        return []
+
+    def _window(self, windows: Windows) -> list[_Suspect]:
+        """The first difference of each thread in its window."""
+        a, b = self._ours.trace(windows), self._reference.trace(windows)
+        found = []
+        same = (a.entries["value"] == b.entries["value"]) & (a.entries["point"] == b.entries["point"])
+        for k in range(len(windows.starts)):
+            start = int(windows.starts[k])
+            lengths = [min(max(int(t.states["count"][k]) - start, 0), windows.capacity) for t in (a, b)]
+            shorter = min(lengths)
+            for n in np.flatnonzero(~same[k, :shorter]).tolist():
+                x, y = a.entries[k, n], b.entries[k, n]
+                if x["point"] == y["point"]:
+                    point = self._ours.points[int(x["point"])]
+                    kind = point.type if point is not None else "b64"
+                    if equal(int(x["value"]), int(y["value"]), kind, self._tolerance):
+                        continue
+                found.append(_Suspect(windows.first + k, start + n, x, y))
+                break
+            else:
+                if lengths[0] != lengths[1]:
+                    x = a.entries[k, shorter] if lengths[0] > shorter else None
+                    y = b.entries[k, shorter] if lengths[1] > shorter else None
+                    found.append(_Suspect(windows.first + k, start + shorter, x, y))
+        return found
+
+    # --- what it is -------------------------------------------------------------------------------------
+
+    def _point(self, tracer: Tracer, entry: npt.NDArray[Any] | None) -> WritePoint | None:
+        return None if entry is None else tracer.points[int(entry["point"])]
+
+    def _reads_memory(self, suspect: _Suspect) -> bool:
+        point = self._point(self._ours, suspect.ours)
+        return point is not None and point.reads_memory
+
+    def _describe(self, suspect: _Suspect, threads: int) -> InstructionDifference:
+        launch = self._launch
+        ours = self._point(self._ours, suspect.ours)
+        reference = self._point(self._reference, suspect.reference)
+        known = ours or reference
+        assert known is not None
+        is_value = (
+            suspect.ours is not None
+            and suspect.reference is not None
+            and suspect.ours["point"] == suspect.reference["point"]
+        )
+        file, line = known.location or ("", 0)
+        a = int(suspect.ours["value"]) if suspect.ours is not None else 0
+        b = int(suspect.reference["value"]) if suspect.reference is not None else 0
+        return InstructionDifference(
+            kind="value" if is_value else "path",
+            block=launch.block_of(suspect.thread),
+            thread=launch.thread_of(suspect.thread),
+            count=suspect.count,
+            instruction=ours.text if ours else "the end of the thread",
+            ptx_line=ours.line if ours else 0,
+            reference_instruction=reference.text if reference else "the end of the thread",
+            reference_line=reference.line if reference else 0,
+            source_file=file,
+            source_line=line,
+            source_text=launch.source_text(file, line),
+            register=known.register,
+            type=known.type,
+            ours=register_value(a, known.type) if is_value else None,
+            reference=register_value(b, known.type) if is_value else None,
+            ulps=register_ulps(a, b, known.type) if is_value else None,
+            inputs=self._inputs(suspect, ours, reference) if is_value and ours and reference else (),
+            threads=threads,
+        )
+
+    def _inputs(
+        self, suspect: _Suspect, ours: WritePoint, reference: WritePoint
+    ) -> tuple[RegisterInput, ...]:
+        """What the instruction reads: registers of ours, then, where another instruction stands in the
+        reference, those of that one."""
+        sides = []
+        for tracer, point in ((self._ours, ours), (self._reference, reference)):
+            # The count before the instruction's first register, should it write several.
+            bits = tracer.inputs(suspect.thread, suspect.count - point.part, point)
+            names = tracer.program.inputs(point)
+            sides.append([(name, kind, x) for (name, kind), x in zip(names, bits, strict=True)])
+        if ours.opcode == reference.opcode and len(sides[0]) == len(sides[1]):
+            return tuple(
+                RegisterInput(name, kind, register_value(x, kind), register_value(y, kind))
+                for (name, kind, x), (_, _, y) in zip(*sides, strict=True)
+            )
+        return (
+            *(RegisterInput(name, kind, register_value(x, kind), None) for name, kind, x in sides[0]),
+            *(RegisterInput(name, kind, None, register_value(x, kind)) for name, kind, x in sides[1]),
+        )
+
+
+def _written(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How many entries were written in both: hashes are 0 where none was."""
+    written: npt.NDArray[np.int64] = ((a["hash"] != 0) & (b["hash"] != 0)).sum(axis=1)
+    return written
