@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.fake_cuda import FakeCuda
 
 from simt.cuda import driver as cuda
 from simt.cuda.driver import Attribute, Device, Driver, FunctionAttribute
 from simt.errors import CompileError, DriverError
+from support.fake_cuda import FakeCuda
 
 PTX = """.version 8.0
 .target sm_70
@@ -99,7 +99,9 @@ def test_memory_at_an_address_of_ones_choice() -> None:
 
 def test_ptx_that_does_not_compile_shows_the_log() -> None:
     gpu, _ = device()
-    with pytest.raises(CompileError, match=r"bad.ptx: the driver does not load the PTX.*INVALID_PTX(.|\n)*ptxas"):
+    with pytest.raises(
+        CompileError, match=r"bad.ptx: the driver does not load the PTX.*INVALID_PTX(.|\n)*ptxas"
+    ):
         gpu.load(PTX.replace("mad.lo.u32", "mad.low.u32"), "bad.ptx")
     assert "bytes gmem" in gpu.load(PTX).log
 
@@ -127,5 +129,7 @@ def test_what_is_not_there() -> None:
 
 def test_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "_LIBRARIES", ("libsimt-nowhere.so.1",))
-    with pytest.raises(DriverError, match="no CUDA driver on this machine: libsimt-nowhere.so.1 is not there"):
+    with pytest.raises(
+        DriverError, match=r"no CUDA driver on this machine: libsimt-nowhere\.so\.1 is not there"
+    ):
         Device()

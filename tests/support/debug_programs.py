@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from support.fake_cuda import FakeCuda
 
 import simt
 from simt.cuda.driver import Device, Driver
 from simt.debug import CudaExecutor
+from support.fake_cuda import FakeCuda
 
 HEADER = ".version 8.0\n.target sm_70\n.address_size 64\n"
 

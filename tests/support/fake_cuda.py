@@ -1,7 +1,7 @@
 """A stand-in for NVIDIA's driver library: a GPU whose kernels our engine executes.
 
-It takes what `simt.cuda.driver` passes through ctypes, writes through the pointers that it is given, and keeps
-the rules that the real one has: addresses must be free, handles must exist, sizes must fit.
+It takes what `simt.cuda.driver` passes through ctypes, writes through the pointers that it is given, and
+keeps the rules that the real one has: addresses must be free, handles must exist, sizes must fit.
 """
 
 from __future__ import annotations

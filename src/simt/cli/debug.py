@@ -44,12 +44,13 @@ app = typer.Typer(
 )
 
 ProgramArgument = Annotated[
-    Path, typer.Argument(help="A program (.py, .cu, .ptx), or the name of an example.")
+    Path, typer.Argument(help="A program (.py, .cu, .ptx), or the name of an example or a workload.")
 ]
 Gpu = Annotated[str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")]
 Driver = Annotated[
     Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
 ]
+Size = Annotated[int | None, typer.Option(min=1, help="Size of a workload.")]
 
 
 @app.command(epilog=COMPARE_EXAMPLES, no_args_is_help=True)
@@ -63,6 +64,7 @@ def compare(
     ],
     gpu: Gpu = DEFAULT_GPU,
     driver: Driver = None,
+    size: Size = None,
     rtol: Annotated[float, typer.Option(min=0, help="Relative tolerance for floats.")] = 0.0,
     atol: Annotated[float, typer.Option(min=0, help="Absolute tolerance for floats.")] = 0.0,
     block: Annotated[
@@ -87,6 +89,7 @@ def compare(
             reference,
             gpu=gpu,
             driver=driver,
+            size=size,
             rtol=rtol,
             atol=atol,
             instructions=not memory_only,
@@ -109,6 +112,7 @@ def record(
     output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write.")],
     gpu: Gpu = DEFAULT_GPU,
     driver: Driver = None,
+    size: Size = None,
     on: Annotated[str, typer.Option("--on", help="What executes the launches: simt, or cuda[:N].")] = "simt",
     launches: Annotated[
         str | None,
@@ -126,6 +130,7 @@ def record(
             output,
             gpu=gpu,
             driver=driver,
+            size=size,
             executor=executor_named(on),
             max_bytes=max_bytes,
             contents=not digests,

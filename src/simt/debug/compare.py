@@ -25,7 +25,6 @@ from .launches import (
     Outcome,
     Program,
     check_same_program,
-    program_path,
     run_watched,
 )
 from .recording import FILE, MAX_BYTES, OtherPython, Recording, RecordingWriter
@@ -42,6 +41,7 @@ def compare(
     *,
     gpu: str | os.PathLike[str] = DEFAULT_GPU,
     driver: Path | None = None,
+    size: int | None = None,
     rtol: float = 0.0,
     atol: float = 0.0,
     instructions: bool = True,
@@ -51,12 +51,12 @@ def compare(
     instruction, whose result differs (Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU
     Simulator", section III-D).
 
-    program: a .py, .cu or .ptx file as `simt run` takes it, the name of an example, or a function of a GPU.
-    reference: a directory that `record` wrote; the Python of another version of simt; "cuda" or "cuda:1" for
-    a GPU of this machine; or an Executor. gpu: a name of `simt gpus`, or a TOML file. driver: of a .cu or
-    .ptx file. rtol, atol: floats a (ours) and b are equal where |a - b| <= atol + rtol * |b|, and any two
-    NaNs; by default equal is equal bit by bit. instructions: whether to look for the instruction, too. block:
-    the CTA to search for it, where that is known better.
+    program: a .py, .cu or .ptx file as `simt run` takes it, the name of an example or a workload, or a
+    function of a GPU. reference: a directory that `record` wrote; the Python of another version of simt;
+    "cuda" or "cuda:1" for a GPU of this machine; or an Executor. gpu: a name of `simt gpus`, or a TOML file.
+    driver: of a .cu or .ptx file. size: of a workload. rtol, atol: floats a (ours) and b are equal where |a -
+    b| <= atol + rtol * |b|, and any two NaNs; by default equal is equal bit by bit. instructions: whether to
+    look for the instruction, too. block: the CTA to search for it, where that is known better.
 
     Raises DebugError where the executions cannot be compared; LaunchError, PtxError, CompileError as `simt
     run`.
@@ -66,7 +66,7 @@ def compare(
     tolerance = Tolerance(rtol, atol)
     name = getattr(program, "__name__", "program") if callable(program) else str(program)
     with tempfile.TemporaryDirectory(prefix="simt-debug-") as folder:
-        source = _source_of(reference, program, gpu, driver, Path(folder))
+        source = _source_of(reference, program, gpu, driver, size, Path(folder))
         found: list[LaunchDifference] = []
         compared = 0
 
@@ -79,7 +79,7 @@ def compare(
                 raise _Found
 
         with suppress(_Found, ProgramFault):  # a fault that both have ends the program
-            run_watched(program, gpu, watch, driver)
+            run_watched(program, gpu, watch, driver, size)
         if not found and (extra := source.launch_after(compared)) is not None:
             compared += 1
             found.append(_missing(extra, "only the reference makes this launch"))
@@ -92,6 +92,7 @@ def record(
     *,
     gpu: str | os.PathLike[str] = DEFAULT_GPU,
     driver: Path | None = None,
+    size: int | None = None,
     executor: Executor | None = None,
     max_bytes: int = MAX_BYTES,
     contents: bool = True,
@@ -99,9 +100,9 @@ def record(
 ) -> Recording:
     """Runs a program and writes each launch with the memory before and behind it into a directory.
 
-    program, gpu, driver: as of `compare`. executor: what runs the launches, ours by default. max_bytes: of
-    the data. contents: False keeps digests only: a comparison then finds launch and allocation. launches: the
-    launches whose contents are kept, by number, range or kernel, as `kernels` of `simt.simulate`; all by
+    program, gpu, driver, size: as of `compare`. executor: what runs the launches, ours by default. max_bytes:
+    of the data. contents: False keeps digests only: a comparison then finds launch and allocation. launches:
+    the launches whose contents are kept, by number, range or kernel, as `kernels` of `simt.simulate`; all by
     default.
 
     Raises DebugError where the directory exists or becomes too large; what the program raises goes through,
@@ -120,7 +121,7 @@ def record(
         ) as writer,
         suppress(ProgramFault),
     ):
-        run_watched(program, gpu, writer.add, driver, executor.run if executor else None)
+        run_watched(program, gpu, writer.add, driver, size, executor.run if executor else None)
     return Recording(Path(directory))
 
 
@@ -199,6 +200,7 @@ def _source_of(
     program: Program,
     gpu: str | os.PathLike[str],
     driver: Path | None,
+    size: int | None,
     folder: Path,
 ) -> _Source:
     if isinstance(reference, Recording):
@@ -220,7 +222,7 @@ def _source_of(
     if callable(program):
         raise DebugError(f"{text}: another Python runs programs in files, not functions of this one")
     other = OtherPython(Path(found), folder)
-    return _Recorded(other.record(program_path(program), str(gpu), driver), other)
+    return _Recorded(other.record(os.fspath(program), str(gpu), driver, size), other)
 
 
 # --- one launch -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from .instrument import HEADER
 from .launches import Allocation, Launch, Memory, Outcome, content_of
 
 _MARGIN = 64 << 20
+_ALIGNMENT = 256  # of allocations, with as much between them
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ class Ours:
         for a in launch.before:
             if a.address not in variables and not memory.allocate_at(a.address, a.size, a.label, a.by_kernel):
                 raise DebugError(f"no room for `{a.label}` at {a.address:#x}")
-        module = _engine.functional.load(ptx, launch.module, memory, launch.variables)
+        # The header's variable must not take the place of one that comes behind it.
+        places = {**launch.variables, HEADER: (end // _ALIGNMENT + 2) * _ALIGNMENT}
+        module = _engine.functional.load(ptx, launch.module, memory, places)
         for a in launch.before:
             memory.write(a.address, content_of(a))
         address = 0

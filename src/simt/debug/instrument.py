@@ -326,51 +326,87 @@ class Program:
     # --- what may differ --------------------------------------------------------------------------------
 
     def _tainted(self, exclude: frozenset[str]) -> set[tuple[str, int]]:
-        """Instructions whose results may differ between right executions."""
-        if not exclude:
-            return set()
-        registers: dict[str, set[int]] = {f["name"]: set() for f in self._functions}
-        spaces: set[str] = set()  # that hold such values: "param", "local"
+        """Instructions whose results may differ between right executions: sources, and what is computed from
+        them.
+
+        Follows registers, `.param` variables through direct calls, and memory by its space.
+        """
+        flow = _Flow({f["name"]: f for f in self._functions})
+        if "address" in exclude and any(self.relocations.values()):
+            flow.spaces.add("global")
         found: set[tuple[str, int]] = set()
-        changed = True
-        while changed:
-            changed = False
+        while exclude and flow.grew():
             for f in self._functions:
-                known = registers[f["name"]]
+                name, known = f["name"], flow.registers[f["name"]]
                 for k, i in enumerate(f["instructions"]):
-                    if (f["name"], k) in found:
-                        continue
-                    reads, writes = self._module.accesses(self._numbers[f["name"]], k)
+                    reads, writes = self._module.accesses(self._numbers[name], k)
+                    if i["opcode"] == "call":
+                        flow.call(f, i, "address" in exclude)
                     if i["opcode"] == "st" and not known.isdisjoint(_stored(i)):
-                        space = next((m for m in i["modifiers"] if m in ("param", "local")), "local")
-                        changed |= space not in spaces
-                        spaces.add(space)
-                    if not writes:
-                        if "address" in exclude and i["opcode"] == "call" and _calls_allocator(i):
-                            changed |= "param" not in spaces
-                            spaces.add("param")
-                        continue
-                    if _source(i, exclude) or self._passes_on(f, i, reads, known, spaces):
-                        found.add((f["name"], k))
+                        flow.store(f, i)
+                    if writes and (_source(i, exclude) or flow.reaches(f, i, reads)):
+                        found.add((name, k))
                         known.update(writes)
-                        changed = True
         return found
 
-    @staticmethod
-    def _passes_on(
-        f: dict[str, Any], i: dict[str, Any], reads: Sequence[int], known: set[int], spaces: set[str]
-    ) -> bool:
+
+class _Flow:
+    """Where values are that may differ.
+
+    registers: by function. variables: `.param` variables (function, index). spaces: of memory; in "shared"
+    and "global" only what is 64 bits wide counts, as addresses are.
+    """
+
+    def __init__(self, functions: Mapping[str, Mapping[str, Any]]) -> None:
+        self._functions = functions
+        self.registers: dict[str, set[int]] = {name: set() for name in functions}
+        self.variables: set[tuple[str, int]] = set()
+        self.spaces: set[str] = set()
+        self._size = -1
+
+    def grew(self) -> bool:
+        """Whether anything was added since the last call."""
+        before = self._size
+        self._size = sum(map(len, self.registers.values())) + len(self.variables) + len(self.spaces)
+        return self._size != before
+
+    def call(self, f: Mapping[str, Any], i: Mapping[str, Any], addresses: bool) -> None:
+        """Hands on what goes into a function and comes out of it."""
+        name = f["name"]
+        lists = [[p.get("index", -1) for p in o["parts"]] for o in i["operands"] if o["kind"] == "list"]
+        target = next((k for k, o in enumerate(i["operands"]) if o["kind"] != "list"), 0)
+        results = lists.pop(0) if target > 0 and lists else []
+        arguments = lists[0] if lists else []
+        callee = i["operands"][target].get("text", "") if i["operands"] else ""
+        if callee in self._functions:
+            first = len(self._functions[callee]["results"])
+            for k, variable in enumerate(arguments):
+                if (name, variable) in self.variables:
+                    self.variables.add((callee, first + k))
+            for k, variable in enumerate(results):
+                if (callee, k) in self.variables:
+                    self.variables.add((name, variable))
+        elif (addresses and callee == "malloc") or any((name, v) in self.variables for v in arguments):
+            self.variables.update((name, variable) for variable in results)
+
+    def store(self, f: Mapping[str, Any], i: Mapping[str, Any]) -> None:
+        space = _space(i)
+        if space == "param":
+            self.variables.update((f["name"], v) for v in _based_on(i))
+        else:
+            self.spaces.update(("local", "global") if space == "generic" else (space,))
+
+    def reaches(self, f: Mapping[str, Any], i: Mapping[str, Any], reads: Iterable[int]) -> bool:
+        """Whether an instruction's result comes of such values. An address decides where it is read, not
+        what."""
         if _opcode(i) not in _MEMORY_READS and i["opcode"] != "atom":
-            return not known.isdisjoint(reads)
-        space = next((m.split("::")[0] for m in i["modifiers"] if m.split("::")[0] in spaces), None)
-        if space is None:
-            return False
-        for operand in i["operands"]:
-            if operand["kind"] == "address":
-                base = operand["parts"][0]
-                if f["entry"] and base.get("local") and base["index"] < len(f["parameters"]):
-                    return False
-        return True
+            return not self.registers[f["name"]].isdisjoint(reads)
+        space = _space(i)
+        if space == "param":
+            return any((f["name"], v) in self.variables for v in _based_on(i))
+        wide = any(m[1:] == "64" for m in i["modifiers"])
+        spaces = {"generic": {"local", "global"}, "const": {"global"}}.get(space, {space})
+        return any(s in self.spaces and (wide or s == "local") for s in spaces)
 
 
 def matched(
@@ -598,8 +634,16 @@ def _stored(i: Mapping[str, Any]) -> list[int]:
     ]
 
 
-def _calls_allocator(i: Mapping[str, Any]) -> bool:
-    return any(o.get("text") == "malloc" for o in i["operands"])
+def _space(i: Mapping[str, Any]) -> str:
+    """The state space of a load or store."""
+    known = ("param", "local", "shared", "global", "const")
+    return next((s for m in i["modifiers"] if (s := m.split("::")[0]) in known), "generic")
+
+
+def _based_on(i: Mapping[str, Any]) -> list[int]:
+    """The function's own variables that addresses name."""
+    bases = [o["parts"][0] for o in i["operands"] if o["kind"] == "address"]
+    return [base["index"] for base in bases if base.get("local") and "index" in base]
 
 
 def _source(i: Mapping[str, Any], exclude: frozenset[str]) -> bool:

@@ -196,9 +196,10 @@ def run_watched(
     gpu: str | os.PathLike[str],
     watch: Watcher,
     driver: Path | None = None,
+    size: int | None = None,
     run: Callable[[Launch], Outcome] | None = None,
 ) -> None:
-    """Runs a program on our executor, or launch by launch on another, and shows its launches.
+    """Runs a program on our executor, or launch by launch on another (`run`), and shows its launches.
 
     Raises LaunchError where there is no such program; what the program itself raises goes through.
     """
@@ -206,15 +207,12 @@ def run_watched(
     if callable(program):
         program(device)
         return
-    run_program(program_path(program), device, driver)
-
-
-def program_path(program: str | os.PathLike[str]) -> Path:
-    """The file of a program, or of the example that a name stands for."""
-    path = find_program(Path(program))
-    if path is None:
-        raise LaunchError(f"{program}: neither a program (.py, .cu, .ptx) nor the name of an example")
-    return path
+    found = find_program(Path(program))
+    if found is None:
+        raise LaunchError(
+            f"{program}: neither a program (.py, .cu, .ptx) nor the name of an example or a workload"
+        )
+    run_program(found, device, driver, size)
 
 
 def check_same_program(ours: Launch, reference: Launch) -> str:

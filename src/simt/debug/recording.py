@@ -283,11 +283,12 @@ class OtherPython:
         version = self._call("-c", "import simt; print(simt.__version__)").strip()
         self.name = f"simt {version} of {python}"
 
-    def record(self, program: Path, gpu: str, driver: Path | None) -> Recording:
+    def record(self, program: str, gpu: str, driver: Path | None, size: int | None) -> Recording:
         """What the other version makes of a whole program."""
         place = self._folder / "recording"
-        arguments = ["debug", "record", str(program), "-o", str(place), "--gpu", gpu]
+        arguments = ["debug", "record", program, "-o", str(place), "--gpu", gpu]
         arguments += ["--driver", str(driver)] if driver else []
+        arguments += ["--size", str(size)] if size is not None else []
         arguments += ["--max-bytes", str(1 << 40)]
         self._call("-c", "from simt.cli import main; main()", *arguments)
         return Recording(place)
