@@ -114,9 +114,9 @@ def run_calls(gpu: simt.GPU) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "launch", "function"),
     [
-        (r"add\.s32 (%r\d+), (%r\d+), -2;", r"add.s32 \1, \2, -3;", 1, "add.s32"),
+        (r"add\.s32\s+(%r\d+), (%r\d+), -2;", r"add.s32 \1, \2, -3;", 1, "add.s32"),
         (r"div\.rn\.f64", "div.rz.f64", 1, "div.rn.f64"),
-        (r"xor\.b16 (.*), 85;", r"xor.b16 \1, 84;", 2, "xor.b16"),
+        (r"xor\.b16\s+(.*), 85;", r"xor.b16 \1, 84;", 2, "xor.b16"),
     ],
 )
 def test_bugs_in_functions_and_narrow_registers(right: str, wrong: str, launch: int, function: str) -> None:
