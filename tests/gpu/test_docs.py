@@ -48,6 +48,12 @@ def test_readme(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
+def test_page_on_debugging(folder: Path) -> None:
+    names = run("docs/functional/debugging.md", folder)
+    assert (names["result"].same, names["result"].launches) == (True, 1)
+
+
+@pytest.mark.usefixtures("compiler")
 def test_page_on_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("triton")
     pytest.importorskip("numba")
