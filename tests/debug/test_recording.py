@@ -248,3 +248,44 @@ def test_variables_are_restored_for_the_search(tmp_path: Path) -> None:
     )
     assert found.ours is not None and found.reference is not None
     assert (found.ours.text, found.reference.text) == ("24", "16")
+
+
+def test_recorded_registers(tmp_path: Path) -> None:
+    """A GPU's registers, recorded there, show the instruction here."""
+    wrong = replacing(r"fma\.rn", "fma.rp")
+    record(axpy(rounds=50), tmp_path / "r", executor=gpu_with(wrong), registers="1", block=(3, 0, 0))
+    live = compare(axpy(rounds=50), gpu_with(wrong), block=(3, 0, 0)).difference
+    logged = compare(axpy(rounds=50), tmp_path / "r").difference
+    assert live is not None and live.instruction is not None
+    assert logged is not None and logged.instruction is not None
+    assert logged.instruction.block == (3, 0, 0)
+    for field in ("thread", "instruction", "register", "count", "ours", "reference", "inputs"):
+        assert getattr(logged.instruction, field) == getattr(live.instruction, field)
+
+
+def test_recorded_registers_of_another_block(tmp_path: Path) -> None:
+    once = replacing(r"(fma\.rn\.f32 (%f3), .*?;)", r"\1 setp.eq.u32 %p0, %r5, 300; @%p0 add.f32 \2, \2, \2;")
+    record(axpy(), tmp_path / "r", executor=gpu_with(once), registers="*", block=(0, 0, 0))
+    difference = compare(axpy(), tmp_path / "r").difference
+    assert difference is not None
+    assert difference.instruction is None
+    assert "or in another block than (0, 0, 0)" in difference.note
+    with pytest.raises(DebugError, match=r"has no block \(9, 0, 0\)"):
+        record(axpy(), tmp_path / "s", registers="1", block=(9, 0, 0))
+
+
+def test_recorded_registers_that_are_damaged(tmp_path: Path) -> None:
+    record(axpy(), tmp_path / "r", executor=gpu_with(replacing(r"fma\.rn", "fma.rp")), registers="1")
+    file = tmp_path / "r" / "registers" / "1.npz"
+    with np.load(file) as found:
+        arrays = dict(found)
+    for change, words in (
+        ({"code": np.array("other")}, "of other code"),
+        ({"points": arrays["points"] + np.uint32(1000)}, "no such instruction"),
+        ({"counts": arrays["counts"][:5]}, "does not fit its launch"),
+        ({"block": np.array([0, 0, 1])}, "does not fit its launch"),
+        ({"values": arrays["values"].astype(object)}, "cannot be read"),
+    ):
+        np.savez(file, **{**arrays, **change})  # type: ignore[arg-type]
+        with pytest.raises(DebugError, match=words):
+            compare(axpy(), tmp_path / "r")

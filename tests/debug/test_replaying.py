@@ -16,12 +16,12 @@ def test_where_instructions_stand_in_the_text() -> None:
     text = (
         ".version 8.0 .target sm_70 // é: bytes, not characters\n"
         ".entry k() { .reg .pred %p; .reg .b32 %r<3>;\n"
-        "  L: @!%p /* why */ add.u32 %r1, // one\n %r1, 1 ;ret; { mov . u32 %r2, {0}; } bra L; }\n"
-    ).replace("{0}", "0")
+        "  L: @!%p /* why */ add.u32 %r1, // one\n %r1, 1 ;ret; { mov \t.u32 %r2, 0; } bra L; }\n"
+    )
     raw = text.encode()
     (function,) = _engine.PtxModule(raw).dump()["functions"]
     found = [raw[i["begin"] : i["end"]].decode() for i in function["instructions"]]
-    assert found == ["@!%p /* why */ add.u32 %r1, // one\n %r1, 1 ;", "ret;", "mov . u32 %r2, 0;", "bra L;"]
+    assert found == ["@!%p /* why */ add.u32 %r1, // one\n %r1, 1 ;", "ret;", "mov \t.u32 %r2, 0;", "bra L;"]
     body = raw[function["body_begin"] : function["body_end"]].decode()
     assert (body.split()[0], body.split()[-1]) == (".reg", "L;")
 

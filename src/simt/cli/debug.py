@@ -32,6 +32,7 @@ RECORD_EXAMPLES = """\b
 Examples:
   simt debug record saxpy -o saxpy-before
   simt debug record program.py -o silicon --on cuda  what a GPU of this machine makes of it
+  simt debug record program.py -o silicon --on cuda --registers 3 --block 7,0,0
   simt debug record program.py -o digests --digests  small: compares launches and allocations
 """
 DIFFERENT_EXIT = 1
@@ -121,6 +122,15 @@ def record(
     digests: Annotated[
         bool, typer.Option("--digests", help="Keep digests only: finds launch and allocation.")
     ] = False,
+    registers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAUNCHES", help="Launches of which the registers that --block writes are recorded, too."
+        ),
+    ] = None,
+    block: Annotated[
+        str, typer.Option(metavar="X,Y,Z", help="The CTA whose registers are recorded.")
+    ] = "0,0,0",
     max_bytes: Annotated[int, typer.Option(min=1, help="Largest size of the data.")] = MAX_BYTES,
 ) -> None:
     """Record each launch of a program, with the memory before and behind it."""
@@ -135,6 +145,8 @@ def record(
             max_bytes=max_bytes,
             contents=not digests,
             launches=launches,
+            registers=registers,
+            block=_index(block),
         )
     typer.echo(f"{plural(len(recording), 'launch')} recorded in {output}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from simt.selection import Selection, chooser
 from .cuda import CudaExecutor
 from .executors import Executor, Ours
 from .instrument import Program as PtxProgram
+from .instrument import WritePoint
 from .launches import (
     Allocation,
     Launch,
@@ -28,8 +30,9 @@ from .launches import (
     run_watched,
 )
 from .recording import FILE, MAX_BYTES, OtherPython, Recording, RecordingWriter
+from .registers import LoggedTracer, RegisterLog
 from .result import Comparison, LaunchDifference, MemoryDifference
-from .search import Search, find_writer
+from .search import Registers, Search, Tracer, find_writer
 from .values import Tolerance, compare_arrays, dtype_of, element_value, ulps
 
 DEFAULT_GPU = "qv100"
@@ -97,27 +100,33 @@ def record(
     max_bytes: int = MAX_BYTES,
     contents: bool = True,
     launches: Selection = None,
+    registers: Selection = None,
+    block: tuple[int, int, int] = (0, 0, 0),
 ) -> Recording:
     """Runs a program and writes each launch with the memory before and behind it into a directory.
 
     program, gpu, driver, size: as of `compare`. executor: what runs the launches, ours by default. max_bytes:
     of the data. contents: False keeps digests only: a comparison then finds launch and allocation. launches:
     the launches whose contents are kept, by number, range or kernel, as `kernels` of `simt.simulate`; all by
-    default.
+    default. registers: launches of which the registers that the threads of `block` write are recorded, too,
+    so that the instruction can be found.
 
     Raises DebugError where the directory exists or becomes too large; what the program raises goes through,
     except its faults: they are recorded.
     """
     name = getattr(program, "__name__", "program") if callable(program) else str(program)
+    runs = executor or Ours()
+    wanted = chooser(registers) if registers is not None else lambda launch: False
     with (
         RecordingWriter(
             Path(directory),
             program=name,
             gpu=str(gpu),
-            executor=executor.name if executor else Ours.name,
-            exclude=executor.exclude if executor else Ours.exclude,
+            executor=runs.name,
+            exclude=runs.exclude | Ours.exclude,
             max_bytes=max_bytes,
             keep=chooser(launches) if contents else lambda launch: False,
+            registers=lambda launch: RegisterLog.take(runs, launch, block) if wanted(launch) else None,
         ) as writer,
         suppress(ProgramFault),
     ):
@@ -136,6 +145,7 @@ class _Source(Protocol):
     """Where the reference's side comes from."""
 
     name: str
+    exclude: frozenset[str]
 
     def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
         """The launch that stands for one of ours, and its outcome; None where there is none."""
@@ -145,8 +155,8 @@ class _Source(Protocol):
         """A launch that it makes behind our last one."""
         ...
 
-    def executor(self, launch: Launch, reference: Launch) -> Executor | str:
-        """What runs the reference's launch again, or why nothing can."""
+    def registers(self, launch: Launch, reference: Launch) -> Executor | RegisterLog | str:
+        """What runs the reference's launch again, what it wrote to registers, or why there is neither."""
         ...
 
 
@@ -156,6 +166,7 @@ class _Replay:
 
     def __init__(self, executor: Executor) -> None:
         self.name = executor.name
+        self.exclude = executor.exclude
         self._executor = executor
 
     def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
@@ -164,7 +175,7 @@ class _Replay:
     def launch_after(self, count: int) -> Launch | None:
         return None
 
-    def executor(self, launch: Launch, reference: Launch) -> Executor | str:
+    def registers(self, launch: Launch, reference: Launch) -> Executor | RegisterLog | str:
         return self._executor
 
 
@@ -173,6 +184,7 @@ class _Recorded:
 
     def __init__(self, recording: Recording, other: Executor | None = None) -> None:
         self.name = other.name if other else recording.name
+        self.exclude = recording.exclude
         self._recording = recording
         self._other = other
 
@@ -182,16 +194,16 @@ class _Recorded:
     def launch_after(self, count: int) -> Launch | None:
         return self._recording.launch(count + 1)[0] if count < len(self._recording) else None
 
-    def executor(self, launch: Launch, reference: Launch) -> Executor | str:
+    def registers(self, launch: Launch, reference: Launch) -> Executor | RegisterLog | str:
         if self._other is not None:
             return self._other
-        if any(a.content is None for a in reference.before):
-            return "the recording holds digests only for this launch"
         if launch.ptx != reference.ptx:
+            if any(a.content is None for a in reference.before):
+                return "the recording holds digests only for this launch"
             return Ours()
-        return (
-            "the recording holds memory only, and its code is the same as ours: to find the instruction "
-            "compare with what made it, another Python's simt or a GPU"
+        return self._recording.registers(reference) or (
+            "the recording holds memory only. Compare with what made it (another Python's simt, a GPU), or "
+            f"record there with `--registers {launch.index} --block X,Y,Z`, the block of the thread above"
         )
 
 
@@ -262,13 +274,26 @@ def _compare_launch(
         return None
     if not instructions:
         return found
-    executor = source.executor(launch, other)
-    if isinstance(executor, str):
-        note, instruction, memory = executor, None, _with_writer(launch, memory)[0]
-    else:
-        memory, writer = _with_writer(launch, memory)
-        instruction = Search(launch, other, Ours(), executor, tolerance).first_difference(writer, block)
-        note = "" if instruction else NOTHING_DIFFERS
+    memory, writer = _with_writer(launch, memory)
+    registers = source.registers(launch, other)
+    if isinstance(registers, str):
+        return replace(found, memory=memory, note=registers)
+
+    def reference_registers(
+        of: Launch, program: PtxProgram, points: Sequence[WritePoint | None]
+    ) -> Registers:
+        if isinstance(registers, RegisterLog):
+            return LoggedTracer(registers, of, program, points)
+        return Tracer(registers, of, program, points)
+
+    exclude = Ours.exclude | source.exclude
+    search = Search(launch, other, Ours(), reference_registers, exclude, tolerance)
+    instruction = search.first_difference(writer, block)
+    note = ""
+    if instruction is None:
+        note = NOTHING_DIFFERS
+        if isinstance(registers, RegisterLog):
+            note += f", or in another block than {registers.block}, whose registers were recorded"
     return replace(found, memory=memory, instruction=instruction, note=note)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simt.gpu import DeviceArray
     from simt.gpu.module import Launcher
 
+Index = tuple[int, int, int]
 Program = str | os.PathLike[str] | Callable[[GPU], Any]
 """A program as `simt run` takes it, or a function of a GPU."""
 
@@ -60,9 +61,9 @@ class Launch:
 
     index: int
     kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int]
+    grid: Index
+    block: Index
+    cluster: Index
     shared: int
     parameters: bytes
     pointers: tuple[int, ...]
@@ -91,11 +92,16 @@ class Launch:
         x, y, z = self.grid
         return x * y * z * self.threads_per_block
 
-    def block_of(self, thread: int) -> tuple[int, int, int]:
+    def block_of(self, thread: int) -> Index:
         """Index of the CTA of a thread, from its number in the grid."""
         return _unravel(thread // self.threads_per_block, self.grid)
 
-    def thread_of(self, thread: int) -> tuple[int, int, int]:
+    def number_of(self, block: Index) -> int:
+        """Number of a CTA in the grid."""
+        x, y, z = block
+        return (z * self.grid[1] + y) * self.grid[0] + x
+
+    def thread_of(self, thread: int) -> Index:
         """Index of a thread in its CTA, from its number in the grid."""
         return _unravel(thread % self.threads_per_block, self.block)
 
@@ -230,6 +236,6 @@ def content_of(allocation: Allocation) -> bytes:
     return allocation.content
 
 
-def _unravel(number: int, sizes: tuple[int, int, int]) -> tuple[int, int, int]:
+def _unravel(number: int, sizes: Index) -> Index:
     x, y, _ = sizes
     return number % x, number // x % y, number // (x * y)

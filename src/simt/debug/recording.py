@@ -1,6 +1,7 @@
 """Recorded executions: a directory with each launch of a program and the memory before and behind it.
 
 recording.json       launches: configuration, allocations with the digests of their contents
+registers/N.npz      what the threads of one CTA of launch N wrote to registers, if it was asked for
 modules/DIGEST.ptx   the code of the launches
 data/DIGEST.zst      contents of allocations, each kept once
 """
@@ -26,6 +27,7 @@ from simt.version import __version__
 
 from .executors import Scratch
 from .launches import Allocation, Launch, Memory, Outcome
+from .registers import RegisterLog
 
 FILE = "recording.json"
 MAX_BYTES = 1 << 30
@@ -81,6 +83,7 @@ class RecordingWriter:
     """Writes a recording. It appears under its name when the block ends, and not at all after an exception.
 
     max_bytes: of compressed data. keep: the launches whose contents are kept, not their digests only.
+    registers: takes those of a launch, or None.
 
     Raises DebugError where the path exists already or becomes too large.
     """
@@ -95,13 +98,14 @@ class RecordingWriter:
         exclude: frozenset[str],
         max_bytes: int = MAX_BYTES,
         keep: Callable[[Launch], bool] = lambda launch: True,
+        registers: Callable[[Launch], RegisterLog | None] = lambda launch: None,
     ) -> None:
         if path.exists():
             raise DebugError(f"{path}: exists already; remove it or choose another name")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-            for name in ("modules", "data"):
+            for name in ("modules", "data", "registers"):
                 (self._folder / name).mkdir()
         except OSError as error:
             raise DebugError(f"{path}: cannot be written: {error.strerror}") from None
@@ -114,6 +118,7 @@ class RecordingWriter:
         }
         self._max_bytes = max_bytes
         self._keeps = keep
+        self._registers = registers
         self._bytes = 0
         self._launches: list[_Launch] = []
 
@@ -141,6 +146,10 @@ class RecordingWriter:
         keep = self._keeps(launch)
         digest = Allocation.digest_of(launch.ptx.encode())
         (self._folder / "modules" / f"{digest}.ptx").write_text(launch.ptx, encoding="utf-8")
+        if (log := self._registers(launch)) is not None:
+            place = self._folder / "registers" / f"{launch.index}.npz"
+            log.save(place)
+            self._grow(launch, place.stat().st_size)
         self._launches.append(
             _Launch(
                 index=launch.index,
@@ -184,14 +193,17 @@ class RecordingWriter:
         if place.exists():
             return
         data = zstandard.ZstdCompressor(level=_LEVEL).compress(content)
-        self._bytes += len(data)
+        self._grow(launch, len(data))
+        place.write_bytes(data)
+
+    def _grow(self, launch: Launch, size: int) -> None:
+        self._bytes += size
         if self._bytes > self._max_bytes:
             raise DebugError(
                 f"{self._path}: launch {launch.index} (`{launch.kernel}`) makes the recording larger than "
                 f"{self._max_bytes:,} bytes; allow more (--max-bytes), keep the contents of some launches "
                 f"only (--launches) or digests only (--digests)"
             )
-        place.write_bytes(data)
 
 
 class Recording:
@@ -246,6 +258,11 @@ class Recording:
             raise DebugError(f"{self.path / FILE}: launch {index} is damaged: {error}") from None
         values["before"] = tuple(self._allocation(a) for a in raw.before)
         return Launch(**values), Outcome(tuple(self._allocation(a) for a in after), fault)
+
+    def registers(self, launch: Launch) -> RegisterLog | None:
+        """What the threads of one CTA of a launch wrote to registers; None where that was not recorded."""
+        place = self.path / "registers" / f"{launch.index}.npz"
+        return RegisterLog.load(place, launch) if place.exists() else None
 
     def _allocation(self, raw: _Allocation) -> Allocation:
         dtype = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from .instrument import (
     WritePoint,
     matched,
 )
-from .launches import Launch
-from .result import InstructionDifference, RegisterInput, Writer
+from .launches import Index, Launch
+from .result import InstructionDifference, RegisterInput, Value, Writer
 from .values import Tolerance, equal, register_ulps, register_value
 
 WINDOW = 1024
@@ -57,6 +57,9 @@ class Tracer:
     points: what is stored, `points[k]` under the number k.
     """
 
+    block: Index | None = None
+    limit = 1 << 32
+
     def __init__(
         self, executor: Executor, launch: Launch, program: Program, points: Sequence[WritePoint | None]
     ) -> None:
@@ -69,7 +72,7 @@ class Tracer:
     def trace(self, windows: Windows) -> Trace:
         return self._run(self._traced, windows, 0, 0)[0]
 
-    def inputs(self, thread: int, count: int, point: WritePoint) -> list[int]:
+    def inputs(self, thread: int, count: int, point: WritePoint) -> Sequence[int | None]:
         """Bits of the registers that an instruction reads, where a thread had written `count` registers."""
         registers = self.program.inputs(point)
         windows = Windows(thread, np.zeros(1, np.uint32), 1, 0)
@@ -125,10 +128,27 @@ class _Suspect:
     reference: npt.NDArray[Any] | None
 
 
+class Registers(Protocol):
+    """The registers that a launch's threads write: of `Tracer`, or recorded.
+
+    block: the only CTA that is known, None for all. limit: of how many of a thread's writes are known.
+    """
+
+    program: Program
+    points: Sequence[WritePoint | None]
+    block: Index | None
+    limit: int
+
+    def trace(self, windows: Windows) -> Trace: ...
+
+    def inputs(self, thread: int, count: int, point: WritePoint) -> Sequence[int | None]: ...
+
+
 class Search:
     """Looks for the first differing instruction of a launch.
 
-    block: the only CTA to look at, or None.
+    open_reference: gives the registers of the reference's launch, of the given program and write points.
+    exclude: as of `Program.points`.
     """
 
     def __init__(
@@ -136,7 +156,8 @@ class Search:
         launch: Launch,
         reference_launch: Launch,
         ours: Executor,
-        reference: Executor,
+        open_reference: Callable[[Launch, Program, Sequence[WritePoint | None]], Registers],
+        exclude: frozenset[str],
         tolerance: Tolerance,
     ) -> None:
         self._launch = launch
@@ -145,22 +166,20 @@ class Search:
             Program(launch.ptx, launch.module, launch.kernel),
             Program(reference_launch.ptx, reference_launch.module, reference_launch.kernel),
         )
-        points = matched(*self._programs, ours.exclude | reference.exclude)
-        self._ours = Tracer(ours, launch, self._programs[0], points[0])
-        self._reference = Tracer(reference, reference_launch, self._programs[1], points[1])
+        points = matched(*self._programs, exclude)
+        self._ours: Registers = Tracer(ours, launch, self._programs[0], points[0])
+        self._reference = open_reference(reference_launch, self._programs[1], points[1])
+        # Hashes show nothing where a tolerance is given, and are not recorded.
+        self._hashes = tolerance.exact and self._reference.block is None
 
-    def first_difference(
-        self, writer: int | None, block: tuple[int, int, int] | None
-    ) -> InstructionDifference | None:
+    def first_difference(self, writer: int | None, block: Index | None) -> InstructionDifference | None:
         """The first difference of the thread `writer` if it computes something else itself; else of another
         thread, of its CTA first. None where no written register differs."""
         size = self._launch.threads_per_block
+        block = self._reference.block or block
         if block is not None:
-            x, y, z = block
-            nx, ny, _ = self._launch.grid
-            number = (z * ny + y) * nx + x
-            blocks, differing = [number], None
-        elif not self._tolerance.exact:
+            blocks, differing = [self._launch.number_of(block)], None
+        elif not self._hashes:
             blocks, differing = [(writer or 0) // size], None
         else:
             blocks, differing = self._differing_blocks(None if writer is None else writer // size)
@@ -206,8 +225,8 @@ class Search:
         a = self._ours.trace(Windows(first, zeros, 1, 0)).states
         b = self._reference.trace(Windows(first, zeros, 1, 0)).states
         longest = int(max(a["count"].max(), b["count"].max()))
-        if not self._tolerance.exact:
-            return self._scan(first, size, longest)
+        if not self._hashes:
+            return self._scan(first, size, min(longest, self._reference.limit))
         differs = (a["hash"] != b["hash"]) | (a["count"] != b["count"])
         if not differs.any():
             return []
@@ -233,7 +252,8 @@ class Search:
         """As `_search_block` where a tolerance is given: window after window."""
         capacity = max(WINDOW, (1 << 18) // size)
         for start in range(0, min(longest, MOST_SCANS * capacity), capacity):
-            windows = Windows(first, np.full(size, start, np.uint32), 1, capacity)
+            starts = np.full(size, start, np.uint32)
+            windows = Windows(first, starts, 1, min(capacity, longest - start))
             if found := self._window(windows):
                 return found
         return []
@@ -265,7 +285,7 @@ class Search:
 
     # --- what it is -------------------------------------------------------------------------------------
 
-    def _point(self, tracer: Tracer, entry: npt.NDArray[Any] | None) -> WritePoint | None:
+    def _point(self, tracer: Registers, entry: npt.NDArray[Any] | None) -> WritePoint | None:
         return None if entry is None else tracer.points[int(entry["point"])]
 
     def _reads_memory(self, suspect: _Suspect) -> bool:
@@ -320,13 +340,17 @@ class Search:
             sides.append([(name, kind, x) for (name, kind), x in zip(names, bits, strict=True)])
         if ours.opcode == reference.opcode and len(sides[0]) == len(sides[1]):
             return tuple(
-                RegisterInput(name, kind, register_value(x, kind), register_value(y, kind))
+                RegisterInput(name, kind, _known(x, kind), _known(y, kind))
                 for (name, kind, x), (_, _, y) in zip(*sides, strict=True)
             )
         return (
-            *(RegisterInput(name, kind, register_value(x, kind), None) for name, kind, x in sides[0]),
-            *(RegisterInput(name, kind, None, register_value(x, kind)) for name, kind, x in sides[1]),
+            *(RegisterInput(name, kind, _known(x, kind), None) for name, kind, x in sides[0]),
+            *(RegisterInput(name, kind, None, _known(x, kind)) for name, kind, x in sides[1]),
         )
+
+
+def _known(bits: int | None, kind: str) -> Value | None:
+    return None if bits is None else register_value(bits, kind)
 
 
 def _written(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
