@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import simt
 from simt.cuda import compile_cuda
 from simt.cuda.ptxas import _assemblers
 from simt.cuda.toolkit import toolkits
-from simt.debug import compare
+from simt.debug import compare, record
 from simt.debug.instrument import Program
 from simt.errors import DebugError
 from support.debug_programs import AXPY, HEADER, axpy, gpu_with
@@ -197,3 +198,52 @@ def test_what_cannot_be_instrumented() -> None:
     program = Program(AXPY, "a.ptx", "axpy")
     with pytest.raises(DebugError, match="instrumented"):
         Program(program.traced(program.points()), "a.ptx", "axpy")
+
+
+TEXTURE = (
+    HEADER
+    + """.global .texref image;
+.visible .entry look(.param .u64 out)
+{
+  .reg .b32 %r<3>; .reg .f32 %f<6>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1}];
+  add.f32 %f5, %f1, 0f3F800000;
+  st.global.f32 [%rd3], %f5;
+  ret;
+}
+"""
+)
+
+
+def test_textures(tmp_path: Path) -> None:
+    """A reference to a texture keeps its place when a launch runs again; a real GPU has no such thing."""
+
+    def program(text: str) -> Callable[[simt.GPU], None]:
+        def run(gpu: simt.GPU) -> None:
+            module = gpu.load(text)
+            module.bind_texture("image", gpu.texture(gpu.array(np.arange(32, dtype=np.float32)), kind="1d"))
+            module.look[1, 32](gpu.zeros(32))
+
+        return run
+
+    recording = record(program(TEXTURE.replace("add.f32", "sub.f32")), tmp_path / "r")
+    difference = compare(program(TEXTURE), recording).difference
+    assert difference is not None and difference.instruction is not None
+    assert difference.instruction.instruction == "add.f32 %f5, %f1, 0f3F800000"
+    assert [str(i.ours) for i in difference.instruction.inputs if i.ours] == ["0.0 (0x00000000)"]
+    with pytest.raises(DebugError, match=r"`look` reads textures or surfaces"):
+        compare(program(TEXTURE), gpu_with())
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("kernel", ["calls", "halves", "tensor"])
+def test_memory_is_left_as_it_is(kernel: str) -> None:
+    """A GPU that executes instrumented code computes the same."""
+
+    def instrumented(text: str) -> str:
+        program = Program(text, "kernel.cu", kernel)
+        return program.traced(program.points(), program.points()[5])
+
+    assert compare(run_calls, gpu_with(instrumented)).same

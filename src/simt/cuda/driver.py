@@ -18,8 +18,6 @@ from simt.errors import CompileError, DriverError
 
 _LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 _LOG_BYTES = 1 << 16
-_MOST_STATIC_SHARED = 48 << 10
-"""Dynamic shared memory beyond which a kernel must be prepared."""
 
 # CUjit_option
 _INFO_LOG, _INFO_LOG_SIZE, _ERROR_LOG, _ERROR_LOG_SIZE, _LOG_VERBOSE = 3, 4, 5, 6, 12
@@ -317,7 +315,7 @@ class DeviceKernel:
     ) -> None:
         """Puts a launch into the default stream. parameters: their bytes, laid out as PTX says. shared: bytes
         of dynamic shared memory. grid: in CTAs, also with a cluster."""
-        if shared > _MOST_STATIC_SHARED:
+        if shared:  # more than 48 KiB, with the static part, must be asked for
             limit = int(FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
             self._driver.call("cuFuncSetAttribute", self._handle, limit, shared)
         buffer = ctypes.create_string_buffer(parameters, max(1, len(parameters)))

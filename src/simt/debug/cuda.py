@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import ExitStack, suppress
 
 from simt.cuda.driver import Attribute, Device, DeviceModule
 from simt.errors import DebugError, DriverError
@@ -47,56 +47,68 @@ class CudaExecutor:
         return data
 
     def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Outcome, bytes]:
-        device = self._device
         program = Program(launch.ptx, launch.module, launch.kernel)
-        names = {address: name for name, address in launch.variables.items()}
-        heap = [a for a in launch.before if a.address not in names]
-        mapped = None
+        if program.uses_textures:
+            raise DebugError(
+                f"{launch.module}: `{launch.kernel}` reads textures or surfaces: only our own can"
+            )
+        with ExitStack() as cleanup:
+            return self._execute_then(cleanup, launch, program, ptx, scratch)
+
+    def _execute_then(
+        self, cleanup: ExitStack, launch: Launch, program: Program, ptx: str, scratch: Scratch | None
+    ) -> tuple[Outcome, bytes]:
+        device = self._device
+        heap = [a for a in launch.before if a.address not in launch.variables.values()]
         if heap:
             first = heap[0].address
             mapped = device.map(first, heap[-1].address + max(1, heap[-1].size) - first)
+            cleanup.callback(mapped.release)
         module = device.load(ptx, launch.module)
-        buffer = device.allocate(max(1, len(scratch.content))) if scratch else 0
-        places = {name: module.variable(name)[0] for name in launch.variables}
-        fault, after, data = "", [], b""
+        cleanup.callback(module.unload)
+        places = self._places(launch, module)
+        names = {launch.variables[name]: name for name in places}
+        for a in launch.before:
+            if a.address in names:
+                name = names[a.address]
+                device.write(places[name], self._variable(launch, program, name, content_of(a), places))
+            elif a.address not in launch.variables.values():
+                device.write(a.address, content_of(a))
+        buffer = 0
+        if scratch is not None:
+            buffer = device.allocate(max(1, len(scratch.content)))
+            cleanup.callback(device.free, buffer)
+            device.write(buffer, scratch.content)
+            header = buffer.to_bytes(8, "little") + scratch.header[8:]
+            device.write(module.variable(HEADER)[0], header)
+        module.kernel(launch.kernel).launch(
+            launch.grid, launch.block, launch.parameters, launch.shared, launch.cluster
+        )
         try:
-            for a in launch.before:
-                if a.address in names:
-                    name = names[a.address]
-                    content = self._variable(launch, program, name, content_of(a), places)
-                    device.write(places[name], content)
-                else:
-                    device.write(a.address, content_of(a))
-            if scratch is not None:
-                device.write(buffer, scratch.content)
-                header = module.variable(HEADER)[0]
-                device.write(header, buffer.to_bytes(8, "little") + scratch.header[8:])
-            module.kernel(launch.kernel).launch(
-                launch.grid, launch.block, launch.parameters, launch.shared, launch.cluster
-            )
             device.synchronize()
-            if scratch is not None:
-                data = device.read(buffer, len(scratch.content))
-            else:
-                after = [
-                    self._after(launch, program, a, names.get(a.address, ""), places) for a in launch.before
-                ]
         except DriverError as error:
-            if not error.status:
-                raise
-            fault = str(error)
+            cleanup.pop_all()  # all is gone with the context
             device.reset()
-            data = scratch.content if scratch else b""
-            return Outcome((), fault), data
-        self._clean_up(module, mapped, buffer)
-        return Outcome(tuple(after), fault), data
+            return Outcome((), str(error)), scratch.content if scratch else b""
+        if scratch is not None:
+            return Outcome(()), device.read(buffer, len(scratch.content))
+        return (
+            Outcome(
+                tuple(
+                    self._after(launch, program, a, names.get(a.address, ""), places) for a in launch.before
+                )
+            ),
+            b"",
+        )
 
-    def _clean_up(self, module: DeviceModule, mapped: Any, buffer: int) -> None:
-        module.unload()
-        if buffer:
-            self._device.free(buffer)
-        if mapped is not None:
-            mapped.release()
+    @staticmethod
+    def _places(launch: Launch, module: DeviceModule) -> dict[str, int]:
+        """Addresses of the module's variables there; ptxas drops those that nothing uses."""
+        places = {}
+        for name in launch.variables:
+            with suppress(DriverError):
+                places[name] = module.variable(name)[0]
+        return places
 
     def _after(
         self, launch: Launch, program: Program, a: Allocation, variable: str, places: Mapping[str, int]
@@ -104,6 +116,8 @@ class CudaExecutor:
         if variable:
             content = self._device.read(places[variable], a.size)
             content = self._back(launch, program, variable, content_of(a), content, places)
+        elif a.address in launch.variables.values():
+            content = content_of(a)  # nothing there can have changed it
         else:
             content = self._device.read(a.address, a.size)
         return Allocation(
@@ -151,6 +165,6 @@ def _moved(value: int, ours: Mapping[str, int], theirs: Mapping[str, int], launc
     """The address there of what an address here points to; 0 if that is no variable."""
     sizes = {a.address: a.size for a in launch.before}
     for name, address in ours.items():
-        if address <= value < address + max(1, sizes.get(address, 0)):
+        if name in theirs and address <= value < address + max(1, sizes.get(address, 0)):
             return theirs[name] + value - address
     return 0

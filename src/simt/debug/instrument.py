@@ -54,6 +54,7 @@ _MEMORY_READS = {"ld", "ldu", "ldmatrix", "tex", "tld4", "suld", "wmma.load"}
 _TIME_REGISTERS = re.compile(
     r"(clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|pm\d|envreg|aggr_smem|reserved_smem|current_graph)"
 )
+_TEXTURE_OPCODES = {"tex", "tld4", "txq", "suld", "sust", "sured", "suq"}
 _TIME_OPCODES = {"activemask", "createpolicy"}
 _ADDRESS_OPCODES = {"alloca", "stacksave", "mapa"}
 _BYTES = {"pred": 0, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
@@ -130,6 +131,12 @@ class Program:
     def variable_types(self) -> dict[str, str]:
         """PTX types of the module's variables."""
         return {v["name"]: v["type"] for v in self._dump["variables"]}
+
+    @property
+    def uses_textures(self) -> bool:
+        """Whether the kernel, or what it may call, reads or writes textures or surfaces."""
+        opcodes = {i["opcode"] for f in self._functions for i in f["instructions"]}
+        return not opcodes.isdisjoint(_TEXTURE_OPCODES)
 
     @cached_property
     def relocations(self) -> dict[str, tuple[int, ...]]:

@@ -55,8 +55,9 @@ Memory = tuple[Allocation, ...]
 class Launch:
     """A launch, with all that it needs to run again on another executor.
 
-    index: from 1. module: name of the PTX; ptx: its text. variables: addresses of the module's variables.
-    machine: what the engine must know of the GPU. source_text: gives a source line, for messages.
+    index: from 1. module: name of the PTX; ptx: its text. variables: addresses of the module's variables,
+    references to textures among them. machine: what the engine must know of the GPU. source_text: gives a
+    source line, for messages.
     """
 
     index: int
@@ -144,7 +145,7 @@ class WatchedGPU(GPU):
 
     def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         kernel = launcher.kernel
-        ptx = kernel.module.ptx
+        ptx, native = kernel.module.ptx, kernel.module.native
         self._shown += 1
         launch = Launch(
             index=self._shown,
@@ -160,7 +161,9 @@ class WatchedGPU(GPU):
             ),
             module=ptx.name,
             ptx=ptx.text,
-            variables={name: address for name, (address, _) in kernel.module.native.variables.items()},
+            variables={
+                name: address for name, (address, _) in {**native.variables, **native.references}.items()
+            },
             machine=self.machine_facts(),
             before=self.snapshot(),
             source_text=ptx.source_text,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .result import Value
 
+_FLOATS = ("f16", "bf16", "f32", "f64")
 _PTX_TYPES = {"pred": "?", "f16": "float16", "f32": "float32", "f64": "float64"}
 
 
@@ -82,10 +83,11 @@ def equal(ours: int, reference: int, kind: str, tolerance: Tolerance) -> bool:
     """Whether the bits of two registers of a PTX type are equal."""
     if ours == reference:
         return True
-    if tolerance.exact or kind not in ("f16", "f32", "f64", "f16x2"):
+    if kind.endswith("x2"):
+        halves = zip(_halves(ours, kind), _halves(reference, kind), strict=True)
+        return all(equal(a, b, kind[:-2], tolerance) for a, b in halves)
+    if tolerance.exact or kind not in _FLOATS:
         return False
-    if kind == "f16x2":
-        return all(equal(ours >> s & 0xFFFF, reference >> s & 0xFFFF, "f16", tolerance) for s in (0, 16))
     a, b = _number(ours, kind), _number(reference, kind)
     return bool(_close(np.array([a]), np.array([b]), tolerance)[0])
 
@@ -101,22 +103,18 @@ def ulps(a: Any, b: Any) -> int | None:
 
 def register_value(bits: int, kind: str) -> Value:
     """The value of a register of a PTX type."""
-    width = {"pred": 1, "f16x2": 32, "bf16": 16, "bf16x2": 32}.get(kind) or int(kind.lstrip("busf") or 64)
+    width = _bit_width(kind)
     bits &= (1 << width) - 1
     shown = f"{bits:#0{2 + width // 4}x}" if width > 1 else ""
     if kind == "pred":
         return Value(str(bool(bits)), "")
-    if kind == "f16x2":
-        return Value(f"{_number(bits & 0xFFFF, 'f16')!s}, {_number(bits >> 16, 'f16')!s}", shown)
-    if kind == "bf16":
-        return Value(_text(_number(bits << 16, "f32")), shown)
-    if kind[0] == "s" and bits >> (width - 1):
-        return Value(str(bits - (1 << width)), shown)
-    if kind in _PTX_TYPES:
+    if kind.endswith("x2"):
+        return Value(", ".join(register_value(b, kind[:-2]).text for b in _halves(bits, kind)), shown)
+    if kind in _FLOATS:
         return Value(_text(_number(bits, kind)), shown)
     if kind[0] == "b":
         return Value(shown, shown)
-    return Value(str(bits), shown)
+    return Value(str(bits - (bits >> width - 1 << width) if kind[0] == "s" else bits), shown)
 
 
 def element_value(element: Any) -> Value:
@@ -136,7 +134,21 @@ def _text(number: Any) -> str:
     return str(number.item() if isinstance(number, (np.integer, np.bool_)) else number)
 
 
+def _bit_width(kind: str) -> int:
+    if kind == "pred":
+        return 1
+    return 2 * _bit_width(kind[:-2]) if kind.endswith("x2") else int(kind.lstrip("busf"))
+
+
+def _halves(bits: int, kind: str) -> tuple[int, int]:
+    """The lower and the upper half of a vector register."""
+    width = _bit_width(kind) // 2
+    return bits & (1 << width) - 1, bits >> width
+
+
 def _number(bits: int, kind: str) -> Any:
+    if kind == "bf16":
+        bits, kind = bits << 16, "f32"
     dtype = np.dtype(_PTX_TYPES[kind])
     return np.array([bits & ((1 << 8 * dtype.itemsize) - 1)], f"u{dtype.itemsize}").view(dtype)[0]
 
