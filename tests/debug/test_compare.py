@@ -121,6 +121,12 @@ def test_a_recording_of_another_program(tmp_path: Path) -> None:
     assert found is not None
     assert found.instruction == "fma.rn.f32 %f3, %f1, %f2, %f3"
     assert found.reference_instruction == "mov.f32 %f3, %f5"
+    assert found.replaced == ("fma.rn.f32 %f3, %f1, %f2, %f3",)
+    assert found.replacement == (
+        "mul.rn.f32 %f4, %f1, %f2",
+        "add.rn.f32 %f5, %f4, %f3",
+        "mov.f32 %f3, %f5",
+    )
     at = int(np.flatnonzero(split_result != FUSED)[0])
     assert found.ours is not None and found.reference is not None
     assert (found.ours.text, found.reference.text) == (str(FUSED[at]), str(split_result[at]))

@@ -220,7 +220,12 @@ def _show_instruction(d: InstructionDifference, console: Console) -> None:
     console.print(title, highlight=False, markup=False, soft_wrap=True)
     console.print()
     rows = [["simt", d.instruction, str(d.ptx_line or "")]]
-    if d.reference_instruction != d.instruction or d.kind == "path":
+    if len(d.replaced) + len(d.replacement) > 2:
+        rows = [["simt" if k == 0 else "", text, ""] for k, text in enumerate(d.replaced)]
+        rows[-1][2] = str(d.ptx_line)
+        rows += [["reference" if k == 0 else "", text, ""] for k, text in enumerate(d.replacement)]
+        rows[-1][2] = str(d.reference_line)
+    elif d.reference_instruction != d.instruction or d.kind == "path":
         rows.append(["reference", d.reference_instruction, str(d.reference_line or "")])
     print_table(console, ["", "instruction", "PTX line"], rows, {0, 1})
     if d.source_line:

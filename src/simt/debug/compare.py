@@ -279,9 +279,7 @@ def _compare_launch(
     if isinstance(registers, str):
         return replace(found, memory=memory, note=registers)
 
-    def reference_registers(
-        of: Launch, program: PtxProgram, points: Sequence[WritePoint | None]
-    ) -> Registers:
+    def reference_registers(of: Launch, program: PtxProgram, points: Sequence[WritePoint]) -> Registers:
         if isinstance(registers, RegisterLog):
             return LoggedTracer(registers, of, program, points)
         return Tracer(registers, of, program, points)

@@ -205,13 +205,13 @@ class Program:
 
     # --- rewriting --------------------------------------------------------------------------------------
 
-    def traced(self, points: Sequence[WritePoint | None], probe: WritePoint | None = None) -> str:
+    def traced(self, points: Sequence[WritePoint], probe: WritePoint | None = None) -> str:
         """The module with what stores written registers; `points[k]` has the number k.
 
         probe: an instruction before which the registers that it reads are stored, too.
         """
-        numbers = {(p.function, p.instruction, p.part): k for k, p in enumerate(points) if p is not None}
-        touched = {p.function for p in points if p is not None}
+        numbers = {(p.function, p.instruction, p.part): k for k, p in enumerate(points)}
+        touched = {p.function for p in points}
         insertions: list[tuple[int, str]] = [(self._preamble, _DECLARATION)]
         for f in self._functions:
             if f["name"] not in touched:
@@ -416,31 +416,38 @@ class _Flow:
         return any(s in self.spaces and (wide or s == "local") for s in spaces)
 
 
-def matched(
-    ours: Program, reference: Program, exclude: Iterable[str] = ()
-) -> tuple[list[WritePoint | None], list[WritePoint | None]]:
-    """Write points of two modules in pairs, as far as they correspond: each has the same number in both.
+@dataclass(frozen=True)
+class Matching:
+    """Write points of two modules that correspond: number k of ours to number k of the reference's.
 
-    Functions are matched by name, instructions by what they do and the kinds of their operands. Where some
+    replaced: of points where instructions were replaced by others, these and those.
+    """
+
+    ours: list[WritePoint]
+    reference: list[WritePoint]
+    replaced: Mapping[int, tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+def match(ours: Program, reference: Program, exclude: Iterable[str] = ()) -> Matching:
+    """Functions are matched by name, instructions by what they do and the kinds of their operands. Where some
     were replaced by others, the last results of both stand for each other.
     """
     first, second = ours.points(exclude), reference.points(exclude)
     if [(p.text, p.part) for p in first] == [(p.text, p.part) for p in second]:
-        return list(first), list(second)
+        return Matching(first, second, {})
     pairs: list[tuple[WritePoint, WritePoint]] = []
+    replaced: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for function in ours.function_names:
-        # The compared kernels may have different names.
-        other = function if function in reference.function_names else reference.kernel
-        if function not in reference.function_names and function != ours.kernel:
+        if function not in reference.function_names:
             continue
         a: dict[int, list[WritePoint]] = {}
         b: dict[int, list[WritePoint]] = {}
-        for points, of, where in ((first, function, a), (second, other, b)):
+        for points, where in ((first, a), (second, b)):
             for p in points:
-                if p.function == of:
+                if p.function == function:
                     where.setdefault(p.instruction, []).append(p)
         matcher = difflib.SequenceMatcher(
-            None, ours.instructions(function), reference.instructions(other), autojunk=False
+            None, ours.instructions(function), reference.instructions(function), autojunk=False
         )
         for tag, i1, i2, j1, j2 in matcher.get_opcodes():
             if tag == "equal":
@@ -450,8 +457,13 @@ def matched(
                 last_a = next((a[i] for i in reversed(range(i1, i2)) if i in a), [])
                 last_b = next((b[j] for j in reversed(range(j1, j2)) if j in b), [])
                 if [_width(p.type) for p in last_a] == [_width(p.type) for p in last_b]:
+                    texts = (
+                        tuple(ours.text_of(function, i) for i in range(i1, i2)),
+                        tuple(reference.text_of(function, j) for j in range(j1, j2)),
+                    )
+                    replaced.update((len(pairs) + k, texts) for k in range(len(last_a)))
                     pairs += zip(last_a, last_b, strict=True)
-    return [p for p, _ in pairs], [q for _, q in pairs]
+    return Matching([p for p, _ in pairs], [q for _, q in pairs], replaced)
 
 
 # --- pieces of PTX --------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ class LoggedTracer:
     """
 
     def __init__(
-        self, log: RegisterLog, launch: Launch, program: Program, points: Sequence[WritePoint | None]
+        self, log: RegisterLog, launch: Launch, program: Program, points: Sequence[WritePoint]
     ) -> None:
         self.program = program
         self.points = points
@@ -142,14 +142,12 @@ class LoggedTracer:
         row = thread - self._first
         for register, _ in self.program.inputs(point):
             numbers = [
-                k
-                for k, p in enumerate(self.points)
-                if p is not None and (p.function, p.register) == (point.function, register)
+                k for k, p in enumerate(self.points) if (p.function, p.register) == (point.function, register)
             ]
             where = np.flatnonzero(np.isin(self._log.points[row, :count], numbers))
             found.append(int(self._log.values[row, where[-1]]) if len(where) else None)
         return found
 
 
-def _digest(program: Program, points: Sequence[WritePoint | None]) -> str:
+def _digest(program: Program, points: Sequence[WritePoint]) -> str:
     return Allocation.digest_of(program.traced(points).encode())

@@ -73,6 +73,7 @@ class InstructionDifference:
     count: so many registers had the thread written before. kind: "value"; "path", where the executions go
     different ways: then `ours` and `reference` are None, and the instructions are those that come next.
     instruction, ptx_line: as in our PTX; reference_instruction, reference_line: in the reference's.
+    replaced, replacement: where the two have other PTX there, the instructions that stand for each other.
     inputs: what the instruction reads. threads: how many threads of the launch differ anywhere (of those
     looked at).
     """
@@ -85,6 +86,8 @@ class InstructionDifference:
     ptx_line: int
     reference_instruction: str
     reference_line: int
+    replaced: tuple[str, ...]
+    replacement: tuple[str, ...]
     source_file: str
     source_line: int
     source_text: str

@@ -18,7 +18,7 @@ from .instrument import (
     WRITERS_TYPE,
     Program,
     WritePoint,
-    matched,
+    match,
 )
 from .launches import Index, Launch
 from .result import InstructionDifference, RegisterInput, Value, Writer
@@ -61,7 +61,7 @@ class Tracer:
     limit = 1 << 32
 
     def __init__(
-        self, executor: Executor, launch: Launch, program: Program, points: Sequence[WritePoint | None]
+        self, executor: Executor, launch: Launch, program: Program, points: Sequence[WritePoint]
     ) -> None:
         self.points = points
         self.program = program
@@ -135,7 +135,7 @@ class Registers(Protocol):
     """
 
     program: Program
-    points: Sequence[WritePoint | None]
+    points: Sequence[WritePoint]
     block: Index | None
     limit: int
 
@@ -156,7 +156,7 @@ class Search:
         launch: Launch,
         reference_launch: Launch,
         ours: Executor,
-        open_reference: Callable[[Launch, Program, Sequence[WritePoint | None]], Registers],
+        open_reference: Callable[[Launch, Program, Sequence[WritePoint]], Registers],
         exclude: frozenset[str],
         tolerance: Tolerance,
     ) -> None:
@@ -166,9 +166,9 @@ class Search:
             Program(launch.ptx, launch.module, launch.kernel),
             Program(reference_launch.ptx, reference_launch.module, reference_launch.kernel),
         )
-        points = matched(*self._programs, exclude)
-        self._ours: Registers = Tracer(ours, launch, self._programs[0], points[0])
-        self._reference = open_reference(reference_launch, self._programs[1], points[1])
+        self._matching = match(*self._programs, exclude)
+        self._ours: Registers = Tracer(ours, launch, self._programs[0], self._matching.ours)
+        self._reference = open_reference(reference_launch, self._programs[1], self._matching.reference)
         # Hashes show nothing where a tolerance is given, and are not recorded.
         self._hashes = tolerance.exact and self._reference.block is None
 
@@ -271,8 +271,7 @@ class Search:
                 x, y = a.entries[k, n], b.entries[k, n]
                 if x["point"] == y["point"]:
                     point = self._ours.points[int(x["point"])]
-                    kind = point.type if point is not None else "b64"
-                    if equal(int(x["value"]), int(y["value"]), kind, self._tolerance):
+                    if equal(int(x["value"]), int(y["value"]), point.type, self._tolerance):
                         continue
                 found.append(_Suspect(windows.first + k, start + n, x, y))
                 break
@@ -304,6 +303,8 @@ class Search:
             and suspect.ours["point"] == suspect.reference["point"]
         )
         file, line = known.location or ("", 0)
+        number = int(suspect.ours["point"]) if suspect.ours is not None else -1
+        replaced, replacement = self._matching.replaced.get(number, ((), ()))
         a = int(suspect.ours["value"]) if suspect.ours is not None else 0
         b = int(suspect.reference["value"]) if suspect.reference is not None else 0
         return InstructionDifference(
@@ -315,6 +316,8 @@ class Search:
             ptx_line=ours.line if ours else 0,
             reference_instruction=reference.text if reference else "the end of the thread",
             reference_line=reference.line if reference else 0,
+            replaced=replaced,
+            replacement=replacement,
             source_file=file,
             source_line=line,
             source_text=launch.source_text(file, line),
