@@ -247,6 +247,14 @@ def test_tolerances() -> None:
         compare(axpy(), gpu_with(), rtol=-1)
 
 
+def test_a_block_of_ones_choice() -> None:
+    difference = compare(axpy(), gpu_with(ROUNDED_UP), block=(5, 0, 0)).difference
+    assert difference is not None and difference.instruction is not None
+    assert difference.instruction.block == (5, 0, 0)
+    with pytest.raises(DebugError, match=r"has no block \(8, 0, 0\): its grid is \(8, 1, 1\)"):
+        compare(axpy(), gpu_with(ROUNDED_UP), block=(8, 0, 0))
+
+
 def test_a_fault_of_one_of_them() -> None:
     outside = replacing(r"st\.global\.f32 \[%rd5\], %f3", "st.global.f32 [%rd3], %f3")
     difference = compare(axpy(), gpu_with(outside)).difference

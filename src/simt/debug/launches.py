@@ -98,7 +98,11 @@ class Launch:
         return _unravel(thread // self.threads_per_block, self.grid)
 
     def number_of(self, block: Index) -> int:
-        """Number of a CTA in the grid."""
+        """Number of a CTA in the grid. Raises DebugError where there is no such CTA."""
+        if any(not 0 <= index < size for index, size in zip(block, self.grid, strict=True)):
+            raise DebugError(
+                f"launch {self.index} (`{self.kernel}`) has no block {block}: its grid is {self.grid}"
+            )
         x, y, z = block
         return (z * self.grid[1] + y) * self.grid[0] + x
 

@@ -38,14 +38,12 @@ class RegisterLog:
     @staticmethod
     def take(executor: Executor, launch: Launch, block: Index) -> RegisterLog:
         """Runs a launch instrumented. Raises DebugError where it has no such CTA."""
-        if any(not 0 <= a < b for a, b in zip(block, launch.grid, strict=True)):
-            raise DebugError(f"launch {launch.index} (`{launch.kernel}`) has no block {block}: {launch.grid}")
+        first = launch.number_of(block) * launch.threads_per_block
         program = Program(launch.ptx, launch.module, launch.kernel)
         points = program.points(executor.exclude | Ours.exclude)
         tracer = Tracer(executor, launch, program, points)
         size = launch.threads_per_block
         zeros = np.zeros(size, np.uint32)
-        first = launch.number_of(block) * size
         longest = int(tracer.trace(Windows(first, zeros, 1, 0)).states["count"].max())
         capacity = max(1, min(longest, MOST_ENTRIES // size))
         trace = tracer.trace(Windows(first, zeros, 1, capacity))
