@@ -127,6 +127,7 @@ def test_warps_whose_time_grows_never_predict() -> None:
     p.begin(launch(Code(SAME)))
     for i in range(40):
         assert p.observe(interval(i, warps_of(i, 100 + 60 * i))) is GO_ON
+    assert p.why_full == "the time of its warps was not stable in 400"
 
 
 def test_blocks_predict_once_they_cover_enough_instructions() -> None:
@@ -157,6 +158,7 @@ def test_a_launch_of_one_wave_is_left_alone() -> None:
     p = photon(levels="block+warp")
     assert p.begin(launch(Code(SAME), ctas=20)) is GO_ON
     assert not p.warps and not p.blocks
+    assert "at once" in p.why_full
 
 
 def test_warps_that_cannot_be_followed_mean_full_detail() -> None:

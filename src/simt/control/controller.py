@@ -135,7 +135,13 @@ class Controller:
     @property
     def settings(self) -> dict[str, Any]:
         """What decisions depend on, as plain values, for provenance."""
-        return {key: value for key, value in sorted(vars(self).items()) if not key.startswith("_")}
+        wanted = (key for key in sorted(vars(self)) if not key.startswith("_"))
+        return {key: getattr(self, key) for key in wanted if key not in ("warps", "blocks")}
+
+    @property
+    def why_full(self) -> str:
+        """Of the launch that ended last, if it was simulated in full: why, as far as the controller says."""
+        return ""
 
     def for_launch(self, launch: LaunchView) -> Controller:
         """Who decides for this launch: a shallow copy, so that launches that run at the same time do not mix

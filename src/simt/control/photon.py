@@ -57,7 +57,7 @@ class _Current:
     blocks: dict[int, Stability] = field(default_factory=dict)
     executed: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     level: str = ""  # that predicts at present
-    why_not: str = ""  # of full detail
+    ruled_out: str = ""  # why no level applies
 
     @property
     def warp_count(self) -> int:
@@ -124,6 +124,24 @@ class Photon(Controller):
         self._done: list[_Done] = []
         self._current: _Current | None = None
 
+    @property
+    def why_full(self) -> str:
+        now = self._current
+        if now is None or now.level:
+            return ""
+        if now.ruled_out:
+            return now.ruled_out
+        reasons = []
+        if self.blocks:
+            reasons.append(f"stable basic blocks hold {self._covered(now):.0%} of the instructions")
+        if self.warps:
+            reasons.append(f"the time of its warps was not stable in {now.warps.seen:,}")
+        elif "warp" in self.levels:
+            reasons.append(f"{now.analysis.types.weights[0]:.0%} of the warps are of one type")
+        if self.levels == ("kernel",):
+            reasons.append("no earlier launch is like it")
+        return "; ".join(reasons)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the analyses of the launches so far, for `analysis` of a later simulation."""
         save_analyses(path, self._analyses)
@@ -136,7 +154,7 @@ class Photon(Controller):
         now = self._current = _Current(launch, analysis, Stability(self._warp_rule))
         self.warps = self.blocks = False
         if not analysis.complete:
-            now.why_not = "the sampled warps wait for others or go wrong without them"
+            now.ruled_out = "the sampled warps wait for others or go wrong without them"
             return GO_ON
         if "kernel" in self.levels and (like := self._alike(now)) is not None:
             now.like, now.level = like, "kernel"
@@ -147,12 +165,10 @@ class Photon(Controller):
                 f"{like.index}, with {like.warps:,} warps against {now.warp_count:,}",
             )
         if launch.wave_size >= launch.cta_count:
-            now.why_not = "all of its CTAs run at once"
+            now.ruled_out = "all of its CTAs run at once"
             return GO_ON
         if "warp" in self.levels:
             self.warps = bool(analysis.types.weights[0] >= self.dominance)
-            if not self.warps:
-                now.why_not = f"{analysis.types.weights[0]:.0%} of the warps are of one type"
         self.blocks = "block" in self.levels
         return GO_ON
 
@@ -195,8 +211,7 @@ class Photon(Controller):
             now.executed = now.executed + executed if len(now.executed) else executed
         if self.blocks and not now.level and len(interval.blocks):
             self._add_blocks(now, interval)
-            shares = now.analysis.block_shares
-            covered = sum(float(shares[b]) for b, s in now.blocks.items() if s.stable)
+            covered = self._covered(now)
             if covered >= self.coverage:
                 now.level = "block"
                 return Predict(
@@ -204,6 +219,12 @@ class Photon(Controller):
                     reason=f"block: stable ones hold {covered:.1%} of the instructions",
                 )
         return GO_ON
+
+    @staticmethod
+    def _covered(now: _Current) -> float:
+        """Share of the instructions that are in stable blocks."""
+        shares = now.analysis.block_shares
+        return float(sum(shares[b] for b, s in now.blocks.items() if s.stable))
 
     def _add_blocks(self, now: _Current, interval: Interval) -> None:
         blocks = interval.blocks["block"]
@@ -259,7 +280,7 @@ class Photon(Controller):
         return extrapolate(now.counters, simulated, total, cycles, now.end, _exact(launch))
 
     def end(self, launch: LaunchView, result: LaunchResult) -> None:
-        now, self._current = self._current, None
+        now = self._current
         if now is None or now.like is not None or not now.analysis.complete:
             return
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
