@@ -61,6 +61,7 @@ class PythonController : public simt::Controller {
     d.warp_cycles = nb::cast<double>(answer[3]);
     d.block_cycles = nb::cast<std::vector<double>>(answer[4]);
     d.launch_cycles = nb::cast<double>(answer[5]);
+    d.residents = nb::cast<bool>(answer[6]);
     return d;
   }
 

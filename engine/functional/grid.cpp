@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t warp_turn = 20'000;  ///< instructions that a warp runs before the next one's turn
 constexpr uint64_t cta_turn =
     2'000'000;  ///< that a CTA runs before others, for which it may wait, get theirs
+/// Instructions without a cluster coming to its end after which those that may wait for others seem to do so.
+constexpr uint64_t patience = 20'000'000, patience_of_cluster = 4'000'000;
 
 [[noreturn]] void refuse(const FunctionCode& kernel, const std::string& kind, const std::string& what) {
   ProgramFault fault("kernel `" + kernel.name + "`: " + what);
@@ -165,8 +167,14 @@ class StopQuestion {
 
 /// A cluster under way.
 struct RunningCluster {
-  RunningCluster(Grid& grid, const Grid::Part& part, uint64_t i)
-      : ctas(grid.make_cluster(part.number(i))), blocks_of_warp(part.block_count) {
+  /// The i-th of a part, those that have begun first.
+  RunningCluster(Grid& grid, const Grid::Part& part, uint64_t i) : blocks_of_warp(part.block_count) {
+    if (i < part.begun.size()) {
+      ctas = part.begun[i];
+    } else {
+      owned = grid.make_cluster(part.number(i - part.begun.size()));
+      for (auto& cta : owned) ctas.push_back(cta.get());
+    }
     if (part.blocks)
       counts = part.block_counts + i * grid.cluster_size() * grid.warps_per_cta() * blocks_of_warp;
   }
@@ -175,7 +183,8 @@ struct RunningCluster {
     return counts + (uint64_t{cta.rank()} * cta.grid().warps_per_cta() + warp.number()) * blocks_of_warp;
   }
 
-  std::vector<std::unique_ptr<Cta>> ctas;
+  std::vector<std::unique_ptr<Cta>> owned;
+  std::vector<Cta*> ctas;
   uint64_t blocks_of_warp;
   uint32_t* counts = nullptr;
 };
@@ -186,7 +195,7 @@ bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster) {
   const uint64_t end = executor.warp_instructions + cta_turn;
   for (;;) {
     bool all_finished = true, progress = false, waits = false;
-    for (auto& cta : ctas) {
+    for (Cta* cta : ctas) {
       for (Warp& warp : cta->warps()) {
         if (warp.finished()) continue;
         const uint64_t before = executor.warp_instructions;
@@ -203,11 +212,7 @@ bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster) {
       }
     }
     if (all_finished) return true;
-    if (!progress) {
-      std::vector<Cta*> stuck;
-      for (auto& cta : ctas) stuck.push_back(cta.get());
-      deadlocked(grid, stuck);
-    }
+    if (!progress) deadlocked(grid, ctas);
     // Who waits may wait for another CTA: the others get their turn early.
     if (executor.warp_instructions >= end || waits) return false;
   }
@@ -226,7 +231,7 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
   if (kernel().order_sensitive) return run_in_turns(part, stop);
   // These CTAs have no order among each other. What they print gets that of their numbers.
   keeps_printed_ = true;
-  const uint64_t clusters = part.count;
+  const uint64_t clusters = part.begun.size() + part.count;
   Counts counts;
   std::atomic<uint64_t> next{0}, first_error{UINT64_MAX};
   std::atomic<bool> stopped{false};
@@ -264,11 +269,14 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
   work(true);
   for (std::thread& t : others) t.join();
   if (error) {
-    const uint64_t first = part.number(first_error);
+    const uint64_t i = first_error, begun = part.begun.size();
+    const uint64_t first =
+        i < begun ? part.begun[i][0]->linear_index() / cluster_size() : part.number(i - begun);
     std::erase_if(printed_, [&](const Printed& p) { return p.cta / cluster_size() > first; });
   }
   if (print_ && !printed_.empty()) print_(printed());
   if (error) std::rethrow_exception(error);
+  counts.complete = !stopped;
   return counts;
 }
 
@@ -279,16 +287,23 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
   StopQuestion question(stop);
   std::deque<RunningCluster> active;
   const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
-  uint64_t next = 0;
-  while (next < part.count || !active.empty()) {
-    if (question.ask(executor.warp_instructions)) break;
-    if (active.empty() || (next < part.count && active.size() < most))
+  const uint64_t begun = part.begun.size(), clusters = begun + part.count;
+  uint64_t next = 0, last_finished = 0;
+  bool complete = true;
+  while (complete && (next < clusters || !active.empty())) {
+    if (active.empty() || next < begun || (next < clusters && active.size() < most))
       active.emplace_back(*this, part, next++);
     else if (active.size() > 1)
       std::rotate(active.begin(), active.begin() + 1, active.end());
-    if (run_turn(*this, executor, active.back())) active.pop_back();
+    if (run_turn(*this, executor, active.back())) {
+      active.pop_back();
+      last_finished = executor.warp_instructions;
+    }
+    const uint64_t since = executor.warp_instructions - last_finished;
+    complete = !question.ask(executor.warp_instructions) &&
+               !(part.may_wait && since > patience + active.size() * patience_of_cluster);
   }
-  return {executor.warp_instructions, executor.thread_instructions};
+  return {executor.warp_instructions, executor.thread_instructions, complete};
 }
 
 }  // namespace simt::functional

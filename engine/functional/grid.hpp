@@ -81,16 +81,21 @@ class Grid {
   struct Counts {
     uint64_t warp_instructions = 0;
     uint64_t thread_instructions = 0;
+    bool complete = true;  ///< false: given up, or stopped
   };
   /// Runs all CTAs without timing on up to `threads` host threads. The order in which CTAs act is fixed where
   /// it can matter. `stop` is asked now and then. Throws ProgramFault.
   Counts run(uint32_t threads, const std::function<bool()>& stop);
 
-  /// Some of a grid's clusters.
+  /// Some of a grid's clusters: such as have begun already, and others.
   struct Part {
-    uint64_t count = 0;
+    std::vector<std::vector<Cta*>> begun;
+    uint64_t count = 0;                        ///< of the others
     std::function<uint64_t(uint64_t)> number;  ///< of the i-th
-    uint64_t cycle = 0;                        ///< at which they print
+    /// Whether those that influence each other are given up when none of them comes to its end for long: they
+    /// may wait for one that is not among these.
+    bool may_wait = false;
+    uint64_t cycle = 0;  ///< at which they print
     const BlockMap* blocks = nullptr;
     uint32_t* block_counts = nullptr;  ///< by cluster of this part, CTA, warp and block
     uint32_t block_count = 0;

@@ -16,7 +16,6 @@ namespace {
 struct Overlap {};
 
 constexpr uint64_t never = ~uint64_t{0};
-constexpr uint64_t most_questions = 256;  ///< each after 64 turns or 4 million instructions
 
 /// Counts deferred accesses by a hash of their addresses: no false "no".
 class AddressFilter {
@@ -102,6 +101,22 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
 
   bool waits_for_warps(uint32_t number) const override { return warps_[number].blocked; }
 
+  /// Performs, in the order of execution, what waits for its issue.
+  void perform_outstanding() {
+    std::vector<Pending*> outstanding;
+    for (Pending& p : pending_)
+      if (p.used && !p.performed) outstanding.push_back(&p);
+    std::sort(outstanding.begin(), outstanding.end(),
+              [](const Pending* a, const Pending* b) { return a->number < b->number; });
+    for (Pending* p : outstanding) {
+      Warp& warp = cta_.warps()[p->warp];
+      executor_.perform(cta_, warp, p->access, warp.frame_at(p->frame), p->stack);
+      p->performed = true;
+    }
+  }
+  const std::vector<std::unique_ptr<Cta>>& cluster() const { return *owner_; }
+  uint32_t rank() const { return cta_.rank(); }
+
   void issued(uint32_t, uint32_t ticket, uint64_t visible) override {
     pending_[ticket - 1].visible = visible;
   }
@@ -133,6 +148,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   struct Pending {
     DeferredAccess access;
     uint32_t warp = 0, frame = 0, stack = 0;
+    uint64_t number = 0;  ///< in the order of execution
     uint64_t visible = never;
     bool performed = false, used = false;
   };
@@ -195,6 +211,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     p.warp = number;
     p.frame = step.frame;
     p.stack = step.stack;
+    p.number = deferred_so_far_++;
     p.used = true;
     ++outstanding_;
     for (uint32_t i = 0; i < warp_lanes; ++i)
@@ -258,6 +275,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
   uint32_t outstanding_ = 0;
+  uint64_t deferred_so_far_ = 0;
   AddressFilter filter_;
   DeferredAccess deferred_;  ///< of the step under way
   uint64_t now_ = 0;
@@ -329,17 +347,14 @@ void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* bl
   if (blocks) {
     map.emplace(*blocks, *lowering_);
     result.blocks = blocks->count();
-    result.counts.resize(part.count * grid.cluster_size() * result.warps_per_cta * result.blocks);
+    result.counts.resize((part.begun.size() + part.count) * grid.cluster_size() * result.warps_per_cta *
+                         result.blocks);
     part.blocks = &*map;
     part.block_counts = result.counts.data();
     part.block_count = result.blocks;
   }
-  // CTAs that influence each other may wait for one that is not among these.
-  uint64_t questions = 0;
-  grid.run(part, threads, [&] {
-    result.complete = !grid.kernel().order_sensitive || ++questions < most_questions;
-    return !result.complete;
-  });
+  part.may_wait = true;
+  result.complete = grid.run(part, threads, nullptr).complete;
 }
 
 BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
@@ -368,10 +383,49 @@ BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlo
   part.cycle = never;
   BlockCounts counts;
   run_part(grid_, std::move(part), blocks, threads, counts);
-  if (!counts.complete)
-    throw ProgramFault("kernel `" + launch_.name +
-                       "`: blocks that were not to be simulated wait for others; simulate it in full");
+  require_complete(counts);
   return counts;
+}
+
+BlockCounts ExecutedSource::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
+                                   const BasicBlocks* blocks, uint32_t threads) {
+  const uint32_t size = grid_.cluster_size();
+  Grid::Part part;
+  std::map<const void*, size_t> numbers;  // of clusters
+  std::vector<size_t> cluster_of;
+  for (const auto& each : begun) {
+    auto& stream = static_cast<Stream&>(*each);
+    stream.perform_outstanding();
+    const auto [it, is_new] = numbers.emplace(&stream.cluster(), part.begun.size());
+    if (is_new) {
+      part.begun.emplace_back();
+      for (const auto& cta : stream.cluster()) part.begun.back().push_back(cta.get());
+    }
+    cluster_of.push_back(it->second);
+  }
+  const uint64_t first_cluster = (first + size - 1) / size;
+  part.count = grid_.cluster_count() - std::min(first_cluster, grid_.cluster_count());
+  part.number = [&](uint64_t i) { return first_cluster + i; };
+  part.cycle = never;
+  BlockCounts all;
+  run_part(grid_, std::move(part), blocks, threads, all);
+  require_complete(all);
+  // From clusters to CTAs, in the order asked for.
+  BlockCounts counts{all.warps_per_cta, all.blocks, {}, true};
+  const size_t of_cta = size_t{all.warps_per_cta} * all.blocks;
+  for (size_t i = 0; i < begun.size() && of_cta > 0; ++i) {
+    const uint32_t rank = static_cast<Stream&>(*begun[i]).rank();
+    const auto from =
+        all.counts.begin() + static_cast<std::ptrdiff_t>((cluster_of[i] * size + rank) * of_cta);
+    counts.counts.insert(counts.counts.end(), from, from + static_cast<std::ptrdiff_t>(of_cta));
+  }
+  return counts;
+}
+
+void ExecutedSource::require_complete(const BlockCounts& counts) const {
+  if (counts.complete) return;
+  throw ProgramFault("kernel `" + launch_.name +
+                     "`: blocks that were not to be simulated wait for others; simulate it in full");
 }
 
 std::string ExecutedSource::printed() const {

@@ -37,6 +37,7 @@ class ExecutedSource : public InstructionSource {
   std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return grid_.cluster_size(); }
+  bool order_matters() const override { return grid_.kernel().order_sensitive; }
   std::vector<uint32_t> leaders() override;
   /// Its memory is a copy. CTAs that wait for others, or that go wrong because others have not run, are
   /// followed as far as they come.
@@ -44,6 +45,10 @@ class ExecutedSource : public InstructionSource {
                       uint32_t threads) override;
   /// Throws ProgramFault, also where these CTAs wait for ones that are not among them.
   BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
+  /// Throws ProgramFault, also where these CTAs wait for ones that have neither begun nor come from `first`
+  /// on.
+  BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
+                     const BasicBlocks* blocks, uint32_t threads) override;
 
   /// Executes everything at once and writes it down as a trace with warps of `lanes` lanes, 32 or 64. Throws
   /// ProgramFault.
@@ -58,6 +63,7 @@ class ExecutedSource : public InstructionSource {
   class Stream;
   void run_part(Grid& grid, Grid::Part part, const BasicBlocks* blocks, uint32_t threads,
                 BlockCounts& result);
+  void require_complete(const BlockCounts& counts) const;
 
   std::shared_ptr<const void> owner_;  // outlives the grid
   std::shared_ptr<const Lowering> lowering_;

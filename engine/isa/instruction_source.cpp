@@ -20,6 +20,39 @@ void walk(CtaStream& stream, See see) {
   }
 }
 
+/// Counts the blocks of CTAs that are replayed, from where their streams are.
+class Counter {
+ public:
+  explicit Counter(const BasicBlocks& blocks) : blocks_(blocks) {}
+
+  void add(CtaStream& stream) {
+    std::vector<uint32_t>& counts = of_ctas_.emplace_back(size_t{stream.warps()} * blocks_.count());
+    walk(stream, [&](uint32_t warp, uint32_t previous, uint32_t index) {
+      // The rest of a block that has been begun is not another one.
+      if (previous == BasicBlocks::none) previous = index - 1;
+      if (blocks_.begins(previous, index)) ++counts[size_t{warp} * blocks_.count() + blocks_.of(index)];
+    });
+    warps_ = std::max(warps_, stream.warps());
+  }
+
+  BlockCounts result() const {
+    BlockCounts result;
+    result.blocks = blocks_.count();
+    result.warps_per_cta = warps_;
+    const size_t of_cta = size_t{warps_} * blocks_.count();
+    result.counts.resize(of_cta * of_ctas_.size());
+    for (size_t i = 0; i < of_ctas_.size(); ++i)
+      std::copy(of_ctas_[i].begin(), of_ctas_[i].end(),
+                result.counts.begin() + static_cast<std::ptrdiff_t>(i * of_cta));
+    return result;
+  }
+
+ private:
+  const BasicBlocks& blocks_;
+  uint32_t warps_ = 0;
+  std::vector<std::vector<uint32_t>> of_ctas_;
+};
+
 }  // namespace
 
 std::vector<uint32_t> InstructionSource::leaders() {
@@ -40,23 +73,9 @@ std::vector<uint32_t> InstructionSource::leaders() {
 
 BlockCounts InstructionSource::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                                        uint32_t) {
-  BlockCounts result;
-  result.blocks = blocks.count();
-  std::vector<std::vector<uint32_t>> of_ctas;
-  for (const uint64_t ordinal : ordinals) {
-    const auto stream = open_cta(ordinal);
-    std::vector<uint32_t>& counts = of_ctas.emplace_back(size_t{stream->warps()} * result.blocks);
-    walk(*stream, [&](uint32_t warp, uint32_t previous, uint32_t index) {
-      if (blocks.begins(previous, index)) ++counts[size_t{warp} * result.blocks + blocks.of(index)];
-    });
-    result.warps_per_cta = std::max(result.warps_per_cta, stream->warps());
-  }
-  const size_t of_cta = size_t{result.warps_per_cta} * result.blocks;
-  result.counts.resize(of_cta * ordinals.size());
-  for (size_t i = 0; i < of_ctas.size(); ++i)
-    std::copy(of_ctas[i].begin(), of_ctas[i].end(),
-              result.counts.begin() + static_cast<std::ptrdiff_t>(i * of_cta));
-  return result;
+  Counter counter(blocks);
+  for (const uint64_t ordinal : ordinals) counter.add(*open_cta(ordinal));
+  return counter.result();
 }
 
 BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks,
@@ -67,6 +86,12 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
   return preview(ordinals, *blocks, threads);
 }
 
-void InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>&, uint64_t, uint32_t) {}
+BlockCounts InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t,
+                                      const BasicBlocks* blocks, uint32_t) {
+  if (!blocks) return {};
+  Counter counter(*blocks);
+  for (const auto& stream : begun) counter.add(*stream);
+  return counter.result();
+}
 
 }  // namespace simt

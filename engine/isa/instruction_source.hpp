@@ -92,8 +92,10 @@ class InstructionSource {
   /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
   /// The CTAs of `begun`, which have not ended, and those from `first` on will not be asked for instructions
-  /// any more: what they do to memory happens now, on up to `threads` host threads.
-  virtual void finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first, uint32_t threads);
+  /// any more: what they do to memory happens now, on up to `threads` host threads. Counts the blocks that
+  /// warps of `begun` have not begun yet, unless `blocks` is nullptr.
+  virtual BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
+                             const BasicBlocks* blocks, uint32_t threads);
 };
 
 inline bool CtaStream::waits_for_warps(uint32_t) const {

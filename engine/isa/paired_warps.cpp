@@ -47,6 +47,7 @@ class PairedWarps::Stream : public CtaStream {
       if (2 * w + 1 >= halves_->warps()) warps_[w].half[1].state = State::Ended;
   }
 
+  CtaStream& halves() { return *halves_; }
   uint32_t warps() const override { return static_cast<uint32_t>(warps_.size()); }
   void placed(uint32_t sm) override { halves_->placed(sm); }
   bool take_woken() override { return halves_->take_woken(); }
@@ -277,6 +278,13 @@ BlockCounts PairedWarps::preview(const std::vector<uint64_t>& ordinals, const Ba
 
 BlockCounts PairedWarps::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) {
   return of_pairs(source_->execute(first, end, blocks, threads));
+}
+
+BlockCounts PairedWarps::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
+                                const BasicBlocks* blocks, uint32_t threads) {
+  std::vector<std::shared_ptr<CtaStream>> halves;
+  for (const auto& stream : begun) halves.emplace_back(stream, &static_cast<Stream&>(*stream).halves());
+  return of_pairs(source_->finish(halves, first, blocks, threads));
 }
 
 uint32_t PairedWarps::lane_addresses(const DynamicRecord& record, uint64_t* out) const {

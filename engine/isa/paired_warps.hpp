@@ -36,6 +36,8 @@ class PairedWarps : public InstructionSource {
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;
   BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
+  BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
+                     const BasicBlocks* blocks, uint32_t threads) override;
 
  private:
   class Stream;

@@ -24,6 +24,9 @@ struct Decision {
   double warp_cycles = 0;            ///< of each warp
   std::vector<double> block_cycles;  ///< of one execution of each basic block
   double launch_cycles = 0;          ///< of the whole launch, from its first dispatch; answers begin() only
+  /// With the first two: CTAs that are resident are not simulated any further either. Their warps end when
+  /// what is left of them has passed.
+  bool residents = false;
 };
 
 /// Cycles of the two below are absolute core cycles within the engine, and count from the launch's first

@@ -249,13 +249,15 @@ void Gpu::collect_ended_ctas() {
     for (const Sm::CtaEnd& end : sms_[i]->ended_ctas()) {
       Running& launch = *running_[end.launch_slot];
       ++launch.done_ctas;
-      launch.last_end = std::max(launch.last_end, end.cycle + 1);
+      const Cycle until = resources_[i].held[end.cta_slot].until;
+      const Cycle ended = std::max(end.cycle, until);
+      launch.last_end = std::max(launch.last_end, ended + 1);
       if (launch.control) {
         ++launch.control->ended_ctas;
-        Cycle& until = launch.control->sampled.detailed_cycle;
-        until = std::max(until, end.cycle + 1);
+        Cycle& detailed = launch.control->sampled.detailed_cycle;
+        if (until == 0) detailed = std::max(detailed, ended + 1);
       }
-      freed_.push_back({end.cycle + spec_.launch.dispatch_latency, static_cast<uint16_t>(i), end.cta_slot});
+      freed_.push_back({ended + spec_.launch.dispatch_latency, static_cast<uint16_t>(i), end.cta_slot});
       std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
     }
     sms_[i]->ended_ctas().clear();

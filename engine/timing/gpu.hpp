@@ -115,7 +115,8 @@ class Gpu {
     };
     std::deque<Pending> pending;
     Cycle effective() const { return pending.empty() ? ~Cycle{0} : pending.front().effective; }
-    bool predicts = false;  ///< from CTA `first_predicted` on
+    bool predicts = false;             ///< from CTA `first_predicted` on
+    bool predicted_residents = false;  ///< those that were resident, too
     uint64_t first_predicted = ~uint64_t{0};
     Decision prediction;
     uint64_t timed_ctas = 0, ended_ctas = 0;  ///< of those simulated: dispatched, ended
@@ -146,6 +147,7 @@ class Gpu {
     struct Held {
       uint16_t launch_slot = 0;
       uint32_t first_warp = 0, warps = 0, shared = 0, registers = 0;
+      Cycle until = 0;  ///< predicted end of what was resident when its launch was predicted
     };
     std::vector<Held> held;  // by CTA slot
   };
@@ -182,6 +184,7 @@ class Gpu {
   void apply_decision(Running& launch);
   void stop(Running& launch);
   void skip(Running& launch, uint64_t ctas);
+  void predict_residents(Running& launch);
   void predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta, Cycle cycle);
   double predicted_cycles(Running& launch, uint64_t cta);
   void execute_counting(Running& launch, uint64_t end);

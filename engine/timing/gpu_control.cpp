@@ -167,6 +167,7 @@ void Gpu::apply_decision(Running& launch) {
         control.blocks =
             std::make_unique<BasicBlocks>(launch.source->instructions(), launch.source->leaders());
       control.prediction = std::move(decision);
+      if (control.prediction.residents && !control.predicted_residents) predict_residents(launch);
       // Where the order of CTAs has an influence, they are executed at a moment that windows do not move.
       if (!control.prediction.block_cycles.empty() && launch.source->order_matters())
         execute_counting(launch, launch.total_ctas);
@@ -176,15 +177,55 @@ void Gpu::apply_decision(Running& launch) {
 }
 
 void Gpu::stop(Running& launch) {
+  std::vector<Sm::Dropped> dropped;
+  for (auto& sm : sms_) sm->drop(launch.kernel->slot, now_, dropped);
   std::vector<std::shared_ptr<CtaStream>> streams;
-  for (auto& sm : sms_) sm->drop(launch.kernel->slot, now_, streams);
+  for (Sm::Dropped& d : dropped) streams.push_back(std::move(d.stream));
   Control& control = *launch.control;
   const uint64_t first = std::min(launch.next_cta, control.first_predicted);
-  launch.source->finish(streams, std::max(first, control.executed), pool_.threads());
+  launch.source->finish(streams, std::max(first, control.executed), nullptr, pool_.threads());
   control.executed = launch.total_ctas;
   launch.done_ctas += launch.total_ctas - launch.next_cta;
   launch.next_cta = launch.total_ctas;
   launch.last_end = std::max(launch.last_end, now_);
+}
+
+void Gpu::predict_residents(Running& launch) {
+  Control& control = *launch.control;
+  const std::vector<double>& cycles = control.prediction.block_cycles;
+  std::vector<Sm::Dropped> dropped;
+  std::vector<size_t> first_of_sm;
+  for (auto& sm : sms_) {
+    first_of_sm.push_back(dropped.size());
+    sm->drop(launch.kernel->slot, now_, dropped);
+  }
+  std::vector<std::shared_ptr<CtaStream>> streams;
+  for (const Sm::Dropped& d : dropped) streams.push_back(d.stream);
+  const BlockCounts left = launch.source->finish(
+      streams, launch.total_ctas, cycles.empty() ? nullptr : control.blocks.get(), pool_.threads());
+  std::vector<double> of_warps;
+  for (size_t i = 0, sm = 0; i < dropped.size(); ++i) {
+    while (sm + 1 < sms_.size() && first_of_sm[sm + 1] <= i) ++sm;
+    const Sm::Dropped& d = dropped[i];
+    Cycle end = d.begin + static_cast<Cycle>(std::llround(control.prediction.warp_cycles));
+    if (!cycles.empty()) {
+      of_warps.assign(left.warps_per_cta, 0);
+      for (const Sm::Dropped::Block& b : d.blocks)
+        of_warps[b.warp] += std::max(0.0, cycles[b.block] - static_cast<double>(b.elapsed));
+      for (uint32_t w = 0; w < left.warps_per_cta; ++w)
+        for (uint32_t b = 0; b < left.blocks; ++b)
+          of_warps[w] += left.counts[(i * left.warps_per_cta + w) * left.blocks + b] * cycles[b];
+      const double longest = *std::max_element(of_warps.begin(), of_warps.end());
+      end = now_ + static_cast<Cycle>(std::llround(longest));
+    }
+    resources_[sm].held[d.cta_slot].until = std::max(end, now_);
+  }
+  control.predicted_residents = true;
+  control.sampled.predicted_ctas += dropped.size();
+  control.sampled.detailed_cycle = std::max(control.sampled.detailed_cycle, now_);
+  control.next = ~Cycle{0};
+  launch.kernel->observes_warps = false;
+  launch.kernel->observed_blocks = nullptr;
 }
 
 void Gpu::skip(Running& launch, uint64_t ctas) {

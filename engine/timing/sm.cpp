@@ -311,6 +311,7 @@ void Sm::retire_warps(Cycle now) {
     if (!warps_[w].resident || !warps_.can_retire(w)) continue;
     const uint16_t cta_slot = warps_[w].cta_slot;
     if (warps_[w].dropped && bulk_copies_pending(ctas_[cta_slot], 0)) continue;
+    const bool dropped = warps_[w].dropped;
     observe_retirement(w, now);
     warps_.retire(w);
     changed_ = true;
@@ -318,26 +319,34 @@ void Sm::retire_warps(Cycle now) {
     cta.instructions += warps_[w].issued;
     if (--cta.warps_left > 0) continue;
     Counters& counters = counters_[cta.kernel->slot];
-    ++counters[Counter::ctas_finished];
-    counters[Counter::finished_instructions] += cta.instructions;
+    if (!dropped) {
+      ++counters[Counter::ctas_finished];
+      counters[Counter::finished_instructions] += cta.instructions;
+    }
     ended_.push_back({cta_slot, cta.kernel->slot, now});
     cta.stream.reset();
     --resident_ctas_;
   }
 }
 
-void Sm::drop(uint16_t slot, Cycle now, std::vector<std::shared_ptr<CtaStream>>& streams) {
+void Sm::drop(uint16_t slot, Cycle now, std::vector<Dropped>& dropped) {
   for (auto start = starts_.begin(); start != starts_.end();) {
     if (start->kernel->slot != slot) {
       ++start;
       continue;
     }
-    streams.push_back(std::move(start->stream));
+    dropped.push_back({std::move(start->stream), start->cta_slot, start->cycle, {}});
     ended_.push_back({start->cta_slot, slot, now});
     start = starts_.erase(start);
   }
-  for (const Cta& cta : ctas_)
-    if (cta.stream && cta.kernel->slot == slot) streams.push_back(cta.stream);
+  for (uint32_t i = 0; i < ctas_.size(); ++i) {
+    const Cta& cta = ctas_[i];
+    if (!cta.stream || cta.kernel->slot != slot) continue;
+    Dropped& d = dropped.emplace_back(Dropped{cta.stream, i, cta.begin, {}});
+    if (!cta.kernel->observed_blocks) continue;
+    for (uint32_t w = cta.first_warp; w < cta.first_warp + cta.kernel->warps_per_cta; ++w)
+      if (warps_[w].resident && warps_[w].cta_slot == i) blocks_under_way(w, now, d.blocks);
+  }
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     if (!warps_[w].resident || warps_[w].kernel->slot != slot) continue;
     if (fetch_buffer_ == static_cast<int32_t>(w)) fetch_buffer_ = -1;

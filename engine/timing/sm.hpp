@@ -65,9 +65,20 @@ class Sm {
   void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
   void configure_l1(uint32_t ways) { load_store_.set_l1_ways(ways); }
   void invalidate_l1() { load_store_.invalidate_l1(); }
-  /// The CTAs of a launch execute nothing more from cycle `now` on, at which the SM stands. Appends the
-  /// streams of those that have not ended.
-  void drop(uint16_t slot, Cycle now, std::vector<std::shared_ptr<CtaStream>>& streams);
+  /// A CTA that has not ended, and what its warps were doing.
+  struct Dropped {
+    std::shared_ptr<CtaStream> stream;
+    uint32_t cta_slot = 0;
+    Cycle begin = 0;
+    struct Block {
+      uint32_t warp = 0;   ///< in the CTA
+      uint32_t block = 0;  ///< under way, or taken from the stream already
+      Cycle elapsed = 0;   ///< since it began
+    };
+    std::vector<Block> blocks;  ///< where they are observed
+  };
+  /// The CTAs of a launch execute nothing more from cycle `now` on, at which the SM stands.
+  void drop(uint16_t slot, Cycle now, std::vector<Dropped>& dropped);
 
   /// Runs the cycles [begin, end).
   void run(Cycle begin, Cycle end);
@@ -135,6 +146,7 @@ class Sm {
   void fill_buffer(uint32_t w, Cycle now);
   void wake(uint32_t cta_slot);
   void retire_warps(Cycle now);
+  void blocks_under_way(uint32_t w, Cycle now, std::vector<Dropped::Block>& out) const;
   void observe_issue(uint32_t w, uint32_t index, Cycle now);
   void observe_retirement(uint32_t w, Cycle now);
   void count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);

@@ -104,6 +104,19 @@ void Sm::observe_issue(uint32_t w, uint32_t index, Cycle now) {
   warp.last_index = index;
 }
 
+void Sm::blocks_under_way(uint32_t w, Cycle now, std::vector<Dropped::Block>& out) const {
+  const WarpTable::Warp& warp = warps_[w];
+  const BasicBlocks& blocks = *warp.kernel->observed_blocks;
+  if (warp.last_index != BasicBlocks::none)
+    out.push_back({warp.index_in_cta, warp.block, now - std::min(now, warp.block_begin)});
+  uint32_t previous = warp.last_index;
+  for (uint32_t i = 0; i < warp.held; ++i) {
+    const uint32_t index = warp.buffer[(warp.buffer_head + i) % WarpTable::buffer_capacity].static_index;
+    if (blocks.begins(previous, index)) out.push_back({warp.index_in_cta, blocks.of(index), 0});
+    previous = index;
+  }
+}
+
 void Sm::observe_retirement(uint32_t w, Cycle now) {
   const WarpTable::Warp& warp = warps_[w];
   const Cta& cta = ctas_[warp.cta_slot];

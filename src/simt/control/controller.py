@@ -54,11 +54,14 @@ class Predict:
     block_cycles: core cycles of one execution of each basic block; a warp takes the sum over those it
         executes.
     launch_cycles: core cycles of the whole launch from its first dispatch; in answer to `begin` only.
+    residents: CTAs that are resident are not simulated any further either: of their warps the rest is predicted
+        in the same way, from where they are.
     """
 
     warp_cycles: float | None = None
     block_cycles: npt.NDArray[np.float64] | None = None
     launch_cycles: float | None = None
+    residents: bool = False
     reason: str = ""
 
 

@@ -29,8 +29,8 @@ from simt.errors import ControlError
 from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
 
-# As the engine numbers them: kind, reason, CTAs, cycles of a warp, of each block, of the launch.
-Answer = tuple[int, str, int, float, list[float], float]
+# As the engine numbers them: kind, reason, CTAs, cycles of a warp, of each block, of the launch; residents.
+Answer = tuple[int, str, int, float, list[float], float, bool]
 
 
 class LaunchControl:
@@ -143,7 +143,7 @@ class LaunchControl:
             total_ctas=view.cta_count,
         )
         if kind == "full":
-            result = replace(result, sampled=sampled)
+            result = replace(result, sampled=replace(sampled, reason=self._controller.why_full))
         else:
             now = self._interval if kind == "stop" else self._at_end(result, sampled.cycles)
             with self._named("project" if kind in ("stop", "skip") else "extrapolate"):
@@ -173,11 +173,11 @@ class LaunchControl:
         if isinstance(decision, GoOn):
             return None
         if isinstance(decision, Stop):
-            return 1, decision.reason, 0, 0.0, [], 0.0
+            return 1, decision.reason, 0, 0.0, [], 0.0, False
         if isinstance(decision, Skip):
             if decision.ctas < 1:
                 raise self._error(f"Skip of {decision.ctas} CTAs, expected 1 or more")
-            return 2, decision.reason, int(decision.ctas), 0.0, [], 0.0
+            return 2, decision.reason, int(decision.ctas), 0.0, [], 0.0, False
         if not isinstance(decision, Predict):
             raise self._error(
                 f"it answered {decision!r}, expected GO_ON, Stop(...), Skip(...) or Predict(...)"
@@ -199,13 +199,13 @@ class LaunchControl:
             if view.code is None or cycles.shape != (len(view.code.blocks),):
                 wanted = "no" if view.code is None else len(view.code.blocks)
                 raise self._error(f"Predict with {cycles.size} block_cycles; the kernel has {wanted} blocks")
-            return 3, decision.reason, 0, 0.0, cycles.tolist(), 0.0
+            return 3, decision.reason, 0, 0.0, cycles.tolist(), 0.0, decision.residents
         value = max(1.0, float(cycles[0]))
         if decision.launch_cycles is None:
-            return 3, decision.reason, 0, value, [], 0.0
+            return 3, decision.reason, 0, value, [], 0.0, decision.residents
         if not at_begin:
             raise self._error("Predict with launch_cycles answers begin() only")
-        return 3, decision.reason, 0, 0.0, [], value
+        return 3, decision.reason, 0, 0.0, [], value, False
 
     def _error(self, what: str) -> ControlError:
         name = self._controller.name or type(self._controller).__name__

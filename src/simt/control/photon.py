@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simt.errors import ParameterError
-from simt.parameter_checks import integer, one_of, real
+from simt.parameter_checks import boolean, integer, one_of, real
 from simt.result import LaunchResult
 
 from .basic_block_vectors import distance as vector_distance
@@ -77,6 +77,8 @@ class Photon(Controller):
     coverage: share of the instructions in stable blocks from which on blocks predict.
     dominance: share of the warps that must be of one type for warps to predict.
     distance: L1 distance of GPU basic-block vectors, from 0 to 2, below which launches are alike.
+    residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too,
+        as in the artifact; else they are simulated to their end, as in the paper.
     analysis: file with the analysis of an earlier simulation of the same launches, on any GPU; nothing is
         followed ahead then.
     """
@@ -99,6 +101,7 @@ class Photon(Controller):
         dominance: float = 0.95,
         distance: float = 0.1,
         interval: int = 500,
+        residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
     ) -> None:
         wanted = set(levels.split("+") if isinstance(levels, str) else levels)
@@ -115,6 +118,7 @@ class Photon(Controller):
         self.dominance = real("dominance", dominance, 0, 1, open_low=True)
         self.distance = real("distance", distance, 0, 2)
         self.interval = integer("interval", interval, 1)
+        self.residents = boolean("residents", residents)
         self.analysis = None if analysis is None else os.fspath(analysis)
         rule = StabilityRule.published if preset == "paper" else StabilityRule.artifact
         self._block_rule = rule(self.block_window, self.delta)
@@ -164,7 +168,7 @@ class Photon(Controller):
                 reason=f"kernel: its basic-block vector is within {self.distance:g} of that of launch "
                 f"{like.index}, with {like.warps:,} warps against {now.warp_count:,}",
             )
-        if launch.wave_size >= launch.cta_count:
+        if launch.wave_size >= launch.cta_count and not self.residents:
             now.ruled_out = "all of its CTAs run at once"
             return GO_ON
         if "warp" in self.levels:
@@ -203,6 +207,7 @@ class Photon(Controller):
                 now.level = "warp"
                 return Predict(
                     warp_cycles=now.warps.mean(),
+                    residents=self.residents,
                     reason=f"warp: stable after {now.warps.seen:,} warps, "
                     f"{now.warps.mean():,.0f} cycles each",
                 )
@@ -216,6 +221,7 @@ class Photon(Controller):
                 now.level = "block"
                 return Predict(
                     block_cycles=self._block_cycles(now),
+                    residents=self.residents,
                     reason=f"block: stable ones hold {covered:.1%} of the instructions",
                 )
         return GO_ON
