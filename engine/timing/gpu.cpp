@@ -251,7 +251,8 @@ void Gpu::collect_ended_ctas() {
       ++launch.done_ctas;
       const Cycle until = resources_[i].held[end.cta_slot].until;
       const Cycle ended = std::max(end.cycle, until);
-      launch.last_end = std::max(launch.last_end, ended + 1);
+      // What a predicted CTA was still waiting for when it was dropped does not count.
+      launch.last_end = std::max(launch.last_end, (until ? until : end.cycle) + 1);
       if (launch.control) {
         ++launch.control->ended_ctas;
         Cycle& detailed = launch.control->sampled.detailed_cycle;

@@ -192,6 +192,7 @@ def apply(
     def grown(name: str, row: list[int]) -> list[int]:
         whole = sum(row)
         factor = totals[name] / whole if whole and name in totals else growth
+        factor = factor if math.isfinite(factor) else growth
         return [round(n * factor) for n in row]
 
     engine = {name: total(name, value) for name, value in result.engine.items()}
