@@ -154,8 +154,8 @@ def test_coverage_is_a_knob() -> None:
     assert isinstance(found[3], Predict)
 
 
-def test_a_launch_of_one_wave_is_left_alone() -> None:
-    p = photon(levels="block+warp")
+def test_without_residents_a_launch_of_one_wave_is_left_alone() -> None:
+    p = photon(levels="block+warp", residents=False)
     assert p.begin(launch(Code(SAME), ctas=20)) is GO_ON
     assert not p.warps and not p.blocks
     assert "at once" in p.why_full

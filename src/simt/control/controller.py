@@ -54,8 +54,8 @@ class Predict:
     block_cycles: core cycles of one execution of each basic block; a warp takes the sum over those it
         executes.
     launch_cycles: core cycles of the whole launch from its first dispatch; in answer to `begin` only.
-    residents: CTAs that are resident are not simulated any further either: of their warps the rest is predicted
-        in the same way, from where they are.
+    residents: CTAs that are resident are not simulated any further either: of their warps the rest is
+        predicted in the same way, from where they are.
     """
 
     warp_cycles: float | None = None
