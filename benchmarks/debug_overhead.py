@@ -3,8 +3,9 @@
 python benchmarks/debug_overhead.py [EXAMPLE ...]
 
 Processor time of each kernel of an example, without timing: as it is; with the hash of each thread; with the
-windows of 1,024 registers of one CTA; with its stores watched. Then of the whole program, of `record`, and of
-`compare` with that recording.
+windows of 1,024 registers of one CTA; with its stores watched. Then of the whole program, of `record`, of
+`compare` with that recording, and of `compare` with an executor that rounds `fma` down, so that it has to look
+for the instruction.
 """
 
 from __future__ import annotations
@@ -15,17 +16,30 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import simt.debug
-from simt.debug.executors import Ours
+from simt.debug.executors import Ours, Scratch
 from simt.debug.instrument import Program
 from simt.debug.launches import Launch, Outcome, run_watched
 from simt.debug.search import WINDOW, Tracer, Windows, find_writer
 
 EXAMPLES = ("saxpy", "coalescing", "gemm")
+
+
+class RoundsDown(Ours):
+    """Our own executor with a bug."""
+
+    name = "simt that rounds down"
+
+    def run(self, launch: Launch) -> Outcome:
+        return super().run(replace(launch, ptx=launch.ptx.replace("fma.rn", "fma.rz")))
+
+    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+        return super().run_instrumented(launch, ptx.replace("fma.rn", "fma.rz"), scratch)
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -69,10 +83,11 @@ def main() -> None:
             run = seconds(lambda example=example: run_watched(example, "qv100", lambda launch, outcome: None))
             recorded = seconds(lambda example=example, place=place: simt.debug.record(example, place))
             compared = seconds(lambda example=example, place=place: simt.debug.compare(example, place))
+            searched = seconds(lambda example=example: simt.debug.compare(example, RoundsDown()))
             size = sum(p.stat().st_size for p in place.rglob("*"))
         print(
             f"{example:12} program {run:.2f} s, record {recorded:.2f} s ({size / 1e6:.1f} MB), "
-            f"compare {compared:.2f} s",
+            f"compare {compared:.2f} s, with a search {searched:.2f} s",
             flush=True,
         )
 

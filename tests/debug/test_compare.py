@@ -11,6 +11,7 @@ import pytest
 
 import simt
 from simt.debug import compare, record
+from simt.debug.executors import Ours
 from simt.errors import DebugError, DriverError
 from support.debug_programs import AXPY, HEADER, axpy, gpu_with
 from support.fake_cuda import replacing
@@ -301,6 +302,7 @@ def test_module_variables_with_addresses_in_them() -> None:
         assert out.numpy().tolist() == [3, 4]
 
     assert compare(program, gpu_with()).same
+    assert compare(program, Ours()).same
     difference = compare(
         program, gpu_with(replacing(r"add\.f32 %f2, %f1, 0f3F800000", "sub.f32 %f2, %f1, 0f3F800000"))
     ).difference

@@ -50,15 +50,14 @@ class Ours:
     exclude: frozenset[str] = frozenset({"time"})
 
     def run(self, launch: Launch) -> Outcome:
-        memory, fault, _ = self._execute(launch, launch.ptx, None)
-        return Outcome(_read(memory, launch.before), fault)
+        outcome, _ = self._execute(launch, launch.ptx, None)
+        return outcome
 
     def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
-        memory, _, address = self._execute(launch, ptx, scratch)
-        data: bytes = memory.read(address, len(scratch.content))
+        _, data = self._execute(launch, ptx, scratch)
         return data
 
-    def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Any, str, int]:
+    def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Outcome, bytes]:
         base = 16 << 32  # where the engine's global memory begins
         end = max((a.address + a.size for a in launch.before), default=base)
         room = len(scratch.content) if scratch else 0
@@ -94,7 +93,10 @@ class Ours:
             )
         except _engine.functional.ProgramFault as error:
             fault = str(error)
-        return memory, fault, address
+        # Read while the module lives: its variables go with it.
+        if scratch is not None:
+            return Outcome((), fault), memory.read(address, room)
+        return Outcome(_read(memory, launch.before), fault), b""
 
 
 def _read(memory: Any, before: Memory) -> Memory:
