@@ -4,8 +4,8 @@ python benchmarks/debug_overhead.py [EXAMPLE ...]
 
 Processor time of each kernel of an example, without timing: as it is; with the hash of each thread; with the
 windows of 1,024 registers of one CTA; with its stores watched. Then of the whole program, of `record`, of
-`compare` with that recording, and of `compare` with an executor that rounds `fma` down, so that it has to look
-for the instruction.
+`compare` with that recording, and of `compare` with an executor that rounds `fma` down, so that it has to
+look for the instruction.
 """
 
 from __future__ import annotations
