@@ -15,6 +15,7 @@ from simt.control.first_instructions import FirstInstructions
 from simt.control.photon import Photon
 from simt.control.pkp import PKP
 from simt.control.projection import Projection
+from simt.control.tbpoint_regions import TBPointRegions
 from simt.control.what_if import WhatIf, sweep, what_if
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Projection",
     "Skip",
     "Stop",
+    "TBPointRegions",
     "WhatIf",
     "sweep",
     "what_if",

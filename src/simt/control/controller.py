@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -151,6 +151,10 @@ class Controller:
         their attributes. A list or dictionary made by `__init__` is shared by all launches: it is where what
         one launch teaches is kept for later ones."""
         return copy.copy(self)
+
+    def study(self, launch: LaunchView, intervals: Sequence[Interval]) -> None:
+        """Before `begin`, in `what_if` only: all that happens in the launch, for methods that want a profile
+        of it."""
 
     def begin(self, launch: LaunchView) -> Decision:
         """Before anything is simulated."""

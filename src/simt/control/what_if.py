@@ -178,9 +178,10 @@ def _launch(launch: LaunchResult, result: Result, controller: Controller, known:
     counters, index, stop, reason = dict.fromkeys(truth, 0), 0, None, ""
     end = 0  # observed cycles since the first dispatch
     skipping = skipped = 0
-    decision = controller.begin(view)
-    stretches = _stretches(launch, controller.interval)
     now = Interval(0, 0, 0, counters, counters)
+    controller.study(view, list(_intervals(launch, controller.interval)))
+    decision = controller.begin(view)
+    stretches = _intervals(launch, controller.interval)
     while not isinstance(decision, Stop):
         if isinstance(decision, Predict):
             raise ControlError(
@@ -188,10 +189,10 @@ def _launch(launch: LaunchResult, result: Result, controller: Controller, known:
             )
         if isinstance(decision, Skip):
             skipping, skipped, reason = decision.ctas, skipped + decision.ctas, decision.reason
-        stretch = next(stretches, None)
-        if stretch is None:
+        found = next(stretches, None)
+        if found is None:
             break
-        cycles, difference = stretch
+        cycles, difference = found.end - found.begin, found.difference
         if skipping > 0:
             skipping -= difference["ctas_finished"]
             decision = GoOn()
@@ -260,28 +261,27 @@ def _sums(launch: LaunchResult) -> dict[str, int]:
     return {name: sum(column) for name, column in _columns(launch).items()}
 
 
-def _stretches(launch: LaunchResult, interval: int) -> Iterator[tuple[int, dict[str, int]]]:
-    """The timeline in steps of the controller's interval, from the first dispatch: cycles, and counts."""
+def _intervals(launch: LaunchResult, interval: int) -> Iterator[Interval]:
+    """The timeline as a controller would see it, in steps of its interval from the first dispatch."""
     t = launch.timeline
     assert t is not None
     step = t["interval"]
     if interval % step:
         raise ResultError(
             f"the timeline's interval is {step} cycles, the controller's {interval}: the one has to divide "
-            f"the other; simulate with `--timeline {math.gcd(step, interval)}`, or "
-            f"set the controller's interval"
+            f"the other; simulate with `--timeline {math.gcd(step, interval)}`, or set the controller's "
+            f"interval"
         )
     columns, start = _columns(launch), launch.start_cycle + launch.launch_latency
-    difference, begin, last = dict.fromkeys(columns, 0), None, start
+    counters = difference = dict.fromkeys(columns, 0)
+    index, begin = 0, 0
     for i, cycle in enumerate(t["cycle"]):
         if cycle <= start:
             continue
-        begin = last if begin is None else begin
-        for name, column in columns.items():
-            difference[name] += column[i]
-        # The first step is cut short by the dispatch: it joins the next.
-        if cycle - begin >= interval or i + 1 == len(t["cycle"]):
-            end = min(cycle, launch.end_cycle)
-            yield max(1, end - begin), dict(difference)
-            difference, begin = dict.fromkeys(columns, 0), None
-        last = cycle
+        difference = {name: n + columns[name][i] for name, n in difference.items()}
+        end = min(cycle, launch.end_cycle) - start
+        # What the dispatch cuts off the first step is made up for by the next.
+        if end - begin >= interval or i + 1 == len(t["cycle"]):
+            counters = {name: n + difference[name] for name, n in counters.items()}
+            yield Interval(index, begin, max(end, begin + 1), counters, difference)
+            index, begin, difference = index + 1, end, dict.fromkeys(columns, 0)

@@ -1,0 +1,229 @@
+"""TBPoint inside a kernel: a homogeneous region is simulated until its IPC repeats, the rest skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Skip
+from simt.control.projection import Projection
+from simt.parameter_checks import integer, one_of, real
+
+Floats = npt.NDArray[np.float64]
+_DATA_SPACES = ("Global", "Local", "Generic", "Texture")
+
+
+@dataclass(frozen=True)
+class Region:
+    """CTAs [begin, end) of the grid that do alike. instructions: warp instructions of one, if known."""
+
+    begin: int
+    end: int
+    instructions: float | None
+
+
+@dataclass(frozen=True)
+class _Skipped:
+    """CTAs that were left out, and the stretch whose rates stand for them."""
+
+    ctas: int
+    instructions: float
+    counters: Mapping[str, int]
+    cycles: int
+
+
+class TBPointRegions(Controller):
+    """TBPoint's sampling inside a launch (Huang et al., "TBPoint", IPDPS'14), as far as its abstract and the
+    published scripts of PKA tell.
+
+    The grid is cut into epochs of a wave of CTAs. Two features of each, memory instructions per instruction
+    and instructions per CTA, are clustered (Ward, up to `threshold`); neighbouring epochs of one cluster are
+    a homogeneous region. Of a region a wave is simulated for warming up, then waves until the IPC of two
+    differs by less than `tolerance`; its other CTAs are skipped. They take (their instructions) / (IPC of the
+    last wave), and every counter grows with them as it did in that wave.
+
+    The features come from a functional preview of `ctas_per_epoch` CTAs of each epoch; without one, all CTAs
+    are one region. `simt.sampling.TBPoint` is the method's other half, which chooses launches.
+
+    threshold: of the distance of features.
+    scale: `mean`: features are divided by their mean over the epochs (TBPoint); `zscore`: and by their
+        spread, as in PKA's scripts, so that epochs of which none differs much are told apart all the same.
+    tolerance: relative difference of two waves' IPC.
+    interval: core cycles between observations.
+    """
+
+    name: ClassVar[str] = "tbpoint"
+
+    def __init__(
+        self,
+        threshold: float = 0.2,
+        scale: Literal["mean", "zscore"] = "mean",
+        tolerance: float = 0.05,
+        ctas_per_epoch: int = 2,
+        interval: int = 500,
+    ) -> None:
+        self.threshold = real("threshold", threshold, 0)
+        self.scale = one_of("scale", scale, ("mean", "zscore"))
+        self.tolerance = real("tolerance", tolerance, 0)
+        self.ctas_per_epoch = integer("ctas_per_epoch", ctas_per_epoch, 1)
+        self.interval = integer("interval", interval, 1)
+        self._learned: list[Region] | None = None
+
+    def study(self, launch: LaunchView, intervals: Sequence[Interval]) -> None:
+        self._learned = self.regions_of(launch, *_epochs_of_timeline(launch, intervals))
+
+    def begin(self, launch: LaunchView) -> Decision:
+        self._launch = launch
+        if self._learned is None:
+            self._regions = self._preview(launch)
+        else:
+            self._regions, self._learned = self._learned, None
+        self._region = 0
+        self._left_out: list[_Skipped] = []
+        self._unit: Interval | None = None  # where the wave that is being measured begins
+        self._ipc = 0.0  # of the wave before
+        return GO_ON
+
+    def regions_of(self, launch: LaunchView, features: Floats, instructions: Floats) -> list[Region]:
+        """Homogeneous regions.
+
+        features: (epochs, 2). instructions: per CTA of each epoch; NaN where unknown.
+        """
+        from simt.sampling.ward import Ward
+
+        epochs, wave = len(features), launch.wave_size
+        scaled = features.copy()
+        if self.scale == "zscore":
+            scaled -= scaled.mean(axis=0)
+        size = features.std(axis=0) if self.scale == "zscore" else np.abs(features.mean(axis=0))
+        scaled /= np.where(size > 0, size, 1)
+        labels = Ward(scaled, np.ones(epochs), self.threshold).labels(self.threshold)
+        first = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), epochs]
+        regions = []
+        for a, b in pairwise(first):
+            known = instructions[a:b][np.isfinite(instructions[a:b])]
+            regions.append(
+                Region(a * wave, min(b * wave, launch.cta_count), float(known.mean()) if len(known) else None)
+            )
+        return regions
+
+    def _preview(self, launch: LaunchView) -> list[Region]:
+        whole = [Region(0, launch.cta_count, None)]
+        wave = launch.wave_size
+        epochs = -(-launch.cta_count // wave) if wave else 0
+        if launch.code is None or epochs < 2:
+            return whole
+        preview = launch.code.preview(0.0, at_least_ctas=epochs * self.ctas_per_epoch, at_least_warps=1)
+        blocks, code = launch.code.blocks, launch.code.instructions
+        memory = np.array([i["space"].name in _DATA_SPACES for i in code], np.int64)
+        ends = np.concatenate([[0], np.cumsum(memory)])
+        requests = ends[blocks.first + blocks.length] - ends[blocks.first]
+        counts = preview.counts.reshape(len(preview.ctas), -1, len(blocks)).sum(axis=1, dtype=np.float64)
+        executed, accesses = counts @ blocks.length, counts @ requests
+        epoch = np.array(preview.ctas) // wave
+        seen = np.bincount(epoch, minlength=epochs)
+        per_cta = np.bincount(epoch, executed, epochs) / np.maximum(seen, 1)
+        share = np.bincount(epoch, accesses, epochs) / np.maximum(np.bincount(epoch, executed, epochs), 1)
+        if not seen.all():  # the last epoch may be too short for one of the CTAs spread over the grid
+            known = np.flatnonzero(seen)
+            nearest = known[np.abs(np.arange(epochs)[:, None] - known).argmin(axis=1)]
+            per_cta, share = per_cta[nearest], share[nearest]
+        return self.regions_of(launch, np.stack([share, per_cta], axis=1), per_cta)
+
+    def observe(self, interval: Interval) -> Decision:
+        dispatched = interval.counters["ctas"] + sum(s.ctas for s in self._left_out)
+        region = self._regions[self._region]
+        if dispatched >= region.end and self._region + 1 < len(self._regions):
+            while self._region + 1 < len(self._regions) and dispatched >= self._regions[self._region].end:
+                self._region += 1
+            self._unit, self._ipc = None, 0.0
+            return GO_ON
+        wave = self._launch.wave_size
+        if self._unit is None:
+            # Warming up: what runs is of this region once a wave of it has been dispatched.
+            if dispatched >= min(region.begin + 2 * wave, region.end):
+                self._unit = interval
+            return GO_ON
+        start = self._unit
+        if interval.counters["ctas_finished"] - start.counters["ctas_finished"] < wave:
+            return GO_ON
+        cycles = interval.end - start.end
+        measured = {name: n - start.counters[name] for name, n in interval.counters.items()}
+        ipc, before = measured["warp_instructions"] / cycles, self._ipc
+        self._unit, self._ipc = interval, ipc
+        # Until the decision takes effect some more are dispatched.
+        left = region.end - dispatched - interval.difference["ctas"]
+        if left <= 0 or not before or not ipc or abs(ipc - before) > self.tolerance * before:
+            return GO_ON
+        each = region.instructions
+        if each is None:
+            each = measured["finished_instructions"] / max(1, measured["ctas_finished"])
+        self._left_out.append(_Skipped(left, each * left, measured, cycles))
+        return Skip(
+            left,
+            f"{left:,} of {region.end - region.begin:,} CTAs of a homogeneous region: IPC {before:.4g}, then "
+            f"{ipc:.4g}",
+        )
+
+    def project(self, launch: LaunchView, now: Interval) -> Projection:
+        """What was simulated, and for the CTAs of each skip the rates of the wave before it."""
+        done, guessed = now.counters["warp_instructions"], sum(s.instructions for s in self._left_out)
+        scale = 1.0
+        if launch.warp_instructions is not None and guessed:
+            scale = max(0, launch.warp_instructions - done) / guessed
+        totals = {name: float(n) for name, n in now.counters.items()}
+        cycles = float(now.end)
+        for skipped in self._left_out:
+            waves = skipped.instructions * scale / skipped.counters["warp_instructions"]
+            cycles += waves * skipped.cycles
+            for name, n in skipped.counters.items():
+                totals[name] += waves * n
+        exact = {
+            "ctas": launch.cta_count,
+            "ctas_finished": launch.cta_count,
+            "warps": launch.cta_count * launch.warps_per_cta,
+            "warp_instructions": launch.warp_instructions,
+            "finished_instructions": launch.warp_instructions,
+            "thread_instructions": launch.thread_instructions,
+        }
+        how = "simulated part + that of each region's last wave, by the skipped CTAs' instructions"
+        projected = dict.fromkeys(totals, how)
+        for name, value in exact.items():
+            if name in totals and value is not None:
+                totals[name], projected[name] = value, "exact: known of the launch"
+        projected["cycles"] = (
+            f"{cycles - now.end:,.0f} more cycles for {len(self._left_out)} skipped stretches"
+        )
+        return Projection(round(cycles), totals, projected)
+
+
+def _epochs_of_timeline(launch: LaunchView, intervals: Sequence[Interval]) -> tuple[Floats, Floats]:
+    """Features and instructions per CTA of the epochs of a finished run: stretches in which a wave of CTAs
+    ends; the last may be shorter."""
+    wave = max(1, launch.wave_size)
+    features, each = [], []
+    memory = executed = ctas = instructions = 0
+    for i, interval in enumerate(intervals):
+        d = interval.difference
+        memory, executed = memory + d["l1_accesses"], executed + d["warp_instructions"]
+        ctas, instructions = ctas + d["ctas_finished"], instructions + d["finished_instructions"]
+        while ctas >= wave or (i + 1 == len(intervals) and ctas > 0):
+            part = min(1.0, wave / ctas)
+            features.append([memory / max(1, executed), instructions / ctas])
+            each.append(instructions / ctas)
+            if ctas <= wave:
+                memory = executed = ctas = instructions = 0
+                break
+            memory, executed = round(memory * (1 - part)), round(executed * (1 - part))
+            instructions -= round(instructions * part)
+            ctas -= wave
+    if not features:
+        return np.zeros((1, 2)), np.full(1, np.nan)
+    epochs = -(-launch.cta_count // wave)
+    rows = np.minimum(np.arange(epochs), len(features) - 1)
+    return np.array(features)[rows], np.array(each)[rows]
