@@ -23,6 +23,7 @@ _HOW = {
 }
 _BY_RATE = "simulated part + rate in the window * cycles left"
 _PER_CTA = "mean of the finished CTAs * CTAs of the launch"
+_INSTRUCTIONS = {"work": _PER_CTA, "ctas": _BY_RATE, "artifact": _BY_RATE}
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,12 @@ def project(
         "warps": launch.cta_count * launch.warps_per_cta,
         "ctas_finished": launch.cta_count,
     }
-    total = total_instructions(launch, now.counters) if by == "work" else launch.warp_instructions
-    if total is not None:
-        total = max(float(total), float(now.counters["warp_instructions"]))
-        exact |= {"warp_instructions": total, "finished_instructions": total}
+    done = now.counters["warp_instructions"]
+    if by == "work" or launch.warp_instructions is not None:
+        total = max(total_instructions(launch, now.counters), done)
+    else:
+        total = done + window["warp_instructions"] / cycles * left
+    exact |= {"warp_instructions": total, "finished_instructions": total}
     if launch.thread_instructions is not None:
         exact["thread_instructions"] = launch.thread_instructions
     known = {"ctas", "warps", "ctas_finished"}
@@ -120,7 +123,7 @@ def project(
     for name, value in now.counters.items():
         if name in exact:
             counters[name] = exact[name]
-            projected[name] = "exact: known of the launch" if name in known else _PER_CTA
+            projected[name] = "exact: known of the launch" if name in known else _INSTRUCTIONS[by]
         elif _PEAK.search(name):
             counters[name] = math.nan
             unprojected[name] = "a peak: the rest of the launch may go beyond it or not"
