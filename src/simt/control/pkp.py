@@ -35,6 +35,8 @@ class PKP(Controller):
         once.
     unit: `warp` or `thread` instructions.
     projection: see `simt.control.projection.cycles_left`.
+    tail: how much longer the end takes, where fewer CTAs are left than fit: in residence times of a CTA.
+        Half of one if CTAs take as long alone as among many, 0 if what they share is the limit.
 
     Nothing stops where no CTA has finished and the launch's instructions are not known: there would be
     nothing to project from.
@@ -42,10 +44,17 @@ class PKP(Controller):
 
     name: ClassVar[str] = "pkp"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"metric": "std", "threshold": 0.25, "unit": "thread", "projection": "ctas"},
-        "artifact": {
-            "signal": "cumulative",
+        "paper": {
+            "signal": "instantaneous",
+            "metric": "std",
             "threshold": 0.25,
+            "unit": "thread",
+            "projection": "ctas",
+            "tail": 0.0,
+        },
+        "artifact": {
+            "threshold": 0.25,
+            "tail": 0.0,
             "below_wave": 0.3,
             "latched": True,
             "unit": "thread",
@@ -55,8 +64,8 @@ class PKP(Controller):
 
     def __init__(
         self,
-        threshold: float = 5.0,
-        signal: Signal = "instantaneous",
+        threshold: float = 1.0,
+        signal: Signal = "cumulative",
         metric: Metric = "cov",
         window: int = 3000,
         interval: int = 500,
@@ -65,6 +74,7 @@ class PKP(Controller):
         latched: bool = False,
         unit: Unit = "warp",
         projection: By = "work",
+        tail: float = 0.25,
     ) -> None:
         self.threshold = real("threshold", threshold, 0)
         self.signal = one_of("signal", signal, ("instantaneous", "cumulative"))
@@ -79,6 +89,7 @@ class PKP(Controller):
         self.unit = one_of("unit", unit, ("warp", "thread"))
         one_of("projection", projection, ("work", "ctas", "artifact"))
         self.projection: By = projection
+        self.tail = real("tail", tail, 0)
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
@@ -130,6 +141,6 @@ class PKP(Controller):
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         first = self._seen[0]
         if len(self._seen) <= self.window // self.interval:  # the window begins with the launch
-            return project(launch, now, now.counters, now.end, self.projection)
+            return project(launch, now, now.counters, now.end, self.projection, self.tail)
         window = {name: n - first.counters[name] for name, n in now.counters.items()}
-        return project(launch, now, window, now.end - first.end, self.projection)
+        return project(launch, now, window, now.end - first.end, self.projection, self.tail)

@@ -83,12 +83,20 @@ def cycles_left(
 
 
 def project(
-    launch: LaunchView, now: Interval, window: Mapping[str, int], cycles: int, by: By = "work"
+    launch: LaunchView,
+    now: Interval,
+    window: Mapping[str, int],
+    cycles: int,
+    by: By = "work",
+    tail: float = 0.0,
 ) -> Projection:
     """Totals from what was counted until `now` and the rates of a stretch of time that stands for the rest.
 
     window: what was counted in that stretch. cycles: its length in core cycles.
     by: see `cycles_left`.
+    tail: residence times of a CTA that are added to the cycles of a launch of a wave or more, in which its
+        last CTAs leave the GPU emptier and emptier; counters do not grow in it. A CTA stays for (resident
+        CTAs) / (CTAs retired per cycle), by Little's law.
 
     Every additive counter grows on at its rate in the stretch; CTAs, warps and, where known, instructions of
     the whole launch are exact. Raises ControlError where nothing is known of the work that is left, or
@@ -119,7 +127,12 @@ def project(
     if launch.thread_instructions is not None:
         known.add("thread_instructions")
     counters: dict[str, float] = {}
-    projected, unprojected = {"cycles": f"{left:,.0f} more cycles ({_HOW[by]})"}, {}
+    extra = 0.0
+    if tail and launch.cta_count >= launch.ctas_per_sm * launch.sm_count and window["warp_instructions"]:
+        retired = window["warp_instructions"] / cycles / (total / launch.cta_count)
+        extra = tail * now.ctas_resident / retired
+    how = f"{left:,.0f} more cycles ({_HOW[by]})" + (f", and {extra:,.0f} for the tail" if extra else "")
+    projected, unprojected = {"cycles": how}, {}
     for name, value in now.counters.items():
         if name in exact:
             counters[name] = exact[name]
@@ -134,7 +147,7 @@ def project(
             counters[name] = math.nan
             unprojected[name] = "not counted in the stretch that stands for the rest"
     rates = {name: value / cycles for name, value in window.items() if value}
-    return Projection(now.end + round(left), counters, projected, unprojected, rates)
+    return Projection(now.end + round(left + extra), counters, projected, unprojected, rates)
 
 
 def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projection:

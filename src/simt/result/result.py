@@ -107,6 +107,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     status: str = "complete"
     unfinished: tuple[int, ...] = ()
+    sampling: dict[str, Any] | None = None
+    """How much was simulated and how wrong it may be, of a sampled run (simt.control.accuracy)."""
 
     @cached_property
     def totals(self) -> Totals:
@@ -174,7 +176,7 @@ class Result:
 
         `detail` adds the tables `pc` and `timeline` to each launch.
         """
-        return {
+        found = {
             "schema": SCHEMA,
             "status": self.status,
             "launches": [launch.to_json(detail) for launch in self.launches],
@@ -184,6 +186,7 @@ class Result:
             "machine": asdict(self.machine),
             "provenance": self.provenance.to_json(),
         }
+        return found if self.sampling is None else {**found, "sampling": self.sampling}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
@@ -201,6 +204,7 @@ class Result:
                 warnings=tuple(data["warnings"]),
                 status=data["status"],
                 unfinished=tuple(data["unfinished"]),
+                sampling=data.get("sampling"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ResultError(f"broken Result: {error}") from error

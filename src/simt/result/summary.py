@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from simt.names import short_name
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 from simt.result.launch import LaunchResult
+from simt.result.sampling_summary import sampling_sentences
 
 if TYPE_CHECKING:
     from simt.result.result import Result
@@ -147,10 +148,13 @@ def _hottest_opcode(launch: LaunchResult, reason: str) -> str | None:
 
 
 def sentences(result: Result) -> list[str]:
-    """Two or three sentences that say where the time goes; none for a Result without launches."""
+    """Two or three sentences that say where the time goes, and of a sampled Result how much was simulated and
+    how wrong it may be; none for a Result without launches."""
     launches = [x for x in result.launches if x.cycles]
-    if not launches:
-        return []
+    return [*_limits(launches), *sampling_sentences(result)] if launches else []
+
+
+def _limits(launches: list[LaunchResult]) -> list[str]:
     found = [(launch, bottleneck(launch)) for launch in launches]
     by_kind: dict[str, list[LaunchResult]] = defaultdict(list)
     for launch, limit in found:

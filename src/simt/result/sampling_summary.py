@@ -1,0 +1,88 @@
+"""Says of a sampled Result how much was simulated, and how wrong it may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simt.result.result import Result
+
+_DECISIONS = {
+    "stop": "stopped and projected",
+    "skip": "simulated without some CTAs",
+    "predict": "predicted",
+    "full": "in full",
+}
+
+
+def sampling_sentences(result: Result) -> list[str]:
+    """Sentences for people; none where nothing was sampled."""
+    lines = []
+    sampled = [x for x in result.launches if x.sampled is not None]
+    if sampled:
+        decisions = Counter(x.sampled.decision for x in sampled if x.sampled is not None)
+        how = ", ".join(f"{decisions[key]:,} {text}" for key, text in _DECISIONS.items() if decisions[key])
+        method = next(x.sampled.method for x in sampled if x.sampled is not None)
+        done = sum(x.sampled.warp_instructions for x in sampled if x.sampled is not None)
+        every = sum(x.warp_instructions for x in sampled)
+        speedup = f"{every / done:,.1f} times fewer" if done else "none"
+        lines.append(
+            f"Sampled by {method}: {len(sampled):,} launch{'es' * (len(sampled) != 1)}, {how}; "
+            f"{done:,} of {every:,} warp instructions simulated in detail ({speedup})."
+        )
+        if decisions["full"] == len(sampled):
+            lines[-1] += " Nothing was found to leave out: all values are those of full detail."
+    facts = result.sampling
+    if not facts:
+        return lines
+    if facts.get("full_wall_seconds") and facts["wall_seconds"]:
+        a, b = facts["wall_seconds"], facts["full_wall_seconds"]
+        exact = "took" if "against_full" in facts else "would take about"
+        lines.append(f"Host time {a:,.1f} s; full detail {exact} {b:,.1f} s ({b / a:,.1f} times as long).")
+    if "against_full" in facts:
+        seen = facts["against_full"]
+        total = "" if seen["total_error"] is None else f"{100 * seen['total_error']:+.2f} % of the cycles; "
+        lines.append(
+            f"Error against the full simulation: {total}launches cut short {100 * seen['mean_error']:.2f} % on "
+            f"average, {100 * seen['worst_error']:.2f} % at most."
+        )
+    if "verification" in facts:
+        lines.append(_verified(facts["verification"]))
+    if "plan" in facts:
+        lines += _plan(facts["plan"])
+    return lines
+
+
+def _verified(seen: dict[str, Any]) -> str:
+    count = len(seen["launches"])
+    if not count:
+        return "Nothing to verify: no launch was cut short."
+    half = seen["half_width"]
+    spread = "" if half is None else f" (± {100 * half:.2f} % for all {seen['candidates']:,}, 95 %)"
+    return (
+        f"Verified: {count:,} of the {seen['candidates']:,} launches cut short were simulated in full, too: "
+        f"observed error {100 * seen['error']:+.2f} % of their cycles{spread}, "
+        f"{100 * seen['mean_error']:.2f} % on average, {100 * seen['worst_error']:.2f} % at most."
+    )
+
+
+def _plan(plan: dict[str, Any]) -> list[str]:
+    lines = [
+        f"All {plan['population']:,} launches of the program: {plan['cycles']:,.0f} cycles, from "
+        f"{plan['launches']:,} launches by the plan's weights ({plan['method']})."
+    ]
+    sampling = (
+        f"choice of launches ± {100 * plan['sampling_error']:.2f} % ({plan['confidence']:.0%} confidence)"
+    )
+    if plan["projection_error"] is None:
+        lines.append(
+            f"Error: {sampling}; that of projecting launches is not known: {plan['cut_short_share']:.0%} of "
+            f"these cycles are of launches cut short, and none was verified (--verify 5%)."
+        )
+    else:
+        lines.append(
+            f"Error: {sampling}, projection {100 * plan['projection_error']:.2f} % (observed, no bound); "
+            f"together {100 * plan['combined_error']:.2f} %."
+        )
+    return lines
