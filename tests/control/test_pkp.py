@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,12 @@ from simt.control import PKP
 from simt.errors import ParameterError
 from support.signals import intervals, stop_of, view
 
+
+def pkp(**settings: Any) -> PKP:
+    """With the signal that is easiest to make by hand."""
+    return PKP(**{"signal": "instantaneous", "threshold": 5.0, **settings})
+
+
 MANY = [40] * 100  # far more than a wave has finished
 
 
@@ -21,12 +28,12 @@ def cov(values: list[float]) -> float:
 
 
 def test_a_constant_signal_stops_when_the_window_is_full() -> None:
-    stop = stop_of(PKP(), view(), intervals([2.0] * 20, MANY[:20]))
+    stop = stop_of(pkp(), view(), intervals([2.0] * 20, MANY[:20]))
     assert stop is not None and stop.index == 5  # six intervals of 500 cycles
 
 
 def test_a_window_has_as_many_intervals_as_fit() -> None:
-    stop = stop_of(PKP(window=2500), view(), intervals([2.0] * 20, MANY[:20]))
+    stop = stop_of(pkp(window=2500), view(), intervals([2.0] * 20, MANY[:20]))
     assert stop is not None and stop.index == 4
 
 
@@ -34,8 +41,8 @@ def test_the_spread_has_to_fall_below_the_threshold_not_reach_it() -> None:
     ipc = [1.0, 1.2, 0.8, 1.0, 1.1, 0.9]
     exactly = cov(ipc)
     signal = [*ipc, *ipc]
-    assert stop_of(PKP(threshold=exactly), view(), intervals(ipc, MANY[:6])) is None
-    above = PKP(threshold=math.nextafter(exactly, 100))
+    assert stop_of(pkp(threshold=exactly), view(), intervals(ipc, MANY[:6])) is None
+    above = pkp(threshold=math.nextafter(exactly, 100))
     stop = stop_of(above, view(), intervals(signal, MANY[:12]))
     assert stop is not None and stop.index == 5
 
@@ -43,21 +50,21 @@ def test_the_spread_has_to_fall_below_the_threshold_not_reach_it() -> None:
 def test_an_interval_before_the_window_does_not_count_and_one_in_it_does() -> None:
     # The disturbed interval 3 leaves the window of six at interval 9.
     ipc = [2.0, 2.0, 2.0, 8.0, *[2.0] * 10]
-    stop = stop_of(PKP(), view(), intervals(ipc, MANY[: len(ipc)]))
+    stop = stop_of(pkp(), view(), intervals(ipc, MANY[: len(ipc)]))
     assert stop is not None and stop.index == 9
 
 
 def test_a_changing_signal_never_stops() -> None:
     ipc = [1.0, 3.0] * 20
-    assert stop_of(PKP(), view(), intervals(ipc, MANY[:40])) is None
+    assert stop_of(pkp(), view(), intervals(ipc, MANY[:40])) is None
 
 
 def test_nothing_executed_is_not_stable() -> None:
-    assert stop_of(PKP(), view(), intervals([0.0] * 20, MANY[:20])) is None
+    assert stop_of(pkp(), view(), intervals([0.0] * 20, MANY[:20])) is None
 
 
 def test_threshold_zero_makes_stopping_impossible() -> None:
-    assert stop_of(PKP(threshold=0), view(), intervals([2.0] * 20, MANY[:20])) is None
+    assert stop_of(pkp(threshold=0), view(), intervals([2.0] * 20, MANY[:20])) is None
 
 
 def test_the_standard_deviation_is_absolute() -> None:
@@ -65,7 +72,7 @@ def test_the_standard_deviation_is_absolute() -> None:
     deviation = float(np.std(ipc, ddof=1))
     assert cov(ipc) < 1 < deviation + 0.2
     for threshold, index in ((deviation - 1e-6, None), (deviation + 1e-6, 5)):
-        stop = stop_of(PKP(metric="std", threshold=threshold), view(), intervals(ipc, MANY[:6]))
+        stop = stop_of(pkp(metric="std", threshold=threshold), view(), intervals(ipc, MANY[:6]))
         assert (stop.index if stop else None) == index
 
 
@@ -73,7 +80,7 @@ def test_the_cumulative_signal_is_the_average_since_the_first_dispatch() -> None
     ipc = [1.0, 3.0] * 100
     running = [float(np.mean(ipc[: i + 1])) for i in range(len(ipc))]
     expected = next(i for i in range(5, 200) if cov(running[i - 5 : i + 1]) < 0.25)
-    stop = stop_of(PKP(signal="cumulative", threshold=0.25), view(), intervals(ipc, [40] * 200))
+    stop = stop_of(pkp(signal="cumulative", threshold=0.25), view(), intervals(ipc, [40] * 200))
     assert stop is not None and stop.index == expected
 
 
@@ -81,36 +88,36 @@ def test_thread_instructions_are_another_signal() -> None:
     signal = list(intervals([2.0] * 12, MANY[:12]))
     for i, interval in enumerate(signal):  # half of the lanes in every second interval
         interval.difference["thread_instructions"] //= 1 + i % 2  # type: ignore[index]
-    assert stop_of(PKP(unit="thread"), view(), iter(signal)) is None
-    assert stop_of(PKP(unit="warp"), view(), iter(signal)) is not None
+    assert stop_of(pkp(unit="thread"), view(), iter(signal)) is None
+    assert stop_of(pkp(unit="warp"), view(), iter(signal)) is not None
 
 
 @pytest.mark.parametrize(("waves", "needed"), [(1.0, 10), (2.5, 25), (0.0, 1)])
 def test_the_wave_rule_at_its_boundary(waves: float, needed: int) -> None:
     finished = [0] * 8 + [needed - 1] * 4 + [needed] * 4
-    stop = stop_of(PKP(waves=waves), view(), intervals([2.0] * 16, finished))
+    stop = stop_of(pkp(waves=waves), view(), intervals([2.0] * 16, finished))
     assert stop is not None and stop.index == 12
 
 
 def test_a_launch_of_exactly_a_wave_never_stops_by_that_rule() -> None:
     signal = intervals([2.0] * 16, [9] * 15 + [10], ctas=10)
-    assert stop_of(PKP(), view(ctas=10), signal) is None
+    assert stop_of(pkp(), view(ctas=10), signal) is None
 
 
 @pytest.mark.parametrize(("below_wave", "index"), [("ignore", 5), (0.3, 8)])
 def test_the_rule_below_a_wave(below_wave: str | float, index: int) -> None:
     # 9 CTAs, of which 10 would fit: 0.3 * 9 = 2.7, so the third to finish is the one.
     finished = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]
-    controller = PKP(below_wave=below_wave)  # type: ignore[arg-type]
+    controller = pkp(below_wave=below_wave)  # type: ignore[arg-type]
     stop = stop_of(controller, view(ctas=9), intervals([2.0] * 10, finished, ctas=9))
     assert stop is not None and stop.index == index
 
 
 def test_without_a_finished_cta_it_needs_the_instructions_of_the_launch() -> None:
     signal = list(intervals([2.0] * 10, [0] * 10, ctas=9))
-    assert stop_of(PKP(), view(ctas=9), iter(signal)) is None
+    assert stop_of(pkp(), view(ctas=9), iter(signal)) is None
     known = view(ctas=9, warp_instructions=50_000)
-    stop = stop_of(PKP(), known, iter(signal))
+    stop = stop_of(pkp(), known, iter(signal))
     assert stop is not None and stop.index == 5
 
 
@@ -118,14 +125,14 @@ def test_both_conditions_at_once_or_each_at_some_time() -> None:
     # Stable until interval 6, a wave has finished from interval 8 on, and from there on it is unstable.
     ipc = [2.0] * 7 + [1.0, 5.0] * 5
     finished = [0] * 8 + [20] * 9
-    assert stop_of(PKP(), view(), intervals(ipc, finished)) is None
-    stop = stop_of(PKP(latched=True), view(), intervals(ipc, finished))
+    assert stop_of(pkp(), view(), intervals(ipc, finished)) is None
+    stop = stop_of(pkp(latched=True), view(), intervals(ipc, finished))
     assert stop is not None and stop.index == 8
 
 
 def test_all_ctas_finished_leaves_nothing_to_project() -> None:
     finished = [40] * 5 + [100] * 5
-    assert stop_of(PKP(), view(), intervals([2.0] * 10, finished)) is None
+    assert stop_of(pkp(), view(), intervals([2.0] * 10, finished)) is None
 
 
 def test_the_artifact_preset() -> None:
@@ -144,7 +151,7 @@ def test_the_artifact_preset() -> None:
 
 
 def test_one_controller_serves_launch_after_launch() -> None:
-    controller = PKP(latched=True)
+    controller = pkp(latched=True)
     for _ in range(2):
         stop = stop_of(controller, view(), intervals([2.0] * 20, MANY[:20]))
         assert stop is not None and stop.index == 5
@@ -180,7 +187,7 @@ def test_where_it_stops_the_rule_holds_and_nowhere_before(
 ) -> None:
     finished = [15 if i >= wave_at else 0 for i in range(len(ipc))]
     signal = list(intervals(ipc, finished, cycles=1000))
-    stop = stop_of(PKP(threshold=threshold, window=6000, interval=1000), view(), iter(signal))
+    stop = stop_of(pkp(threshold=threshold, window=6000, interval=1000), view(), iter(signal))
     measured = [interval.difference["warp_instructions"] / 1000 for interval in signal]
     holds = [
         i >= 5 and finished[i] >= 10 and cov(measured[i - 5 : i + 1]) < threshold for i in range(len(ipc))

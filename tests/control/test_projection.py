@@ -57,6 +57,14 @@ def test_the_papers_and_the_artifacts_formula() -> None:
     assert cycles_left(view(), NOW, WINDOW, 400, "artifact") == pytest.approx(1000 * 100 / 41 - 1000)
 
 
+def test_the_tail_is_a_share_of_how_long_a_cta_stays() -> None:
+    # 50 instructions a cycle are a CTA of 1,000 in 20 cycles; the 5 resident ones stay for 100 cycles.
+    assert project(view(), NOW, WINDOW, 400, tail=0.25).cycles == 2150 + 25
+    # Below a wave nothing is dispatched any more.
+    few = view(ctas=42, wave=44)
+    assert project(few, NOW, WINDOW, 400, tail=0.25) == project(few, NOW, WINDOW, 400)
+
+
 def test_a_window_in_which_nothing_was_issued_falls_back_to_the_rate_since_the_start() -> None:
     found = project(view(), NOW, {"warp_instructions": 0, "dram_reads": 0}, 400)
     assert found.cycles == 1000 + round(57_500 / 42.5)
@@ -111,7 +119,7 @@ def test_never_below_what_was_simulated(
 def test_pkp_projects_from_its_window_alone() -> None:
     # A slow start, then 4 instructions a cycle: the rest is projected at 4.
     ipc = [1.0] * 4 + [4.0] * 6
-    controller, launch = PKP(), view(warp_instructions=100_000)
+    controller, launch = PKP(signal="instantaneous", threshold=5, tail=0), view(warp_instructions=100_000)
     stop = stop_of(controller, launch, intervals(ipc, [20] * 10))
     assert stop is not None and stop.index == 9
     found = controller.project(launch, stop)
@@ -120,7 +128,7 @@ def test_pkp_projects_from_its_window_alone() -> None:
 
 
 def test_pkp_whose_window_begins_with_the_launch() -> None:
-    controller, launch = PKP(), view(warp_instructions=100_000)
+    controller, launch = PKP(signal="instantaneous", threshold=5, tail=0), view(warp_instructions=100_000)
     stop = stop_of(controller, launch, intervals([2.0] * 6, [20] * 6))
     assert stop is not None
     assert controller.project(launch, stop).cycles == 50_000
@@ -129,7 +137,7 @@ def test_pkp_whose_window_begins_with_the_launch() -> None:
 def test_a_perfectly_even_launch_is_projected_exactly() -> None:
     # 100 CTAs of 100 instructions at 2 a cycle are 5,000 cycles.
     finished = [8 + 10 * i for i in range(10)]
-    controller, launch = PKP(window=1000, interval=500), view()
+    controller, launch = PKP(window=1000, interval=500, tail=0), view()
     stop = stop_of(controller, launch, intervals([2.0] * 10, finished))
     assert stop is not None and stop.index == 1
     assert controller.project(launch, stop).cycles == 5000

@@ -107,8 +107,8 @@ def choose(result: Result, share: float, seed: int = 0) -> list[int]:
     real("verify", share, 0, 1, open_low=True)
     ids = [x.id for x in result.launches if cut_short(x)]
     wanted = min(len(ids), max(AT_LEAST, math.ceil(share * len(ids))))
-    order = keys(integer("seed", seed), ids).argsort()[:wanted] if ids else []
-    return sorted(ids[i] for i in order)
+    order = keys(integer("seed", seed), ids).argsort()[:wanted]
+    return sorted(ids[i] for i in order.tolist())
 
 
 def verification(sampled: Result, full: Result, share: float = 1.0, seed: int = 0) -> Verification:
@@ -209,9 +209,8 @@ def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[
     if share > 0:
         known = seen is not None and seen["launches"] and seen["half_width"] is not None
         projection = share * (abs(seen["error"]) + seen["half_width"]) if known and seen else None
-    totals = {
-        row["metric"]: row["total"] for row in estimate.table.iter_rows(named=True) if row["name"] is None
-    }
+    rows = estimate.table.iter_rows(named=True)
+    totals = {row["metric"]: row["total"] for row in rows if row["name"] is None}
     return {
         "method": plan.method,
         "population": plan.population,

@@ -21,7 +21,7 @@ def sampling_sentences(result: Result) -> list[str]:
     lines = []
     sampled = [x for x in result.launches if x.sampled is not None]
     if sampled:
-        decisions = Counter(x.sampled.decision for x in sampled if x.sampled is not None)
+        decisions: Counter[str] = Counter(x.sampled.decision for x in sampled if x.sampled is not None)
         how = ", ".join(f"{decisions[key]:,} {text}" for key, text in _DECISIONS.items() if decisions[key])
         method = next(x.sampled.method for x in sampled if x.sampled is not None)
         done = sum(x.sampled.warp_instructions for x in sampled if x.sampled is not None)
@@ -44,8 +44,8 @@ def sampling_sentences(result: Result) -> list[str]:
         seen = facts["against_full"]
         total = "" if seen["total_error"] is None else f"{100 * seen['total_error']:+.2f} % of the cycles; "
         lines.append(
-            f"Error against the full simulation: {total}launches cut short {100 * seen['mean_error']:.2f} % on "
-            f"average, {100 * seen['worst_error']:.2f} % at most."
+            f"Error against the full simulation: {total}launches cut short {100 * seen['mean_error']:.2f} % "
+            f"on average, {100 * seen['worst_error']:.2f} % at most."
         )
     if "verification" in facts:
         lines.append(_verified(facts["verification"]))
@@ -72,9 +72,8 @@ def _plan(plan: dict[str, Any]) -> list[str]:
         f"All {plan['population']:,} launches of the program: {plan['cycles']:,.0f} cycles, from "
         f"{plan['launches']:,} launches by the plan's weights ({plan['method']})."
     ]
-    sampling = (
-        f"choice of launches ± {100 * plan['sampling_error']:.2f} % ({plan['confidence']:.0%} confidence)"
-    )
+    error, confidence = 100 * plan["sampling_error"], plan["confidence"]
+    sampling = f"choice of launches ± {error:.2f} % ({confidence:.0%} confidence)"
     if plan["projection_error"] is None:
         lines.append(
             f"Error: {sampling}; that of projecting launches is not known: {plan['cut_short_share']:.0%} of "
