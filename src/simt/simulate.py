@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from simt.control.clock import ProjectedClock
-from simt.errors import DeadlockError, Interrupted, ResultError, SimtError, SimulationError
+from simt.errors import DeadlockError, Interrupted, PlanError, ResultError, SimtError, SimulationError
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.progress import Progress, progress_bar
@@ -26,6 +26,7 @@ from simt.version import __version__
 if TYPE_CHECKING:
     from simt.control import Controller
     from simt.control.launch import LaunchControl
+    from simt.sampling import Plan
     from simt.trace import Kernel, Trace
 
 # Core cycles per call of the engine while nothing is known of its speed; then as many as take about
@@ -50,6 +51,9 @@ def simulate(
     resume: Result | None = None,
     policies: Mapping[str, Policy] | None = None,
     controller: Controller | None = None,
+    plan: Plan | None = None,
+    verify: float = 0.0,
+    seed: int = 0,
 ) -> Result:
     """Simulates the launches of a trace on a GPU and returns their counters.
 
@@ -70,6 +74,10 @@ def simulate(
     policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
         slice_hash (see simt.policy).
     controller: decides during each launch how much of it is simulated (see simt.control); None: all.
+    plan: only its launches are simulated; `Result.sampling` then has totals of all launches that it stands
+        for, and how wrong they may be. Launch ids are the trace's.
+    verify: share of the launches cut short by the controller, chosen at random by `seed`, that are simulated
+        in full, too: `Result.sampling` has the errors seen.
 
     Raises SimtError on bad input, SimulationError when the simulation cannot go on (DeadlockError when the
     simulated machine hangs), and Interrupted (a KeyboardInterrupt) on Ctrl-C; the last two carry the Result
@@ -83,6 +91,8 @@ def simulate(
     for name, value in (("threads", threads), ("max_cycles", max_cycles), ("timeline", timeline)):
         if value is not None and value < 1:
             raise SimtError(f"{name} is {value}, expected 1 or more")
+    if verify and controller is None:
+        raise SimtError("verify is about a controller's projections, and there is no controller")
     own = dict(policies or {})
     overrides = {**override_texts(set), **policy_overrides(own)}
     spec = load_spec(gpu, overrides)
@@ -91,6 +101,8 @@ def simulate(
     trace = open_trace(path)
     every = trace.kernels
     chosen = select(every, kernels)
+    if plan is not None:
+        chosen = _planned(plan, every, chosen)
     native_spec = spec.native({key: policy.address for key, policy in own.items()})
     with reporting(progress) as report:
         _read([every[index] for index in chosen], report)
@@ -101,7 +113,7 @@ def simulate(
             spec_hash=spec.hash,
             overrides=overrides,
             version=__version__,
-            method=method_of(controller),
+            method=method_of(controller, plan),
             kernels=canonical(kernels),
             max_cycles=max_cycles,
             timeline=timeline,
@@ -127,7 +139,50 @@ def simulate(
                 raise SimulationError(str(error), run.result("failed")) from error
             if run.pending and interrupted():
                 raise Interrupted(run.result("interrupted"))
-    return run.result("max_cycles")
+    result = run.result("max_cycles")
+    if controller is None and plan is None:
+        return result
+    from simt.control.accuracy import choose, verification, with_accuracy
+
+    verified = None
+    if verify and (wanted := choose(result, verify, seed)):
+        full = simulate(
+            path,
+            gpu,
+            set=set,
+            kernels=wanted,
+            threads=threads,
+            window=window,
+            progress=progress,
+            policies=policies,
+        )
+        verified = verification(result, full, verify, seed)
+    return with_accuracy(result, plan, verified)
+
+
+def _planned(plan: Plan, kernels: list[Kernel], chosen: list[int]) -> list[int]:
+    """Those of the chosen kernels that the plan wants. Raises PlanError where its launches are others."""
+    from simt.sampling.exports import same_kernel
+
+    by_id: dict[int, list[int]] = {}
+    for index in chosen:
+        by_id.setdefault(kernels[index].id, []).append(index)
+    found = []
+    for launch in plan.launches.iter_rows(named=True):
+        number, name = launch["launch"], launch["name"]
+        there = by_id.get(number, [])
+        if len(there) != 1:
+            raise PlanError(
+                f"plan: launch {number} ({name}) occurs {len(there)} times among the {len(chosen)} kernels "
+                f"of the trace, expected once"
+            )
+        if not same_kernel(name, kernels[there[0]].name):
+            raise PlanError(
+                f"plan: launch {number} is {name!r}, in the trace it is {kernels[there[0]].name!r}: are they "
+                f"of the same run?"
+            )
+        found += there
+    return sorted(found)
 
 
 def override_texts(overrides: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:

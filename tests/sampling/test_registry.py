@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simt import settings
 from simt.errors import PlanError
 from simt.sampling import Sampler, registry
 
@@ -15,9 +16,9 @@ from simt.sampling import Sampler, registry
 def test_every_method_is_a_documented_sampler_of_that_name(name: str) -> None:
     kind = registry.find(name)
     assert issubclass(kind, Sampler) and kind.method == name
-    assert 20 < len(registry.summary(kind)) < 400
+    assert 20 < len(settings.summary(kind)) < 400
     described = inspect.getdoc(kind) or ""
-    for parameter in registry.parameters(kind).values():
+    for parameter in settings.parameters(kind).values():
         assert parameter.default is not parameter.empty, f"{name}: {parameter.name} has no default"
         known = parameter.name == "seed" or parameter.name in described
         assert known, f"{name}: {parameter.name} is not described"

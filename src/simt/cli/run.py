@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from simt import program
+from simt.cli.less import Less
+from simt.cli.less import parse as parse_less
 from simt.cli.tables import print_table
 from simt.errors import Interrupted, LaunchError, ResultError, SimulationError
 from simt.result import Result, perfetto, sentences
@@ -33,6 +36,14 @@ Examples:
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
   simt run gemm --gpu h100                   a ready example; simt run --examples lists them
   simt run resnet50 --size 64                a workload; simt run --workloads lists them
+\b
+Simulating less (docs/control):
+  simt run traces/ --sample pkp              each launch until its IPC has settled, the rest projected
+  simt run traces/ --sample pkp:artifact --sample-set threshold=0.5
+  simt run traces/ --sample photon:warp      also photon, tbpoint, first-n:1e9, package.module:Class
+  simt run gemm --sample pkp --verify 5%     5 % of the launches cut short in full, too: errors seen
+  simt run traces/ --sample pka --plan plan.json --verify 5%
+  simt run traces/ --sample pkp --full out   errors against a saved full Result
 """
 INTERRUPTED_EXIT = 130
 
@@ -92,6 +103,35 @@ def run(
         bool, typer.Option("--workloads", help="List the workloads with their sizes.")
     ] = False,
     examples: Annotated[bool, typer.Option("--examples", help="List the ready examples.")] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD[:VARIANT]",
+            help="Simulate less of each launch: pkp, pkp:paper, pkp:artifact, pka (with --plan), photon, "
+            "photon:block, photon:warp, photon:kernel, tbpoint, first-n:N, or package.module:Class.",
+        ),
+    ] = None,
+    sample_set: Annotated[
+        list[str] | None,
+        typer.Option("--sample-set", metavar="KEY=VALUE", help="A parameter of --sample; repeatable."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Simulate only the launches of a plan that `simt sample` made."),
+    ] = None,
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Share of the launches cut short by --sample that are simulated in full, too, such as 5%. "
+            "A program runs a second time for it.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the launches that --verify chooses.")] = 0,
+    full: Annotated[
+        Path | None,
+        typer.Option(metavar="RESULT", help="A saved full Result of the same input, to compare with."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
     """Simulate the launches of a trace or a program and say where the time goes."""
@@ -106,6 +146,7 @@ def run(
         return
     if path is None:
         raise typer.BadParameter("a trace or a program is missing")
+    less = parse_less(sample, sample_set, plan, verify, seed, full)
     if output is not None:
         require_writable(output.parent if output.suffix == ".json" else output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
@@ -116,9 +157,9 @@ def run(
             raise LaunchError(f"{path}: --kernels, --max-cycles and --resume are for traces")
         # With --json - what the program prints goes where the table does.
         with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-            result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet, size)
+            result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet, size, less)
         if result is not None:
-            _deliver(result, output, json_, perfetto_, quiet)
+            _deliver(less.compared(result), output, json_, perfetto_, quiet)
         return
     before = _saved(output, resume)
     try:
@@ -132,6 +173,10 @@ def run(
             timeline=timeline,
             progress=not quiet,
             resume=before,
+            controller=less.controller,
+            plan=less.plan,
+            verify=less.share,
+            seed=less.seed,
         )
     except Interrupted as stop:
         typer.echo("Interrupted.", err=True)
@@ -144,7 +189,7 @@ def run(
         if error.result.launches:
             _save_unfinished(error.result, output)
         raise
-    _deliver(result, output, json_, perfetto_, quiet)
+    _deliver(less.compared(result), output, json_, perfetto_, quiet)
 
 
 def _run_program(
@@ -157,27 +202,38 @@ def _run_program(
     functional: bool,
     quiet: bool,
     size: int | None,
+    less: Less,
 ) -> Result | None:
-    """Runs a program; None where nothing was timed."""
+    """Runs a program, and a second time where launches are verified; None where nothing was timed."""
+    from simt.control.accuracy import choose, verification, with_accuracy
     from simt.gpu import GPU
 
-    device = GPU(
-        gpu,
-        functional=functional,
-        set=override_texts(set_),
-        threads=threads,
-        timeline=timeline,
-        progress=not quiet,
-    )
-    try:
-        program.run_program(path, device, driver, size)
-    except KeyboardInterrupt:
-        typer.echo(f"Interrupted: {plural(len(device.launches), 'launch')} finished.", err=True)
-        raise typer.Exit(INTERRUPTED_EXIT) from None
-    if functional:
+    def run_on(**how: Any) -> GPU:
+        device = GPU(
+            gpu,
+            functional=functional,
+            set=override_texts(set_),
+            threads=threads,
+            timeline=timeline,
+            progress=not quiet,
+            **how,
+        )
+        try:
+            program.run_program(path, device, driver, size)
+        except KeyboardInterrupt:
+            typer.echo(f"Interrupted: {plural(len(device.launches), 'launch')} finished.", err=True)
+            raise typer.Exit(INTERRUPTED_EXIT) from None
+        return device
+
+    device = run_on(controller=less.controller, plan=less.plan)
+    if functional or not device.result().launches:
         return None
     result = device.result()
-    return result if result.launches else None
+    if less.share and (wanted := choose(result, less.share, less.seed)):
+        with contextlib.redirect_stdout(io.StringIO()):  # it has printed all that once
+            full = run_on(plan=wanted).result()
+        result = with_accuracy(result, less.plan, verification(result, full, less.share, less.seed))
+    return result
 
 
 def _deliver(

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from simt import settings
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
 from simt.profile import Profile, read_profile
@@ -307,8 +308,8 @@ def methods(
     rows = []
     for name in registry.METHODS:
         kind = registry.find(name)
-        parameters = ", ".join(f"{p.name}={p.default!r}" for p in registry.parameters(kind).values())
-        rows.append([name, registry.summary(kind), parameters])
+        parameters = ", ".join(f"{p.name}={p.default!r}" for p in settings.parameters(kind).values())
+        rows.append([name, settings.summary(kind), parameters])
     print_table(Console(), ["method", "what it does", "parameters"], rows, (0, 1, 2))
 
 

@@ -131,6 +131,7 @@ class Controller:
     """
 
     name: ClassVar[str] = ""
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # settings by the name of a variant
     interval: int = 500
     warps: bool = False
     blocks: bool = False
@@ -145,6 +146,11 @@ class Controller:
     def why_full(self) -> str:
         """Of the launch that ended last, if it was simulated in full: why, as far as the controller says."""
         return ""
+
+    @classmethod
+    def variant(cls, text: str) -> dict[str, Any]:
+        """Settings of `METHOD:TEXT` on the command line. Raises KeyError or ValueError for another text."""
+        return cls.presets[text]
 
     def for_launch(self, launch: LaunchView) -> Controller:
         """Who decides for this launch: a shallow copy, so that launches that run at the same time do not mix

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Stop
 from simt.control.projection import Projection, project
@@ -33,16 +33,19 @@ class FirstInstructions(Controller):
         self.instructions = real("instructions", instructions, 0, open_low=True)
         self.unit = one_of("unit", unit, ("thread", "warp"))
         self.interval = integer("interval", interval, 1)
-        # Of the launches before this one: cycles from first dispatch to end, and what was counted in them.
-        self._cycles = 0
-        self._counters: dict[str, int] = {}
-        self._observed: Interval | None = None
+        # Of the launches before: cycles from first dispatch to end, and what was counted. Shared by all.
+        self._counters: dict[str, int] = {"cycles": 0}
 
     def for_launch(self, launch: LaunchView) -> FirstInstructions:
         return self  # all launches count into one prefix
 
+    @classmethod
+    def variant(cls, text: str) -> dict[str, Any]:
+        """`first-n:1e6` is N = 10^6."""
+        return {"instructions": float(text)}
+
     def begin(self, launch: LaunchView) -> Decision:
-        self._observed = None
+        self._observed: Interval | None = None
         before = self._counters.get(f"{self.unit}_instructions", 0)
         return Stop(self._reason(before)) if before >= self.instructions else GO_ON
 
@@ -56,11 +59,9 @@ class FirstInstructions(Controller):
         return f"{executed:,} {self.unit} instructions executed, of {self.instructions:,.0f} to simulate"
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
-        cycles = self._cycles + now.end
-        prefix = {
-            name: self._counters.get(name, 0) + now.counters.get(name, 0)
-            for name in self._counters.keys() | now.counters.keys()
-        }
+        cycles = self._counters["cycles"] + now.end
+        names = (self._counters.keys() | now.counters.keys()) - {"cycles"}
+        prefix = {name: self._counters.get(name, 0) + now.counters.get(name, 0) for name in sorted(names)}
         if now.end == 0 and launch.warp_instructions is None:
             raise ControlError(
                 f"launch {launch.id} ({launch.name}) comes after the first {self.instructions:,.0f} "
@@ -86,6 +87,5 @@ class FirstInstructions(Controller):
         self._add(whole, result.cycles - result.launch_latency)
 
     def _add(self, counters: Mapping[str, int], cycles: int) -> None:
-        for name, n in counters.items():
+        for name, n in {**counters, "cycles": cycles}.items():
             self._counters[name] = self._counters.get(name, 0) + n
-        self._cycles += cycles

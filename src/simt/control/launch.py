@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from simt.control.projection import apply
 from simt.errors import ControlError
 from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
+
+if TYPE_CHECKING:
+    from simt.sampling import Plan
 
 # As the engine numbers them: kind, reason, CTAs, cycles of a warp, of each block, of the launch; residents.
 Answer = tuple[int, str, int, float, list[float], float, bool]
@@ -220,10 +224,13 @@ class LaunchControl:
             raise self._error(f"{method}: {type(error).__name__}: {error}") from error
 
 
-def method_of(controller: Controller | None) -> str:
+def method_of(controller: Controller | None, plan: Plan | None = None) -> str:
     """What a Result's provenance calls the method."""
-    if controller is None:
-        return "full"
-    settings = ", ".join(f"{key}={value}" for key, value in controller.settings.items())
-    name = controller.name or type(controller).__name__
-    return f"{name}({settings})"
+    parts = []
+    if plan is not None:
+        digest = hashlib.sha256(plan.to_json().encode()).hexdigest()[:12]
+        parts.append(f"plan({plan.method}, {len(plan)} of {plan.population} launches, {digest})")
+    if controller is not None:
+        settings = ", ".join(f"{key}={value}" for key, value in controller.settings.items())
+        parts.append(f"{controller.name or type(controller).__name__}({settings})")
+    return " + ".join(parts) or "full"

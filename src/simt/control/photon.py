@@ -146,6 +146,11 @@ class Photon(Controller):
             reasons.append("no earlier launch is like it")
         return "; ".join(reasons)
 
+    @classmethod
+    def variant(cls, text: str) -> dict[str, Any]:
+        """A preset, or levels such as `photon:block+warp`."""
+        return cls.presets.get(text) or {"levels": text}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the analyses of the launches so far, for `analysis` of a later simulation."""
         save_analyses(path, self._analyses)

@@ -157,7 +157,7 @@ def sweep(result: Result, controllers: Sequence[Controller]) -> list[WhatIf]:
     return [what_if(result, controller) for controller in controllers]
 
 
-def _launch(launch: LaunchResult, result: Result, controller: Controller, known: bool) -> Outcome:
+def _launch(launch: LaunchResult, result: Result, shared: Controller, known: bool) -> Outcome:
     if launch.sampled is not None and launch.sampled.decision != "full":
         raise ResultError(
             f"launch {launch.id} is sampled itself ({launch.sampled.method}); simulate it in full"
@@ -179,6 +179,7 @@ def _launch(launch: LaunchResult, result: Result, controller: Controller, known:
     end = 0  # observed cycles since the first dispatch
     skipping = skipped = 0
     now = Interval(0, 0, 0, counters, counters)
+    controller = shared.for_launch(view)
     controller.study(view, list(_intervals(launch, controller.interval)))
     decision = controller.begin(view)
     stretches = _intervals(launch, controller.interval)

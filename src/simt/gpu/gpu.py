@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import partial
@@ -21,8 +21,9 @@ from simt import _engine
 from simt.control.clock import ProjectedClock
 from simt.control.launch import LaunchControl, method_of
 from simt.cuda import PtxModule, compile_cuda, load
-from simt.errors import ControlError, DeadlockError, LaunchError, ProgramFault, PtxError
+from simt.errors import ControlError, DeadlockError, LaunchError, PlanError, ProgramFault, PtxError
 from simt.isa import table_for
+from simt.names import function_name
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.progress import Progress
@@ -38,6 +39,7 @@ from .texture import Sampler, Source, Surface, Texture, make_sampler, make_surfa
 
 if TYPE_CHECKING:
     from simt.control import Controller
+    from simt.sampling import Plan
 
     from .arguments import Arguments
     from .module import Launcher
@@ -54,6 +56,8 @@ class GPU:
     functional: only values, no timing: about a thousand times as fast.
     set, threads, timeline, window, progress, policies, controller: as of `simt.simulate`. What a controller
         leaves out is executed all the same: values are those of a full simulation.
+    plan: only its launches are timed, or those with the given numbers (from 1); the others are executed
+        without timing. `result().sampling` then has totals of all launches that a Plan stands for.
     memory: bytes of device memory; host memory is used for what is touched.
     """
 
@@ -70,6 +74,7 @@ class GPU:
         progress: Callable[[Progress], None] | bool | None = None,
         policies: Mapping[str, Policy] | None = None,
         controller: Controller | None = None,
+        plan: Plan | Collection[int] | None = None,
     ) -> None:
         if threads < 1:
             raise LaunchError(f"threads is {threads}, expected 1 or more")
@@ -84,6 +89,8 @@ class GPU:
         self._timeline = timeline
         self._progress = progress
         self._controller = controller
+        self._plan = None if isinstance(plan, Collection) else plan
+        self._timed = _timed(plan)
         self._clock = ProjectedClock()
         self.memory = _engine.functional.DeviceMemory(memory)
         native = self.spec.native({key: p.address for key, p in own.items()})
@@ -298,7 +305,8 @@ class GPU:
             f"{launcher.shared}".encode()
             + arguments.block
         )
-        if self.functional and self._recording is None:
+        if self._recording is None and (self.functional or not self._is_timed(launch_id, kernel.name)):
+            self.synchronize()
             self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
             return None
@@ -365,7 +373,7 @@ class GPU:
         if status == "complete":
             self.synchronize()
         warnings = tuple(dict.fromkeys(w for x in self.launches for w in x.warnings))
-        return Result(
+        found = Result(
             launches=tuple(self.launches),
             machine=self._machine,
             provenance=Provenance(
@@ -375,7 +383,7 @@ class GPU:
                 spec_hash=self.spec.hash,
                 overrides=self._overrides,
                 version=__version__,
-                method=method_of(self._controller),
+                method=method_of(self._controller, self._plan),
                 kernels=None,
                 max_cycles=None,
                 timeline=self._timeline,
@@ -388,6 +396,11 @@ class GPU:
             status=status,
             unfinished=(),
         )
+        if status != "complete" or not self.launches or (self._controller is None and self._plan is None):
+            return found
+        from simt.control.accuracy import with_accuracy
+
+        return with_accuracy(found, self._plan)
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
@@ -469,6 +482,19 @@ class GPU:
             pending.arguments.copy_back()
         return len(self._pending)
 
+    def _is_timed(self, launch_id: int, name: str) -> bool:
+        if self._timed is None:
+            return True
+        wanted = self._timed.get(launch_id)
+        if wanted is None:
+            return False
+        if wanted and function_name(wanted) != function_name(name):
+            raise PlanError(
+                f"plan: launch {launch_id} is {wanted!r}, the program launches {name!r}: are they of the "
+                f"same run?"
+            )
+        return True
+
     def _control(self, launch_id: int, launcher: Launcher) -> LaunchControl | None:
         if self._controller is None:
             return None
@@ -535,6 +561,15 @@ class GPU:
     def __repr__(self) -> str:
         how = "functional" if self.functional else f"{len(self.launches)} launches timed"
         return f"GPU({self.spec.name!r}, {how})"
+
+
+def _timed(plan: Plan | Collection[int] | None) -> dict[int, str] | None:
+    """Launches to be timed, and their kernels' names as far as they are known; None: all of them."""
+    if plan is None:
+        return None
+    if isinstance(plan, Collection):
+        return {int(number): "" for number in plan}
+    return dict(plan.launches.select("launch", "name").iter_rows())
 
 
 class _Pending:

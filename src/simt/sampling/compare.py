@@ -22,8 +22,8 @@ from simt.sampling import display
 from simt.sampling.adaptive import Adaptive
 from simt.sampling.align import Alignment, align
 from simt.sampling.plan import Plan
-from simt.sampling.registry import parameters
 from simt.sampling.sampler import Sampler
+from simt.settings import parameters
 
 SCHEMA = "simt.comparison/1"
 RUN_COLUMNS = {

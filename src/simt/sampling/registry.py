@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import os
 import re
-import sys
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from importlib import import_module
-from typing import Any, get_type_hints
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from collections.abc import Iterable
+from typing import Any
 
 from simt.errors import PlanError
 from simt.sampling.sampler import Sampler
+from simt.settings import construct, find_class, parameters
 
 # Method -> class. Imported when asked for: scikit-learn's models take a second to load.
 METHODS = {
@@ -37,41 +30,7 @@ def find(method: str) -> type[Sampler]:
 
     Raises PlanError where there is none.
     """
-    if method in METHODS:
-        return _load(METHODS[method])
-    if ":" in method:
-        return _load(method)
-    close = get_close_matches(method, METHODS, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise PlanError(
-        f"no method {method!r}{hint}; there are {', '.join(METHODS)}; one's own is `package.module:Class`"
-    )
-
-
-def _load(place: str) -> type[Sampler]:
-    module, _, name = place.partition(":")
-    here = os.getcwd()
-    sys.path.insert(0, here)  # a sampler in the current directory, as with `python -m`
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise PlanError(f"{place}: no such class: {error}") from error
-    finally:
-        sys.path.remove(here)
-    if not (isinstance(found, type) and issubclass(found, Sampler)):
-        raise PlanError(f"{place}: is no subclass of simt.sampling.Sampler")
-    return found
-
-
-def parameters(kind: type[Sampler]) -> dict[str, inspect.Parameter]:
-    """Constructor parameters of a sampler, in their order."""
-    signature = inspect.signature(kind.__init__).parameters
-    return {name: parameter for name, parameter in signature.items() if name != "self"}
-
-
-def summary(kind: type[Sampler]) -> str:
-    """First paragraph of a sampler's documentation, as one line."""
-    return " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
+    return find_class(method, METHODS, Sampler, PlanError)  # type: ignore[type-abstract]
 
 
 def make(method: str, settings: Iterable[str] = (), **given: Any) -> Sampler:
@@ -82,18 +41,8 @@ def make(method: str, settings: Iterable[str] = (), **given: Any) -> Sampler:
 
     Raises PlanError where a parameter does not exist or has another type.
     """
-    kind = find(method)
     values = {key: value for key, value in given.items() if value is not None}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise PlanError(f"{setting!r}: expected parameter=value")
-        values[key.strip().replace("-", "_")] = _value(text.strip())
-    known = parameters(kind)
-    for key in values:
-        if key not in known:
-            raise PlanError(f"{method} has no parameter {key!r}, it has {', '.join(known) or 'none'}")
-    return kind(**_checked(method, kind, values))
+    return construct(method, find(method), settings, values, PlanError)
 
 
 def lines(text: str) -> list[str]:
@@ -117,29 +66,3 @@ def from_text(text: str, **given: Any) -> Sampler:
             if key in known and not any(s.startswith(f"{key}=") for s in settings)
         },
     )
-
-
-def _value(text: str) -> Any:
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
-def _checked(method: str, kind: type[Sampler], values: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        hints = get_type_hints(kind.__init__)
-    except NameError:  # names known to a type checker only
-        hints = {}
-    checked = {}
-    for key, value in values.items():
-        try:
-            adapter = TypeAdapter(hints.get(key, Any), config=ConfigDict(arbitrary_types_allowed=True))
-            checked[key] = adapter.validate_python(value)
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise PlanError(f"{method}: {key} is {value!r}: {problem[0].lower()}{problem[1:]}") from None
-    return checked
