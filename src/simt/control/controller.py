@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from simt.control.code import LaunchCode
     from simt.control.projection import Projection
     from simt.result import LaunchResult
+
+PREVIEWED_CTAS = 16
 
 WARP = np.dtype(
     [("cta", np.uint64), ("warp", np.uint32), ("begin", np.uint64), ("end", np.uint64)], align=True
@@ -89,6 +92,19 @@ class LaunchView:
     @property
     def cta_count(self) -> int:
         return math.prod(self.grid) - self.empty_ctas
+
+    @cached_property
+    def previewed(self) -> tuple[float, int] | None:
+        """Warp instructions of a CTA, on average over 1 % of the CTAs (at least 16) spread over the grid, and
+        how many these were: followed functionally, so to be asked before the launch runs. None where they
+        cannot be followed to their end."""
+        if self.code is None:
+            return None
+        preview = self.code.preview(0.01, at_least_ctas=PREVIEWED_CTAS, at_least_warps=1)
+        if not preview.complete or not len(preview.ctas):
+            return None
+        executed = float((preview.counts.astype(np.float64) @ self.code.blocks.length).sum())
+        return executed / len(preview.ctas), len(preview.ctas)
 
     @property
     def wave_size(self) -> int:

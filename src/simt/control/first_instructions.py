@@ -18,7 +18,7 @@ class FirstInstructions(Controller):
     The baseline of PKA (MICRO'21, section 5.1), with N of 10^9 thread instructions. The instructions per
     cycle of all that was simulated, launches before the cut included, stand for all that comes after: the
     rest of the cut launch and every later one takes (instructions) / (IPC). Instructions are those of a
-    trace's header, or of the functional execution of a program.
+    trace's header, or of CTAs of a program that are followed functionally.
 
     instructions: N, over all launches together.
     unit: what N counts, `thread` or `warp` instructions.
@@ -46,6 +46,8 @@ class FirstInstructions(Controller):
 
     def begin(self, launch: LaunchView) -> Decision:
         self._observed: Interval | None = None
+        if launch.warp_instructions is None:
+            _ = launch.previewed  # before the launch changes the memory
         before = self._counters.get(f"{self.unit}_instructions", 0)
         return Stop(self._reason(before)) if before >= self.instructions else GO_ON
 
@@ -62,7 +64,7 @@ class FirstInstructions(Controller):
         cycles = self._counters["cycles"] + now.end
         names = (self._counters.keys() | now.counters.keys()) - {"cycles"}
         prefix = {name: self._counters.get(name, 0) + now.counters.get(name, 0) for name in sorted(names)}
-        if now.end == 0 and launch.warp_instructions is None:
+        if now.end == 0 and launch.warp_instructions is None and launch.previewed is None:
             raise ControlError(
                 f"launch {launch.id} ({launch.name}) comes after the first {self.instructions:,.0f} "
                 f"{self.unit} instructions and nothing says how many it has itself"

@@ -38,8 +38,8 @@ class PKP(Controller):
     tail: how much longer the end takes, where fewer CTAs are left than fit: in residence times of a CTA.
         Half of one if CTAs take as long alone as among many, 0 if what they share is the limit.
 
-    Nothing stops where no CTA has finished and the launch's instructions are not known: there would be
-    nothing to project from.
+    Nothing stops where no CTA has finished and the launch's instructions are neither known nor, from CTAs
+    followed functionally before, estimated: there would be nothing to project from.
     """
 
     name: ClassVar[str] = "pkp"
@@ -93,6 +93,8 @@ class PKP(Controller):
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
+        if launch.warp_instructions is None:
+            _ = launch.previewed  # before the launch changes the memory
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
         # What was counted until the window's begin, and the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)

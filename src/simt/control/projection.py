@@ -22,7 +22,7 @@ _HOW = {
     "artifact": "cycles * CTAs / (finished CTAs + 1)",
 }
 _BY_RATE = "simulated part + rate in the window * cycles left"
-_PER_CTA = "mean of the finished CTAs * CTAs of the launch"
+_PER_CTA = "mean of finished or previewed CTAs * CTAs of the launch"
 _INSTRUCTIONS = {"work": _PER_CTA, "ctas": _BY_RATE, "artifact": _BY_RATE}
 
 
@@ -43,18 +43,22 @@ class Projection:
 
 
 def projectable(launch: LaunchView, now: Interval) -> bool:
-    """Whether anything is known of how much work is left: the launch's instructions, or a finished CTA's."""
-    return launch.warp_instructions is not None or now.counters.get("ctas_finished", 0) > 0
+    """Whether anything is known of how much work is left: the launch's instructions, those of a finished CTA,
+    or of one followed functionally."""
+    known = launch.warp_instructions is not None or now.counters.get("ctas_finished", 0) > 0
+    return known or launch.previewed is not None
 
 
 def total_instructions(launch: LaunchView, counters: Mapping[str, int]) -> float:
-    """Warp instructions of the whole launch: known, or those of a finished CTA, on average, for every CTA.
-
-    Needs `projectable`.
-    """
+    """Warp instructions of the whole launch: known, or for every CTA the mean of those finished or, where
+    these are more, of those followed functionally before the launch. Needs `projectable`."""
     if launch.warp_instructions is not None:
         return float(launch.warp_instructions)
-    return counters["finished_instructions"] / counters["ctas_finished"] * launch.cta_count
+    finished = counters.get("ctas_finished", 0)
+    each, followed = launch.previewed or (0.0, 0)
+    if finished >= max(1, followed):
+        each = counters["finished_instructions"] / finished
+    return each * launch.cta_count
 
 
 def cycles_left(
