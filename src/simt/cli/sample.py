@@ -18,6 +18,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from simt import settings
+from simt.cli import what_if
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
 from simt.profile import Profile, read_profile
@@ -42,6 +43,7 @@ Examples:
   simt sample compare profile.sqlite --seeds 30 --plot methods.png
   simt sample compare h100.json.gz --truth mi300x.json.gz
   simt sample estimate plan.json results/
+  simt sample what-if results/ --sample pkp --sweep threshold=0.5,1,2
   simt sample methods
 """
 DEFAULT = "neyman"
@@ -66,6 +68,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("what-if", epilog=what_if.EXAMPLES, no_args_is_help=True)(what_if.what_if)
 _err = Console(stderr=True)
 
 ProfilePath = Annotated[
