@@ -477,7 +477,7 @@ class _Run:
             offset = self._cycle_offset + self._clock.offset(raw["start_cycle"])
             launch = launch_result(raw, facts, self._machine, offset)
             if (control := self._controls.pop(index, None)) is not None:
-                launch = control.finish(raw["sampled"], launch)
+                launch = control.finish(raw, launch)
                 released = raw["sampled"]["released_cycle"]
                 self._clock.ended(released, launch.end_cycle - self._cycle_offset)
             self._launches[index] = launch

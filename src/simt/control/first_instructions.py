@@ -36,9 +36,6 @@ class FirstInstructions(Controller):
         # Of the launches before: cycles from first dispatch to end, and what was counted. Shared by all.
         self._counters: dict[str, int] = {"cycles": 0}
 
-    def for_launch(self, launch: LaunchView) -> FirstInstructions:
-        return self  # all launches count into one prefix
-
     @classmethod
     def variant(cls, text: str) -> dict[str, Any]:
         """`first-n:1e6` is N = 10^6."""

@@ -126,21 +126,23 @@ class LaunchControl:
     def finish(self, raw: dict[str, Any], result: LaunchResult) -> LaunchResult:
         """The launch's result with totals in place of what was not simulated, which the controller has seen.
 
-        raw: what the engine tells of the controller's decisions.
+        raw: what the engine tells of the launch. result: made of it, with cycles moved by what was projected
+            of the launches before.
         """
         view = self._view
         assert view is not None
         kind: Literal["full", "stop", "skip", "predict"] = "full"
         at_cycle: int | None = None
-        for cycle, decided, _ in raw["decisions"]:
+        decisions = raw["sampled"]["decisions"]
+        for cycle, decided, _ in decisions:
             if kind == "full" or decided == "stop":
                 kind, at_cycle = decided, cycle
         sampled = Sampled(
             method=self._controller.name,
             decision=kind,
-            reason="; ".join(dict.fromkeys(reason for _, _, reason in raw["decisions"] if reason)),
+            reason="; ".join(dict.fromkeys(reason for _, _, reason in decisions if reason)),
             at_cycle=at_cycle,
-            cycles=raw["detailed_cycle"] - result.start_cycle,
+            cycles=raw["sampled"]["detailed_cycle"] - raw["start_cycle"],
             ctas=result.engine["ctas_finished"],
             warp_instructions=result.engine["warp_instructions"],
             thread_instructions=result.engine["thread_instructions"],

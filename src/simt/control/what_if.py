@@ -201,7 +201,8 @@ def _launch(launch: LaunchResult, result: Result, shared: Controller, known: boo
         counters = {name: n + difference[name] for name, n in counters.items()}
         now = Interval(index, end, end + cycles, counters, difference)
         index, end = index + 1, end + cycles
-        decision = controller.observe(now)
+        if counters["ctas_finished"] + skipped < view.cta_count:  # else nothing is left to decide on
+            decision = controller.observe(now)
     if isinstance(decision, Stop):
         stop, reason = end, decision.reason
     partial = stop is not None or skipped > 0

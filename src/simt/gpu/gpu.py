@@ -474,7 +474,7 @@ class GPU:
             )
             result = launch_result(raw, facts, self._machine, self._clock.offset(raw["start_cycle"]))
             if pending.control is not None:
-                result = pending.control.finish(raw["sampled"], result)
+                result = pending.control.finish(raw, result)
                 self._clock.ended(raw["sampled"]["released_cycle"], result.end_cycle)
             self.launches.append(result)
             self.launches.sort(key=lambda x: x.id)
