@@ -87,3 +87,10 @@ def test_kernel_of_the_tutorial(folder: Path, capsys: pytest.CaptureFixture[str]
     gpu = simt.GPU("h100", functional=True)
     run("docs/tutorial.md", folder)["main"](gpu, gpu.compile(source))
     assert "right: True" in capsys.readouterr().out
+
+
+def test_page_on_controllers(folder: Path) -> None:
+    names = run("docs/control/writing-a-controller.md", folder)
+    launches = names["result"].launches
+    assert {launch.sampled.decision for launch in launches} >= {"stop"}
+    assert all(launch.sampled.cycles <= launch.cycles for launch in launches)
