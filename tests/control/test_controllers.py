@@ -12,7 +12,7 @@ import pytest
 
 from simt.control import GO_ON, Controller, Decision, Interval, LaunchView, Predict, Projection, Skip, Stop
 from simt.errors import ControlError, SimulationError
-from simt.result import LaunchResult, Result
+from simt.result import LaunchResult, Result, report
 from simt.simulate import simulate
 from simt.trace.generate import Warp, generate
 from support.tiny import GLOBAL, write_kernel
@@ -418,3 +418,15 @@ def test_results_round_trip(traces: dict[str, Path], tmp_path: Path) -> None:
     for place in (tmp_path / "r.json", tmp_path / "folder"):
         result.save(place)
         assert Result.load(place).launches == result.launches
+
+
+def test_what_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
+    """A launch predicted without anything to extrapolate from: tables, page and JSON have no figure for it."""
+    write_kernel(tmp_path / "t", [[arithmetic(10)] for _ in range(4)], sm=80)
+    result = simulate(tmp_path / "t", GPU, controller=Recorder(first=Predict(launch_cycles=1000.0)))
+    launch = result.launches[0]
+    assert np.isnan(launch.engine["dram_reads"])
+    assert f"~{launch.cycles:,}" in repr(result)
+    page = report.page(result)
+    assert "predicted by recorder" in page and "NaN" not in page
+    assert launch.to_json()["engine"]["dram_reads"] is None

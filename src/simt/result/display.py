@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from simt.names import short_name
 from simt.result.counters import Value
+from simt.result.launch import LaunchResult
 from simt.result.summary import bottleneck, sentences
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]],
                 str(x.id),
                 shorten(short_name(x.name), 32),
                 "x".join(map(str, x.grid)),
-                f"{x.cycles:,}",
+                cycles_text(x),
                 format_time(x.seconds),
-                f"{x.warp_instructions:,}",
+                _number(x.warp_instructions, "{:,}"),
                 _number(c["sm__inst_executed.avg.per_cycle_elapsed"], "{:.2f}"),
                 _number(c["sm__warps_active.avg.pct_of_peak_sustained_active"], "{:.0f}%"),
                 _number(c["l1tex__t_sector_hit_rate.pct"], "{:.0f}%"),
@@ -60,7 +61,13 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]],
 
 
 def _number(value: Value, form: str) -> str:
-    return "-" if value is None else form.format(value)
+    return "-" if value is None or value != value else form.format(value)
+
+
+def cycles_text(launch: LaunchResult) -> str:
+    """Its cycles; with ~ before them where they are projected or predicted."""
+    sampled = launch.sampled is not None and launch.sampled.decision != "full"
+    return f"{'~' * sampled}{launch.cycles:,}"
 
 
 def plural(n: int, noun: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.names import short_name
+from simt.result.counters import Value
 from simt.result.display import format_time
 from simt.result.files import write_text
 from simt.result.launch import LaunchResult, Sample
@@ -61,8 +62,8 @@ def _data(result: Result) -> dict[str, Any]:
             "cycles": t.cycles,
             "time": format_time(t.seconds),
             "latency": t.launch_latency,
-            "instructions": t.warp_instructions,
-            **{key: t.counters[name] for key, name in _COLUMNS.items()},
+            "instructions": _known(t.warp_instructions),
+            **{key: _known(t.counters[name]) for key, name in _COLUMNS.items()},
         },
         "sentences": sentences(result),
         "warnings": list(result.warnings),
@@ -107,15 +108,34 @@ def _launch(x: LaunchResult, detailed: bool) -> dict[str, Any]:
         "cycles": x.cycles,
         "latency": x.launch_latency,
         "time": format_time(x.seconds),
-        "instructions": x.warp_instructions,
-        **{key: x.counters[name] for key, name in _COLUMNS.items()},
+        "instructions": _known(x.warp_instructions),
+        **{key: _known(x.counters[name]) for key, name in _COLUMNS.items()},
+        "sampled": _sampled(x),
         "bound": limit.kind,
         "why": limit.text,
-        "states": x.warp_stalls,
+        "states": {reason: _known(n) for reason, n in x.warp_stalls.items()},
         "schedulers": x.stalls,
         "timeline": _timeline(x) if detailed else None,
         "pcs": _pcs(x) if detailed else None,
     }
+
+
+def _known(value: Value) -> Value:
+    """JSON has no NaN: what could not be projected is null, as is what has no denominator."""
+    return None if value != value else value
+
+
+def _sampled(x: LaunchResult) -> str | None:
+    """How the values of a launch came about that was not simulated whole."""
+    s = x.sampled
+    if s is None or s.decision == "full":
+        return None
+    how = {"stop": "projected", "skip": "projected", "predict": "predicted"}[s.decision]
+    text = (
+        f"Total {how} by {s.method}, from {s.cycles:,} of its cycles and {s.ctas:,} of {s.total_ctas:,} CTAs "
+        f"simulated in detail"
+    )
+    return text + (f" ({s.reason})" if s.reason else "")
 
 
 def _timeline(x: LaunchResult) -> dict[str, Any] | None:

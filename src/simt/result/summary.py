@@ -55,6 +55,8 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
     if m is None or launch.cycles == 0:
         return Bottleneck("unknown", "nothing was measured")
     e = launch.engine
+    if e["sm_active_cycles"] != e["sm_active_cycles"]:
+        return Bottleneck("unknown", "its time was predicted, and nothing of it was simulated")
     body = launch.cycles - launch.launch_latency
     if 2 * launch.launch_latency >= launch.cycles:
         return Bottleneck(
