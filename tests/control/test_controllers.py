@@ -421,7 +421,7 @@ def test_results_round_trip(traces: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
-    """A launch predicted without anything to extrapolate from: tables, page and JSON have no figure for it."""
+    """A launch predicted without anything to extrapolate from: no table or page has a figure."""
     write_kernel(tmp_path / "t", [[arithmetic(10)] for _ in range(4)], sm=80)
     result = simulate(tmp_path / "t", GPU, controller=Recorder(first=Predict(launch_cycles=1000.0)))
     launch = result.launches[0]
