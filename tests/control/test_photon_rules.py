@@ -99,7 +99,7 @@ SAME = [[1, 10, 1]] * 40
 
 
 def photon(**settings: Any) -> Photon:
-    return Photon(**{"block_window": 20, "warp_window": 20, **settings})
+    return Photon(**{"preset": "paper", "block_window": 20, "warp_window": 20, **settings})
 
 
 def test_warps_of_stable_time_predict_by_their_mean() -> None:
@@ -144,6 +144,31 @@ def test_blocks_predict_once_they_cover_enough_instructions() -> None:
     assert decision.block_cycles is not None
     # The third was never seen: two independent instructions take two cycles in the interval model.
     assert decision.block_cycles.tolist() == [12, 30, 2]
+
+
+def test_spans_of_time_and_a_scaled_model() -> None:
+    p = Photon("block", block_window=8, coverage=0.85)
+    p.begin(launch(Code(SAME), ctas=40))
+    # Times of 400 cycles, an end every 50: windows of 9 executions; the first 10 took 100 cycles more.
+    assert p.observe(interval(0, (), blocks_of(1, 0, 500))) is GO_ON
+    assert p.observe(interval(1, (), blocks_of(1, 1, 400))) is GO_ON
+    decision = p.observe(interval(2, (), blocks_of(1, 2, 400)))
+    assert isinstance(decision, Predict) and decision.block_cycles is not None
+    mean = decision.block_cycles[1]
+    assert mean == 400
+    # Its 6 independent instructions take 6 cycles in the model: the others' 4 and 2 are scaled alike.
+    assert decision.block_cycles.tolist() == pytest.approx([mean * 4 / 6, mean, mean * 2 / 6])
+
+
+def test_of_many_waves_warps_are_waited_for() -> None:
+    p = Photon("block+warp")
+    p.begin(launch(Code(SAME)))
+    assert p.warps and not p.blocks
+    p.begin(launch(Code(SAME), 1, ctas=60))
+    assert p.warps and p.blocks
+    # Blocks of the first wave of 20 CTAs, 80 warps, are not looked at.
+    assert p.observe(interval(0, (), blocks_of(1, 0, 30))) is GO_ON
+    assert p.why_full.startswith("stable basic blocks hold 0%")
 
 
 def test_coverage_is_a_knob() -> None:

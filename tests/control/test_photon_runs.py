@@ -63,7 +63,7 @@ def run_meeting(controller: Any, threads: int = 1) -> Any:
 
 
 def eager(levels: str, **settings: Any) -> Photon:
-    return Photon(levels, block_window=16, warp_window=16, delta=20, interval=100, **settings)
+    return Photon(levels, preset="paper", block_window=16, warp_window=16, delta=20, interval=100, **settings)
 
 
 @pytest.mark.parametrize("levels", ["block", "warp", "kernel", "kernel+block+warp"])

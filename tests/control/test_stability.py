@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simt.control.stability import Stability, StabilityRule
+from simt.control.stability import SpanStability, Stability, StabilityRule
 from simt.errors import SimtError
 
 
@@ -151,3 +151,47 @@ def test_bad_windows_are_refused() -> None:
             StabilityRule(window, long, slope)
     with pytest.raises(SimtError, match="difference"):
         StabilityRule(4, 8, 4, difference="mean")
+
+
+def spans(begin: list[int], end: list[int], batch: int, **settings: float) -> SpanStability:
+    stability = SpanStability(**settings)  # type: ignore[arg-type]
+    for i in range(0, len(begin), batch):
+        if not stability.stable:
+            stability.add(np.array(begin[i : i + batch], np.int64), np.array(end[i : i + batch], np.int64))
+    return stability
+
+
+def test_a_window_spans_the_time_that_it_measures() -> None:
+    # 1000 cycles each, an end every 10: a window of 101 executions, twice as many are needed.
+    begin = [10 * i for i in range(500)]
+    end = [b + 1000 for b in begin]
+    assert not spans(begin[:180], end[:180], 10).stable
+    assert spans(begin, end, 10).stable
+    assert spans(begin, end, 10).mean() == 1000
+
+
+def test_times_that_vary_as_much_as_begins_are_stable_by_span_only() -> None:
+    rng = np.random.default_rng(0)
+    begin = np.arange(6000) * 2
+    end = begin + rng.normal(1000, 300, len(begin)).astype(np.int64)
+    order = np.argsort(end, kind="stable")
+    begins, ends = begin[order].tolist(), end[order].tolist()
+    assert stable_at(begins, ends, StabilityRule.published(512), 100) == -1
+    found = spans(begins, ends, 100)
+    assert found.stable
+    assert found.mean() == pytest.approx(1000, rel=0.05)
+
+
+def test_a_time_that_drifts_is_not_stable_by_span() -> None:
+    begin = [10 * i for i in range(2000)]
+    assert not spans(begin, [b + 200 + b // 4 for b in begin], 10).stable
+
+
+def test_few_executions_are_not_stable_by_span() -> None:
+    begin = [1000 * i for i in range(63)]
+    assert not spans(begin, [b + 5 for b in begin], 9).stable
+    assert spans([*begin, 63_000], [b + 5 for b in [*begin, 63_000]], 9).stable
+
+
+def test_the_first_mean_of_nothing_is_nan() -> None:
+    assert np.isnan(SpanStability().mean())

@@ -23,10 +23,12 @@ from .interval_model import BlockInstruction, block_cycles
 from .photon_analysis import LaunchAnalysis, load_analyses, save_analyses
 from .photon_counters import extrapolate, kinds_of_work
 from .projection import Projection
-from .stability import Stability, StabilityRule
+from .stability import SpanStability, Stability, StabilityRule
 
 LEVELS = ("kernel", "block", "warp")
-_WINDOWS = {"paper": (2048, 1024), "artifact": (4096, 1024)}
+_WINDOWS = {"span": (32, 32), "paper": (2048, 1024), "artifact": (4096, 1024)}
+_COVERAGE = {"span": 0.9, "paper": 0.95, "artifact": 0.95}
+_WAVES_FOR_WARPS, _WAVES_FOR_BLOCKS = 3, 2
 _FEW = 16  # executions below which a block's own mean says less than the interval model
 
 
@@ -52,9 +54,10 @@ class _Current:
 
     view: LaunchView
     analysis: LaunchAnalysis
-    warps: Stability
+    warps: Stability | SpanStability
     like: _Done | None = None  # what predicts all of it
-    blocks: dict[int, Stability] = field(default_factory=dict)
+    blocks: dict[int, Stability | SpanStability] = field(default_factory=dict)
+    settled_from: int = 0  # first CTA whose blocks are looked at
     executed: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     level: str = ""  # that predicts at present
     ruled_out: str = ""  # why no level applies
@@ -69,12 +72,14 @@ class Photon(Controller):
     from similar earlier ones.
 
     levels: which of "kernel", "block" and "warp" are used: a sequence, or one text with "+" between them.
-    preset: the stability test, "paper" as published or "artifact" as in the code published with it.
+    preset: the stability test: "span" (ours), "paper" as published, or "artifact" as in the code published
+        with it (see simt.control.stability).
     sample: share of the warps that are followed before a launch is simulated (at least 32, and one CTA).
     delta: how near to 1 the slope must be, and how near to each other the means of the two windows.
-    block_window, warp_window: executions n of a basic block, and warps n, that the test looks at: the paper's
-        2048 and 1024; with "artifact" the length of the long window, 4096 and 1024.
-    coverage: share of the instructions in stable blocks from which on blocks predict.
+    block_window, warp_window: executions of a basic block, and warps, that the test looks at. With "paper"
+        n, 2048 and 1024; with "artifact" the length of the long window, 4096 and 1024; with "span" the
+        fewest, 32.
+    coverage: share of the instructions in stable blocks from which on blocks predict: 0.95, with "span" 0.9.
     dominance: share of the warps that must be of one type for warps to predict.
     distance: L1 distance of GPU basic-block vectors, from 0 to 2, below which launches are alike.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too,
@@ -85,6 +90,7 @@ class Photon(Controller):
 
     name: ClassVar[str] = "photon"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "span": {"preset": "span"},
         "paper": {"preset": "paper"},
         "artifact": {"preset": "artifact"},
     }
@@ -92,12 +98,12 @@ class Photon(Controller):
     def __init__(
         self,
         levels: str | Iterable[str] = LEVELS,
-        preset: str = "paper",
+        preset: str = "span",
         sample: float = 0.01,
         delta: float = 0.03,
         block_window: int | None = None,
         warp_window: int | None = None,
-        coverage: float = 0.95,
+        coverage: float | None = None,
         dominance: float = 0.95,
         distance: float = 0.1,
         interval: int = 500,
@@ -114,15 +120,13 @@ class Photon(Controller):
         of_blocks, of_warps = _WINDOWS[preset]
         self.block_window = integer("block_window", of_blocks if block_window is None else block_window, 4)
         self.warp_window = integer("warp_window", of_warps if warp_window is None else warp_window, 4)
-        self.coverage = real("coverage", coverage, 0, 1, open_low=True)
+        covered = _COVERAGE[preset] if coverage is None else coverage
+        self.coverage = real("coverage", covered, 0, 1, open_low=True)
         self.dominance = real("dominance", dominance, 0, 1, open_low=True)
         self.distance = real("distance", distance, 0, 2)
         self.interval = integer("interval", interval, 1)
         self.residents = boolean("residents", residents)
         self.analysis = None if analysis is None else os.fspath(analysis)
-        rule = StabilityRule.published if preset == "paper" else StabilityRule.artifact
-        self._block_rule = rule(self.block_window, self.delta)
-        self._warp_rule = rule(self.warp_window, self.delta)
         self._known = {} if analysis is None else load_analyses(analysis)
         self._analyses: list[LaunchAnalysis] = []
         self._done: list[_Done] = []
@@ -151,6 +155,12 @@ class Photon(Controller):
         """A preset, or levels such as `photon:block+warp`."""
         return cls.presets.get(text) or {"levels": text}
 
+    def _stability(self, window: int) -> Stability | SpanStability:
+        if self.preset == "span":
+            return SpanStability(self.delta, window)
+        rule = StabilityRule.published if self.preset == "paper" else StabilityRule.artifact
+        return Stability(rule(window, self.delta))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the analyses of the launches so far, for `analysis` of a later simulation."""
         save_analyses(path, self._analyses)
@@ -160,7 +170,7 @@ class Photon(Controller):
     def begin(self, launch: LaunchView) -> Decision:
         analysis = self._analyse(launch)
         self._analyses.append(analysis)
-        now = self._current = _Current(launch, analysis, Stability(self._warp_rule))
+        now = self._current = _Current(launch, analysis, self._stability(self.warp_window))
         self.warps = self.blocks = False
         if not analysis.complete:
             now.ruled_out = "the sampled warps wait for others or go wrong without them"
@@ -179,6 +189,14 @@ class Photon(Controller):
         if "warp" in self.levels:
             self.warps = bool(analysis.types.weights[0] >= self.dominance)
         self.blocks = "block" in self.levels
+        if self.preset == "span":
+            waves = launch.cta_count / launch.wave_size
+            # Warps of later waves take the time that matters; they are worth waiting for.
+            if self.warps and waves > _WAVES_FOR_WARPS:
+                self.blocks = False
+            # The warps of the first wave go through the code in step, those of later ones do not.
+            if waves > _WAVES_FOR_BLOCKS:
+                now.settled_from = launch.wave_size
         return GO_ON
 
     def _analyse(self, launch: LaunchView) -> LaunchAnalysis:
@@ -238,29 +256,40 @@ class Photon(Controller):
         return float(sum(shares[b] for b, s in now.blocks.items() if s.stable))
 
     def _add_blocks(self, now: _Current, interval: Interval) -> None:
-        blocks = interval.blocks["block"]
+        events = interval.blocks
+        if now.settled_from:
+            events = events[events["warp"] >= now.settled_from * now.view.warps_per_cta]
+        blocks = events["block"]
         order = np.argsort(blocks, kind="stable")
-        begin, end = _cycles(interval.blocks, "begin")[order], _cycles(interval.blocks, "end")[order]
+        begin, end = _cycles(events, "begin")[order], _cycles(events, "end")[order]
         numbers, starts = np.unique(blocks[order], return_index=True)
+        if len(numbers) == 0:
+            return
         for number, first, last in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
-            stability = now.blocks.setdefault(number, Stability(self._block_rule))
+            stability = now.blocks.setdefault(number, self._stability(self.block_window))
             stability.add(begin[first:last], end[first:last])
 
     def _block_cycles(self, now: _Current) -> npt.NDArray[np.float64]:
         """Of each block: the mean of its last executions, or, where there were hardly any, the interval
-        model's."""
+        model's. With preset "span" the model is scaled to the blocks whose time is known: it knows nothing of
+        the other warps, which issue in between."""
         code = now.view.code
         assert code is not None
-        cycles = np.zeros(len(code.blocks))
+        blocks = code.blocks
         instructions = [BlockInstruction.of(i) for i in code.instructions]
-        for b, (first, length) in enumerate(
-            zip(code.blocks.first.tolist(), code.blocks.length.tolist(), strict=True)
-        ):
-            stability = now.blocks.get(b)
-            if stability is not None and stability.seen >= _FEW:
-                cycles[b] = stability.mean()
-            else:
-                cycles[b] = block_cycles(instructions[first : first + length], {})
+        cycles = np.array(
+            [
+                block_cycles(instructions[first : first + length], {})
+                for first, length in zip(blocks.first.tolist(), blocks.length.tolist(), strict=True)
+            ]
+        )
+        known = {b: s.mean() for b, s in now.blocks.items() if s.seen >= _FEW}
+        if self.preset == "span" and known:
+            weights = {b: now.blocks[b].seen for b in known}
+            modelled = sum(weights[b] * cycles[b] for b in known)
+            cycles *= sum(weights[b] * known[b] for b in known) / max(1.0, modelled)
+        for b, mean in known.items():
+            cycles[b] = mean
         return cycles
 
     # --- after a launch ---------------------------------------------------------------------------------

@@ -121,3 +121,55 @@ class Stability:
         near = (np.abs(short - long) < rule.delta * scale) | (short == long)
         holds: npt.NDArray[np.bool_] = (np.abs(1 - slope) < rule.delta) & near
         return holds
+
+
+class SpanStability:
+    """Stability over windows that are as long as what they measure: ours.
+
+    A fixed number of executions is a small part of a wave on a large GPU, and more than there are in a small
+    launch. Here the window holds the last executions whose ends span their own mean time, so that each warp
+    that runs at the same time is in it about once, and at least `least` of them. The time is stable when the
+    mean over the window is within `delta` of that over twice as many executions. There is no line: sorted by
+    end, its slope is below 1 wherever times vary as much as begins do, however steady they are.
+    """
+
+    kept = 16384
+
+    def __init__(self, delta: float = 0.03, least: int = 32) -> None:
+        self._delta = delta
+        self._least = least
+        self._begin: Cycles = np.empty(0, np.int64)
+        self._end: Cycles = np.empty(0, np.int64)
+        self._window = 0
+        self._tested_at = 0
+        self.seen = 0
+        self.stable = False
+
+    def add(self, begin: Cycles, end: Cycles) -> None:
+        """Adds executions in the order in which they ended; tests when there is an eighth more of them."""
+        self.seen += len(begin)
+        self._begin = np.concatenate([self._begin, begin])[-self.kept :]
+        self._end = np.concatenate([self._end, end])[-self.kept :]
+        if not self.stable and self.seen >= max(2 * self._least, self._tested_at * 9 // 8):
+            self._tested_at = self.seen
+            self._test()
+
+    def mean(self) -> float:
+        """Mean time in cycles over the window, or, while it is not stable, over all that is kept; nan where
+        there was none."""
+        if len(self._begin) == 0:
+            return float("nan")
+        n = self._window if self.stable else len(self._begin)
+        return float((self._end[-n:] - self._begin[-n:]).mean())
+
+    def _test(self) -> None:
+        sizes = np.arange(1, len(self._end) + 1)
+        means = np.cumsum((self._end - self._begin)[::-1]) / sizes  # of the last 1, 2, ...
+        spans = self._end[-1] - self._end[::-1]
+        long_enough = (spans >= means) & (sizes >= self._least)
+        n = int(np.argmax(long_enough)) + 1
+        if not long_enough[n - 1] or 2 * n > len(sizes):
+            return
+        short, long = means[n - 1], means[2 * n - 1]
+        self.stable = bool(abs(short - long) <= self._delta * long)
+        self._window = n
