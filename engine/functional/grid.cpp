@@ -74,7 +74,8 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
                std::to_string(k.parameter_bytes));
   cta_count_ = uint64_t{config_.grid[0]} * config_.grid[1] * config_.grid[2];
 
-  parameters_ = memory.allocate(std::max<uint64_t>(1, k.parameter_bytes), "parameters of " + k.name);
+  parameters_ =
+      memory.allocate(std::max<uint64_t>(1, k.parameter_bytes), "parameters of " + k.name, Owner::Launch);
   if (!parameters_) refuse(k, "out of memory", "no room for its parameters");
   std::copy(config_.parameters.begin(), config_.parameters.end(), memory.host(parameters_));
 
@@ -100,7 +101,7 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
 }
 
 Grid::~Grid() {
-  memory_.free(parameters_);
+  memory_.free(parameters_, Owner::Launch);
 }
 
 std::byte* Grid::thread_bank(uint32_t warp) {

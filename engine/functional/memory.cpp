@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -95,13 +96,14 @@ uint64_t DeviceMemory::allocate(uint64_t size, std::string label, Owner owner) {
   const std::lock_guard lock(mutex_);
   if (size > capacity_) return 0;
   const uint64_t taken = round_up(size, alignment) + alignment;
-  for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
-    if (gap->second < taken) continue;
-    const uint64_t address = gap->first;
-    take(gap, address, taken, Allocation{address, size, std::move(label), owner});
-    return address;
-  }
-  return 0;
+  const bool at_end = owner == Owner::Launch;
+  const auto has_room = [&](const auto& gap) { return gap.second >= taken; };
+  auto gap = std::find_if(gaps_.begin(), gaps_.end(), has_room);
+  if (gap == gaps_.end()) return 0;
+  if (at_end) gap = std::prev(std::find_if(gaps_.rbegin(), gaps_.rend(), has_room).base());
+  const uint64_t address = gap->first + (at_end ? gap->second - taken : 0);
+  take(gap, address, taken, Allocation{address, size, std::move(label), owner});
+  return address;
 }
 
 bool DeviceMemory::allocate_at(uint64_t address, uint64_t size, std::string label, Owner owner) {
@@ -135,7 +137,8 @@ bool DeviceMemory::free(uint64_t address, Owner owner) {
   if (it == live_.end() || it->second.owner != owner) return false;
   uint64_t begin = address, size = round_up(it->second.size, alignment) + alignment;
   used_ -= it->second.size;
-  if (freed_.size() < freed_kept) freed_[address] = it->second;
+  if (freed_.size() >= freed_kept) freed_.clear();
+  freed_[address] = it->second;
   live_.erase(it);
   ++generation_;
   clear(begin, begin + size);  // the next owner finds zeros

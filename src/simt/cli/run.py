@@ -147,12 +147,20 @@ def run(
     if path is None:
         raise typer.BadParameter("a trace or a program is missing")
     less = parse_less(sample, sample_set, plan, verify, seed, full)
+    found = program.find_program(path)
+    if functional and found is None:
+        raise LaunchError(f"{path}: --functional is for programs; a trace holds no values")
+    if functional and (output or json_ or perfetto_):
+        raise LaunchError(
+            f"{path}: --functional computes values only, so there is no Result to write; "
+            "leave out --functional, or --output, --json and --perfetto"
+        )
     if output is not None:
         require_writable(output.parent if output.suffix == ".json" else output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_writable(file.parent)
-    if (found := program.find_program(path)) is not None:
+    if found is not None:
         if kernels is not None or max_cycles is not None or resume:
             raise LaunchError(f"{path}: --kernels, --max-cycles and --resume are for traces")
         # With --json - what the program prints goes where the table does.
@@ -160,6 +168,8 @@ def run(
             result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet, size, less)
         if result is not None:
             _deliver(less.compared(result), output, json_, perfetto_, quiet)
+        elif not functional:
+            typer.echo(f"{path}: launched no kernel, so there is no Result.", err=True)
         return
     before = _saved(output, resume)
     try:

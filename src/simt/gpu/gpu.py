@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -333,6 +334,7 @@ class GPU:
         self._pending[launch_id] = _Pending(launcher, arguments, source, control)
         after = stream.pending() if stream is not None else ()
         self._engine.launch(source, launch_id, [i for i in after if i in self._pending], control)
+        del source, control  # the traceback of a fault would keep them alive
         if stream is not None:
             stream.launched(launch_id)
             if not arguments.has_host_arrays:
@@ -532,7 +534,7 @@ class GPU:
             yield
         except _engine.functional.ProgramFault as error:
             native = error
-            native.__traceback__ = None  # it would keep the launch alive
+            traceback.clear_frames(native.__traceback__)  # they would keep the launch alive
         except ValueError as error:
             if queued:
                 self._abandon()
