@@ -165,7 +165,6 @@ void bind_functional(nb::module_& parent) {
 
   static PyObject* fault_error =
       PyErr_NewException("simt._engine.functional.ProgramFault", PyExc_RuntimeError, nullptr);
-  m.attr("PtxError") = nb::module_::import_("simt.errors").attr("PtxError");
   m.attr("ProgramFault") = nb::handle(fault_error);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

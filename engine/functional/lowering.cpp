@@ -141,6 +141,43 @@ class Lowerer {
     return result;
   }
 
+  /// Vectors of loads, stores and matrix instructions whose registers lie one behind the other become what
+  /// machine code names: the first register, of each 128 bits.
+  void join_vectors(uint32_t i) {
+    const string_view o = opcode(i);
+    const bool access = o == "ld" || o == "st";
+    if (!access && o != "ldmatrix" && o != "stmatrix" && o != "mma") return;
+    const ptx::Instruction& instruction = function_->instructions[i];
+    for (uint32_t k = 0; k < instruction.operand_count; ++k) {
+      const ptx::Operand& vector = function_->operands[instruction.first_operand + k];
+      if (vector.kind != OperandKind::Vector) continue;
+      std::vector<uint32_t> registers;
+      for (uint32_t part = 0; part < vector.part_count; ++part)
+        if (const auto& o2 = function_->operands[vector.first_part + part]; o2.kind == OperandKind::Register)
+          registers.push_back(o2.index);
+      const std::vector<Place32> parts = places(registers);
+      if (parts.size() != vector.part_count) continue;
+      bool row = true;
+      for (size_t p = 1; p < parts.size(); ++p)
+        row &= !parts[p].predicate && parts[p].first == parts[p - 1].first + parts[p - 1].count;
+      if (!row) continue;
+      const uint32_t begin = parts.front().first, end = parts.back().first + parts.back().count;
+      const uint32_t bytes = std::min(16u, ptx::bytes(type(i)) * vector.part_count);
+      const uint32_t width = access ? (bytes + 3) / 4 : end - begin;
+      for (std::vector<Place32>* list : {&reads_, &writes_}) {
+        const auto inside = [&](const Place32& p) {
+          return !p.predicate && p.first >= begin && p.first < end;
+        };
+        const auto at = std::find_if(list->begin(), list->end(), inside) - list->begin();
+        if (std::erase_if(*list, inside) == 0) continue;
+        std::vector<Place32> pieces;
+        for (uint32_t first = begin; first < end; first += width)
+          pieces.push_back({first, std::min(width, end - first), false});
+        list->insert(list->begin() + at, pieces.begin(), pieces.end());
+      }
+    }
+  }
+
   // --- emitting ---------------------------------------------------------------------------------------
 
   void begin() {
@@ -271,14 +308,21 @@ class Lowerer {
     line_ = program_.module.locations[instruction.location].line;
     reads_ = places(accesses_[i].reads);
     writes_ = places(accesses_[i].writes);
-    for (Place32& p : reads_) {
+    // Machine code names addresses and values first; the guard is read before them.
+    if (instruction.guard >= 0) std::rotate(reads_.begin(), reads_.begin() + 1, reads_.end());
+    join_vectors(i);
+    for (size_t k = 0, count = reads_.size(); k < count; ++k) {
+      const Place32 p = reads_[k];
       if (p.predicate) continue;
-      if (const auto it = copies_.find(p.first); it != copies_.end() && it->second.count == p.count)
-        p = it->second;
+      for (auto it = copies_.lower_bound(p.first); it != copies_.end() && it->first < p.first + p.count; ++it)
+        if (it->first == p.first && it->second.count == p.count)
+          reads_[k] = it->second;
+        else  // a part of a vector
+          reads_.push_back(it->second);
     }
     for (const Place32& w : writes_) {
-      copies_.erase(w.first);
-      std::erase_if(copies_, [&](const auto& c) { return c.second.first == w.first; });
+      const auto written = [&](uint32_t place) { return place >= w.first && place < w.first + w.count; };
+      std::erase_if(copies_, [&](const auto& c) { return written(c.first) || written(c.second.first); });
     }
     deferred_ = false;
     for (uint32_t k = op; k < op_end; ++k) deferred_ |= program_.code[k].control == Control::Deferred;
@@ -489,6 +533,25 @@ class Lowerer {
       // Subnormal inputs are scaled up and the result back.
       chain({"FSETP", "FMUL", mufu, "FMUL"});
     }
+  }
+
+  /// Video instructions: about as many as ptxas 12.9 makes of them (sm_75 to sm_90), mostly logic and permutes.
+  void video(uint32_t i) {
+    const string_view o = opcode(i);
+    const bool is_signed = ptx::is_signed(type(i, 1)) || ptx::is_signed(type(i, 2));
+    const char last = o.back();
+    const string_view name = last == '2' || last == '4' ? o.substr(1, o.size() - 2) : o.substr(1);
+    const bool extreme = name == "min" || name == "max", difference = name == "absdiff", sets = name == "set";
+    if (last == '4') {
+      if (difference && !is_signed) return void(one("VABSDIFF4"));
+      return repeat(sets                            ? 27
+                    : name == "avrg" || is_signed ? 31
+                    : extreme                       ? 19
+                                                    : 4,
+                    "LOP3.LUT");
+    }
+    if (last == '2') return repeat(sets ? 14 : difference ? 12 : is_signed ? 17 : extreme ? 5 : 4, "LOP3.LUT");
+    repeat(sets ? 7 : has(i, "sat") ? 8 : difference ? 5 : extreme ? 4 : 2, "LOP3.LUT");
   }
 
   void rule(uint32_t i) {
@@ -742,6 +805,7 @@ class Lowerer {
         o == "createpolicy" || o == "pmevent" || o == "griddepcontrol" || o == "setmaxnreg")
       return void(one("NOP"));
     if (o == "nanosleep") return void(one("NANOSLEEP"));
+    if (o.starts_with("v") && o != "vote") return video(i);
     if (o == "mapa" || o == "getctarank") return void(one("PRMT"));
     one("IADD3");
   }

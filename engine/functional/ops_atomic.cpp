@@ -407,6 +407,9 @@ void translate_atomic(Translation& t, bool has_destination) {
   t.take("L2::cache_hint");  // the policy operand behind the others is for timing only
   const int vector = t.take_one_of({"v2", "v4", "v8"});
   const Type type = t.take_type();
+  const bool bitwise =
+      operation == Operation::And || operation == Operation::Or || operation == Operation::Xor;
+  if (bitwise && type != Type::B32 && type != Type::B64) t.unsupported("bits are of .b32 or .b64");
   const Choice choice = choose(operation, type);
   const Handler run = vector < 0 ? choice.run : choice.run_vector;
   if (!run) t.unsupported("this operation on this type");

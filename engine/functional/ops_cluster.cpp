@@ -23,13 +23,13 @@ void translate_mapa(Translation& t) {
   const bool shared = t.take("shared::cluster");
   const Type type = t.take_type();
   if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
-  if (type == Type::U32 && !shared) t.unsupported("generic addresses are of .u64");
   const Place destination = t.destination(0, type), a = t.source(1, type), b = t.source(2, Type::U32);
   Op& op = t.emit(type == Type::U32 ? run_mapa<uint32_t> : run_mapa<uint64_t>);
   op.destination = destination;
   op.a = a;
   op.b = b;
-  op.immediate = shared ? 0 : static_cast<int64_t>(window::shared);
+  // The low half of a generic address within the window is the address in shared memory.
+  op.immediate = shared || type == Type::U32 ? 0 : static_cast<int64_t>(window::shared);
 }
 
 template <class T>

@@ -243,6 +243,27 @@ void run_half(Context& c, const Op& op) {
     map_halves<H, packed, ftz>(c, op.destination, f, op.a, op.b, op.c);
 }
 
+/// fma.oob: zero where a or b is the NaN with which tensor copies fill what lies outside of a tensor.
+template <class H, bool packed, Clamp clamp>
+void run_fused_oob(Context& c, const Op& op) {
+  const uint32_t *a = c.lanes<const uint32_t>(op.a), *b = c.lanes<const uint32_t>(op.b);
+  uint32_t kept[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    kept[i] = ~0u;
+    for (const uint32_t half : {0xffffu, 0xffff0000u})
+      if (((a[i] ^ 0x7fff7fffu) & half) == 0 || ((b[i] ^ 0x7fff7fffu) & half) == 0) kept[i] &= ~half;
+  }
+  run_half<H, packed, false, clamp, FusedOf<H>>(c, op);
+  uint32_t* d = c.lanes<uint32_t>(op.destination);
+  for (uint32_t i = 0; i < warp_lanes; ++i) d[i] &= (c.mask >> i) & 1 ? kept[i] : ~0u;
+}
+
+template <class H, bool packed>
+Handler oob_handler(const Mode& mode) {
+  return mode.clamp == Clamp::Relu ? run_fused_oob<H, packed, Clamp::Relu>
+                                   : run_fused_oob<H, packed, Clamp::None>;
+}
+
 template <class H, bool packed, class F>
 Handler half_handler(Translation& t, const Mode& mode) {
   switch (mode.clamp) {
@@ -313,8 +334,16 @@ Mode take_mode(Translation& t) {
 template <class F, uint32_t sources, class F16 = F, class B = F16>
 void translate_rounded(Translation& t) {
   const Mode mode = take_mode(t);
-  if (t.take("oob")) t.unsupported(".oob");
+  const bool oob = t.take("oob");
   const Type type = take_float_type(t);
+  if (oob) {
+    if (sources != 3 || !is_half(type) || mode.ftz || mode.clamp == Clamp::Sat) t.unsupported(".oob");
+    const bool packed = type == Type::F16x2 || type == Type::BF16x2;
+    const Handler run = type == Type::F16 || type == Type::F16x2
+                            ? (packed ? oob_handler<Half, true>(mode) : oob_handler<Half, false>(mode))
+                            : (packed ? oob_handler<Bfloat, true>(mode) : oob_handler<Bfloat, false>(mode));
+    return emit(t, run, type, sources, mode);
+  }
   if (is_half(type)) {
     if (mode.direction != FE_TONEAREST) t.unsupported("half precision rounds to nearest");
     return emit(t, half_handler<F16, B>(t, type, mode), type, sources, mode);

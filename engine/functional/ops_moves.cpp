@@ -119,6 +119,7 @@ const std::map<std::string_view, Special>& specials() {
                                                          {"cluster_ctarank", ClusterCtarank},
                                                          {"cluster_nctarank", ClusterNctarank},
                                                          {"is_explicit_cluster", IsExplicitCluster},
+                                                         {"current_graph_exec", Zero},
                                                          {"tid.w", Zero},
                                                          {"ntid.w", Zero},
                                                          {"ctaid.w", Zero},
@@ -350,6 +351,10 @@ void emit_address(Translation& t, const ptx::Operand& operand, Place destination
   emit_move(t, destination, t.constant(address, bytes), bytes);
 }
 
+void run_special_predicate(Context& c, const Op& op) {
+  write_predicate(c, op.destination, special_value(c, static_cast<Special>(op.immediate)) ? ~0u : 0);
+}
+
 void translate_mov(Translation& t) {
   const Type type = t.take_type();
   const ptx::Operand& s = t.operand(1);
@@ -357,6 +362,12 @@ void translate_mov(Translation& t) {
     return translate_packing(t, type);
   if (type == Type::Pred) {
     const Place d = t.predicate_destination(t.operand(0));
+    if (s.kind == OperandKind::Special && s.text == "is_explicit_cluster") {
+      Op& op = t.emit(run_special_predicate);
+      op.destination = d;
+      op.immediate = static_cast<int64_t>(Special::IsExplicitCluster);
+      return;
+    }
     const PredicateOperand p = t.predicate_source(s);
     Op& op = t.emit(run_mov_predicate);
     op.destination = d;

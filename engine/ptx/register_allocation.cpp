@@ -301,22 +301,72 @@ class Liveness {
   std::vector<int64_t> live_;  ///< for each point: by how many registers the live ones change
 };
 
+/// Virtual registers that lie one behind the other, because an instruction names them as a vector. A register
+/// is in one row at most: that of the first vector that names it.
+class Rows {
+ public:
+  Rows(const Function& function, const Module& module)
+      : function_(function), row_of_(function.registers.size(), none) {
+    for (const Instruction& instruction : function.instructions) {
+      const std::string_view opcode = module.mnemonics[instruction.mnemonic].opcode;
+      if (opcode != "ld" && opcode != "st" && opcode != "ldmatrix" && opcode != "stmatrix" && opcode != "mma")
+        continue;
+      for (uint32_t k = 0; k < instruction.operand_count; ++k)
+        add(function.operands[instruction.first_operand + k]);
+    }
+  }
+
+  /// The row that a register is in; empty if it is in none.
+  std::span<const uint32_t> of(uint32_t reg) const {
+    return row_of_[reg] == none ? std::span<const uint32_t>() : rows_[row_of_[reg]];
+  }
+
+ private:
+  static constexpr uint32_t none = UINT32_MAX;
+
+  /// Makes a vector a row where its registers are in none yet.
+  void add(const Operand& vector) {
+    if (vector.kind != OperandKind::Vector || vector.part_count < 2) return;
+    const std::span parts(function_.operands.data() + vector.first_part, vector.part_count);
+    const auto may_join = [&](const Operand& part) {
+      return part.kind == OperandKind::Register && !part.component && row_of_[part.index] == none &&
+             function_.registers[part.index].type != Type::Pred &&
+             function_.registers[part.index].vector <= 1 &&
+             bytes(function_.registers[part.index].type) == bytes(function_.registers[parts[0].index].type);
+    };
+    if (!std::all_of(parts.begin(), parts.end(), may_join)) return;
+    std::vector<uint32_t> row;
+    for (const Operand& part : parts) row.push_back(part.index);
+    std::vector<uint32_t> sorted = row;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return;
+    for (const uint32_t r : row) row_of_[r] = static_cast<uint32_t>(rows_.size());
+    rows_.push_back(std::move(row));
+  }
+
+  const Function& function_;
+  std::vector<std::vector<uint32_t>> rows_;
+  std::vector<uint32_t> row_of_;
+};
+
 /// Places for values of one to many registers, the lowest that is free and aligned. They are asked for in
 /// the order in which lifetimes begin.
 class Places {
  public:
-  uint32_t take(std::span<const Segment> lifetime, uint32_t width) {
-    const uint32_t alignment = std::min(std::bit_ceil(width), 4u);
+  /// For values of `width` registers each that lie one behind the other.
+  uint32_t take(std::span<const std::span<const Segment>> lifetimes, uint32_t width) {
+    const auto total = static_cast<uint32_t>(lifetimes.size()) * width;
+    const uint32_t alignment = std::min(std::bit_ceil(total), 4u);
     for (uint32_t place = 0;; place += alignment) {
-      if (place + width > taken_.size()) {
-        taken_.resize(place + width);
-        busy_until_.resize(place + width, 0);
+      if (place + total > taken_.size()) {
+        taken_.resize(place + total);
+        busy_until_.resize(place + total, 0);
       }
       uint32_t k = 0;
-      while (k < width && is_free(place + k, lifetime)) ++k;
-      if (k < width) continue;
-      for (k = 0; k < width; ++k) occupy(taken_[place + k], lifetime);
-      count_ = std::max(count_, place + width);
+      while (k < total && is_free(place + k, lifetimes[k / width])) ++k;
+      if (k < total) continue;
+      for (k = 0; k < total; ++k) occupy(taken_[place + k], lifetimes[k / width]);
+      count_ = std::max(count_, place + total);
       return place;
     }
   }
@@ -379,10 +429,23 @@ RegisterAllocation allocate_registers(const Function& function, const Module& mo
   const auto places_of = [&](const RegisterDeclaration& declaration) -> Places& {
     return declaration.type == Type::Pred ? predicates : bytes(declaration.type) >= 8 ? wide : narrow;
   };
+  std::vector<const Lifetime*> lifetime_of(function.registers.size(), nullptr);
+  for (const Lifetime& lifetime : lifetimes) lifetime_of[lifetime.reg] = &lifetime;
+  const Rows rows(function, module);
+  std::vector<std::span<const Segment>> together;
   for (const Lifetime& lifetime : lifetimes) {
+    if (allocation.place[lifetime.reg] != RegisterAllocation::unused) continue;
+    std::span<const uint32_t> registers = rows.of(lifetime.reg);
+    if (registers.empty()) registers = std::span(&lifetime.reg, 1);
+    together.clear();
+    for (const uint32_t r : registers) together.push_back(liveness.segments(*lifetime_of[r]));
     const RegisterDeclaration& declaration = function.registers[lifetime.reg];
-    allocation.place[lifetime.reg] =
-        places_of(declaration).take(liveness.segments(lifetime), width_of(declaration));
+    const uint32_t width = width_of(declaration);
+    uint32_t place = places_of(declaration).take(together, width);
+    for (const uint32_t r : registers) {
+      allocation.place[r] = place;
+      place += width;
+    }
   }
   const uint32_t first_narrow = (wide.count() + 3) / 4 * 4;
   for (const Lifetime& lifetime : lifetimes)

@@ -32,7 +32,9 @@ Access access(const Function& function, const Module& module, uint32_t instructi
 /// fills the holes of lifetimes too (Traub, Holloway and Smith, PLDI 1998). A value that is written under a
 /// guard, or on only some paths, is live where it may still be read. What an instruction writes never shares
 /// a place with what it reads, nor do values of 64 bits and more with narrower ones. Parameters and results
-/// that are registers keep their places throughout.
+/// that are registers keep their places throughout. Registers that a load, store or matrix instruction names
+/// as a vector lie one behind the other, as machine code needs them, unless an earlier vector has one of
+/// them.
 RegisterAllocation allocate_registers(const Function& function, const Module& module,
                                       const ControlFlow& flow);
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.errors import PtxError
 from support.ptx import Device
 
 U32 = np.uint32
@@ -525,5 +526,5 @@ def test_what_does_nothing_here() -> None:
 )
 def test_what_is_refused(instruction: str) -> None:
     text = f".visible .entry k() {{ .reg .b64 %d; .reg .b32 %r; .reg .b16 %h; {instruction}; ret; }}"
-    with pytest.raises(_engine.functional.PtxError, match=instruction.split(".")[0]):
+    with pytest.raises(PtxError, match=instruction.split(".")[0]):
         Device(text)

@@ -12,6 +12,7 @@ import pytest
 import simt
 from simt import _engine
 from simt.cuda import PtxModule
+from simt.errors import PtxError
 from support.ptx import HEADER, Device
 
 U32, S32, U64, S64 = np.uint32, np.int32, np.uint64, np.int64
@@ -359,7 +360,7 @@ def test_what_there_is_not_is_refused(instruction: str) -> None:
     .visible .entry k() {{ .reg .b64 %a; .reg .b32 %r; .reg .b16 %h; .reg .b128 %q;
       {instruction}; ret; }}
     """
-    with pytest.raises(_engine.functional.PtxError, match=instruction.split()[0].replace(".", r"\.")):
+    with pytest.raises(PtxError, match=instruction.split()[0].replace(".", r"\.")):
         Device(text)
 
 

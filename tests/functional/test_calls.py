@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.errors import PtxError
 from support.ptx import Device, per_lane
 
 LANES = np.arange(32, dtype=np.uint32)
@@ -335,7 +336,7 @@ def test_calls_that_are_refused_when_loading(call: str, message: str) -> None:
     .extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, .param .b64 s);
     .extern .func (.param .b32 r) somewhere(.param .b32 p);
     .func (.reg .b32 %r) mine(.reg .b32 %p) { mov.b32 %r, %p; ret; }"""
-    with pytest.raises(_engine.functional.PtxError, match=message):
+    with pytest.raises(PtxError, match=message):
         per_lane(call, LANES, functions=declarations)
 
 

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from simt import _engine
+from simt.errors import PtxError
 from support.integers import DTYPES, bits_of, check, vectors
 from support.ptx import Device, per_lane
 
@@ -298,5 +298,5 @@ def test_slct(type_: str) -> None:
 )
 def test_forms_that_do_not_exist_are_refused(instruction: str) -> None:
     registers = ".reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p, %q;"
-    with pytest.raises(_engine.functional.PtxError, match=r"test\.ptx:4"):
+    with pytest.raises(PtxError, match=r"test\.ptx:4"):
         Device(f".visible .entry k() {{ {registers} {instruction} ret; }}")

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from simt import _engine
+from simt.errors import PtxError
 from support import floats
 from support.floats import BF16, E4M3, E5M2, F16, F32, F64, MODES, Format, assert_same, codes, expect
 from support.ptx import per_lane
@@ -316,7 +316,7 @@ def test_tf32(mode: str, modifiers: str) -> None:
         return tf32.encode(x, mode, saturate=".satfinite" in modifiers) << 13
 
     if mode == "rna" and modifiers == ".relu":
-        with pytest.raises(_engine.functional.PtxError, match="relu"):
+        with pytest.raises(PtxError, match="relu"):
             convert(f"cvt.{mode}{modifiers}.tf32.f32", a, np.uint32)
         return
     results = [reference(F32.decode(int(c))) for c in a]
@@ -359,5 +359,5 @@ def registers() -> str:
     ],
 )
 def test_what_does_not_exist_is_refused_by_name(instruction: str) -> None:
-    with pytest.raises(_engine.functional.PtxError, match=instruction.split()[0]):
+    with pytest.raises(PtxError, match=instruction.split()[0]):
         per_lane(f"{instruction};", registers=registers())

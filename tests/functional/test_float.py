@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from simt import _engine
+from simt.errors import PtxError
 from support import floats
 from support.floats import BF16, F16, F32, F64, MODES, Format, assert_same, codes, expect
 from support.ptx import per_lane
@@ -139,6 +139,22 @@ def test_half_clamps() -> None:
     codes_ = expect(BF16, functools.partial(floats.fma, BF16, "rn"), inputs)
     relu = np.where((codes_ & 0x8000 != 0), 0, codes_).astype(np.uint16)
     assert_same(run("fma.rn.relu.bf16", BF16, inputs), relu, *inputs)
+
+
+@pytest.mark.parametrize("f", [F16, BF16], ids=lambda f: f.name)
+def test_factors_from_outside_of_a_tensor_give_zero(f: Format) -> None:
+    """Only 0x7fff as a factor does; other NaN, and 0x7fff as the addend, do not."""
+    inputs = operands(f, 3)
+    for k, operand in enumerate(inputs):
+        operand[k::5] = 0x7FFF
+    inputs[0][3::5] = 0x7FFE
+    outside = (inputs[0] == 0x7FFF) | (inputs[1] == 0x7FFF)
+    for relu in ("", ".relu"):
+        wanted = np.where(outside, 0, run(f"fma.rn{relu}.{f.name}", f, inputs))
+        assert_same(run(f"fma.rn.oob{relu}.{f.name}", f, inputs), wanted.astype(np.uint16), *inputs)
+        pairs = [operand.view(np.uint32) for operand in inputs]
+        packed = per_lane(f"fma.rn.oob{relu}.{f.name}x2 %o, %i0, %i1, %i2;", *pairs)
+        assert_same(packed.view(np.uint16), wanted.astype(np.uint16), *inputs)
 
 
 def extreme(f: Format, greater: bool, nan: bool, xorsign: bool, a: float, b: float) -> int:
@@ -282,7 +298,8 @@ def test_lanes_outside_the_guard_keep_their_values() -> None:
         "add.relu.f32 %f, %f, %f",
         "min.NaN.f64 %d, %d, %d",
         "max.f32 %f, %f, %f, %f",
-        "fma.rn.oob.f16 %h, %h, %h, %h",
+        "fma.rn.oob.f32 %f, %f, %f, %f",
+        "fma.rn.oob.sat.f16 %h, %h, %h, %h",
         "div.approx.f64 %d, %d, %d",
         "sqrt.approx.f64 %d, %d",
         "add.rn.f32.f16 %f, %h, %f",
@@ -292,5 +309,5 @@ def test_lanes_outside_the_guard_keep_their_values() -> None:
     ],
 )
 def test_what_does_not_exist_is_refused_by_name(instruction: str) -> None:
-    with pytest.raises(_engine.functional.PtxError, match=instruction.split()[0]):
+    with pytest.raises(PtxError, match=instruction.split()[0]):
         per_lane(f"{instruction};", registers=".reg .f16 %h; .reg .f32 %f; .reg .f64 %d;")

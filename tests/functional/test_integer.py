@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from simt import _engine
+from simt.errors import PtxError
 from support.integers import bits_of, check, clamp, signed, vectors
 from support.ptx import Device, per_lane
 
@@ -276,5 +276,5 @@ def test_results_may_overlay_sources_of_another_width() -> None:
 )
 def test_forms_that_do_not_exist_are_refused(instruction: str) -> None:
     registers = ".reg .b32 %r<4>; .reg .b64 %d<4>; .reg .b16 %h<4>;"
-    with pytest.raises(_engine.functional.PtxError, match=r"test\.ptx:4"):
+    with pytest.raises(PtxError, match=r"test\.ptx:4"):
         Device(f".visible .entry k() {{ {registers} {instruction} ret; }}")

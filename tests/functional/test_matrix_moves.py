@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.errors import PtxError
 from support.matrices import run_registers
 
 ROWS = np.random.default_rng(0).permutation(32)  # where in shared memory the row of each lane lies
@@ -132,5 +133,5 @@ def test_rows_beyond_shared_memory_or_between_16_bytes_are_faults() -> None:
     ],
 )
 def test_what_sm_90_does_not_have_is_refused(instruction: str) -> None:
-    with pytest.raises(_engine.functional.PtxError, match=r"matrix\."):
+    with pytest.raises(PtxError, match=r"matrix\."):
         run_registers(instruction, {}, {"d": (1, np.uint32)}, setup=SHARED)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.errors import PtxError
 from support import floats
 from support.floats import F32, F64
 from support.matrices import (
@@ -387,7 +388,7 @@ def test_what_does_not_exist_is_refused(instruction: str) -> None:
         "b": np.zeros((2, 32), np.uint32),
         "c": np.zeros((4, 32), np.uint32),
     }
-    with pytest.raises(_engine.functional.PtxError, match=r"mma\..*sync.*: "):
+    with pytest.raises(PtxError, match=r"mma\..*sync.*: "):
         run_registers(instruction, inputs, {"d": (4, np.uint32)})
 
 

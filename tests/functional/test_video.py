@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from simt import _engine
+from simt.errors import PtxError
 from support.integers import EDGES, signed
 from support.ptx import Device, per_lane
 
@@ -272,5 +272,5 @@ def test_parallel_comparison(name: str, parts: int) -> None:
     ],
 )
 def test_forms_that_do_not_exist_are_refused(instruction: str) -> None:
-    with pytest.raises(_engine.functional.PtxError, match=r"test\.ptx:4"):
+    with pytest.raises(PtxError, match=r"test\.ptx:4"):
         Device(f".visible .entry k() {{ .reg .b32 %r<4>; {instruction} ret; }}")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simt import _engine
+from simt.errors import PtxError
 from support.ptx import Device
 
 U32 = np.uint32
@@ -259,5 +260,5 @@ def test_lanes_that_never_come_are_reported() -> None:
     ],
 )
 def test_what_there_is_not_is_refused(instruction: str) -> None:
-    with pytest.raises(_engine.functional.PtxError):
+    with pytest.raises(PtxError):
         run(instruction + ";")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.errors import PtxError
 from support.matrices import BITS, a_position, decode, encode, pack, product, random_codes
 from support.ptx import Device
 
@@ -366,5 +367,5 @@ def test_a_descriptor_beyond_shared_memory_is_a_fault() -> None:
     ],
 )
 def test_what_does_not_exist_is_refused(n: int, d: str, a: str, b: str, tail: str) -> None:
-    with pytest.raises(_engine.functional.PtxError, match=r"wgmma\.mma_async.*: "):
+    with pytest.raises(PtxError, match=r"wgmma\.mma_async.*: "):
         run(n, d, a, b, Image(), [(0, 0)], tail)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.errors import PtxError
 from support.matrices import (
     BITS,
     a_position,
@@ -256,5 +257,5 @@ def test_a_matrix_that_is_not_all_there_is_a_fault() -> None:
     ],
 )
 def test_what_does_not_exist_is_refused(instruction: str) -> None:
-    with pytest.raises(_engine.functional.PtxError, match=r"wmma\..*: "):
+    with pytest.raises(PtxError, match=r"wmma\..*: "):
         Device(f".visible .entry k() {{ .reg .b32 %d<8>; .reg .b64 %at; {instruction} ret; }}")

@@ -201,7 +201,14 @@ def test_simt_run_says_what_was_wrong(tmp_path: Path) -> None:
     )
     for options in ([], ["--functional"]):
         done = subprocess.run(
-            [sys.executable, "-c", "import simt.cli; simt.cli.main()", "run", tmp_path / "kernel.cu", *options],
+            [
+                sys.executable,
+                "-c",
+                "import simt.cli; simt.cli.main()",
+                "run",
+                tmp_path / "kernel.cu",
+                *options,
+            ],
             capture_output=True,
             text=True,
         )
@@ -274,7 +281,7 @@ def test_a_block_with_more_registers_than_an_sm_has() -> None:
     kernel = gpu.load(PtxModule.from_text(text, "k.ptx"))["k"]
     if kernel.facts.registers_from != "ptxas":
         pytest.skip("ptxas is not installed, so the number of registers is an estimate")
-    with pytest.raises(simt.ProgramFault, match="1024 threads needs .* registers") as error:
+    with pytest.raises(simt.ProgramFault, match=r"1024 threads needs .* registers") as error:
         kernel[1, 1024](np.zeros(150, np.uint32))
     assert error.value.kind == "too many registers"
     kernel[1, 32](np.zeros(150, np.uint32))
@@ -303,7 +310,7 @@ ACCESSES = [
     "atom{space}.add.u32 %r1, [{a}], 1;",
     "atom{space}.cas.b64 %d1, [{a}], %d2, %d2;",
     "red{space}.add.u32 [{a}], 1;",
-    "wmma.load.a.sync.aligned.row.m16n16k16{space}.f16 {{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}}, [{a}], 16;",
+    "wmma.load.a.sync.aligned.row.m16n16k16{space}.f16 {{%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}}, [{a}], 16;",
 ]
 SHARED_ACCESSES = [
     "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r1, %r2, %r3, %r4}}, [{a}];",
@@ -343,7 +350,7 @@ def test_no_address_harms_the_simulator(space: str) -> None:
                 f"""
             .visible .entry k(.param .b64 p, .param .b64 address, .param .b32 stride)
             {{
-              .reg .b16 %h; .reg .b32 %r<9>; .reg .b64 %d<4>; .reg .b128 %q; .reg .b64 %a, %p; .reg .b32 %n, %s;
+              .reg .b16 %h; .reg .b32 %r<9>, %n, %s; .reg .b64 %d<4>, %a, %p; .reg .b128 %q;
               .shared .align 128 .b8 buffer[256]; .local .align 16 .b8 own[256];
               ld.param.b64 %p, [p]; ld.param.b64 %a, [address]; ld.param.b32 %s, [stride];
               mov.u32 %r1, %tid.x; mul.lo.u32 %s, %r1, %s; cvt.u64.u32 %d1, %s; add.u64 %a, %a, %d1;

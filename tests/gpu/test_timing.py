@@ -198,3 +198,54 @@ def test_streams_overlap_and_wait_for_events() -> None:
     assert second.start_cycle < first.end_cycle  # side by side
     assert third.start_cycle >= max(first.end_cycle, second.end_cycle)
     assert (c.numpy().reshape(-1, 128)[:, 2] == 9).all()
+
+
+VECTORS = """
+extern "C" __global__ void bodies(const float4* position, float4* force, int n) {
+  __shared__ float4 tile[64];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  const float4 own = position[i];
+  float x = 0, y = 0, z = 0;
+  for (int first = 0; first < n; first += 64) {
+    tile[threadIdx.x] = position[first + threadIdx.x];
+    __syncthreads();
+    for (int j = 0; j < 64; ++j) {
+      const float4 other = tile[j];
+      const float dx = other.x - own.x, dy = other.y - own.y, dz = other.z - own.z;
+      const float inverse = rsqrtf(dx * dx + dy * dy + dz * dz + 1e-3f);
+      const float s = other.w * inverse * inverse * inverse;
+      x += dx * s, y += dy * s, z += dz * s;
+    }
+    __syncthreads();
+  }
+  force[i] = make_float4(x, y, z, own.w);
+}
+extern "C" __global__ void transposed(const float4* in, float2* out, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  const float4 v = in[i];
+  if (i % 3) { out[2 * i] = make_float2(v.w, v.y); out[2 * i + 1] = make_float2(v.x, v.z); }
+}
+extern "C" __global__ void streamed(const float* in, float* out, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  float sum = 0;
+  for (int k = 0; k < 8; ++k) sum += in[(i + 64 * k) % (4 * n)];
+  out[i] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("spec", ["qv100", "h100"])
+@pytest.mark.parametrize("kernel", ["bodies", "transposed", "streamed"])
+def test_traces_of_vector_accesses_take_the_same_time(spec: str, kernel: str, tmp_path: Path) -> None:
+    n = 512
+    options = {"l2.copies_fill": False, "sm.count": 4}
+    gpu = simt.GPU(spec, set=options)
+    launch = gpu.compile(VECTORS)[kernel][n // 64, 64]
+    source, out = gpu.array(np.random.default_rng(1).random(4 * n, np.float32)), gpu.empty(4 * n)
+    timed = launch(source, out, n)
+    for path in (tmp_path / "trace.simt", tmp_path / "text"):
+        with gpu.trace(path):
+            launch(source, out, n)
+        replayed = simt.simulate(path, spec, set=options).launches[0]
+        assert replayed.warp_instructions == timed.warp_instructions
+        assert abs(replayed.cycles - timed.cycles) <= 0.01 * timed.cycles, (replayed.cycles, timed.cycles)

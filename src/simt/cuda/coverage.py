@@ -297,7 +297,7 @@ def refusal(line: str, memory: _engine.functional.DeviceMemory) -> str | None:
     """Why an instruction cannot be executed; None if it can."""
     try:
         _engine.functional.load(kernel([line]), "form", memory)
-    except (PtxError, _engine.functional.PtxError) as error:
+    except PtxError as error:
         return str(error).split("\n")[0].rsplit(": ", 1)[-1]
     return None
 
