@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <optional>
 
 #include "functional/block_map.hpp"
@@ -41,7 +42,8 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
         owner_(std::move(owner)),
         cta_(cta),
         executor_(source.grid_),
-        warps_(cta.warps().size()) {
+        warps_(cta.warps().size()),
+        addresses_(std::make_unique_for_overwrite<LaneAddresses[]>(warps_.size() * address_slots)) {
     for (WarpState& w : warps_) w.record.gate = this;
   }
 
@@ -76,6 +78,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       if (deferred_.perform) w.ticket = defer(number, step, deferred_);
     }
     const uint32_t index = w.next++;
+    ++w.given;
     record = DynamicRecord{};
     record.static_index = index;
     record.mask = w.mask;
@@ -87,7 +90,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       } else if (w.record.mask) {
         record.mask = w.record.mask;
         record.ticket = w.ticket;
-        give_addresses(w, s, record);
+        give_addresses(number, s, record);
       }
     }
     return Next::Record;
@@ -144,6 +147,10 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   }
 
  private:
+  /// The first slots are taken again as soon as may be, so that they stay in the host's cache.
+  static constexpr size_t address_slots = CtaStream::lookahead + 1;
+  using LaneAddresses = std::array<uint64_t, warp_lanes>;
+
   /// A deferred access from its execution to when its effect is visible.
   struct Pending {
     DeferredAccess access;
@@ -162,8 +169,9 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     std::vector<uint32_t> waits;  ///< tickets of accesses that write registers
     bool waits_for_value = false;
     bool blocked = false;  ///< all its lanes wait at barriers or for each other
-    std::array<std::array<uint64_t, warp_lanes>, CtaStream::lookahead + 8> addresses;
-    uint32_t next_addresses = 0;
+    uint64_t given = 0;    ///< records handed out
+    /// Of each slot of addresses: it holds until so many records are given.
+    std::array<uint64_t, address_slots> addresses_until{};
   };
 
   /// Whether the warp's next instruction needs what an access returns that has not returned.
@@ -250,13 +258,19 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     if (overlaps()) throw Overlap{};
   }
 
-  void give_addresses(WarpState& w, const StaticInstruction& s, DynamicRecord& record) {
-    auto& addresses = w.addresses[w.next_addresses++ % w.addresses.size()];
-    uint32_t count = 0;
-    const bool local = s.space == MemorySpace::Local;
-    for (uint32_t rest = w.record.mask; rest; rest &= rest - 1) {
-      const uint64_t a = w.record.address[static_cast<size_t>(std::countr_zero(rest))];
-      addresses[count++] = local ? a - window::local : a;
+  void give_addresses(uint32_t number, const StaticInstruction& s, DynamicRecord& record) {
+    WarpState& w = warps_[number];
+    size_t slot = 0;
+    while (w.addresses_until[slot] > w.given) ++slot;
+    w.addresses_until[slot] = w.given + address_slots;
+    LaneAddresses& addresses = addresses_[number * address_slots + slot];
+    const uint64_t begin = s.space == MemorySpace::Local ? window::local : 0;
+    if (w.record.mask == ~0u) {
+      for (uint32_t i = 0; i < warp_lanes; ++i) addresses[i] = w.record.address[i] - begin;
+    } else {
+      uint32_t count = 0;
+      for (uint32_t rest = w.record.mask; rest; rest &= rest - 1)
+        addresses[count++] = w.record.address[static_cast<size_t>(std::countr_zero(rest))] - begin;
     }
     record.base = addresses[0];
     record.deltas = reinterpret_cast<const uint8_t*>(addresses.data());
@@ -272,6 +286,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   Cta& cta_;
   Executor executor_;
   std::vector<WarpState> warps_;
+  std::unique_ptr<LaneAddresses[]> addresses_;  ///< the slots of each warp
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
   uint32_t outstanding_ = 0;

@@ -20,7 +20,7 @@ void Warp::reserve_frames(uint32_t bytes) {
   if (lines > registers_.size()) registers_.resize(lines);
 }
 
-Warp::Split* Warp::current() {
+Warp::Split* Warp::next_current() {
   for (;;) {
     if (current_ >= splits_.size() || splits_[current_].state != State::Ready) {
       size_t newest = splits_.size();

@@ -46,7 +46,13 @@ class Warp {
   uint32_t lanes() const { return lanes_; }  ///< those that exist
 
   /// The split to run: the current one if it can, else the newest that can. nullptr if all wait.
-  Split* current();
+  Split* current() {
+    if (current_ < splits_.size()) [[likely]] {
+      Split& split = splits_[current_];
+      if (split.state == State::Ready && split.pc != split.meeting_pc) return &split;
+    }
+    return next_current();
+  }
   std::vector<Split>& splits() { return splits_; }
 
   /// The lanes of `taken` go to `target`, the others of the current split to `next`; both meet at `meet`.
@@ -101,9 +107,10 @@ class Warp {
   }
 
  private:
-  static constexpr uint32_t turn_length = 512;  ///< branches and waits; arbitrary, hardware does not say
+  static constexpr uint32_t turn_length = 128;  ///< branches and waits; arbitrary, hardware does not say
   static constexpr uint32_t turn_waits = 16;
 
+  Split* next_current();
   void end_turn();
   uint32_t new_meeting(const Split& split, uint32_t pc, uint32_t expected);
   void add(Split split);

@@ -124,6 +124,20 @@ def test_registers_of_the_signature_keep_their_places():
     assert len({places[0], places[1]} & {places[2], places[3]}) == 0 and places[0] != places[1]
 
 
+def test_vectors_lie_in_a_row():
+    """As machine code has them. Whose registers an earlier vector has in another order go elsewhere."""
+    allocation = allocated(
+        "ld.global.u32 %r9, [0]; ld.global.v4.u32 {%r3, %r1, %r0, %r2}, [16];"
+        "ld.global.v2.u64 {%rd2, %rd1}, [0];"
+        "st.global.v2.u32 [%rd1], {%r1, %r0}; st.global.v2.u32 [%rd2], {%r0, %r1}; st.global.u32 [0], %r9;"
+        "st.global.v2.u32 [0], {%r2, %r2}; st.global.u32 [0], %r3;"
+    )
+    r, rd = allocation["places"][4:16], allocation["places"][16:]
+    assert (r[3] % 4, r[1] - r[3], r[0] - r[3], r[2] - r[3]) == (0, 1, 2, 3)
+    assert (rd[2] % 4, rd[1] - rd[2]) == (0, 2)
+    assert allocation["registers"] == 12 and allocation["max_live"] == 9  # four wide, eight narrow
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed):
     rng = random.Random(seed)
@@ -142,6 +156,8 @@ def test_random_programs(seed):
             f"mov.f32 %v.x, {one('f')};", f"mov.f32 {one('f')}, %v.y;",
             f"bra L{rng.randrange(count)};", "ret;",
             f"ld.global.v2.f32 {{{one('f')}, {one('f')}}}, [{one('rd')}];",
+            f"st.global.v4.b32 [{one('rd')}], {{{one('r')}, {one('f')}, {one('r')}, {one('r')}}};",
+            f"ld.shared.v2.u64 {{{one('rd')}, {one('rd')}}}, [{one('r')}];",
         ]  # fmt: skip
         guard = f"@{one('p')} " if rng.random() < 0.4 else ""
         return guard + rng.choice(forms)
