@@ -535,7 +535,8 @@ class Lowerer {
     }
   }
 
-  /// Video instructions: about as many as ptxas 12.9 makes of them (sm_75 to sm_90), mostly logic and permutes.
+  /// Video instructions: about as many as ptxas 12.9 makes of them (sm_75 to sm_90), mostly logic and
+  /// permutes.
   void video(uint32_t i) {
     const string_view o = opcode(i);
     const bool is_signed = ptx::is_signed(type(i, 1)) || ptx::is_signed(type(i, 2));
@@ -544,13 +545,10 @@ class Lowerer {
     const bool extreme = name == "min" || name == "max", difference = name == "absdiff", sets = name == "set";
     if (last == '4') {
       if (difference && !is_signed) return void(one("VABSDIFF4"));
-      return repeat(sets                            ? 27
-                    : name == "avrg" || is_signed ? 31
-                    : extreme                       ? 19
-                                                    : 4,
-                    "LOP3.LUT");
+      return repeat(sets ? 27 : name == "avrg" || is_signed ? 31 : extreme ? 19 : 4, "LOP3.LUT");
     }
-    if (last == '2') return repeat(sets ? 14 : difference ? 12 : is_signed ? 17 : extreme ? 5 : 4, "LOP3.LUT");
+    if (last == '2')
+      return repeat(sets ? 14 : difference ? 12 : is_signed ? 17 : extreme ? 5 : 4, "LOP3.LUT");
     repeat(sets ? 7 : has(i, "sat") ? 8 : difference ? 5 : extreme ? 4 : 2, "LOP3.LUT");
   }
 

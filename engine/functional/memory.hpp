@@ -27,8 +27,8 @@ constexpr uint32_t rank_shift = 24;
 constexpr uint64_t own_shared = (uint64_t{1} << rank_shift) - 1;
 }  // namespace window
 
-/// Who has allocated memory, and may free it. Parameters of launches come and go without the program asking for
-/// it; they lie at the end of the memory, so that they do not hide the use of freed memory.
+/// Who has allocated memory, and may free it. Parameters of launches come and go without the program asking
+/// for it; they lie at the end of the memory, so that they do not hide the use of freed memory.
 enum class Owner : uint8_t { Host, Kernel, Launch };
 
 struct Allocation {
