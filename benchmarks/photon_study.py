@@ -18,12 +18,14 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from simt.control.registry import make
 
 import simt
 from simt.workloads import WORKLOADS
@@ -31,7 +33,7 @@ from simt.workloads import WORKLOADS
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 RESULTS = ROOT / "docs" / "control" / "study"
-METHODS = ("full", "pka", "photon", "photon:block", "photon:warp", "photon:kernel")
+METHODS = ("full", "pka", "pka:artifact", "photon", "photon:block", "photon:warp", "photon:kernel")
 
 
 class TimedGPU(simt.GPU):
@@ -50,8 +52,7 @@ class TimedGPU(simt.GPU):
 
 def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> dict[str, Any]:
     """One run. `values` identifies the outputs: sampling must not change them."""
-    options: dict[str, Any] = {} if method == "full" else {"controller": method}
-    device = TimedGPU(gpu, threads=threads, **options)
+    device = TimedGPU(gpu, threads=threads, controller=None if method == "full" else make(method))
     outputs = WORKLOADS[workload].run(device, size)
     launches = device.result().launches
     return {
@@ -61,7 +62,8 @@ def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> di
         "wall_seconds": round(device.wall_seconds, 3),
         "threads": threads,
         "values": hashlib.sha256(b"".join(v.tobytes() for v in outputs.values())).hexdigest()[:16],
-        "launches": [[x.name, x.cycles] for x in launches],
+        "decisions": Counter(x.sampled.decision if x.sampled else "full" for x in launches),
+        "launches": [[x.name, x.cycles, x.sampled.reason if x.sampled else ""] for x in launches],
     }
 
 
