@@ -232,6 +232,25 @@ def test_small_launches_need_the_same_number_of_warps() -> None:
     assert isinstance(p.begin(launch(Code(SAME), 2, ctas=2)), Predict)
 
 
+def test_launches_below_a_wave_need_the_same_number_of_warps_unless_asked_otherwise() -> None:
+    for small, alike in (("wave", False), ("sms", True)):
+        p = photon(levels="kernel", small=small)
+        view = launch(Code(SAME), 0, ctas=15)  # 20 CTAs fit the GPU
+        p.begin(view)
+        p.end(view, result(700))
+        assert isinstance(p.begin(launch(Code(SAME), 1, ctas=10)), Predict) == alike
+        assert isinstance(p.begin(launch(Code(SAME), 2, ctas=15)), Predict)
+
+
+def test_launches_with_longer_warps_are_not_alike_unless_asked_otherwise() -> None:
+    for work, alike in ((0.1, False), (0.5, True), (None, True)):
+        p = photon(levels="kernel", work=work)
+        p.begin(launch(Code([[10, 100, 10]] * 40)))
+        p.end(launch(Code(SAME)), result(12_000))
+        # The same vector, half again as many instructions a warp.
+        assert isinstance(p.begin(launch(Code([[15, 150, 15]] * 20), 1)), Predict) == alike
+
+
 def test_a_predicted_launch_stands_for_no_other() -> None:
     p = photon(levels="kernel")
     p.begin(launch(Code(SAME)))

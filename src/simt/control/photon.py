@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from .photon_counters import extrapolate, kinds_of_work
 from .projection import Projection
 from .stability import SpanStability, Stability, StabilityRule
 
+Small = Literal["wave", "sms"]
 LEVELS = ("kernel", "block", "warp")
 _WINDOWS = {"span": (32, 32), "paper": (2048, 1024), "artifact": (4096, 1024)}
 _COVERAGE = {"span": 0.9, "paper": 0.95, "artifact": 0.95}
@@ -82,6 +83,10 @@ class Photon(Controller):
     coverage: share of the instructions in stable blocks from which on blocks predict: 0.95, with "span" 0.9.
     dominance: share of the warps that must be of one type for warps to predict.
     distance: L1 distance of GPU basic-block vectors, from 0 to 2, below which launches are alike.
+    small: "wave": launches that do not fill the GPU once, "sms" (paper): those of fewer warps than SMs, are
+        only alike if they have equally many warps. Below a wave, time goes with the work of one warp.
+    work: by what share the instructions per warp of alike launches may differ; None (paper): any. With them
+        grow working sets, and so cache misses.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too,
         as in the artifact; else they are simulated to their end, as in the paper.
     analysis: file with the analysis of an earlier simulation of the same launches, on any GPU; nothing is
@@ -91,8 +96,8 @@ class Photon(Controller):
     name: ClassVar[str] = "photon"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "span": {"preset": "span"},
-        "paper": {"preset": "paper"},
-        "artifact": {"preset": "artifact"},
+        "paper": {"preset": "paper", "small": "sms", "work": None},
+        "artifact": {"preset": "artifact", "small": "sms", "work": None},
     }
 
     def __init__(
@@ -106,6 +111,8 @@ class Photon(Controller):
         coverage: float | None = None,
         dominance: float = 0.95,
         distance: float = 0.1,
+        small: Small = "wave",
+        work: float | None = 0.1,
         interval: int = 500,
         residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
@@ -124,6 +131,8 @@ class Photon(Controller):
         self.coverage = real("coverage", covered, 0, 1, open_low=True)
         self.dominance = real("dominance", dominance, 0, 1, open_low=True)
         self.distance = real("distance", distance, 0, 2)
+        self.small = one_of("small", small, ("wave", "sms"))
+        self.work = None if work is None else real("work", work, 0)
         self.interval = integer("interval", interval, 1)
         self.residents = boolean("residents", residents)
         self.analysis = None if analysis is None else os.fspath(analysis)
@@ -208,12 +217,15 @@ class Photon(Controller):
         return LaunchAnalysis.of(key, launch.code.blocks, launch.code.preview(self.sample))
 
     def _alike(self, now: _Current) -> _Done | None:
-        """The earlier launch with a similar vector whose number of warps is nearest. Launches of fewer warps
-        than SMs only compare with those of the same number."""
+        """The earlier launch with a similar vector whose number of warps is nearest."""
+        view, each = now.view, now.analysis.instructions_per_warp
+        waves = view.ctas_per_sm * view.sm_count * view.warps_per_cta
+        small = waves if self.small == "wave" else view.sm_count
         found = [
             done
             for done in self._done
-            if (done.warps == now.warp_count or min(done.warps, now.warp_count) >= now.view.sm_count)
+            if (done.warps == now.warp_count or min(done.warps, now.warp_count) >= small)
+            and (self.work is None or abs(done.analysis.instructions_per_warp - each) <= self.work * each)
             and vector_distance(done.analysis.vector, now.analysis.vector) < self.distance
         ]
         # Of equally near ones the latest: its caches are as this one's.
