@@ -19,21 +19,31 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from simt.control.registry import make
 
 import simt
+from simt.control import PKP, Controller
+from simt.control.photon import Photon
 from simt.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 RESULTS = ROOT / "docs" / "control" / "study"
-METHODS = ("full", "pka", "pka:artifact", "photon", "photon:block", "photon:warp", "photon:kernel")
+METHODS: dict[str, Callable[[], Controller | None]] = {
+    "full": lambda: None,
+    "pka": PKP,
+    "pka:artifact": lambda: PKP(**PKP.presets["artifact"]),
+    "photon": Photon,
+    "photon:block": lambda: Photon("block"),
+    "photon:warp": lambda: Photon("warp"),
+    "photon:kernel": lambda: Photon("kernel"),
+}
+SAMPLED = [method for method in METHODS if method != "full"]
 
 
 class TimedGPU(simt.GPU):
@@ -52,7 +62,7 @@ class TimedGPU(simt.GPU):
 
 def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> dict[str, Any]:
     """One run. `values` identifies the outputs: sampling must not change them."""
-    device = TimedGPU(gpu, threads=threads, controller=None if method == "full" else make(method))
+    device = TimedGPU(gpu, threads=threads, controller=METHODS[method]())
     outputs = WORKLOADS[workload].run(device, size)
     launches = device.result().launches
     return {
@@ -149,7 +159,7 @@ def tables() -> None:
     print("| GPU | method | kernels | mean error | largest | mean speedup (geometric) | largest |")
     print("|---|---|---|---|---|---|---|")
     for gpu in gpus():
-        for method in METHODS[1:]:
+        for method in SAMPLED:
             pairs = [pair for case, pair in compared(gpu, method).items() if not is_network(case)]
             if pairs:
                 errors, speedups = np.array(pairs).T
@@ -158,8 +168,8 @@ def tables() -> None:
                     f"| {np.exp(np.log(speedups).mean()):.2f} | {speedups.max():.1f} |"
                 )
     for gpu in gpus():
-        by_method = {method: compared(gpu, method) for method in METHODS[1:]}
-        shown = [method for method in METHODS[1:] if by_method[method]]
+        by_method = {method: compared(gpu, method) for method in SAMPLED}
+        shown = [method for method in SAMPLED if by_method[method]]
         full = read_results(gpu, "full")
         print(f"\n{gpu}: error and speedup\n\n| case | cycles | s | {' | '.join(shown)} |")
         print("|---" * (3 + len(shown)) + "|")
@@ -173,7 +183,7 @@ def tables() -> None:
 def plots() -> None:
     """A picture for each GPU: a column for each workload, error above, speedup below, over its sizes."""
     for gpu in gpus():
-        by_method = {method: compared(gpu, method) for method in METHODS[1:]}
+        by_method = {method: compared(gpu, method) for method in SAMPLED}
         cases_here = in_order({case for found in by_method.values() for case in found})
         columns = list(dict.fromkeys("networks" if is_network(c) else c.split(":")[0] for c in cases_here))
         if not columns:
