@@ -48,7 +48,7 @@ class PythonController : public simt::Controller {
   Decision observe(const simt::Observation& o) override {
     nb::gil_scoped_acquire acquire;
     return decision(control_.attr("observe")(o.index, o.begin, o.end, bytes_of(o.counters), bytes_of(o.warps),
-                                             bytes_of(o.blocks)));
+                                             bytes_of(o.blocks), bytes_of(o.latencies)));
   }
 
  private:

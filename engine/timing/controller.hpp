@@ -55,6 +55,10 @@ struct Observation {
   // Those that ended in the interval, in the order of end, SM, and what came first there.
   std::vector<FinishedWarp> warps;
   std::vector<ExecutedBlock> blocks;
+  /// Where blocks are observed, by static instruction: mean core cycles from issue to the registers written,
+  /// since the launch's beginning; NaN where it did not issue or writes none. What is on its way counts as
+  /// there.
+  std::vector<double> latencies;
 };
 
 /// Decides how much of one launch is simulated. Called by the thread that runs the GPU.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "timing/gpu.hpp"
 
@@ -41,6 +42,27 @@ std::vector<Event> gather(const std::vector<std::unique_ptr<Sm>>& sms, uint16_t 
   return all;
 }
 
+std::vector<double> mean_latencies(const std::vector<std::unique_ptr<Sm>>& sms, uint16_t slot, size_t count,
+                                   Cycle now) {
+  std::vector<WarpTable::Latency> total(count);
+  for (const auto& sm : sms) {
+    const std::vector<WarpTable::Latency>& own = sm->latencies(slot);
+    for (size_t i = 0; i < own.size(); ++i) {
+      total[i].cycles += own[i].cycles;
+      total[i].issued += own[i].issued;
+      total[i].ended += own[i].ended;
+    }
+  }
+  std::vector<double> means(count, std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; i < count; ++i) {
+    const WarpTable::Latency& l = total[i];
+    if (l.issued == 0 || l.ended > l.issued) continue;
+    const int64_t under_way = static_cast<int64_t>(l.issued - l.ended) * static_cast<int64_t>(now);
+    means[i] = static_cast<double>(l.cycles + under_way) / static_cast<double>(l.issued);
+  }
+  return means;
+}
+
 }  // namespace
 
 void Gpu::begin_control(Running& launch, std::shared_ptr<Controller> controller) {
@@ -58,7 +80,10 @@ void Gpu::begin_control(Running& launch, std::shared_ptr<Controller> controller)
     control.blocks = std::make_unique<BasicBlocks>(launch.source->instructions(), launch.source->leaders());
     launch.kernel->observed_blocks = control.blocks.get();
   }
-  for (auto& sm : sms_) sm->observed(launch.kernel->slot) = {};
+  for (auto& sm : sms_) {
+    sm->observed(launch.kernel->slot) = {};
+    sm->latencies(launch.kernel->slot).assign(control.blocks ? launch.kernel->instructions.size() : 0, {});
+  }
   control.sampled.detailed_cycle = launch.first_dispatch;
   take_decision(launch, std::move(first), launch.first_dispatch);
 }
@@ -127,7 +152,10 @@ void Gpu::observe(Running& launch) {
   total.counters += memory_->counters(slot);
   observation.counters = flat(total);
   if (launch.kernel->observes_warps) observation.warps = gather(sms_, slot, &Sm::Observed::warps, origin);
-  if (launch.kernel->observed_blocks) observation.blocks = gather(sms_, slot, &Sm::Observed::blocks, origin);
+  if (launch.kernel->observed_blocks) {
+    observation.blocks = gather(sms_, slot, &Sm::Observed::blocks, origin);
+    observation.latencies = mean_latencies(sms_, slot, launch.kernel->instructions.size(), now_);
+  }
   control.next += control.controller->interval();
   // The dispatcher may be a window ahead.
   take_decision(launch, control.controller->observe(observation), now_ + longest_window_);

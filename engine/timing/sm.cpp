@@ -438,6 +438,7 @@ void Sm::deliver(const LineArrival& arrival) {
 }
 
 void Sm::tick(Cycle now) {
+  warps_.set_time(now);
   changed_ = false;
   while (!starts_.empty() && starts_.front().cycle <= now) {
     place(starts_.front());

@@ -103,6 +103,7 @@ class Sm {
     std::vector<ExecutedBlock> blocks;
   };
   Observed& observed(uint16_t slot) { return observed_[slot]; }
+  std::vector<WarpTable::Latency>& latencies(uint16_t slot) { return warps_.latencies(slot); }
   LoadStoreUnit& load_store() { return load_store_; }
   const Counters& counters(uint16_t slot) const { return counters_[slot]; }
   LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }

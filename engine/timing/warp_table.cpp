@@ -102,6 +102,11 @@ void WarpTable::drop(uint32_t w) {
 
 void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
+  if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
+    Latency& l = latency(*warp.kernel, instruction);
+    l.cycles -= static_cast<int64_t>(time_);
+    ++l.issued;
+  }
   add(warp.pending, instruction.writes);
   if (instruction.memory_pipeline)
     add(instruction.fixed.space == MemorySpace::Shared ? warp.pending_short : warp.pending_long,
@@ -110,6 +115,11 @@ void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
 
 void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
+  if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
+    Latency& l = latency(*warp.kernel, instruction);
+    l.cycles += static_cast<int64_t>(time_);
+    ++l.ended;
+  }
   remove(warp.pending, instruction.writes);
   if (instruction.memory_pipeline) {
     remove(warp.pending_long, instruction.writes);

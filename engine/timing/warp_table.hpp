@@ -124,6 +124,18 @@ class WarpTable {
   void reserve(uint32_t w, const DecodedInstruction& instruction);
   void release(uint32_t w, const DecodedInstruction& instruction);
 
+  /// Cycles from issue to the registers written, of one static instruction that writes any.
+  struct Latency {
+    int64_t cycles = 0;  ///< sum over the ends less sum over the issues
+    uint64_t issued = 0, ended = 0;
+  };
+  /// Of a launch whose blocks are observed, by static instruction.
+  std::vector<Latency>& latencies(uint16_t slot) {
+    if (latencies_.size() <= slot) latencies_.resize(slot + 1u);
+    return latencies_[slot];
+  }
+  void set_time(uint64_t now) { time_ = now; }
+
   /// Bit per slot whose instruction buffer is empty and whose stream has not ended.
   uint64_t fetchable() const { return fetchable_; }
   /// Bit per slot whose instruction buffer has room and whose stream has not ended.
@@ -170,6 +182,9 @@ class WarpTable {
 
  private:
   bool take_record(uint32_t w, uint64_t now);
+  Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
+    return latencies_[kernel.slot][static_cast<size_t>(&instruction - kernel.instructions.data())];
+  }
   /// What a warp that ends by itself has waited for.
   static bool copies_or_atomics(const Warp& warp) {
     uint32_t copies = 0;
@@ -182,6 +197,8 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
+  std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
+  uint64_t time_ = 0;
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
   uint32_t schedulers_;
   uint32_t buffer_entries_;

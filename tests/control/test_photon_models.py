@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simt._engine import MemorySpace, Operation
 from simt.control.basic_block_vectors import WarpTypes, block_projection, distance, gpu_vector
-from simt.control.interval_model import BlockInstruction, block_cycles
+from simt.control.interval_model import BlockInstruction, block_cycles, mean_by_opcode
 
 
 def test_types_of_warps_by_descending_weight() -> None:
@@ -104,3 +104,9 @@ def test_registers_of_wide_operands_and_the_zero_register() -> None:
     assert found.writes == ((0, 4), (0, 5))
     assert found.reads == ((0, 8), (0, 9))
     assert found.initial > BlockInstruction.of(load | {"operation": Operation.Arithmetic}).initial
+
+
+def test_the_latency_table_takes_the_mean_by_opcode() -> None:
+    code = [instruction("LDG", [1], [0]), instruction("LDG", [2], [0]), instruction("BRA", [], [])]
+    assert mean_by_opcode(code, np.array([100, 300, np.nan])) == {"LDG": 200}
+    assert mean_by_opcode(code, np.empty(0)) == {}

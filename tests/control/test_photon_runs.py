@@ -129,6 +129,36 @@ def test_threads_and_windows_have_no_influence(levels: str) -> None:
             assert (a.cycles, a.engine, a.sampled) == (b.cycles, b.engine, b.sampled)
 
 
+class Latencies(Controller):
+    name = "latencies"
+    interval = 200
+    blocks = True
+
+    def begin(self, launch: LaunchView) -> Decision:
+        assert launch.code is not None
+        self.code = launch.code
+        return super().begin(launch)
+
+    def observe(self, interval: Interval) -> Decision:
+        opcodes = [i["opcode"] for i in self.code.instructions]
+        self.seen.append(dict(zip(opcodes, interval.latencies.tolist(), strict=True)))
+        return super().observe(interval)
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, float]] = []
+
+
+def test_latencies_are_measured_by_instruction() -> None:
+    controller = Latencies()
+    run_stream(controller, blocks=16)
+    last = controller.seen[-1]
+    arithmetic = next(v for k, v in last.items() if k.startswith("FFMA"))
+    load = next(v for k, v in last.items() if k.startswith("LDG"))
+    assert 3 <= arithmetic <= 12
+    assert load > 25
+    assert np.isnan(last["EXIT"])
+
+
 def test_thresholds_that_are_never_met_give_the_full_simulation() -> None:
     full, _ = run_stream(None)
     launches, _ = run_stream(Photon("block+warp", delta=0, interval=100))

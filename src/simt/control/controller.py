@@ -120,6 +120,8 @@ class Interval:
         dispatched, `ctas_finished`, `dram_reads`, ...), cache look-ups as `l1.KIND.OUTCOME` and
         `l2.KIND.OUTCOME`, `stalls.REASON` (scheduler cycles) and `warp_stalls.REASON` (warp-cycles).
     difference: the same, of this interval alone.
+    latencies: with blocks, by static instruction: mean core cycles from issue until what it writes is there,
+        since the launch began; NaN where it did not issue or writes no register.
     warps, blocks: what finished in it (types WARP and BLOCK), for controllers that want it; in the order of
         end, SM and what came first there.
     """
@@ -131,6 +133,7 @@ class Interval:
     difference: Mapping[str, int]
     warps: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, WARP))
     blocks: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, BLOCK))
+    latencies: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @property
     def ctas_resident(self) -> int:

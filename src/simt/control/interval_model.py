@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 Place = tuple[int, int]
 """A 32-bit register: its file and number."""
@@ -56,6 +60,20 @@ class BlockInstruction:
             places(static["sources"]),
             places(static["destinations"]),
         )
+
+
+def mean_by_opcode(
+    instructions: Sequence[BlockInstruction], latencies: npt.NDArray[np.float64]
+) -> dict[str, float]:
+    """The online latency table: for each opcode the mean of the latencies measured for its instructions.
+
+    latencies: of each instruction in core cycles, NaN where none was measured; or empty.
+    """
+    measured: dict[str, list[float]] = {}
+    for instruction, latency in zip(instructions, latencies.tolist(), strict=False):
+        if not math.isnan(latency):
+            measured.setdefault(instruction.opcode, []).append(latency)
+    return {opcode: sum(values) / len(values) for opcode, values in measured.items()}
 
 
 def block_cycles(

@@ -103,7 +103,14 @@ class LaunchControl:
         return self._answer(decision, view, at_begin=True)
 
     def observe(
-        self, index: int, begin: int, end: int, counters: bytes, warps: bytes, blocks: bytes
+        self,
+        index: int,
+        begin: int,
+        end: int,
+        counters: bytes,
+        warps: bytes,
+        blocks: bytes,
+        latencies: bytes,
     ) -> Answer | None:
         values = np.frombuffer(counters, np.uint64)
         self._interval = Interval(
@@ -114,6 +121,7 @@ class LaunchControl:
             dict(zip(_engine.OBSERVED, (values - self._last).tolist(), strict=True)),
             np.frombuffer(warps, WARP),
             np.frombuffer(blocks, BLOCK),
+            np.frombuffer(latencies, np.float64),
         )
         self._last = values
         with self._named("observe"):

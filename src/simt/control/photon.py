@@ -19,7 +19,7 @@ from simt.result import LaunchResult
 
 from .basic_block_vectors import distance as vector_distance
 from .controller import GO_ON, Controller, Decision, Interval, LaunchView, Predict
-from .interval_model import BlockInstruction, block_cycles
+from .interval_model import BlockInstruction, block_cycles, mean_by_opcode
 from .photon_analysis import LaunchAnalysis, load_analyses, save_analyses
 from .photon_counters import extrapolate, kinds_of_work
 from .projection import Projection
@@ -255,7 +255,7 @@ class Photon(Controller):
             if covered >= self.coverage:
                 now.level = "block"
                 return Predict(
-                    block_cycles=self._block_cycles(now),
+                    block_cycles=self._block_cycles(now, interval),
                     residents=self.residents,
                     reason=f"block: stable ones hold {covered:.1%} of the instructions",
                 )
@@ -281,7 +281,7 @@ class Photon(Controller):
             stability = now.blocks.setdefault(number, self._stability(self.block_window))
             stability.add(begin[first:last], end[first:last])
 
-    def _block_cycles(self, now: _Current) -> npt.NDArray[np.float64]:
+    def _block_cycles(self, now: _Current, interval: Interval) -> npt.NDArray[np.float64]:
         """Of each block: the mean of its last executions, or, where there were hardly any, the interval
         model's. With preset "span" the model is scaled to the blocks whose time is known: it knows nothing of
         the other warps, which issue in between."""
@@ -289,9 +289,10 @@ class Photon(Controller):
         assert code is not None
         blocks = code.blocks
         instructions = [BlockInstruction.of(i) for i in code.instructions]
+        latency = mean_by_opcode(instructions, interval.latencies)
         cycles = np.array(
             [
-                block_cycles(instructions[first : first + length], {})
+                block_cycles(instructions[first : first + length], latency)
                 for first, length in zip(blocks.first.tolist(), blocks.length.tolist(), strict=True)
             ]
         )
