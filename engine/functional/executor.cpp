@@ -257,6 +257,7 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
   result.frame = split->frame;
   result.stack = split->stack;
   record->mask = record->bulk_bytes = 0;
+  record->nothing = false;
   record->mbarrier = 0;
   record->weak = op.control != Control::Deferred;
   deferred->perform = nullptr;

@@ -64,7 +64,10 @@ void record_touched(Context& c, const uint64_t* addresses) {
   const uint32_t all = c.mask;
   for (uint32_t i = 0; i < warp_lanes; ++i)
     if (addresses[i] == 0) c.mask &= ~(1u << i);
-  if (c.mask) record_access(c, AccessSpace::Global, addresses);
+  if (c.mask)
+    record_access(c, AccessSpace::Global, addresses);
+  else
+    c.record->nothing = true;
   c.mask = all;
 }
 

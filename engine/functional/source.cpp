@@ -87,6 +87,8 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive) {
         record.base = w.barrier.id;
         record.stride = w.barrier.threads;
+      } else if (w.record.nothing) {
+        record.mask = 0;
       } else if (w.record.mask) {
         record.mask = w.record.mask;
         record.ticket = w.ticket;

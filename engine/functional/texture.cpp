@@ -112,7 +112,8 @@ class Reader {
   uint32_t integer(int64_t x, int64_t y, int64_t z, uint32_t component) const {
     if (component >= texture_.channels) return component == 3;
     if (x == outside || y == outside || z == outside) {
-      const double border = texture_.linear_memory ? 0 : sampler_.border[component];
+      const float colour = sampler_.border[component];
+      const double border = texture_.linear_memory || colour != colour ? 0 : colour;
       if (texture_.channel == Channel::Signed)
         return static_cast<uint32_t>(static_cast<int32_t>(std::clamp(border, -0x1p31, 0x1p31 - 1)));
       return static_cast<uint32_t>(std::clamp(border, 0.0, 0x1p32 - 1));

@@ -794,3 +794,36 @@ def test_misaligned_surface_accesses() -> None:
 def test_what_is_refused(instruction: str, why: str) -> None:
     with pytest.raises(PtxError, match=why):
         kernel(instruction, 1, 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    damage=st.lists(st.tuples(st.integers(8, 4000), st.integers(0, 255)), min_size=1, max_size=6),
+    seed=st.integers(0, 1000),
+)
+def test_damaged_descriptors(damage: list[tuple[int, int]], seed: int) -> None:
+    """What a program may do to the memory behind a handle gives a fault or some value, nothing else."""
+    levels = [np.zeros((4 >> k, 8 >> k), np.float32) for k in range(3)]
+    filter = "linear" if seed % 2 else "point"
+    texture = gpu().texture(levels, normalized=True, filter=filter, level_filter="linear", address="border")
+    surface = gpu().surface(np.zeros((4, 8), np.float32))
+    for handle in (texture, surface):
+        raw = bytearray(handle.descriptor)
+        for at, value in damage:
+            raw[at % len(raw)] = value
+        gpu().memory.write(handle.handle, bytes(raw))
+    x = np.random.default_rng(seed).uniform(-2, 3, 64).astype(np.float32)
+    for body, handle, inputs in (
+        (f"tex.level.2d.v4.f32.f32 {vector('o', 0, 4)}, [%t, {{%i0, %i1}}], %i2;", texture, [x, x, x]),
+        (f"tld4.g.2d.v4.f32.f32 {vector('o', 0, 4)}, [%t, {{%i0, %i1}}];", texture, [x, x]),
+        ("sust.p.2d.v4.b32.zero [%t, {%i0, %i1}], {%i0, %i0, %i0, %i0};", surface, [x.astype(np.int32)] * 2),
+    ):
+        try:
+            run(body, handle, inputs)
+        except ProgramFault as found:
+            assert found.kind in (
+                "invalid texture",
+                "invalid surface",
+                "illegal address",
+                "misaligned address",
+            )

@@ -203,6 +203,26 @@ def test_a_trace_of_textures_takes_as_long(name: str, tolerance: float, tmp_path
     assert [launch.cycles for launch in result.launches] == pytest.approx(cycles, rel=tolerance)
 
 
+@pytest.mark.parametrize("spec", ["h100", "r9nano"])
+def test_what_lies_outside_is_not_read(spec: str, tmp_path: Path) -> None:
+    gpu = simt.GPU(spec, memory=1 << 30)
+    program = gpu.compile(SOURCE)
+    out, counts = gpu.zeros((16, 16)), gpu.surface(np.zeros(4, np.uint32))
+    inside = np.ones((4, 4), np.float32)
+    launch = program.blur[(2, 4), (8, 4)](gpu.texture(inside, address="border"), out, 16, 16)
+    expected = np.zeros((16, 16), np.float32)
+    expected[:3, :3] = 1
+    assert (out.numpy() == expected).all()
+    # Rows of the texture are 16 bytes, two to a sector; row 0 is not read.
+    assert sum(launch.l1["texture_read"].values()) == 2
+    program.histogram[1, 64](np.where(np.arange(64) < 60, 1, 2).astype(np.int32), counts, 64)
+    assert counts.numpy().tolist() == [0, 60, 4, 0]
+    with gpu.trace(tmp_path / "outside.simt"):
+        program.blur[(2, 4), (8, 4)](gpu.texture(inside, address="border"), out, 16, 16)
+    replayed = simt.simulate(tmp_path / "outside.simt", spec).launches[0]
+    assert replayed.warp_instructions == launch.warp_instructions
+
+
 def test_textures_are_read_through_the_caches() -> None:
     gpu = simt.GPU("h100", memory=1 << 30)
     program = gpu.compile(SOURCE)
