@@ -40,8 +40,8 @@ struct AccessRecord {
   bool weak = true;  ///< set by the executor: the Op is no Deferred one
   uint32_t mask = 0;
   std::array<uint64_t, warp_lanes> address{};  ///< generic addresses, for the lanes of `mask`
-  bool nothing = false;     ///< the Op accesses memory, but no lane did
-  uint32_t bulk_bytes = 0;  ///< of a bulk copy
+  bool nothing = false;                        ///< the Op accesses memory, but no lane did
+  uint32_t bulk_bytes = 0;                     ///< of a bulk copy
   uint64_t mbarrier = 0;                       ///< that a bulk copy completes on
 };
 
