@@ -180,7 +180,9 @@ def test_a_recorded_trace_takes_the_same_time(spec: str, tmp_path: Path) -> None
         assert (out.numpy() == expected.reshape(-1)).all()
         replayed = simt.simulate(path, spec, set={"l2.copies_fill": False}).launches[0]
         assert replayed.warp_instructions == timed.warp_instructions
-        assert abs(replayed.cycles - timed.cycles) <= 0.01 * timed.cycles
+        # Text names no predicates, so what waits for one does not wait there.
+        allowed = 0 if path.suffix == ".simt" else 0.01 * timed.cycles
+        assert abs(replayed.cycles - timed.cycles) <= allowed
 
 
 def test_streams_overlap_and_wait_for_events() -> None:
@@ -248,4 +250,6 @@ def test_traces_of_vector_accesses_take_the_same_time(spec: str, kernel: str, tm
             launch(source, out, n)
         replayed = simt.simulate(path, spec, set=options).launches[0]
         assert replayed.warp_instructions == timed.warp_instructions
-        assert abs(replayed.cycles - timed.cycles) <= 0.01 * timed.cycles, (replayed.cycles, timed.cycles)
+        # Text names no predicates, so what waits for one does not wait there.
+        allowed = 0 if path.suffix == ".simt" else 0.01 * timed.cycles
+        assert abs(replayed.cycles - timed.cycles) <= allowed
