@@ -42,6 +42,7 @@ METHODS: dict[str, Callable[[], Controller | None]] = {
     "photon:block": lambda: Photon("block"),
     "photon:warp": lambda: Photon("warp"),
     "photon:kernel": lambda: Photon("kernel"),
+    "photon:published-tests": lambda: Photon(preset="paper"),
 }
 SAMPLED = [method for method in METHODS if method != "full"]
 
@@ -73,7 +74,7 @@ def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> di
         "threads": threads,
         "values": hashlib.sha256(b"".join(v.tobytes() for v in outputs.values())).hexdigest()[:16],
         "decisions": Counter(x.sampled.decision if x.sampled else "full" for x in launches),
-        "launches": [[x.name, x.cycles, x.sampled.reason if x.sampled else ""] for x in launches],
+        "launches": [[x.name, x.cycles, x.sampled.reason.partition(":")[0] if x.sampled else ""] for x in launches],
     }
 
 
