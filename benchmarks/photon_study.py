@@ -74,7 +74,9 @@ def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> di
         "threads": threads,
         "values": hashlib.sha256(b"".join(v.tobytes() for v in outputs.values())).hexdigest()[:16],
         "decisions": Counter(x.sampled.decision if x.sampled else "full" for x in launches),
-        "launches": [[x.name, x.cycles, x.sampled.reason.partition(":")[0] if x.sampled else ""] for x in launches],
+        "launches": [
+            [x.name, x.cycles, x.sampled.reason.partition(":")[0] if x.sampled else ""] for x in launches
+        ],
     }
 
 
