@@ -1,0 +1,104 @@
+"""Where a microbenchmark runs: on a simulated GPU here, on a real one in `silicon.py`; both look the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.gpu import GPU
+from simt.gpu.array import DeviceArray
+from simt.spec import Spec
+
+_INSTALLED = Path(__file__).parents[1] / "microbenchmarks"
+SOURCES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "microbenchmarks"
+
+
+class Kernel(Protocol):
+    """A kernel of a microbenchmark."""
+
+    def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
+        """Launches it and waits; returns core cycles from its first CTA's start to its end.
+
+        Arguments: arrays of the device, and NumPy scalars. shared: dynamic shared memory, bytes.
+        """
+
+
+class Device(Protocol):
+    """A GPU as microbenchmarks see it."""
+
+    name: str
+    sm_version: int
+    sms: int
+    core_mhz: float
+    l2_bytes: int
+    shared_bytes_per_sm: int
+    shared_bytes_per_cta: int
+    threads_per_sm: int
+    simulated: bool
+
+    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+        """A kernel of a file in `microbenchmarks/`, compiled with these macros."""
+
+    def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Any:
+        """A copy of host values in device memory."""
+
+    def zeros(self, count: int, dtype: npt.DTypeLike) -> Any: ...
+
+    def numpy(self, array: Any) -> npt.NDArray[Any]:
+        """A copy on the host."""
+
+    def free(self, array: Any) -> None: ...
+
+
+class SimulatedDevice:
+    """A simulated GPU. gpu: name or file of a specification; set: values to override."""
+
+    simulated = True
+
+    def __init__(
+        self, gpu: str | os.PathLike[str], set: Mapping[str, Any] | None = None, threads: int = 1
+    ) -> None:
+        self._options: dict[str, Any] = {"set": dict(set or {}), "threads": threads}
+        self._gpu_name = gpu
+        self._gpu = GPU(gpu, **self._options)
+        spec = self._gpu.spec
+        self.name = spec.name
+        self.sm_version = spec.sm_version
+        self.sms = spec.sm.count
+        self.core_mhz = spec.clock.core_mhz
+        self.l2_bytes = spec.l2.slice.bytes * spec.address_map.slices
+        self.shared_bytes_per_sm = spec.shared_memory.bytes
+        self.shared_bytes_per_cta = spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
+        self.threads_per_sm = spec.sm.max_warps * spec.sm.warp_size
+
+    @property
+    def spec(self) -> Spec:
+        return self._gpu.spec
+
+    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+        text = (SOURCES / source).read_text(encoding="utf-8")
+        kernel = self._gpu.compile(text, name=source, defines=defines, include=[SOURCES])[name]
+
+        def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
+            done = kernel[grid, block, shared, None, cluster](*arguments)
+            assert done is not None
+            return float(done.cycles - done.launch_latency)
+
+        return launch
+
+    def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        return self._gpu.array(values, dtype)
+
+    def zeros(self, count: int, dtype: npt.DTypeLike) -> DeviceArray:
+        return self._gpu.zeros(count, dtype)
+
+    def numpy(self, array: DeviceArray) -> npt.NDArray[Any]:
+        return np.asarray(array.numpy())
+
+    def free(self, array: DeviceArray) -> None:
+        array.free()

@@ -1,0 +1,183 @@
+"""Microbenchmarks: what each determines, how it is run, what a specification says it must give."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from simt.errors import SimtError
+from simt.names import listed
+from simt.progress import Progress
+from simt.spec import Spec
+from simt.validate.device import Device
+
+SCHEMA = "simt.microbenchmarks/1"
+GROUPS = ("system", "core", "tensor", "shared", "l1", "l2", "memory", "atomics", "hopper")
+_MODULES = "simt.validate.microbenchmarks"
+# Shares of a value by which a simulated measurement may miss what the specification says.
+EXACT, WITHIN_3_PERCENT = 0.0, 0.03
+
+
+@dataclass(frozen=True)
+class Microbenchmark:
+    """One measurement.
+
+    determines: path of the value of a GPU specification that it gives, or in words what it finds.
+    unit: of the value. sm_version: the least compute capability that has what it measures.
+    measure: runs it on a device; a number.
+    expected: what the engine must give for a specification; None where that does not follow from one value.
+    tolerance: how far, relative to what is expected, a simulated measurement may be off.
+    """
+
+    name: str
+    group: str
+    summary: str
+    determines: str
+    unit: str
+    measure: Callable[[Device], float]
+    expected: Callable[[Spec], float | None] | None
+    tolerance: float
+    sm_version: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a microbenchmark gave. value: None where it could not run; `note` says why."""
+
+    name: str
+    group: str
+    determines: str
+    value: float | None
+    unit: str
+    seconds: float
+    expected: float | None = None
+    note: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """Relative to what the specification says."""
+        if self.value is None or self.expected is None:
+            return None
+        return abs(self.value - self.expected) / abs(self.expected) if self.expected else abs(self.value)
+
+
+_REGISTRY: dict[str, Microbenchmark] = {}
+
+
+def microbenchmark(
+    group: str,
+    determines: str,
+    unit: str,
+    *,
+    expected: Callable[[Spec], float | None] | None = None,
+    tolerance: float = EXACT,
+    sm_version: int = 0,
+) -> Callable[[Callable[[Device], float]], Callable[[Device], float]]:
+    """Registers a function as the microbenchmark of its name; its docstring's first line is the summary."""
+    assert group in GROUPS
+
+    def register(measure: Callable[[Device], float]) -> Callable[[Device], float]:
+        summary = (measure.__doc__ or "").strip().split("\n")[0]
+        name = measure.__name__
+        assert name not in _REGISTRY and summary
+        _REGISTRY[name] = Microbenchmark(
+            name, group, summary, determines, unit, measure, expected, tolerance, sm_version
+        )
+        return measure
+
+    return register
+
+
+def microbenchmarks() -> dict[str, Microbenchmark]:
+    """All, by name, in the order of GROUPS."""
+    for module in iter_modules(import_module(_MODULES).__path__):
+        import_module(f"{_MODULES}.{module.name}")
+    return dict(sorted(_REGISTRY.items(), key=lambda item: GROUPS.index(item[1].group)))
+
+
+def choose(names: Sequence[str] | None) -> list[Microbenchmark]:
+    """Those with these names or of these groups; all for None. Raises SimtError for an unknown name."""
+    every = microbenchmarks()
+    if not names:
+        return list(every.values())
+    for name in names:
+        if name not in every and name not in GROUPS:
+            raise SimtError(f"no microbenchmark or group {name!r}; there are {listed([*GROUPS, *every], 80)}")
+    return [b for b in every.values() if b.name in names or b.group in names]
+
+
+def run_microbenchmarks(
+    device: Device,
+    names: Sequence[str] | None = None,
+    *,
+    spec: Spec | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[Measurement]:
+    """Runs microbenchmarks one after the other.
+
+    spec: of a simulated device, to say what each must give. One that cannot run on this device gives a
+    Measurement without a value.
+    """
+    chosen, found, start = choose(names), [], time.monotonic()
+    for i, benchmark in enumerate(chosen):
+        if progress is not None:
+            elapsed = time.monotonic() - start
+            progress(Progress(benchmark.name, i / len(chosen), elapsed, i, len(chosen)))
+        found.append(_run(benchmark, device, spec))
+    return found
+
+
+def _run(benchmark: Microbenchmark, device: Device, spec: Spec | None) -> Measurement:
+    before = time.monotonic()
+    value, note = None, ""
+    if device.sm_version < benchmark.sm_version:
+        need = f"{benchmark.sm_version // 10}.{benchmark.sm_version % 10}"
+        note = f"needs compute capability {need}"
+    else:
+        try:
+            value = float(benchmark.measure(device))
+        except SimtError as error:
+            note = str(error).split("\n")[0]
+    expected = benchmark.expected(spec) if benchmark.expected is not None and spec is not None else None
+    return Measurement(
+        benchmark.name,
+        benchmark.group,
+        benchmark.determines,
+        value,
+        benchmark.unit,
+        round(time.monotonic() - before, 3),
+        expected,
+        note,
+    )
+
+
+def to_json(measurements: Iterable[Measurement], device: Device) -> str:
+    """The records as JSON of schema simt.microbenchmarks/1: `benchmarks[]` with name, what it determines,
+    value, unit."""
+    data: dict[str, Any] = {
+        "schema": SCHEMA,
+        "device": device.name,
+        "simulated": device.simulated,
+        "sm_version": device.sm_version,
+        "sms": device.sms,
+        "core_mhz": device.core_mhz,
+        "benchmarks": [
+            {
+                "name": m.name,
+                "group": m.group,
+                "determines": m.determines,
+                "value": m.value,
+                "unit": m.unit,
+                "expected": m.expected,
+                "seconds": m.seconds,
+                "note": m.note,
+            }
+            for m in measurements
+        ],
+    }
+    return json.dumps(data, indent=1)
