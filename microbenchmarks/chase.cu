@@ -1,0 +1,60 @@
+// Pointer chases: the latency of a load, and from it the sizes and lines of what serves it.
+//
+// `link` makes a ring of `count` pointers that lie `stride` bytes apart; `chase` follows it with one thread. Each
+// load needs the one before, so that the loop's own instructions hide behind it.
+//
+// Macros: LOAD(p): follows the pointer p once; by default through all caches.
+
+#ifndef LOAD
+#define LOAD(p) asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(p)::"memory")
+#endif
+
+extern "C" __global__ void link(char* ring, long long count, long long stride) {
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < count; i += step) {
+    char* next = ring + (i + 1 == count ? 0 : (i + 1) * stride);
+    *reinterpret_cast<char**>(ring + i * stride) = next;
+  }
+}
+
+// cycles[0], cycles[1]: of `steps` loads, and of twice as many; `warm` loads come before. end: keeps the result.
+extern "C" __global__ void chase(char* ring, long long warm, long long steps, long long* cycles, char** end) {
+  char* p = ring;
+#pragma unroll 1
+  for (long long i = 0; i < warm; ++i) LOAD(p);
+#pragma unroll 1
+  for (int part = 0; part < 2; ++part) {
+    const long long count = steps << part;
+    const long long begin = clock64();
+#pragma unroll 1
+    for (long long i = 0; i < count; i += 4) {
+      LOAD(p);
+      LOAD(p);
+      LOAD(p);
+      LOAD(p);
+    }
+    *end = p;
+    cycles[part] = clock64() - begin;
+  }
+}
+
+// As `chase`, in shared memory: a ring of `count` 32-bit offsets that lie `stride` bytes apart.
+extern "C" __global__ void chase_shared(int count, int stride, int steps, long long* cycles, int* end) {
+  extern __shared__ int memory[];
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    memory[i * stride / 4] = (i + 1 == count ? 0 : (i + 1) * stride) + static_cast<int>(__cvta_generic_to_shared(memory));
+  __syncthreads();
+  int p = static_cast<int>(__cvta_generic_to_shared(memory));
+#pragma unroll 1
+  for (int part = -1; part < 2; ++part) {
+    const int steps_now = part < 0 ? 4 : steps << part;
+    const long long begin = clock64();
+#pragma unroll 1
+    for (int i = 0; i < steps_now; i += 4) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) asm volatile("ld.shared.u32 %0, [%0];" : "+r"(p)::"memory");
+    }
+    *end = p;
+    if (part >= 0) cycles[part] = clock64() - begin;
+  }
+}
