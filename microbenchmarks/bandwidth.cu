@@ -1,0 +1,114 @@
+// Streams: bytes a cycle from a level of the memory hierarchy.
+//
+// Each CTA reads its own region of `bytes`, or all read one region, over and over; loads do not depend on each
+// other. `within` measures inside one CTA by its SM's clock; of `whole` the launch's time is taken.
+//
+// Macros: TYPE: of a load (unsigned, uint2, uint4). ACCESS(address, value): the access.
+
+#ifndef TYPE
+#define TYPE unsigned
+#endif
+#define UNROLL 4
+
+__device__ __forceinline__ void load(const unsigned* p, unsigned& sum) {
+  unsigned v;
+  asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  sum ^= v;
+}
+__device__ __forceinline__ void load(const uint2* p, unsigned& sum) {
+  uint2 v;
+  asm volatile("ld.global.ca.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  sum ^= v.x ^ v.y;
+}
+__device__ __forceinline__ void load(const uint4* p, unsigned& sum) {
+  uint4 v;
+  asm volatile("ld.global.ca.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  sum ^= v.x ^ v.y ^ v.z ^ v.w;
+}
+__device__ __forceinline__ void load_cg(const uint4* p, unsigned& sum) {
+  uint4 v;
+  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  sum ^= v.x ^ v.y ^ v.z ^ v.w;
+}
+
+// cycles[0], cycles[1]: of `repeats` walks over the region, and of twice as many, after one that fills the cache.
+extern "C" __global__ void within(const TYPE* region, int elements, int repeats, long long* cycles, unsigned* sink) {
+  unsigned sum = 0;
+#pragma unroll 1
+  for (int part = -1; part < 2; ++part) {
+    const int walks = part < 0 ? 1 : repeats << part;
+    __syncthreads();
+    const long long begin = clock64();
+#pragma unroll 1
+    for (int r = 0; r < walks; ++r) {
+#pragma unroll UNROLL
+      for (int i = threadIdx.x; i < elements; i += blockDim.x) load(region + i, sum);
+    }
+    sink[threadIdx.x] = sum;
+    __syncthreads();
+    if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;
+  }
+}
+
+// All CTAs together walk `repeats` times over `elements`.
+extern "C" __global__ void whole(const uint4* data, long long elements, int repeats, unsigned* sink) {
+  unsigned sum = 0;
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  const long long first = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+#pragma unroll 1
+  for (int r = 0; r < repeats; ++r) {
+#pragma unroll UNROLL
+    for (long long i = first; i < elements; i += step) load_cg(data + i, sum);
+  }
+  if (sum == 0x12345678u) sink[0] = sum;
+}
+
+// A copy, and a fill, of `elements`.
+extern "C" __global__ void copy(const uint4* from, uint4* to, long long elements) {
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+#pragma unroll UNROLL
+  for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step) to[i] = from[i];
+}
+extern "C" __global__ void fill(uint4* to, long long elements, unsigned value) {
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+#pragma unroll UNROLL
+  for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step)
+    to[i] = make_uint4(value, value, value, value);
+}
+
+// As `within`, from shared memory: lane accesses lie `stride` words apart. TYPE as above.
+__device__ __forceinline__ void load_shared(unsigned p, unsigned& sum, unsigned) {
+  unsigned v;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(p));
+  sum ^= v;
+}
+__device__ __forceinline__ void load_shared(unsigned p, unsigned& sum, uint2) {
+  uint2 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(p));
+  sum ^= v.x ^ v.y;
+}
+__device__ __forceinline__ void load_shared(unsigned p, unsigned& sum, uint4) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(p));
+  sum ^= v.x ^ v.y ^ v.z ^ v.w;
+}
+extern "C" __global__ void within_shared(int stride, int loads, long long* cycles, unsigned* sink) {
+  extern __shared__ unsigned memory[];
+  const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(memory));
+  const unsigned at = base + (threadIdx.x % 32) * stride;
+  unsigned sum = 0;
+#pragma unroll 1
+  for (int part = -1; part < 2; ++part) {
+    const int count = part < 0 ? 8 : loads << part;
+    __syncthreads();
+    const long long begin = clock64();
+#pragma unroll 1
+    for (int i = 0; i < count; i += 8) {
+#pragma unroll
+      for (int k = 0; k < 8; ++k) load_shared(at, sum, TYPE{});
+    }
+    sink[threadIdx.x] = sum;
+    __syncthreads();
+    if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;
+  }
+}
