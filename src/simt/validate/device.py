@@ -44,6 +44,9 @@ class Device(Protocol):
     def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
         """A kernel of a file in `microbenchmarks/`, compiled with these macros."""
 
+    def period(self, source: str, name: str, launches: int) -> float:
+        """Core cycles from one launch to the next, of a kernel without arguments and one warp."""
+
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Any:
         """A copy of host values in device memory."""
 
@@ -90,6 +93,13 @@ class SimulatedDevice:
             return float(done.cycles - done.launch_latency)
 
         return launch
+
+    def period(self, source: str, name: str, launches: int) -> float:
+        text = (SOURCES / source).read_text(encoding="utf-8")
+        kernel = self._gpu.compile(text, name=source)[name]
+        done = [kernel[1, 32]() for _ in range(launches)]
+        assert done[0] is not None and done[-1] is not None
+        return (done[-1].start_cycle - done[0].start_cycle) / (launches - 1)
 
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
         return self._gpu.array(values, dtype)

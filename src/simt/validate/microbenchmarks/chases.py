@@ -10,11 +10,13 @@ THROUGH = {"ca": "ld.global.ca.u64", "cg": "ld.global.cg.u64"}
 STEPS = 64
 
 
-def chase_latency(device: Device, size: int, stride: int, cached: str = "ca", steps: int = STEPS) -> float:
+def chase_latency(
+    device: Device, size: int, stride: int, cached: str = "ca", steps: int = STEPS, warm: int | None = None
+) -> float:
     """Cycles of a load in a ring of pointers.
 
     size, stride: bytes of the ring and between two pointers. cached: "ca" looks up the L1 and the L2, "cg" the L2
-    alone. The ring is walked twice before the clock is read.
+    alone. warm: loads before the clock is read; None: two walks.
     """
     count = max(1, size // stride)
     load = f'asm volatile("{THROUGH[cached]} %0, [%0];" : "+l"(p)::"memory")'
@@ -22,7 +24,7 @@ def chase_latency(device: Device, size: int, stride: int, cached: str = "ca", st
     cycles, end = device.zeros(2, np.int64), device.zeros(1, np.uint64)
     device.kernel("chase.cu", "link")(min(64, -(-count // 128)), 128, ring, np.int64(count), np.int64(stride))
     kernel = device.kernel("chase.cu", "chase", {"LOAD(p)": load})
-    kernel(1, 1, ring, np.int64(2 * count), np.int64(steps), cycles, end)
+    kernel(1, 1, ring, np.int64(2 * count if warm is None else warm), np.int64(steps), cycles, end)
     once, twice = device.numpy(cycles)
     device.free(ring)
     return float(twice - once) / steps

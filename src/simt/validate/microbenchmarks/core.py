@@ -76,13 +76,21 @@ def add_latency(device: Device) -> float:
     return chain(device, "int", ADD, np.int32)
 
 
-@microbenchmark("core", "fp32 lanes of an SM", "lane/cycle", expected=lambda s: lanes_per_cycle(s, "fp32"), tolerance=0.03)
+@microbenchmark(
+    "core", "fp32 lanes of an SM", "lane/cycle", expected=lambda s: lanes_per_cycle(s, "fp32"), tolerance=0.03
+)
 def fma_throughput(device: Device) -> float:
     """FFMA: lanes that an SM finishes in a cycle."""
     return throughput(device, "float", FMA, np.float32)
 
 
-@microbenchmark("core", "integer lanes of an SM", "lane/cycle", expected=lambda s: lanes_per_cycle(s, "int"), tolerance=0.03)
+@microbenchmark(
+    "core",
+    "integer lanes of an SM",
+    "lane/cycle",
+    expected=lambda s: lanes_per_cycle(s, "int"),
+    tolerance=0.03,
+)
 def add_throughput(device: Device) -> float:
     """IADD3: lanes that an SM finishes in a cycle."""
     return throughput(device, "int", ADD, np.int32)

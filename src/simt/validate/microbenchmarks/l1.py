@@ -20,7 +20,12 @@ def l1_latency(device: Device) -> float:
     return chase_latency(device, SMALL, 128)
 
 
-@microbenchmark("l1", "size of the L1 without shared memory", "byte", expected=lambda s: float(s.l1.unified_bytes or s.l1.cache.bytes))
+@microbenchmark(
+    "l1",
+    "size of the L1 without shared memory",
+    "byte",
+    expected=lambda s: float(s.l1.unified_bytes or s.l1.cache.bytes),
+)
 def l1_size(device: Device) -> float:
     """Largest ring of lines that stays in the L1."""
     limit = chase_latency(device, SMALL, 128) * 1.02

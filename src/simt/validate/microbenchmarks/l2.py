@@ -23,6 +23,16 @@ def whole_bandwidth(device: Device, size: int, repeats: int) -> float:
     return size * repeats / (times[1] - times[0])
 
 
+def cold_bandwidth(device: Device, size: int) -> float:
+    """Bytes a core cycle that all SMs together read from arrays of `size` and twice as many bytes, once each."""
+    kernel, sink, times = device.kernel("bandwidth.cu", "whole"), device.zeros(1, np.uint32), []
+    for bytes_ in (size, 2 * size):
+        data = device.zeros(bytes_ // 4, np.uint32)
+        times.append(kernel(2 * device.sms, 1024, data, np.int64(bytes_ // 16), np.int32(1), sink))
+        device.free(data)
+    return size / (times[1] - times[0])
+
+
 @microbenchmark("l2", "load that hits the L2, past the L1", "cycle")
 def l2_latency(device: Device) -> float:
     """Cycles from a load that hits the L2 to its use."""

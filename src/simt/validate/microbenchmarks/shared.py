@@ -43,29 +43,49 @@ def _wide(spec: Spec, bytes_: int) -> float | None:
     return 128.0 if spec.shared_memory.wide_accesses_take_wavefronts else None
 
 
-@microbenchmark("shared", "bytes a cycle of shared memory, 32-bit loads", "byte/cycle",
-                expected=lambda s: 4.0 * s.shared_memory.banks, tolerance=WITHIN_3_PERCENT)
+@microbenchmark(
+    "shared",
+    "bytes a cycle of shared memory, 32-bit loads",
+    "byte/cycle",
+    expected=lambda s: 4.0 * s.shared_memory.banks,
+    tolerance=WITHIN_3_PERCENT,
+)
 def shared_bandwidth_32(device: Device) -> float:
     """Bytes of an SM's shared memory a cycle, 32 bits a lane."""
     return 32 * 4 / _within(device, "unsigned", 4)
 
 
-@microbenchmark("shared", "bytes a cycle of shared memory, 64-bit loads", "byte/cycle",
-                expected=lambda s: _wide(s, 8), tolerance=WITHIN_3_PERCENT)
+@microbenchmark(
+    "shared",
+    "bytes a cycle of shared memory, 64-bit loads",
+    "byte/cycle",
+    expected=lambda s: _wide(s, 8),
+    tolerance=WITHIN_3_PERCENT,
+)
 def shared_bandwidth_64(device: Device) -> float:
     """Bytes of an SM's shared memory a cycle, 64 bits a lane."""
     return 32 * 8 / _within(device, "uint2", 8)
 
 
-@microbenchmark("shared", "bytes a cycle of shared memory, 128-bit loads", "byte/cycle",
-                expected=lambda s: _wide(s, 16), tolerance=WITHIN_3_PERCENT)
+@microbenchmark(
+    "shared",
+    "bytes a cycle of shared memory, 128-bit loads",
+    "byte/cycle",
+    expected=lambda s: _wide(s, 16),
+    tolerance=WITHIN_3_PERCENT,
+)
 def shared_bandwidth_128(device: Device) -> float:
     """Bytes of an SM's shared memory a cycle, 128 bits a lane."""
     return 32 * 16 / _within(device, "uint4", 16)
 
 
-@microbenchmark("shared", "cycles of a load in which all lanes meet in one bank", "cycle",
-                expected=lambda s: 32.0, tolerance=WITHIN_3_PERCENT)
+@microbenchmark(
+    "shared",
+    "cycles of a load in which all lanes meet in one bank",
+    "cycle",
+    expected=lambda s: 32.0,
+    tolerance=WITHIN_3_PERCENT,
+)
 def shared_conflict(device: Device) -> float:
     """Cycles that a load takes the banks when all its lanes meet in one."""
     return _within(device, "unsigned", 128)

@@ -1,0 +1,48 @@
+"""Atomic operations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simt.validate.device import Device
+from simt.validate.microbenchmark import microbenchmark
+
+
+@microbenchmark("atomics", "atomic addition in device memory, with its result", "cycle")
+def atomic_latency(device: Device) -> float:
+    """Cycles from an atomic addition that hits the L2 to the use of its result."""
+    steps = 32
+    counters, cycles, end = device.zeros(32, np.uint32), device.zeros(2, np.int64), device.zeros(1, np.uint32)
+    device.kernel("atomics.cu", "atomic_chain")(1, 1, counters, np.int32(steps), cycles, end)
+    once, twice = device.numpy(cycles)
+    return float(twice - once) / steps
+
+
+@microbenchmark("atomics", "atomic addition in shared memory, with its result", "cycle")
+def shared_atomic_latency(device: Device) -> float:
+    """Cycles from an atomic addition in shared memory to the use of its result."""
+    steps, cycles, end = 32, device.zeros(2, np.int64), device.zeros(32, np.uint32)
+    device.kernel("atomics.cu", "atomic_chain_shared")(1, 32, np.int32(steps), cycles, end)
+    once, twice = device.numpy(cycles)
+    return float(twice - once) / steps
+
+
+def _stream(device: Device, target: str) -> float:
+    """Additions a core cycle of the whole GPU."""
+    grid, block, count = 2 * device.sms, 256, 8
+    counters = device.zeros(grid * block, np.uint32)
+    kernel = device.kernel("atomics.cu", "atomic_stream", {"TARGET(i)": target})
+    times = [kernel(grid, block, counters, np.int32(n)) for n in (count, 2 * count)]
+    return grid * block * count / (times[1] - times[0])
+
+
+@microbenchmark("atomics", "atomic additions a cycle, each thread its own word", "operation/cycle")
+def atomic_throughput(device: Device) -> float:
+    """Atomic additions that the GPU does in a cycle, neighbouring threads in neighbouring words."""
+    return _stream(device, "i")
+
+
+@microbenchmark("atomics", "atomic additions a cycle, one word for each warp", "operation/cycle")
+def atomic_throughput_conflict(device: Device) -> float:
+    """Atomic additions that the GPU does in a cycle, all threads of a warp in one word."""
+    return _stream(device, "i / 32 * 8")
