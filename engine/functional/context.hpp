@@ -49,6 +49,7 @@ struct AccessRecord {
 struct DeferredAccess {
   const Op* op = nullptr;
   uint32_t mask = 0;
+  bool of_clock = false;  ///< no memory: the value is the cycle of issue, which then is value[0][0]
   std::array<uint64_t, warp_lanes> address{};
   /// Stored or combined values, word by word as they lie in memory; of a compare-and-swap the compared ones
   /// first.

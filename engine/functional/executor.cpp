@@ -261,6 +261,7 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
   record->mbarrier = 0;
   record->weak = op.control != Control::Deferred;
   deferred->perform = nullptr;
+  deferred->of_clock = false;
   deferred->op = &op;
   executed_ = true;
   try {

@@ -25,6 +25,7 @@ struct LaunchConfig {
 struct Machine {
   uint32_t sm_version = 90;
   uint32_t sm_count = 1;
+  uint64_t core_khz = 1'000'000;
   uint32_t warps_per_sm = 64;
   uint32_t threads_per_cta = 1024;
   uint32_t shared_bytes_per_cta = 232448;

@@ -170,18 +170,6 @@ uint64_t special_value(const Context& c, Special which) {
       return g.shared_bytes();
     case Special::AggregateShared:
       return g.shared_bytes();
-    case Special::Clock:
-      return c.now() & 0xffffffffu;
-    case Special::ClockHigh:
-      return c.now() >> 32;
-    case Special::Clock64:
-      return c.now();
-    case Special::GlobalTimer:
-      return c.now();
-    case Special::GlobalTimerLow:
-      return c.now() & 0xffffffffu;
-    case Special::GlobalTimerHigh:
-      return c.now() >> 32;
     case Special::ClusteridX:
       return index[0] / l.cluster[0];
     case Special::ClusteridY:
@@ -212,7 +200,7 @@ uint64_t special_value(const Context& c, Special which) {
       return g.cluster_size();
     case Special::IsExplicitCluster:
       return g.cluster_size() > 1;
-    case Special::Zero:
+    default:
       return 0;
   }
   return 0;
@@ -221,6 +209,46 @@ uint64_t special_value(const Context& c, Special which) {
 template <class T>
 void run_special(Context& c, const Op& op) {
   splat<T>(c, op.destination, static_cast<T>(special_value(c, static_cast<Special>(op.immediate))));
+}
+
+bool is_clock(Special which) {
+  return which >= Special::Clock && which <= Special::GlobalTimerHigh;
+}
+
+/// What a clock shows in cycle `now`; a timer counts nanoseconds.
+uint64_t clock_value(const Context& c, Special which, uint64_t now) {
+  if (which >= Special::GlobalTimer) {
+    const uint64_t khz = c.grid->machine().core_khz;
+    now = now / khz * 1'000'000 + now % khz * 1'000'000 / khz;
+  }
+  switch (which) {
+    case Special::Clock:
+    case Special::GlobalTimerLow:
+      return now & 0xffffffffu;
+    case Special::ClockHigh:
+    case Special::GlobalTimerHigh:
+      return now >> 32;
+    default:
+      return now;
+  }
+}
+
+template <class T>
+void perform_clock(Context& c, DeferredAccess& access) {
+  const auto which = static_cast<Special>(access.op->immediate);
+  splat<T>(c, access.op->destination, static_cast<T>(clock_value(c, which, access.value[0][0])));
+}
+
+/// Under timing a clock shows the cycle of its issue, which is not known yet.
+template <class T>
+void run_clock(Context& c, const Op& op) {
+  if (c.deferred) {
+    c.deferred->mask = c.mask;
+    c.deferred->of_clock = true;
+    c.deferred->perform = perform_clock<T>;
+    return;
+  }
+  splat<T>(c, op.destination, static_cast<T>(clock_value(c, static_cast<Special>(op.immediate), c.now())));
 }
 
 /// Address in the running function's stack frame, in .local or, with `b` set, generic.
@@ -381,9 +409,9 @@ void translate_mov(Translation& t) {
     const auto it = specials().find(s.text);
     if (it != specials().end()) {
       const Special which = it->second;
-      if (which == Special::Clock || which == Special::Clock64 || which == Special::ClockHigh)
-        t.order_matters();
-      Op& op = t.emit(bytes == 8 ? run_special<uint64_t> : run_special<uint32_t>);
+      if (is_clock(which)) t.order_matters();
+      Op& op = is_clock(which) ? t.emit(bytes == 8 ? run_clock<uint64_t> : run_clock<uint32_t>)
+                               : t.emit(bytes == 8 ? run_special<uint64_t> : run_special<uint32_t>);
       op.destination = d;
       op.immediate = static_cast<int64_t>(which);
       return;

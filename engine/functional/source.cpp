@@ -94,6 +94,9 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
         record.ticket = w.ticket;
         give_addresses(number, s, record);
       }
+    } else if (w.access == UINT32_MAX) {  // of a clock, whose instruction accesses nothing
+      record.ticket = w.ticket;
+      w.ticket = 0;
     }
     return Next::Record;
   }
@@ -115,6 +118,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
               [](const Pending* a, const Pending* b) { return a->number < b->number; });
     for (Pending* p : outstanding) {
       Warp& warp = cta_.warps()[p->warp];
+      if (p->access.of_clock && p->visible == never) p->access.value[0][0] = now_;
       executor_.perform(cta_, warp, p->access, warp.frame_at(p->frame), p->stack);
       p->performed = true;
     }
@@ -122,8 +126,10 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   const std::vector<std::unique_ptr<Cta>>& cluster() const { return *owner_; }
   uint32_t rank() const { return cta_.rank(); }
 
-  void issued(uint32_t, uint32_t ticket, uint64_t visible) override {
-    pending_[ticket - 1].visible = visible;
+  void issued(uint32_t, uint32_t ticket, uint64_t now, uint64_t visible) override {
+    Pending& p = pending_[ticket - 1];
+    p.visible = visible;
+    if (p.access.of_clock) p.access.value[0][0] = now;
   }
 
   void perform(uint32_t number, uint32_t ticket) override {
@@ -225,7 +231,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     p.used = true;
     ++outstanding_;
     for (uint32_t i = 0; i < warp_lanes; ++i)
-      if (access.mask >> i & 1) filter_.add(access.address[i]);
+      if (!access.of_clock && access.mask >> i & 1) filter_.add(access.address[i]);
     if (source_.lowering_->writes_of_op[step.op].count > 0 || access.op->orders_memory)
       warps_[number].waits.push_back(slot + 1);
     if (outstanding_ > 256) clean();
@@ -238,7 +244,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       Pending& p = pending_[slot];
       if (!p.used || !visible(slot + 1)) continue;
       for (uint32_t i = 0; i < warp_lanes; ++i)
-        if (p.access.mask >> i & 1) filter_.remove(p.access.address[i]);
+        if (!p.access.of_clock && p.access.mask >> i & 1) filter_.remove(p.access.address[i]);
       for (WarpState& w : warps_) std::erase(w.waits, slot + 1);
       p.used = false;
       free_.push_back(slot);
@@ -490,7 +496,7 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
             }
             records[rank][w].push_back(r);
             if (d.ticket) {
-              stream.issued(w, d.ticket, now);
+              stream.issued(w, d.ticket, now, now);
               stream.perform(w, d.ticket);
             }
           }

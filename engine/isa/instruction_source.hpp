@@ -33,8 +33,9 @@ struct LaunchInfo {
 ///
 /// A stream that executes a program runs ahead of issue by what the instruction buffers hold. That changes no
 /// value of a program without data races: it stops (NotYet) where a warp waits for others, and where a value
-/// comes from an access that acts in the order of time. Such an access has a ticket; the SM tells the stream
-/// when it issues, and the GPU performs all accesses of a window in the order of issue at the window's end.
+/// comes from an access that acts in the order of time, or from the clock. Such an access has a ticket; the
+/// SM tells the stream when it issues, and the GPU performs all accesses of a window in the order of issue at
+/// the window's end.
 class CtaStream {
  public:
   enum class Next : uint8_t { Record, End, NotYet };
@@ -52,8 +53,8 @@ class CtaStream {
   virtual void placed(uint32_t sm);
   /// Whether a call of next() since the last question may have let go warps that were told NotYet.
   virtual bool take_woken() { return false; }
-  /// The access with this ticket issues now; what it returns can be used from cycle `visible` on.
-  virtual void issued(uint32_t warp, uint32_t ticket, uint64_t visible);
+  /// The access with this ticket issues in cycle `now`; what it returns can be used from `visible` on.
+  virtual void issued(uint32_t warp, uint32_t ticket, uint64_t now, uint64_t visible);
   /// Performs the access. Called from one thread, in the order of issue on the whole GPU.
   virtual void perform(uint32_t warp, uint32_t ticket);
   /// What a warp that was told NotYet waits for, for people.
@@ -102,7 +103,7 @@ inline bool CtaStream::waits_for_warps(uint32_t) const {
   return true;
 }
 inline void CtaStream::placed(uint32_t) {}
-inline void CtaStream::issued(uint32_t, uint32_t, uint64_t) {}
+inline void CtaStream::issued(uint32_t, uint32_t, uint64_t, uint64_t) {}
 inline void CtaStream::perform(uint32_t, uint32_t) {}
 inline std::string CtaStream::waits_for(uint32_t) const {
   return {};

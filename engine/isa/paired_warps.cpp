@@ -80,9 +80,9 @@ class PairedWarps::Stream : public CtaStream {
     return Next::Record;
   }
 
-  void issued(uint32_t, uint32_t ticket, uint64_t visible) override {
+  void issued(uint32_t, uint32_t ticket, uint64_t now, uint64_t visible) override {
     for (const Part& p : tickets_[ticket - 1])
-      if (p.ticket) halves_->issued(p.half, p.ticket, visible);
+      if (p.ticket) halves_->issued(p.half, p.ticket, now, visible);
   }
 
   void perform(uint32_t, uint32_t ticket) override {

@@ -283,7 +283,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   warps_.reserve(w, d);
   const uint16_t cta_slot = warp.cta_slot;
   if (record.ticket) {
-    ctas_[cta_slot].stream->issued(warp.index_in_cta, record.ticket, now + deferral_);
+    ctas_[cta_slot].stream->issued(warp.index_in_cta, record.ticket, now, now + deferral_);
     deferred_.push_back({now, ctas_[cta_slot].stream, warp.index_in_cta, record.ticket});
     wakes_.push_back({now + deferral_, cta_slot});
   }

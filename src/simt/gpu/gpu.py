@@ -446,6 +446,7 @@ class GPU:
         return {
             "sm_version": spec.sm_version,
             "sm_count": spec.sm.count,
+            "core_khz": round(spec.clock.core_mhz * 1000),
             "warps_per_sm": spec.sm.max_warps * spec.sm.warp_size // 32,
             "threads_per_cta": min(1024, spec.sm.max_warps * spec.sm.warp_size),
             "shared_bytes_per_cta": spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta,
