@@ -6,7 +6,7 @@ import numpy as np
 
 from simt.spec import Spec
 from simt.validate.device import Device
-from simt.validate.microbenchmark import microbenchmark
+from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
 LENGTH = 128  # operations of a chain
 WARPS = 32  # that keep an SM's units busy
@@ -47,37 +47,89 @@ def throughput(device: Device, type_: str, step: str, dtype: type, warps: int = 
     return warps * 32 * CHAINS * length / (times[1] - times[0])
 
 
-def _latency(unit: str) -> object:
-    return lambda spec: float(getattr(spec.sm.units, unit).latency)
+def _dependent(spec: Spec, unit: str) -> float:
+    """Cycles between two dependent instructions of a unit, or what does its work (docs/model/operands.md)."""
+    units = spec.sm.units
+    if getattr(units, unit).count == 0:
+        unit = {"int": "fp32", "fp64": "sfu"}[unit]
+    latency = getattr(units, unit).latency
+    return float(latency + 5 if spec.sm.register_file.model == "operand_collector" else latency)
 
 
-def lanes_per_cycle(spec: Spec, unit: str) -> float:
-    """What an SM's units of a kind finish a cycle, and its schedulers can issue."""
-    u = getattr(spec.sm.units, unit)
-    units = u.count * (1 if u.count >= spec.sm.sub_cores else 1)
-    return 32.0 * min(units / u.initiation_interval, spec.sm.sub_cores)
+def _constant(spec: Spec) -> float | None:
+    return None if spec.sm.register_file.model == "operand_collector" else float(spec.constant_cache.latency)
 
 
-@microbenchmark("core", "sm.units.fp32.latency", "cycle", expected=lambda s: s.sm.units.fp32.latency)
+def _lanes(spec: Spec, unit: str, half: int = 1) -> float:
+    """Lanes that an SM's units of a kind finish in a cycle, as far as its schedulers can issue them."""
+    units = spec.sm.units
+    if getattr(units, unit).count == 0:
+        unit = {"int": "fp32", "fp64": "sfu"}[unit]
+    u = getattr(units, unit)
+    interval = max(1, u.initiation_interval // half)
+    return 32.0 * min(u.count / interval, spec.sm.sub_cores)
+
+
+@microbenchmark("core", "sm.units.fp32.latency", "cycle", expected=lambda s: _dependent(s, "fp32"))
 def fma_latency(device: Device) -> float:
-    """FFMA: cycles until a dependent FFMA can issue."""
+    """FFMA: cycles until one that needs its result can issue."""
     return chain(device, "float", FMA, np.float32)
 
 
-@microbenchmark("core", "sm.units.fp64.latency", "cycle", expected=lambda s: s.sm.units.fp64.latency)
+@microbenchmark("core", "sm.units.fp64.latency", "cycle", expected=lambda s: _dependent(s, "fp64"))
 def double_fma_latency(device: Device) -> float:
-    """DFMA: cycles until a dependent DFMA can issue."""
+    """DFMA: cycles until one that needs its result can issue."""
     return chain(device, "double", DFMA, np.float64)
 
 
-@microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: s.sm.units.int.latency)
+@microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
 def add_latency(device: Device) -> float:
-    """IADD3: cycles until a dependent IADD3 can issue."""
+    """IADD3: cycles until one that needs its result can issue."""
     return chain(device, "int", ADD, np.int32)
 
 
+@microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
+def mad_latency(device: Device) -> float:
+    """IMAD: cycles until one that needs its result can issue."""
+    return chain(device, "int", MAD, np.int32)
+
+
+@microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
+def logic_latency(device: Device) -> float:
+    """LOP3: cycles until one that needs its result can issue."""
+    return chain(device, "int", LOGIC, np.int32)
+
+
+@microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
+def shift_latency(device: Device) -> float:
+    """SHF: cycles until one that needs its result can issue."""
+    return chain(device, "int", SHIFT, np.int32)
+
+
+@microbenchmark("core", "sm.units.fp32.latency", "cycle", expected=lambda s: _dependent(s, "fp32"))
+def half_fma_latency(device: Device) -> float:
+    """HFMA2: cycles until one that needs its result can issue."""
+    return chain(device, "unsigned", HFMA2, np.uint32)
+
+
+@microbenchmark("core", "sm.units.sfu.latency", "cycle", expected=lambda s: _dependent(s, "sfu"))
+def rsqrt_latency(device: Device) -> float:
+    """MUFU: cycles until one that needs its result can issue."""
+    return chain(device, "float", RSQRT, np.float32)
+
+
+@microbenchmark("core", "cycles of a shuffle", "cycle")
+def shuffle_latency(device: Device) -> float:
+    """SHFL: cycles until one that needs its result can issue."""
+    return chain(device, "unsigned", SHUFFLE, np.uint32)
+
+
 @microbenchmark(
-    "core", "fp32 lanes of an SM", "lane/cycle", expected=lambda s: lanes_per_cycle(s, "fp32"), tolerance=0.03
+    "core",
+    "sm.units.fp32.initiation_interval",
+    "lane/cycle",
+    expected=lambda s: _lanes(s, "fp32"),
+    tolerance=WITHIN_3_PERCENT,
 )
 def fma_throughput(device: Device) -> float:
     """FFMA: lanes that an SM finishes in a cycle."""
@@ -86,11 +138,85 @@ def fma_throughput(device: Device) -> float:
 
 @microbenchmark(
     "core",
-    "integer lanes of an SM",
+    "sm.units.int.initiation_interval",
     "lane/cycle",
-    expected=lambda s: lanes_per_cycle(s, "int"),
-    tolerance=0.03,
+    expected=lambda s: _lanes(s, "int"),
+    tolerance=WITHIN_3_PERCENT,
 )
 def add_throughput(device: Device) -> float:
     """IADD3: lanes that an SM finishes in a cycle."""
     return throughput(device, "int", ADD, np.int32)
+
+
+@microbenchmark(
+    "core",
+    "sm.units.int.initiation_interval",
+    "lane/cycle",
+    expected=lambda s: _lanes(s, "int"),
+    tolerance=WITHIN_3_PERCENT,
+)
+def mad_throughput(device: Device) -> float:
+    """IMAD: lanes that an SM finishes in a cycle."""
+    return throughput(device, "int", MAD, np.int32)
+
+
+@microbenchmark(
+    "core",
+    "sm.units.fp32.initiation_interval",
+    "lane/cycle",
+    expected=lambda s: _lanes(s, "fp32", 2),
+    tolerance=WITHIN_3_PERCENT,
+)
+def half_fma_throughput(device: Device) -> float:
+    """HFMA2, two values a lane: lanes that an SM finishes in a cycle."""
+    return throughput(device, "unsigned", HFMA2, np.uint32)
+
+
+@microbenchmark(
+    "core",
+    "sm.units.fp64.initiation_interval",
+    "lane/cycle",
+    expected=lambda s: _lanes(s, "fp64"),
+    tolerance=WITHIN_3_PERCENT,
+)
+def double_fma_throughput(device: Device) -> float:
+    """DFMA: lanes that an SM finishes in a cycle."""
+    return throughput(device, "double", DFMA, np.float64)
+
+
+@microbenchmark(
+    "core",
+    "sm.units.sfu.initiation_interval",
+    "lane/cycle",
+    expected=lambda s: _lanes(s, "sfu"),
+    tolerance=WITHIN_3_PERCENT,
+)
+def rsqrt_throughput(device: Device) -> float:
+    """MUFU: lanes that an SM finishes in a cycle."""
+    return throughput(device, "float", RSQRT, np.float32)
+
+
+@microbenchmark("core", "sm.sub_cores", "scheduler", expected=lambda s: float(s.sm.sub_cores))
+def schedulers(device: Device) -> float:
+    """Schedulers of an SM: warps beyond which one more takes longer, each at its scheduler's full rate."""
+    one = throughput(device, "float", FMA, np.float32, 1)
+    return float(round(throughput(device, "float", FMA, np.float32, 16) / one))
+
+
+@microbenchmark("core", "cycles of a CTA barrier, one warp", "cycle")
+def barrier_latency(device: Device) -> float:
+    """BAR: cycles of a barrier that nobody else is waited for at."""
+    return chain(device, "int", "__syncthreads()", np.int32)
+
+
+@microbenchmark("core", "constant_cache.latency", "cycle", expected=_constant)
+def constant_latency(device: Device) -> float:
+    """Cycles from a load of constant memory whose address is in a register to its use."""
+    found = []
+    for loads in (1, 0):
+        kernel = device.kernel("constant.cu", "constant_chain", {"STEPS": 64, "LOADS": loads})
+        cycles, end = device.zeros(2, np.int64), device.zeros(1, np.int32)
+        kernel(1, 1, cycles, end)
+        once, twice = device.numpy(cycles)
+        found.append(float(twice - once) / 64)
+    return found[0] - found[1]

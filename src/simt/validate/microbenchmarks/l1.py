@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simt.spec import Spec
 from simt.validate.device import Device
-from simt.validate.microbenchmark import microbenchmark
+from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 from simt.validate.microbenchmarks.chases import chase_latency, largest_that_hits
 
 SMALL = 4096  # bytes that any L1 holds
+THREADS = 1024
 
 
 def _hit(spec: Spec) -> float | None:
-    return None if spec.l1.bypass_global else float(spec.l1.latency)
+    if spec.l1.bypass_global or spec.sm.register_file.model == "operand_collector":
+        return None
+    return float(spec.l1.latency)
+
+
+def _size(spec: Spec) -> float | None:
+    """What the smallest carve-out leaves that a kernel of full CTAs without shared memory gets."""
+    if spec.l1.bypass_global:
+        return None
+    if not spec.l1.adaptive:
+        return float(spec.l1.cache.bytes)
+    ctas = max(1, spec.sm.max_warps * spec.sm.warp_size // THREADS)
+    unit = spec.shared_memory.allocation_unit
+    needed = ctas * -(-spec.shared_memory.reserved_per_cta // unit) * unit
+    carved = min(option for option in spec.l1.carve_out_options if option >= needed)
+    ways = spec.l1.cache.ways * spec.l1.unified_bytes // spec.l1.cache.bytes
+    left = round(ways * (1 - carved / spec.l1.unified_bytes))
+    return float(spec.l1.cache.sets * spec.l1.cache.line_bytes * left)
 
 
 @microbenchmark("l1", "l1.latency", "cycle", expected=_hit)
@@ -21,12 +41,106 @@ def l1_latency(device: Device) -> float:
 
 
 @microbenchmark(
-    "l1",
-    "size of the L1 without shared memory",
-    "byte",
-    expected=lambda s: float(s.l1.unified_bytes or s.l1.cache.bytes),
+    "l1", "l1.cache, bytes without shared memory", "byte", expected=_size, tolerance=WITHIN_3_PERCENT
 )
 def l1_size(device: Device) -> float:
     """Largest ring of lines that stays in the L1."""
     limit = chase_latency(device, SMALL, 128) * 1.02
-    return largest_that_hits(device, SMALL, 1 << 20, 128, "ca", limit)
+    return float(largest_that_hits(device, SMALL, 1 << 19, 128, "ca", limit, THREADS))
+
+
+def _step(latencies: dict[int, float]) -> float:
+    """The least distance from which on a load takes as long as at the largest."""
+    most = max(latencies.values())
+    return float(min(bytes_ for bytes_, cycles in latencies.items() if cycles > 0.97 * most))
+
+
+def cold_latency(device: Device, distance: int, cached: str = "ca") -> float:
+    """Cycles of a load at a distance from the one before, in lines that no cache holds."""
+    size = 3 * device.l2_bytes
+    return chase_latency(device, size, distance, cached, steps=128, warm=0)
+
+
+@microbenchmark(
+    "l1", "bytes of an L1 sector", "byte", expected=lambda s: 32.0 if s.l1.cache.sectored else None
+)
+def l1_sector(device: Device) -> float:
+    """Bytes that a miss brings into the L1: the least distance at which every load misses."""
+    count = 64 * 1024 // 128
+    kernel = device.kernel("fetch.cu", "second_load")
+    data = device.zeros(1 << 16, np.uint32)
+    slow = {}
+    for distance in (4, 8, 16, 32, 64, 96):
+        cycles, sink = device.zeros(count, np.int64), device.zeros(1, np.uint32)
+        kernel(1, 1, data, np.int32(distance), np.int32(count), np.int32(0), cycles, sink)
+        slow[distance] = float(np.median(device.numpy(cycles)))
+    return _step(slow)
+
+
+@microbenchmark("l1", "l1.cache.line_bytes", "byte", expected=lambda s: float(s.l1.cache.line_bytes))
+def l1_line(device: Device) -> float:
+    """Bytes of a line: how far apart loads must be so that half of the L1's lines no longer hold them."""
+    size = largest_that_hits(
+        device, SMALL, 1 << 19, 512, "ca", chase_latency(device, SMALL, 128) * 1.02, THREADS
+    )
+    lines = {}
+    for stride in (32, 64, 128, 256):
+        limit = chase_latency(device, SMALL, 128) * 1.02
+        lines[stride] = largest_that_hits(device, SMALL, 4 * size, stride, "ca", limit, THREADS) // stride
+    # Up to the line's size a ring of half as many pointers fills the cache; beyond it, too, sets stay empty.
+    reach = {stride: stride * count for stride, count in lines.items()}
+    return float(max(stride for stride in reach if stride <= 128 and reach[stride] <= 1.05 * reach[32]))
+
+
+def _within(device: Device, type_: str, bytes_: int) -> float:
+    """Bytes a cycle that one SM reads from its L1."""
+    size, repeats = 16 * 1024, 4
+    kernel = device.kernel("bandwidth.cu", "within", {"TYPE": type_})
+    region, cycles = device.zeros(size // 4, np.uint32), device.zeros(2, np.int64)
+    kernel(
+        1,
+        THREADS,
+        region,
+        np.int32(size // bytes_),
+        np.int32(repeats),
+        cycles,
+        device.zeros(THREADS, np.uint32),
+    )
+    once, twice = device.numpy(cycles)
+    return size * repeats / float(twice - once)
+
+
+def _bandwidth(spec: Spec) -> float | None:
+    return None if spec.l1.bypass_global else 32.0 * spec.l1.banks
+
+
+@microbenchmark("l1", "bytes a cycle of the L1, 32-bit loads", "byte/cycle")
+def l1_bandwidth_32(device: Device) -> float:
+    """Bytes that an SM reads from its L1 a cycle, 32 bits a lane."""
+    return _within(device, "unsigned", 4)
+
+
+@microbenchmark("l1", "bytes a cycle of the L1, 64-bit loads", "byte/cycle")
+def l1_bandwidth_64(device: Device) -> float:
+    """Bytes that an SM reads from its L1 a cycle, 64 bits a lane."""
+    return _within(device, "uint2", 8)
+
+
+@microbenchmark("l1", "l1.banks, of 32 bytes a cycle", "byte/cycle", expected=_bandwidth, tolerance=0.05)
+def l1_bandwidth_128(device: Device) -> float:
+    """Bytes that an SM reads from its L1 a cycle, 128 bits a lane."""
+    return _within(device, "uint4", 16)
+
+
+@microbenchmark("l1", "sectors that a warp's load is coalesced to", "sector/request")
+def coalescing(device: Device) -> float:
+    """Bytes between the lanes' words from which on a load takes no longer: a sector for each lane."""
+    kernel = device.kernel("fetch.cu", "strided")
+    times = {}
+    for distance in (4, 8, 16, 32, 64):
+        cycles, sink = device.zeros(2, np.int64), device.zeros(THREADS, np.uint32)
+        data = device.zeros(1 << 14, np.uint32)
+        kernel(1, THREADS, data, np.int32(distance), np.int32(16), cycles, sink)
+        once, twice = device.numpy(cycles)
+        times[distance] = float(twice - once)
+    return _step(times)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simt.spec import Spec
 from simt.validate.device import Device
-from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
+from simt.validate.microbenchmark import microbenchmark
 from simt.validate.microbenchmarks.chases import chase_latency
 
 SMALL = 1 << 16
@@ -24,7 +23,7 @@ def whole_bandwidth(device: Device, size: int, repeats: int) -> float:
 
 
 def cold_bandwidth(device: Device, size: int) -> float:
-    """Bytes a core cycle that all SMs together read from arrays of `size` and twice as many bytes, once each."""
+    """Bytes a core cycle that all SMs read, once, from an array of `size` bytes and one twice as large."""
     kernel, sink, times = device.kernel("bandwidth.cu", "whole"), device.zeros(1, np.uint32), []
     for bytes_ in (size, 2 * size):
         data = device.zeros(bytes_ // 4, np.uint32)
