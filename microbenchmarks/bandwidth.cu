@@ -32,17 +32,19 @@ __device__ __forceinline__ void load_cg(const uint4* p, unsigned& sum) {
 }
 
 // cycles[0], cycles[1]: of `repeats` walks over the region, and of twice as many, after one that fills the cache.
+// elements: a power of two; a walk is at least 8 loads of each thread.
 extern "C" __global__ void within(const TYPE* region, int elements, int repeats, long long* cycles, unsigned* sink) {
   unsigned sum = 0;
 #pragma unroll 1
   for (int part = -1; part < 2; ++part) {
-    const int walks = part < 0 ? 1 : repeats << part;
+    const int loads = (part < 0 ? 1 : repeats << part) * (elements / blockDim.x);
     __syncthreads();
     const long long begin = clock64();
 #pragma unroll 1
-    for (int r = 0; r < walks; ++r) {
-#pragma unroll UNROLL
-      for (int i = threadIdx.x; i < elements; i += blockDim.x) load(region + i, sum);
+    for (int i = 0; i < loads; i += 8) {
+      const TYPE* p = region + ((threadIdx.x + i * blockDim.x) & (elements - 1));
+#pragma unroll
+      for (int k = 0; k < 8; ++k) load(p + ((k * blockDim.x) & (elements - 1)), sum);
     }
     sink[threadIdx.x] = sum;
     __syncthreads();

@@ -94,18 +94,12 @@ def l1_line(device: Device) -> float:
 
 def _within(device: Device, type_: str, bytes_: int) -> float:
     """Bytes a cycle that one SM reads from its L1."""
-    size, repeats = 16 * 1024, 4
+    threads, repeats = 512, 8
+    size = 8 * threads * bytes_
     kernel = device.kernel("bandwidth.cu", "within", {"TYPE": type_})
     region, cycles = device.zeros(size // 4, np.uint32), device.zeros(2, np.int64)
-    kernel(
-        1,
-        THREADS,
-        region,
-        np.int32(size // bytes_),
-        np.int32(repeats),
-        cycles,
-        device.zeros(THREADS, np.uint32),
-    )
+    sink = device.zeros(threads, np.uint32)
+    kernel(1, threads, region, np.int32(size // bytes_), np.int32(repeats), cycles, sink)
     once, twice = device.numpy(cycles)
     return size * repeats / float(twice - once)
 
