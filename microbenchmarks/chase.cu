@@ -1,7 +1,8 @@
 // Pointer chases: the latency of a load, and from it the sizes and lines of what serves it.
 //
-// `link` makes a ring of `count` pointers that lie `stride` bytes apart; `chase` follows it with one thread. Each
-// load needs the one before, so that the loop's own instructions hide behind it.
+// `link` makes a ring of `count` pointers that lie `stride` bytes apart, each to the one `jump` places further;
+// `chase` follows it with one thread. Each load needs the one before, so that the loop's own instructions hide
+// behind it.
 //
 // Macros: LOAD(p): follows the pointer p once; by default through all caches.
 
@@ -9,11 +10,10 @@
 #define LOAD(p) asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(p)::"memory")
 #endif
 
-extern "C" __global__ void link(char* ring, long long count, long long stride) {
+extern "C" __global__ void link(char* ring, long long count, long long stride, long long jump) {
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
   for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < count; i += step) {
-    char* next = ring + (i + 1 == count ? 0 : (i + 1) * stride);
-    *reinterpret_cast<char**>(ring + i * stride) = next;
+    *reinterpret_cast<char**>(ring + i * stride) = ring + (i + jump) % count * stride;
   }
 }
 

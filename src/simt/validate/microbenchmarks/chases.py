@@ -18,18 +18,20 @@ def chase_latency(
     steps: int = STEPS,
     warm: int | None = None,
     block: int = 1,
+    jump: int = 1,
 ) -> float:
     """Cycles of a load in a ring of pointers.
 
     size, stride: bytes of the ring and between two pointers. cached: "ca" looks up the L1 and the L2, "cg"
     the L2 alone. warm: loads before the clock is read; None: two walks. block: threads of the CTA,
-    of which one walks.
+    of which one walks. jump: pointers from one to the next in the walk.
     """
     count = max(1, size // stride)
     load = f'asm volatile("{THROUGH[cached]} %0, [%0];" : "+l"(p)::"memory")'
     ring = device.zeros(max(1, size // 8 + 1), np.uint64)
     cycles, end = device.zeros(2, np.int64), device.zeros(1, np.uint64)
-    device.kernel("chase.cu", "link")(min(64, -(-count // 128)), 128, ring, np.int64(count), np.int64(stride))
+    link = device.kernel("chase.cu", "link")
+    link(min(64, -(-count // 128)), 128, ring, np.int64(count), np.int64(stride), np.int64(jump))
     kernel = device.kernel("chase.cu", "chase", {"LOAD(p)": load})
     kernel(1, block, ring, np.int64(2 * count if warm is None else warm), np.int64(steps), cycles, end)
     once, twice = device.numpy(cycles)

@@ -13,6 +13,15 @@ SMALL = 4096  # bytes that any L1 holds
 THREADS = 1024
 
 
+def _coalesced(spec: Spec) -> float | None:
+    return 32.0 if spec.load_store.sectored_coalescing and not spec.l1.bypass_global else None
+
+
+def _banks(spec: Spec) -> float | None:
+    """Up to four: lanes 128 bytes apart are in different lines, but all at the begin of one."""
+    return None if spec.l1.bypass_global else float(min(4, spec.l1.banks))
+
+
 def _hit(spec: Spec) -> float | None:
     if spec.l1.bypass_global or spec.sm.register_file.model == "operand_collector":
         return None
@@ -126,15 +135,23 @@ def l1_bandwidth_128(device: Device) -> float:
     return _within(device, "uint4", 16)
 
 
-@microbenchmark("l1", "sectors that a warp's load is coalesced to", "sector/request")
+def _strided(device: Device, distance: int) -> float:
+    """Cycles of 16 loads of each of an SM's warps, whose lanes' words are `distance` bytes apart."""
+    kernel, threads = device.kernel("fetch.cu", "strided"), 512
+    cycles, sink = device.zeros(2, np.int64), device.zeros(threads, np.uint32)
+    data = device.zeros(32 * 128 // 4, np.uint32)
+    kernel(1, threads, data, np.int32(distance), np.int32(16), cycles, sink)
+    once, twice = device.numpy(cycles)
+    return float(twice - once)
+
+
+@microbenchmark("l1", "load_store.sectored_coalescing", "byte", expected=_coalesced)
 def coalescing(device: Device) -> float:
-    """Bytes between the lanes' words from which on a load takes no longer: a sector for each lane."""
-    kernel = device.kernel("fetch.cu", "strided")
-    times = {}
-    for distance in (4, 8, 16, 32, 64):
-        cycles, sink = device.zeros(2, np.int64), device.zeros(THREADS, np.uint32)
-        data = device.zeros(1 << 14, np.uint32)
-        kernel(1, THREADS, data, np.int32(distance), np.int32(16), cycles, sink)
-        once, twice = device.numpy(cycles)
-        times[distance] = float(twice - once)
-    return _step(times)
+    """Bytes of a transaction: the least distance of the lanes' words at which each takes its own."""
+    return _step({distance: _strided(device, distance) for distance in (4, 8, 16, 32)})
+
+
+@microbenchmark("l1", "l1.banks", "bank", expected=_banks, tolerance=WITHIN_3_PERCENT)
+def l1_banks(device: Device) -> float:
+    """Banks of the L1: how much longer a load takes when its sectors meet in one of them."""
+    return _strided(device, 128) / _strided(device, 32)

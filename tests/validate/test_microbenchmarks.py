@@ -1,0 +1,98 @@
+"""Microbenchmarks recover the specification that they run on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from simt.errors import SimtError
+from simt.validate.device import SOURCES, SimulatedDevice
+from simt.validate.microbenchmark import GROUPS, choose, microbenchmarks, run_microbenchmarks, to_json
+
+EVERY = microbenchmarks()
+
+
+def test_there_are_enough_and_each_says_what_it_determines() -> None:
+    assert len(EVERY) >= 45
+    assert {b.group for b in EVERY.values()} <= set(GROUPS)
+    for b in EVERY.values():
+        assert b.summary.endswith(".") and b.determines and b.unit
+
+
+def test_every_source_says_what_it_is() -> None:
+    for path in SOURCES.glob("*.cu"):
+        assert path.read_text().startswith("// "), path
+
+
+# Another latency or interval than any GPU has, so that a value which is right by chance would show.
+CHANGES: dict[str, dict[str, object]] = {
+    "fma_latency": {"sm.units.fp32.latency": 7},
+    "double_fma_latency": {"sm.units.fp64.latency": 13},
+    "mad_latency": {"sm.units.int.latency": 9},
+    "rsqrt_latency": {"sm.units.sfu.latency": 31},
+    "add_throughput": {"sm.units.int.initiation_interval": 4},
+    "double_fma_throughput": {"sm.units.fp64.initiation_interval": 16},
+    "shared_latency": {"shared_memory.latency": 41},
+    "shared_banks": {"shared_memory.banks": 16},
+    "l1_latency": {"l1.latency": 51},
+    "l1_bandwidth_128": {"l1.banks": 2},
+    "sm_count": {"sm.count": 13},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_value_is_recovered(name: str) -> None:
+    device = SimulatedDevice("qv100", CHANGES[name])
+    (found,) = run_microbenchmarks(device, [name], spec=device.spec)
+    assert found.value is not None and found.expected is not None
+    plain = EVERY[name].expected(SimulatedDevice("qv100").spec)
+    assert found.expected != plain
+    # Chains begin and end with a few cycles, over many operations.
+    assert abs(found.value - found.expected) < max(0.25, EVERY[name].tolerance * found.expected)
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100", "rtx2060"])
+def test_latencies_of_other_gpus(gpu: str) -> None:
+    device = SimulatedDevice(gpu)
+    names = ["fma_latency", "add_latency", "shared_latency", "l1_latency", "coalescing", "l1_sector"]
+    for found in run_microbenchmarks(device, names, spec=device.spec):
+        assert found.value == pytest.approx(found.expected, abs=0.25), found.name
+
+
+def test_device_memory_is_as_far_as_published() -> None:
+    """[R] gpu-benches on a V100: 425 to 434 cycles through both caches, of which the L1 takes 28."""
+    (found,) = run_microbenchmarks(SimulatedDevice("qv100"), ["memory_latency"])
+    assert 395 <= found.value <= 440
+
+
+def test_what_a_gpu_lacks_is_said() -> None:
+    (found,) = run_microbenchmarks(SimulatedDevice("qv100"), ["mma_latency"])
+    assert found.value is None
+    assert found.note == "needs compute capability 8.0"
+
+
+def test_records() -> None:
+    device = SimulatedDevice("qv100")
+    data = json.loads(to_json(run_microbenchmarks(device, ["fma_latency"], spec=device.spec), device))
+    assert data["simulated"] is True
+    (record,) = data["benchmarks"]
+    assert record["name"] == "fma_latency"
+    assert record["determines"] == "sm.units.fp32.latency"
+    assert (record["value"], record["unit"]) == (4.0, "cycle")
+
+
+def test_choosing() -> None:
+    assert {b.group for b in choose(["shared", "fma_latency"])} == {"shared", "core"}
+    assert len(choose(None)) == len(EVERY)
+    with pytest.raises(SimtError, match="no microbenchmark or group 'nothing'"):
+        choose(["nothing"])
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    names = ["fma_throughput", "l1_bandwidth_64"]
+    one, two = (
+        [m.value for m in run_microbenchmarks(SimulatedDevice("qv100", threads=n), names)] for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
