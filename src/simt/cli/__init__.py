@@ -12,7 +12,16 @@ from typer.core import TyperGroup
 from simt.errors import SimtError
 from simt.version import __version__
 
-COMMANDS = ("run", "report", "sample", "correlate", "bench", "gpus", "trace", "debug")  # each a file with an `app`
+COMMANDS = (
+    "run",
+    "report",
+    "sample",
+    "correlate",
+    "bench",
+    "gpus",
+    "trace",
+    "debug",
+)  # each a file with an `app`
 
 
 class _Commands(TyperGroup):

@@ -33,7 +33,9 @@ def _peak(spec: Spec) -> float:
     )
 
 
-@microbenchmark("memory", "bytes a cycle of device memory", "byte/cycle", expected=_peak, tolerance=WITHIN_3_PERCENT)
+@microbenchmark(
+    "memory", "bytes a cycle of device memory", "byte/cycle", expected=_peak, tolerance=WITHIN_3_PERCENT
+)
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory."""
     return cold_bandwidth(device, 2 * device.l2_bytes)
