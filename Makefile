@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP     = $(BIN)/pip install -q --no-build-isolation
 SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
-ENGINE_TESTS ?= $(wildcard tests/engine tests/functional tests/gpu tests/memory tests/ptx tests/sm tests/trace) \
+ENGINE_TESTS ?= $(wildcard tests/engine tests/functional tests/memory tests/ptx tests/sm tests/trace) \
   tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
