@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from simt.control.clock import ProjectedClock
 from simt.errors import DeadlockError, Interrupted, PlanError, ResultError, SimtError, SimulationError
+from simt.names import function_name
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.progress import Progress, progress_bar
@@ -75,7 +76,8 @@ def simulate(
         slice_hash (see simt.policy).
     controller: decides during each launch how much of it is simulated (see simt.control); None: all.
     plan: only its launches are simulated; `Result.sampling` then has totals of all launches that it stands
-        for, and how wrong they may be. Launch ids are the trace's.
+        for, and how wrong they may be. Its launches are the trace's kernels, counted from 0, or all that the
+        trace has, in order.
     verify: share of the launches cut short by the controller, chosen at random by `seed`, that are simulated
         in full, too: `Result.sampling` has the errors seen.
 
@@ -102,7 +104,7 @@ def simulate(
     every = trace.kernels
     chosen = select(every, kernels)
     if plan is not None:
-        chosen = _planned(plan, every, chosen)
+        plan, chosen = _planned(plan, every, chosen)
     native_spec = spec.native({key: policy.address for key, policy in own.items()})
     with reporting(progress) as report:
         _read([every[index] for index in chosen], report)
@@ -160,29 +162,31 @@ def simulate(
     return with_accuracy(result, plan, verified)
 
 
-def _planned(plan: Plan, kernels: list[Kernel], chosen: list[int]) -> list[int]:
-    """Those of the chosen kernels that the plan wants. Raises PlanError where its launches are others."""
-    from simt.sampling.exports import same_kernel
+def _planned(plan: Plan, kernels: list[Kernel], chosen: list[int]) -> tuple[Plan, list[int]]:
+    """Positions of the kernels that the plan wants, and the plan with these as its launches' ids.
 
-    by_id: dict[int, list[int]] = {}
-    for index in chosen:
-        by_id.setdefault(kernels[index].id, []).append(index)
-    found = []
-    for launch in plan.launches.iter_rows(named=True):
-        number, name = launch["launch"], launch["name"]
-        there = by_id.get(number, [])
-        if len(there) != 1:
+    A plan counts launches from 0. A trace of just the plan's launches has them in order.
+
+    Raises PlanError where its launches are others.
+    """
+    import polars as pl
+
+    if len(kernels) == len(plan) < plan.population:
+        plan = replace(plan, launches=plan.launches.with_columns(pl.int_range(len(plan)).alias("launch")))
+    wanted = dict(plan.launches.select("launch", "name").iter_rows())
+    there = frozenset(chosen)
+    for index, name in wanted.items():
+        if index not in there:
             raise PlanError(
-                f"plan: launch {number} ({name}) occurs {len(there)} times among the {len(chosen)} kernels "
-                f"of the trace, expected once"
+                f"plan: launch {index} ({name}, counted from 0) is not among the {len(chosen)} chosen of the "
+                f"trace's {len(kernels)} kernels"
             )
-        if not same_kernel(name, kernels[there[0]].name):
+        if function_name(name) != function_name(kernels[index].name):
             raise PlanError(
-                f"plan: launch {number} is {name!r}, in the trace it is {kernels[there[0]].name!r}: are they "
-                f"of the same run?"
+                f"plan: launch {index} (counted from 0) is {name!r}, in the trace it is "
+                f"{kernels[index].name!r}: are they of the same run?"
             )
-        found += there
-    return sorted(found)
+    return plan, sorted(wanted)
 
 
 def override_texts(overrides: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from simt.errors import ControlError
 from simt.parameter_checks import integer, real
 from simt.result import LaunchResult, Result
@@ -198,11 +200,16 @@ def _total_error(result: Result, full: Result) -> float | None:
 
 def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[str, Any]:
     """Totals of the plan's population, and how wrong that of the cycles may be."""
-    estimate = plan.estimate(result)
+    from simt.sampling.estimate import measurements
+
+    # A plan counts launches from 0, as `index` does.
+    index = {x.id: x.index for x in result.launches}
+    measured = measurements(result).with_columns(pl.col("launch").replace_strict(index))
+    estimate = plan.estimate(measured)
     cycles = estimate["cycles"]
     sampling = cycles["relative"] or 0.0
     weights = dict(plan.launches.select("launch", "weight").iter_rows())
-    weighted = {x.id: weights.get(x.id, 0.0) * x.cycles for x in result.launches}
+    weighted = {x.id: weights.get(x.index, 0.0) * x.cycles for x in result.launches}
     whole = sum(weighted.values())
     share = sum(weighted[x.id] for x in result.launches if cut_short(x)) / whole if whole else 0.0
     projection: float | None = 0.0

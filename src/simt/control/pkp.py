@@ -99,6 +99,7 @@ class PKP(Controller):
         # What was counted until the window's begin, and the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
         self._settled = self._enough = False
+        self._least, self._finished = math.inf, 0
         return GO_ON
 
     def observe(self, interval: Interval) -> Decision:
@@ -108,6 +109,7 @@ class PKP(Controller):
         self._signal.append(counters[f"{self.unit}_instructions"] / cycles)
         spread = self.spread()
         settled, enough = spread < self.threshold, self._finished_enough(interval)
+        self._least, self._finished = min(self._least, spread), interval.counters["ctas_finished"]
         self._settled, self._enough = self._settled or settled, self._enough or enough
         if self.latched:
             settled, enough = self._settled, self._enough
@@ -122,6 +124,16 @@ class PKP(Controller):
             f"{'once before' if spread >= self.threshold else 'now'}; "
             f"{interval.counters['ctas_finished']:,} of {self._launch.cta_count:,} CTAs finished"
         )
+
+    @property
+    def why_full(self) -> str:
+        if self._least == math.inf:
+            return f"never stable: the launch is shorter than the window of {self.window:,} cycles"
+        percent = " %" if self.metric == "cov" else ""
+        found = f"the {self.signal} IPC varied by {self._least:.3g}{percent} at least"
+        if self._least >= self.threshold:
+            return f"never stable: {found}, threshold {self.threshold:g}"
+        return f"too few CTAs finished while the IPC was stable ({found}; {self._finished:,} finished in all)"
 
     def spread(self) -> float:
         """Of the signal over the window, in the unit of the threshold; infinite until the window is full, and

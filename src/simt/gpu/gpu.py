@@ -57,7 +57,7 @@ class GPU:
     functional: only values, no timing: about a thousand times as fast.
     set, threads, timeline, window, progress, policies, controller: as of `simt.simulate`. What a controller
         leaves out is executed all the same: values are those of a full simulation.
-    plan: only its launches are timed, or those with the given numbers (from 1); the others are executed
+    plan: only its launches are timed, or those with the given ids (from 1); the others are executed
         without timing. `result().sampling` then has totals of all launches that a Plan stands for.
     memory: bytes of device memory; host memory is used for what is touched.
     """
@@ -493,8 +493,8 @@ class GPU:
             return False
         if wanted and function_name(wanted) != function_name(name):
             raise PlanError(
-                f"plan: launch {launch_id} is {wanted!r}, the program launches {name!r}: are they of the "
-                f"same run?"
+                f"plan: launch {launch_id - 1} (counted from 0) is {wanted!r}, the program launches {name!r}: "
+                f"are they of the same run?"
             )
         return True
 
@@ -572,7 +572,8 @@ def _timed(plan: Plan | Collection[int] | None) -> dict[int, str] | None:
         return None
     if isinstance(plan, Collection):
         return {int(number): "" for number in plan}
-    return dict(plan.launches.select("launch", "name").iter_rows())
+    # A plan counts launches from 0.
+    return {number + 1: name for number, name in plan.launches.select("launch", "name").iter_rows()}
 
 
 class _Pending:
