@@ -493,8 +493,8 @@ class GPU:
             return False
         if wanted and function_name(wanted) != function_name(name):
             raise PlanError(
-                f"plan: launch {launch_id - 1} (counted from 0) is {wanted!r}, the program launches {name!r}: "
-                f"are they of the same run?"
+                f"plan: launch {launch_id - 1} (counted from 0) is {wanted!r}, the program launches "
+                f"{name!r}: are they of the same run?"
             )
         return True
 
