@@ -121,6 +121,15 @@ def test_without_a_finished_cta_it_needs_the_instructions_of_the_launch() -> Non
     assert stop is not None and stop.index == 5
 
 
+def test_the_papers_projection_needs_a_finished_cta_even_so() -> None:
+    known = view(ctas=9, warp_instructions=50_000)
+    signal = list(intervals([2.0] * 10, [0] * 8 + [1] * 2, ctas=9))
+    controller = pkp(projection="ctas")
+    stop = stop_of(controller, known, iter(signal))
+    assert stop is not None and stop.index == 8
+    assert controller.project(known, stop).cycles == 4500 * 9
+
+
 def test_both_conditions_at_once_or_each_at_some_time() -> None:
     # Stable until interval 6, a wave has finished from interval 8 on, and from there on it is unstable.
     ipc = [2.0] * 7 + [1.0, 5.0] * 5

@@ -113,7 +113,7 @@ class PKP(Controller):
         self._settled, self._enough = self._settled or settled, self._enough or enough
         if self.latched:
             settled, enough = self._settled, self._enough
-        if not (settled and enough and projectable(self._launch, interval)):
+        if not (settled and enough and projectable(self._launch, interval, self.projection)):
             return GO_ON
         if interval.counters["ctas_finished"] == self._launch.cta_count:
             return GO_ON

@@ -42,9 +42,11 @@ class Projection:
     rates: Mapping[str, float] = field(default_factory=dict)
 
 
-def projectable(launch: LaunchView, now: Interval) -> bool:
+def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
     """Whether anything is known of how much work is left: the launch's instructions, those of a finished CTA,
-    or of one followed functionally."""
+    or of one followed functionally. By `ctas` only finished ones count."""
+    if by == "ctas":
+        return now.counters.get("ctas_finished", 0) > 0
     known = launch.warp_instructions is not None or now.counters.get("ctas_finished", 0) > 0
     return known or launch.previewed is not None
 
@@ -106,7 +108,7 @@ def project(
     the whole launch are exact. Raises ControlError where nothing is known of the work that is left, or
     nothing was executed.
     """
-    left = cycles_left(launch, now, window, cycles, by) if projectable(launch, now) else math.nan
+    left = cycles_left(launch, now, window, cycles, by) if projectable(launch, now, by) else math.nan
     if not math.isfinite(left) or cycles <= 0:
         raise ControlError(
             f"launch {launch.id} ({launch.name}) stopped at cycle {now.end} after its first dispatch: no "
