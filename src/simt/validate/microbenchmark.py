@@ -17,7 +17,7 @@ from simt.spec import Spec
 from simt.validate.device import Device
 
 SCHEMA = "simt.microbenchmarks/1"
-GROUPS = ("system", "core", "tensor", "shared", "l1", "l2", "memory", "atomics", "hopper")
+GROUPS = ("system", "core", "tensor", "shared", "l1", "l2", "memory", "atomics")
 _MODULES = "simt.validate.microbenchmarks"
 # Shares of a value by which a simulated measurement may miss what the specification says.
 EXACT, WITHIN_3_PERCENT = 0.0, 0.03
