@@ -3,7 +3,7 @@
 // Each CTA reads its own region of `bytes`, or all read one region, over and over; loads do not depend on each
 // other. `within` measures inside one CTA by its SM's clock; of `whole` the launch's time is taken.
 //
-// Macros: TYPE: of a load (unsigned, uint2, uint4). ACCESS(address, value): the access.
+// Macros: TYPE: of a load (unsigned, uint2, uint4).
 
 #ifndef TYPE
 #define TYPE unsigned

@@ -38,6 +38,8 @@ CHANGES: dict[str, dict[str, object]] = {
     "shared_banks": {"shared_memory.banks": 16},
     "l1_latency": {"l1.latency": 51},
     "l1_bandwidth_128": {"l1.banks": 2},
+    "l1_banks": {"l1.banks": 2},
+    "l1_line": {"l1.cache.sectored": False, "l1.cache.line_bytes": 256, "l1.cache.sets": 2},
     "sm_count": {"sm.count": 13},
 }
 

@@ -64,12 +64,6 @@ def _step(latencies: dict[int, float]) -> float:
     return float(min(bytes_ for bytes_, cycles in latencies.items() if cycles > 0.97 * most))
 
 
-def cold_latency(device: Device, distance: int, cached: str = "ca") -> float:
-    """Cycles of a load at a distance from the one before, in lines that no cache holds."""
-    size = 3 * device.l2_bytes
-    return chase_latency(device, size, distance, cached, steps=128, warm=0)
-
-
 @microbenchmark(
     "l1", "bytes of an L1 sector", "byte", expected=lambda s: 32.0 if s.l1.cache.sectored else None
 )
@@ -86,19 +80,21 @@ def l1_sector(device: Device) -> float:
     return _step(slow)
 
 
-@microbenchmark("l1", "l1.cache.line_bytes", "byte", expected=lambda s: float(s.l1.cache.line_bytes))
+@microbenchmark(
+    "l1",
+    "l1.cache.line_bytes",
+    "byte",
+    expected=lambda s: None if s.l1.bypass_global else float(s.l1.cache.line_bytes),
+    tolerance=WITHIN_3_PERCENT,
+)
 def l1_line(device: Device) -> float:
-    """Bytes of a line: how far apart loads must be so that half of the L1's lines no longer hold them."""
-    size = largest_that_hits(
-        device, SMALL, 1 << 19, 512, "ca", chase_latency(device, SMALL, 128) * 1.02, THREADS
-    )
-    lines = {}
-    for stride in (32, 64, 128, 256):
-        limit = chase_latency(device, SMALL, 128) * 1.02
-        lines[stride] = largest_that_hits(device, SMALL, 4 * size, stride, "ca", limit, THREADS) // stride
-    # Up to the line's size a ring of half as many pointers fills the cache; beyond it, too, sets stay empty.
-    reach = {stride: stride * count for stride, count in lines.items()}
-    return float(max(stride for stride in reach if stride <= 128 and reach[stride] <= 1.05 * reach[32]))
+    """Bytes of a line: the L1's size over the pointers that fit when each has a line of its own."""
+    limit = chase_latency(device, SMALL, 128) * 1.02
+    # An odd number of sectors: every set gets its share of the lines.
+    apart = 17 * 32
+    lines = largest_that_hits(device, SMALL, 1 << 21, apart, "ca", limit, THREADS) // apart
+    size = largest_that_hits(device, SMALL, 1 << 19, 32, "ca", limit, THREADS)
+    return size / lines
 
 
 def _within(device: Device, type_: str, bytes_: int) -> float:
@@ -147,7 +143,10 @@ def _strided(device: Device, distance: int) -> float:
 
 @microbenchmark("l1", "load_store.sectored_coalescing", "byte", expected=_coalesced)
 def coalescing(device: Device) -> float:
-    """Bytes of a transaction: the least distance of the lanes' words at which each takes its own."""
+    """Bytes of a transaction, 32 at most: the least distance of the lanes' words at which each takes its own.
+
+    Words further apart meet in the L1's banks, which would be taken for larger transactions.
+    """
     return _step({distance: _strided(device, distance) for distance in (4, 8, 16, 32)})
 
 

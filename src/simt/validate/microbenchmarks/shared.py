@@ -65,7 +65,7 @@ def shared_bandwidth_32(device: Device) -> float:
     "shared",
     "bytes a cycle of shared memory, 64-bit loads",
     "byte/cycle",
-    expected=lambda s: _wide(s),
+    expected=_wide,
     tolerance=WITHIN_3_PERCENT,
 )
 def shared_bandwidth_64(device: Device) -> float:
@@ -77,7 +77,7 @@ def shared_bandwidth_64(device: Device) -> float:
     "shared",
     "bytes a cycle of shared memory, 128-bit loads",
     "byte/cycle",
-    expected=lambda s: _wide(s),
+    expected=_wide,
     tolerance=WITHIN_3_PERCENT,
 )
 def shared_bandwidth_128(device: Device) -> float:
