@@ -17,7 +17,7 @@ from simt.errors import DebugError, ProgramFault
 from simt.selection import Selection, chooser
 
 from .cuda import CudaExecutor
-from .executors import Executor, Ours
+from .executors import Executor, InstrumentedExecutor, Ours
 from .instrument import Program as PtxProgram
 from .instrument import WritePoint
 from .launches import (
@@ -155,7 +155,7 @@ class _Source(Protocol):
         """A launch that it makes behind our last one."""
         ...
 
-    def registers(self, launch: Launch, reference: Launch) -> Executor | RegisterLog | str:
+    def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
         """What runs the reference's launch again, what it wrote to registers, or why there is neither."""
         ...
 
@@ -175,14 +175,14 @@ class _Replay:
     def launch_after(self, count: int) -> Launch | None:
         return None
 
-    def registers(self, launch: Launch, reference: Launch) -> Executor | RegisterLog | str:
+    def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
         return self._executor
 
 
 class _Recorded:
     """A recording. other: the executor that made it, where it is at hand."""
 
-    def __init__(self, recording: Recording, other: Executor | None = None) -> None:
+    def __init__(self, recording: Recording, other: InstrumentedExecutor | None = None) -> None:
         self.name = other.name if other else recording.name
         self.exclude = recording.exclude
         self._recording = recording
@@ -194,7 +194,7 @@ class _Recorded:
     def launch_after(self, count: int) -> Launch | None:
         return self._recording.launch(count + 1)[0] if count < len(self._recording) else None
 
-    def registers(self, launch: Launch, reference: Launch) -> Executor | RegisterLog | str:
+    def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
         if self._other is not None:
             return self._other
         if launch.ptx != reference.ptx:

@@ -26,20 +26,24 @@ class Scratch:
     content: bytes
 
 
-class Executor(Protocol):
-    """Runs a launch with its own code or instrumented code, from the memory in `launch.before`."""
+class InstrumentedExecutor(Protocol):
+    """Runs instrumented code in place of a launch's own, from the memory in `launch.before`."""
 
     name: str
     exclude: frozenset[str]
     """Results in which it may differ from our own executor and be right: see `Program.points`."""
 
-    def run(self, launch: Launch) -> Outcome:
-        """The launch as it is, with the memory behind it."""
-        ...
-
     def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
         """The launch with other code; what is in the scratch memory then. A fault of the program just ends
         it."""
+        ...
+
+
+class Executor(InstrumentedExecutor, Protocol):
+    """Runs launches as they are, too."""
+
+    def run(self, launch: Launch) -> Outcome:
+        """The launch with its own code, and the memory behind it."""
         ...
 
 

@@ -310,9 +310,6 @@ class OtherPython:
         self._call("-c", "from simt.cli import main; main()", *arguments)
         return Recording(place)
 
-    def run(self, launch: Launch) -> Outcome:
-        raise NotImplementedError("its launches come from its recording")
-
     def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
         if launch != self._launch:
             self._launch = launch

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from simt.errors import DebugError
 
-from .executors import Executor, Ours
+from .executors import InstrumentedExecutor, Ours
 from .instrument import ENTRY_TYPE, STATE_TYPE, Program, WritePoint
 from .launches import Allocation, Index, Launch
 from .search import Trace, Tracer, Windows
@@ -36,7 +36,7 @@ class RegisterLog:
     points: npt.NDArray[np.uint32]
 
     @staticmethod
-    def take(executor: Executor, launch: Launch, block: Index) -> RegisterLog:
+    def take(executor: InstrumentedExecutor, launch: Launch, block: Index) -> RegisterLog:
         """Runs a launch instrumented. Raises DebugError where it has no such CTA."""
         first = launch.number_of(block) * launch.threads_per_block
         program = Program(launch.ptx, launch.module, launch.kernel)

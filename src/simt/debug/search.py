@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .executors import Executor, Scratch
+from .executors import InstrumentedExecutor, Scratch
 from .instrument import (
     ENTRY_TYPE,
     HEADER_TYPE,
@@ -61,7 +61,7 @@ class Tracer:
     limit = 1 << 32
 
     def __init__(
-        self, executor: Executor, launch: Launch, program: Program, points: Sequence[WritePoint]
+        self, executor: InstrumentedExecutor, launch: Launch, program: Program, points: Sequence[WritePoint]
     ) -> None:
         self.points = points
         self.program = program
@@ -102,7 +102,9 @@ class Tracer:
         )
 
 
-def find_writer(executor: Executor, launch: Launch, address: int, size: int) -> tuple[int, Writer] | None:
+def find_writer(
+    executor: InstrumentedExecutor, launch: Launch, address: int, size: int
+) -> tuple[int, Writer] | None:
     """The thread (its number in the grid) that stored to a place last; None where no plain store did."""
     program = Program(launch.ptx, launch.module, launch.kernel)
     header = np.zeros(1, HEADER_TYPE)
@@ -155,7 +157,7 @@ class Search:
         self,
         launch: Launch,
         reference_launch: Launch,
-        ours: Executor,
+        ours: InstrumentedExecutor,
         open_reference: Callable[[Launch, Program, Sequence[WritePoint]], Registers],
         exclude: frozenset[str],
         tolerance: Tolerance,
