@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from simt.control.clock import ProjectedClock
 from simt.errors import DeadlockError, Interrupted, PlanError, ResultError, SimtError, SimulationError
-from simt.names import function_name
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.progress import Progress, progress_bar
@@ -104,7 +103,7 @@ def simulate(
     every = trace.kernels
     chosen = select(every, kernels)
     if plan is not None:
-        plan, chosen = _planned(plan, every, chosen)
+        chosen = _planned(plan, every, chosen)
     native_spec = spec.native({key: policy.address for key, policy in own.items()})
     with reporting(progress) as report:
         _read([every[index] for index in chosen], report)
@@ -162,31 +161,19 @@ def simulate(
     return with_accuracy(result, plan, verified)
 
 
-def _planned(plan: Plan, kernels: list[Kernel], chosen: list[int]) -> tuple[Plan, list[int]]:
-    """Positions of the kernels that the plan wants, and the plan with these as its launches' ids.
+def _planned(plan: Plan, kernels: list[Kernel], chosen: list[int]) -> list[int]:
+    """Positions of the kernels that the plan wants. Raises PlanError where its launches are others."""
+    from simt.sampling.located import located
 
-    A plan counts launches from 0. A trace of just the plan's launches has them in order.
-
-    Raises PlanError where its launches are others.
-    """
-    import polars as pl
-
-    if len(kernels) == len(plan) < plan.population:
-        plan = replace(plan, launches=plan.launches.with_columns(pl.int_range(len(plan)).alias("launch")))
-    wanted = dict(plan.launches.select("launch", "name").iter_rows())
+    places = located(plan, {index: kernel.name for index, kernel in enumerate(kernels)}, "the trace")
     there = frozenset(chosen)
-    for index, name in wanted.items():
-        if index not in there:
+    for launch, name in plan.launches.select("launch", "name").iter_rows():
+        if places.get(launch) not in there:
             raise PlanError(
-                f"plan: launch {index} ({name}, counted from 0) is not among the {len(chosen)} chosen of the "
-                f"trace's {len(kernels)} kernels"
+                f"plan: launch {launch} ({name}) is not among the {len(chosen)} chosen of the trace's "
+                f"{len(kernels)} kernels"
             )
-        if function_name(name) != function_name(kernels[index].name):
-            raise PlanError(
-                f"plan: launch {index} (counted from 0) is {name!r}, in the trace it is "
-                f"{kernels[index].name!r}: are they of the same run?"
-            )
-    return plan, sorted(wanted)
+    return sorted(places.values())
 
 
 def override_texts(overrides: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:

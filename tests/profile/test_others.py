@@ -31,9 +31,9 @@ def test_rocprof_json(tmp_path: Path) -> None:
     size = {"grid_x": 4, "grid_y": 3, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
     assert profile.launches.to_dicts() == [
         {"launch": 0, "name": "f(int)", "start_ns": 0.0, "duration_ns": 100.0, **size, "registers": 16,
-         "shared_bytes": 512, "stream": 9, "device": 3},
+         "shared_bytes": 512, "stream": 9, "device": 3, "position": 0},
         {"launch": 1, "name": "__amd_rocclr_copyBuffer", "start_ns": 5.0, "duration_ns": 10.0, **size,
-         "registers": 0, "shared_bytes": 512, "stream": 9, "device": 3},
+         "registers": 0, "shared_bytes": 512, "stream": 9, "device": 3, "position": 1},
     ]  # fmt: skip
     kernels = profile.kernels()
     assert len(kernels) == 1

@@ -134,5 +134,5 @@ def test_results_of_just_the_chosen_launches_get_the_plans_ids() -> None:
 
 def test_csv_has_a_line_a_launch() -> None:
     lines = exports.to_csv(plan()).splitlines()
-    assert lines[0] == "launch,name,stratum,draws,weight,time_ns"
+    assert lines[0] == "launch,position,name,stratum,draws,weight,time_ns"
     assert len(lines) == 4

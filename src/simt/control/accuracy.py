@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from simt.errors import ControlError
 from simt.parameter_checks import integer, real
 from simt.result import LaunchResult, Result
@@ -200,18 +198,15 @@ def _total_error(result: Result, full: Result) -> float | None:
 
 def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[str, Any]:
     """Totals of the plan's population, and how wrong that of the cycles may be."""
-    from simt.sampling.estimate import measurements
+    from simt.sampling.located import launches_of
 
-    # A plan counts launches from 0, as `index` does.
-    index = {x.id: x.index for x in result.launches}
-    measured = measurements(result).with_columns(pl.col("launch").replace_strict(index))
-    estimate = plan.estimate(measured)
+    estimate = plan.estimate(result)
     cycles = estimate["cycles"]
     sampling = cycles["relative"] or 0.0
     weights = dict(plan.launches.select("launch", "weight").iter_rows())
-    weighted = {x.id: weights.get(x.index, 0.0) * x.cycles for x in result.launches}
-    whole = sum(weighted.values())
-    share = sum(weighted[x.id] for x in result.launches if cut_short(x)) / whole if whole else 0.0
+    weighted = [(weights[n] * x.cycles, cut_short(x)) for n, x in launches_of(plan, result).items()]
+    whole = sum(cycles for cycles, _ in weighted)
+    share = sum(cycles for cycles, cut in weighted if cut) / whole if whole else 0.0
     projection: float | None = 0.0
     if share > 0:
         known = seen is not None and seen["launches"] and seen["half_width"] is not None

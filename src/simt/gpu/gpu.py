@@ -572,8 +572,8 @@ def _timed(plan: Plan | Collection[int] | None) -> dict[int, str] | None:
         return None
     if isinstance(plan, Collection):
         return {int(number): "" for number in plan}
-    # A plan counts launches from 0.
-    return {number + 1: name for number, name in plan.launches.select("launch", "name").iter_rows()}
+    # Positions count from 0, the ids of launches from 1.
+    return {number + 1: name for number, name in plan.launches.select("position", "name").iter_rows()}
 
 
 class _Pending:

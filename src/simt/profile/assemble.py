@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile.profile import COLUMNS, LeftOut, Profile
+from simt.profile.profile import COLUMNS, COPY, LeftOut, Profile, kind_of
 
 
 @dataclass
@@ -31,7 +31,8 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
 
     Rows are brought into launch order, by `order`, and numbered from 0. `process` is a column that is used
     and dropped, as are the columns of `order` that a Profile does not have. Times become relative to the
-    first start, for a float64 holds no nanoseconds since 1970.
+    first start, for a float64 holds no nanoseconds since 1970. Where there are copies among the rows,
+    `position` counts the kernels alone, as simulators and tracers do.
     """
     frame = one_process(frame, findings)
     order = [name for name in order if name in frame.columns]
@@ -44,6 +45,10 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
         findings.warnings.append(f"launches on {devices} devices; the column `device` tells them apart")
     keep = [c.name for c in frame.iter_columns() if c.name == "name" or c.null_count() < len(c)]
     frame = frame.select(keep).with_row_index("launch")
+    copies = [name for name in frame["name"].unique().cast(pl.String) if name and kind_of(name) == COPY]
+    if copies:
+        kernel = ~pl.col("name").cast(pl.String).is_in(copies)
+        frame = frame.with_columns((kernel.cum_sum() - kernel).alias("position"))
     total = float(frame["duration_ns"].sum()) if "duration_ns" in frame.columns else float("nan")
     total += sum(ns for _, _, ns in findings.left_out)
     left_out = tuple(

@@ -21,6 +21,7 @@ from simt.names import listed
 # Column -> type. `launch` and `name` are always there; any other may be missing where a tool does not say.
 COLUMNS: dict[str, Any] = {
     "launch": pl.UInt64,  # id, unique, rising in launch order
+    "position": pl.UInt64,  # kernels that the program launched before it, where ids count copies as well
     "name": pl.Enum,  # full demangled name
     "grid_x": pl.UInt32,  # CTAs
     "grid_y": pl.UInt32,

@@ -160,16 +160,18 @@ class Adaptive(Sampler):
         results: of all launches measured so far. Returns the Plan whose launches come next (those of it that
         the results lack), or None when the bound holds. The same results lead to the same Plan.
         """
-        known = set(measurements(results)["launch"].to_list())
         plan: Plan | None = self.fit(profile).plan_
-        while plan is not None and known.issuperset(plan.launches["launch"].to_list()):
+        while plan is not None:
+            known = measurements(results, plan)["launch"]
+            if not set(known).issuperset(plan.launches["launch"]):
+                return plan
             plan = self.refine(results)
-        return plan
+        return None
 
     def _add(self, results: Any) -> None:
         """Keeps the plan's launches among the results, and refuses where one lacks a metric."""
         metrics = _check_metrics(self.metrics)
-        frame = measurements(results)
+        frame = measurements(results, self.plan_)
         lacking = [metric for metric in metrics if metric not in frame.columns]
         if lacking:
             raise PlanError(f"no metric {lacking[0]!r} in the results; they have {', '.join(frame.columns)}")

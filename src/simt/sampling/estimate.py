@@ -99,8 +99,9 @@ def estimate(
 ) -> Estimate:
     """Totals of the plan's population from values of its launches.
 
-    results: a simt Result, a Profile (of the chosen launches, from any tool), a frame with a column `launch`,
-        or launch id -> {metric: value}; ids are the plan's. Other launches in it are ignored.
+    results: a simt Result, of the whole program or of just the plan's launches; or a Profile (from any tool),
+        a frame with a column `launch`, or launch id -> {metric: value}, where ids are the plan's. Other
+        launches in it are ignored.
     metrics: names of additive metrics; all that can be told to be, without.
     confidence: the plan's own, without.
     estimator: `auto` takes for each metric the one with the smaller variance.
@@ -352,7 +353,7 @@ def additive(metric: str) -> bool:
 
 def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str, Floats]:
     """Metric -> values of the plan's launches in the plan's order, NaN where missing."""
-    frame = measurements(results)
+    frame = measurements(results, plan)
     found_here = metrics is None
     if metrics is None:
         shape = PROFILE_COLUMNS.keys() - {"duration_ns"}  # a launch's grid, stream and the like
@@ -383,16 +384,18 @@ def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str
     return values
 
 
-def measurements(results: Any) -> pl.DataFrame:
-    """Results of any form as a frame with a row a launch. Raises PlanError."""
+def measurements(results: Any, plan: Plan) -> pl.DataFrame:
+    """Results of any form as a frame with a row a launch, by the plan's ids. Raises PlanError."""
     from simt.result import Result
+    from simt.sampling.located import launches_of
 
     if isinstance(results, Result):
         rows = [
-            {"launch": x.id, "cycles": x.cycles, "duration_ns": x.seconds * 1e9, **x.counters}
-            for x in results.launches
+            {"launch": launch, "cycles": x.cycles, "duration_ns": x.seconds * 1e9, **x.counters}
+            for launch, x in launches_of(plan, results).items()
         ]
-        frame = pl.DataFrame(rows, infer_schema_length=None)
+        none = {"launch": pl.UInt64, "cycles": pl.Int64}
+        frame = pl.DataFrame(rows, None if rows else none, infer_schema_length=None)
     elif isinstance(results, Profile):
         names = [name for name in ("duration_ns", *results.counters) if results.has(name)]
         frame = results.launches.select("launch", *names)

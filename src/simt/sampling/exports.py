@@ -99,13 +99,13 @@ def ordinals(plan: Plan, profile: Profile | None = None) -> list[int]:
     """Of each chosen launch, how many kernels the program launched before it, as Nsight Compute and tracers
     count: every kernel, also of communication, and no copies.
 
-    profile: as read, with nothing left out. Without, launch ids are taken for these numbers.
+    profile: as read, with nothing left out. Without, the plan's own `position`.
 
     Raises PlanError where the profile lacks a chosen launch.
     """
     ids = plan.launches["launch"].to_numpy()
     if profile is None:
-        return [int(i) for i in ids]
+        return [int(i) for i in plan.launches["position"]]
     copies = np.array([kind_of(name) == COPY for name in profile.names])
     kernels = profile.launches["launch"].to_numpy()[~copies[profile.name_codes]]
     at = np.searchsorted(kernels, ids)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = "simt.plan/1"
 LAUNCH_COLUMNS = {
     "launch": pl.UInt64,  # id in the profile
+    "position": pl.UInt64,  # kernels that the program launches before it
     "name": pl.String,
     "stratum": pl.UInt32,
     "draws": pl.UInt32,  # how often it was drawn; above 1 only for sampling with replacement
@@ -43,7 +44,8 @@ class Plan:
     """What a sampler chose.
 
     method, parameters, seed, version: enough to make the same Plan again from the same profile.
-    launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order.
+    launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order. Where `position` is
+        missing it is the launch's id, which counts from 0.
     strata: columns STRATUM_COLUMNS; every population launch lies in exactly one stratum.
     population: number of launches that the plan stands for.
     population_ns: their time in the profile, ns.
@@ -73,12 +75,14 @@ class Plan:
     def __post_init__(self) -> None:
         for attribute, columns in (("launches", LAUNCH_COLUMNS), ("strata", STRATUM_COLUMNS)):
             frame: pl.DataFrame = getattr(self, attribute)
+            if attribute == "launches" and "position" not in frame.columns and "launch" in frame.columns:
+                frame = frame.with_columns(pl.col("launch").alias("position"))
             missing = [name for name in columns if name not in frame.columns]
             if missing:
                 raise PlanError(f"plan: {attribute} has no column {', '.join(missing)}")
             frame = frame.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
             object.__setattr__(self, attribute, frame)
-        launches = self.launches.sort("launch")
+        launches = self.launches.sort("launch").with_columns(pl.col("position").fill_null(pl.col("launch")))
         if launches["launch"].n_unique() != len(launches):
             raise PlanError("plan: a launch occurs twice")
         if not (launches["weight"].is_finite() & (launches["weight"] >= 0)).all():

@@ -41,14 +41,14 @@ def read_results(
         return table
     measured = read_profile(path, columns=columns)
     if match == "order":
-        return measurements(in_order(plan, measured))
+        return measurements(in_order(plan, measured), plan)
     both = plan.launches.join(
         measured.launches.select("launch", pl.col("name").cast(pl.String).alias("found")), on="launch"
     )
     same = [same_kernel(a, b) for a, b in both.select("name", "found").iter_rows()]
     complete = len(both) == len(plan) and all(same)
     if match == "auto" and not complete and len(measured) == len(plan):
-        return measurements(in_order(plan, measured))
+        return measurements(in_order(plan, measured), plan)
     if not all(same):
         row = both.row(same.index(False), named=True)
         raise PlanError(
@@ -57,7 +57,7 @@ def read_results(
         )
     if not len(both):
         raise PlanError(f"{measured.source}: has none of the plan's {len(plan)} launches")
-    return measurements(measured)
+    return measurements(measured, plan)
 
 
 def _table(path: Path) -> pl.DataFrame | None:

@@ -112,6 +112,7 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
         launches=pl.DataFrame(
             {
                 "launch": taken["launch"],
+                "position": taken["position" if profile.has("position") else "launch"],
                 "name": taken["name"].cast(pl.String),
                 "stratum": choice.strata[choice.rows],
                 "draws": choice.draws,
