@@ -8,7 +8,7 @@ import pytest
 from simt.cuda import driver as cuda
 from simt.cuda.driver import Attribute, Device, Driver, FunctionAttribute
 from simt.errors import CompileError, DriverError
-from support.fake_cuda import FakeCuda
+from support.fake_cuda import UNSUPPORTED_PTX, FakeCuda
 
 PTX = """.version 8.0
 .target sm_70
@@ -133,3 +133,20 @@ def test_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
         DriverError, match=r"no CUDA driver on this machine: libsimt-nowhere\.so\.1 is not there"
     ):
         Device()
+
+
+def test_memory_is_filled_and_the_version_is_said() -> None:
+    gpu, _ = device()
+    address = gpu.allocate(100)
+    gpu.write(address, bytes(range(100)))
+    gpu.fill(address + 10, 7, 80)
+    assert gpu.read(address, 100) == bytes(range(10)) + b"\7" * 80 + bytes(range(90, 100))
+    gpu.fill(address, 0, 0)
+    assert gpu.driver.version == "12.8"
+
+
+def test_ptx_newer_than_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, library = device()
+    monkeypatch.setattr(library, "cuModuleLoadDataEx", lambda *arguments: UNSUPPORTED_PTX)
+    with pytest.raises(CompileError, match="the driver runs CUDA 12.8 and knows no newer PTX"):
+        gpu.load(PTX)

@@ -11,13 +11,24 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from simt import _engine
-from simt.errors import PtxError
+import numpy as np
 
-SUCCESS, INVALID_VALUE, INVALID_PTX, NOT_FOUND, ILLEGAL_ADDRESS = 0, 1, 218, 500, 700
+from simt import _engine
+from simt.cuda import PtxModule
+from simt.errors import ProgramFault, PtxError
+from simt.gpu import GPU
+from simt.gpu.module import Launcher
+
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_PTX, UNSUPPORTED_PTX = 0, 1, 2, 218, 222
+NOT_FOUND, ILLEGAL_ADDRESS = 500, 700
 NAMES = {
     INVALID_VALUE: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
+    OUT_OF_MEMORY: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
     INVALID_PTX: ("CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"),
+    UNSUPPORTED_PTX: (
+        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        "the PTX is newer than the driver",
+    ),
     NOT_FOUND: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
     ILLEGAL_ADDRESS: ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
 }
@@ -65,6 +76,10 @@ class FakeCuda:
         return self._handles
 
     def cuInit(self, flags: int) -> int:
+        return SUCCESS
+
+    def cuDriverGetVersion(self, version: Any) -> int:
+        _at(version).value = 12080
         return SUCCESS
 
     def cuGetErrorName(self, status: int, text: Any) -> int:
@@ -176,6 +191,13 @@ class FakeCuda:
             return INVALID_VALUE
         return SUCCESS
 
+    def cuMemsetD8_v2(self, address: Any, value: Any, size: Any) -> int:
+        try:
+            self._memory.write(address.value, bytes([value.value]) * size.value)
+        except IndexError:
+            return INVALID_VALUE
+        return SUCCESS
+
     def cuMemcpyDtoH_v2(self, data: Any, address: Any, size: Any) -> int:
         try:
             ctypes.memmove(data, self._memory.read(address.value, size.value), size.value)
@@ -257,14 +279,17 @@ class FakeCuda:
             "parameters": ctypes.string_at(given[1], size),
         }
         self.launches.append(launch)
+        return self._run(loaded, launch)
+
+    def _run(self, loaded: Any, launch: dict[str, Any]) -> int:
         self._time += 0.5
         try:
             _engine.functional.run(
                 loaded,
-                loaded.kernels[name]["index"],
+                loaded.kernels[launch["kernel"]]["index"],
                 launch["grid"],
                 launch["block"],
-                cluster,
+                launch["cluster"],
                 launch["shared"],
                 launch["parameters"],
                 _MACHINE,
@@ -275,6 +300,116 @@ class FakeCuda:
         except _engine.functional.ProgramFault:
             self._fault = ILLEGAL_ADDRESS
         return SUCCESS
+
+
+class SimulatedCuda(FakeCuda):
+    """A GPU that our engine simulates with its timing, behind the driver's interface: what is measured on it
+    must be what is measured on the simulated GPU itself.
+
+    A launch is put into the queue at once, so the host is never slow.
+    """
+
+    def __init__(self, gpu: str, **options: Any) -> None:
+        super().__init__()
+        self.gpu = GPU(gpu, **options)
+        self._memory = self.gpu.memory
+
+    def cuDeviceGetName(self, text: Any, size: int, device: int) -> int:
+        text.value = self.gpu.spec.name.encode()
+        return SUCCESS
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
+        spec = self.gpu.spec
+        known = {
+            10: spec.sm.warp_size,
+            13: round(1000 * spec.clock.core_mhz),
+            16: spec.sm.count,
+            36: round(1000 * spec.clock.dram_mhz),
+            37: 8 * spec.dram.bus_bytes * spec.address_map.channels,
+            38: spec.l2.slice.bytes * spec.address_map.slices,
+            39: spec.sm.max_warps * spec.sm.warp_size,
+            75: spec.sm_version // 10,
+            76: spec.sm_version % 10,
+            81: spec.shared_memory.bytes,
+            82: spec.sm.register_file.registers,
+            97: spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta,
+            106: spec.sm.max_ctas,
+            111: spec.shared_memory.reserved_per_cta,
+        }
+        if attribute not in known:
+            return INVALID_VALUE
+        _at(value).value = known[attribute]
+        return SUCCESS
+
+    def cuModuleLoadDataEx(self, module: Any, image: Any, count: int, options: Any, values: Any) -> int:
+        loaded = self.gpu.load(PtxModule.from_text(image.value.decode(), "fake"))
+        _at(module).value = self._handle()
+        self._modules[_at(module).value] = loaded
+        return SUCCESS
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: Any) -> int:
+        loaded = self._modules[module.value]
+        if name.value.decode() not in loaded.kernels:
+            return NOT_FOUND
+        _at(function).value = self._handle()
+        self._kernels[_at(function).value] = (loaded, name.value.decode())
+        return SUCCESS
+
+    def cuModuleGetGlobal_v2(self, address: Any, size: Any, module: Any, name: Any) -> int:
+        variables = self._modules[module.value].native.variables
+        if name.value.decode() not in variables:
+            return NOT_FOUND
+        _at(address).value, _at(size).value = variables[name.value.decode()]
+        return SUCCESS
+
+    def cuFuncGetAttribute(self, value: Any, attribute: int, function: Any) -> int:
+        loaded, name = self._kernels[function.value]
+        facts = loaded[name].facts
+        known = {1: facts.shared_bytes, 4: facts.registers}
+        if attribute not in known:
+            return INVALID_VALUE
+        _at(value).value = known[attribute]
+        return SUCCESS
+
+    def cuMemAlloc_v2(self, address: Any, size: Any) -> int:
+        _at(address).value = self._memory.allocate(size.value, "cuMemAlloc")
+        return SUCCESS if _at(address).value else OUT_OF_MEMORY
+
+    def cuMemcpyHtoD_v2(self, address: Any, data: Any, size: Any) -> int:
+        self.gpu.write(address.value, np.frombuffer(ctypes.string_at(data, size.value), np.uint8))
+        return SUCCESS
+
+    def _run(self, loaded: Any, launch: dict[str, Any]) -> int:
+        launcher = Launcher(
+            loaded[launch["kernel"]],
+            launch["grid"],
+            launch["block"],
+            launch["shared"],
+            None,
+            launch["cluster"],
+        )
+        try:
+            done = self.gpu.launch(launcher, _Packed(launch["parameters"]))  # type: ignore[arg-type]
+        except ProgramFault:
+            self._fault = ILLEGAL_ADDRESS
+        else:
+            assert done is not None
+            self._time = done.end_cycle / (1e3 * self.gpu.spec.clock.core_mhz)
+        return SUCCESS
+
+
+class _Packed:
+    """A launch's parameters as the driver gets them, in the place of `Arguments`."""
+
+    has_host_arrays = False
+
+    def __init__(self, block: bytes) -> None:
+        self.block = block
+
+    def copy_back(self) -> None:
+        """Nothing was copied."""
+
+    discard = copy_back
 
 
 def replacing(pattern: str, replacement: str) -> Callable[[str], str]:

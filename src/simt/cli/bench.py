@@ -14,6 +14,7 @@ from simt.result.files import require_writable, write_text
 from simt.simulate import override_texts, reporting
 from simt.validate.device import SimulatedDevice
 from simt.validate.microbenchmark import Measurement, microbenchmarks, run_microbenchmarks, to_json
+from simt.validate.silicon import SiliconDevice
 
 EXAMPLES = """\b
 Examples:
@@ -21,6 +22,7 @@ Examples:
   simt bench run --gpu qv100                  all, in the simulator, beside what the specification says
   simt bench run l1 l2 --gpu h100             two groups
   simt bench run fma_latency --gpu a100 --set sm.units.fp32.latency=6
+  simt bench run --device 0 --json h200.json  all, on the first GPU of this machine
   simt bench run --gpu qv100 --json - | jq '.benchmarks[] | {name, value, unit}'
 """
 
@@ -44,44 +46,59 @@ def list_() -> None:
 def run(
     names: Annotated[list[str] | None, typer.Argument(help="Microbenchmarks or groups; all if none.")] = None,
     gpu: Annotated[
-        str, typer.Option("--gpu", help="Simulated GPU: a name of `simt gpus`, or a TOML file.")
-    ] = "qv100",
+        str | None, typer.Option("--gpu", help="Simulated GPU: a name of `simt gpus`, or a TOML file.")
+    ] = None,
+    device: Annotated[
+        int | None, typer.Option("--device", min=0, help="Real GPU of this machine, by its number.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification (--gpu)."),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Host threads. Does not change any result.")] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, help="Host threads (--gpu). Does not change any result.")
+    ] = 1,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Runs of each on a real GPU, of which the median counts (--device).")
+    ] = 5,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON; - is stdout.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
-    """Run microbenchmarks and print what each found."""
+    """Run microbenchmarks and print what each found: --gpu in the simulator, --device on a real GPU."""
+    if (gpu is None) == (device is None):
+        raise typer.BadParameter("give either --gpu NAME (simulated) or --device N (a real GPU)")
+    if device is not None and set_:
+        raise typer.BadParameter("--set overrides a specification, and a real GPU (--device) has none")
     if json_ and json_ != "-":
         require_writable(Path(json_).parent)
-    device = SimulatedDevice(gpu, override_texts(set_), threads)
     with reporting(not quiet and None) as report:
-        found = run_microbenchmarks(device, names, spec=device.spec, progress=report)
+        measured: SimulatedDevice | SiliconDevice
+        if gpu is not None:
+            measured = SimulatedDevice(gpu, override_texts(set_), threads)
+            found = run_microbenchmarks(measured, names, spec=measured.spec, progress=report)
+        else:
+            measured = SiliconDevice(device or 0)
+            found = run_microbenchmarks(measured, names, repeats=repeats, progress=report)
     if not quiet:
-        _show(Console(stderr=json_ == "-"), found)
+        _show(Console(stderr=json_ == "-"), found, gpu is not None)
     if json_ == "-":
-        typer.echo(to_json(found, device))
+        typer.echo(to_json(found, measured))
     elif json_:
-        write_text(Path(json_), to_json(found, device) + "\n")
+        write_text(Path(json_), to_json(found, measured) + "\n")
 
 
-def _show(console: Console, found: list[Measurement]) -> None:
-    rows = [
-        [
-            m.name,
-            "-" if m.value is None else f"{m.value:,.6g}",
-            m.unit,
-            "-" if m.expected is None else f"{m.expected:,.6g}",
-            percent(m.error, 1),
-            m.determines,
-            m.note,
-        ]
-        for m in found
-    ]
-    header = ["microbenchmark", "found", "unit", "specified", "error", "determines", "note"]
+def _show(console: Console, found: list[Measurement], simulated: bool) -> None:
+    """A simulated GPU is compared with its specification; of a real one the runs' range is shown."""
+    between = ["specified", "error"] if simulated else ["least", "most"]
+    header = ["microbenchmark", "found", "unit", *between, "determines", "note"]
+    rows = []
+    for m in found:
+        cells = [_number(m.expected), percent(m.error, 1)] if simulated else [_number(m.low), _number(m.high)]
+        rows.append([m.name, _number(m.value), m.unit, *cells, m.determines, m.note])
     print_table(console, header, rows, {0, 2, 5, 6})
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.6g}"

@@ -7,9 +7,10 @@ of CUDA 12 and 13 (CUDA Driver API reference).
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Sequence
-from ctypes import byref, c_char, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_char, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from enum import IntEnum
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,8 @@ _INFO_LOG, _INFO_LOG_SIZE, _ERROR_LOG, _ERROR_LOG_SIZE, _LOG_VERBOSE = 3, 4, 5, 
 # CU_LAUNCH_PARAM_*
 _END, _BUFFER_POINTER, _BUFFER_SIZE = 0, 1, 2
 _CLUSTER_DIMENSION = 4  # CUlaunchAttributeID
+_PORTABLE_CLUSTER = 8  # CTAs of a cluster that every GPU with clusters takes
+_UNSUPPORTED_PTX_VERSION = 222  # CUresult
 _PINNED, _ON_DEVICE, _READ_WRITE = 1, 1, 3  # CUmemAllocationType, CUmemLocationType, CUmemAccess_flags
 
 
@@ -31,6 +34,8 @@ class Attribute(IntEnum):
     """Attributes of a device (CUdevice_attribute)."""
 
     MAX_THREADS_PER_BLOCK = 1
+    MAX_SHARED_MEMORY_PER_BLOCK = 8
+    """bytes, without asking for more"""
     WARP_SIZE = 10
     CLOCK_RATE = 13
     """kHz"""
@@ -63,6 +68,7 @@ class FunctionAttribute(IntEnum):
     LOCAL_SIZE_BYTES = 3
     NUM_REGS = 4
     MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
 
 
 class _Location(ctypes.Structure):
@@ -109,6 +115,13 @@ class Driver:
     def __init__(self, library: Any = None) -> None:
         self._library = _load_library() if library is None else library
         self.call("cuInit", 0)
+
+    @property
+    def version(self) -> str:
+        """The newest CUDA that the driver runs, such as "12.4"."""
+        number = c_int()
+        self.call("cuDriverGetVersion", byref(number))
+        return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
     @property
     def device_count(self) -> int:
@@ -224,6 +237,11 @@ class Device:
             )
         except DriverError as error:
             log = errors.value.decode("utf-8", "replace").strip()
+            if error.status == _UNSUPPORTED_PTX_VERSION:
+                log += (
+                    f"\nthe driver runs CUDA {self.driver.version} and knows no newer PTX: "
+                    f"take NVRTC of that version or older, or a newer driver"
+                )
             raise CompileError(f"{name}: the driver does not load the PTX: {error}\n{log}".rstrip()) from None
         return DeviceModule(self.driver, module, name, information.value.decode("utf-8", "replace"))
 
@@ -246,6 +264,11 @@ class Device:
     def write(self, address: int, data: bytes) -> None:
         if data:
             self.driver.call("cuMemcpyHtoD_v2", c_uint64(address), ctypes.c_char_p(data), c_size_t(len(data)))
+
+    def fill(self, address: int, value: int, size: int) -> None:
+        """Sets each byte to a value."""
+        if size:
+            self.driver.call("cuMemsetD8_v2", c_uint64(address), c_ubyte(value), c_size_t(size))
 
     def read(self, address: int, size: int) -> bytes:
         data = ctypes.create_string_buffer(size)
@@ -318,6 +341,9 @@ class DeviceKernel:
         if shared:  # more than 48 KiB, with the static part, must be asked for
             limit = int(FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
             self._driver.call("cuFuncSetAttribute", self._handle, limit, shared)
+        if math.prod(cluster) > _PORTABLE_CLUSTER:
+            larger = int(FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+            self._driver.call("cuFuncSetAttribute", self._handle, larger, 1)
         buffer = ctypes.create_string_buffer(parameters, max(1, len(parameters)))
         size = c_size_t(len(parameters))
         extra = (c_void_p * 5)(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simt.gpu import GPU
+from simt.gpu import Kernel as LaunchableKernel
 from simt.gpu.array import DeviceArray
 from simt.spec import Spec
 
@@ -41,6 +42,10 @@ class Device(Protocol):
     threads_per_sm: int
     simulated: bool
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What else a record should say of it."""
+
     def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
         """A kernel of a file in `microbenchmarks/`, compiled with these macros."""
 
@@ -58,48 +63,23 @@ class Device(Protocol):
     def free(self, array: Any) -> None: ...
 
 
-class SimulatedDevice:
-    """A simulated GPU. gpu: name or file of a specification; set: values to override."""
+class ProgramDevice:
+    """What both kinds share: a GPU that compiles programs, holds arrays and launches."""
 
-    simulated = True
+    def __init__(self, gpu: GPU) -> None:
+        self._gpu = gpu
+        self._kernels: dict[tuple[str, str, str], LaunchableKernel] = {}
 
-    def __init__(
-        self, gpu: str | os.PathLike[str], set: Mapping[str, Any] | None = None, threads: int = 1
-    ) -> None:
-        self._options: dict[str, Any] = {"set": dict(set or {}), "threads": threads}
-        self._gpu_name = gpu
-        self._gpu = GPU(gpu, **self._options)
-        spec = self._gpu.spec
-        self.name = spec.name
-        self.sm_version = spec.sm_version
-        self.sms = spec.sm.count
-        self.core_mhz = spec.clock.core_mhz
-        self.l2_bytes = spec.l2.slice.bytes * spec.address_map.slices
-        self.shared_bytes_per_sm = spec.shared_memory.bytes
-        self.shared_bytes_per_cta = spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
-        self.threads_per_sm = spec.sm.max_warps * spec.sm.warp_size
-
-    @property
-    def spec(self) -> Spec:
-        return self._gpu.spec
-
-    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
-        text = (SOURCES / source).read_text(encoding="utf-8")
-        kernel = self._gpu.compile(text, name=source, defines=defines, include=[SOURCES])[name]
-
-        def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
-            done = kernel[grid, block, shared, None, cluster](*arguments)
-            assert done is not None
-            return float(done.cycles - done.launch_latency)
-
-        return launch
-
-    def period(self, source: str, name: str, launches: int) -> float:
-        text = (SOURCES / source).read_text(encoding="utf-8")
-        kernel = self._gpu.compile(text, name=source)[name]
-        done = [kernel[1, 32]() for _ in range(launches)]
-        assert done[0] is not None and done[-1] is not None
-        return (done[-1].start_cycle - done[0].start_cycle) / (launches - 1)
+    def compiled(
+        self, source: str, name: str, defines: Mapping[str, str | int] | None = None
+    ) -> LaunchableKernel:
+        """A kernel of a file in `microbenchmarks/`, compiled once."""
+        key = (source, name, repr(defines))
+        if key not in self._kernels:
+            text = (SOURCES / source).read_text(encoding="utf-8")
+            module = self._gpu.compile(text, name=source, defines=defines, include=[SOURCES])
+            self._kernels[key] = module[name]
+        return self._kernels[key]
 
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
         return self._gpu.array(values, dtype)
@@ -112,3 +92,42 @@ class SimulatedDevice:
 
     def free(self, array: DeviceArray) -> None:
         array.free()
+
+
+class SimulatedDevice(ProgramDevice):
+    """A simulated GPU. gpu: name or file of a specification; set: values to override."""
+
+    simulated = True
+
+    def __init__(
+        self, gpu: str | os.PathLike[str], set: Mapping[str, Any] | None = None, threads: int = 1
+    ) -> None:
+        simulated = GPU(gpu, set=set, threads=threads)
+        super().__init__(simulated)
+        self.spec: Spec = simulated.spec
+        spec = self.spec
+        self.name = spec.name
+        self.sm_version = spec.sm_version
+        self.sms = spec.sm.count
+        self.core_mhz = spec.clock.core_mhz
+        self.l2_bytes = spec.l2.slice.bytes * spec.address_map.slices
+        self.shared_bytes_per_sm = spec.shared_memory.bytes
+        self.shared_bytes_per_cta = spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
+        self.threads_per_sm = spec.sm.max_warps * spec.sm.warp_size
+        self.provenance: dict[str, Any] = {"spec_hash": spec.hash, "overrides": dict(set or {})}
+
+    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+        kernel = self.compiled(source, name, defines)
+
+        def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
+            done = kernel[grid, block, shared, None, cluster](*arguments)
+            assert done is not None
+            return float(done.cycles - done.launch_latency)
+
+        return launch
+
+    def period(self, source: str, name: str, launches: int) -> float:
+        kernel = self.compiled(source, name)
+        done = [kernel[1, 32]() for _ in range(launches)]
+        assert done[0] is not None and done[-1] is not None
+        return (done[-1].start_cycle - done[0].start_cycle) / (launches - 1)

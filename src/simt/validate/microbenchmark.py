@@ -6,8 +6,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from importlib import import_module
 from pkgutil import iter_modules
+from statistics import median
 from typing import Any
 
 from simt.errors import SimtError
@@ -15,6 +17,7 @@ from simt.names import listed
 from simt.progress import Progress
 from simt.spec import Spec
 from simt.validate.device import Device
+from simt.version import __version__
 
 SCHEMA = "simt.microbenchmarks/1"
 GROUPS = ("system", "core", "tensor", "shared", "l1", "l2", "memory", "atomics")
@@ -47,7 +50,11 @@ class Microbenchmark:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a microbenchmark gave. value: None where it could not run; `note` says why."""
+    """What a microbenchmark gave.
+
+    value: the median of `runs`; None where it could not run; `note` says why. low, high: the least and the
+    greatest of the runs.
+    """
 
     name: str
     group: str
@@ -57,6 +64,9 @@ class Measurement:
     seconds: float
     expected: float | None = None
     note: str = ""
+    runs: int = 0
+    low: float | None = None
+    high: float | None = None
 
     @property
     def error(self) -> float | None:
@@ -116,11 +126,14 @@ def run_microbenchmarks(
     names: Sequence[str] | None = None,
     *,
     spec: Spec | None = None,
+    repeats: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[Measurement]:
     """Runs microbenchmarks one after the other.
 
-    spec: of a simulated device, to say what each must give. One that cannot run on this device gives a
+    spec: of a simulated device, to say what each must give.
+    repeats: runs of each, of which the median counts; where there are several, one more comes before them
+        and does not count. One that cannot run on this device gives a
     Measurement without a value.
     """
     chosen, found, start = choose(names), [], time.monotonic()
@@ -128,37 +141,45 @@ def run_microbenchmarks(
         if progress is not None:
             elapsed = time.monotonic() - start
             progress(Progress(benchmark.name, i / len(chosen), elapsed, i, len(chosen)))
-        found.append(_run(benchmark, device, spec))
+        found.append(_run(benchmark, device, spec, repeats))
     return found
 
 
-def _run(benchmark: Microbenchmark, device: Device, spec: Spec | None) -> Measurement:
+def _run(benchmark: Microbenchmark, device: Device, spec: Spec | None, repeats: int) -> Measurement:
     before = time.monotonic()
-    value, note = None, ""
+    values: list[float] = []
+    note = ""
     if device.sm_version < benchmark.sm_version:
         need = f"{benchmark.sm_version // 10}.{benchmark.sm_version % 10}"
         note = f"needs compute capability {need}"
     else:
         try:
-            value = float(benchmark.measure(device))
+            for _ in range(repeats + (repeats > 1)):
+                values.append(float(benchmark.measure(device)))
         except SimtError as error:
-            note = str(error).split("\n")[0]
+            values, note = [], str(error).split("\n")[0]
+        except (ArithmeticError, ValueError) as error:
+            values, note = [], f"what was measured gives no answer: {error}"
+    values = values[1:] if repeats > 1 else values
     expected = benchmark.expected(spec) if benchmark.expected is not None and spec is not None else None
     return Measurement(
         benchmark.name,
         benchmark.group,
         benchmark.determines,
-        value,
+        median(values) if values else None,
         benchmark.unit,
         round(time.monotonic() - before, 3),
         expected,
         note,
+        len(values),
+        min(values, default=None),
+        max(values, default=None),
     )
 
 
 def to_json(measurements: Iterable[Measurement], device: Device) -> str:
     """The records as JSON of schema simt.microbenchmarks/1: `benchmarks[]` with name, what it determines,
-    value, unit."""
+    value, unit; beside them what the device is, with the software that measured it and the date."""
     data: dict[str, Any] = {
         "schema": SCHEMA,
         "device": device.name,
@@ -166,6 +187,9 @@ def to_json(measurements: Iterable[Measurement], device: Device) -> str:
         "sm_version": device.sm_version,
         "sms": device.sms,
         "core_mhz": device.core_mhz,
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "version": __version__,
+        "provenance": device.provenance,
         "benchmarks": [
             {
                 "name": m.name,
@@ -173,6 +197,9 @@ def to_json(measurements: Iterable[Measurement], device: Device) -> str:
                 "determines": m.determines,
                 "value": m.value,
                 "unit": m.unit,
+                "runs": m.runs,
+                "low": m.low,
+                "high": m.high,
                 "expected": m.expected,
                 "seconds": m.seconds,
                 "note": m.note,

@@ -1,0 +1,108 @@
+"""A real GPU as microbenchmarks see it: NVIDIA's driver and NVRTC, no toolkit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from simt.cuda.driver import Attribute, Driver
+from simt.errors import DriverError
+from simt.gpu.array import DeviceArray
+from simt.validate.device import Kernel, ProgramDevice
+from simt.validate.hardware import HardwareGPU
+
+_CALLED = {
+    "l2_bytes": Attribute.L2_CACHE_SIZE,
+    "memory_mhz": Attribute.MEMORY_CLOCK_RATE,
+    "memory_bus_bits": Attribute.GLOBAL_MEMORY_BUS_WIDTH,
+    "registers_per_sm": Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR,
+    "shared_bytes_per_sm": Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+    "shared_bytes_per_cta": Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+    "shared_bytes_reserved_per_cta": Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK,
+    "threads_per_sm": Attribute.MAX_THREADS_PER_MULTIPROCESSOR,
+    "ctas_per_sm": Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR,
+    "boost_mhz": Attribute.CLOCK_RATE,
+}
+
+
+class SiliconDevice(ProgramDevice):
+    """A GPU of this machine. ordinal: its number among them, as the driver counts (CUDA_VISIBLE_DEVICES).
+
+    Cycles of a launch are its time between two events (`HardwareGPU`) times the core's clock, which a kernel
+    under load measures first. Every launch is one launch: what a benchmark finds depends on what lies in the
+    caches, so whole benchmarks are repeated, never launches inside them.
+
+    Raises DriverError where there is no such GPU.
+    """
+
+    simulated = False
+
+    def __init__(self, ordinal: int = 0, driver: Driver | None = None) -> None:
+        try:
+            hardware = HardwareGPU(ordinal, driver=driver)
+        except DriverError as error:
+            raise DriverError(
+                f"{error}; a real GPU is needed here, while --gpu NAME runs the same in the simulator",
+                error.status,
+            ) from None
+        super().__init__(hardware)
+        self._hardware = hardware
+        device = hardware.device
+        major, minor = device.compute_capability
+        self.name = device.name
+        self.sm_version = 10 * major + minor
+        self.sms = device.attribute(Attribute.MULTIPROCESSOR_COUNT)
+        self.l2_bytes = device.attribute(Attribute.L2_CACHE_SIZE)
+        self.shared_bytes_per_sm = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        self.shared_bytes_per_cta = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        self.threads_per_sm = device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR)
+        self.core_mhz = hardware.core_mhz
+        self._evictor = 0
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The driver and the device in its words, and how much of a launch's time is not the kernel's.
+        Clocks in MHz, times in ns."""
+        hardware = self._hardware
+        said = {name: hardware.device.attribute(attribute) for name, attribute in _CALLED.items()}
+        return {
+            "driver_cuda": hardware.device.driver.version,
+            "ordinal": hardware.device.ordinal,
+            "memory_bytes": hardware.device.memory_bytes,
+            **{name: value / 1e3 if name.endswith("_mhz") else value for name, value in said.items()},
+            "core_mhz_at_end": hardware.measure_clock(),
+            "empty_kernel_ns": hardware.empty_ns,
+            "launch_ns": hardware.launch_ns,
+        }
+
+    def close(self) -> None:
+        """Gives the GPU back."""
+        self._hardware.close()
+
+    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+        kernel, hardware = self.compiled(source, name, defines), self._hardware
+
+        def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
+            kernel[grid, block, shared, None, cluster](*arguments)
+            return self._cycles(hardware.times[-1].nanoseconds or 0.0)
+
+        return launch
+
+    def period(self, source: str, name: str, launches: int) -> float:
+        kernel = self.compiled(source, name).module.native.kernel(name)
+        return self._cycles(self._hardware.period(lambda: kernel.launch((1, 1, 1), (32, 1, 1)), launches))
+
+    def zeros(self, count: int, dtype: npt.DTypeLike) -> DeviceArray:
+        """Zeros that lie in device memory and not in the L2, as in the simulator: twice the L2's bytes are
+        written after them."""
+        array = super().zeros(count, dtype)
+        device = self._hardware.device
+        if not self._evictor:
+            self._evictor = device.allocate(2 * self.l2_bytes)
+        device.fill(self._evictor, 0, 2 * self.l2_bytes)
+        return array
+
+    def _cycles(self, nanoseconds: float) -> float:
+        return nanoseconds * self.core_mhz / 1e3
