@@ -148,5 +148,5 @@ def test_memory_is_filled_and_the_version_is_said() -> None:
 def test_ptx_newer_than_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu, library = device()
     monkeypatch.setattr(library, "cuModuleLoadDataEx", lambda *arguments: UNSUPPORTED_PTX)
-    with pytest.raises(CompileError, match="the driver runs CUDA 12.8 and knows no newer PTX"):
+    with pytest.raises(CompileError, match=r"the driver runs CUDA 12\.8 and knows no newer PTX"):
         gpu.load(PTX)
