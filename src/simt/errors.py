@@ -32,6 +32,10 @@ class ResultError(SimtError):
     """A saved Result that cannot be read or written, or that does not belong to the run to be resumed."""
 
 
+class TuneError(SimtError):
+    """A hardware description or measured records cannot be read, or do not belong together."""
+
+
 class ProfileError(SimtError):
     """A profile cannot be read, or lacks what a method needs."""
 

@@ -18,6 +18,7 @@ COMMANDS = (
     "sample",
     "correlate",
     "bench",
+    "tune",
     "gpus",
     "trace",
     "debug",

@@ -30,7 +30,7 @@ from simt.policy import overrides as policy_overrides
 from simt.progress import Progress
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.simulate import Facts, deferred_interrupt, launch_result, reporting, run_slices
-from simt.spec import load_spec
+from simt.spec import Spec, load_spec
 from simt.version import __version__
 
 from .array import DeviceArray
@@ -53,7 +53,7 @@ MAX_DEVICE_MEMORY = 1 << 40
 class GPU:
     """A simulated GPU: compile a program, give it arrays, launch it, see values and cycles.
 
-    gpu: name of a specification (`simt gpus` lists them) or path of a TOML file.
+    gpu: name of a specification (`simt gpus` lists them), path of a TOML file, or a specification.
     functional: only values, no timing: about a thousand times as fast.
     set, threads, timeline, window, progress, policies, controller: as of `simt.simulate`. What a controller
         leaves out is executed all the same: values are those of a full simulation.
@@ -64,7 +64,7 @@ class GPU:
 
     def __init__(
         self,
-        gpu: str | os.PathLike[str] = "h100",
+        gpu: str | os.PathLike[str] | Spec = "h100",
         *,
         functional: bool = False,
         set: Mapping[str, Any] | None = None,

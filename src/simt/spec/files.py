@@ -117,6 +117,21 @@ def describe() -> dict[str, str]:
     return {path: field.description or "" for path, field in _fields().items()}
 
 
+def choices(path: str) -> tuple[Any, ...] | None:
+    """The values that a field can have where they are names or flags; None for numbers and other text.
+
+    Raises:
+        SpecError: there is no such field.
+    """
+    fields = _fields()
+    if path not in fields:
+        raise SpecError(f"{path}: unknown field{_nearest(path)}")
+    kind = fields[path].annotation
+    if kind is bool:
+        return (False, True)
+    return get_args(kind) if get_origin(kind) is Literal else None
+
+
 def _nearest(path: str) -> str:
     known = list(_fields())
     inside = [field for field in known if field.startswith(path + ".")]
@@ -207,12 +222,12 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
             for path, source in inherited.items()
         }
     values["name"] = name
-    _merge(table, values, sources, file)
+    merge(table, values, sources, file)
     values.setdefault("description", "")
     return values, sources
 
 
-def _merge(
+def merge(
     table: dict[str, Any],
     values: dict[str, Any],
     sources: dict[str, str],
@@ -220,6 +235,11 @@ def _merge(
     prefix: str = "",
     source: str | None = None,
 ) -> None:
+    """Puts a file's values and their sources, as TOML gives them, over others.
+
+    Raises:
+        SpecError: a section where a value belongs, or a source that is none. `validate` finds the rest.
+    """
     source = _source(table, source, file, prefix)
     for key, value in table.items():
         path = prefix + key
@@ -229,7 +249,7 @@ def _merge(
             inner = values.setdefault(key, {})
             if not isinstance(inner, dict):
                 raise SpecError(f"{file}: {path}: found a section, expected a value{_nearest(path)}")
-            _merge(value, inner, sources, file, f"{path}.", source)
+            merge(value, inner, sources, file, f"{path}.", source)
             continue
         own = source
         if isinstance(value, dict):

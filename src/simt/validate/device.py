@@ -95,12 +95,12 @@ class ProgramDevice:
 
 
 class SimulatedDevice(ProgramDevice):
-    """A simulated GPU. gpu: name or file of a specification; set: values to override."""
+    """A simulated GPU. gpu: a specification, its name or file; set: values to override."""
 
     simulated = True
 
     def __init__(
-        self, gpu: str | os.PathLike[str], set: Mapping[str, Any] | None = None, threads: int = 1
+        self, gpu: str | os.PathLike[str] | Spec, set: Mapping[str, Any] | None = None, threads: int = 1
     ) -> None:
         simulated = GPU(gpu, set=set, threads=threads)
         super().__init__(simulated)

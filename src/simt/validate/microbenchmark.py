@@ -31,6 +31,8 @@ class Microbenchmark:
     """One measurement.
 
     determines: path of the value of a GPU specification that it gives, or in words what it finds.
+    moves: paths of the values that the tuner moves until the simulator gives what was measured, each where
+        those before it do not suffice; empty: what `determines` begins with, where that is a path.
     unit: of the value. sm_version: the least compute capability that has what it measures.
     measure: runs it on a device; a number.
     expected: what the engine must give for a specification; None where that does not follow from one value.
@@ -46,6 +48,7 @@ class Microbenchmark:
     expected: Callable[[Spec], float | None] | None
     tolerance: float
     sm_version: int
+    moves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ def microbenchmark(
     expected: Callable[[Spec], float | None] | None = None,
     tolerance: float = EXACT,
     sm_version: int = 0,
+    moves: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Device], float]], Callable[[Device], float]]:
     """Registers a function as the microbenchmark of its name; its docstring's first line is the summary."""
     assert group in GROUPS
@@ -96,7 +100,7 @@ def microbenchmark(
         name = measure.__name__
         assert name not in _REGISTRY and summary
         _REGISTRY[name] = Microbenchmark(
-            name, group, summary, determines, unit, measure, expected, tolerance, sm_version
+            name, group, summary, determines, unit, measure, expected, tolerance, sm_version, moves
         )
         return measure
 

@@ -50,7 +50,12 @@ def l1_latency(device: Device) -> float:
 
 
 @microbenchmark(
-    "l1", "l1.cache, bytes without shared memory", "byte", expected=_size, tolerance=WITHIN_3_PERCENT
+    "l1",
+    "l1.cache, bytes without shared memory",
+    "byte",
+    expected=_size,
+    tolerance=WITHIN_3_PERCENT,
+    moves=("l1.unified_bytes", "l1.cache.ways"),
 )
 def l1_size(device: Device) -> float:
     """Largest ring of lines that stays in the L1."""

@@ -50,7 +50,7 @@ def l2_sector(device: Device) -> float:
     return float(min(d for d in distances if times[d] > limit))
 
 
-@microbenchmark("l2", "load that hits the L2, past the L1", "cycle")
+@microbenchmark("l2", "load that hits the L2, past the L1", "cycle", moves=("l2.latency",))
 def l2_latency(device: Device) -> float:
     """Cycles from a load that hits the L2 to its use."""
     return chase_latency(device, SMALL, 128, "cg")

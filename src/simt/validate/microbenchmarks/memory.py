@@ -11,7 +11,7 @@ from simt.validate.microbenchmarks.chases import chase_latency
 from simt.validate.microbenchmarks.l2 import cold_bandwidth
 
 
-@microbenchmark("memory", "load from device memory", "cycle")
+@microbenchmark("memory", "load from device memory", "cycle", moves=("dram.latency",))
 def memory_latency(device: Device) -> float:
     """Cycles from a load that misses everywhere to its use."""
     # Twice as many lines as the L2 holds, so that what made the ring has evicted its begin; 35 lines further

@@ -19,13 +19,25 @@ def _mma(device: Device, chains: int, warps: int) -> float:
     return float(twice - once) / STEPS
 
 
-@microbenchmark("tensor", "dependent HMMA m16n8k16, accumulator to accumulator", "cycle", sm_version=80)
+@microbenchmark(
+    "tensor",
+    "dependent HMMA m16n8k16, accumulator to accumulator",
+    "cycle",
+    sm_version=80,
+    moves=("sm.units.tensor.latency",),
+)
 def mma_latency(device: Device) -> float:
     """Cycles from an FP16 m16n8k16 multiplication to one that needs its accumulator."""
     return _mma(device, 1, 1)
 
 
-@microbenchmark("tensor", "FP16 multiply-adds a cycle of an SM's tensor cores", "FMA/cycle", sm_version=80)
+@microbenchmark(
+    "tensor",
+    "FP16 multiply-adds a cycle of an SM's tensor cores",
+    "FMA/cycle",
+    sm_version=80,
+    moves=("sm.units.tensor.initiation_interval",),
+)
 def mma_throughput(device: Device) -> float:
     """FP16 multiply-adds that an SM finishes in a cycle, by mma.sync m16n8k16."""
     warps, chains = 8, 4

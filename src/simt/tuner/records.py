@@ -1,0 +1,135 @@
+"""Measured records: what `simt bench run --json` wrote, of one device, one file or several."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from simt.errors import TuneError
+from simt.validate.microbenchmark import SCHEMA, microbenchmarks
+
+ASSUMED_NOISE = 0.01
+"""Relative error that a measurement has at least: nobody measures better than this."""
+LARGEST = 1e15  # of any value in a record
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one microbenchmark gave. value: the median of all runs. spread: their standard deviation, relative
+    to it; None with one run."""
+
+    name: str
+    value: float
+    unit: str
+    files: tuple[str, ...]
+    spread: float | None
+
+    @property
+    def noise(self) -> float:
+        """Relative standard error to weigh it with."""
+        return max(self.spread or 0.0, ASSUMED_NOISE)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Measurements of one device. facts: what the device says of itself. notes: what was left out."""
+
+    device: str
+    facts: dict[str, Any]
+    files: tuple[str, ...]
+    records: dict[str, Record]
+    notes: tuple[str, ...]
+
+
+def read_records(files: Sequence[Path]) -> Records:
+    """Reads records of one device.
+
+    Raises TuneError where a file cannot be read, is no record, or is of another device than the first.
+    """
+    if not files:
+        raise TuneError("no records; `simt bench run --json FILE` makes them")
+    runs = [(file.name, _read(file)) for file in files]
+    name, first = runs[0]
+    for other, run in runs[1:]:
+        for key in ("device", "sm_version", "sms"):
+            if run[key] != first[key]:
+                raise TuneError(
+                    f"{other}: {key}: found {run[key]!r}, but {name} has {first[key]!r}; one device"
+                )
+    known = microbenchmarks()
+    samples: dict[str, list[tuple[float, str]]] = {}
+    notes = []
+    for file, run in runs:
+        for at, item in enumerate(run["benchmarks"]):
+            place, value = f"{file}: benchmarks[{at}]", item.get("value")
+            benchmark = known.get(item["name"])
+            if benchmark is None:
+                notes.append(f"{place}: there is no microbenchmark {item['name']!r} here: left out")
+            elif value is None:
+                notes.append(
+                    f"{place}: {item['name']} has no value ({item.get('note') or 'no reason given'})"
+                )
+            elif item["unit"] != benchmark.unit:
+                raise TuneError(f"{place}: unit: found {item['unit']!r}, expected {benchmark.unit!r}")
+            elif value <= 0:
+                notes.append(f"{place}: {item['name']} is {value:g}, expected more than 0: left out")
+            else:
+                samples.setdefault(item["name"], []).append((float(value), file))
+    if not samples:
+        raise TuneError(f"{name}: no measured value that could be used")
+    records = {n: _record(n, known[n].unit, samples[n]) for n in known if n in samples}
+    provenance = first.get("provenance")
+    facts = {**(provenance if isinstance(provenance, dict) else {}), **first}
+    return Records(first["device"], facts, tuple(file for file, _ in runs), records, tuple(notes))
+
+
+def _record(name: str, unit: str, samples: list[tuple[float, str]]) -> Record:
+    values = [value for value, _ in samples]
+    middle, spread = median(values), None
+    if len(values) > 1:
+        mean = sum(values) / len(values)
+        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) / middle
+    return Record(name, middle, unit, tuple(dict.fromkeys(file for _, file in samples)), spread)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """One file, its fields checked."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TuneError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise TuneError(f"{file}: not a text file (byte {error.start} is not UTF-8)") from None
+    except (json.JSONDecodeError, RecursionError, ValueError) as error:
+        raise TuneError(f"{file}: not JSON: {error}") from None
+
+    def need(holds: bool, place: str, found: Any, expected: str) -> None:
+        if not holds:
+            raise TuneError(f"{file}: {place}: found {str(found)[:60]!r}, expected {expected}")
+
+    need(isinstance(data, dict), "file", type(data).__name__, "an object of `simt bench run --json`")
+    need(data.get("schema") == SCHEMA, "schema", data.get("schema"), SCHEMA)
+    need(isinstance(data.get("device"), str) and data["device"], "device", data.get("device"), "a name")
+    for key in ("sm_version", "sms"):
+        value = data.get(key)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        need(whole and 0 < value < 65536, key, value, "an integer from 1 to 65535")
+    need(_number(data.get("core_mhz")) and data["core_mhz"] > 0, "core_mhz", data.get("core_mhz"), "MHz > 0")
+    need(isinstance(data.get("benchmarks"), list), "benchmarks", data.get("benchmarks"), "a list")
+    for at, item in enumerate(data["benchmarks"]):
+        place = f"benchmarks[{at}]"
+        need(isinstance(item, dict), place, item, "an object with name, value, unit")
+        for key in ("name", "unit"):
+            need(isinstance(item.get(key), str), f"{place}.{key}", item.get(key), "text")
+        value = item.get("value")
+        need(value is None or _number(value), f"{place}.value", value, "a number or null")
+    return dict(data)

@@ -1,0 +1,89 @@
+"""Microbenchmarks in the simulator, for any specification; what was simulated once is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from simt import _engine
+from simt.cache import cache_directory, write_whole
+from simt.errors import SimtError
+from simt.spec import Spec
+from simt.validate.device import SOURCES, SimulatedDevice
+from simt.validate.microbenchmark import Microbenchmark
+from simt.version import __version__
+
+
+class Simulator:
+    """Runs one microbenchmark at a time, each on a GPU of its own, so that order has no influence.
+
+    Values are kept in simt's cache, by specification and program: a run that was stopped goes on there.
+    threads: of the engine; without influence on any value. report: is called before each run with what runs.
+    """
+
+    def __init__(self, threads: int = 1, report: Callable[[str], None] | None = None) -> None:
+        self._threads = threads
+        self._report = report or (lambda _: None)
+        self._known: dict[tuple[str, str], float | None] = {}
+        self._folder = cache_directory("tuner")
+        self.asked = 0
+        """Different values asked for."""
+        self.simulated = 0
+        """Of these, simulated now; the others were in the cache."""
+
+    def value(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
+        """What the microbenchmark gives; None where it gives none on such a GPU."""
+        key = (spec.hash, benchmark.name)
+        if key not in self._known:
+            self.asked += 1
+            self._report(benchmark.name)
+            place = self._folder / f"{_digest(_program(), *key)}.json"
+            found = _kept(place)
+            if found is None:
+                found = (self._measure(benchmark, spec),)
+                self.simulated += 1
+                write_whole(place, json.dumps(found).encode())
+            self._known[key] = found[0]
+        return self._known[key]
+
+    def known(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
+        """The value where it was asked for before; None otherwise."""
+        return self._known.get((spec.hash, benchmark.name))
+
+    def _measure(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
+        if spec.sm_version < benchmark.sm_version:
+            return None
+        try:
+            found = float(benchmark.measure(SimulatedDevice(spec, threads=self._threads)))
+        except (SimtError, ArithmeticError, ValueError):
+            # On an odd GPU, such as one whose L2 holds nothing, a microbenchmark may find nothing.
+            return None
+        return found if abs(found) < float("inf") else None
+
+
+def _kept(place: Path) -> tuple[float | None] | None:
+    try:
+        (value,) = json.loads(place.read_bytes())
+    except (OSError, ValueError, TypeError):
+        return None
+    return (None if value is None else float(value),)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    """What a value depends on beside the specification: the engine, opcode tables and microbenchmarks."""
+    package = Path(__file__).parents[1]
+    files = [Path(_engine.__file__), *sorted(SOURCES.iterdir()), *sorted((package / "isa").rglob("*.*"))]
+    files += sorted((package / "validate").rglob("*.py"))
+    digest = hashlib.sha256(__version__.encode())
+    for file in files:
+        if file.is_file() and file.suffix != ".pyc":
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
