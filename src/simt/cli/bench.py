@@ -73,7 +73,7 @@ def run(
         raise typer.BadParameter("--set overrides a specification, and a real GPU (--device) has none")
     if json_ and json_ != "-":
         require_writable(Path(json_).parent)
-    with reporting(not quiet and None) as report:
+    with reporting(not quiet) as report:
         measured: SimulatedDevice | SiliconDevice
         if gpu is not None:
             measured = SimulatedDevice(gpu, override_texts(set_), threads)

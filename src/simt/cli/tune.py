@@ -86,7 +86,7 @@ def tune_(
     if no_search and search:
         raise TuneError("--search and --no-search contradict each other")
     blocks = [] if no_search else [*default_blocks(), *map(block_of, search or [])]
-    with reporting(not quiet and None) as show:
+    with reporting(not quiet) as show:
         found = tune(
             descriptions[0] if descriptions else None,
             records,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,12 @@ class Draft:
     def get(self, path: str) -> Any:
         """The value at a path."""
         return value_at(self.spec.values(), path)
+
+    def copy(self) -> Draft:
+        """Another one with the same content."""
+        other = copy.copy(self)
+        other.pinned, other.sources = set(self.pinned), dict(self.sources)
+        return other
 
     def tried(self, changes: Mapping[str, Any]) -> Spec | None:
         """The specification with these values, and what must follow them; None where it is not valid."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,10 @@ LARGEST = 1e15  # of any value in a record
 
 @dataclass(frozen=True)
 class Record:
-    """What one microbenchmark gave. value: the median of all runs. spread: their standard deviation, relative
-    to it; None with one run."""
+    """What one microbenchmark gave.
+
+    value: the median over files. spread: half the range of all runs, relative to it; None with one run.
+    """
 
     name: str
     value: float
@@ -31,7 +32,7 @@ class Record:
 
     @property
     def noise(self) -> float:
-        """Relative standard error to weigh it with."""
+        """Relative error to weigh it with."""
         return max(self.spread or 0.0, ASSUMED_NOISE)
 
 
@@ -62,7 +63,7 @@ def read_records(files: Sequence[Path]) -> Records:
                     f"{other}: {key}: found {run[key]!r}, but {name} has {first[key]!r}; one device"
                 )
     known = microbenchmarks()
-    samples: dict[str, list[tuple[float, str]]] = {}
+    samples: dict[str, list[tuple[float, float, float, str]]] = {}
     notes = []
     for file, run in runs:
         for at, item in enumerate(run["benchmarks"]):
@@ -79,7 +80,7 @@ def read_records(files: Sequence[Path]) -> Records:
             elif value <= 0:
                 notes.append(f"{place}: {item['name']} is {value:g}, expected more than 0: left out")
             else:
-                samples.setdefault(item["name"], []).append((float(value), file))
+                samples.setdefault(item["name"], []).append((*_range(item), file))
     if not samples:
         raise TuneError(f"{name}: no measured value that could be used")
     records = {n: _record(n, known[n].unit, samples[n]) for n in known if n in samples}
@@ -88,13 +89,18 @@ def read_records(files: Sequence[Path]) -> Records:
     return Records(first["device"], facts, tuple(file for file, _ in runs), records, tuple(notes))
 
 
-def _record(name: str, unit: str, samples: list[tuple[float, str]]) -> Record:
-    values = [value for value, _ in samples]
-    middle, spread = median(values), None
-    if len(values) > 1:
-        mean = sum(values) / len(values)
-        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) / middle
-    return Record(name, middle, unit, tuple(dict.fromkeys(file for _, file in samples)), spread)
+def _range(item: dict[str, Any]) -> tuple[float, float, float]:
+    """Value, least and greatest of a measurement's runs."""
+    value = float(item["value"])
+    low, high = item.get("low"), item.get("high")
+    return value, value if low is None else float(low), value if high is None else float(high)
+
+
+def _record(name: str, unit: str, samples: list[tuple[float, float, float, str]]) -> Record:
+    values, lows, highs, files = zip(*samples, strict=True)
+    middle, reach = median(values), max(highs) - min(lows)
+    several = len(values) > 1 or reach > 0
+    return Record(name, middle, unit, tuple(dict.fromkeys(files)), reach / 2 / middle if several else None)
 
 
 def _number(value: Any) -> bool:
@@ -130,6 +136,7 @@ def _read(file: Path) -> dict[str, Any]:
         need(isinstance(item, dict), place, item, "an object with name, value, unit")
         for key in ("name", "unit"):
             need(isinstance(item.get(key), str), f"{place}.{key}", item.get(key), "text")
-        value = item.get("value")
-        need(value is None or _number(value), f"{place}.value", value, "a number or null")
+        for key in ("value", "low", "high"):
+            value = item.get(key)
+            need(value is None or _number(value), f"{place}.{key}", value, "a number or null")
     return dict(data)

@@ -61,7 +61,7 @@ def choice_rows(tuning: Tuning) -> list[list[str]]:
             ", ".join(map(shown, c.best)),
             "-" if c.runner_up is None else ", ".join(map(shown, c.runner_up)),
             c.verdict,
-            f"{len(c.misfit)}, of which {len(c.complete)} ran everything",
+            f"{len(c.gaps)}",
         ]
         for c in tuning.choices
     ]
@@ -229,10 +229,7 @@ def to_json(tuning: Tuning) -> str:
                 "runner_up": None if c.runner_up is None else list(c.runner_up),
                 "gap": c.gap,
                 "verdict": c.verdict,
-                "misfit": [
-                    {"candidate": list(k), "misfit": v, "complete": k in c.complete}
-                    for k, v in c.misfit.items()
-                ],
+                "candidates": [{"values": list(k), "gap": v} for k, v in c.gaps.items()],
             }
             for c in tuning.choices
         ],

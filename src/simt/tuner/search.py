@@ -1,15 +1,18 @@
-"""Choices that no benchmark determines by itself: all are tried, and judged by the rates of the whole GPU.
+"""Choices that no benchmark determines by itself: candidates race, judged by the rates that were measured.
 
-A choice's misfit is the sum, over all rates measured (bytes, operations, lanes per cycle), of the squared
-logarithm of simulated over measured, in units of the measurement's noise. Choices race: benchmarks run from
-the cheapest group to the dearest, and what has fallen behind the best by more than `GIVE_UP` does not run the
-rest. Parameters that act together are tried together; blocks follow each other until nothing changes.
+A candidate's misfit is the sum, over rates (bytes, operations, lanes per cycle), of the squared logarithm of
+simulated over measured, in units of the measurement's noise. The race goes from the SM outwards: schedulers
+are judged by the rates of the SM; all that are alike there meet every L2 hash and interleaving at the L2, with
+the latencies refitted; the best of these every DRAM scheduler in memory. So what is further out, where more
+may still be wrong, never overrules what is nearer, and choices that act together are tried together. At each
+level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP` runs no
+more of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -19,11 +22,13 @@ from simt.spec.files import choices
 from simt.tuner.draft import Draft
 from simt.tuner.records import Record
 from simt.tuner.simulator import Simulator
-from simt.validate.microbenchmark import GROUPS, Microbenchmark
+from simt.validate.microbenchmark import Microbenchmark
 
 GIVE_UP = 25.0  # 5 sigma
 DETERMINED, WEAK = 9.0, 1.0  # 3 sigma and 1
-ROUNDS = 3
+LEVELS = 3  # the SM, the L2, memory
+BEAM = 8  # candidates that go on to the next level at most
+_LEVELS = {"l2": 1, "atomics": 1, "memory": 2}  # groups outside the SM
 WORST = 1e6  # misfit of a benchmark that gives no value, so that all sums are finite
 
 Block = dict[str, tuple[Any, ...]]
@@ -68,19 +73,18 @@ def block_of(text: str) -> Block:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a block's search found.
+    """What the search found for the values of a block.
 
-    misfit: by candidate, in the order of the block's paths; of those that gave up, up to there. complete:
-    candidates that ran all benchmarks. gap: by how much the runner-up is worse than the best. separated_by:
-    the benchmark at which they differ most.
+    gaps: by candidate, by how much it is worse than the best, as far as it ran. gap: the runner-up's. whole:
+    the runner-up ran as many benchmarks as the best. separated_by: the benchmark at which these two differ most.
     """
 
     paths: tuple[str, ...]
     best: tuple[Any, ...]
     runner_up: tuple[Any, ...] | None
     gap: float
-    misfit: Mapping[tuple[Any, ...], float]
-    complete: frozenset[tuple[Any, ...]]
+    gaps: Mapping[tuple[Any, ...], float]
+    whole: bool
     separated_by: str | None
 
     @property
@@ -89,7 +93,7 @@ class Choice:
         if self.runner_up is None:
             return "no other valid candidate"
         by = f", {self.separated_by}" if self.separated_by else ""
-        gap = f"{'' if self.runner_up in self.complete else 'at least '}{math.sqrt(self.gap):.1f} sigma"
+        gap = f"{'' if self.whole else 'at least '}{math.sqrt(self.gap):.1f} sigma"
         if self.gap >= DETERMINED:
             return f"determined: {_text(self.runner_up)} is worse by {gap}{by}"
         if self.gap >= WEAK:
@@ -102,89 +106,137 @@ def _text(candidate: tuple[Any, ...]) -> str:
 
 
 @dataclass
+class _Candidate:
+    """Values chosen so far, the draft with them, and the terms of its misfit by benchmark."""
+
+    values: dict[str, Any]
+    draft: Draft
+    terms: dict[str, float]
+
+    @property
+    def misfit(self) -> float:
+        return sum(self.terms.values())
+
+
+@dataclass
 class Search:
-    """A search on the rates among the records. budget: values that may be asked of the simulator."""
+    """A search on the rates among the records.
+
+    budget: values that may be asked of the simulator. refit: moves, in a draft, the parameters that
+    benchmarks of a level determine, so that each candidate is judged with latencies that suit it.
+    """
 
     simulator: Simulator
     benchmarks: Sequence[tuple[Microbenchmark, Record]]
     budget: int
+    refit: Callable[[Draft, int], None]
     exhausted: bool = field(default=False, init=False)
 
     def run(self, draft: Draft, blocks: Sequence[Block]) -> list[Choice]:
-        """Puts the best choices into the draft, and says how well each is determined."""
-        ask_until = self.simulator.asked + self.budget
-        found: dict[int, Choice] = {}
-        for _ in range(ROUNDS):
-            changed = False
-            for i, block in enumerate(blocks):
-                free = {p: c for p, c in block.items() if p not in draft.pinned}
-                if not free:
-                    continue
-                if self.simulator.asked >= ask_until:
-                    self.exhausted = True
-                    return list(found.values())
-                choice = self._race(draft, free, ask_until)
-                now = tuple(draft.get(p) for p in choice.paths)
-                # What is not determined stays as the base has it.
-                if choice.best != now:
-                    changed = True
-                    draft.change(dict(zip(choice.paths, choice.best, strict=True)), "searched")
-                found[i] = choice
-            if not changed:
-                break
-        return list(found.values())
+        """Puts the best choices into the draft, and says how well each is determined.
 
-    def _race(self, draft: Draft, block: Block, ask_until: int) -> Choice:
-        paths = tuple(block)
-        now = tuple(draft.get(p) for p in paths)
-        specs = {}
-        for candidate in dict.fromkeys([now, *product(*block.values())]):
-            spec = draft.tried(dict(zip(paths, candidate, strict=True)))
-            if spec is not None:
-                specs[candidate] = spec
-        misfit = dict.fromkeys(specs, 0.0)
-        terms: dict[tuple[Any, ...], dict[str, float]] = {c: {} for c in specs}
-        running = list(specs)
-        for benchmark, record in self._reached(paths):
-            if len(running) == 1 or self.simulator.asked >= ask_until:
+        Blocks of values that the description pins are left out, values that make no valid specification too.
+        """
+        self._until = self.simulator.asked + self.budget
+        free = [{p: c for p, c in block.items() if p not in draft.pinned} for block in blocks]
+        free = [block for block in free if block]
+        running, gone = [_Candidate({}, draft, {})], []
+        for at in range(LEVELS):
+            own = [block for block in free if _level_of(block) == at]
+            for block in own:
+                running = [c for one in running for c in _expanded(one, block)]
+            if own and at and len(running) > 1:
+                for candidate in running:
+                    self.refit(candidate.draft, at)
+            running, lost = self._race(running, at)
+            gone += lost
+        best = min(running, key=lambda c: c.misfit)
+        # What is not determined stays as it is.
+        same = [c for c in running if all(draft.get(p) == v for p, v in c.values.items())]
+        if same and same[0].misfit - best.misfit < WEAK:
+            best = same[0]
+        draft.spec = best.draft.spec
+        others = [c for c in (*running, *gone) if c is not best]
+        return [_choice(tuple(block), best, others) for block in free]
+
+    def _race(self, running: list[_Candidate], at: int) -> tuple[list[_Candidate], list[_Candidate]]:
+        """Candidates that are not worse than the best of a level by more than is sure, and the others."""
+        gone: list[_Candidate] = []
+        for benchmark, record in self.benchmarks:
+            if level(benchmark) != at or not benchmark.unit.endswith("/cycle"):
+                continue
+            if len(running) == 1 or self.simulator.asked >= self._until:
                 self.exhausted |= len(running) > 1
-                break
+                return running, gone
             for candidate in running:
-                term = _term(self.simulator.value(benchmark, specs[candidate]), record)
-                terms[candidate][benchmark.name] = term
-                misfit[candidate] += term
-            least = min(misfit[c] for c in running)
-            running = [c for c in running if misfit[c] <= least + GIVE_UP]
-        order = sorted(running, key=lambda c: (misfit[c], c != now))
-        best = order[0]
-        if now in running and misfit[now] - misfit[best] < WEAK:
-            best = now
-        gaps = {c: _gap(terms[c], terms[best]) for c in specs if c != best}
-        runner_up = min(gaps, key=lambda c: (gaps[c], str(c)), default=None)
-        separated = None
-        if runner_up is not None:
-            most = {b: abs(t - terms[best][b]) for b, t in terms[runner_up].items()}
-            separated = max(most, key=lambda b: most[b], default=None)
-        gap = 0.0 if runner_up is None else max(0.0, gaps[runner_up])
-        return Choice(
-            paths, best, runner_up, gap, misfit, frozenset(running), separated if gap >= WEAK else None
-        )
-
-    def _reached(self, paths: Sequence[str]) -> list[tuple[Microbenchmark, Record]]:
-        """Rates on which these parameters can act: what is behind the L1 has no part in those before it."""
-        first = 0
-        if all(p.startswith("dram.") for p in paths):
-            first = GROUPS.index("memory")
-        elif all(p.startswith(("address_map.", "l2.", "dram.", "interconnect.")) for p in paths):
-            first = GROUPS.index("l2")
-        rates = [(b, r) for b, r in self.benchmarks if b.unit.endswith("/cycle")]
-        atomics_before_memory = sorted(rates, key=lambda item: item[0].group == "memory")
-        return [(b, r) for b, r in atomics_before_memory if GROUPS.index(b.group) >= first]
+                value = self.simulator.value(benchmark, candidate.draft.spec)
+                candidate.terms[benchmark.name] = _term(value, record)
+            running, lost = _split(running, GIVE_UP)
+            gone += lost
+        running, lost = _split(running, DETERMINED)
+        return running[:BEAM], [*gone, *lost, *running[BEAM:]]
 
 
-def _gap(candidate: Mapping[str, float], best: Mapping[str, float]) -> float:
-    """Difference of misfit over the benchmarks that the candidate ran."""
-    return sum(term - best[name] for name, term in candidate.items())
+def _expanded(candidate: _Candidate, block: Block) -> list[_Candidate]:
+    """With every combination of a block's values that is valid, first those that it has."""
+    now = tuple(candidate.draft.get(p) for p in block)
+    found = []
+    for values in dict.fromkeys([now, *product(*block.values())]):
+        changes = dict(zip(block, values, strict=True))
+        if candidate.draft.tried(changes) is not None:
+            draft = candidate.draft.copy()
+            draft.change(changes, "searched")
+            found.append(_Candidate({**candidate.values, **changes}, draft, dict(candidate.terms)))
+    return found
+
+
+def _split(running: Sequence[_Candidate], behind: float) -> tuple[list[_Candidate], list[_Candidate]]:
+    """Those not further behind the best, the best first, and the others."""
+    limit = min(c.misfit for c in running) + behind
+    kept = sorted((c for c in running if c.misfit <= limit), key=lambda c: c.misfit)
+    return kept, [c for c in running if c.misfit > limit]
+
+
+def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidate]) -> Choice:
+    """How well a block's values are determined: by the best of all candidates that have others."""
+
+    def mine(candidate: _Candidate) -> tuple[Any, ...]:
+        return tuple(candidate.values[p] for p in paths)
+
+    gaps: dict[tuple[Any, ...], tuple[float, _Candidate]] = {}
+    for other in others:
+        if not all(p in other.values for p in paths) or mine(other) == mine(best):
+            continue
+        gap = sum(term - best.terms.get(name, 0.0) for name, term in other.terms.items())
+        if mine(other) not in gaps or gap < gaps[mine(other)][0]:
+            gaps[mine(other)] = (gap, other)
+    if not gaps:
+        return Choice(paths, mine(best), None, 0.0, {mine(best): 0.0}, False, None)
+    runner_up = min(gaps, key=lambda values: gaps[values][0])
+    gap, other = gaps[runner_up]
+    differ = {name: abs(term - best.terms.get(name, 0.0)) for name, term in other.terms.items()}
+    most = max(differ, key=lambda name: differ[name], default=None)
+    return Choice(
+        paths,
+        mine(best),
+        runner_up,
+        max(0.0, gap),
+        {mine(best): 0.0, **{values: gap for values, (gap, _) in gaps.items()}},
+        len(other.terms) == len(best.terms),
+        most if gap >= WEAK else None,
+    )
+
+
+def level(benchmark: Microbenchmark) -> int:
+    """Where a benchmark measures: 0 in the SM, 1 at the L2, 2 in memory."""
+    return _LEVELS.get(benchmark.group, 0)
+
+
+def _level_of(block: Block) -> int:
+    """The innermost level on which parameters act."""
+    if all(p.startswith("dram.") for p in block):
+        return 2
+    return 1 if all(p.startswith(("address_map.", "l2.", "dram.", "interconnect.")) for p in block) else 0
 
 
 def _term(simulated: float | None, record: Record) -> float:

@@ -16,13 +16,14 @@ from simt.spec import Spec, load_spec
 from simt.tuner.description import Description, described, nearest, read_description
 from simt.tuner.draft import Draft
 from simt.tuner.records import Record, Records, read_records
-from simt.tuner.search import WEAK, Block, Choice, Search, default_blocks
+from simt.tuner.search import WEAK, Block, Choice, Search, default_blocks, level
 from simt.tuner.simulator import Simulator
 from simt.tuner.solve import SUFFICES, Fit, Trials, apart, first_parameter, fit, parameters
 from simt.validate.microbenchmark import GROUPS, Microbenchmark, microbenchmarks
 
 BUDGET = 1000
-ROUNDS = 4
+ROUNDS = 4  # of solving
+PASSES = 3  # of searching and solving again
 _RUNS_EACH = 6  # simulated per benchmark, about: only the progress bar asks
 
 How = Literal["described", "measured", "searched", "inherited"]
@@ -131,8 +132,9 @@ def tune(
         run.start()
         run.solve()
         blocks = default_blocks() if search is None else search
-        if blocks and run.search(blocks):
-            run.solve()
+        for _ in range(PASSES if blocks else 0):
+            if not run.search(blocks) or not run.solve():
+                break
         run.judge()
     except KeyboardInterrupt:
         interrupted = True
@@ -155,6 +157,8 @@ class _Run:
     choices: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     phase: str = ""
+    exhausted: bool = False
+    tried: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         every = microbenchmarks()
@@ -187,18 +191,14 @@ class _Run:
         for benchmark, _ in self.pairs:
             self.simulator.value(benchmark, self.started)
 
-    def solve(self) -> None:
-        """Moves parameters, one after the other, until none moves any more."""
-        tried: dict[str, set[str]] = {}
+    def solve(self) -> bool:
+        """Moves parameters, one after the other, until none moves any more; whether any moved."""
+        before = self.draft.spec.hash
+        tried = self.tried = {}
         for number in range(ROUNDS):
             self.phase = f"round {number + 1}"
-            groups: dict[str, list[tuple[Microbenchmark, Record]]] = {}
-            for benchmark, record in self.pairs:
-                path = first_parameter(benchmark, self.draft, tried.get(benchmark.name, ()))
-                if path is not None:
-                    groups.setdefault(path, []).append((benchmark, record))
             moved = False
-            for path, pairs in groups.items():
+            for path, pairs in self._groups(tried).items():
                 found = fit(self.simulator, self.draft, path, pairs, self.fits.get(path))
                 if found.value != self.draft.get(path):
                     self.draft.change({path: found.value}, "")
@@ -214,7 +214,25 @@ class _Run:
                         tried[benchmark.name] = further
                         moved = True
             if not moved:
-                return
+                break
+        return self.draft.spec.hash != before
+
+    def _groups(self, tried: Mapping[str, set[str]]) -> dict[str, list[tuple[Microbenchmark, Record]]]:
+        """Benchmarks by the parameter that is moved for them."""
+        groups: dict[str, list[tuple[Microbenchmark, Record]]] = {}
+        for benchmark, record in self.pairs:
+            path = first_parameter(benchmark, self.draft, tried.get(benchmark.name, ()))
+            if path is not None:
+                groups.setdefault(path, []).append((benchmark, record))
+        return groups
+
+    def refit(self, draft: Draft, at: int) -> None:
+        """Moves the parameters of a candidate that benchmarks of a level determine."""
+        for path, pairs in self._groups(self.tried).items():
+            if any(level(benchmark) == at for benchmark, _ in pairs):
+                found = fit(self.simulator, draft, path, pairs, self.fits.get(path))
+                if found.value != draft.get(path):
+                    draft.change({path: found.value}, draft.sources[path])
 
     def _source(self, found: Fit) -> str:
         used = [t.benchmark for t in found.trials if t.benchmark in found.wants]
@@ -227,16 +245,15 @@ class _Run:
         """Searches the choices; whether any changed."""
         self.phase = "search"
         before = self.draft.spec
-        search = Search(self.simulator, self.pairs, self.budget)
+        search = Search(self.simulator, self.pairs, self.budget, self.refit)
         self.choices = search.run(self.draft, blocks)
-        if search.exhausted:
-            self.notes.append(f"the search ended early: its budget of {self.budget} values was used up")
+        self.exhausted |= search.exhausted
         for choice in self.choices:
             for path in choice.paths:
                 if choice.gap < WEAK:
                     self.draft.sources[path] = f"{self.inherited[path]} (searched: {choice.verdict})"
                 else:
-                    count = len(choice.misfit)
+                    count = len(choice.gaps)
                     self.draft.sources[path] = f"searched: best of {count} candidates; {choice.verdict}"
         return self.draft.spec.hash != before.hash
 
@@ -262,6 +279,7 @@ class _Run:
             )
             for b, r in self.pairs
         )
+        used_up = f"the search ended early: its budget of {self.budget} values was used up"
         return Tuning(
             spec,
             self.base.name,
@@ -270,7 +288,7 @@ class _Run:
             tuple(self._parameters(spec)),
             checks,
             tuple(self.choices),
-            tuple([*self.notes, *self._contradictions(checks)]),
+            (*self.notes, *self._contradictions(checks), *([used_up] if self.exhausted else [])),
             interrupted,
             self.simulator.asked,
             self.simulator.simulated,
