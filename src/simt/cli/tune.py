@@ -15,7 +15,7 @@ from simt.simulate import reporting
 from simt.spec import write_toml
 from simt.tuner import report as reports
 from simt.tuner import tune
-from simt.tuner.search import block_of, default_blocks
+from simt.tuner.search import with_blocks
 from simt.tuner.tune import BUDGET, Tuning
 
 EXAMPLES = """\b
@@ -85,7 +85,7 @@ def tune_(
         require_writable(target.parent)
     if no_search and search:
         raise TuneError("--search and --no-search contradict each other")
-    blocks = [] if no_search else [*default_blocks(), *map(block_of, search or [])]
+    blocks = [] if no_search else with_blocks(search or [])
     with reporting(not quiet) as show:
         found = tune(
             descriptions[0] if descriptions else None,

@@ -12,7 +12,7 @@ from typing import Any
 
 from simt.errors import SpecError, TuneError
 from simt.spec import Spec, available, load_spec
-from simt.spec.files import merge
+from simt.spec.files import merge, validate
 from simt.tuner.draft import Draft, value_at
 
 if sys.version_info >= (3, 11):
@@ -181,6 +181,7 @@ def described(base: Spec, description: Description, name: str) -> Draft:
     values = draft.spec.values()
     sources: dict[str, str] = {}
     merge(dict(description.specification), values, sources, description.source, "", description.source)
+    validate(values, {}, f"{description.source}: specification")
     draft.change({path: value_at(values, path) for path in sources}, description.source)
     draft.sources |= sources
     draft.pinned |= set(sources)
@@ -248,11 +249,10 @@ def _geometry(lines: int, ways: int) -> tuple[int, int]:
         sets = 1 << power
         fits = lines // sets
         options.append((lines - sets * fits, abs(math.log(fits / ways)), sets, fits))
-    least = min(lost for lost, *_ in options)
     # Two ways are no cache and a thousand none either: a few lines less rather than that.
-    _, _, sets, fits = min(
-        options, key=lambda o: (o[1] > math.log(3), o[0] > max(least, lines // 50), o[1], o[0])
-    )
+    usual = [option for option in options if option[1] <= math.log(3)] or options
+    least = max(min(lost for lost, *_ in usual), lines // 50)
+    _, _, sets, fits = min((o for o in usual if o[0] <= least), key=lambda o: (o[1], o[0]))
     return sets, fits
 
 

@@ -25,6 +25,7 @@ class Draft:
         self.sources = {
             path: f"inherited from {base.name}, unverified: {base.sources.get(path, 'no source')}"
             for path, _ in base.leaves()
+            if path != "name"
         }
 
     def get(self, path: str) -> Any:

@@ -2,11 +2,11 @@
 
 A candidate's misfit is the sum, over rates (bytes, operations, lanes per cycle), of the squared logarithm of
 simulated over measured, in units of the measurement's noise. The race goes from the SM outwards: schedulers
-are judged by the rates of the SM; all that are alike there meet every L2 hash and interleaving at the L2, with
-the latencies refitted; the best of these every DRAM scheduler in memory. So what is further out, where more
-may still be wrong, never overrules what is nearer, and choices that act together are tried together. At each
-level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP` runs no
-more of them.
+are judged by the rates of the SM; all that are alike there meet every L2 hash and interleaving at the L2,
+with the latencies refitted; the best of these every DRAM scheduler in memory. So what is further out, where
+more may still be wrong, never overrules what is nearer, and choices that act together are tried together. At
+each level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP` runs
+no more of them.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ def default_blocks() -> list[Block]:
     ]
 
 
+def with_blocks(texts: Sequence[str]) -> list[Block]:
+    """The default blocks and those of `PATH` or `PATH=VALUE,VALUE`, which come in place of the same path."""
+    own: Block = {}
+    for text in texts:
+        own |= block_of(text)
+    kept = [{p: c for p, c in block.items() if p not in own} for block in default_blocks()]
+    return [block for block in kept if block] + [{path: values} for path, values in own.items()]
+
+
 def _options(path: str) -> tuple[Any, ...]:
     return tuple(v for v in choices(path) or () if v != "custom")
 
@@ -75,8 +84,8 @@ def block_of(text: str) -> Block:
 class Choice:
     """What the search found for the values of a block.
 
-    gaps: by candidate, by how much it is worse than the best, as far as it ran. gap: the runner-up's. whole:
-    the runner-up ran as many benchmarks as the best. separated_by: the benchmark at which these two differ most.
+    gaps: by candidate, by how much it is worse than the best, as far as it ran. gap: the runner-up's.
+    whole: the runner-up ran as many benchmarks as the best. separated_by: where the two differ most.
     """
 
     paths: tuple[str, ...]
@@ -107,11 +116,13 @@ def _text(candidate: tuple[Any, ...]) -> str:
 
 @dataclass
 class _Candidate:
-    """Values chosen so far, the draft with them, and the terms of its misfit by benchmark."""
+    """Values chosen so far, the draft with them, the terms of its misfit by benchmark, and how many of its
+    values are others than those at the start."""
 
     values: dict[str, Any]
     draft: Draft
     terms: dict[str, float]
+    moved: int = 0
 
     @property
     def misfit(self) -> float:
@@ -143,6 +154,8 @@ class Search:
         running, gone = [_Candidate({}, draft, {})], []
         for at in range(LEVELS):
             own = [block for block in free if _level_of(block) == at]
+            gone += running[BEAM:] if own else []
+            running = running[:BEAM] if own else running
             for block in own:
                 running = [c for one in running for c in _expanded(one, block)]
             if own and at and len(running) > 1:
@@ -150,11 +163,7 @@ class Search:
                     self.refit(candidate.draft, at)
             running, lost = self._race(running, at)
             gone += lost
-        best = min(running, key=lambda c: c.misfit)
-        # What is not determined stays as it is.
-        same = [c for c in running if all(draft.get(p) == v for p, v in c.values.items())]
-        if same and same[0].misfit - best.misfit < WEAK:
-            best = same[0]
+        best = running[0]
         draft.spec = best.draft.spec
         others = [c for c in (*running, *gone) if c is not best]
         return [_choice(tuple(block), best, others) for block in free]
@@ -174,7 +183,7 @@ class Search:
             running, lost = _split(running, GIVE_UP)
             gone += lost
         running, lost = _split(running, DETERMINED)
-        return running[:BEAM], [*gone, *lost, *running[BEAM:]]
+        return running, [*gone, *lost]
 
 
 def _expanded(candidate: _Candidate, block: Block) -> list[_Candidate]:
@@ -186,15 +195,23 @@ def _expanded(candidate: _Candidate, block: Block) -> list[_Candidate]:
         if candidate.draft.tried(changes) is not None:
             draft = candidate.draft.copy()
             draft.change(changes, "searched")
-            found.append(_Candidate({**candidate.values, **changes}, draft, dict(candidate.terms)))
+            moved = candidate.moved + sum(a != b for a, b in zip(values, now, strict=True))
+            found.append(_Candidate({**candidate.values, **changes}, draft, dict(candidate.terms), moved))
     return found
 
 
 def _split(running: Sequence[_Candidate], behind: float) -> tuple[list[_Candidate], list[_Candidate]]:
-    """Those not further behind the best, the best first, and the others."""
-    limit = min(c.misfit for c in running) + behind
-    kept = sorted((c for c in running if c.misfit <= limit), key=lambda c: c.misfit)
-    return kept, [c for c in running if c.misfit > limit]
+    """Those not further behind the best, and the others. First those that are as good as the best; among
+    them what is nearest to the start, so that what is not determined stays as it is."""
+    least = min(c.misfit for c in running)
+
+    def order(candidate: _Candidate) -> tuple[float, float]:
+        if candidate.misfit < least + WEAK:
+            return least, candidate.moved
+        return candidate.misfit, candidate.moved
+
+    kept = sorted((c for c in running if c.misfit <= least + behind), key=order)
+    return kept, [c for c in running if c.misfit > least + behind]
 
 
 def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidate]) -> Choice:

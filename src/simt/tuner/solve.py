@@ -233,6 +233,8 @@ def _approach(
             return
         wanted = last - left * (last - before) / (left - there)
         value = nearest_valid(draft, path, min(max(wanted, last / 4), last * 4))
+        if value == last and isinstance(last, int):  # rounding: the next one may be nearer still
+            value = nearest_valid(draft, path, last + math.copysign(1, wanted - last))
         if value is None or value == last:
             return
         now = off(value)
