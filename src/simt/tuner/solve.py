@@ -20,7 +20,7 @@ CYCLES_OFF, SHARE_OFF = 0.25, 0.002
 """A simulated value agrees with a measured one within so many cycles, or such a share of others."""
 SUFFICES = 0.03
 """Where a benchmark is further off than this, and than its tolerance, its next parameter is tried."""
-EXTRAPOLATIONS = 6
+EXTRAPOLATIONS = 8
 RESPONDS = 0.9  # of the distance is what is left at most after a guess that goes the right way
 
 
@@ -229,9 +229,10 @@ def _approach(
         return
     before, there = start, first
     for _ in range(EXTRAPOLATIONS):
-        if left == there:
-            return
-        wanted = last - left * (last - before) / (left - there)
+        if left == there:  # rounded away: further on
+            wanted = last + 2 * (last - before)
+        else:
+            wanted = last - left * (last - before) / (left - there)
         value = nearest_valid(draft, path, min(max(wanted, last / 4), last * 4))
         if value == last and isinstance(last, int):  # rounding: the next one may be nearer still
             value = nearest_valid(draft, path, last + math.copysign(1, wanted - last))
