@@ -3,31 +3,38 @@
 // Each CTA reads its own region of `bytes`, or all read one region, over and over; loads do not depend on each
 // other. `within` measures inside one CTA by its SM's clock; of `whole` the launch's time is taken.
 //
-// Macros: TYPE: of a load (unsigned, uint2, uint4).
+// Macros: TYPE: of a load (unsigned, uint2, uint4). LOAD: through which caches (global.ca: all; relaxed.gpu.global: past the
+// L1).
 
 #ifndef TYPE
 #define TYPE unsigned
 #endif
+#ifndef LOAD
+#define LOAD global.ca
+#endif
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define LD "ld." TEXT(LOAD)
 #define UNROLL 4
 
 __device__ __forceinline__ void load(const unsigned* p, unsigned& sum) {
   unsigned v;
-  asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  asm volatile(LD ".u32 %0, [%1];" : "=r"(v) : "l"(p));
   sum ^= v;
 }
 __device__ __forceinline__ void load(const uint2* p, unsigned& sum) {
   uint2 v;
-  asm volatile("ld.global.ca.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  asm volatile(LD ".v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
   sum ^= v.x ^ v.y;
 }
 __device__ __forceinline__ void load(const uint4* p, unsigned& sum) {
   uint4 v;
-  asm volatile("ld.global.ca.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  asm volatile(LD ".v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   sum ^= v.x ^ v.y ^ v.z ^ v.w;
 }
 __device__ __forceinline__ void load_cg(const uint4* p, unsigned& sum) {
   uint4 v;
-  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   sum ^= v.x ^ v.y ^ v.z ^ v.w;
 }
 

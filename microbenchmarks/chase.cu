@@ -6,6 +6,8 @@
 //
 // Macros: LOAD(p): follows the pointer p once; by default through all caches.
 
+#include "clock.cuh"
+
 #ifndef LOAD
 #define LOAD(p) asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(p)::"memory")
 #endif
@@ -17,16 +19,18 @@ extern "C" __global__ void link(char* ring, long long count, long long stride, l
   }
 }
 
-// cycles[0], cycles[1]: of `steps` loads, and of twice as many; `warm` loads come before. end: keeps the result.
-extern "C" __global__ void chase(char* ring, long long warm, long long steps, long long* cycles, char** end) {
+// cycles[0], cycles[1]: of `steps` loads, and of twice as many; `warm` loads come before. Nothing is stored until
+// the end, so that the ring has the caches for itself.
+extern "C" __global__ void chase(char* ring, long long warm, long long steps, long long* cycles) {
   if (threadIdx.x > 0) return;
   char* p = ring;
 #pragma unroll 1
   for (long long i = 0; i < warm; ++i) LOAD(p);
+  long long once = 0, twice = 0;
 #pragma unroll 1
-  for (int part = 0; part < 2; ++part) {
-    const long long count = steps << part;
-    const long long begin = clock64();
+  for (int part = -1; part < 2; ++part) {  // the first brings the instructions into the caches
+    const long long count = part < 0 ? 4 : steps << part;
+    const long long begin = clock_after(p);
 #pragma unroll 1
     for (long long i = 0; i < count; i += 4) {
       LOAD(p);
@@ -34,9 +38,27 @@ extern "C" __global__ void chase(char* ring, long long warm, long long steps, lo
       LOAD(p);
       LOAD(p);
     }
-    *end = p;
-    cycles[part] = clock64() - begin;
+    once = twice;
+    twice = clock_after(p) - begin;
   }
+  cycles[0] = once;
+  cycles[1] = twice;
+}
+
+// latencies[i]: of the i-th load of the ring, and what reading the clock takes.
+extern "C" __global__ void chase_each(char* ring, long long warm, int steps, int* latencies) {
+  extern __shared__ int found[];
+  char* p = ring;
+#pragma unroll 1
+  for (long long i = 0; i < warm; ++i) LOAD(p);
+#pragma unroll 1
+  for (int i = 0; i < steps; ++i) {
+    const long long begin = clock_after(p);
+    LOAD(p);
+    found[i] = static_cast<int>(clock_after(p) - begin);
+  }
+#pragma unroll 1
+  for (int i = 0; i < steps; ++i) latencies[i] = found[i];
 }
 
 // As `chase`, in shared memory: a ring of `count` 32-bit offsets that lie `stride` bytes apart.

@@ -1,6 +1,6 @@
 // Loads of constant memory, each from the address that the one before gave.
 //
-// Macros: STEPS: loads between two readings of the clock. LOADS: 1, or 0 for the address arithmetic alone.
+// Macros: STEPS: loads between two readings of the clock. SUMS: additions to an address before each load.
 
 __constant__ int ring[64] = {0};
 
@@ -16,11 +16,10 @@ extern "C" __global__ void constant_chain(long long* cycles, int* end) {
       for (int k = 0; k < 4; ++k) {
         unsigned long long address;
         asm volatile("mad.wide.s32 %0, %1, 4, %2;" : "=l"(address) : "r"(at), "l"(__cvta_generic_to_constant(ring)));
-#if LOADS
+#pragma unroll
+        for (int n = 1; n < SUMS; ++n)
+          asm volatile("mad.wide.s32 %0, %1, 4, %2;" : "=l"(address) : "r"(at), "l"(address));
         asm volatile("ld.const.s32 %0, [%1];" : "=r"(at) : "l"(address));
-#else
-        asm volatile("cvt.u32.u64 %0, %1;" : "=r"(at) : "l"(address));
-#endif
       }
     }
     *end = at;

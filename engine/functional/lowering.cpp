@@ -787,7 +787,12 @@ class Lowerer {
         std::string shape(m.substr(1));
         std::replace(shape.begin(), shape.end(), 'n', 'x');
         std::replace(shape.begin(), shape.end(), 'k', 'x');
-        one((type(i, 1) == Type::E4M3 || type(i, 1) == Type::E5M2 ? "QGMMA." : "HGMMA.") + shape + ".F32");
+        const Type a = type(i, 1);
+        const bool whole = a == Type::S8 || a == Type::U8;
+        one((whole                                ? "IGMMA."
+             : a == Type::E4M3 || a == Type::E5M2 ? "QGMMA."
+                                                  : "HGMMA.") +
+            shape + (whole ? ".S32" : ".F32") + (a == Type::TF32 ? ".TF32" : ""));
         return;
       }
       return;

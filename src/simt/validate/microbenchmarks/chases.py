@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from simt.errors import SimtError
 from simt.validate.device import Device
 
-THROUGH = {"ca": "ld.global.ca.u64", "cg": "ld.global.cg.u64"}
+THROUGH = {"ca": "ld.global.ca.u64", "cg": "ld.relaxed.gpu.global.u64"}
 STEPS = 64
+
+
+def _load(cached: str) -> dict[str, str | int]:
+    return {"LOAD(p)": f'asm volatile("{THROUGH[cached]} %0, [%0];" : "+l"(p)::"memory")'}
+
+
+def ring_of(device: Device, size: int, stride: int, jump: int = 1) -> tuple[Any, int]:
+    """A ring of pointers in device memory, and how many they are.
+
+    size, stride: bytes of the ring and between two pointers. jump: pointers from one to the next in the walk.
+    """
+    count = max(1, size // stride)
+    ring = device.zeros(max(1, size // 8 + 1), np.uint64)
+    link = device.kernel("chase.cu", "link")
+    link(min(64, -(-count // 128)), 128, ring, np.int64(count), np.int64(stride), np.int64(jump))
+    return ring, count
 
 
 def chase_latency(
@@ -19,28 +39,51 @@ def chase_latency(
     warm: int | None = None,
     block: int = 1,
     jump: int = 1,
+    shared: int = 0,
 ) -> float:
     """Cycles of a load in a ring of pointers.
 
-    size, stride: bytes of the ring and between two pointers. cached: "ca" looks up the L1 and the L2, "cg"
-    the L2 alone. warm: loads before the clock is read; None: two walks. block: threads of the CTA,
-    of which one walks. jump: pointers from one to the next in the walk.
+    size, stride, jump: of the ring. cached: "ca" looks up the L1 and the L2, "cg" the L2 alone. warm: loads
+    before the clock is read; None: two walks. block: threads of the CTA, of which one walks. shared: its
+    shared memory, bytes.
     """
-    count = max(1, size // stride)
-    load = f'asm volatile("{THROUGH[cached]} %0, [%0];" : "+l"(p)::"memory")'
-    ring = device.zeros(max(1, size // 8 + 1), np.uint64)
-    cycles, end = device.zeros(2, np.int64), device.zeros(1, np.uint64)
-    link = device.kernel("chase.cu", "link")
-    link(min(64, -(-count // 128)), 128, ring, np.int64(count), np.int64(stride), np.int64(jump))
-    kernel = device.kernel("chase.cu", "chase", {"LOAD(p)": load})
-    kernel(1, block, ring, np.int64(2 * count if warm is None else warm), np.int64(steps), cycles, end)
+    ring, count = ring_of(device, size, stride, jump)
+    cycles = device.zeros(2, np.int64)
+    kernel = device.kernel("chase.cu", "chase", _load(cached))
+    kernel(
+        1, block, ring, np.int64(2 * count if warm is None else warm), np.int64(steps), cycles, shared=shared
+    )
     once, twice = device.numpy(cycles)
     device.free(ring)
     return float(twice - once) / steps
 
 
+def each_latency(
+    device: Device, ring: Any, steps: int, cached: str = "cg", warm: int = 0
+) -> npt.NDArray[np.float64]:
+    """Cycles of each load of a walk along a ring, after `warm` loads: (steps,)."""
+    kernel = device.kernel("chase.cu", "chase_each", _load(cached))
+    # Reading the clock takes some cycles, which a ring of one pointer that is in the L1 shows.
+    one, _ = ring_of(device, 8, 8)
+    found = device.zeros(64, np.int32)
+    device.kernel("chase.cu", "chase_each", _load("ca"))(
+        1, 1, one, np.int64(8), np.int32(64), found, shared=256
+    )
+    extra = float(np.median(device.numpy(found))) - chase_latency(device, 8, 8)
+    latencies = device.zeros(steps, np.int32)
+    kernel(1, 1, ring, np.int64(warm), np.int32(steps), latencies, shared=4 * steps)
+    return np.asarray(device.numpy(latencies), np.float64) - extra
+
+
 def largest_that_hits(
-    device: Device, least: int, most: int, stride: int, cached: str, latency: float, block: int = 1
+    device: Device,
+    least: int,
+    most: int,
+    stride: int,
+    cached: str,
+    latency: float,
+    block: int = 1,
+    shared: int = 0,
 ) -> int:
     """The largest ring, a multiple of `stride`, whose later walks take at most `latency` a load on average.
 
@@ -50,9 +93,28 @@ def largest_that_hits(
     low, high = least // stride, most // stride
     while low < high:
         middle = (low + high + 1) // 2
-        steps = max(STEPS, middle // 4 * 4)
-        if chase_latency(device, middle * stride, stride, cached, steps, block=block) <= latency:
+        steps = min(max(STEPS, -(-middle // 4) * 4), 1024)
+        found = chase_latency(
+            device, middle * stride, stride, cached, steps, warm=middle, block=block, shared=shared
+        )
+        if found <= latency:
             low = middle
         else:
             high = middle - 1
     return low * stride
+
+
+def step_of(cycles: dict[int, float], limit: float) -> int:
+    """The least argument from which on the cycles are above `limit`; raises SimtError where none is."""
+    for argument in sorted(cycles):
+        if all(c > limit for a, c in cycles.items() if a >= argument):
+            return argument
+    raise SimtError(f"no step in {cycles}")
+
+
+def evict(device: Device) -> Any:
+    """Fills the L2 with what a copy from the host brings, so that nothing before is in it, nor to be written.
+
+    Returns that array: as long as it lives, no other gets its memory.
+    """
+    return device.array(np.zeros(device.l2_bytes * 5 // 2, np.uint8))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
-from simt.validate.microbenchmarks.chases import chase_latency, largest_that_hits
+from simt.validate.microbenchmarks.chases import chase_latency, evict, largest_that_hits, step_of
 
 SMALL = 4096  # bytes that any L1 holds
 THREADS = 1024
+SET_STRIDE = 1 << 16  # bytes between lines of one set, if sets are chosen by an address's low bits
 
 
 def _coalesced(spec: Spec) -> float | None:
@@ -23,24 +27,34 @@ def _banks(spec: Spec) -> float | None:
 
 
 def _hit(spec: Spec) -> float | None:
-    if spec.l1.bypass_global or spec.sm.register_file.model == "operand_collector":
+    """With collectors a load takes four cycles besides (docs/model/load-store.md)."""
+    if spec.l1.bypass_global:
         return None
-    return float(spec.l1.latency)
+    return float(spec.l1.latency + (4 if spec.sm.register_file.model == "operand_collector" else 0))
 
 
-def _size(spec: Spec) -> float | None:
-    """What the smallest carve-out leaves that a kernel of full CTAs without shared memory gets."""
+def _ways(spec: Spec, shared: int = 0, threads: int = THREADS, ctas: int = 1) -> float | None:
+    """Ways that the carve-out leaves a kernel whose CTAs have so much shared memory and so many threads
+    (docs/model/dispatch.md). ctas: of its grid."""
     if spec.l1.bypass_global:
         return None
     if not spec.l1.adaptive:
-        return float(spec.l1.cache.bytes)
-    ctas = max(1, spec.sm.max_warps * spec.sm.warp_size // THREADS)
-    unit = spec.shared_memory.allocation_unit
-    needed = ctas * -(-spec.shared_memory.reserved_per_cta // unit) * unit
-    carved = min(option for option in spec.l1.carve_out_options if option >= needed)
-    ways = spec.l1.cache.ways * spec.l1.unified_bytes // spec.l1.cache.bytes
-    left = round(ways * (1 - carved / spec.l1.unified_bytes))
-    return float(spec.l1.cache.sets * spec.l1.cache.line_bytes * left)
+        return float(spec.l1.cache.ways)
+    memory = spec.shared_memory
+    each = shared + memory.reserved_per_cta
+    each = -(-each // memory.allocation_unit) * memory.allocation_unit
+    fit = min(max(1, spec.sm.max_warps * spec.sm.warp_size // threads), spec.sm.max_ctas)
+    fit = min(fit, max(1, memory.bytes // each)) if each else fit
+    if spec.sm.register_file.model == "operand_collector":
+        fit = min(fit, -(-ctas // spec.sm.count))
+    carved = min((o for o in spec.l1.carve_out_options if o >= fit * each), default=memory.bytes)
+    whole = spec.l1.cache.ways * spec.l1.unified_bytes / spec.l1.cache.bytes
+    return float(max(1, int(whole * (1 - carved / spec.l1.unified_bytes) + 0.5)))
+
+
+def _size(spec: Spec, shared: int = 0) -> float | None:
+    ways = _ways(spec, shared)
+    return None if ways is None else ways * spec.l1.cache.sets * spec.l1.cache.line_bytes
 
 
 @microbenchmark("l1", "l1.latency", "cycle", expected=_hit)
@@ -54,7 +68,6 @@ def l1_latency(device: Device) -> float:
     "l1.cache, bytes without shared memory",
     "byte",
     expected=_size,
-    tolerance=WITHIN_3_PERCENT,
     moves=("l1.unified_bytes", "l1.cache.ways"),
 )
 def l1_size(device: Device) -> float:
@@ -63,10 +76,27 @@ def l1_size(device: Device) -> float:
     return float(largest_that_hits(device, SMALL, 1 << 19, 128, "ca", limit, THREADS))
 
 
-def _step(latencies: dict[int, float]) -> float:
-    """The least distance from which on a load takes as long as at the largest."""
-    most = max(latencies.values())
-    return float(min(bytes_ for bytes_, cycles in latencies.items() if cycles > 0.97 * most))
+CARVED = 32 * 1024  # bytes of shared memory of a CTA of which an SM holds one or two
+
+
+@microbenchmark(
+    "l1",
+    "l1.carve_out_options: bytes of the L1 beside CTAs of 32 KiB",
+    "byte",
+    expected=lambda s: _size(s, CARVED),
+)
+def l1_size_carved(device: Device) -> float:
+    """Largest ring of lines that stays in the L1 of a kernel whose CTAs of 1,024 threads have 32 KiB each."""
+    limit = chase_latency(device, SMALL, 128) * 1.02
+    return float(largest_that_hits(device, SMALL, 1 << 19, 128, "ca", limit, THREADS, CARVED))
+
+
+@microbenchmark("l1", "l1.cache.ways, without shared memory", "way", expected=_ways)
+def l1_ways(device: Device) -> float:
+    """Ways: the largest ring of lines of one set, 64 KiB apart, that stays in the L1."""
+    limit = chase_latency(device, SMALL, 128) * 1.02
+    most = 512 * SET_STRIDE
+    return largest_that_hits(device, SET_STRIDE, most, SET_STRIDE, "ca", limit, THREADS) / SET_STRIDE
 
 
 @microbenchmark(
@@ -82,7 +112,7 @@ def l1_sector(device: Device) -> float:
         cycles, sink = device.zeros(count, np.int64), device.zeros(1, np.uint32)
         kernel(1, 1, data, np.int32(distance), np.int32(count), np.int32(0), cycles, sink)
         slow[distance] = float(np.median(device.numpy(cycles)))
-    return _step(slow)
+    return float(step_of(slow, 0.97 * max(slow.values())))
 
 
 @microbenchmark(
@@ -97,8 +127,9 @@ def l1_line(device: Device) -> float:
     limit = chase_latency(device, SMALL, 128) * 1.02
     # An odd number of sectors: every set gets its share of the lines.
     apart = 17 * 32
-    lines = largest_that_hits(device, SMALL, 1 << 21, apart, "ca", limit, THREADS) // apart
     size = largest_that_hits(device, SMALL, 1 << 19, 32, "ca", limit, THREADS)
+    most = size // 32 * apart
+    lines = largest_that_hits(device, SMALL, most, apart, "ca", limit, THREADS) // apart
     return size / lines
 
 
@@ -152,10 +183,199 @@ def coalescing(device: Device) -> float:
 
     Words further apart meet in the L1's banks, which would be taken for larger transactions.
     """
-    return _step({distance: _strided(device, distance) for distance in (4, 8, 16, 32)})
+    times = {distance: _strided(device, distance) for distance in (4, 8, 16, 32)}
+    return float(step_of(times, 0.97 * max(times.values())))
 
 
 @microbenchmark("l1", "l1.banks", "bank", expected=_banks, tolerance=WITHIN_3_PERCENT)
 def l1_banks(device: Device) -> float:
     """Banks of the L1: how much longer a load takes when its sectors meet in one of them."""
     return _strided(device, 128) / _strided(device, 32)
+
+
+class _Behind:
+    """Cycles until a load that hits the L1 is served behind others that miss it; docs in misses.cu."""
+
+    def __init__(self, device: Device, lanes: int, apart: int, busy: bool, shared: int = 0) -> None:
+        self._device, self._lanes, self._apart, self._shared = device, lanes, apart, shared
+        # While memory is kept busy nothing returns that would make room.
+        self._grid, self._rounds, self._delay = (device.sms, 1, 100) if busy else (1, 0, 0)
+        self._kernel = device.kernel("misses.cu", "behind_misses")
+        self._threads = min(THREADS, device.threads_per_sm)
+        self._held = [evict(device)]  # what was read once is in the L2, so each probe reads other memory
+
+    def cycles(self, misses: int) -> float:
+        data = self._device.zeros((128 * 66 + (misses + 1) * self._apart) // 4, np.uint32)
+        flood = self._device.zeros(max(1, 8 * self._grid * self._threads * self._rounds), np.uint32)
+        self._held += [data, flood]
+        found, sink = self._device.zeros(1, np.int64), self._device.zeros(self._threads, np.uint32)
+        self._kernel(
+            self._grid,
+            self._threads,
+            data,
+            np.int32(misses),
+            np.int32(self._lanes),
+            np.int64(self._apart),
+            np.int32(self._delay),
+            flood,
+            np.int32(self._rounds),
+            found,
+            sink,
+            shared=self._shared,
+        )
+        return float(self._device.numpy(found)[0])
+
+    def most(self, least: int, limit: int) -> float:
+        """The most misses behind which the hit does not wait, from 64 on to 2 %; tried from `least` on.
+
+        Raises SimtError where it never waits.
+        """
+        quiet = self.cycles(1)
+
+        def waits(misses: int) -> bool:
+            # Without waiting, a miss leaves in each cycle, part of which time passes anyway (fitted).
+            return self.cycles(misses) > max(1.2 * quiet, 0.92 * misses + 0.75 * quiet + 80)
+
+        low, high = 1, least
+        while high <= limit and not waits(high):
+            low, high = high, 2 * high
+        if high > limit:
+            raise SimtError(f"the L1 takes {low} misses without waiting; more were not tried")
+        while high - low > max(1, high // 64):
+            middle = (low + high) // 2
+            low, high = (low, middle) if waits(middle) else (middle, high)
+        return float(low)
+
+
+def _through_l1(value: Callable[[Spec], float]) -> Callable[[Spec], float | None]:
+    return lambda spec: None if spec.l1.bypass_global else value(spec)
+
+
+@microbenchmark(
+    "l1",
+    "l1.cache.mshr_entries",
+    "sector",
+    expected=_through_l1(lambda s: float(s.l1.cache.mshr_entries)),
+    tolerance=WITHIN_3_PERCENT,
+)
+def l1_mshrs(device: Device) -> float:
+    """Sectors that can be missing at once: so many misses do not hold up a load that hits behind them."""
+    return _Behind(device, 32, 128, busy=True).most(32, 2048)
+
+
+@microbenchmark(
+    "l1", "l1.cache.mshr_merge", "request", expected=_through_l1(lambda s: float(s.l1.cache.mshr_merge))
+)
+def l1_merges(device: Device) -> float:
+    """Loads that can wait for one sector before the next one holds up what follows."""
+    return _Behind(device, 1, 0, busy=True).most(4, 128)
+
+
+def _reserved(spec: Spec) -> float | None:
+    """A set's lines, which a miss reserves; where it does not, the MSHRs are what there is."""
+    c = spec.l1.cache
+    ways = _ways(spec, _most_shared(spec))
+    return (
+        None if ways is None else min(ways, c.mshr_entries) if c.allocation == "on_miss" else c.mshr_entries
+    )
+
+
+def _most_shared(spec: Spec) -> int:
+    return spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
+
+
+@microbenchmark("l1", "l1.cache.allocation: lines of a set that misses reserve", "line", expected=_reserved)
+def l1_reserved_lines(device: Device) -> float:
+    """Misses of one set that do not hold up what follows, with the L1 at its smallest.
+
+    As many as the set has lines if a miss reserves one at once, as many as MSHRs if data looks for a line
+    when it comes.
+    """
+    return _Behind(device, 32, SET_STRIDE, busy=True, shared=device.shared_bytes_per_cta).most(16, 1024)
+
+
+def _found_after_store(device: Device, bytes_: int, before: bool) -> float:
+    """1 if a load finds in the L1 what was stored before, else 0."""
+    lines = 16
+    kernel = device.kernel("stores.cu", "store_then_load")
+    data, found = device.zeros(32 * lines, np.uint32), device.zeros(lines, np.int32)
+    kernel(1, 32, data, np.int32(lines), np.int32(bytes_), np.int32(before), np.int32(0), found)
+    latency = float(np.median(device.numpy(found)))
+    hit, past = chase_latency(device, SMALL, 128), chase_latency(device, SMALL, 128, "cg")
+    return float(latency < (hit + past) / 2)
+
+
+def _keeps(spec: Spec, whole: bool, before: bool) -> float | None:
+    """Whether a load finds what was stored: docs/model/caches.md."""
+    c = spec.l1.cache
+    if spec.l1.bypass_global or c.write_policy == "read_only":
+        return None
+    if before:
+        return float(c.write_policy in ("write_through", "write_back"))
+    fetches = c.write_allocation in ("write_allocate", "fetch_on_write")
+    return float(fetches or (c.write_allocation == "write_validate" and whole))
+
+
+@microbenchmark(
+    "l1",
+    "l1.cache.write_policy: a line stays when it is stored to",
+    "of 1",
+    expected=lambda s: _keeps(s, True, True),
+)
+def l1_store_keeps(device: Device) -> float:
+    """1 if a load finds a line in the L1 to which was stored while it was there, else 0."""
+    return _found_after_store(device, 32, before=True)
+
+
+@microbenchmark(
+    "l1", "l1.cache.write_allocation, of a whole sector", "of 1", expected=lambda s: _keeps(s, True, False)
+)
+def l1_store_allocates(device: Device) -> float:
+    """1 if a load finds a sector in the L1 that was stored as a whole, without being there, else 0."""
+    return _found_after_store(device, 32, before=False)
+
+
+@microbenchmark(
+    "l1", "l1.cache.write_allocation, of a word", "of 1", expected=lambda s: _keeps(s, False, False)
+)
+def l1_store_word_allocates(device: Device) -> float:
+    """1 if a load finds a word in the L1 that was stored, without its sector being there, else 0."""
+    return _found_after_store(device, 4, before=False)
+
+
+def _leaves(spec: Spec) -> float | None:
+    """Where every store goes on to the L2, a sector a cycle leaves."""
+    return 32.0 if spec.l1.cache.write_policy == "write_through" and not spec.l1.bypass_global else None
+
+
+@microbenchmark(
+    "l1",
+    "l1.cache.write_policy: bytes a cycle stored to one line",
+    "byte/cycle",
+    expected=_leaves,
+    tolerance=0.03,
+)
+def l1_store_bandwidth(device: Device) -> float:
+    """Bytes that an SM stores in a cycle over and over to the same lines: a sector, if stores go through."""
+    kernel, threads, stores = device.kernel("stores.cu", "store_stream"), 512, 64
+    data, cycles = device.zeros(threads, np.uint32), device.zeros(2, np.int64)
+    kernel(1, threads, data, np.int32(stores), cycles)
+    once, twice = device.numpy(cycles)
+    return 4.0 * threads * stores / float(twice - once)
+
+
+def _past(spec: Spec) -> float:
+    return 32.0 * max(1, spec.l1.bypass_sectors_per_cycle)
+
+
+@microbenchmark(
+    "l1", "l1.bypass_sectors_per_cycle, of 32 bytes", "byte/cycle", expected=_past, tolerance=WITHIN_3_PERCENT
+)
+def l1_bypass_bandwidth(device: Device) -> float:
+    """Bytes that one SM reads past its L1 a cycle, from the L2."""
+    threads, size = 1024, 1 << 16
+    kernel = device.kernel("bandwidth.cu", "within", {"TYPE": "uint4", "LOAD": "relaxed.gpu.global"})
+    region, cycles = device.zeros(size // 4, np.uint32), device.zeros(2, np.int64)
+    kernel(1, threads, region, np.int32(size // 16), np.int32(4), cycles, device.zeros(threads, np.uint32))
+    once, twice = device.numpy(cycles)
+    return 4.0 * size / float(twice - once)

@@ -3,34 +3,141 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
-from simt.validate.microbenchmarks.chases import chase_latency
-from simt.validate.microbenchmarks.l2 import cold_bandwidth
+from simt.validate.microbenchmarks.chases import each_latency, evict, ring_of
+from simt.validate.microbenchmarks.l2 import cold_bandwidth, l2_hit
+
+LINE = 128
+OPENS = 12288  # loads after which every bank has some row open
+STREAM = 8 << 20  # bytes of a bandwidth measurement
 
 
-@microbenchmark("memory", "load from device memory", "cycle", moves=("dram.latency",))
+def _walk(device: Device, lines: int, before: int = 32) -> npt.NDArray[np.float64]:
+    """Cycles of each load of a walk along lines that are in no cache, after so many loads `before`."""
+    ring, _ = ring_of(device, LINE * (lines + before + 32), LINE)
+    held = evict(device)
+    latencies = each_latency(device, ring, lines, warm=before)
+    device.free(ring)
+    device.free(held)
+    return latencies
+
+
+def _hit(latencies: npt.NDArray[np.float64]) -> float:
+    """Cycles of a load whose row is open; most are."""
+    return float(np.percentile(latencies, 20))
+
+
+def _rows(device: Device, lines: int) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Latency where the row is open, latencies of a walk, and where in it rows were opened.
+
+    Lines that come from another part of the L2 take longer still, and are left out.
+    """
+    latencies = _walk(device, lines, before=OPENS)
+    hit = _hit(latencies)
+    near = latencies[latencies < hit + 130]
+    opens = near > hit + 16
+    if not opens.any():
+        raise SimtError("all loads take the same time: no rows are seen")
+    return hit, near, opens
+
+
+def _ratio(spec: Spec) -> float:
+    """Core cycles of a cycle of the memory's command clock."""
+    return spec.clock.core_mhz / spec.clock.dram_mhz
+
+
+def _row_hit(spec: Spec) -> float:
+    """The way to the L2, the controller, column access and burst, and four cycles between the clocks."""
+    d = spec.dram
+    controller = d.latency * spec.clock.core_mhz / spec.clock.l2_mhz
+    column = 0 if d.simple else (d.cl + d.burst_length / d.data_command_ratio) * _ratio(spec)
+    return l2_hit(spec) + controller + column + 4
+
+
+def _opening(spec: Spec) -> float:
+    return 0.0 if spec.dram.simple else (spec.dram.rcd + spec.dram.rp) * _ratio(spec)
+
+
+def _row_miss(spec: Spec) -> float:
+    """Every load opens a row; with two partitions every other one comes from the far one."""
+    far = 0.5 * spec.l2.far_latency * spec.clock.core_mhz / spec.clock.l2_mhz
+    return _row_hit(spec) + _opening(spec) + (far if spec.l2.partitions > 1 else 0.0)
+
+
+@microbenchmark(
+    "memory",
+    "dram.latency: load of a row that is not open",
+    "cycle",
+    expected=_row_miss,
+    tolerance=WITHIN_3_PERCENT,
+    moves=("dram.latency",),
+)
 def memory_latency(device: Device) -> float:
-    """Cycles from a load that misses everywhere to its use."""
-    # Twice as many lines as the L2 holds, so that what made the ring has evicted its begin; 35 lines further
-    # is another row, and a number of lines without a common divisor makes it one ring.
-    lines = 2 * device.l2_bytes // 128 | 1
+    """Cycles from a load that misses both caches, as rows come and go, to its use."""
+    # A number of lines without a common divisor with 35 makes it one ring, each step into another row.
+    lines = 2 * device.l2_bytes // LINE | 1
     lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
-    return chase_latency(device, 128 * lines, 128, "cg", warm=4, jump=35)
+    ring, _ = ring_of(device, LINE * lines, LINE, jump=35)
+    held = evict(device)
+    latencies = each_latency(device, ring, 256, warm=1024)
+    device.free(ring)
+    device.free(held)
+    return float(latencies.mean())
+
+
+@microbenchmark(
+    "memory",
+    "dram.latency and dram.cl: load of an open row",
+    "cycle",
+    expected=_row_hit,
+    tolerance=WITHIN_3_PERCENT,
+)
+def row_hit_latency(device: Device) -> float:
+    """Cycles from a load that misses both caches, and finds its row open, to its use."""
+    return _hit(_walk(device, 1024))
+
+
+@microbenchmark(
+    "memory",
+    "dram.rcd and dram.rp: what opening a row takes",
+    "cycle",
+    expected=lambda s: None if s.dram.simple else _opening(s),
+    tolerance=0.05,
+)
+def row_miss_latency(device: Device) -> float:
+    """Cycles by which a load takes longer that finds another row open in its bank."""
+    hit, near, opens = _rows(device, 4096)
+    return float(np.median(near[opens])) - hit
+
+
+def _row_bytes(spec: Spec) -> float | None:
+    """Column bits of an address, the byte in a burst among them, hold a row of one channel."""
+    layout = spec.address_map.layout
+    return None if spec.dram.simple else float(1 << (layout.count("C") + layout.count("S")))
+
+
+@microbenchmark(
+    "memory", "address_map.layout: bytes of a row", "byte", expected=_row_bytes, tolerance=WITHIN_3_PERCENT
+)
+def row_bytes(device: Device) -> float:
+    """Bytes of a row of a channel: what is read in order, over how often it takes the time to open a row."""
+    _, _, opens = _rows(device, 12288)
+    # All channels open rows together; from the first time after a pause to the last one.
+    at = np.nonzero(opens)[0]
+    starts = np.nonzero(np.diff(at) > 4 * max(1.0, float(np.median(np.diff(at)))))[0] + 1
+    first, last = (starts[0], starts[-1]) if len(starts) > 1 else (0, len(at) - 1)
+    return float((at[last] - at[first]) * LINE / (last - first))
 
 
 def _peak(spec: Spec) -> float:
     """Bytes a core cycle of the data buses."""
     d = spec.dram
-    return (
-        spec.address_map.channels
-        * d.bus_bytes
-        * d.data_command_ratio
-        * spec.clock.dram_mhz
-        / spec.clock.core_mhz
-    )
+    return spec.address_map.channels * d.bus_bytes * d.data_command_ratio / _ratio(spec)
 
 
 @microbenchmark(
@@ -38,13 +145,13 @@ def _peak(spec: Spec) -> float:
 )
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory."""
-    return cold_bandwidth(device, 2 * device.l2_bytes)
+    return cold_bandwidth(device, STREAM)
 
 
-def _moved(device: Device, name: str, share: int) -> float:
+def _moved(device: Device, name: str, share: int, size: int) -> float:
     """Bytes a core cycle that a kernel of bandwidth.cu moves; share: arrays that it goes over."""
-    size = 2 * device.l2_bytes
     kernel = device.kernel("bandwidth.cu", name)
+    # The first fills the L2 with what is to be written.
     sets = [[device.zeros(b // 4, np.uint32) for _ in range(share)] for b in (size, size, 2 * size)]
     extra = [np.uint32(1)] if name == "fill" else []
     times = [kernel(2 * device.sms, 1024, *s, np.int64(s[0].nbytes // 16), *extra) for s in sets]
@@ -57,10 +164,10 @@ def _moved(device: Device, name: str, share: int) -> float:
 @microbenchmark("memory", "bytes a cycle of device memory, read and written", "byte/cycle")
 def copy_bandwidth(device: Device) -> float:
     """Bytes a core cycle, read and written, of a copy in device memory."""
-    return _moved(device, "copy", 2)
+    return _moved(device, "copy", 2, device.l2_bytes)
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, written", "byte/cycle")
 def fill_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together write to device memory."""
-    return _moved(device, "fill", 1)
+    return _moved(device, "fill", 1, device.l2_bytes)

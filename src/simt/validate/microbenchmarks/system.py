@@ -1,22 +1,40 @@
-"""The GPU as a whole: SMs, what they hold, launches."""
+"""The GPU as a whole: clock, SMs, what they hold, launches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
+REGISTERS = 128  # of a thread, where registers shall be short
 
-def _most_at_once(device: Device, grid: int, block: int, shared: int = 0) -> int:
+
+def _most_at_once(device: Device, grid: int, block: int, shared: int = 0, name: str = "residency") -> int:
     """The most CTAs of a grid that one SM held at once."""
-    kernel = device.kernel("residency.cu", "residency")
-    sm, begin, end = device.zeros(grid, np.uint32), device.zeros(grid, np.int64), device.zeros(grid, np.int64)
+    # A CTA must still be there when the last one of its SM comes; a simulated GPU has no slower ones.
+    wait = 3000 if device.simulated else 30000
+    kernel = device.kernel("residency.cu", name, {"WAIT": wait, "REGISTERS": REGISTERS})
+    sm = device.zeros(max(grid, 2 * REGISTERS), np.uint32)
+    begin, end = device.zeros(grid, np.int64), device.zeros(grid, np.int64)
     kernel(grid, block, sm, begin, end, shared=shared)
-    first = device.numpy(sm) == device.numpy(sm)[0]
+    sms = device.numpy(sm)[:grid]
+    first = sms == sms[0]
     begins, ends = np.sort(device.numpy(begin)[first]), np.sort(device.numpy(end)[first])
     at_begin = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, "right")
     return int(at_begin.max())
+
+
+@microbenchmark("system", "clock.core_mhz", "MHz", expected=lambda s: s.clock.core_mhz, tolerance=0.001)
+def core_clock(device: Device) -> float:
+    """Clock of the SMs under load: cycles over nanoseconds of the GPU's timer."""
+    kernel, times = device.kernel("residency.cu", "clocks"), device.zeros(5, np.uint64)
+    kernel(1, 32, np.int32(4096 if device.simulated else 1 << 20), times)
+    begin, timer, end, timer_end, _ = device.numpy(times).astype(np.int64)
+    return float(1000.0 * (end - begin) / (timer_end - timer))
 
 
 @microbenchmark("system", "sm.count", "SM", expected=lambda s: float(s.sm.count))
@@ -32,31 +50,106 @@ def sm_count(device: Device) -> float:
 @microbenchmark("system", "sm.max_ctas", "CTA", expected=lambda s: float(min(s.sm.max_ctas, s.sm.max_warps)))
 def ctas_per_sm(device: Device) -> float:
     """CTAs of one warp that an SM holds at once."""
-    return float(_most_at_once(device, 80 * device.sms, 32))
+    return float(_most_at_once(device, 40 * device.sms, 32))
 
 
 @microbenchmark("system", "sm.max_warps", "warp", expected=lambda s: float(s.sm.max_warps))
 def warps_per_sm(device: Device) -> float:
-    """Warps that an SM holds at once, in CTAs of 256 threads."""
-    return 8.0 * _most_at_once(device, 20 * device.sms, 256)
+    """Warps that an SM holds at once, in CTAs of 128 threads."""
+    return 4.0 * _most_at_once(device, 20 * device.sms, 128)
+
+
+def _whole_warps(spec: Spec) -> float:
+    """Registers in whole warps, as far as the SM has places for them."""
+    each = REGISTERS * spec.sm.warp_size
+    fit = min(spec.sm.register_file.registers // each, spec.sm.max_warps, spec.sm.max_ctas)
+    return float(each * fit)
+
+
+@microbenchmark("system", "sm.register_file.registers", "register", expected=_whole_warps)
+def registers_per_sm(device: Device) -> float:
+    """Registers of an SM: what CTAs of a warp with 128 registers a thread take that it holds at once."""
+    return float(32 * REGISTERS * _most_at_once(device, 40 * device.sms, 32, name="with_registers"))
+
+
+def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle - 1)
+    return least
+
+
+def _shared_of_each(device: Device, ctas: int) -> int:
+    """The most shared memory, in units of 256 bytes, of a CTA of which an SM holds `ctas` at once; bytes."""
+    most = device.shared_bytes_per_cta // 256
+    # Not below what the device says by much: a bisection over all sizes would find the same.
+    guess = device.shared_bytes_per_sm // ctas // 256
+    at_least = max(0, guess - 16)
+
+    def fits(units: int) -> bool:
+        return _most_at_once(device, (ctas + 1) * device.sms, 32, shared=256 * units) >= ctas
+
+    if not fits(at_least):
+        at_least = 0
+    return 256 * _largest(at_least, min(most, guess + 16), fits)
+
+
+def _reserved(device: Device) -> int:
+    return _shared_of_each(device, 4) - 2 * _shared_of_each(device, 8)
+
+
+@microbenchmark("system", "shared_memory.bytes", "byte", expected=lambda s: float(s.shared_memory.bytes))
+def shared_bytes_per_sm(device: Device) -> float:
+    """Shared memory of an SM: the most that each of four CTAs can have, and what is reserved for them."""
+    return 4.0 * (_shared_of_each(device, 4) + _reserved(device))
 
 
 @microbenchmark(
-    "system", "shared_memory.bytes", "byte", expected=lambda s: float(s.shared_memory.bytes), tolerance=0.1
+    "system",
+    "shared_memory.reserved_per_cta",
+    "byte",
+    expected=lambda s: float(s.shared_memory.reserved_per_cta),
 )
-def shared_bytes_per_sm(device: Device) -> float:
-    """Shared memory of an SM: what CTAs of 7 KiB take that it holds at once."""
-    size = 7 * 1024
-    return float(size * _most_at_once(device, 40 * device.sms, 32, shared=size))
+def shared_reserved_per_cta(device: Device) -> float:
+    """Shared memory that the system takes of each CTA: what eight CTAs have less than four."""
+    return float(_reserved(device))
+
+
+def _alone(device: Device, ctas_each: int) -> float:
+    """Cycles of CTAs that do nothing, so many on each SM, one after the other."""
+    shared = device.shared_bytes_per_cta // 2 + 1024
+    return device.kernel("residency.cu", "nothing")(ctas_each * device.sms, 32, shared=shared)
+
+
+@microbenchmark(
+    "system",
+    "launch.dispatch_latency",
+    "cycle",
+    expected=lambda s: float(s.launch.dispatch_latency),
+    tolerance=WITHIN_3_PERCENT,
+)
+def dispatch_latency(device: Device) -> float:
+    """Cycles from a CTA's end to the begin of the next one, where an SM holds but one."""
+    _, one, two, three = (_alone(device, n) for n in (1, 1, 2, 3))
+    # From begin to begin, less a CTA's own time, whose last cycle is the first of the latency.
+    return three - two - (one - 1)
+
+
+@microbenchmark("system", "CTAs that start in a cycle", "CTA/cycle")
+def dispatch_rate(device: Device) -> float:
+    """CTAs of a warp that the GPU starts and ends in a cycle: no value of the specification says it."""
+    kernel, grid = device.kernel("residency.cu", "nothing"), 64 * device.sms
+    return grid / (kernel(2 * grid, 32) - kernel(grid, 32))
 
 
 @microbenchmark(
     "system",
     "launch.kernel_latency",
     "cycle",
-    expected=lambda s: float(s.launch.kernel_latency),
+    expected=lambda s: float(s.launch.kernel_latency + s.launch.cta_latency),
     tolerance=WITHIN_3_PERCENT,
 )
 def launch_latency(device: Device) -> float:
-    """Core cycles from one launch of an empty kernel to the next in a stream."""
-    return device.period("residency.cu", "nothing", 16)
+    """Core cycles from the end of an empty kernel to the begin of the next one in its stream."""
+    own = device.kernel("residency.cu", "nothing")(1, 32)
+    return device.period("residency.cu", "nothing", 16) - own

@@ -1,0 +1,56 @@
+// What a cache does with stores: whether a load finds afterwards what was stored, and how fast stores leave.
+
+#include "clock.cuh"
+
+// latencies[i]: of a load (0: through the L1, 1: past it) of line i right after a store of `bytes` (a multiple of 4)
+// at its begin, before which it was loaded (`before`) or not.
+extern "C" __global__ void store_then_load(char* data, int lines, int bytes, int before, int past, int* latencies) {
+#pragma unroll 1
+  for (int i = 0; i < lines; ++i) {
+    char* p = data + i * 128ll;
+    unsigned v = 0;
+    if (before) {
+      asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+      clock_after(v);
+    }
+    if (threadIdx.x < bytes / 4) asm volatile("st.global.u32 [%0], %1;" ::"l"(p + 4 * threadIdx.x), "r"(v) : "memory");
+    // Until the store has certainly arrived.
+    const long long stored = clock64();
+    while (clock64() - stored < 1500) {
+    }
+    const long long begin = clock_after(v);
+    if (past)
+      asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    else
+      asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    const long long end = clock_after(v);
+    if (threadIdx.x == 0) latencies[i] = static_cast<int>(end - begin);
+  }
+}
+
+// cycles[0], cycles[1]: of `stores` stores of a line by each warp to one and the same place, and of twice as many.
+extern "C" __global__ void store_stream(unsigned* data, int stores, long long* cycles) {
+#pragma unroll 1
+  for (int part = -1; part < 2; ++part) {
+    const int count = part < 0 ? 8 : stores << part;
+    __syncthreads();
+    const long long begin = clock64();
+#pragma unroll 8
+    for (int i = 0; i < count; ++i)
+      asm volatile("st.global.u32 [%0], %1;" ::"l"(data + threadIdx.x), "r"(i) : "memory");
+    __threadfence();
+    __syncthreads();
+    if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;
+  }
+}
+
+// All CTAs store `repeats` times over `elements`.
+extern "C" __global__ void store_whole(uint4* data, long long elements, int repeats) {
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+#pragma unroll 1
+  for (int r = 0; r < repeats; ++r) {
+#pragma unroll 4
+    for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step)
+      data[i] = make_uint4(r, r, r, r);
+  }
+}
