@@ -85,8 +85,10 @@ def test_records_are_those_of_the_simulated_gpu(
     found = {b["name"]: b for b in record["benchmarks"]}
     assert set(found) == set(names)
     for name, b in found.items():
-        # All that differs is what earlier runs left in the caches, and where arrays lie.
-        assert b["value"] == pytest.approx(expected[name], rel=0.03 if name == "l2_bandwidth" else 1e-4), name
+        # All that differs is what earlier runs left in the caches, where arrays lie, and that events miss
+        # the few cycles of an empty kernel.
+        tolerance = {"l2_bandwidth": 0.03, "launch_latency": 0.01}.get(name, 1e-4)
+        assert b["value"] == pytest.approx(expected[name], rel=tolerance), name
         assert b["runs"] == 2
         assert b["low"] <= b["value"] <= b["high"]
 
@@ -101,7 +103,8 @@ def test_a_launch_takes_what_the_simulated_gpu_says(gpu: HardwareGPU, library: S
     done = next(x for x in library.gpu.launches if x.name == "scale")
     assert (time.name, time.grid, time.block) == ("scale", (391, 1, 1), (256, 1, 1))
     assert (time.registers, time.shared_bytes) == (done.registers, 60_000)
-    empty = next(x for x in library.gpu.launches if x.name == "nothing")
+    # The first one finds cold instruction caches, and the median does not see it.
+    empty = [x for x in library.gpu.launches if x.name == "nothing"][-1]
     assert time.nanoseconds == pytest.approx((done.cycles - empty.cycles) / 1.38, rel=1e-3)
     assert gpu.launch_ns == pytest.approx(empty.cycles / 1.38, rel=0.1)
 

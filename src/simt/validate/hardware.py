@@ -207,7 +207,7 @@ class HardwareGPU(GPU):
         """Kernels by which clocks and launches are measured."""
         found = {}
         for file, name in (("spin.cu", "spin"), ("residency.cu", "nothing")):
-            module = self.compile((SOURCES / file).read_text(encoding="utf-8"), name=file)
+            module = self.compile((SOURCES / file).read_text(encoding="utf-8"), name=file, include=[SOURCES])
             found[name] = module.native.kernel(name)
         return found
 
