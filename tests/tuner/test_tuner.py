@@ -129,7 +129,7 @@ def test_a_described_value_is_kept_and_a_contradiction_said(tmp_path: Path, base
     assert found.spec.l1.latency == 30
     assert found.spec.sources["l1.latency"] == "data sheet, page 3"
     (note,) = found.notes
-    assert note.startswith("l1.latency = 30 is described, but l1_latency measured 49.")
+    assert note.startswith("l1.latency = 30 is described, but l1_latency measured 50 ")
     assert note.endswith("and simulates 30 cycle")
 
 

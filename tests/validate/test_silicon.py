@@ -87,7 +87,7 @@ def test_records_are_those_of_the_simulated_gpu(
     for name, b in found.items():
         # All that differs is what earlier runs left in the caches, where arrays lie, and that events miss
         # the few cycles of an empty kernel.
-        tolerance = {"l2_bandwidth": 0.03, "launch_latency": 0.01}.get(name, 1e-4)
+        tolerance = {"l2_bandwidth": 0.15, "launch_latency": 0.01}.get(name, 1e-3)
         assert b["value"] == pytest.approx(expected[name], rel=tolerance), name
         assert b["runs"] == 2
         assert b["low"] <= b["value"] <= b["high"]

@@ -91,7 +91,7 @@ def l1_size_carved(device: Device) -> float:
     return float(largest_that_hits(device, SMALL, 1 << 19, 128, "ca", limit, THREADS, CARVED))
 
 
-@microbenchmark("l1", "l1.cache.ways, without shared memory", "way", expected=_ways)
+@microbenchmark("l1", "l1.cache.ways: without shared memory", "way", expected=_ways)
 def l1_ways(device: Device) -> float:
     """Ways: the largest ring of lines of one set, 64 KiB apart, that stays in the L1."""
     limit = chase_latency(device, SMALL, 128) * 1.02
@@ -328,7 +328,7 @@ def l1_store_keeps(device: Device) -> float:
 
 
 @microbenchmark(
-    "l1", "l1.cache.write_allocation, of a whole sector", "of 1", expected=lambda s: _keeps(s, True, False)
+    "l1", "l1.cache.write_allocation: of a whole sector", "of 1", expected=lambda s: _keeps(s, True, False)
 )
 def l1_store_allocates(device: Device) -> float:
     """1 if a load finds a sector in the L1 that was stored as a whole, without being there, else 0."""
@@ -336,7 +336,7 @@ def l1_store_allocates(device: Device) -> float:
 
 
 @microbenchmark(
-    "l1", "l1.cache.write_allocation, of a word", "of 1", expected=lambda s: _keeps(s, False, False)
+    "l1", "l1.cache.write_allocation: of a word", "of 1", expected=lambda s: _keeps(s, False, False)
 )
 def l1_store_word_allocates(device: Device) -> float:
     """1 if a load finds a word in the L1 that was stored, without its sector being there, else 0."""

@@ -71,7 +71,7 @@ def _row_miss(spec: Spec) -> float:
 
 @microbenchmark(
     "memory",
-    "dram.latency: load of a row that is not open",
+    "load of a row that is not open",
     "cycle",
     expected=_row_miss,
     tolerance=WITHIN_3_PERCENT,
@@ -92,7 +92,7 @@ def memory_latency(device: Device) -> float:
 
 @microbenchmark(
     "memory",
-    "dram.latency and dram.cl: load of an open row",
+    "load of an open row: dram.latency and dram.cl",
     "cycle",
     expected=_row_hit,
     tolerance=WITHIN_3_PERCENT,

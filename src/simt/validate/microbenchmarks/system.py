@@ -28,7 +28,9 @@ def _most_at_once(device: Device, grid: int, block: int, shared: int = 0, name: 
     return int(at_begin.max())
 
 
-@microbenchmark("system", "clock.core_mhz", "MHz", expected=lambda s: s.clock.core_mhz, tolerance=0.001)
+@microbenchmark(
+    "system", "clock.core_mhz: under load", "MHz", expected=lambda s: s.clock.core_mhz, tolerance=0.001
+)
 def core_clock(device: Device) -> float:
     """Clock of the SMs under load: cycles over nanoseconds of the GPU's timer."""
     kernel, times = device.kernel("residency.cu", "clocks"), device.zeros(5, np.uint64)
@@ -66,7 +68,7 @@ def _whole_warps(spec: Spec) -> float:
     return float(each * fit)
 
 
-@microbenchmark("system", "sm.register_file.registers", "register", expected=_whole_warps)
+@microbenchmark("system", "sm.register_file.registers: in whole warps", "register", expected=_whole_warps)
 def registers_per_sm(device: Device) -> float:
     """Registers of an SM: what CTAs of a warp with 128 registers a thread take that it holds at once."""
     return float(32 * REGISTERS * _most_at_once(device, 40 * device.sms, 32, name="with_registers"))
