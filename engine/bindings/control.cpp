@@ -89,6 +89,9 @@ nb::dict dict_of(const simt::Sampled& sampled) {
   result["stopped"] = sampled.stopped;
   result["detailed_cycle"] = sampled.detailed_cycle;
   result["released_cycle"] = sampled.released_cycle;
+  result["executed"] = nb::none();
+  if (const auto& executed = sampled.executed)
+    result["executed"] = nb::make_tuple(executed->warp_instructions, executed->thread_instructions);
   return result;
 }
 

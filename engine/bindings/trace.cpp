@@ -314,6 +314,7 @@ void bind_source(nb::module_& m) {
       .def_prop_ro("opcodes", &InstructionSource::opcodes)
       .def_prop_ro("cta_count", &InstructionSource::cta_count)
       .def_prop_ro("cluster_size", &InstructionSource::cluster_size)
+      .def_prop_ro("order_matters", &InstructionSource::order_matters)
       .def(
           "instructions",
           [](const InstructionSource& s) {

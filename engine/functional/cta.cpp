@@ -131,7 +131,10 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
 }
 
 void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& counter) {
-  ++barriers_completed;
+  if (barrier == barrier_count)
+    for (Cta* cta : cluster_->ctas) ++cta->barriers_completed;
+  else
+    ++barriers_completed;
   std::vector<Waiting>& waiting = barrier == barrier_count ? cluster_->ctas[0]->waiting_ : waiting_;
   for (const Waiting& w : waiting) {
     if (w.barrier != barrier) continue;

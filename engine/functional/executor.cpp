@@ -40,6 +40,12 @@ void Executor::load(const Warp::Split& split) {
 }
 
 Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
+  return lowering_ ? run_counting<true>(cta, warp, budget, counts)
+                   : run_counting<false>(cta, warp, budget, counts);
+}
+
+template <bool count_timed>
+Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
   enter(cta, warp);
   context_.record = nullptr;
   context_.deferred = nullptr;
@@ -71,6 +77,7 @@ Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* co
             context_.mask = executing;
             op.run(context_, op);
           }
+          if constexpr (count_timed) count_op(pc, executing);
           if (++pc != meeting && executed < budget) continue;
           if (counts) blocks_->count(begin, pc, counts);
           warp.go_to(pc);
@@ -82,6 +89,8 @@ Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* co
         const bool go_on = control(op, executing, *split);
         // What parts its lanes or waits for others is executed later.
         if (counts) blocks_->count(begin, executed_ ? pc + 1 : pc, counts);
+        if (count_timed && executed_)
+          count_op(pc, op.control == Control::Collective && executing ? context_.mask : executing);
         if (!go_on) return stop(Stop::Yield);
         if (executed >= budget) return stop(warp.finished() ? Stop::Finished : Stop::Budget);
         break;

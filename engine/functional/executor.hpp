@@ -1,4 +1,6 @@
 #pragma once
+#include <bit>
+
 #include "functional/block_map.hpp"
 #include "functional/grid.hpp"
 
@@ -21,6 +23,8 @@ class Executor {
   /// the blocks of `count_blocks` that the warp executes.
   Stop run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts = nullptr);
   void count_blocks(const BlockMap* map) { blocks_ = map; }
+  /// From now on `run` adds to `timed` what the timing model would be given.
+  void count_for_timing(const Lowering* lowering) { lowering_ = lowering; }
   /// What runs without timing happens in this cycle, as far as the order of prints goes.
   void set_cycle(uint64_t cycle) { context_.cycle = cycle; }
 
@@ -39,8 +43,15 @@ class Executor {
   void perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack);
 
   uint64_t warp_instructions = 0, thread_instructions = 0;
+  InstructionCounts timed;
 
  private:
+  template <bool count_timed>
+  Stop run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts);
+  void count_op(uint32_t pc, uint32_t mask) {
+    const uint32_t n = lowering_->of_op[pc].count;
+    timed += {n, n * static_cast<uint32_t>(std::popcount(mask))};
+  }
   void enter(Cta& cta, Warp& warp);
   void load(const Warp::Split& split);
   bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause
@@ -54,6 +65,7 @@ class Executor {
   uint64_t ticks_ = 0;
   bool executed_ = false;
   const BlockMap* blocks_ = nullptr;
+  const Lowering* lowering_ = nullptr;
 };
 
 /// A fault with its place.

@@ -10,8 +10,9 @@ namespace simt::functional {
 namespace {
 
 constexpr uint64_t warp_turn = 20'000;  ///< instructions that a warp runs before the next one's turn
-constexpr uint64_t cta_turn =
-    2'000'000;  ///< that a CTA runs before others, for which it may wait, get theirs
+/// That a cluster runs before others, for which it may wait, get theirs: the longest turn, and the shortest,
+/// once some are under way that may wait for each other.
+constexpr uint64_t cta_turn = 2'000'000, shortest_turn = 16'000;
 /// Instructions without a cluster coming to its end after which those that may wait for others seem to do so.
 constexpr uint64_t patience = 20'000'000, patience_of_cluster = 4'000'000;
 
@@ -191,9 +192,10 @@ struct RunningCluster {
 };
 
 /// Runs one cluster until it is finished or its turn is over. False in the latter case.
-bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster) {
+bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster, uint64_t turn = cta_turn) {
   auto& ctas = cluster.ctas;
-  const uint64_t end = executor.warp_instructions + cta_turn;
+  const uint64_t end = executor.warp_instructions + turn;
+  const uint64_t of_warp = std::min(warp_turn, turn);
   for (;;) {
     bool all_finished = true, progress = false, waits = false;
     for (Cta* cta : ctas) {
@@ -201,7 +203,7 @@ bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster) {
         if (warp.finished()) continue;
         const uint64_t before = executor.warp_instructions;
         const uint64_t completed = cta->barriers_completed;
-        switch (executor.run(*cta, warp, warp_turn, cluster.counts_of(*cta, warp))) {
+        switch (executor.run(*cta, warp, of_warp, cluster.counts_of(*cta, warp))) {
           case Executor::Stop::Yield:
             waits = true;
             break;
@@ -242,6 +244,7 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
     Executor executor(*this, threads > 1);
     executor.set_cycle(part.cycle);
     executor.count_blocks(part.blocks);
+    executor.count_for_timing(part.lowering);
     StopQuestion question(stop);
     for (uint64_t c = next++; c < clusters && c < first_error && !stopped; c = next++) {
       try {
@@ -264,6 +267,7 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
     const std::lock_guard lock(mutex);
     counts.warp_instructions += executor.warp_instructions;
     counts.thread_instructions += executor.thread_instructions;
+    counts.timed += executor.timed;
   };
   std::vector<std::thread> others;
   for (uint32_t t = 1; t < threads && t < clusters; ++t) others.emplace_back(work, false);
@@ -285,26 +289,37 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
   Executor executor(*this);
   executor.set_cycle(part.cycle);
   executor.count_blocks(part.blocks);
+  executor.count_for_timing(part.lowering);
   StopQuestion question(stop);
   std::deque<RunningCluster> active;
   const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
   const uint64_t begun = part.begun.size(), clusters = begun + part.count;
   uint64_t next = 0, last_finished = 0;
+  // Waiting for each other takes as long as the turns of those that wait: turns are short, and grow while a
+  // whole round brings none to its end.
+  uint64_t turn = begun ? shortest_turn : cta_turn, of_round = 0;
   bool complete = true;
   while (complete && (next < clusters || !active.empty())) {
     if (active.empty() || next < begun || (next < clusters && active.size() < most))
       active.emplace_back(*this, part, next++);
     else if (active.size() > 1)
       std::rotate(active.begin(), active.begin() + 1, active.end());
-    if (run_turn(*this, executor, active.back())) {
+    if (run_turn(*this, executor, active.back(), turn)) {
       active.pop_back();
       last_finished = executor.warp_instructions;
+      of_round = 0;
+      turn = active.empty() && next >= begun ? cta_turn : shortest_turn;
+    } else if (active.size() == 1) {
+      turn = shortest_turn;
+    } else if (++of_round > active.size()) {
+      of_round = 0;
+      turn = std::min(cta_turn, 2 * turn);
     }
     const uint64_t since = executor.warp_instructions - last_finished;
     complete = !question.ask(executor.warp_instructions) &&
                !(part.may_wait && since > patience + active.size() * patience_of_cluster);
   }
-  return {executor.warp_instructions, executor.thread_instructions, complete};
+  return {executor.warp_instructions, executor.thread_instructions, executor.timed, complete};
 }
 
 }  // namespace simt::functional

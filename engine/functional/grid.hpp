@@ -10,6 +10,7 @@
 
 #include "functional/cta.hpp"
 #include "functional/fault.hpp"
+#include "isa/basic_blocks.hpp"
 
 namespace simt::functional {
 
@@ -34,6 +35,7 @@ struct Machine {
 };
 
 class BlockMap;
+struct Lowering;
 
 /// What goes out of kernels, in the order of CTAs where that is defined.
 using PrintSink = std::function<void(const std::string&)>;
@@ -82,7 +84,8 @@ class Grid {
   struct Counts {
     uint64_t warp_instructions = 0;
     uint64_t thread_instructions = 0;
-    bool complete = true;  ///< false: given up, or stopped
+    InstructionCounts timed;  ///< where they are counted
+    bool complete = true;     ///< false: given up, or stopped
   };
   /// Runs all CTAs without timing on up to `threads` host threads. The order in which CTAs act is fixed where
   /// it can matter. `stop` is asked now and then. Throws ProgramFault.
@@ -96,7 +99,8 @@ class Grid {
     /// Whether those that influence each other are given up when none of them comes to its end for long: they
     /// may wait for one that is not among these.
     bool may_wait = false;
-    uint64_t cycle = 0;  ///< at which they print
+    uint64_t cycle = 0;                  ///< at which they print
+    const Lowering* lowering = nullptr;  ///< where instructions are counted as the timing model is given them
     const BlockMap* blocks = nullptr;
     uint32_t* block_counts = nullptr;  ///< by cluster of this part, CTA, warp and block
     uint32_t block_count = 0;

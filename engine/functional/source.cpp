@@ -59,14 +59,13 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       Warp::Split* split = warp.current();
       w.blocked = !split;
       if (!split || must_wait(w, *split)) return Next::NotYet;
-      const uint64_t completed = cta_.barriers_completed;
       Executor::Step step;
       try {
         step = executor_.step(cta_, warp, &w.record, &deferred_, now);
       } catch (const Overlap&) {
         return Next::NotYet;
       }
-      woken_ |= cta_.barriers_completed != completed || warp.finished();
+      woken_ |= warp.finished();
       if (!step.executed) continue;
       const Lowering::Range& range = source_.lowering_->of_op[step.op];
       w.next = range.first;
@@ -81,16 +80,13 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     ++w.given;
     record = DynamicRecord{};
     record.static_index = index;
-    record.mask = w.mask;
+    record.mask = mask_of(w, index);
     if (index == w.access) {
       const StaticInstruction& s = source_.instructions_[index];
-      if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive) {
+      if (s.is_barrier()) {
         record.base = w.barrier.id;
         record.stride = w.barrier.threads;
-      } else if (w.record.nothing) {
-        record.mask = 0;
-      } else if (w.record.mask) {
-        record.mask = w.record.mask;
+      } else if (!w.record.nothing && w.record.mask) {
         record.ticket = w.ticket;
         give_addresses(number, s, record);
       }
@@ -102,8 +98,9 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   }
 
   bool take_woken() override {
-    const bool woken = woken_;
+    const bool woken = woken_ || barriers_seen_ != cta_.barriers_completed;
     woken_ = false;
+    barriers_seen_ = cta_.barriers_completed;
     return woken;
   }
 
@@ -122,6 +119,14 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       executor_.perform(cta_, warp, p->access, warp.frame_at(p->frame), p->stack);
       p->performed = true;
     }
+  }
+  /// What has been executed, and not been handed out.
+  InstructionCounts not_given() const {
+    InstructionCounts sum;
+    for (const WarpState& w : warps_)
+      for (uint32_t index = w.next; index < w.end; ++index)
+        sum += {1, static_cast<uint64_t>(std::popcount(mask_of(w, index)))};
+    return sum;
   }
   const std::vector<std::unique_ptr<Cta>>& cluster() const { return *owner_; }
   uint32_t rank() const { return cta_.rank(); }
@@ -205,6 +210,13 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     }
     w.waits_for_value = needs;
     return needs;
+  }
+
+  /// Lanes of the warp's record `index`.
+  uint64_t mask_of(const WarpState& w, uint32_t index) const {
+    if (index != w.access || source_.instructions_[index].is_barrier()) return w.mask;
+    if (w.record.nothing) return 0;
+    return w.record.mask ? w.record.mask : w.mask;
   }
 
   bool visible(uint32_t ticket) const {
@@ -303,6 +315,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   DeferredAccess deferred_;  ///< of the step under way
   uint64_t now_ = 0;
   bool woken_ = false;
+  uint64_t barriers_seen_ = 0;
 };
 
 ExecutedSource::ExecutedSource(const Program& program, uint32_t function, LaunchConfig config,
@@ -376,8 +389,9 @@ void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* bl
     part.block_counts = result.counts.data();
     part.block_count = result.blocks;
   }
-  part.may_wait = true;
-  result.complete = grid.run(part, threads, nullptr).complete;
+  const Grid::Counts found = grid.run(part, threads, nullptr);
+  result.complete = found.complete;
+  if (part.lowering) result.executed = found.timed;
 }
 
 BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
@@ -388,6 +402,7 @@ BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const
   Grid::Part part;
   part.count = ordinals.size() / size;
   part.number = [&](uint64_t i) { return ordinals[i * size] / size; };
+  part.may_wait = true;
   BlockCounts counts;
   try {
     run_part(grid, std::move(part), &blocks, threads, counts);
@@ -404,9 +419,13 @@ BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlo
   part.count = (end - first) / size;
   part.number = [&](uint64_t i) { return first / size + i; };
   part.cycle = never;
+  part.lowering = lowering_.get();
+  part.may_wait = end < grid_.cta_count();
   BlockCounts counts;
   run_part(grid_, std::move(part), blocks, threads, counts);
-  require_complete(counts);
+  if (!counts.complete)
+    throw ProgramFault("kernel `" + launch_.name + "`: blocks " + std::to_string(first) + " to " +
+                       std::to_string(end - 1) + " wait for others");
   return counts;
 }
 
@@ -430,25 +449,25 @@ BlockCounts ExecutedSource::finish(const std::vector<std::shared_ptr<CtaStream>>
   part.count = grid_.cluster_count() - std::min(first_cluster, grid_.cluster_count());
   part.number = [&](uint64_t i) { return first_cluster + i; };
   part.cycle = never;
+  part.lowering = lowering_.get();
+  const size_t clusters_begun = part.begun.size();
   BlockCounts all;
   run_part(grid_, std::move(part), blocks, threads, all);
-  require_complete(all);
   // From clusters to CTAs, in the order asked for.
-  BlockCounts counts{all.warps_per_cta, all.blocks, {}, true};
+  BlockCounts counts{all.warps_per_cta, all.blocks, {}, true, all.executed};
   const size_t of_cta = size_t{all.warps_per_cta} * all.blocks;
-  for (size_t i = 0; i < begun.size() && of_cta > 0; ++i) {
-    const uint32_t rank = static_cast<Stream&>(*begun[i]).rank();
-    const auto from =
-        all.counts.begin() + static_cast<std::ptrdiff_t>((cluster_of[i] * size + rank) * of_cta);
-    counts.counts.insert(counts.counts.end(), from, from + static_cast<std::ptrdiff_t>(of_cta));
+  const auto from = [&](size_t cta) {
+    return all.counts.begin() + static_cast<std::ptrdiff_t>(cta * of_cta);
+  };
+  for (size_t i = 0; i < begun.size(); ++i) {
+    const auto& stream = static_cast<Stream&>(*begun[i]);
+    *counts.executed += stream.not_given();
+    if (of_cta == 0) continue;
+    const size_t cta = cluster_of[i] * size + stream.rank();
+    counts.counts.insert(counts.counts.end(), from(cta), from(cta + 1));
   }
+  counts.counts.insert(counts.counts.end(), from(clusters_begun * size), all.counts.end());
   return counts;
-}
-
-void ExecutedSource::require_complete(const BlockCounts& counts) const {
-  if (counts.complete) return;
-  throw ProgramFault("kernel `" + launch_.name +
-                     "`: blocks that were not to be simulated wait for others; simulate it in full");
 }
 
 std::string ExecutedSource::printed() const {

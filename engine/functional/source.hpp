@@ -43,10 +43,9 @@ class ExecutedSource : public InstructionSource {
   /// followed as far as they come.
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;
-  /// Throws ProgramFault, also where these CTAs wait for ones that are not among them.
+  /// Throws ProgramFault, also where these CTAs wait for later ones.
   BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
-  /// Throws ProgramFault, also where these CTAs wait for ones that have neither begun nor come from `first`
-  /// on.
+  /// Throws ProgramFault.
   BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                      const BasicBlocks* blocks, uint32_t threads) override;
 
@@ -63,7 +62,6 @@ class ExecutedSource : public InstructionSource {
   class Stream;
   void run_part(Grid& grid, Grid::Part part, const BasicBlocks* blocks, uint32_t threads,
                 BlockCounts& result);
-  void require_complete(const BlockCounts& counts) const;
 
   std::shared_ptr<const void> owner_;  // outlives the grid
   std::shared_ptr<const Lowering> lowering_;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "isa/instruction.hpp"
@@ -35,11 +36,24 @@ class BasicBlocks {
   std::vector<uint8_t> leads_;
 };
 
+/// Instructions as the timing model counts them: by warp, and by active lane.
+struct InstructionCounts {
+  uint64_t warp_instructions = 0, thread_instructions = 0;
+
+  InstructionCounts& operator+=(const InstructionCounts& other) {
+    warp_instructions += other.warp_instructions;
+    thread_instructions += other.thread_instructions;
+    return *this;
+  }
+};
+
 /// How often warps execute each basic block.
 struct BlockCounts {
   uint32_t warps_per_cta = 0, blocks = 0;
   std::vector<uint32_t> counts;  ///< by CTA, warp and block
   bool complete = true;          ///< false: some warps were followed only part of their way
+  /// Of programs that have been executed without timing: what the timing model would have been given.
+  std::optional<InstructionCounts> executed;
 };
 
 }  // namespace simt

@@ -67,6 +67,7 @@ struct StaticInstruction {
   std::array<Register, max_registers> sources{};
 
   bool accesses_memory() const { return access_bytes != 0; }
+  bool is_barrier() const { return operation == Operation::Barrier || operation == Operation::BarrierArrive; }
   friend bool operator==(const StaticInstruction&, const StaticInstruction&) = default;
 };
 

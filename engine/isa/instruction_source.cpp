@@ -86,11 +86,12 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
   return preview(ordinals, *blocks, threads);
 }
 
-BlockCounts InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t,
+BlockCounts InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                                       const BasicBlocks* blocks, uint32_t) {
   if (!blocks) return {};
   Counter counter(*blocks);
   for (const auto& stream : begun) counter.add(*stream);
+  for (uint64_t i = first; i < cta_count(); ++i) counter.add(*open_cta(i));
   return counter.result();
 }
 

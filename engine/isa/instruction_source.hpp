@@ -51,7 +51,8 @@ class CtaStream {
   virtual bool waits_for_warps(uint32_t warp) const;
   /// The CTA is going to run on this SM.
   virtual void placed(uint32_t sm);
-  /// Whether a call of next() since the last question may have let go warps that were told NotYet.
+  /// Whether since the last question warps that were told NotYet may have been let go: by a call of next(),
+  /// of this stream or of another one of its cluster.
   virtual bool take_woken() { return false; }
   /// The access with this ticket issues in cycle `now`; what it returns can be used from `visible` on.
   virtual void issued(uint32_t warp, uint32_t ticket, uint64_t now, uint64_t visible);
@@ -93,8 +94,8 @@ class InstructionSource {
   /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
   /// The CTAs of `begun`, which have not ended, and those from `first` on will not be asked for instructions
-  /// any more: what they do to memory happens now, on up to `threads` host threads. Counts the blocks that
-  /// warps of `begun` have not begun yet, unless `blocks` is nullptr.
+  /// any more: what they do to memory happens now, on up to `threads` host threads. Counts, CTA by CTA, the
+  /// blocks that warps of `begun` have not begun yet, then those of the others, unless `blocks` is nullptr.
   virtual BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                              const BasicBlocks* blocks, uint32_t threads);
 };

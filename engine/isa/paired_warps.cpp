@@ -32,10 +32,6 @@ BlockCounts of_pairs(const BlockCounts& halves) {
   return result;
 }
 
-bool is_barrier(const StaticInstruction& s) {
-  return s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive;
-}
-
 }  // namespace
 
 /// The warps of one CTA.
@@ -166,7 +162,7 @@ class PairedWarps::Stream : public CtaStream {
   bool mergeable(const DynamicRecord& a, const DynamicRecord& b) const {
     if (a.static_index != b.static_index || a.bulk_count || b.bulk_count) return false;
     const StaticInstruction& s = fixed(a);
-    if (is_barrier(s))
+    if (s.is_barrier())
       return (a.mask == 0) == (b.mask == 0) && barrier_number(a) == barrier_number(b) && a.stride == b.stride;
     return s.operation != Operation::MbarrierWait || a.base == b.base;
   }
@@ -202,7 +198,7 @@ class PairedWarps::Stream : public CtaStream {
     const Half& other = pair.half[1 - h];
     record = half.record;
     record.mask = half.record.mask << (h * half_lanes);
-    if (is_barrier(fixed(record))) {
+    if (fixed(record).is_barrier()) {
       // The second of two arrivals at a barrier for all is that of the warp.
       const bool second = pair.forced == h;
       const bool first =
@@ -219,7 +215,7 @@ class PairedWarps::Stream : public CtaStream {
     const DynamicRecord &low = pair.half[0].record, &high = pair.half[1].record;
     record = low;
     record.mask = low.mask | high.mask << half_lanes;
-    if (is_barrier(fixed(record)) && !waits_for_all(record)) record.mask = 0;
+    if (fixed(record).is_barrier() && !waits_for_all(record)) record.mask = 0;
     expand(pair, low, &high, record);
     if (low.ticket || high.ticket) record.ticket = new_ticket(2 * number_of(pair), low.ticket, high.ticket);
     pair.half[0].state = pair.half[1].state = State::Empty;

@@ -253,6 +253,7 @@ void Gpu::collect_ended_ctas() {
       const Cycle ended = std::max(end.cycle, until);
       // What a predicted CTA was still waiting for when it was dropped does not count.
       launch.last_end = std::max(launch.last_end, (until ? until : end.cycle) + 1);
+      launch.drained = std::max(launch.drained, ended + 1);
       if (launch.control) {
         ++launch.control->ended_ctas;
         Cycle& detailed = launch.control->sampled.detailed_cycle;
@@ -273,7 +274,7 @@ void Gpu::finish_launches() {
     if (launch.done_ctas < launch.total_ctas) continue;
     if (launch.total_ctas == 0) launch.last_end = launch.start_cycle + launch.latency;
     // Counters are read at a fixed distance from the end, so that they do not depend on where windows end.
-    if (now_ < launch.last_end + spec_.launch.dispatch_latency) continue;
+    if (now_ < launch.gone() + spec_.launch.dispatch_latency) continue;
     if (options_.timeline_interval > 0) {
       std::vector<Timeline*> timelines;
       for (const auto& other : running_)
@@ -345,7 +346,7 @@ Cycle Gpu::next_window_end(Cycle limit) const {
   for (const auto& launch : running_) {
     if (!launch) continue;
     if (launch->done_ctas >= launch->total_ctas)
-      end = std::min(end, std::max(now_ + 1, launch->last_end + spec_.launch.dispatch_latency));
+      end = std::min(end, std::max(now_ + 1, launch->gone() + spec_.launch.dispatch_latency));
     if (launch->control) end = std::min(end, next_control(*launch));
   }
   return end;
@@ -443,6 +444,8 @@ bool Gpu::run(Cycle max_cycles) {
     }
     if (!any && commands_.empty()) return true;
     dispatch(decided);
+    if (couples_ctas())
+      for (auto& sm : sms_) sm->wake_clusters(now_);
 
     // Nothing happens before the first SM, the memory system or the dispatcher has something to do.
     Cycle next = memory_->idle() ? ~Cycle{0} : memory_->next_event();
@@ -456,7 +459,7 @@ bool Gpu::run(Cycle max_cycles) {
       if (launch->next_cta < launch->total_ctas && launch->first_dispatch >= dispatched_until_)
         next = std::min(next, launch->first_dispatch);
       if (launch->done_ctas >= launch->total_ctas)
-        next = std::min(next, launch->last_end + spec_.launch.dispatch_latency);
+        next = std::min(next, launch->gone() + spec_.launch.dispatch_latency);
       if (launch->control) next = std::min(next, launch->control->effective());
     }
     if (!freed_.empty()) next = std::min(next, freed_.front().cycle);

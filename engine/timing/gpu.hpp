@@ -37,6 +37,9 @@ struct Sampled {
   bool stopped = false;      ///< the record's counters and end are those of the moment of the decision
   Cycle detailed_cycle = 0;  ///< end of what was simulated in detail
   Cycle released_cycle = 0;  ///< end as the launches after it see it
+  /// Of a program: instructions that are not in the record's counters, and were executed without timing.
+  /// Without a value where they were not counted.
+  std::optional<InstructionCounts> executed = InstructionCounts{};
 };
 
 /// What a finished launch leaves behind.
@@ -135,6 +138,8 @@ class Gpu {
     Cycle first_dispatch = 0;
     uint64_t total_ctas = 0, next_cta = 0, done_ctas = 0;
     Cycle last_end = 0;
+    Cycle drained = 0;  ///< CTAs that were dropped may leave their SMs later than they are predicted to end
+    Cycle gone() const { return std::max(last_end, drained); }
     std::vector<uint32_t> ctas_on_sm;
     Timeline timeline{};
     std::unique_ptr<Control> control;  ///< nullptr: simulated in full
@@ -187,6 +192,11 @@ class Gpu {
   void predict_residents(Running& launch);
   void predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta, Cycle cycle);
   double predicted_cycles(Running& launch, uint64_t cta);
+  static void left_out(Control& control, const BlockCounts& executed);
+  /// What is resident of the launch, and its CTAs from `first` on, are executed without timing.
+  /// `first_of_sm`: where each SM's CTAs begin among `dropped`.
+  BlockCounts finish_dropped(Running& launch, std::vector<Sm::Dropped>& dropped,
+                             std::vector<size_t>& first_of_sm, uint64_t first, const BasicBlocks* blocks);
   void execute_counting(Running& launch, uint64_t end);
   void execute_rest(Running& launch);
   Cycle next_control(const Running& launch) const;

@@ -183,6 +183,7 @@ void Gpu::apply_decision(Running& launch) {
         launch.last_end = launch.first_dispatch + static_cast<Cycle>(std::llround(decision.launch_cycles));
         break;
       }
+      if (control.predicted_residents) break;  // nothing is left to be predicted otherwise
       if (!control.predicts) {
         control.predicts = true;
         // A cluster's CTAs run together: one that has begun goes on in detail.
@@ -195,23 +196,54 @@ void Gpu::apply_decision(Running& launch) {
         control.blocks =
             std::make_unique<BasicBlocks>(launch.source->instructions(), launch.source->leaders());
       control.prediction = std::move(decision);
-      if (control.prediction.residents && !control.predicted_residents) predict_residents(launch);
-      // Where the order of CTAs has an influence, they are executed at a moment that windows do not move.
-      if (!control.prediction.block_cycles.empty() && launch.source->order_matters())
-        execute_counting(launch, launch.total_ctas);
+      // CTAs whose order has an influence may wait for each other, those to come for resident ones and these
+      // for them: what is left of all of them is executed together, at a moment that windows do not move.
+      const bool together = control.prediction.residents || launch.source->order_matters();
+      if (together && !control.predicted_residents) predict_residents(launch);
       break;
     }
   }
 }
 
-void Gpu::stop(Running& launch) {
-  std::vector<Sm::Dropped> dropped;
-  for (auto& sm : sms_) sm->drop(launch.kernel->slot, now_, dropped);
+/// Adds to what is known to have been executed without timing.
+void Gpu::left_out(Control& control, const BlockCounts& executed) {
+  std::optional<InstructionCounts>& sum = control.sampled.executed;
+  if (sum && executed.executed)
+    *sum += *executed.executed;
+  else
+    sum.reset();
+}
+
+BlockCounts Gpu::finish_dropped(Running& launch, std::vector<Sm::Dropped>& dropped,
+                                std::vector<size_t>& first_of_sm, uint64_t first, const BasicBlocks* blocks) {
+  for (auto& sm : sms_) {
+    first_of_sm.push_back(dropped.size());
+    sm->drop(launch.kernel->slot, now_, dropped);
+  }
   std::vector<std::shared_ptr<CtaStream>> streams;
-  for (Sm::Dropped& d : dropped) streams.push_back(std::move(d.stream));
+  for (const Sm::Dropped& d : dropped) streams.push_back(d.stream);
+  BlockCounts left = launch.source->finish(streams, first, blocks, pool_.threads());
+  if (left.executed)
+    for (const Sm::Dropped& d : dropped) *left.executed += d.buffered;
+  left_out(*launch.control, left);
+  return left;
+}
+
+void Gpu::stop(Running& launch) {
   Control& control = *launch.control;
-  const uint64_t first = std::min(launch.next_cta, control.first_predicted);
-  launch.source->finish(streams, std::max(first, control.executed), nullptr, pool_.threads());
+  const uint64_t first = std::max(std::min(launch.next_cta, control.first_predicted), control.executed);
+  std::vector<Sm::Dropped> dropped;
+  std::vector<size_t> first_of_sm;
+  finish_dropped(launch, dropped, first_of_sm, first, nullptr);
+  if (control.sampled.executed) {
+    // Issued between the decision and now: not in the record.
+    const Counters then = control.stopped->activity.counters,
+                   at_drop = record_of(launch.kernel->slot).activity.counters;
+    for (auto [counter, member] :
+         {std::pair{Counter::warp_instructions, &InstructionCounts::warp_instructions},
+          std::pair{Counter::thread_instructions, &InstructionCounts::thread_instructions}})
+      *control.sampled.executed.*member += at_drop[counter] - then[counter];
+  }
   control.executed = launch.total_ctas;
   launch.done_ctas += launch.total_ctas - launch.next_cta;
   launch.next_cta = launch.total_ctas;
@@ -221,16 +253,12 @@ void Gpu::stop(Running& launch) {
 void Gpu::predict_residents(Running& launch) {
   Control& control = *launch.control;
   const std::vector<double>& cycles = control.prediction.block_cycles;
+  // CTAs that may wait for each other are executed together.
+  const uint64_t first = launch.source->order_matters() ? control.executed : launch.total_ctas;
   std::vector<Sm::Dropped> dropped;
   std::vector<size_t> first_of_sm;
-  for (auto& sm : sms_) {
-    first_of_sm.push_back(dropped.size());
-    sm->drop(launch.kernel->slot, now_, dropped);
-  }
-  std::vector<std::shared_ptr<CtaStream>> streams;
-  for (const Sm::Dropped& d : dropped) streams.push_back(d.stream);
-  const BlockCounts left = launch.source->finish(
-      streams, launch.total_ctas, cycles.empty() ? nullptr : control.blocks.get(), pool_.threads());
+  BlockCounts left =
+      finish_dropped(launch, dropped, first_of_sm, first, cycles.empty() ? nullptr : control.blocks.get());
   std::vector<double> of_warps;
   for (size_t i = 0, sm = 0; i < dropped.size(); ++i) {
     while (sm + 1 < sms_.size() && first_of_sm[sm + 1] <= i) ++sm;
@@ -248,6 +276,13 @@ void Gpu::predict_residents(Running& launch) {
     }
     resources_[sm].held[d.cta_slot].until = std::max(end, now_);
   }
+  if (first < launch.total_ctas) {
+    const size_t of_begun = dropped.size() * left.warps_per_cta * left.blocks;
+    left.counts.erase(left.counts.begin(), left.counts.begin() + static_cast<std::ptrdiff_t>(of_begun));
+    control.counts = std::move(left);
+    control.first_counted = control.executed;
+    control.executed = launch.total_ctas;
+  }
   control.predicted_residents = true;
   control.sampled.predicted_ctas += dropped.size();
   control.sampled.detailed_cycle = std::max(control.sampled.detailed_cycle, now_);
@@ -258,11 +293,13 @@ void Gpu::predict_residents(Running& launch) {
 
 void Gpu::skip(Running& launch, uint64_t ctas) {
   Control& control = *launch.control;
-  if (control.predicts) return;
+  // CTAs whose order has an influence may wait for those that would be skipped, or the other way round.
+  if (control.predicts || launch.source->order_matters()) return;
   const uint64_t cluster = launch.source->cluster_size();
   if (launch.next_cta % cluster != 0) return;
   ctas = std::min(ctas / cluster * cluster, launch.total_ctas - launch.next_cta);
-  launch.source->execute(launch.next_cta, launch.next_cta + ctas, nullptr, pool_.threads());
+  left_out(control,
+           launch.source->execute(launch.next_cta, launch.next_cta + ctas, nullptr, pool_.threads()));
   launch.next_cta += ctas;
   launch.done_ctas += ctas;
   control.sampled.skipped_ctas += ctas;
@@ -294,6 +331,7 @@ void Gpu::execute_counting(Running& launch, uint64_t end) {
   Control& control = *launch.control;
   end = std::min(end, launch.total_ctas);
   control.counts = launch.source->execute(control.executed, end, control.blocks.get(), pool_.threads());
+  left_out(control, control.counts);
   control.first_counted = control.executed;
   control.executed = end;
 }
@@ -310,9 +348,9 @@ void Gpu::predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta,
 }
 
 void Gpu::execute_rest(Running& launch) {
-  const Control& control = *launch.control;
+  Control& control = *launch.control;
   if (control.first_predicted < launch.total_ctas && control.executed < launch.total_ctas)
-    launch.source->execute(control.executed, launch.total_ctas, nullptr, pool_.threads());
+    left_out(control, launch.source->execute(control.executed, launch.total_ctas, nullptr, pool_.threads()));
 }
 
 }  // namespace simt

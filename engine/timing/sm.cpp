@@ -335,17 +335,23 @@ void Sm::drop(uint16_t slot, Cycle now, std::vector<Dropped>& dropped) {
       ++start;
       continue;
     }
-    dropped.push_back({std::move(start->stream), start->cta_slot, start->cycle, {}});
+    dropped.push_back({std::move(start->stream), start->cta_slot, start->cycle, {}, {}});
     ended_.push_back({start->cta_slot, slot, now});
     start = starts_.erase(start);
   }
   for (uint32_t i = 0; i < ctas_.size(); ++i) {
     const Cta& cta = ctas_[i];
     if (!cta.stream || cta.kernel->slot != slot) continue;
-    Dropped& d = dropped.emplace_back(Dropped{cta.stream, i, cta.begin, {}});
-    if (!cta.kernel->observed_blocks) continue;
-    for (uint32_t w = cta.first_warp; w < cta.first_warp + cta.kernel->warps_per_cta; ++w)
-      if (warps_[w].resident && warps_[w].cta_slot == i) blocks_under_way(w, now, d.blocks);
+    Dropped& d = dropped.emplace_back(Dropped{cta.stream, i, cta.begin, {}, {}});
+    for (uint32_t w = cta.first_warp; w < cta.first_warp + cta.kernel->warps_per_cta; ++w) {
+      const WarpTable::Warp& warp = warps_[w];
+      if (!warp.resident || warp.cta_slot != i) continue;
+      for (uint32_t k = 0; k < warp.held; ++k) {
+        const DynamicRecord& r = warp.buffer[(warp.buffer_head + k) % WarpTable::buffer_capacity];
+        d.buffered += {1, static_cast<uint64_t>(std::popcount(r.mask))};
+      }
+      if (cta.kernel->observed_blocks) blocks_under_way(w, now, d.blocks);
+    }
   }
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     if (!warps_[w].resident || warps_[w].kernel->slot != slot) continue;
@@ -365,6 +371,14 @@ void Sm::wake(uint32_t cta_slot) {
   if (!cta.stream) return;
   for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) warps_.source_goes_on(cta.first_warp + i);
   changed_ = true;
+}
+
+void Sm::wake_clusters(Cycle now) {
+  for (uint32_t i = 0; i < ctas_.size(); ++i) {
+    if (!ctas_[i].stream || !ctas_[i].stream->take_woken()) continue;
+    wake(i);
+    own_event_ = std::min(own_event_, now);
+  }
 }
 
 void Sm::fetch(Cycle now) {

@@ -75,10 +75,14 @@ class Sm {
       uint32_t block = 0;  ///< under way, or taken from the stream already
       Cycle elapsed = 0;   ///< since it began
     };
-    std::vector<Block> blocks;  ///< where they are observed
+    std::vector<Block> blocks;   ///< where they are observed
+    InstructionCounts buffered;  ///< taken from the stream, not issued
   };
   /// The CTAs of a launch execute nothing more from cycle `now` on, at which the SM stands.
   void drop(uint16_t slot, Cycle now, std::vector<Dropped>& dropped);
+
+  /// Warps of clusters may have been let go by other SMs.
+  void wake_clusters(Cycle now);
 
   /// Runs the cycles [begin, end).
   void run(Cycle begin, Cycle end);

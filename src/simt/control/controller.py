@@ -84,8 +84,11 @@ class LaunchView:
     warps_per_cta: int
     ctas_per_sm: int  # that fit an SM at once
     sm_count: int
-    warp_instructions: int | None = None  # of the whole launch, where its trace knows
+    # Of the whole launch: where its trace knows; of a program in `project` and `extrapolate`, see `counted`.
+    warp_instructions: int | None = None
     thread_instructions: int | None = None
+    known_from: str = "known of the launch"  # where the two come from, for people
+    counted: bool = False  # a program, of which what is not simulated is executed and counted
     empty_ctas: int = 0  # of the grid, without instructions in a trace; never dispatched
     code: LaunchCode | None = None  # its basic blocks, and previews of its warps
 

@@ -43,7 +43,7 @@ class FirstInstructions(Controller):
 
     def begin(self, launch: LaunchView) -> Decision:
         self._observed: Interval | None = None
-        if launch.warp_instructions is None:
+        if launch.warp_instructions is None and not launch.counted:
             _ = launch.previewed  # before the launch changes the memory
         before = self._counters.get(f"{self.unit}_instructions", 0)
         return Stop(self._reason(before)) if before >= self.instructions else GO_ON

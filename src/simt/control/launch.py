@@ -25,7 +25,7 @@ from simt.control.controller import (
     Skip,
     Stop,
 )
-from simt.control.projection import apply
+from simt.control.projection import apply, with_known
 from simt.errors import ControlError
 from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
@@ -54,7 +54,8 @@ class LaunchControl:
         warp_instructions: int | None = None,
         threads: int = 1,
     ) -> None:
-        """warp_instructions: of the whole launch, if known. threads: host threads, for previews."""
+        """warp_instructions: of the whole launch, in warps of the input, if known. threads: host threads, for
+        previews."""
         self._controller = controller
         self._known: dict[str, Any] = {
             "index": index,
@@ -90,11 +91,15 @@ class LaunchControl:
         return bool(self._controller.blocks)
 
     def begin(self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int) -> Answer | None:
+        if isinstance(source, _engine.PairedWarps):  # its instructions are not those of the input
+            self._known["warp_instructions"] = None
+        self._order_matters = source.order_matters
         view = self._view = LaunchView(
             warps_per_cta=warps_per_cta,
             ctas_per_sm=ctas_per_sm,
             empty_ctas=math.prod(self._known["grid"]) - source.cta_count,
             code=LaunchCode(source, warps_per_cta, self._threads),
+            counted=isinstance(source, _engine.functional.ExecutedSource),
             **self._known,
         )
         with self._named("begin"):
@@ -143,8 +148,11 @@ class LaunchControl:
         at_cycle: int | None = None
         decisions = raw["sampled"]["decisions"]
         for cycle, decided, _ in decisions:
+            if decided == "skip" and not raw["sampled"]["skipped_ctas"]:
+                continue
             if kind == "full" or decided == "stop":
                 kind, at_cycle = decided, cycle
+        refused = kind == "full" and any(decided == "skip" for _, decided, _ in decisions)
         sampled = Sampled(
             method=self._controller.name,
             decision=kind,
@@ -157,8 +165,10 @@ class LaunchControl:
             total_ctas=view.cta_count,
         )
         if kind == "full":
-            result = replace(result, sampled=replace(sampled, reason=self._controller.why_full))
+            why = "its CTAs influence each other, so none can be left out" if refused else ""
+            result = replace(result, sampled=replace(sampled, reason=why or self._controller.why_full))
         else:
+            view = self._with_executed(view, raw["sampled"]["executed"], result)
             now = self._interval if kind == "stop" else self._at_end(result, sampled.cycles)
             with self._named("project" if kind in ("stop", "skip") else "extrapolate"):
                 if kind == "predict":
@@ -166,10 +176,26 @@ class LaunchControl:
                     projection = self._controller.extrapolate(view, now, cycles)
                 else:
                     projection = self._controller.project(view, now)
-                result = apply(result, view, now, projection, sampled)
+                result = apply(result, view, now, with_known(projection, view), sampled)
         with self._named("end"):
             self._controller.end(view, result)
         return result
+
+    def _with_executed(
+        self, view: LaunchView, executed: tuple[int, int] | None, result: LaunchResult
+    ) -> LaunchView:
+        """With the instructions of the whole launch, where what was not simulated has been counted."""
+        if executed is None or not view.counted:
+            return view
+        how = "the rest was executed and counted"
+        if self._order_matters:
+            how += ", without timing: where it waits, it waits other rounds"
+        return replace(
+            view,
+            warp_instructions=result.engine["warp_instructions"] + executed[0],
+            thread_instructions=result.engine["thread_instructions"] + executed[1],
+            known_from=how,
+        )
 
     def _at_end(self, result: LaunchResult, cycles: int) -> Interval:
         """All that was simulated, as an interval that ends with it."""

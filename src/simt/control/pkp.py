@@ -93,7 +93,7 @@ class PKP(Controller):
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
-        if launch.warp_instructions is None:
+        if launch.warp_instructions is None and not launch.counted:
             _ = launch.previewed  # before the launch changes the memory
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
         # What was counted until the window's begin, and the end of each of its intervals.

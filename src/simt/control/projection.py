@@ -16,6 +16,7 @@ from simt.result.sampled import Sampled
 By = Literal["work", "ctas", "artifact"]
 # A maximum, minimum or peak of the whole launch: nothing bounds what the rest of it would reach.
 _PEAK = re.compile(r"(^|[._])(max|min|peak)([._]|$)")
+INSTRUCTIONS = ("warp_instructions", "finished_instructions", "thread_instructions")
 _HOW = {
     "work": "instructions left at the rate of the window",
     "ctas": "unfinished CTAs at the rate since the first dispatch",
@@ -43,12 +44,12 @@ class Projection:
 
 
 def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
-    """Whether anything is known of how much work is left: the launch's instructions, those of a finished CTA,
-    or of one followed functionally. By `ctas` only finished ones count."""
+    """Whether anything is known of how much work is left, or will be after a Stop: the launch's instructions,
+    those of a finished CTA, or of one followed functionally. By `ctas` only finished ones count."""
     if by == "ctas":
         return now.counters.get("ctas_finished", 0) > 0
-    known = launch.warp_instructions is not None or now.counters.get("ctas_finished", 0) > 0
-    return known or launch.previewed is not None
+    known = launch.counted or launch.warp_instructions is not None
+    return known or now.counters.get("ctas_finished", 0) > 0 or launch.previewed is not None
 
 
 def total_instructions(launch: LaunchView, counters: Mapping[str, int]) -> float:
@@ -110,9 +111,14 @@ def project(
     """
     left = cycles_left(launch, now, window, cycles, by) if projectable(launch, now, by) else math.nan
     if not math.isfinite(left) or cycles <= 0:
+        executed = now.counters["warp_instructions"] > 0 or window["warp_instructions"] > 0
+        why = (
+            "no CTA has finished and its instructions are not known in advance, so nothing says what is left"
+            if executed
+            else "nothing was executed by then, so nothing says how long the rest takes"
+        )
         raise ControlError(
-            f"launch {launch.id} ({launch.name}) stopped at cycle {now.end} after its first dispatch: no "
-            f"CTA has finished and its instructions are not known in advance, so nothing says what is left"
+            f"launch {launch.id} ({launch.name}) stopped at cycle {now.end} after its first dispatch: {why}"
         )
     exact: dict[str, float] = {
         "ctas": launch.cta_count,
@@ -142,7 +148,7 @@ def project(
     for name, value in now.counters.items():
         if name in exact:
             counters[name] = exact[name]
-            projected[name] = "exact: known of the launch" if name in known else _INSTRUCTIONS[by]
+            projected[name] = exact_from(launch, name) if name in known else _INSTRUCTIONS[by]
         elif _PEAK.search(name):
             counters[name] = math.nan
             unprojected[name] = "a peak: the rest of the launch may go beyond it or not"
@@ -171,7 +177,7 @@ def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projectio
     for name, value in now.counters.items():
         if name in exact:
             counters[name] = exact[name]
-            projected[name] = "exact: known of the launch"
+            projected[name] = exact_from(launch, name)
         elif _PEAK.search(name) or not math.isfinite(factor):
             counters[name] = math.nan
             unprojected[name] = "a peak, or nothing was simulated that it could be extrapolated from"
@@ -179,6 +185,30 @@ def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projectio
             counters[name] = value * factor
             projected[name] = f"simulated part * {factor:.4g}, as its instructions"
     return Projection(cycles, counters, projected, unprojected)
+
+
+def exact_from(launch: LaunchView, name: str) -> str:
+    """How an exact total is known, for people."""
+    return f"exact: {launch.known_from if name in INSTRUCTIONS else 'known of the launch'}"
+
+
+def with_known(projection: Projection, launch: LaunchView) -> Projection:
+    """The projection with the launch's instructions, where they are known, in place of those that it says it
+    has extrapolated, or could not."""
+    known: dict[str, float] = {}
+    for name, value in zip(
+        INSTRUCTIONS,
+        (launch.warp_instructions, launch.warp_instructions, launch.thread_instructions),
+        strict=True,
+    ):
+        if value is not None and (name in projection.projected or name in projection.unprojected):
+            known[name] = value
+    return replace(
+        projection,
+        counters={**projection.counters, **known},
+        projected={**projection.projected, **{name: exact_from(launch, name) for name in known}},
+        unprojected={name: why for name, why in projection.unprojected.items() if name not in known},
+    )
 
 
 def apply(
