@@ -39,7 +39,7 @@ from typing import Any
 import polars as pl
 from programs import Program, programs
 
-from simt.errors import SimtError
+from simt.errors import DriverError, SimtError
 from simt.gpu import GPU
 from simt.names import function_name
 from simt.profile import Profile, read_profile
@@ -68,6 +68,7 @@ QUICK_BENCHMARKS = (
     "launch_latency",
 )
 STAND_IN = ("resnet18", 64), ("pagerank", 500)  # for the models on a simulated GPU; the second when quick
+ATTEMPTS = 5  # at a run whose launches the host queues in time
 TIME_LIMIT = 3600  # seconds, of a command
 # Without resets between launches caches hold what the program has left there, as they do in the simulator.
 NCU = ("--csv", "--page", "raw", "--cache-control", "none", "--clock-control", "none")
@@ -119,7 +120,7 @@ def microbenchmarks(c: Campaign) -> str:
 
 
 def kernels(c: Campaign) -> str:
-    hardware = None if c.gpu is not None else HardwareGPU(c.device)
+    hardware: HardwareGPU | None = None
     counts = Counts()
     for program in c.programs():
         folder = c.out / "kernels" / "times" / program.suite / program.name
@@ -127,10 +128,16 @@ def kernels(c: Campaign) -> str:
             counts.there += 1
             continue
         with counts.trying(program.name), _building(folder) as building:
-            if hardware is not None:
-                _measure(hardware, program, building, c.repeats)
-            else:
+            if c.simulated:
                 _simulate(c, program, building)
+                continue
+            hardware = hardware or HardwareGPU(c.device)
+            try:
+                _measure(hardware, program, building, c.repeats)
+            except DriverError:  # after a fault nothing else works
+                hardware.abandon()
+                hardware = None
+                raise
     if hardware is not None:
         hardware.close()
     return counts.said
@@ -144,13 +151,19 @@ def _measure(gpu: HardwareGPU, program: Program, folder: Path, repeats: int) -> 
             f"wrong values: off by {error:.2g} of the largest, expected at most {program.tolerance:.2g}"
         )
     for run in range(repeats):
-        gpu.times.clear()
-        program.run(gpu)
+        for _ in range(ATTEMPTS):
+            gpu.times.clear()
+            program.run(gpu)
+            if not any(t.late for t in gpu.times):
+                break
+        else:
+            raise Skip("this machine is too busy to queue launches in time")
         _times(gpu.times, gpu.launch_ns, gpu.device.name).save(folder / f"run-{run + 1}.parquet")
 
 
 def _times(launches: Iterable[LaunchTime], launch_ns: float, gpu: str) -> Profile:
-    """A profile of times as the simulator counts them: with what launching takes."""
+    """A profile of times as the simulator counts them, with what launching takes; cycles at the clock that
+    the core had just before each launch."""
     rows = [
         {
             "launch": i,
@@ -160,6 +173,7 @@ def _times(launches: Iterable[LaunchTime], launch_ns: float, gpu: str) -> Profil
             "registers": t.registers,
             "shared_bytes": t.shared_bytes,
             "duration_ns": (t.nanoseconds or 0.0) + launch_ns,
+            CYCLES: t.cycles + launch_ns * t.core_mhz / 1e3,
         }
         for i, t in enumerate(launches)
     ]
@@ -170,7 +184,7 @@ def _simulate(c: Campaign, program: Program, folder: Path) -> None:
     """Times and counters of a simulated GPU; the counters go where Nsight Compute's would."""
     assert c.gpu is not None
     profile = _simulated_profile(c.gpu, program.run, program.tolerance)
-    times = [name for name in profile.launches.columns if "__" not in name]
+    times = [name for name in profile.launches.columns if "__" not in name or name == CYCLES]
     Profile(profile.launches.select(times), profile.gpu).save(folder / "run-1.parquet")
     profile.save(c.out / "kernels" / "counters" / program.suite / f"{program.name}.parquet")
 
@@ -268,9 +282,10 @@ def model_counters(c: Campaign) -> str:
         if (folder / "counters.csv").exists():
             counts.there += 1
             continue
-        command = [HERE / "torch_programs.py", name, "--launches", most, *_cuda(c)]
+        # More than enough steps; ncu ends the program when it has the launches.
+        command = [HERE / "torch_programs.py", name, "--steps", max(1, most // 50), *_cuda(c)]
         with counts.trying(name):
-            options = ["--profile-from-start", "off", "--launch-count", most]
+            options = ["--profile-from-start", "off", "--launch-count", most, "--kill", "yes"]
             ncu.run(options, command, folder / "counters.csv")
             joined(read_profile(folder / "profile.parquet"), read_profile(folder / "counters.csv")).save(
                 folder / "profile.parquet"

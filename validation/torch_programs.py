@@ -3,7 +3,7 @@
     python validation/torch_programs.py list
     python validation/torch_programs.py conv2d_3x3 --traces DIR --repeats 5
     python validation/torch_programs.py gpt2 --traces DIR --launches 100000
-    ncu --profile-from-start off ... python validation/torch_programs.py gpt2 --launches 2000
+    ncu --profile-from-start off ... python validation/torch_programs.py gpt2 --steps 1
 
 With --traces each repeat is profiled by PyTorch and leaves DIR/run-N.json.gz; without, one repeat runs
 between cudaProfilerStart and cudaProfilerStop. Before that it runs a few times to warm up. --device cpu tries
@@ -179,7 +179,7 @@ MODELS: dict[str, Make] = {"gpt2": gpt2, "bert": bert, "resnet50": resnet50}
 
 
 def profiled(step: Step, trace: Path | None) -> int:
-    """Runs a step under PyTorch's profiler; the number of kernels that it launched."""
+    """Runs a step under PyTorch's profiler; without a trace, the number of kernels that it launched."""
     from torch.profiler import ProfilerActivity, profile
 
     activities = [ProfilerActivity.CPU]
@@ -190,6 +190,7 @@ def profiled(step: Step, trace: Path | None) -> int:
         synchronize()
     if trace is not None:
         profiler.export_chrome_trace(str(trace))
+        return 0
     on_gpu = [e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
     return sum(not name.startswith(("Memcpy", "Memset")) for name in on_gpu)
 
@@ -215,7 +216,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", help="of PyTorch: cuda, cuda:1, cpu")
     parser.add_argument("--traces", type=Path)
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--launches", type=int, default=1, help="of a model, at least")
+    parser.add_argument("--launches", type=int, default=1, help="of a model, at least: counted first")
+    parser.add_argument("--steps", type=int, help="of a model, instead: no profiler runs, as ncu needs it")
     given = parser.parse_args()
     if given.name == "list":
         print(*LIBRARY, *MODELS, sep="\n")
@@ -228,7 +230,7 @@ def main() -> None:
     for _ in range(1 if model else WARM_UP):
         step()
     if model:
-        step = repeated(step, math.ceil(given.launches / max(1, profiled(step, None))))
+        step = repeated(step, given.steps or math.ceil(given.launches / max(1, profiled(step, None))))
     synchronize()
     if given.traces is None:
         if given.device != "cpu":

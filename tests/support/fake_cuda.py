@@ -260,10 +260,12 @@ class FakeCuda:
     def cuLaunchKernelEx(self, config: Any, function: Any, parameters: Any, extra: Any) -> int:
         made = _at(config)
         loaded, name = self._kernels[function.value]
-        given = list(extra)
-        if [given[0], given[2], given[4]] != [1, 2, None]:
-            return INVALID_VALUE
-        size = ctypes.cast(given[3], ctypes.POINTER(ctypes.c_size_t))[0]
+        block = b""
+        if extra is not None:
+            given = list(extra)
+            if [given[0], given[2], given[4]] != [1, 2, None]:
+                return INVALID_VALUE
+            block = ctypes.string_at(given[1], ctypes.cast(given[3], ctypes.POINTER(ctypes.c_size_t))[0])
         cluster = (1, 1, 1)
         if made.attribute_count:
             words = ctypes.cast(made.attributes, ctypes.POINTER(ctypes.c_uint * 5))[0]
@@ -276,7 +278,7 @@ class FakeCuda:
             "block": tuple(made.block),
             "shared": made.shared,
             "cluster": cluster,
-            "parameters": ctypes.string_at(given[1], size),
+            "parameters": block,
         }
         self.launches.append(launch)
         return self._run(loaded, launch)
@@ -313,6 +315,11 @@ class SimulatedCuda(FakeCuda):
         super().__init__()
         self.gpu = GPU(gpu, **options)
         self._memory = self.gpu.memory
+
+    def cuDevicePrimaryCtxReset_v2(self, device: int) -> int:
+        self.resets += 1
+        self._fault = 0
+        return SUCCESS
 
     def cuDeviceGetName(self, text: Any, size: int, device: int) -> int:
         text.value = self.gpu.spec.name.encode()

@@ -109,8 +109,9 @@ def test_a_campaign_on_a_real_gpu(
     """The driver is a stand-in that simulates; times must be those of the simulated GPU."""
     library = SimulatedCuda("qv100")
     monkeypatch.setattr(cuda, "_load_library", lambda: library)
-    for name, value in (("_HOLD_NS", 1000.0), ("_LONGEST_HOLD_NS", 1000.0), ("_CLOCK_NS", 20_000)):
+    for name, value in (("_HOLD_NS", 4000.0), ("_LONGEST_HOLD_NS", 4000.0), ("_CLOCK_NS", 20_000)):
         monkeypatch.setattr(hardware, name, value)
+    monkeypatch.setattr(hardware, "perf_counter", lambda: 0.0)
     monkeypatch.setenv("PATH", str(tmp_path))
     small(monkeypatch, campaign, "transpose-512", "matmul-2048", "reduce-262144", "bank_conflicts")
     out = tmp_path / "out"
@@ -223,6 +224,30 @@ def test_a_program_with_wrong_values_is_left_out(
     said = campaign.kernels(campaign.Campaign(tmp_path, "qv100", 0, True, 1))
     assert said == "0 done, 0 there already; not: wrong (wrong values: off by 0.5 of the largest)"
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_fault_ends_one_program_only(
+    campaign: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = SimulatedCuda("qv100")
+    monkeypatch.setattr(cuda, "_load_library", lambda: library)
+    source = 'extern "C" __global__ void wrong(int* out) { *out = 1; }'
+
+    def fault(gpu: simt.GPU) -> object:
+        gpu.compile(source).wrong[1, 1](None)
+        return lambda: 0.0
+
+    every = [p for p in campaign.programs() if p.name == "relu-16384"]
+    every.insert(0, campaign.Program("kernels", "wrong", True, fault, 0))
+    for name, value in (("_HOLD_NS", 4000.0), ("_LONGEST_HOLD_NS", 4000.0)):
+        monkeypatch.setattr(hardware, name, value)
+    monkeypatch.setattr(hardware, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(campaign.Campaign, "programs", lambda self: iter(every))
+    said = campaign.kernels(campaign.Campaign(tmp_path, None, 0, True, 1))
+    assert said.startswith(
+        "1 done, 0 there already; not: wrong (cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"
+    )
+    assert library.resets == 1
 
 
 def test_without_records_there_is_nothing_to_judge(judge: ModuleType, tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ extern "C" __global__ void wrong(int* out) { *out = 1; }
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each simulated cycle costs time, and a simulated GPU does not wait for the host."""
-    monkeypatch.setattr(hardware, "_HOLD_NS", 1000.0)
-    monkeypatch.setattr(hardware, "_LONGEST_HOLD_NS", 1000.0)
+    monkeypatch.setattr(hardware, "_HOLD_NS", 4000.0)
+    monkeypatch.setattr(hardware, "_LONGEST_HOLD_NS", 4000.0)
     monkeypatch.setattr(hardware, "_CLOCK_NS", 20_000)
 
 
@@ -103,10 +103,29 @@ def test_a_launch_takes_what_the_simulated_gpu_says(gpu: HardwareGPU, library: S
     done = next(x for x in library.gpu.launches if x.name == "scale")
     assert (time.name, time.grid, time.block) == ("scale", (391, 1, 1), (256, 1, 1))
     assert (time.registers, time.shared_bytes) == (done.registers, 60_000)
-    # The first one finds cold instruction caches, and the median does not see it.
-    empty = [x for x in library.gpu.launches if x.name == "nothing"][-1]
-    assert time.nanoseconds == pytest.approx((done.cycles - empty.cycles) / 1.38, rel=1e-3)
-    assert gpu.launch_ns == pytest.approx(empty.cycles / 1.38, rel=0.1)
+    empty = float(np.median([x.cycles for x in library.gpu.launches if x.name == "nothing"]))
+    assert time.nanoseconds == pytest.approx((done.cycles - empty) / 1.38, rel=1e-3)
+    assert time.cycles == pytest.approx(done.cycles - empty, rel=1e-3)
+    assert time.core_mhz == pytest.approx(1380, rel=1e-3)
+    assert gpu.launch_ns == pytest.approx(library.gpu.launches[0].launch_latency / 1.38, rel=0.02)
+
+
+def test_a_clock_that_rises_is_waited_for(gpu: HardwareGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = iter([345.0, 600.0, 1200.0, 1900.0, 1975.0, 1980.0, 1981.0, 1979.0, 1980.0, 1.0])
+    monkeypatch.setattr(gpu, "_spun_mhz", lambda: next(clocks))
+    assert gpu.measure_clock() == 1980
+    assert next(clocks) == 1.0
+
+
+def test_a_host_that_is_slow_is_noticed(gpu: HardwareGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = gpu.compile(SOURCE).steps
+    out = gpu.zeros(32, np.int32)
+    ticks = iter(range(1000))
+    monkeypatch.setattr(hardware, "perf_counter", lambda: next(ticks))
+    kernel[1, 32](out)
+    monkeypatch.setattr(hardware, "perf_counter", lambda: 0.0)
+    kernel[1, 32](out)
+    assert [t.late for t in gpu.times] == [True, False]
 
 
 def test_workloads_run_unchanged(gpu: HardwareGPU) -> None:

@@ -353,7 +353,9 @@ class DeviceKernel:
         attribute = _LaunchAttribute(_CLUSTER_DIMENSION, 0, (c_uint * 3)(*cluster))
         if tuple(cluster) != (1, 1, 1):
             config.attributes, config.attribute_count = ctypes.addressof(attribute), 1
-        self._driver.call("cuLaunchKernelEx", byref(config), self._handle, None, extra)
+        self._driver.call(
+            "cuLaunchKernelEx", byref(config), self._handle, None, extra if parameters else None
+        )
 
 
 class DeviceEvent:

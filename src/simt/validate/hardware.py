@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 from time import perf_counter
@@ -24,8 +25,11 @@ from simt.result import Result
 from simt.validate.device import SOURCES
 
 _HOLD_NS = 500_000.0  # in which the host queues a launch and two events
-_LONGEST_HOLD_NS = 50_000_000.0
+_LONGEST_HOLD_NS = 5_000_000.0
 _CLOCK_NS = 2_000_000
+_CLOCKS = 5  # spins in a row whose clock is the same
+_SAME_CLOCK = 0.005
+_MOST_CLOCKS = 1000
 _ATTEMPTS = 5
 _REPEATS = 11
 _PERIOD_LAUNCHES = 33
@@ -36,6 +40,8 @@ class LaunchTime:
     """A launch on a real GPU. shared_bytes: static and dynamic, of a CTA. registers: of a thread.
 
     nanoseconds: from its first CTA's start to its end; None where launches are not timed.
+    core_mhz: the core's clock just before it. late: whether the host was too slow, so that its own time may
+    be in `nanoseconds`.
     """
 
     name: str
@@ -44,6 +50,22 @@ class LaunchTime:
     registers: int
     shared_bytes: int
     nanoseconds: float | None
+    core_mhz: float = math.nan
+    late: bool = False
+
+    @property
+    def cycles(self) -> float:
+        """Core cycles from its first CTA's start to its end; NaN where launches are not timed."""
+        return math.nan if self.nanoseconds is None else self.nanoseconds * self.core_mhz / 1e3
+
+
+@dataclass(frozen=True)
+class _Between:
+    """What lies between two events: nanoseconds, the core's clock just before, whether the host was late."""
+
+    nanoseconds: float
+    core_mhz: float
+    late: bool
 
 
 class HardwareGPU(GPU):
@@ -83,6 +105,12 @@ class HardwareGPU(GPU):
         self.memory.closed = True
         self.device.close()
 
+    def abandon(self) -> None:
+        """After a kernel's fault: resets the GPU for this process, and all memory and programs are gone."""
+        self.memory.closed = True
+        self.device.reset()
+        self.device.close()
+
     # --- programs and memory ----------------------------------------------------------------------------
 
     def load_native(self, ptx: PtxModule) -> _Loaded:
@@ -120,59 +148,63 @@ class HardwareGPU(GPU):
                     launcher.grid, launcher.block, arguments.block, launcher.shared, launcher.cluster
                 )
 
-            nanoseconds = None
+            between = None
             if self._with_times:
-                nanoseconds = max(0.0, self._between(put) - self.empty_ns)
+                empty = self.empty_ns
+                between = self._between(put)
             else:
                 put()
             self.synchronize()
-            self.times.append(
-                LaunchTime(
-                    launcher.kernel.name,
-                    launcher.grid,
-                    launcher.block,
-                    kernel.attribute(FunctionAttribute.NUM_REGS),
-                    kernel.attribute(FunctionAttribute.SHARED_SIZE_BYTES) + launcher.shared,
-                    nanoseconds,
-                )
-            )
+            registers = kernel.attribute(FunctionAttribute.NUM_REGS)
+            shared = kernel.attribute(FunctionAttribute.SHARED_SIZE_BYTES) + launcher.shared
+            time = LaunchTime(launcher.kernel.name, launcher.grid, launcher.block, registers, shared, None)
+            if between is not None:
+                nanoseconds = max(0.0, between.nanoseconds - empty)
+                time = replace(time, nanoseconds=nanoseconds, core_mhz=between.core_mhz, late=between.late)
+            self.times.append(time)
             arguments.copy_back()
         except BaseException:
             arguments.discard()
             raise
 
     @cached_property
-    def core_mhz(self) -> float:
-        """The core's clock under load, when it was asked for first."""
-        return self.measure_clock()
-
-    def measure_clock(self) -> float:
-        """MHz of the core now: cycles of a kernel of 2 ms against the GPU's timer; the median of five."""
-        return median(self._clock_under_load() for _ in range(_ATTEMPTS))
-
-    @cached_property
     def empty_ns(self) -> float:
         """Time between two events around an empty kernel: the median of eleven."""
-        return median(self._between(self._nothing) for _ in range(_REPEATS))
+        return median(self._between(self._nothing).nanoseconds for _ in range(_REPEATS))
 
     @cached_property
     def launch_ns(self) -> float:
         """Time from one launch of an empty kernel to the next in a stream."""
-        return self.period(self._nothing, _PERIOD_LAUNCHES)
+        return self.period(self._nothing, _PERIOD_LAUNCHES)[0]
 
-    def period(self, put: Callable[[], None], launches: int) -> float:
-        """Nanoseconds from one launch to the next, all of them queued before the first begins."""
+    def measure_clock(self) -> float:
+        """MHz of the core under load: cycles of a kernel of 2 ms against the GPU's timer. A GPU that was idle
+        takes a while to get there: the median of the first five in a row that differ by less than 0.5 %, or
+        of the last five after 2 s."""
+        found: list[float] = []
+        for _ in range(_MOST_CLOCKS):
+            self._spin(_CLOCK_NS)
+            found = [*found[1 - _CLOCKS :], self._spun_mhz()]
+            if len(found) == _CLOCKS and max(found) - min(found) < _SAME_CLOCK * min(found):
+                break
+        return median(found)
+
+    def period(self, put: Callable[[], None], launches: int) -> tuple[float, float]:
+        """Nanoseconds from one launch to the next, all of them queued before the first begins; and the core's
+        clock just before."""
 
         def several() -> None:
             for _ in range(launches):
                 put()
 
-        many = median(self._between(several, launches) for _ in range(_ATTEMPTS))
-        return (many - median(self._between(put) for _ in range(_ATTEMPTS))) / (launches - 1)
+        many = [self._between(several, launches) for _ in range(_ATTEMPTS)]
+        one = median(self._between(put).nanoseconds for _ in range(_ATTEMPTS))
+        between = median(m.nanoseconds for m in many) - one
+        return between / (launches - 1), median(m.core_mhz for m in many)
 
-    def _between(self, put: Callable[[], None], launches: int = 1) -> float:
-        """Nanoseconds between two events around what `put` launches. Where the host is too slow to queue it
-        while the GPU is held, it is held longer the next time."""
+    def _between(self, put: Callable[[], None], launches: int = 1) -> _Between:
+        """What is between two events around what `put` launches. Where the host is too slow to queue it while
+        the GPU is held, the GPU is held longer from then on."""
         self.synchronize()
         self._spin(self._hold_ns * launches)
         start = perf_counter()
@@ -180,13 +212,10 @@ class HardwareGPU(GPU):
         put()
         self._end.record()
         queued_ns = 1e9 * (perf_counter() - start)
+        late = queued_ns > self._hold_ns * launches
         self._hold_ns = max(self._hold_ns, min(4.0 * queued_ns / launches, _LONGEST_HOLD_NS))
-        return 1e6 * self._end.milliseconds_since(self._begin)
-
-    def _clock_under_load(self) -> float:
-        self._spin(_CLOCK_NS)
-        cycles, elapsed = np.frombuffer(self.device.read(self._elapsed, 16), np.int64)
-        return 1e3 * float(cycles) / float(elapsed)
+        nanoseconds = 1e6 * self._end.milliseconds_since(self._begin)
+        return _Between(nanoseconds, self._spun_mhz(), late)
 
     def _spin(self, nanoseconds: float) -> None:
         """Keeps the GPU busy about so long."""
@@ -194,6 +223,11 @@ class HardwareGPU(GPU):
         cycles = int(nanoseconds * khz / 1e6)
         parameters = np.array([cycles, self._elapsed], np.int64).tobytes()
         self._own["spin"].launch((1, 1, 1), (32, 1, 1), parameters)
+
+    def _spun_mhz(self) -> float:
+        """The core's clock while the GPU was kept busy last."""
+        cycles, elapsed = np.frombuffer(self.device.read(self._elapsed, 16), np.int64)
+        return 1e3 * float(cycles) / float(elapsed)
 
     def _nothing(self) -> None:
         self._own["nothing"].launch((1, 1, 1), (32, 1, 1))

@@ -30,9 +30,9 @@ _CALLED = {
 class SiliconDevice(ProgramDevice):
     """A GPU of this machine. ordinal: its number among them, as the driver counts (CUDA_VISIBLE_DEVICES).
 
-    Cycles of a launch are its time between two events (`HardwareGPU`) times the core's clock, which a kernel
-    under load measures first. Every launch is one launch: what a benchmark finds depends on what lies in the
-    caches, so whole benchmarks are repeated, never launches inside them.
+    Cycles of a launch are its time between two events (`HardwareGPU`) times the core's clock, which the
+    kernel before it has measured. Every launch is one launch: what a benchmark finds depends on what lies in
+    the caches, so whole benchmarks are repeated, never launches inside them.
 
     Raises DriverError where there is no such GPU.
     """
@@ -58,7 +58,7 @@ class SiliconDevice(ProgramDevice):
         self.shared_bytes_per_sm = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
         self.shared_bytes_per_cta = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         self.threads_per_sm = device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR)
-        self.core_mhz = hardware.core_mhz
+        self.core_mhz = hardware.measure_clock()
         self._evictor = 0
 
     @property
@@ -86,13 +86,14 @@ class SiliconDevice(ProgramDevice):
 
         def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
             kernel[grid, block, shared, None, cluster](*arguments)
-            return self._cycles(hardware.times[-1].nanoseconds or 0.0)
+            return hardware.times[-1].cycles
 
         return launch
 
     def period(self, source: str, name: str, launches: int) -> float:
         kernel = self.compiled(source, name).module.native.kernel(name)
-        return self._cycles(self._hardware.period(lambda: kernel.launch((1, 1, 1), (32, 1, 1)), launches))
+        nanoseconds, mhz = self._hardware.period(lambda: kernel.launch((1, 1, 1), (32, 1, 1)), launches)
+        return nanoseconds * mhz / 1e3
 
     def zeros(self, count: int, dtype: npt.DTypeLike) -> DeviceArray:
         """Zeros that lie in device memory and not in the L2, as in the simulator: twice the L2's bytes are
@@ -103,6 +104,3 @@ class SiliconDevice(ProgramDevice):
             self._evictor = device.allocate(2 * self.l2_bytes)
         device.fill(self._evictor, 0, 2 * self.l2_bytes)
         return array
-
-    def _cycles(self, nanoseconds: float) -> float:
-        return nanoseconds * self.core_mhz / 1e3
