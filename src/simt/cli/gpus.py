@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from simt.spec import Spec, available, describe, from_gpgpusim, load_spec, to_json, write_toml
+from simt.spec import Spec, available, describe, from_gpgpusim, load_spec, write_toml
+from simt.spec import to_json as spec_to_json
 
 app = typer.Typer(
     help="Show, compare and import GPU specifications.",
@@ -60,7 +61,7 @@ def show(
     """Show every value of a GPU, with its meaning or its source."""
     spec = load_spec(name, overrides or [])
     if as_json:
-        sys.stdout.write(to_json(spec))
+        sys.stdout.write(spec_to_json(spec))
         return
     meanings = describe()
     rows = [
@@ -83,6 +84,59 @@ def compare(first: Name, second: Name, overrides: Overrides = None) -> None:
         typer.echo(f"{a.name} and {b.name} are the same machine (hash {a.hash})")
         return
     _print(["field", a.name, b.name, f"source of {a.name}", f"source of {b.name}"], rows)
+
+
+@app.command()
+def errors(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="All if none.")] = None,
+    benchmarks: Annotated[
+        list[str] | None, typer.Option("--benchmark", "-b", help="Only this microbenchmark; repeatable.")
+    ] = None,
+    overrides: Overrides = None,
+    as_json: Annotated[
+        Literal["-"] | None, typer.Option("--json", help="Print one JSON object on standard output.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Compare GPUs with what has been published of them: simulates the same microbenchmarks."""
+    # Here, for it loads the engine.
+    from simt.simulate import override_texts, reporting
+    from simt.validate.specification import compare as compare_published
+    from simt.validate.specification import mean_error, published_gpus, to_json
+
+    found = {}
+    with reporting(not quiet and None) as report:
+        for name in names or published_gpus():
+            load_spec(name)
+            set_ = override_texts(overrides)
+            found[name] = compare_published(name, benchmarks, set=set_, progress=report)
+    if as_json:
+        typer.echo(to_json(found))
+        return
+    rows = [
+        [
+            name,
+            c.published.name,
+            f"{c.published.low:,g}"
+            + (f" to {c.published.high:,g}" if c.published.high > c.published.low else ""),
+            f"{c.simulated:,.4g}",
+            c.published.unit,
+            f"{100 * c.error:+.1f} %",
+            f"[{c.published.mark}] {c.published.source}",
+        ]
+        for name, comparisons in found.items()
+        for c in comparisons
+    ]
+    if rows:
+        _print(["GPU", "microbenchmark", "published", "simulated", "unit", "error", "source"], rows)
+    for name, comparisons in found.items():
+        mean = mean_error(comparisons)
+        count = sum(c.reference for c in comparisons)
+        typer.echo(
+            f"{name}: unknown, nothing is published of it that a microbenchmark gives"
+            if mean is None
+            else f"{name}: mean error {100 * mean:.1f} % over {count} values; whole kernels: unknown"
+        )
 
 
 @app.command("import")

@@ -1,0 +1,227 @@
+"""How far a specification is from what has been published of its GPU, microbenchmark by microbenchmark.
+
+The folder `published/gpus` has a table for each GPU of which something is published: CSV with the columns
+
+    benchmark   a microbenchmark of `simt bench`, or one of `PROBES`
+    bytes       size of the array that was walked, for those of `PROBES` that take one
+    low, high   what was measured; both the same where one value is published
+    unit        cycle, byte/cycle (of an SM), GB/s or us
+    mark        P: in a paper; R: in a public repository's raw results; K: generally known, not checked
+    source      who measured it, on which GPU
+
+The first row of a benchmark is the reference; further ones are other sources.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simt.errors import SimtError
+from simt.names import listed
+from simt.progress import Progress
+from simt.validate.device import Device, SimulatedDevice
+from simt.validate.microbenchmark import microbenchmarks, run_microbenchmarks
+from simt.validate.microbenchmarks.chases import chase_latency
+
+SCHEMA = "simt.specification-errors/1"
+FOLDER = Path(__file__).parent / "published" / "gpus"
+# Streams from device memory need arrays larger than the L2. With a small L2 they are short, and as fast.
+STREAMS, STREAM_SETS = ("memory_bandwidth", "copy_bandwidth", "fill_bandwidth"), 16
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published value of a GPU; `low` and `high` are the ends of what was seen."""
+
+    benchmark: str
+    bytes: int | None
+    low: float
+    high: float
+    unit: str
+    mark: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        """The microbenchmark, with the size of its array."""
+        return f"{self.benchmark}, {self.bytes / 2**20:g} MiB" if self.bytes else self.benchmark
+
+    def error(self, value: float) -> float:
+        """Relative distance, signed, to the nearest value that was seen; 0 between two of them."""
+        nearest = min(max(value, self.low), self.high)
+        return (value - nearest) / nearest
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A published value and what the simulated GPU gives. reference: the first value of its benchmark."""
+
+    published: Published
+    simulated: float
+    reference: bool
+
+    @property
+    def error(self) -> float:
+        return self.published.error(self.simulated)
+
+
+def _load_latency(device: Device, size: int) -> float:
+    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was walked before."""
+    return chase_latency(device, size, 128)
+
+
+def _memory_load_latency(device: Device, _: int) -> float:
+    """Cycles of a load, through all caches, that finds its sector in device memory only.
+
+    The ring is twice as large as the L2, so that what made it has evicted its begin; the next load is 35
+    lines further, in another row, and a number of lines without a common divisor makes it one ring.
+    """
+    lines = 2 * device.l2_bytes // 128 | 1
+    lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
+    return chase_latency(device, 128 * lines, 128, warm=4, jump=35)
+
+
+def _l2_read_bandwidth(device: Device, _: int) -> float:
+    """Bytes a core cycle that all SMs read from the L2; each thread has four loads of 16 bytes under way."""
+    threads = 1024 if 4 * 1024 * 16 * device.sms <= device.l2_bytes // 2 else 512
+    elements = 4 * threads * device.sms
+    data, sink = device.zeros(4 * elements, np.uint32), device.zeros(1, np.uint32)
+    kernel = device.kernel("bandwidth.cu", "whole")
+    # The first walk brings the array into the L2.
+    walks = (1, 8, 40)
+    _first, some, more = (
+        kernel(device.sms, threads, data, np.int64(elements), np.int32(n), sink) for n in walks
+    )
+    device.free(data)
+    return 32 * 16 * elements / (more - some)
+
+
+PROBES: dict[str, Callable[[Device, int], float]] = {
+    "l2_load_latency": _load_latency,
+    "memory_load_latency": _memory_load_latency,
+    "l2_read_bandwidth": _l2_read_bandwidth,
+}
+"""What is published in another form than that of any microbenchmark."""
+_UNITS = {"l2_load_latency": "cycle", "memory_load_latency": "cycle", "l2_read_bandwidth": "byte/cycle"}
+
+
+def published_gpus() -> list[str]:
+    """Names of the specifications of whose GPUs something is published."""
+    return sorted(path.stem for path in FOLDER.glob("*.csv"))
+
+
+def published_values(gpu: str) -> list[Published]:
+    """What is published of a shipped specification's GPU; nothing for one of which nothing is known."""
+    path = FOLDER / f"{gpu}.csv"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Published(
+                row["benchmark"],
+                int(row["bytes"]) if row["bytes"] else None,
+                float(row["low"]),
+                float(row["high"]),
+                row["unit"],
+                row["mark"],
+                row["source"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def compare(
+    gpu: str,
+    benchmarks: Sequence[str] | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[Comparison]:
+    """Runs what has been measured on a GPU on its shipped specification.
+
+    benchmarks: only these. set: values of the specification to override. Raises SimtError for a benchmark of
+    which nothing is published of this GPU.
+    """
+    values = published_values(gpu)
+    known = {value.benchmark for value in values}
+    for name in benchmarks or []:
+        if name not in known:
+            raise SimtError(f"nothing is published of {gpu}'s {name}; there are {listed(sorted(known))}")
+    values = [value for value in values if not benchmarks or value.benchmark in benchmarks]
+    found: dict[tuple[str, int | None], float] = {}
+    comparisons, start = [], time.monotonic()
+    for i, value in enumerate(values):
+        if progress is not None:
+            elapsed = time.monotonic() - start
+            progress(Progress(f"{gpu} {value.name}", i / len(values), elapsed, i, len(values)))
+        key = (value.benchmark, value.bytes)
+        reference = key not in found
+        if reference:
+            found[key] = _simulated(gpu, value, dict(set or {}))
+        comparisons.append(Comparison(value, found[key], reference))
+    return comparisons
+
+
+def _simulated(gpu: str, value: Published, overrides: dict[str, Any]) -> float:
+    """What the simulated GPU gives, in the unit of the published value."""
+    name = value.benchmark
+    conditions = {"l2.slice.sets": STREAM_SETS} if name in STREAMS else {}
+    if name == "l1_latency":  # Kepler and Pascal cache global loads if they are told to
+        conditions = {"l1.bypass_global": False}
+    device = SimulatedDevice(gpu, {**conditions, **overrides})
+    if name in PROBES:
+        measured, unit = PROBES[name](device, value.bytes or 0), _UNITS[name]
+    else:
+        (measurement,) = run_microbenchmarks(device, [name])
+        if measurement.value is None:
+            raise SimtError(f"{gpu}: {name} gives no value: {measurement.note}")
+        measured, unit = measurement.value, microbenchmarks()[name].unit
+    return _converted(measured, unit, value.unit, device.core_mhz)
+
+
+def _converted(value: float, unit: str, wanted: str, core_mhz: float) -> float:
+    if unit == wanted:
+        return value
+    if (unit, wanted) == ("byte/cycle", "GB/s"):
+        return value * core_mhz / 1000
+    if (unit, wanted) == ("cycle", "us"):
+        return value / core_mhz
+    raise SimtError(f"{unit} cannot be compared with {wanted}")
+
+
+def mean_error(comparisons: Iterable[Comparison]) -> float | None:
+    """Mean of the absolute errors against the references; None without any."""
+    errors = [abs(c.error) for c in comparisons if c.reference]
+    return sum(errors) / len(errors) if errors else None
+
+
+def to_json(comparisons: dict[str, list[Comparison]]) -> str:
+    """By GPU: published value, simulated one, error, source."""
+    data = {
+        "schema": SCHEMA,
+        "gpus": [
+            {
+                "gpu": gpu,
+                "mean_error": mean_error(rows),
+                "values": [
+                    {
+                        **asdict(c.published),
+                        "simulated": c.simulated,
+                        "error": c.error,
+                        "reference": c.reference,
+                    }
+                    for c in rows
+                ],
+            }
+            for gpu, rows in comparisons.items()
+        ],
+    }
+    return json.dumps(data, indent=1)

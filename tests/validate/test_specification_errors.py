@@ -1,0 +1,119 @@
+"""Shipped specifications against what has been published of their GPUs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from simt.cli.gpus import app
+from simt.cuda import toolkit
+from simt.errors import SimtError
+from simt.spec import available, load_spec
+from simt.validate.microbenchmark import microbenchmarks
+from simt.validate.specification import (
+    PROBES,
+    Comparison,
+    Published,
+    compare,
+    mean_error,
+    published_gpus,
+    published_values,
+    to_json,
+)
+
+needs_compiler = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
+UNITS = {
+    "cycle": {"cycle", "us"},
+    "byte/cycle": {"byte/cycle", "GB/s"},
+}
+
+
+def value(low: float, high: float) -> Published:
+    return Published("l1_latency", None, low, high, "cycle", "R", "somebody")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found", "error"),
+    [
+        (100, 100, 110, 0.1),
+        (100, 100, 75, -0.25),
+        (100, 200, 150, 0),
+        (100, 200, 250, 0.25),
+        (100, 200, 50, -0.5),
+    ],
+)
+def test_error_is_the_distance_to_what_was_seen(low: float, high: float, found: float, error: float) -> None:
+    assert value(low, high).error(found) == pytest.approx(error)
+
+
+def test_the_mean_counts_references_once() -> None:
+    rows = [Comparison(value(100, 100), 110, True), Comparison(value(50, 50), 110, False)]
+    rows.append(Comparison(value(100, 100), 70, True))
+    assert mean_error(rows) == pytest.approx(0.2)
+    assert mean_error([]) is None
+
+
+def test_every_published_value_can_be_simulated_and_names_its_source() -> None:
+    every = microbenchmarks()
+    assert set(published_gpus()) <= set(available())
+    for gpu in published_gpus():
+        values = published_values(gpu)
+        assert values
+        for v in values:
+            assert 0 < v.low <= v.high
+            assert v.mark in ("P", "R", "K")
+            assert v.source
+            if v.benchmark not in PROBES:
+                assert v.unit in UNITS[every[v.benchmark].unit], v
+                assert every[v.benchmark].sm_version <= load_spec(gpu).sm_version
+            assert (v.bytes is not None) == (v.benchmark == "l2_load_latency"), v
+
+
+def test_of_some_gpus_nothing_is_known() -> None:
+    assert published_values("r9nano") == []
+    assert compare("r9nano") == []
+
+
+def test_what_is_not_published_is_refused_by_name() -> None:
+    with pytest.raises(SimtError, match="nothing is published of titan's fma_latency; there are l1_latency"):
+        compare("titan", ["fma_latency"])
+
+
+@needs_compiler
+@pytest.mark.parametrize("gpu", ["qv100", "a100", "h100", "rtx3070"])
+def test_silicon_specifications_meet_the_latencies_that_they_were_made_from(gpu: str) -> None:
+    names = ["l1_latency", "shared_latency", "memory_load_latency", "fma_latency"]
+    rows = [row for row in compare(gpu, names) if row.reference]
+    assert len(rows) == len(names)
+    for row in rows:
+        assert abs(row.error) < 0.02, row
+
+
+@needs_compiler
+def test_a_slower_cache_is_seen() -> None:
+    (row, *_) = compare("qv100", ["l1_latency"], set={"l1.latency": 56})
+    assert row.error == pytest.approx(1.0, abs=0.02)
+
+
+@needs_compiler
+def test_records() -> None:
+    data = json.loads(to_json({"qv100": compare("qv100", ["fma_latency"])}))
+    (gpu,) = data["gpus"]
+    (entry,) = gpu["values"]
+    assert (gpu["gpu"], gpu["mean_error"]) == ("qv100", 0)
+    assert (entry["benchmark"], entry["simulated"], entry["unit"]) == ("fma_latency", 4.0, "cycle")
+
+
+@needs_compiler
+def test_command() -> None:
+    done = CliRunner().invoke(app, ["errors", "qv100", "mi100", "-b", "shared_latency", "--quiet"])
+    assert isinstance(done.exception, SimtError)  # of one of them it is not published
+    done = CliRunner().invoke(app, ["errors", "qv100", "-b", "shared_latency", "--quiet"])
+    first, second = [line for line in done.stdout.splitlines() if line.startswith("qv100  ")]
+    assert first.split()[:6] == ["qv100", "shared_latency", "19", "19", "cycle", "+0.0"]
+    assert "-5.0 %" in second
+    assert "qv100: mean error 0.0 % over 1 values; whole kernels: unknown" in done.stdout
+    done = CliRunner().invoke(app, ["errors", "mi100", "--quiet"])
+    assert done.stdout.startswith("mi100: unknown")
