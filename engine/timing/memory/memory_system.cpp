@@ -109,7 +109,7 @@ void MemorySystem::deliver(uint32_t slice, uint64_t l2_end) {
       ++at;
     }
     if (at >= l2_end) {
-      next_arrival_[slice] = std::max(next_arrival_[slice], std::min(at, l2_end));
+      next_arrival_[slice] = at;  // the refusals before it are forgotten
       return;
     }
     channel.slice(slice % per_channel).arrive(buffer.front().request, at);
