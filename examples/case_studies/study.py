@@ -1,0 +1,179 @@
+"""What the case studies share: programs, how one is simulated, the table and the plot."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+import simt
+from simt.result.result import Totals
+from simt.workloads import WORKLOADS
+
+TRACES = Path(os.environ.get("SIMT_TRACES", "/work/shared/data/traces"))
+COLOURS = ("#b8442a", "#2a6f97", "#7d9d3d")
+
+SOURCE = """
+// Matrix times vector, a thread for each row: its line is used for 32 steps, and must stay in the L1 for that.
+extern "C" __global__ void rows(const float* a, const float* x, float* y, int columns) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  for (int c = 0; c < columns; c++) sum += a[row * columns + c] * x[c];
+  y[row] = sum;
+}
+extern "C" __global__ void gather(const int* from, const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[from[i]];
+}
+// Reads along rows, writes along columns.
+extern "C" __global__ void transpose(const float* x, float* y, int width) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i % width * width + i / width] = x[i];
+}
+extern "C" __global__ void triad(const float4* a, const float4* b, float4* c, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float4 u = a[i], v = b[i];
+  c[i] = make_float4(u.x + 3 * v.x, u.y + 3 * v.y, u.z + 3 * v.z, u.w + 3 * v.w);
+}
+"""
+
+
+def rows(gpu: simt.GPU, height: int, width: int = 64) -> None:
+    arrays = gpu.zeros(height * width), gpu.zeros(width), gpu.zeros(height)
+    gpu.compile(SOURCE).rows[height // 128, 128](*arrays, width)
+
+
+def gather(gpu: simt.GPU, n: int) -> None:
+    places = np.random.default_rng(0).integers(0, 1 << 22, n, np.int32)
+    gpu.compile(SOURCE).gather[-(-n // 256), 256](gpu.array(places), gpu.zeros(1 << 22), gpu.zeros(n), n)
+
+
+def transpose(gpu: simt.GPU, width: int) -> None:
+    arrays = gpu.zeros(width * width), gpu.zeros(width * width)
+    gpu.compile(SOURCE).transpose[width * width // 256, 256](*arrays, width)
+
+
+def triad(gpu: simt.GPU, n: int) -> None:
+    a, b, c = (gpu.zeros(n) for _ in range(3))
+    gpu.compile(SOURCE).triad[-(-n // 1024), 256](a, b, c, n // 4)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the studies: how it is run at a size; its sizes in full and in the quick form."""
+
+    name: str
+    run: Callable[[simt.GPU, int], Any]
+    size: int
+    quick: int
+
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("aes", WORKLOADS["aes"].run, 1 << 21, 1 << 19),
+        Program("convolution", WORKLOADS["convolution"].run, 1024, 128),
+        Program("fir", WORKLOADS["fir"].run, 1 << 18, 1 << 15),
+        Program("matmul", WORKLOADS["matmul"].run, 1 << 14, 1 << 12),
+        Program("pagerank", WORKLOADS["pagerank"].run, 4096, 1024),
+        Program("relu", WORKLOADS["relu"].run, 1 << 20, 1 << 16),
+        Program("spmv", WORKLOADS["spmv"].run, 1 << 13, 1 << 11),
+        Program("rows", rows, 40960, 10240),
+        Program("gather", gather, 1 << 18, 1 << 15),
+        Program("transpose", transpose, 1024, 256),
+        Program("triad", triad, 1 << 20, 1 << 17),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Arguments:
+    quick: bool
+    output: Path
+    threads: int
+
+
+def arguments(description: str | None, name: str) -> Arguments:
+    """The command line of a study; `name` is the plot's file."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few and small programs")
+    parser.add_argument("--output", type=Path, default=Path(name), help="file of the plot")
+    parser.add_argument("--threads", type=int, default=2, help="host threads; no result depends on them")
+    given = parser.parse_args()
+    return Arguments(given.quick, given.output, given.threads)
+
+
+def simulated(
+    program: Program, gpu: str, overrides: Mapping[str, Any], given: Arguments
+) -> tuple[Totals, int]:
+    """Totals of a program's launches, and their cycles without launch latencies."""
+    device = simt.GPU(gpu, set=overrides, threads=given.threads)
+    program.run(device, program.quick if given.quick else program.size)
+    return _measured(device.result())
+
+
+def traces() -> list[Path]:
+    """Recorded traces, where there are any; says so where there are none."""
+    found = sorted(path.parent for path in TRACES.glob("*/kernelslist.g"))
+    if not found:
+        print(f"no traces in {TRACES}: executed programs only")
+    return found
+
+
+def replayed(trace: Path, gpu: str, overrides: Mapping[str, Any], given: Arguments) -> tuple[Totals, int]:
+    """The same of a trace."""
+    return _measured(simt.simulate(trace, gpu, set=overrides, threads=given.threads))
+
+
+def _measured(result: simt.Result) -> tuple[Totals, int]:
+    return result.totals, sum(launch.cycles - launch.launch_latency for launch in result.launches)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def print_table(header: Sequence[str], table: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(header, *table, strict=True)]
+    for line in (header, *table):
+        first, *others = (cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths)))
+        print("  ".join([first, *others]))
+
+
+def bars(
+    axes: Any,
+    names: Sequence[str],
+    groups: Mapping[str, Sequence[float]],
+    label: str,
+    colours: Sequence[str] = COLOURS,
+    digits: int = 2,
+) -> None:
+    """Grouped bars with their values on top."""
+    width = 0.8 / len(groups)
+    for k, (group, values) in enumerate(groups.items()):
+        at = np.arange(len(names)) + (k - (len(groups) - 1) / 2) * width
+        drawn = axes.bar(at, values, width, label=group, color=colours[k])
+        axes.bar_label(drawn, [f"{v:,.{digits}f}" for v in values], fontsize=7, padding=2)
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_ylabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(y=0.12)
+    if len(groups) > 1:
+        axes.legend(frameon=False)
+
+
+def save(figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+    plt.close(figure)
+    print(f"plot: {path}")
