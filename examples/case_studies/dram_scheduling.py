@@ -4,7 +4,6 @@ python examples/case_studies/dram_scheduling.py        after Accel-Sim (ISCA 202
 """
 
 import matplotlib.pyplot as plt
-
 import study
 
 NAMES = ("triad", "relu", "transpose", "gather", "rows", "spmv", "fir", "convolution")

@@ -4,7 +4,6 @@ python examples/case_studies/half_the_sms.py        after Principal Kernel Analy
 """
 
 import matplotlib.pyplot as plt
-
 import study
 
 NAMES = ("aes", "matmul", "convolution", "fir", "spmv", "pagerank", "rows", "gather", "relu", "triad")

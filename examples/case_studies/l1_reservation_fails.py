@@ -4,7 +4,6 @@ python examples/case_studies/l1_reservation_fails.py        after Accel-Sim (ISC
 """
 
 import matplotlib.pyplot as plt
-
 import study
 
 # Accel-Sim, table VI, left: 32 KB, lines of 128 B in 4 sets, one bank, write-evict; MSHRs as GPGPU-Sim 3.x.
@@ -45,7 +44,9 @@ def main() -> None:
         ["program", "fails/kcycle, old", "new", "cycles, old", "new", "old/new"],
         [
             [n, f"{a:,.1f}", f"{b:,.1f}", f"{c:,}", f"{d:,}", f"{f:.2f}"]
-            for n, a, b, c, d, f in zip(names, fails[old], fails[new], cycles[old], cycles[new], faster, strict=True)
+            for n, a, b, c, d, f in zip(
+                names, fails[old], fails[new], cycles[old], cycles[new], faster, strict=True
+            )
         ],
     )
     print(f"Volta's L1 is {study.geometric_mean(faster):.2f} times as fast (geometric mean)")

@@ -5,9 +5,9 @@ python examples/case_studies/l2_hash.py        after Accel-Sim (ISCA 2020), sect
 
 import matplotlib.pyplot as plt
 import numpy as np
+import study
 
 import simt
-import study
 
 SOURCE = """
 // Every lane reads a sector of its own, `words` further than its neighbour's, past the L1, again and again.
@@ -50,15 +50,22 @@ def main() -> None:
     study.print_table(["stride", *(f"B/cycle, {key}" for key in HASHES)], rows)
     times = {
         key: [
-            study.simulated(study.PROGRAMS[name], "qv100", {"address_map.hash": hash_}, given)[1] for name in names
+            study.simulated(study.PROGRAMS[name], "qv100", {"address_map.hash": hash_}, given)[1]
+            for name in names
         ]
         for key, hash_ in HASHES.items()
     }
-    speedups = {key: [a / b for a, b in zip(times["no hash"], times[key], strict=True)] for key in ("XOR", "IPOLY")}
+    speedups = {
+        key: [a / b for a, b in zip(times["no hash"], times[key], strict=True)] for key in ("XOR", "IPOLY")
+    }
     study.print_table(
         ["program", *(f"cycles, {key}" for key in HASHES), "speed-up, XOR", "IPOLY"],
         [
-            [name, *(f"{times[key][i]:,}" for key in HASHES), *(f"{speedups[key][i]:.2f}" for key in speedups)]
+            [
+                name,
+                *(f"{times[key][i]:,}" for key in HASHES),
+                *(f"{speedups[key][i]:.2f}" for key in speedups),
+            ]
             for i, name in enumerate(names)
         ],
     )

@@ -23,7 +23,7 @@ TRACES = Path(os.environ.get("SIMT_TRACES", "/work/shared/data/traces"))
 COLOURS = ("#b8442a", "#2a6f97", "#7d9d3d")
 
 SOURCE = """
-// Matrix times vector, a thread for each row: its line is used for 32 steps, and must stay in the L1 for that.
+// Matrix times vector, a thread for each row: its line is used for 32 steps, and must stay in the L1.
 extern "C" __global__ void rows(const float* a, const float* x, float* y, int columns) {
   int row = blockIdx.x * blockDim.x + threadIdx.x;
   float sum = 0;
@@ -48,7 +48,7 @@ extern "C" __global__ void triad(const float4* a, const float4* b, float4* c, in
 """
 
 
-def rows(gpu: simt.GPU, height: int, width: int = 64) -> None:
+def rows(gpu: simt.GPU, height: int, width: int = 32) -> None:
     arrays = gpu.zeros(height * width), gpu.zeros(width), gpu.zeros(height)
     gpu.compile(SOURCE).rows[height // 128, 128](*arrays, width)
 
@@ -81,11 +81,11 @@ class Program:
 PROGRAMS = {
     program.name: program
     for program in (
-        Program("aes", WORKLOADS["aes"].run, 1 << 21, 1 << 19),
+        Program("aes", WORKLOADS["aes"].run, 1 << 20, 1 << 19),
         Program("convolution", WORKLOADS["convolution"].run, 1024, 128),
         Program("fir", WORKLOADS["fir"].run, 1 << 18, 1 << 15),
         Program("matmul", WORKLOADS["matmul"].run, 1 << 14, 1 << 12),
-        Program("pagerank", WORKLOADS["pagerank"].run, 4096, 1024),
+        Program("pagerank", WORKLOADS["pagerank"].run, 1024, 512),
         Program("relu", WORKLOADS["relu"].run, 1 << 20, 1 << 16),
         Program("spmv", WORKLOADS["spmv"].run, 1 << 13, 1 << 11),
         Program("rows", rows, 40960, 10240),
@@ -146,8 +146,9 @@ def geometric_mean(values: Sequence[float]) -> float:
 def print_table(header: Sequence[str], table: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(header, *table, strict=True)]
     for line in (header, *table):
-        first, *others = (cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths)))
-        print("  ".join([first, *others]))
+        first, *others = line
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([first.ljust(widths[0]), *cells]))
 
 
 def bars(

@@ -1,11 +1,11 @@
 """V100 against RTX 2060: speed-up in time of programs that compute and of programs that move data.
 
-python examples/case_studies/v100_against_rtx2060.py        after Principal Kernel Analysis (MICRO 2021), figure 9
+python examples/case_studies/v100_against_rtx2060.py    after Principal Kernel Analysis (MICRO 2021), figure 9
 """
 
 import matplotlib.pyplot as plt
-
 import study
+
 from simt.spec import Spec, load_spec
 
 NAMES = ("aes", "matmul", "convolution", "fir", "spmv", "pagerank", "rows", "gather", "relu", "triad")
