@@ -40,8 +40,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_the_new_l1_refuses_less_and_is_faster(run) -> None:
     rows, _ = run("l1_reservation_fails")
     assert set(rows) == {"rows", "gather"}
-    for old_fails, new_fails, old_cycles, new_cycles, faster in rows.values():
-        assert new_fails < old_fails / 3
+    for old_own, _, old_cycles, new_own, _, new_cycles, faster in rows.values():
+        assert new_own < old_own / 10
         assert new_cycles < old_cycles
         assert faster == pytest.approx(old_cycles / new_cycles, abs=0.01)
 
