@@ -202,3 +202,36 @@ def test_where_it_stops_the_rule_holds_and_nowhere_before(
         i >= 5 and finished[i] >= 10 and cov(measured[i - 5 : i + 1]) < threshold for i in range(len(ipc))
     ]
     assert (stop.index if stop else None) == (holds.index(True) if True in holds else None)
+
+
+@pytest.mark.parametrize(
+    ("rate", "ctas", "per_cycle"),
+    [("window", 9, 2.0), ("settled", 9, 3.0), ("auto", 9, 3.0), ("auto", 1000, 2.0)],
+)
+def test_what_stands_for_the_rest(rate: Any, ctas: int, per_cycle: float) -> None:
+    # A first window of 1 instruction per cycle, then 4, and 2 in the window at whose end it stops.
+    ipc = [1.0] * 6 + [4.0] * 6 + [2.0] * 6
+    launch = view(ctas=ctas, warp_instructions=100_000)
+    finished = [0] * 18 if ctas == 9 else [0] * 17 + [20]
+    controller = pkp(rate=rate, threshold=1e-6)
+    signal = list(intervals(ipc, finished, ctas=ctas))
+    controller = controller.for_launch(launch)  # type: ignore[assignment]
+    controller.begin(launch)
+    for interval in signal:
+        controller.observe(interval)
+    now = signal[-1]
+    left = 100_000 - now.counters["warp_instructions"]
+    extra = controller.tail if ctas == 1000 else 0
+    cycles = controller.project(launch, now).cycles
+    assert cycles >= 9000 + round(left / per_cycle)
+    if not extra:
+        assert cycles == 9000 + round(left / per_cycle)
+
+
+def test_a_stop_in_the_first_window_projects_from_all_there_is() -> None:
+    launch = view(ctas=9, warp_instructions=50_000)
+    signal = list(intervals([2.0] * 10, [0] * 10, ctas=9))
+    controller = pkp(rate="settled")
+    stop = stop_of(controller, launch, iter(signal))
+    assert stop is not None and stop.end == 3000
+    assert controller.project(launch, stop).cycles == 25_000

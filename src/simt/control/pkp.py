@@ -15,6 +15,7 @@ from simt.parameter_checks import boolean, integer, one_of, real
 Signal = Literal["instantaneous", "cumulative"]
 Metric = Literal["cov", "std"]
 Unit = Literal["warp", "thread"]
+Rate = Literal["window", "settled", "auto"]
 
 
 class PKP(Controller):
@@ -35,6 +36,9 @@ class PKP(Controller):
         once.
     unit: `warp` or `thread` instructions.
     projection: see `simt.control.projection.cycles_left`.
+    rate: what stands for the rest: the last `window` cycles; `settled`: all after the first `window` cycles,
+        in which the launch gets under way; `auto`: `settled` for launches with fewer CTAs than a wave: they
+        go through their loops in step, so that IPC swings with a period that no window knows.
     tail: how much longer the end takes, where fewer CTAs are left than fit: in residence times of a CTA.
         Half of one if CTAs take as long alone as among many, 0 if what they share is the limit.
 
@@ -50,6 +54,7 @@ class PKP(Controller):
             "threshold": 0.25,
             "unit": "thread",
             "projection": "ctas",
+            "rate": "window",
             "tail": 0.0,
         },
         "artifact": {
@@ -59,6 +64,7 @@ class PKP(Controller):
             "latched": True,
             "unit": "thread",
             "projection": "artifact",
+            "rate": "window",
         },
     }
 
@@ -75,6 +81,7 @@ class PKP(Controller):
         unit: Unit = "warp",
         projection: By = "work",
         tail: float = 0.25,
+        rate: Rate = "auto",
     ) -> None:
         self.threshold = real("threshold", threshold, 0)
         self.signal = one_of("signal", signal, ("instantaneous", "cumulative"))
@@ -90,6 +97,7 @@ class PKP(Controller):
         one_of("projection", projection, ("work", "ctas", "artifact"))
         self.projection: By = projection
         self.tail = real("tail", tail, 0)
+        self.rate = one_of("rate", rate, ("window", "settled", "auto"))
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
@@ -98,12 +106,15 @@ class PKP(Controller):
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
         # What was counted until the window's begin, and the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
+        self._under_way: Interval | None = None  # the first window's last
         self._settled = self._enough = False
         self._least, self._finished = math.inf, 0
         return GO_ON
 
     def observe(self, interval: Interval) -> Decision:
         self._seen.append(interval)
+        if self._under_way is None and interval.end >= self.window:
+            self._under_way = interval
         counters = interval.difference if self.signal == "instantaneous" else interval.counters
         cycles = interval.end - (interval.begin if self.signal == "instantaneous" else 0)
         self._signal.append(counters[f"{self.unit}_instructions"] / cycles)
@@ -153,8 +164,12 @@ class PKP(Controller):
         return self.below_wave == "ignore" or finished >= self.below_wave * launch.cta_count
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
-        first = self._seen[0]
-        if len(self._seen) <= self.window // self.interval:  # the window begins with the launch
+        first: Interval | None = self._seen[0]
+        below = launch.cta_count < launch.ctas_per_sm * launch.sm_count
+        if self.rate == "settled" or (self.rate == "auto" and below):
+            first = self._under_way
+        # The window begins with the launch, or there is nothing after it.
+        if len(self._seen) <= self.window // self.interval or first is None or first.end >= now.end:
             return project(launch, now, now.counters, now.end, self.projection, self.tail)
         window = {name: n - first.counters[name] for name, n in now.counters.items()}
         return project(launch, now, window, now.end - first.end, self.projection, self.tail)
