@@ -5,6 +5,7 @@ python examples/case_studies/l1_reservation_fails.py        after Accel-Sim (ISC
 
 import matplotlib.pyplot as plt
 import study
+
 from simt.spec import load_spec
 
 # Accel-Sim, table VI, left: 32 KB, lines of 128 B in 4 sets, one bank, write-evict; MSHRs as GPGPU-Sim 3.x.
