@@ -45,12 +45,8 @@ extern "C" __global__ void chase(char* ring, long long warm, long long steps, lo
   cycles[1] = twice;
 }
 
-// latencies[i]: of the i-th load of the ring, and what reading the clock takes.
-extern "C" __global__ void chase_each(char* ring, long long warm, int steps, int* latencies) {
+__device__ __forceinline__ void each(char* p, int steps, int* latencies) {
   extern __shared__ int found[];
-  char* p = ring;
-#pragma unroll 1
-  for (long long i = 0; i < warm; ++i) LOAD(p);
 #pragma unroll 1
   for (int i = 0; i < steps; ++i) {
     const long long begin = clock_after(p);
@@ -59,6 +55,19 @@ extern "C" __global__ void chase_each(char* ring, long long warm, int steps, int
   }
 #pragma unroll 1
   for (int i = 0; i < steps; ++i) latencies[i] = found[i];
+}
+
+// latencies[i]: of the i-th load of the ring, and what reading the clock takes.
+extern "C" __global__ void chase_each(char* ring, long long warm, int steps, int* latencies) {
+  char* p = ring;
+#pragma unroll 1
+  for (long long i = 0; i < warm; ++i) LOAD(p);
+  each(p, steps, latencies);
+}
+
+// The same of a walk that LOAD goes on by itself, from `first` bytes on.
+extern "C" __global__ void walk_each(char* data, long long first, int steps, int* latencies) {
+  each(data + first, steps, latencies);
 }
 
 // As `chase`, in shared memory: a ring of `count` 32-bit offsets that lie `stride` bytes apart.

@@ -47,3 +47,15 @@ extern "C" __global__ void strided(const char* data, int distance, int loads, lo
     if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;
   }
 }
+
+// Every warp loads one and the same sector, past its L1, over and over.
+extern "C" __global__ void same_sector(const unsigned* data, int loads, unsigned* sink) {
+  unsigned sum = 0;
+#pragma unroll 8
+  for (int i = 0; i < loads; ++i) {
+    unsigned v;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(data + threadIdx.x % 8) : "memory");
+    sum ^= v;
+  }
+  if (sum == 0x12345678u) sink[0] = sum;
+}

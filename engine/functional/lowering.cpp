@@ -783,7 +783,7 @@ class Lowerer {
     if (o == "wgmma") {
       if (!has(i, "mma_async")) return void(one("WARPGROUP.ARRIVE"));
       for (const string_view m : mnemonic(i).modifiers) {
-        if (m.size() < 4 || m[0] != 'm') continue;
+        if (m.size() < 4 || m[0] != 'm' || m[1] < '0' || m[1] > '9') continue;
         std::string shape(m.substr(1));
         std::replace(shape.begin(), shape.end(), 'n', 'x');
         std::replace(shape.begin(), shape.end(), 'k', 'x');

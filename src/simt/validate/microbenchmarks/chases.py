@@ -118,3 +118,14 @@ def evict(device: Device) -> Any:
     Returns that array: as long as it lives, no other gets its memory.
     """
     return device.array(np.zeros(device.l2_bytes * 5 // 2, np.uint8))
+
+
+def walk_latency(device: Device, data: Any, first: int, step: int, steps: int) -> npt.NDArray[np.float64]:
+    """Cycles of each load, past the L1, of a walk over zeros: (steps,). first, step: bytes; the differences
+    count, as some cycles of arithmetic come along."""
+    text = "{ .reg .b64 v; ld.relaxed.gpu.global.u64 v, [%0]; add.u64 %0, %0, v; add.s64 %0, %0, %1; }"
+    load = {"LOAD(p)": f'asm volatile("{text}" : "+l"(p) : "n"({step}ll) : "memory")'}
+    kernel = device.kernel("chase.cu", "walk_each", load)
+    latencies = device.zeros(steps, np.int32)
+    kernel(1, 1, data, np.int64(first), np.int32(steps), latencies, shared=4 * steps)
+    return np.asarray(device.numpy(latencies), np.float64)

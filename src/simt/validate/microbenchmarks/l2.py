@@ -6,8 +6,8 @@ import numpy as np
 
 from simt.spec import Spec
 from simt.validate.device import Device
-from simt.validate.microbenchmark import microbenchmark
-from simt.validate.microbenchmarks.chases import chase_latency, evict, step_of
+from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
+from simt.validate.microbenchmarks.chases import chase_latency, evict, step_of, walk_latency
 
 SMALL = 1 << 16
 
@@ -78,3 +78,66 @@ def l2_latency(device: Device) -> float:
 def l2_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from the L2."""
     return whole_bandwidth(device, min(device.l2_bytes // 4, 2 << 20), 2)
+
+
+def _far(device: Device) -> tuple[float, float]:
+    """Cycles of a walk's load that hits the L2 near, and how much longer one takes that comes from far."""
+    held = evict(device)  # whose end the copy leaves in the L2, where no SM has asked for it
+    latencies = walk_latency(device, held, device.l2_bytes * 5 // 2 - 2048 * 128, 128, 2048)
+    device.free(held)
+    near = float(np.percentile(latencies, 10))
+    far = latencies[latencies > near + 40]
+    return near, float(np.median(far)) - near if len(far) > len(latencies) // 8 else 0.0
+
+
+@microbenchmark(
+    "l2",
+    "l2.far_latency: first load of what lies in another partition",
+    "cycle",
+    expected=lambda s: float(
+        s.l2.far_latency * s.clock.core_mhz / s.clock.l2_mhz if s.l2.partitions > 1 else 0
+    ),
+    tolerance=0.01,
+)
+def l2_far_latency(device: Device) -> float:
+    """Cycles by which lines in the L2 are further from an SM than the nearest; 0: all are as near."""
+    return _far(device)[1]
+
+
+@microbenchmark(
+    "l2",
+    "l2.slice: bytes of all slices",
+    "byte",
+    expected=lambda s: float(s.l2.slice.bytes * s.address_map.slices),
+    tolerance=WITHIN_3_PERCENT,
+)
+def l2_size(device: Device) -> float:
+    """Bytes of a large copy from the host that a walk from its end finds in the L2."""
+    lines = device.l2_bytes * 5 // 2 // 128
+    apart = max(1, lines // 3072) | 1  # of the lines that are tried; odd, so that all sets have their share
+    held = evict(device)
+    latencies = walk_latency(device, held, 128 * (lines - 1), -128 * apart, (lines - 1) // apart)
+    device.free(held)
+    # What was copied last is there, part of it further away.
+    last = latencies[: len(latencies) // 10]
+    near = float(np.percentile(last, 10))
+    far = last[last > near + 40]
+    hits = latencies < near + 25
+    if len(far) > len(last) // 8:
+        hits |= np.abs(latencies - np.median(far)) < 25
+    return float(128 * apart * hits.sum())
+
+
+@microbenchmark(
+    "l2",
+    "bytes a cycle of one slice",
+    "byte/cycle",
+    expected=lambda s: float(s.l2.slice.port_bytes * s.clock.l2_mhz / s.clock.core_mhz),
+    tolerance=WITHIN_3_PERCENT,
+)
+def l2_slice_bandwidth(device: Device) -> float:
+    """Bytes a core cycle that all SMs together read of one sector."""
+    kernel = device.kernel("fetch.cu", "same_sector")
+    data, sink = device.zeros(8, np.uint32), device.zeros(1, np.uint32)
+    times = [kernel(device.sms, 128, data, np.int32(n), sink) for n in (8, 8, 24)]
+    return 32.0 * device.sms * 4 * 16 / (times[2] - times[1])
