@@ -111,7 +111,9 @@ def _copied(device: Device, threads: int, each: int) -> float:
     return float(twice - once) / STEPS
 
 
-@microbenchmark("hopper", "cp.async of 16 bytes that hits the L2, and the wait for it", "cycle", sm_version=80)
+@microbenchmark(
+    "hopper", "cp.async of 16 bytes that hits the L2, and the wait for it", "cycle", sm_version=80
+)
 def async_copy_latency(device: Device) -> float:
     """Cycles from cp.async to the end of the wait for it: the L2's latency and the issue of three more."""
     return _copied(device, 1, 1)
@@ -127,7 +129,7 @@ def async_copy_latency(device: Device) -> float:
 )
 def async_copy_bandwidth(device: Device) -> float:
     """Bytes that an SM copies by cp.async from the L2 in a cycle."""
-    threads, each = 512, 4
+    threads, each = 256, 32
     return 16.0 * threads * each / (_copied(device, threads, 2 * each) - _copied(device, threads, each))
 
 
@@ -140,7 +142,9 @@ def _bulk(device: Device, bytes_: int, each: int) -> float:
     return float(twice - once) / 8
 
 
-@microbenchmark("hopper", "bulk copy of 16 bytes that hits the L2, and the wait for it", "cycle", sm_version=90)
+@microbenchmark(
+    "hopper", "bulk copy of 16 bytes that hits the L2, and the wait for it", "cycle", sm_version=90
+)
 def bulk_copy_latency(device: Device) -> float:
     """Cycles from cp.async.bulk to the end of the wait at its mbarrier."""
     return _bulk(device, 16, 1)
