@@ -40,6 +40,7 @@ FACTS = {
     "memory_gbs": "peak bandwidth of memory, GB/s",
     "memory_mhz": "memory clock, MHz, with two transfers a cycle, as the driver gives it",
     "l2_slices_per_channel": "L2 slices of each memory channel",
+    "l2_partitions": "parts of the L2, each near to some of the SMs",
     "l2_bytes": "size of the L2",
     "l1_bytes": "L1 and shared memory of an SM together; the L1 alone where they are separate",
     "shared_bytes_per_sm": "most shared memory of an SM",
@@ -262,6 +263,7 @@ _FACT_OF = {
     "sm.max_ctas": "ctas_per_sm",
     "sm.register_file.registers": "registers_per_sm",
     "address_map.slices_per_channel": "l2_slices_per_channel",
+    "l2.partitions": "l2_partitions",
     "shared_memory.bytes": "shared_bytes_per_sm",
     "shared_memory.reserved_per_cta": "shared_bytes_reserved_per_cta",
 }

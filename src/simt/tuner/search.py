@@ -6,13 +6,14 @@ are judged by the rates of the SM; all that are alike there meet every L2 hash a
 with the latencies refitted; the best of these every DRAM scheduler in memory. So what is further out, where
 more may still be wrong, never overrules what is nearer, and choices that act together are tried together. At
 each level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP` runs
-no more of them.
+no more of them. Where even the best misses by more than the noise, the model lacks something, and differences
+count for less: they are divided by the best's mean misfit per benchmark (Birge ratio).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -26,6 +27,7 @@ from simt.validate.microbenchmark import Microbenchmark
 
 GIVE_UP = 25.0  # 5 sigma
 DETERMINED, WEAK = 9.0, 1.0  # 3 sigma and 1
+SHOWN = 0.03  # relative error of the best choice from which on the verdict says so
 LEVELS = 3  # the SM, the L2, memory
 BEAM = 8  # candidates that go on to the next level at most
 _LEVELS = {"l2": 1, "atomics": 1, "memory": 2}  # groups outside the SM
@@ -86,6 +88,7 @@ class Choice:
 
     gaps: by candidate, by how much it is worse than the best, as far as it ran. gap: the runner-up's.
     whole: the runner-up ran as many benchmarks as the best. separated_by: where the two differ most.
+    missed: the benchmark that the best misses most, with its relative error.
     """
 
     paths: tuple[str, ...]
@@ -95,6 +98,7 @@ class Choice:
     gaps: Mapping[tuple[Any, ...], float]
     whole: bool
     separated_by: str | None
+    missed: tuple[str, float] | None
 
     @property
     def verdict(self) -> str:
@@ -102,12 +106,14 @@ class Choice:
         if self.runner_up is None:
             return "no other valid candidate"
         by = f", {self.separated_by}" if self.separated_by else ""
+        if self.missed and self.missed[1] > SHOWN:
+            by += f"; even the best misses {self.missed[0]} by {self.missed[1]:.0%}"
         gap = f"{'' if self.whole else 'at least '}{math.sqrt(self.gap):.1f} sigma"
         if self.gap >= DETERMINED:
             return f"determined: {_text(self.runner_up)} is worse by {gap}{by}"
         if self.gap >= WEAK:
             return f"weakly determined: {_text(self.runner_up)} is worse by {gap}{by}"
-        return f"not determined by these benchmarks: {_text(self.runner_up)} fits as well"
+        return f"not determined by these benchmarks: {_text(self.runner_up)} fits as well{by}"
 
 
 def _text(candidate: tuple[Any, ...]) -> str:
@@ -116,12 +122,13 @@ def _text(candidate: tuple[Any, ...]) -> str:
 
 @dataclass
 class _Candidate:
-    """Values chosen so far, the draft with them, the terms of its misfit by benchmark, and how many of its
-    values are others than those at the start."""
+    """Values chosen so far and the draft with them; by benchmark, the terms of its misfit and its relative
+    errors; and how many of its values are others than those at the start."""
 
     values: dict[str, Any]
     draft: Draft
     terms: dict[str, float]
+    errors: dict[str, float]
     moved: int = 0
 
     @property
@@ -151,7 +158,7 @@ class Search:
         self._until = self.simulator.asked + self.budget
         free = [{p: c for p, c in block.items() if p not in draft.pinned} for block in blocks]
         free = [block for block in free if block]
-        running, gone = [_Candidate({}, draft, {})], []
+        running, gone = [_Candidate({}, draft, {}, {})], []
         for at in range(LEVELS):
             own = [block for block in free if _level_of(block) == at]
             gone += running[BEAM:] if own else []
@@ -180,6 +187,7 @@ class Search:
             for candidate in running:
                 value = self.simulator.value(benchmark, candidate.draft.spec)
                 candidate.terms[benchmark.name] = _term(value, record)
+                candidate.errors[benchmark.name] = abs((value or 0.0) / record.value - 1)
             running, lost = _split(running, GIVE_UP)
             gone += lost
         running, lost = _split(running, DETERMINED)
@@ -196,22 +204,32 @@ def _expanded(candidate: _Candidate, block: Block) -> list[_Candidate]:
             draft = candidate.draft.copy()
             draft.change(changes, "searched")
             moved = candidate.moved + sum(a != b for a, b in zip(values, now, strict=True))
-            found.append(_Candidate({**candidate.values, **changes}, draft, dict(candidate.terms), moved))
+            known = dict(candidate.terms), dict(candidate.errors)
+            found.append(_Candidate({**candidate.values, **changes}, draft, *known, moved))
     return found
 
 
 def _split(running: Sequence[_Candidate], behind: float) -> tuple[list[_Candidate], list[_Candidate]]:
     """Those not further behind the best, and the others. First those that are as good as the best; among
     them what is nearest to the start, so that what is not determined stays as it is."""
-    least = min(c.misfit for c in running)
+    best = min(running, key=lambda c: c.misfit)
+    unit = _unit(best, best.terms)
 
     def order(candidate: _Candidate) -> tuple[float, float]:
-        if candidate.misfit < least + WEAK:
-            return least, candidate.moved
+        if candidate.misfit < best.misfit + unit * WEAK:
+            return best.misfit, candidate.moved
         return candidate.misfit, candidate.moved
 
-    kept = sorted((c for c in running if c.misfit <= least + behind), key=order)
-    return kept, [c for c in running if c.misfit > least + behind]
+    limit = best.misfit + unit * behind
+    return sorted((c for c in running if c.misfit <= limit), key=order), [
+        c for c in running if c.misfit > limit
+    ]
+
+
+def _unit(best: _Candidate, names: Iterable[str]) -> float:
+    """What a difference of misfit is divided by: the best's mean over benchmarks, at least 1."""
+    terms = [best.terms.get(name, 0.0) for name in names]
+    return max(1.0, sum(terms) / len(terms)) if terms else 1.0
 
 
 def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidate]) -> Choice:
@@ -225,10 +243,11 @@ def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidat
         if not all(p in other.values for p in paths) or mine(other) == mine(best):
             continue
         gap = sum(term - best.terms.get(name, 0.0) for name, term in other.terms.items())
+        gap /= _unit(best, other.terms)
         if mine(other) not in gaps or gap < gaps[mine(other)][0]:
             gaps[mine(other)] = (gap, other)
     if not gaps:
-        return Choice(paths, mine(best), None, 0.0, {mine(best): 0.0}, False, None)
+        return Choice(paths, mine(best), None, 0.0, {mine(best): 0.0}, False, None, None)
     runner_up = min(gaps, key=lambda values: gaps[values][0])
     gap, other = gaps[runner_up]
     differ = {name: abs(term - best.terms.get(name, 0.0)) for name, term in other.terms.items()}
@@ -241,7 +260,15 @@ def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidat
         {mine(best): 0.0, **{values: gap for values, (gap, _) in gaps.items()}},
         len(other.terms) == len(best.terms),
         most if gap >= WEAK else None,
+        _missed(best, other.terms),
     )
+
+
+def _missed(best: _Candidate, names: Iterable[str]) -> tuple[str, float] | None:
+    """The benchmark that the best misses most, of those that tell it from another."""
+    errors = {name: best.errors[name] for name in names if name in best.errors}
+    name = max(errors, key=lambda n: errors[n], default=None)
+    return None if name is None else (name, errors[name])
 
 
 def level(benchmark: Microbenchmark) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from simt.spec import Spec
 from simt.validate.device import SOURCES, SimulatedDevice
 from simt.validate.microbenchmark import Microbenchmark
 from simt.version import __version__
+
+COLLECT_EVERY = 16
+"""GPUs are parts of reference cycles, and Python does not know how large they are."""
 
 
 class Simulator:
@@ -56,6 +60,8 @@ class Simulator:
     def _measure(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
         if spec.sm_version < benchmark.sm_version:
             return None
+        if self.simulated % COLLECT_EVERY == 0:
+            gc.collect()
         try:
             found = float(benchmark.measure(SimulatedDevice(spec, threads=self._threads)))
         except (SimtError, ArithmeticError, ValueError):

@@ -14,7 +14,7 @@ from simt.names import listed
 from simt.progress import Progress
 from simt.spec import Spec, load_spec
 from simt.tuner.description import Description, described, nearest, read_description
-from simt.tuner.draft import Draft
+from simt.tuner.draft import Draft, value_at
 from simt.tuner.records import Record, Records, read_records
 from simt.tuner.search import WEAK, Block, Choice, Search, default_blocks, level
 from simt.tuner.simulator import Simulator
@@ -65,7 +65,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A tuned specification. complete: false where Ctrl-C or the budget ended it early."""
+    """A tuned specification.
+
+    files: of the records. notes: what a user should know. interrupted: Ctrl-C ended it early.
+    asked: different values needed; simulated: of these, not known before. seconds: that it took.
+    """
 
     spec: Spec
     base: str
@@ -250,7 +254,7 @@ class _Run:
         self.exhausted |= search.exhausted
         for choice in self.choices:
             for path in choice.paths:
-                if choice.gap < WEAK:
+                if choice.gap < WEAK and self.draft.get(path) == value_at(self.started.values(), path):
                     self.draft.sources[path] = f"{self.inherited[path]} (searched: {choice.verdict})"
                 else:
                     count = len(choice.gaps)
@@ -322,7 +326,7 @@ class _Run:
                 how = "described"
             elif path in chosen:
                 choice = chosen[path]
-                how = "searched" if choice.gap >= WEAK else "inherited"
+                how = "searched" if spec.sources[path].startswith("searched") else "inherited"
                 certainty = choice.verdict
             elif path in self.fits:
                 fitted = self.fits[path]
