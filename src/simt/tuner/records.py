@@ -77,8 +77,8 @@ def read_records(files: Sequence[Path]) -> Records:
                 )
             elif item["unit"] != benchmark.unit:
                 raise TuneError(f"{place}: unit: found {item['unit']!r}, expected {benchmark.unit!r}")
-            elif value <= 0:
-                notes.append(f"{place}: {item['name']} is {value:g}, expected more than 0: left out")
+            elif value < 0:
+                notes.append(f"{place}: {item['name']} is {value:g}, expected 0 or more: left out")
             else:
                 samples.setdefault(item["name"], []).append((*_range(item), file))
     if not samples:
@@ -99,7 +99,7 @@ def _range(item: dict[str, Any]) -> tuple[float, float, float]:
 def _record(name: str, unit: str, samples: list[tuple[float, float, float, str]]) -> Record:
     values, lows, highs, files = zip(*samples, strict=True)
     middle, reach = median(values), max(highs) - min(lows)
-    several = len(values) > 1 or reach > 0
+    several = middle > 0 and (len(values) > 1 or reach > 0)
     return Record(name, middle, unit, tuple(dict.fromkeys(files)), reach / 2 / middle if several else None)
 
 

@@ -187,7 +187,7 @@ class Search:
             for candidate in running:
                 value = self.simulator.value(benchmark, candidate.draft.spec)
                 candidate.terms[benchmark.name] = _term(value, record)
-                candidate.errors[benchmark.name] = abs((value or 0.0) / record.value - 1)
+                candidate.errors[benchmark.name] = _error(value, record)
             running, lost = _split(running, GIVE_UP)
             gone += lost
         running, lost = _split(running, DETERMINED)
@@ -283,7 +283,12 @@ def _level_of(block: Block) -> int:
     return 1 if all(p.startswith(("address_map.", "l2.", "dram.", "interconnect.")) for p in block) else 0
 
 
+def _error(simulated: float | None, record: Record) -> float:
+    """Relative to what was measured; 1 where nothing was simulated or measured."""
+    return abs((simulated or 0.0) / record.value - 1) if record.value else float(bool(simulated))
+
+
 def _term(simulated: float | None, record: Record) -> float:
-    if simulated is None or simulated <= 0:
-        return WORST
+    if simulated is None or simulated <= 0 or record.value <= 0:
+        return 0.0 if simulated == record.value else WORST
     return min(WORST, (math.log(simulated / record.value) / record.noise) ** 2)

@@ -73,9 +73,11 @@ def agrees(benchmark: Microbenchmark, simulated: float | None, measured: float) 
 
 
 def apart(simulated: float | None, measured: float) -> float:
-    """How far a simulated value is from a measured one: the logarithm of their ratio."""
-    if simulated is None or simulated <= 0:
+    """How far a simulated value is from a measured one: the logarithm of their ratio; 0 is near to 0 only."""
+    if simulated is None or simulated < 0:
         return math.inf
+    if simulated == 0 or measured == 0:
+        return 0.0 if simulated == measured else math.inf
     return abs(math.log(simulated / measured))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -59,8 +60,10 @@ class Check:
     parameters: tuple[str, ...]
 
     def error(self, simulated: float | None) -> float | None:
-        """Relative to what was measured."""
-        return None if simulated is None else abs(simulated - self.measured) / self.measured
+        """Relative to what was measured, where that is not 0."""
+        if simulated is None:
+            return None
+        return abs(simulated - self.measured) / (self.measured or 1.0)
 
 
 @dataclass(frozen=True)
@@ -351,7 +354,7 @@ def _certainty(fitted: Fit, records: Mapping[str, Record]) -> str:
         texts.append("benchmarks disagree: " + ", ".join(f"{n} {v}" for n, v in fitted.wants.items()))
     left = max(apart(t.found.get(fitted.value), t.measured) for t in fitted.trials)
     if left > SUFFICES:
-        texts.append(f"{left:.0%} off at best")
+        texts.append(f"{left:.0%} off at best" if left < math.inf else "none of its values agrees")
     return "; ".join(texts) or "best of its values"
 
 
