@@ -355,8 +355,13 @@ def test_a_data_sheet_becomes_values() -> None:
     )  # fmt: skip
     a100 = load_spec("a100")
     assert spec.dram == a100.dram  # HBM2E's timings
-    assert spec.clock == a100.clock  # the crossbar and the L2 in proportion
-    assert spec.address_map == a100.address_map  # ipoly needs a power of two of channels
+    assert (spec.clock.core_mhz, spec.clock.dram_mhz) == (1410, a100.clock.dram_mhz)
+    for clock in ("interconnect_mhz", "l2_mhz"):  # in proportion
+        expected = getattr(QV100.clock, clock) / QV100.clock.core_mhz * 1410
+        assert getattr(spec.clock, clock) == pytest.approx(expected, abs=1e-3)
+    assert 8 * spec.address_map.channels * spec.dram.bus_bytes == 5120
+    assert spec.address_map.hash == "ipoly_modulo"  # ipoly needs a power of two of channels
+    assert spec.address_map.layout == a100.address_map.layout
     assert spec.l2.slice.bytes * spec.address_map.slices == 40 << 20
     assert spec.l1.unified_bytes == a100.l1.unified_bytes
     assert spec.l1.carve_out_options[-1] == spec.shared_memory.bytes == 164 << 10
