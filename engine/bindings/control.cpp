@@ -20,6 +20,11 @@ nb::bytes bytes_of(const std::vector<T>& values) {
   return nb::bytes(values.data(), values.size() * sizeof(T));
 }
 
+template <class T>
+void take(const nb::dict& given, const char* key, T& value) {
+  if (given.contains(key)) value = nb::cast<T>(given[key]);
+}
+
 /// Passes questions on to Python. The thread that runs the engine does not hold the GIL.
 class PythonController : public simt::Controller {
  public:
@@ -47,21 +52,27 @@ class PythonController : public simt::Controller {
 
   Decision observe(const simt::Observation& o) override {
     nb::gil_scoped_acquire acquire;
-    return decision(control_.attr("observe")(o.index, o.begin, o.end, bytes_of(o.counters), bytes_of(o.warps),
-                                             bytes_of(o.blocks), bytes_of(o.latencies)));
+    return decision(control_.attr("observe")(
+        o.index, o.begin, o.end, bytes_of(o.counters), bytes_of(o.warps), bytes_of(o.blocks),
+        bytes_of(o.latencies), bytes_of(o.sm_instructions), bytes_of(o.sm_warp_cycles), o.l2_free_lines));
   }
 
  private:
   static Decision decision(const nb::object& answer) {
     Decision d;
     if (answer.is_none()) return d;
-    d.kind = static_cast<Decision::Kind>(nb::cast<int>(answer[0]));
-    d.reason = nb::cast<std::string>(answer[1]);
-    d.ctas = nb::cast<uint64_t>(answer[2]);
-    d.warp_cycles = nb::cast<double>(answer[3]);
-    d.block_cycles = nb::cast<std::vector<double>>(answer[4]);
-    d.launch_cycles = nb::cast<double>(answer[5]);
-    d.residents = nb::cast<bool>(answer[6]);
+    const auto given = nb::cast<nb::dict>(answer);
+    d.kind = static_cast<Decision::Kind>(nb::cast<int>(given["kind"]));
+    d.reason = nb::cast<std::string>(given["reason"]);
+    take(given, "ctas", d.ctas);
+    take(given, "warp_cycles", d.warp_cycles);
+    take(given, "block_cycles", d.block_cycles);
+    take(given, "launch_cycles", d.launch_cycles);
+    take(given, "residents", d.residents);
+    take(given, "sm_scale", d.sm_scale);
+    take(given, "sm_warps", d.sm_warps);
+    take(given, "fastest", d.fastest);
+    take(given, "in_turn", d.in_turn);
     return d;
   }
 

@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "spec.hpp"
 #include "timing/coalescer.hpp"
+#include "timing/easing.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
@@ -128,6 +129,7 @@ class TestMemory {
 
   uint64_t look_ahead() const { return memory_.look_ahead(); }
   void copy_from_host(uint64_t address, uint64_t bytes) { memory_.copy_from_host(address, bytes); }
+  uint64_t free_l2_lines() const { return memory_.free_l2_lines(); }
   /// Sends (cycle, sm, address, write) in order of cycles and runs to `end` in windows of `window` cycles,
   /// the channels in `parts` groups. Gives (cycle, sm, address, write) of every reply.
   std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> run(
@@ -293,10 +295,14 @@ void bind_testing(nb::module_& m) {
       .def("full", &TestDram::full, "write"_a = false)
       .def("run", &TestDram::run, "cycles"_a)
       .def("idle", &TestDram::idle);
+  t.def("eased_cycles", [](std::vector<double> left, double resident, double fastest, bool in_turn) {
+    return simt::eased_cycles(left, resident, fastest, in_turn);
+  });
   nb::class_<TestMemory>(t, "Memory")
       .def(nb::init<nb::dict>(), "spec"_a)
       .def("look_ahead", &TestMemory::look_ahead)
       .def("copy_from_host", &TestMemory::copy_from_host)
+      .def_prop_ro("free_l2_lines", &TestMemory::free_l2_lines)
       .def("run", &TestMemory::run, "requests"_a, "end"_a, "window"_a, "parts"_a = 1)
       .def("counter", &TestMemory::counter)
       .def("idle", &TestMemory::idle)

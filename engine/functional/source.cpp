@@ -372,6 +372,19 @@ uint32_t ExecutedSource::lane_addresses(const DynamicRecord& record, uint64_t* o
   return count;
 }
 
+std::vector<InstructionSource::Buffer> ExecutedSource::buffers() const {
+  std::vector<Buffer> found;
+  const std::vector<std::byte>& parameters = grid_.config().parameters;
+  for (size_t offset = 0; offset + 8 <= parameters.size(); offset += 8) {
+    uint64_t address;
+    std::memcpy(&address, parameters.data() + offset, 8);
+    const Allocation* allocation = grid_.memory().find(address, 1);
+    if (allocation && allocation->owner == Owner::Host)
+      found.push_back({address, allocation->address + allocation->size - address});
+  }
+  return found;
+}
+
 std::vector<uint32_t> ExecutedSource::leaders() {
   return functional::leaders(grid_.program(), *lowering_);
 }

@@ -80,6 +80,12 @@ class InstructionSource {
   virtual uint32_t cluster_size() const { return 1; }
   /// CTAs act on each other's state while they execute (clusters): SMs then go cycle by cycle, one by one.
   bool couples_ctas() const { return cluster_size() > 1; }
+  /// A stretch of global memory.
+  struct Buffer {
+    uint64_t address = 0, bytes = 0;
+  };
+  /// What the launch works on, as far as its arguments tell.
+  virtual std::vector<Buffer> buffers() const { return {}; }
   /// CTAs act on each other through memory, so that what they do depends on their order.
   virtual bool order_matters() const { return false; }
 

@@ -30,6 +30,7 @@ class PairedWarps : public InstructionSource {
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return source_->cluster_size(); }
   bool order_matters() const override { return source_->order_matters(); }
+  std::vector<Buffer> buffers() const override { return source_->buffers(); }
   std::vector<uint32_t> leaders() override { return source_->leaders(); }
   /// A warp's count of a block is that of the half that executes it more often: halves that go through a loop
   /// do so together as long as both are in it. Where they part in other ways it may be too small.

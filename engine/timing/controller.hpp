@@ -27,6 +27,13 @@ struct Decision {
   /// With the first two: CTAs that are resident are not simulated any further either. Their warps end when
   /// what is left of them has passed.
   bool residents = false;
+  /// With `residents`, by SM: how much longer than predicted what is left there takes. Empty: as predicted.
+  std::vector<double> sm_scale;
+  /// By SM: warps that were resident while the times were measured; empty: times stay as they are when fewer
+  /// are. `fastest`: how many times as fast a warp can get then.
+  std::vector<double> sm_warps;
+  double fastest = 1;
+  bool in_turn = false;  ///< whether some run while others wait, rather than all alike
 };
 
 /// Cycles of the two below are absolute core cycles within the engine, and count from the launch's first
@@ -59,6 +66,9 @@ struct Observation {
   /// since the launch's beginning; NaN where it did not issue or writes none. What is on its way counts as
   /// there.
   std::vector<double> latencies;
+  /// By SM, since the launch's beginning.
+  std::vector<uint64_t> sm_instructions, sm_warp_cycles;
+  uint64_t l2_free_lines = 0;  ///< that have never held anything
 };
 
 /// Decides how much of one launch is simulated. Called by the thread that runs the GPU.

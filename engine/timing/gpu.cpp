@@ -288,6 +288,7 @@ void Gpu::finish_launches() {
       record.sampled = std::move(launch.control->sampled);
       if (record.sampled->stopped) record.sampled->detailed_cycle = record.end_cycle;
       record.sampled->released_cycle = launch.last_end;
+      warm(launch, *record.sampled);
       pause_ = true;
     }
     finished_warp_instructions_ += record.activity.counters[Counter::warp_instructions];

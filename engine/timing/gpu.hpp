@@ -126,7 +126,8 @@ class Gpu {
     uint64_t executed = 0;                    ///< predicted CTAs below this have been executed
     BlockCounts counts;                       ///< of CTAs from first_counted on
     uint64_t first_counted = 0;
-    std::unique_ptr<LaunchRecord> stopped;  ///< as it was when Stop was decided
+    std::vector<std::vector<double>> predicted_ends;  ///< by SM, of warps; where contention eases
+    std::unique_ptr<LaunchRecord> stopped;            ///< as it was when Stop was decided
     Sampled sampled;
   };
   struct Running {
@@ -191,6 +192,9 @@ class Gpu {
   void skip(Running& launch, uint64_t ctas);
   void predict_residents(Running& launch);
   void predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta, Cycle cycle);
+  void warm(const Running& launch, const Sampled& sampled);
+  std::vector<Cycle> eased_ends(Running& launch, Cycle cycle);
+  void ease(Running& launch, Cycle cycle);
   double predicted_cycles(Running& launch, uint64_t cta);
   static void left_out(Control& control, const BlockCounts& executed);
   /// What is resident of the launch, and its CTAs from `first` on, are executed without timing.

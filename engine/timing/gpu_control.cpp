@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "timing/easing.hpp"
 #include "timing/gpu.hpp"
 
 // Launches that are not simulated in full: what their controllers see, and what becomes of their decisions.
@@ -143,7 +144,10 @@ void Gpu::observe(Running& launch) {
   total.scheduler_cycles.resize(spec_.sm.sub_cores);
   for (const auto& sm : sms_) {
     const LaunchActivity& one = sm->activity(slot);
-    total.counters += sm->counters(slot);
+    const Counters& counted = sm->counters(slot);
+    total.counters += counted;
+    observation.sm_instructions.push_back(counted[Counter::warp_instructions]);
+    observation.sm_warp_cycles.push_back(counted[Counter::active_warp_cycles]);
     for (size_t r = 0; r < total.warp_states.size(); ++r) total.warp_states[r] += one.warp_states[r];
     for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
       for (size_t r = 0; r < total.warp_states.size(); ++r)
@@ -151,6 +155,7 @@ void Gpu::observe(Running& launch) {
   }
   total.counters += memory_->counters(slot);
   observation.counters = flat(total);
+  observation.l2_free_lines = memory_->free_l2_lines();
   if (launch.kernel->observes_warps) observation.warps = gather(sms_, slot, &Sm::Observed::warps, origin);
   if (launch.kernel->observed_blocks) {
     observation.blocks = gather(sms_, slot, &Sm::Observed::blocks, origin);
@@ -196,6 +201,7 @@ void Gpu::apply_decision(Running& launch) {
         control.blocks =
             std::make_unique<BasicBlocks>(launch.source->instructions(), launch.source->leaders());
       control.prediction = std::move(decision);
+      control.predicted_ends.resize(control.prediction.sm_warps.empty() ? 0 : sms_.size());
       // CTAs whose order has an influence may wait for each other, those to come for resident ones and these
       // for them: what is left of all of them is executed together, at a moment that windows do not move.
       const bool together = control.prediction.residents || launch.source->order_matters();
@@ -257,29 +263,43 @@ void Gpu::predict_residents(Running& launch) {
   const uint64_t first = launch.source->order_matters() ? control.executed : launch.total_ctas;
   std::vector<Sm::Dropped> dropped;
   std::vector<size_t> first_of_sm;
-  BlockCounts left =
+  BlockCounts rest =
       finish_dropped(launch, dropped, first_of_sm, first, cycles.empty() ? nullptr : control.blocks.get());
   std::vector<double> of_warps;
   for (size_t i = 0, sm = 0; i < dropped.size(); ++i) {
     while (sm + 1 < sms_.size() && first_of_sm[sm + 1] <= i) ++sm;
     const Sm::Dropped& d = dropped[i];
-    Cycle end = d.begin + static_cast<Cycle>(std::llround(control.prediction.warp_cycles));
-    if (!cycles.empty()) {
-      of_warps.assign(left.warps_per_cta, 0);
+    of_warps.assign(launch.kernel->warps_per_cta, 0);
+    if (cycles.empty()) {
+      const double elapsed = static_cast<double>(now_ - d.begin);
+      std::fill(of_warps.begin(), of_warps.end(), std::max(0.0, control.prediction.warp_cycles - elapsed));
+    } else {
       for (const Sm::Dropped::Block& b : d.blocks)
         of_warps[b.warp] += std::max(0.0, cycles[b.block] - static_cast<double>(b.elapsed));
-      for (uint32_t w = 0; w < left.warps_per_cta; ++w)
-        for (uint32_t b = 0; b < left.blocks; ++b)
-          of_warps[w] += left.counts[(i * left.warps_per_cta + w) * left.blocks + b] * cycles[b];
-      const double longest = *std::max_element(of_warps.begin(), of_warps.end());
-      end = now_ + static_cast<Cycle>(std::llround(longest));
+      for (uint32_t w = 0; w < rest.warps_per_cta; ++w)
+        for (uint32_t b = 0; b < rest.blocks; ++b)
+          of_warps[w] += rest.counts[(i * rest.warps_per_cta + w) * rest.blocks + b] * cycles[b];
     }
-    resources_[sm].held[d.cta_slot].until = std::max(end, now_);
+    if (!control.prediction.sm_scale.empty())
+      for (double& left : of_warps) left *= control.prediction.sm_scale[sm];
+    const double longest = *std::max_element(of_warps.begin(), of_warps.end());
+    resources_[sm].held[d.cta_slot].until = now_ + static_cast<Cycle>(std::llround(longest));
+    if (!control.predicted_ends.empty())
+      for (const double left : of_warps)
+        control.predicted_ends[sm].push_back(static_cast<double>(now_) + left);
+  }
+  if (launch.next_cta == launch.total_ctas) {
+    const std::vector<Cycle> ends = eased_ends(launch, now_);
+    for (size_t i = 0, sm = 0; i < dropped.size() && !ends.empty(); ++i) {
+      while (sm + 1 < sms_.size() && first_of_sm[sm + 1] <= i) ++sm;
+      Cycle& until = resources_[sm].held[dropped[i].cta_slot].until;
+      until = std::min(until, ends[sm]);
+    }
   }
   if (first < launch.total_ctas) {
-    const size_t of_begun = dropped.size() * left.warps_per_cta * left.blocks;
-    left.counts.erase(left.counts.begin(), left.counts.begin() + static_cast<std::ptrdiff_t>(of_begun));
-    control.counts = std::move(left);
+    const size_t of_begun = dropped.size() * rest.warps_per_cta * rest.blocks;
+    rest.counts.erase(rest.counts.begin(), rest.counts.begin() + static_cast<std::ptrdiff_t>(of_begun));
+    control.counts = std::move(rest);
     control.first_counted = control.executed;
     control.executed = launch.total_ctas;
   }
@@ -340,11 +360,50 @@ void Gpu::predict(Running& launch, uint16_t sm, uint32_t cta_slot, uint64_t cta,
   const auto cycles = static_cast<Cycle>(std::max<long long>(1, std::llround(predicted_cycles(launch, cta))));
   // Its warps begin in the cycle after the dispatch.
   const Cycle end = cycle + cycles;
+  Control& control = *launch.control;
   ++launch.done_ctas;
-  ++launch.control->sampled.predicted_ctas;
+  ++control.sampled.predicted_ctas;
   launch.last_end = std::max(launch.last_end, end + 1);
   freed_.push_back({end + spec_.launch.dispatch_latency, sm, cta_slot});
   std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
+  if (control.predicted_ends.empty()) return;
+  control.predicted_ends[sm].insert(control.predicted_ends[sm].end(), launch.kernel->warps_per_cta,
+                                    static_cast<double>(end));
+  if (launch.next_cta == launch.total_ctas) ease(launch, cycle);
+}
+
+/// By SM: when the last of its predicted warps ends, given that from `cycle` on no CTA takes an ended one's
+/// place. Empty where contention does not ease.
+std::vector<Cycle> Gpu::eased_ends(Running& launch, Cycle cycle) {
+  Control& control = *launch.control;
+  std::vector<Cycle> ends;
+  std::vector<double> left;
+  for (size_t sm = 0; sm < control.predicted_ends.size(); ++sm) {
+    left.clear();
+    for (const double end : control.predicted_ends[sm])
+      if (end > static_cast<double>(cycle)) left.push_back(end - static_cast<double>(cycle));
+    const Decision& p = control.prediction;
+    const double cycles = eased_cycles(left, p.sm_warps[sm], std::max(1.0, p.fastest), p.in_turn);
+    ends.push_back(cycle + static_cast<Cycle>(std::llround(cycles)));
+  }
+  return ends;
+}
+
+void Gpu::ease(Running& launch, Cycle cycle) {
+  const std::vector<Cycle> ends = eased_ends(launch, cycle);
+  launch.last_end = *std::max_element(ends.begin(), ends.end()) + 1;
+  for (Freed& freed : freed_)
+    if (running_[resources_[freed.sm].held[freed.cta_slot].launch_slot].get() == &launch)
+      freed.cycle = std::min(freed.cycle, ends[freed.sm] + spec_.launch.dispatch_latency);
+  std::make_heap(freed_.begin(), freed_.end(), std::greater<>{});
+}
+
+/// What of the launch was not simulated would have left its data in the L2, where the next launches look for
+/// it.
+void Gpu::warm(const Running& launch, const Sampled& sampled) {
+  if (!sampled.stopped && sampled.predicted_ctas + sampled.skipped_ctas == 0) return;
+  for (const InstructionSource::Buffer& buffer : launch.source->buffers())
+    memory_->copy_from_host(buffer.address, buffer.bytes);
 }
 
 void Gpu::execute_rest(Running& launch) {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from simt.control import Controller
     from simt.control.launch import LaunchControl
     from simt.sampling import Plan
+    from simt.spec import Spec
     from simt.trace import Kernel, Trace
 
 # Core cycles per call of the engine while nothing is known of its speed; then as many as take about
@@ -123,7 +124,8 @@ def simulate(
             wall_seconds=0.0,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         )
-        run = _Run(Machine.from_spec(native_spec), provenance, trace, chosen, resume, controller)
+        machine = Machine.from_spec(native_spec)
+        run = _Run(machine, spec, provenance, trace, chosen, resume, controller)
         engine = _engine.Gpu(
             native_spec, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
@@ -315,6 +317,7 @@ class _Run:
     def __init__(
         self,
         machine: Machine,
+        spec: Spec,
         provenance: Provenance,
         trace: Trace,
         chosen: list[int],
@@ -326,6 +329,7 @@ class _Run:
         self._clock = ProjectedClock()
         self._raw: list[dict[str, Any]] = []
         self._machine = machine
+        self._spec = spec
         self._provenance = provenance
         self._trace = trace
         self._kernels = trace.kernels
@@ -443,6 +447,8 @@ class _Run:
             grid=kernel.grid,
             block=kernel.block,
             sm_count=self._machine.sm_count,
+            l2_lines=self._spec.l2_lines,
+            dram_bytes_per_cycle=self._spec.dram_bytes_per_cycle,
             warp_instructions=kernel.counts["instructions"],
             threads=self._provenance.threads,
         )

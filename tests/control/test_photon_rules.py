@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +45,7 @@ class Code:
         return self._preview
 
 
-def launch(code: Code, index: int = 0, ctas: int = 10_000, name: str = "k") -> LaunchView:
+def launch(code: Code, index: int = 0, ctas: int = 10_000, name: str = "k", **known: Any) -> LaunchView:
     return LaunchView(
         index=index,
         id=index + 1,
@@ -54,20 +55,38 @@ def launch(code: Code, index: int = 0, ctas: int = 10_000, name: str = "k") -> L
         warps_per_cta=4,
         ctas_per_sm=2,
         sm_count=10,
-        code=code,  # type: ignore[call-arg]
+        code=code,  # type: ignore[arg-type]
+        **known,
     )
 
 
-def interval(index: int, warps: Any = (), blocks: Any = ()) -> Interval:
-    counters = {"warp_instructions": 1000 * (index + 1)}
+def interval(
+    index: int, warps: Any = (), blocks: Any = (), l2_free_lines: int = 10**9, **rates: int
+) -> Interval:
+    """40 CTAs of 4 warps are resident; together they execute two instructions a cycle. rates: what else is
+    counted in an interval of 500 cycles."""
+    each = {
+        "warp_instructions": 1000,
+        "active_warp_cycles": 160 * 500,
+        "l2.global_read.miss": 0,
+        "l2.global_write.miss": 0,
+        "l2.global_write.sector_miss": 0,
+        "dram_reads": 0,
+        "dram_writes": 0,
+    } | rates
+    counters = {name: n * (index + 1) for name, n in each.items()} | {"ctas": 40, "ctas_finished": 0}
+    of_sms = np.full(10, (index + 1) * 50, np.uint64)
     return Interval(
         index,
         500 * index,
         500 * (index + 1),
         counters,
-        {"warp_instructions": 1000},
+        each,
         np.array(list(warps), WARP),
         np.array(list(blocks), BLOCK),
+        sm_instructions=2 * of_sms,
+        sm_warp_cycles=160 * of_sms,
+        l2_free_lines=l2_free_lines,
     )
 
 
@@ -147,17 +166,65 @@ def test_blocks_predict_once_they_cover_enough_instructions() -> None:
 
 
 def test_spans_of_time_and_a_scaled_model() -> None:
-    p = Photon("block", block_window=8, coverage=0.85)
+    p = Photon("block", block_window=8, coverage=0.85, below_wave=0)
     p.begin(launch(Code(SAME), ctas=40))
-    # Times of 400 cycles, an end every 50: windows of 9 executions; the first 10 took 100 cycles more.
-    assert p.observe(interval(0, (), blocks_of(1, 0, 500))) is GO_ON
-    assert p.observe(interval(1, (), blocks_of(1, 1, 400))) is GO_ON
-    decision = p.observe(interval(2, (), blocks_of(1, 2, 400)))
+    # Times of 400 cycles, an end every 5: windows of 81 executions. 600 of the 1000 instructions of an
+    # interval are in them. The first 8 intervals are only looked at.
+    found = []
+    for i in range(9):
+        ends = [10_000 + 500 * i + 5 * k for k in range(100)]
+        found.append(p.observe(interval(i, (), [(1, 0, end - 400, end) for end in ends])))
+    assert all(d is GO_ON for d in found[:7])
+    decision = found[7]
     assert isinstance(decision, Predict) and decision.block_cycles is not None
-    mean = decision.block_cycles[1]
-    assert mean == 400
+    # 160 warps execute 2 instructions a cycle: 80 cycles each, while those that ended took 400 / 6.
+    assert decision.block_cycles[1] == pytest.approx(6 * 80)
     # Its 6 independent instructions take 6 cycles in the model: the others' 4 and 2 are scaled alike.
-    assert decision.block_cycles.tolist() == pytest.approx([mean * 4 / 6, mean, mean * 2 / 6])
+    assert decision.block_cycles.tolist() == pytest.approx([80 * 4, 80 * 6, 80 * 2])
+    assert decision.contention is not None
+    assert decision.contention.fastest == pytest.approx(80 * 6 / 400)
+    assert not decision.contention.in_turn
+    assert decision.contention.sm_warps.tolist() == [16] * 10
+
+
+def test_a_launch_that_fits_the_gpu_is_watched_for_a_share_of_it() -> None:
+    for share in (0.0, 0.5, 0.75):
+        p = Photon("block", block_window=8, coverage=0.85, below_wave=share)
+        p.begin(launch(Code([[1, 60, 1]] * 40), ctas=20))
+        found = []
+        for i in range(30):
+            ends = [10_000 + 500 * i + 5 * k for k in range(100)]
+            found.append(p.observe(interval(i, (), [(1, 0, end - 400, end) for end in ends])))
+        # 80 warps of 366 instructions; an interval has 1000.
+        first = next(i for i, d in enumerate(found) if d is not GO_ON)
+        assert first == max(7, math.ceil(share * 29.28) - 1)
+
+
+def test_nothing_predicts_before_the_l2_is_full_if_its_stores_will_keep_the_memory_busy() -> None:
+    known: dict[str, Any] = {"l2_lines": 10_000, "dram_bytes_per_cycle": 100.0}
+    rates = {"l2.global_write.miss": 100, "l2.global_write.sector_miss": 300}
+
+    def decided(free: int, bandwidth: float = 51.1, **counted: int) -> bool:
+        p = Photon("block", block_window=8, coverage=0.85)
+        p.begin(launch(Code(SAME), ctas=60, **known | {"dram_bytes_per_cycle": bandwidth}))
+        # 60 CTAs of 4 warps of 66 instructions: 15.84 intervals, a hundred lines in each.
+        events = []
+        for i in range(9):
+            ends = [10_000 + 500 * i + 5 * k for k in range(100)]
+            blocks = [(1, 1000, end - 400, end) for end in ends]
+            events.append(p.observe(interval(i, (), blocks, free, **rates | counted)))
+        return any(d is not GO_ON for d in events)
+
+    # After the first interval 1484 more lines are to come.
+    assert decided(free=1485)
+    assert not decided(free=700)
+    # 400 sectors of 32 bytes in 500 cycles: 25.6 bytes a cycle.
+    assert decided(free=700, bandwidth=51.1) is False
+    assert decided(free=700, bandwidth=51.3)
+    # No line is free: what is evicted was only read, until modified lines are written, too.
+    assert not decided(free=0)
+    assert not decided(free=0, dram_writes=199)
+    assert decided(free=0, dram_writes=200)
 
 
 def test_of_many_waves_warps_are_waited_for() -> None:

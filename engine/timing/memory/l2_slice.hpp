@@ -46,6 +46,7 @@ class L2Slice {
   void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
 
   void insert_valid(uint64_t address);
+  uint64_t free_lines() const { return cache_.free_lines(); }
 
  private:
   struct Delayed {

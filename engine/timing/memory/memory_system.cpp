@@ -184,6 +184,15 @@ void MemorySystem::copy_from_host(uint64_t address, uint64_t bytes) {
   }
 }
 
+uint64_t MemorySystem::free_l2_lines() const {
+  uint64_t lines = 0;
+  for (uint32_t slice = 0; slice < slices_; ++slice)
+    lines += channels_[slice / spec_.address_map.slices_per_channel]
+                 ->slice(slice % spec_.address_map.slices_per_channel)
+                 .free_lines();
+  return lines;
+}
+
 Cycle MemorySystem::next_event() const {
   if (!request_network_.idle() || !reply_network_.idle()) return 0;
   for (const auto& buffer : output_buffers_)

@@ -53,6 +53,9 @@ class MemorySystem {
   /// Core cycle before which nothing happens; ~0 if never.
   Cycle next_event() const;
 
+  /// Lines of the L2 that have never held anything.
+  uint64_t free_l2_lines() const;
+
   Counters counters(uint16_t slot) const;
   void reset_counters(uint16_t slot);
   /// Totals per channel since the start.

@@ -52,6 +52,7 @@ void SectoredCache::invalidate() {
     for (uint32_t w = ways_; w-- > 0;) sets_[s].invalid.push_back(s * ways_ + w);
   }
   modified_lines_ = 0;
+  free_lines_ = uint64_t{spec_.sets} * ways_;
 }
 
 uint32_t SectoredCache::set_of(uint64_t address) const {
@@ -183,6 +184,7 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
     unlink(set, line);
   } else {
     sets_[set].invalid.pop_back();
+    --free_lines_;
   }
   l = Line{};
   l.tag = line_address(access.address);
@@ -321,7 +323,11 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       spec_.write_allocation == CacheWriteAllocation::WriteAllocate)
     pass_on(access);
   const uint32_t sector = sector_of(access.address);
-  if (found == Probe::Miss) replace(line, access);
+  if (found == Probe::Miss) {
+    const size_t before = misses_.size();
+    replace(line, access);
+    while (misses_.size() > before) misses_.pop_back();
+  }
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);

@@ -75,6 +75,8 @@ class SectoredCache {
 
   bool contains(uint64_t address) const;
   uint64_t modified_lines() const { return modified_lines_; }
+  /// Lines that have never held anything.
+  uint64_t free_lines() const { return free_lines_; }
   uint32_t outstanding_misses() const { return mshrs_used_; }
   uint32_t ways() const { return ways_; }
 
@@ -154,6 +156,7 @@ class SectoredCache {
   std::vector<Set> sets_;
   AddressIndex line_index_;
   uint64_t modified_lines_ = 0;
+  uint64_t free_lines_ = 0;
 
   std::vector<Mshr> mshrs_;
   std::vector<uint32_t> free_mshrs_;

@@ -49,6 +49,23 @@ class Skip:
 
 
 @dataclass(frozen=True, eq=False)
+class Contention:
+    """How predicted times depend on the warps that are resident.
+
+    sm_scale: by SM, how much longer than predicted what is left of its residents takes.
+    sm_warps: by SM, warps that were resident while the times were measured. When no more CTAs are to be
+        dispatched, a warp gets faster as others of its SM end, by the ratio of these to those left,
+    fastest: but so many times as fast at most.
+    in_turn: the scheduler prefers some warps, which run so fast while others wait for their turn.
+    """
+
+    sm_scale: npt.NDArray[np.float64]
+    sm_warps: npt.NDArray[np.float64]
+    fastest: float
+    in_turn: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Predict:
     """CTAs dispatched from now on are not simulated; of them only the dispatch is, with their resources.
 
@@ -59,12 +76,14 @@ class Predict:
     launch_cycles: core cycles of the whole launch from its first dispatch; in answer to `begin` only.
     residents: CTAs that are resident are not simulated any further either: of their warps the rest is
         predicted in the same way, from where they are.
+    contention: what the times owe to the other warps of an SM; None: they hold for any number of them.
     """
 
     warp_cycles: float | None = None
     block_cycles: npt.NDArray[np.float64] | None = None
     launch_cycles: float | None = None
     residents: bool = False
+    contention: Contention | None = None
     reason: str = ""
 
 
@@ -84,6 +103,8 @@ class LaunchView:
     warps_per_cta: int
     ctas_per_sm: int  # that fit an SM at once
     sm_count: int
+    l2_lines: int = 0  # that the L2 holds; 0: not known
+    dram_bytes_per_cycle: float = 0.0  # at most; 0: not known
     # Of the whole launch: where its trace knows; of a program in `project` and `extrapolate`, see `counted`.
     warp_instructions: int | None = None
     thread_instructions: int | None = None
@@ -127,6 +148,9 @@ class Interval:
         since the launch began; NaN where it did not issue or writes no register.
     warps, blocks: what finished in it (types WARP and BLOCK), for controllers that want it; in the order of
         end, SM and what came first there.
+    sm_instructions, sm_warp_cycles: by SM, sums since the launch began: of warp instructions, and of core
+        cycles of its resident warps.
+    l2_free_lines: of the L2, that have never held anything.
     """
 
     index: int  # from 0
@@ -137,6 +161,9 @@ class Interval:
     warps: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, WARP))
     blocks: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, BLOCK))
     latencies: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    sm_instructions: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    sm_warp_cycles: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    l2_free_lines: int = 0
 
     @property
     def ctas_resident(self) -> int:

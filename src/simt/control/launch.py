@@ -33,8 +33,8 @@ from simt.result.sampled import Sampled
 if TYPE_CHECKING:
     from simt.sampling import Plan
 
-# As the engine numbers them: kind, reason, CTAs, cycles of a warp, of each block, of the launch; residents.
-Answer = tuple[int, str, int, float, list[float], float, bool]
+Answer = dict[str, Any]
+"""A decision under the names that the engine knows (engine/bindings/control.cpp)."""
 
 
 class LaunchControl:
@@ -51,6 +51,8 @@ class LaunchControl:
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         sm_count: int,
+        l2_lines: int,
+        dram_bytes_per_cycle: float,
         warp_instructions: int | None = None,
         threads: int = 1,
     ) -> None:
@@ -64,6 +66,8 @@ class LaunchControl:
             "grid": grid,
             "block": block,
             "sm_count": sm_count,
+            "l2_lines": l2_lines,
+            "dram_bytes_per_cycle": dram_bytes_per_cycle,
             "warp_instructions": warp_instructions,
         }
         self._threads = threads
@@ -116,6 +120,9 @@ class LaunchControl:
         warps: bytes,
         blocks: bytes,
         latencies: bytes,
+        sm_instructions: bytes,
+        sm_warp_cycles: bytes,
+        l2_free_lines: int,
     ) -> Answer | None:
         values = np.frombuffer(counters, np.uint64)
         self._interval = Interval(
@@ -127,6 +134,9 @@ class LaunchControl:
             np.frombuffer(warps, WARP),
             np.frombuffer(blocks, BLOCK),
             np.frombuffer(latencies, np.float64),
+            np.frombuffer(sm_instructions, np.uint64),
+            np.frombuffer(sm_warp_cycles, np.uint64),
+            l2_free_lines,
         )
         self._last = values
         with self._named("observe"):
@@ -213,11 +223,11 @@ class LaunchControl:
         if isinstance(decision, GoOn):
             return None
         if isinstance(decision, Stop):
-            return 1, decision.reason, 0, 0.0, [], 0.0, False
+            return {"kind": 1, "reason": decision.reason}
         if isinstance(decision, Skip):
             if decision.ctas < 1:
                 raise self._error(f"Skip of {decision.ctas} CTAs, expected 1 or more")
-            return 2, decision.reason, int(decision.ctas), 0.0, [], 0.0, False
+            return {"kind": 2, "reason": decision.reason, "ctas": int(decision.ctas)}
         if not isinstance(decision, Predict):
             raise self._error(
                 f"it answered {decision!r}, expected GO_ON, Stop(...), Skip(...) or Predict(...)"
@@ -232,6 +242,7 @@ class LaunchControl:
                 f"Predict with {' and '.join(given) or 'nothing'}, "
                 f"expected one of warp_cycles, block_cycles and launch_cycles"
             )
+        answer: Answer = {"kind": 3, "reason": decision.reason, "residents": decision.residents}
         cycles = np.atleast_1d(np.asarray(getattr(decision, given[0]), np.float64))
         if not np.all(np.isfinite(cycles)) or np.any(cycles < 0):
             raise self._error(f"Predict with {given[0]} that are negative or not finite")
@@ -239,13 +250,23 @@ class LaunchControl:
             if view.code is None or cycles.shape != (len(view.code.blocks),):
                 wanted = "no" if view.code is None else len(view.code.blocks)
                 raise self._error(f"Predict with {cycles.size} block_cycles; the kernel has {wanted} blocks")
-            return 3, decision.reason, 0, 0.0, cycles.tolist(), 0.0, decision.residents
-        value = max(1.0, float(cycles[0]))
-        if decision.launch_cycles is None:
-            return 3, decision.reason, 0, value, [], 0.0, decision.residents
-        if not at_begin:
+            answer["block_cycles"] = cycles.tolist()
+        else:
+            answer[given[0]] = max(1.0, float(cycles[0]))
+        if decision.launch_cycles is not None and not at_begin:
             raise self._error("Predict with launch_cycles answers begin() only")
-        return 3, decision.reason, 0, 0.0, [], value, False
+        shared = decision.contention
+        if shared is not None:
+            answer["sm_scale"] = np.asarray(shared.sm_scale, np.float64).tolist()
+            answer["sm_warps"] = np.asarray(shared.sm_warps, np.float64).tolist()
+            answer["fastest"] = float(shared.fastest)
+            answer["in_turn"] = bool(shared.in_turn)
+            values = [*answer["sm_scale"], *answer["sm_warps"], answer["fastest"]]
+            if len(values) != 2 * view.sm_count + 1 or not all(math.isfinite(v) and v >= 0 for v in values):
+                raise self._error(
+                    f"Predict with {shared!r}, expected a number from 0 on for each of {view.sm_count} SMs"
+                )
+        return answer
 
     def _error(self, what: str) -> ControlError:
         name = self._controller.name or type(self._controller).__name__

@@ -5,7 +5,9 @@ Liu, Sun, Carlson: Photon, MICRO'23. docs/control/photon.md says how it works an
 
 from __future__ import annotations
 
+import math
 import os
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -16,20 +18,27 @@ import numpy.typing as npt
 from simt.errors import ParameterError
 from simt.parameter_checks import boolean, integer, one_of, real
 from simt.result import LaunchResult
+from simt.spec.models import SECTOR_BYTES
 
 from .basic_block_vectors import distance as vector_distance
-from .controller import GO_ON, Controller, Decision, Interval, LaunchView, Predict
+from .controller import GO_ON, Contention, Controller, Decision, Interval, LaunchView, Predict
+from .cta_times import CtaTimes
 from .interval_model import BlockInstruction, block_cycles, mean_by_opcode
 from .photon_analysis import LaunchAnalysis, load_analyses, save_analyses
 from .photon_counters import extrapolate, kinds_of_work
 from .projection import Projection
 from .stability import SpanStability, Stability, StabilityRule
+from .throughput import Throughput
 
 Small = Literal["wave", "sms"]
 LEVELS = ("kernel", "block", "warp")
 _WINDOWS = {"span": (32, 32), "paper": (2048, 1024), "artifact": (4096, 1024)}
 _COVERAGE = {"span": 0.9, "paper": 0.95, "artifact": 0.95}
 _WAVES_FOR_WARPS, _WAVES_FOR_BLOCKS = 3, 2
+_RECENT = 8  # intervals of which the rate of cache misses is taken
+_BUSY = 0.5  # share of the memory's bandwidth from which on it matters to times
+_STARVED = 1.25  # scale of blocks' times from which on some warps run and others wait
+_STRAGGLERS = 0.1  # share of a block's executions that says nothing of it
 _FEW = 16  # executions below which a block's own mean says less than the interval model
 
 
@@ -42,6 +51,7 @@ class _Done:
     warps: int
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
+    first: bool  # of its function
 
     @property
     def work(self) -> float:
@@ -56,9 +66,13 @@ class _Current:
     view: LaunchView
     analysis: LaunchAnalysis
     warps: Stability | SpanStability
+    ctas: CtaTimes
     like: _Done | None = None  # what predicts all of it
     blocks: dict[int, Stability | SpanStability] = field(default_factory=dict)
     settled_from: int = 0  # first CTA whose blocks are looked at
+    scale: float = 1.0  # of the times of blocks
+    recent: deque[Interval] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    throughput: Throughput = field(default_factory=Throughput)
     executed: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     level: str = ""  # that predicts at present
     ruled_out: str = ""  # why no level applies
@@ -66,6 +80,11 @@ class _Current:
     @property
     def warp_count(self) -> int:
         return self.view.cta_count * self.view.warps_per_cta
+
+    @property
+    def work(self) -> float:
+        """Warp instructions as the sample has them."""
+        return self.analysis.instructions_per_warp * self.warp_count
 
 
 class Photon(Controller):
@@ -87,6 +106,8 @@ class Photon(Controller):
         only alike if they have equally many warps. Below a wave, time goes with the work of one warp.
     work: by what share the instructions per warp of alike launches may differ; None (paper): any. With them
         grow working sets, and so cache misses.
+    below_wave: with "span", share of the instructions of a launch that fits the GPU at once to be executed
+        before anything predicts.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too,
         as in the artifact; else they are simulated to their end, as in the paper.
     analysis: file with the analysis of an earlier simulation of the same launches, on any GPU; nothing is
@@ -113,6 +134,7 @@ class Photon(Controller):
         distance: float = 0.1,
         small: Small = "wave",
         work: float | None = 0.1,
+        below_wave: float = 0.2,
         interval: int = 500,
         residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
@@ -133,12 +155,14 @@ class Photon(Controller):
         self.distance = real("distance", distance, 0, 2)
         self.small = one_of("small", small, ("wave", "sms"))
         self.work = None if work is None else real("work", work, 0)
+        self.below_wave = real("below_wave", below_wave, 0, 1)
         self.interval = integer("interval", interval, 1)
         self.residents = boolean("residents", residents)
         self.analysis = None if analysis is None else os.fspath(analysis)
         self._known = {} if analysis is None else load_analyses(analysis)
         self._analyses: list[LaunchAnalysis] = []
         self._done: list[_Done] = []
+        self._functions: set[str] = set()
         self._current: _Current | None = None
 
     @property
@@ -179,7 +203,9 @@ class Photon(Controller):
     def begin(self, launch: LaunchView) -> Decision:
         analysis = self._analyse(launch)
         self._analyses.append(analysis)
-        now = self._current = _Current(launch, analysis, self._stability(self.warp_window))
+        now = self._current = _Current(
+            launch, analysis, self._stability(self.warp_window), CtaTimes(launch.warps_per_cta)
+        )
         self.warps = self.blocks = False
         if not analysis.complete:
             now.ruled_out = "the sampled warps wait for others or go wrong without them"
@@ -224,7 +250,8 @@ class Photon(Controller):
         found = [
             done
             for done in self._done
-            if (done.warps == now.warp_count or min(done.warps, now.warp_count) >= small)
+            if not (self.preset == "span" and done.first)
+            and (done.warps == now.warp_count or min(done.warps, now.warp_count) >= small)
             and (self.work is None or abs(done.analysis.instructions_per_warp - each) <= self.work * each)
             and vector_distance(done.analysis.vector, now.analysis.vector) < self.distance
         ]
@@ -236,30 +263,102 @@ class Photon(Controller):
     def observe(self, interval: Interval) -> Decision:
         now = self._current
         assert now is not None
-        if self.warps and now.level != "warp" and len(interval.warps):
-            now.warps.add(_cycles(interval.warps, "begin"), _cycles(interval.warps, "end"))
-            if now.warps.stable:
-                now.level = "warp"
-                return Predict(
-                    warp_cycles=now.warps.mean(),
-                    residents=self.residents,
-                    reason=f"warp: stable after {now.warps.seen:,} warps, "
-                    f"{now.warps.mean():,.0f} cycles each",
-                )
         if self.blocks and len(interval.blocks):
             executed = np.bincount(interval.blocks["block"], minlength=len(now.analysis.length))
             now.executed = now.executed + executed if len(now.executed) else executed
+        if self.preset == "span" and not now.level and self._fills_l2(now, interval):
+            now.warps, now.ctas = self._stability(self.warp_window), CtaTimes(now.view.warps_per_cta)
+            now.blocks, now.throughput = {}, Throughput()
+            return GO_ON
+        if self.warps and now.level != "warp":
+            self._add_warps(now, interval)
         if self.blocks and not now.level and len(interval.blocks):
             self._add_blocks(now, interval)
+        if self.preset == "span":
+            now.throughput.add(interval, len(now.analysis.length))
+            if not now.throughput.steady(self.delta, self._rounds(now, interval)) or (
+                now.view.cta_count <= now.view.wave_size
+                and interval.counters["warp_instructions"] < self.below_wave * now.work
+            ):
+                return GO_ON
+            now.scale = now.throughput.block_scale(now.analysis.length, self._to_come(now))
+        if self.warps and now.level != "warp" and now.warps.stable:
+            now.level = "warp"
+            each = now.warps.mean()
+            if self.preset == "span":
+                each = now.throughput.cta_cycles(now.analysis.instructions_per_warp * now.view.warps_per_cta)
+            return Predict(
+                warp_cycles=each,
+                residents=self.residents,
+                contention=self._contention(now),
+                reason=f"warp: stable after {now.warps.seen:,} warps, {each:,.0f} cycles each",
+            )
+        if self.blocks and not now.level and len(interval.blocks) and math.isfinite(now.scale):
             covered = self._covered(now)
             if covered >= self.coverage:
                 now.level = "block"
                 return Predict(
                     block_cycles=self._block_cycles(now, interval),
                     residents=self.residents,
+                    contention=self._contention(now),
                     reason=f"block: stable ones hold {covered:.1%} of the instructions",
                 )
         return GO_ON
+
+    @staticmethod
+    def _rounds(now: _Current, interval: Interval) -> float:
+        """Executions of the block with most instructions, per resident warp."""
+        main = now.blocks.get(int(np.argmax(now.analysis.block_shares)))
+        resident = interval.ctas_resident * now.view.warps_per_cta
+        return main.seen / resident if main is not None and resident else math.inf
+
+    @staticmethod
+    def _to_come(now: _Current) -> npt.NDArray[np.bool_]:
+        """Blocks of which there is more to come than a few stragglers."""
+        total = now.analysis.types.weights @ now.analysis.types.counts.astype(np.float64) * now.warp_count
+        executed = now.executed if len(now.executed) else np.zeros(len(total))
+        return np.asarray(total - executed > _STRAGGLERS * total)
+
+    def _contention(self, now: _Current) -> Contention | None:
+        """With preset "span": a warp that waits for no other takes the time of the fastest of each block."""
+        if self.preset != "span" or not now.blocks:
+            return None
+        shares, lengths = now.analysis.block_shares, now.analysis.length
+        known = [(shares[b] / lengths[b], s) for b, s in now.blocks.items() if s.seen >= _FEW]
+        alone = sum(share * s.fastest() for share, s in known if isinstance(s, SpanStability))
+        together = now.scale * sum(share * s.mean() for share, s in known)
+        return now.throughput.contention(together / max(1e-9, alone), now.scale > _STARVED)
+
+    def _fills_l2(self, now: _Current, interval: Interval) -> bool:
+        """Whether the launch is about to fill the L2 and has not done so yet, or stores into lines that the
+        L2 takes from what it only read: until modified lines are evicted, stores cost no memory bandwidth,
+        and with them the memory will be busy."""
+        now.recent.append(interval)
+        if _l2_misses(interval.counters) >= now.view.l2_lines:
+            return False
+        stored = sum(
+            i.difference["l2.global_write.miss"] + i.difference["l2.global_write.sector_miss"]
+            for i in now.recent
+        )
+        written = sum(i.difference["dram_writes"] for i in now.recent)
+        moved = sum(i.difference["dram_reads"] for i in now.recent) + max(stored, written)
+        cycles = interval.end - now.recent[0].begin
+        if SECTOR_BYTES * moved < _BUSY * now.view.dram_bytes_per_cycle * cycles:
+            return False
+        left = max(0.0, now.work - interval.counters["warp_instructions"])
+        executed = sum(i.difference["warp_instructions"] for i in now.recent)
+        missed = sum(_l2_misses(i.difference) for i in now.recent)
+        if missed * left < interval.l2_free_lines * executed:
+            return False
+        return interval.l2_free_lines > 0 or 2 * written < stored
+
+    def _add_warps(self, now: _Current, interval: Interval) -> None:
+        if self.preset == "span":
+            begin, end = now.ctas.add(interval.warps)
+        else:
+            begin, end = _cycles(interval.warps, "begin"), _cycles(interval.warps, "end")
+        if len(begin):
+            now.warps.add(begin, end)
 
     @staticmethod
     def _covered(now: _Current) -> float:
@@ -303,6 +402,11 @@ class Photon(Controller):
             cycles *= sum(weights[b] * known[b] for b in known) / max(1.0, modelled)
         for b, mean in known.items():
             cycles[b] = mean
+        if self.preset == "span":
+            cycles *= now.scale
+            if interval.counters["ctas_finished"] >= now.view.wave_size / 2:
+                waiting = now.throughput.waiting(now.view.warps_per_cta)
+                cycles *= waiting / now.analysis.unevenness(cycles, now.view.warps_per_cta)
         return cycles
 
     # --- after a launch ---------------------------------------------------------------------------------
@@ -337,7 +441,13 @@ class Photon(Controller):
         if now is None or now.like is not None or not now.analysis.complete:
             return
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
-        self._done.append(_Done(now.analysis, launch.index, now.warp_count, cycles, _totals(result)))
+        first = launch.name not in self._functions
+        self._functions.add(launch.name)
+        self._done.append(_Done(now.analysis, launch.index, now.warp_count, cycles, _totals(result), first))
+
+
+def _l2_misses(counters: Mapping[str, int]) -> int:
+    return sum(n for name, n in counters.items() if name.startswith("l2.") and name.endswith(".miss"))
 
 
 def _cycles(events: npt.NDArray[np.void], name: str) -> npt.NDArray[np.int64]:

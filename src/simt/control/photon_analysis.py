@@ -17,7 +17,7 @@ from simt.errors import SimtError
 from .basic_block_vectors import WarpTypes, block_projection, gpu_vector
 from .code import BlockTable, Preview
 
-_FORMAT = "simt photon analysis 1"
+_FORMAT = "simt photon analysis 2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,12 @@ class LaunchAnalysis:
         shares: npt.NDArray[np.float64] = executed / total if total else executed
         return shares
 
+    def unevenness(self, cycles: npt.NDArray[np.float64], warps_per_cta: int) -> float:
+        """Of CTAs whose blocks take these cycles: the longest warp's time over that of all, on average."""
+        of_warps = (self.types.counts @ cycles)[self.types.of_warp].reshape(-1, warps_per_cta)
+        mean = float(of_warps.mean())
+        return float(of_warps.max(axis=1).mean()) / mean if mean else 1.0
+
     def to_json(self) -> dict[str, Any]:
         # Most warps execute few of a program's blocks.
         rows = [[[int(b), int(row[b])] for b in np.flatnonzero(row)] for row in self.types.counts]
@@ -61,6 +67,7 @@ class LaunchAnalysis:
             "key": list(self.key),
             "counts": rows,
             "weights": self.types.weights.tolist(),
+            "of_warp": self.types.of_warp.tolist(),
             "length": self.length.tolist(),
             "vector": self.vector.tolist(),
             "complete": self.complete,
@@ -77,9 +84,12 @@ class LaunchAnalysis:
                 row[block] = count
         weights = np.array(value["weights"], np.float64)
         vector = np.array(value["vector"], np.float64)
+        of_warp = np.array(value["of_warp"], np.int64)
+        if of_warp.ndim != 1 or not all(of_warp >= 0) or not all(of_warp < len(counts)):
+            raise ValueError("of_warp does not name types of warps")
         if len(weights) != len(counts) or len(counts) == 0 or vector.ndim != 2 or len(vector) != len(counts):
             raise ValueError("as many weights and vectors as types of warps are expected")
-        types = WarpTypes(counts, weights, np.empty(0, np.int64))
+        types = WarpTypes(counts, weights, of_warp)
         return LaunchAnalysis(_key(value["key"]), types, length, vector, bool(value["complete"]))
 
 

@@ -509,6 +509,8 @@ class GPU:
             grid=launcher.grid,
             block=launcher.block,
             sm_count=self._machine.sm_count,
+            l2_lines=self.spec.l2_lines,
+            dram_bytes_per_cycle=self.spec.dram_bytes_per_cycle,
             threads=self.threads,
         )
 

@@ -671,6 +671,17 @@ class Spec(_Section):
             if here != there and path not in ("name", "description")
         ]
 
+    @property
+    def dram_bytes_per_cycle(self) -> float:
+        """Bytes a core cycle that the data buses of all channels move at most."""
+        each = self.dram.bus_bytes * self.dram.data_command_ratio
+        return self.address_map.channels * each * self.clock.dram_mhz / self.clock.core_mhz
+
+    @property
+    def l2_lines(self) -> int:
+        """Lines of the whole L2."""
+        return self.l2.slice.sets * self.l2.slice.ways * self.address_map.slices
+
     def native(self, policy: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The dict from which the engine makes its `simt::Spec`.
 

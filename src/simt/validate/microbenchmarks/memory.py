@@ -134,14 +134,8 @@ def row_bytes(device: Device) -> float:
     return float((at[last] - at[first]) * LINE / (last - first))
 
 
-def _peak(spec: Spec) -> float:
-    """Bytes a core cycle of the data buses."""
-    d = spec.dram
-    return spec.address_map.channels * d.bus_bytes * d.data_command_ratio / _ratio(spec)
-
-
 @microbenchmark(
-    "memory", "bytes a cycle of device memory", "byte/cycle", expected=_peak, tolerance=WITHIN_3_PERCENT
+    "memory", "bytes a cycle of device memory", "byte/cycle", expected=lambda spec: spec.dram_bytes_per_cycle, tolerance=WITHIN_3_PERCENT
 )
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory."""

@@ -1,0 +1,126 @@
+"""How long warps and CTAs take by Little's law: from what the GPU gets done, not from what has ended."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from .controller import Contention, Interval
+
+_LEAST = 8  # intervals before anything is said
+_ROUNDS = 8
+_UNEVEN = 0.2  # coefficient of variation of the instructions of intervals from which on warps go in step
+
+
+class Throughput:
+    """Sums over the intervals of a launch that are looked at.
+
+    A mean over what has ended leaves out what has not: under a scheduler that prefers some warps, the others
+    hardly advance and do not end, so the mean is too short. Residents over a time, divided by what they get
+    done in it, is the mean time with all of them (Little, "A Proof for the Queuing Formula L = lambda W",
+    Operations Research 9(3), 1961).
+
+    Means are over the later half of what was looked at.
+    """
+
+    def __init__(self) -> None:
+        self._sums: list[tuple[float, ...]] = []  # cycle; sums of warp-cycles, CTA-cycles, warp instructions
+        self._of_blocks: list[npt.NDArray[np.float64]] = []  # ended: executions, and sum of their cycles
+        self._of_sms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]] = []
+        self._resident = 0
+
+    def add(self, interval: Interval, blocks: int) -> None:
+        """blocks: how many basic blocks the launch has."""
+        if not self._sums:
+            self._sums.append((interval.begin, 0.0, 0.0, 0.0))
+            self._of_blocks.append(np.zeros((2, blocks)))
+            self._resident = interval.ctas_resident
+            zero = np.zeros(len(interval.sm_instructions), np.uint64)
+            self._of_sms.append((zero, zero))
+        self._of_sms.append((interval.sm_warp_cycles, interval.sm_instructions))
+        now = (
+            interval.end - interval.begin,
+            interval.difference["active_warp_cycles"],
+            (self._resident + interval.ctas_resident) / 2 * (interval.end - interval.begin),
+            interval.difference["warp_instructions"],
+        )
+        ended = interval.blocks
+        cycles = (ended["end"] - ended["begin"]).astype(np.float64)
+        counted = [np.bincount(ended["block"], weights, blocks) for weights in (np.ones(len(ended)), cycles)]
+        self._of_blocks.append(self._of_blocks[-1] + np.array(counted))
+        self._resident = interval.ctas_resident
+        self._sums.append(tuple(a + b for a, b in zip(self._sums[-1], now, strict=True)))
+
+    def steady(self, delta: float, rounds: float) -> bool:
+        """Whether warp-cycles per instruction of the last two quarters are within `delta` of each other.
+
+        rounds: how often each resident warp has gone through the code that takes most of the time. Warps that
+        do so in step compute at one time and wait at another; then a quarter has to hold two rounds.
+        """
+        if len(self._sums) <= _LEAST:
+            return False
+        last, before = self._rate(0.25, 0.0), self._rate(0.5, 0.25)
+        if not math.isfinite(last) or abs(last - before) > delta * before:
+            return False
+        first, end = self._positions(0.5, 0.0)
+        executed = np.diff([s[3] for s in self._sums[first : end + 1]])
+        return rounds >= _ROUNDS or bool(executed.std() <= _UNEVEN * executed.mean())
+
+    def cta_cycles(self, instructions: float) -> float:
+        """Mean core cycles of a CTA of so many warp instructions."""
+        _, _, ctas, executed = self._difference(0.5, 0.0)
+        return ctas / executed * instructions
+
+    def block_scale(self, lengths: npt.NDArray[np.uint32], wanted: npt.NDArray[np.bool_]) -> float:
+        """By what to multiply the times of basic blocks that ended, for the mean with those under way; nan
+        where those that ended have less than half of the instructions.
+
+        lengths: instructions of each block. wanted: the blocks that are still to come. Warps that hardly
+        advance end few blocks, which say nothing of those.
+        """
+        first, last = self._positions(0.5, 0.0)
+        _, warps, _, executed = self._difference(0.5, 0.0)
+        executions, cycles = self._of_blocks[last] - self._of_blocks[first]
+        instructions = executions * lengths
+        if instructions.sum() < executed / 2 or not cycles[wanted].any():
+            return math.nan
+        return float((warps / executed) / (cycles[wanted].sum() / instructions[wanted].sum()))
+
+    def waiting(self, warps_per_cta: int) -> float:
+        """Time that CTAs were resident over that of their warps; above 1 where some end before others."""
+        _, warps, ctas, _ = self._difference(0.5, 0.0)
+        return max(1.0, ctas * warps_per_cta / warps)
+
+    def contention(self, fastest: float, in_turn: bool) -> Contention:
+        """Warp-cycles per instruction of SMs with equally many warps over those of all."""
+        first, last = self._positions(0.5, 0.0)
+        cycles, executed = (
+            (b - a).astype(np.float64) for a, b in zip(self._of_sms[first], self._of_sms[last], strict=True)
+        )
+        warps = cycles / (self._sums[last][0] - self._sums[first][0])
+        mean = cycles.sum() / executed.sum()
+        scale = np.ones(len(cycles))
+        rounded = np.round(warps)
+        for count in np.unique(rounded):
+            alike = rounded == count
+            if executed[alike].any():
+                scale[alike] = cycles[alike].sum() / executed[alike].sum() / mean
+        return Contention(scale, warps, fastest, in_turn)
+
+    def _rate(self, begin: float, end: float) -> float:
+        """Warp-cycles per instruction."""
+        _, warps, _, executed = self._difference(begin, end)
+        return warps / executed if executed else math.inf
+
+    def _difference(self, begin: float, end: float) -> tuple[float, ...]:
+        """Of the sums, between these shares of the time before now."""
+        first, last = self._positions(begin, end)
+        return tuple(b - a for a, b in zip(self._sums[first], self._sums[last], strict=True))
+
+    def _positions(self, begin: float, end: float) -> tuple[int, int]:
+        cycles = np.array([s[0] for s in self._sums])
+        length = cycles[-1] - cycles[0]
+        first, last = (int(np.argmin(np.abs(cycles - (cycles[-1] - part * length)))) for part in (begin, end))
+        return first, last
