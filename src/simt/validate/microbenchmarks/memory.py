@@ -135,7 +135,11 @@ def row_bytes(device: Device) -> float:
 
 
 @microbenchmark(
-    "memory", "bytes a cycle of device memory", "byte/cycle", expected=lambda spec: spec.dram_bytes_per_cycle, tolerance=WITHIN_3_PERCENT
+    "memory",
+    "bytes a cycle of device memory",
+    "byte/cycle",
+    expected=lambda spec: spec.dram_bytes_per_cycle,
+    tolerance=WITHIN_3_PERCENT,
 )
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory."""
