@@ -323,11 +323,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       spec_.write_allocation == CacheWriteAllocation::WriteAllocate)
     pass_on(access);
   const uint32_t sector = sector_of(access.address);
-  if (found == Probe::Miss) {
-    const size_t before = misses_.size();
-    replace(line, access);
-    while (misses_.size() > before) misses_.pop_back();
-  }
+  if (found == Probe::Miss) replace(line, access);
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
@@ -410,7 +406,11 @@ void SectoredCache::insert_valid(const CacheAccess& access) {
   uint32_t line = none;
   const Probe found = probe(access, line);
   if (found == Probe::HitReserved || line == none) return;
-  if (found == Probe::Miss) replace(line, access);
+  if (found == Probe::Miss) {
+    const size_t before = misses_.size();
+    replace(line, access);
+    while (misses_.size() > before) misses_.pop_back();
+  }
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
