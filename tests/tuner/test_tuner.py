@@ -180,7 +180,6 @@ class Formula(Simulator):
         return self._of(spec)
 
 
-@settings(derandomize=True)
 @given(
     truth=st.integers(1, 4000),
     slope=st.sampled_from([1.0, 0.4, 2.5]),

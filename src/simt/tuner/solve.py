@@ -214,6 +214,8 @@ def _approach(
     last, left = start, first
     for guess in guesses:
         value = nearest_valid(draft, path, guess) if guess > 0 else None
+        if value == start and isinstance(start, int):  # rounding: the next one may be nearer
+            value = nearest_valid(draft, path, start + math.copysign(1, guess - start))
         if value is None or value == start:
             continue
         now = off(value)
