@@ -2,6 +2,7 @@
 
 from simt.control.controller import (
     GO_ON,
+    Contention,
     Controller,
     Decision,
     GoOn,
@@ -21,6 +22,7 @@ from simt.control.what_if import WhatIf, sweep, what_if
 __all__ = [
     "GO_ON",
     "PKP",
+    "Contention",
     "Controller",
     "Decision",
     "FirstInstructions",
