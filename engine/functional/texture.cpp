@@ -90,6 +90,14 @@ double from_srgb(double v) {
   return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
 }
 
+/// What the numbers that a component is read as are whole multiples of, inverted: sums of those multiples are
+/// exact. 1 where there is no such number.
+double whole(const TextureDescriptor& t, uint32_t component) {
+  const bool is_signed = t.channel == Channel::Signed;
+  if (t.channel == Channel::Float || (t.srgb && component < 3 && !is_signed)) return 1;
+  return static_cast<double>((uint64_t{1} << (8 * t.channel_bytes - is_signed)) - 1);
+}
+
 /// Components of texels as bits, or as numbers.
 class Reader {
  public:
@@ -139,22 +147,23 @@ class Reader {
     const bool inside = component < texture_.channels && x != outside && y != outside && z != outside;
     const bool exact = texture_.channel == Channel::Float && texture_.channel_bytes == 4 && inside;
     if (texture_.integer() || exact) return integer(x, y, z, component);
-    return std::bit_cast<uint32_t>(static_cast<float>(number(x, y, z, component)));
+    const double number = multiple(x, y, z, component) / whole(texture_, component);
+    return std::bit_cast<uint32_t>(static_cast<float>(number));
   }
 
-  double number(int64_t x, int64_t y, int64_t z, uint32_t component) const {
-    if (component >= texture_.channels) return component == 3 ? 1 : 0;
+  /// The number times `whole`.
+  double multiple(int64_t x, int64_t y, int64_t z, uint32_t component) const {
+    const double most = whole(texture_, component);
+    if (component >= texture_.channels) return component == 3 ? most : 0;
     if (x == outside || y == outside || z == outside)
-      return texture_.linear_memory ? 0 : sampler_.border[component];
+      return texture_.linear_memory ? 0 : sampler_.border[component] * most;
     const uint32_t bits = integer(x, y, z, component);
     if (texture_.channel == Channel::Float)
       return texture_.channel_bytes == 2 ? Half::widen_one(static_cast<uint16_t>(bits))
                                          : std::bit_cast<float>(bits);
-    const double most =
-        (uint64_t{1} << (8 * texture_.channel_bytes - (texture_.channel == Channel::Signed))) - 1.0;
-    if (texture_.channel == Channel::Signed) return std::max(-1.0, static_cast<int32_t>(bits) / most);
-    const double v = bits / most;
-    return texture_.srgb && component < 3 ? from_srgb(v) : v;
+    if (texture_.channel == Channel::Signed)
+      return std::max(-most, static_cast<double>(static_cast<int32_t>(bits)));
+    return texture_.srgb && component < 3 ? from_srgb(bits / 255.0) : bits;
   }
 
  private:
@@ -390,11 +399,11 @@ Texel sample(Context& context, const TextureDescriptor& t, const Sampler& s, con
       return result;
     }
     each_tap(area, [&](int64_t x, int64_t y, int64_t z, double weight) {
-      for (uint32_t e = 0; e < t.channels; ++e) sum[e] += share * weight * reader.number(x, y, z, e);
+      for (uint32_t e = 0; e < t.channels; ++e) sum[e] += share * weight * reader.multiple(x, y, z, e);
     });
   }
   for (uint32_t e = 0; e < t.channels; ++e)
-    result.bits[e] = std::bit_cast<uint32_t>(static_cast<float>(sum[e]));
+    result.bits[e] = std::bit_cast<uint32_t>(static_cast<float>(sum[e] / whole(t, e)));
   return result;
 }
 

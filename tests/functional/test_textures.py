@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import simt
@@ -169,6 +169,8 @@ def random_points(
     return points
 
 
+# A sum that is 0 with whole multiples of 1/127, and is not with those rounded.
+@example("3d", np.dtype("int8"), 4, (2, 4, 6), "linear", ["clamp", "clamp", "wrap"], True, "normalized", 769)
 @settings(max_examples=120, deadline=None)
 @given(
     geometry=st.sampled_from(["1d", "2d", "3d", "a1d", "a2d"]),
