@@ -25,6 +25,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, NullLocator
 
 import simt
 from simt.control import PKP, Controller
@@ -197,14 +198,18 @@ def plots() -> None:
                 c for c in cases_here if (is_network(c) if name == "networks" else c.startswith(name + ":"))
             ]
             labels = [c.split(":")[0] if name == "networks" else short(int(c.split(":")[1])) for c in mine]
-            for method, found in by_method.items():
+            for number, (method, found) in enumerate(by_method.items()):
                 points = [(k, *found[c]) for k, c in enumerate(mine) if c in found]
                 if points:
                     x, errors, speedups = zip(*points, strict=True)
-                    axes[0, column].plot(x, [100 * e for e in errors], "o-", ms=3, label=method)
-                    axes[1, column].plot(x, speedups, "o-", ms=3, label=method)
+                    style: dict[str, Any] = {"color": f"C{number}", "ms": 3, "label": method}
+                    axes[0, column].plot(x, [100 * e for e in errors], "o-", **style)
+                    axes[1, column].plot(x, speedups, "o-", **style)
             axes[0, column].set_title(name, fontsize=9)
             axes[1, column].set_yscale("log")
+            axes[1, column].yaxis.set_major_formatter("{x:g}")
+            axes[1, column].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes[1, column].yaxis.set_minor_locator(NullLocator())
             axes[1, column].axhline(1, color="grey", lw=0.5)
             for row in (0, 1):
                 axes[row, column].set_xticks(range(len(mine)), labels, rotation=90, fontsize=7)
