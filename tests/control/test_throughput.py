@@ -61,6 +61,21 @@ def test_warps_in_step_have_to_go_round_eight_times() -> None:
     assert filled(in_step).steady(0.03, 8)
 
 
+def test_a_long_launch_keeps_few_moments_and_says_the_same() -> None:
+    t = Throughput()
+    for i in range(5000):
+        t.add(interval(i, 50 if i < 4000 else 100), 2)
+        assert len(t._sums) == len(t._of_blocks) == len(t._of_sms) <= 514
+        assert t._sums[-1][0] == 100 * (i + 1)
+    # The last quarter is 1000 intervals of 100 and 250 of 50 instructions.
+    assert t._sums[-1][3] == 4000 * 50 + 1000 * 100
+    assert t._rate(0.2, 0.0) == pytest.approx(10, rel=0.01)
+    assert t._rate(0.5, 0.25) == pytest.approx(20, rel=0.01)
+    gaps = np.diff([s[0] for s in t._sums])
+    assert gaps[:-1].max() == gaps[:-1].min() == 1600
+    assert t.steady(0.03, 1) is False
+
+
 def test_times_are_residents_over_what_they_get_done() -> None:
     t = filled([1] * 4 + [50] * 4, warps=12, ctas=5)
     # Of the later half: 5 CTAs over 400 cycles, 200 instructions; a CTA of 40 instructions.

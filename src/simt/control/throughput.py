@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from .controller import Contention, Interval
 
 _LEAST = 8  # intervals before anything is said
+_KEPT = 512  # moments of which sums are kept, however long a launch is
 _ROUNDS = 8
 _UNEVEN = 0.2  # coefficient of variation of the instructions of intervals from which on warps go in step
 
@@ -22,7 +24,8 @@ class Throughput:
     done in it, is the mean time with all of them (Little, "A Proof for the Queuing Formula L = lambda W",
     Operations Research 9(3), 1961).
 
-    Means are over the later half of what was looked at.
+    Means are over the later half of what was looked at. Of a long launch every second, fourth, ... moment is
+    kept.
     """
 
     def __init__(self) -> None:
@@ -30,6 +33,7 @@ class Throughput:
         self._of_blocks: list[npt.NDArray[np.float64]] = []  # ended: executions, and sum of their cycles
         self._of_sms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]] = []
         self._resident = 0
+        self._added, self._stride = 0, 1
 
     def add(self, interval: Interval, blocks: int) -> None:
         """blocks: how many basic blocks the launch has."""
@@ -52,6 +56,19 @@ class Throughput:
         self._of_blocks.append(self._of_blocks[-1] + np.array(counted))
         self._resident = interval.ctas_resident
         self._sums.append(tuple(a + b for a, b in zip(self._sums[-1], now, strict=True)))
+        self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Keeps the newest moment, and of those before it one in `_stride`."""
+        kept: list[list[Any]] = [self._sums, self._of_blocks, self._of_sms]
+        if self._added % self._stride:
+            for moments in kept:
+                del moments[-2]
+        self._added += 1
+        if len(self._sums) > _KEPT and self._added % (2 * self._stride) == 0:
+            self._stride *= 2
+            for moments in kept:
+                moments[:] = moments[::2]
 
     def steady(self, delta: float, rounds: float) -> bool:
         """Whether warp-cycles per instruction of the last two quarters are within `delta` of each other.
@@ -65,7 +82,8 @@ class Throughput:
         if not math.isfinite(last) or abs(last - before) > delta * before:
             return False
         first, end = self._positions(0.5, 0.0)
-        executed = np.diff([s[3] for s in self._sums[first : end + 1]])
+        sums = np.array(self._sums[first : end + 1])
+        executed = np.diff(sums[:, 3]) / np.diff(sums[:, 0])
         return rounds >= _ROUNDS or bool(executed.std() <= _UNEVEN * executed.mean())
 
     def cta_cycles(self, instructions: float) -> float:
