@@ -239,6 +239,7 @@ void bind_isa(nb::module_& m) {
       .value("AsyncCopy", Operation::AsyncCopy)
       .value("AsyncCommit", Operation::AsyncCommit)
       .value("AsyncWait", Operation::AsyncWait)
+      .value("Sleep", Operation::Sleep)
       .value("Barrier", Operation::Barrier)
       .value("BarrierArrive", Operation::BarrierArrive)
       .value("MemoryBarrier", Operation::MemoryBarrier)

@@ -70,6 +70,7 @@ struct Context {
   AccessRecord* record = nullptr;      ///< nullptr where nobody asks
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops leave their access; nullptr: they act at once
   BarrierRequest barrier;
+  uint32_t sleep = 0;         ///< nanoseconds that the last nanosleep asked for
   uint64_t cycle = 0;         ///< under timing: the cycle of issue
   uint64_t* ticks = nullptr;  ///< without timing: what clocks count, instructions executed
   /// What %clock reads: cycles, or without timing the instructions that the executor has executed.

@@ -39,6 +39,8 @@ class Executor {
   Step step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred, uint64_t cycle);
   /// What the last barrier instruction asked for.
   const BarrierRequest& last_barrier() const { return context_.barrier; }
+  /// Nanoseconds that the last nanosleep asked for.
+  uint32_t last_sleep() const { return context_.sleep; }
   /// Performs what `step` deferred, on behalf of the same warp.
   void perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack);
 

@@ -807,7 +807,12 @@ class Lowerer {
     if (o == "prefetch" || o == "prefetchu" || o == "discard" || o == "applypriority" ||
         o == "createpolicy" || o == "pmevent" || o == "griddepcontrol" || o == "setmaxnreg")
       return void(one("NOP"));
-    if (o == "nanosleep") return void(one("NANOSLEEP"));
+    if (o == "nanosleep") {
+      RawInstruction& raw = one("NANOSLEEP");
+      const ptx::Operand& length = function_->operands[function_->instructions[i].first_operand];
+      if (length.kind == OperandKind::Integer) raw.immediate = length.value;
+      return;
+    }
     if (o.starts_with("v") && o != "vote") return video(i);
     if (o == "mapa" || o == "getctarank") return void(one("PRMT"));
     one("IADD3");

@@ -53,7 +53,11 @@ void translate_ctarank(Translation& t) {
   op.a = a;
 }
 
-void run_yield(Context& c, const Op&) {
+/// All lanes wake up together: with the one that sleeps least, as PTX lets the others' sleep be cut short.
+void run_sleep(Context& c, const Op& op) {
+  const auto* a = c.lanes<const uint32_t>(op.a);
+  c.sleep = UINT32_MAX;
+  for (uint32_t rest = c.mask; rest; rest &= rest - 1) c.sleep = std::min(c.sleep, a[std::countr_zero(rest)]);
   c.yield = true;
 }
 void run_nothing(Context&, const Op&) {}
@@ -63,10 +67,10 @@ void run_nothing(Context&, const Op&) {}
 void register_cluster(Registry& r) {
   r.add("mapa", translate_mapa);
   r.add("getctarank", translate_ctarank);
-  // How long a warp sleeps is up to the hardware, within twice the time asked for.
   r.add("nanosleep", [](Translation& t) {
     t.take("u32");
-    t.emit(run_yield, Control::Yield);
+    const Place a = t.source(0, Type::U32);
+    t.emit(run_sleep, Control::Yield).a = a;
   });
   // Registers are allocated for good, and a grid begins when those that it depends on have ended.
   r.add("setmaxnreg", [](Translation& t) {

@@ -74,6 +74,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       w.mask = step.mask;
       w.ticket = 0;
       w.barrier = executor_.last_barrier();
+      w.sleep = executor_.last_sleep();
       if (deferred_.perform) w.ticket = defer(number, step, deferred_);
     }
     const uint32_t index = w.next++;
@@ -90,8 +91,9 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
         record.ticket = w.ticket;
         give_addresses(number, s, record);
       }
-    } else if (w.access == UINT32_MAX) {  // of a clock, whose instruction accesses nothing
-      record.ticket = w.ticket;
+    } else if (w.access == UINT32_MAX) {
+      record.nanoseconds = w.sleep;
+      record.ticket = w.ticket;  // of a clock, whose instruction accesses nothing
       w.ticket = 0;
     }
     return Next::Record;
@@ -178,6 +180,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     uint64_t mask = 0;
     uint32_t ticket = 0;
     BarrierRequest barrier;
+    uint32_t sleep = 0;
     AccessRecord record;
     std::vector<uint32_t> waits;  ///< tickets of accesses that write registers
     bool waits_for_value = false;

@@ -23,6 +23,7 @@ enum class Operation : uint8_t {
                   ///< threads (0: all of the CTA)
   BarrierArrive,  ///< BAR.ARV: arrives without waiting
   MemoryBarrier,  ///< MEMBAR, FENCE
+  Sleep,          ///< NANOSLEEP: the warp issues nothing for some nanoseconds
   Exit,
   BulkLoad,        ///< TMA load: tensor or bulk copy into shared memory
   BulkStore,       ///< TMA store or reduction
@@ -76,6 +77,7 @@ struct DynamicRecord {
   uint32_t static_index = 0;
   uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64; a barrier that none
                       ///< executes holds nobody back
+  uint32_t nanoseconds = 0;  ///< of a sleep whose length is in a register
   // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the
   // running sum of the coded deltas. Decode with lane_addresses().
   uint64_t base = 0;

@@ -62,6 +62,7 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     // Without memory a store is one more instruction that takes a slot.
     if (s.space == MemorySpace::Texture && d.unit != Unit::Memory && s.operation != Operation::Load)
       d.fixed.operation = Operation::Arithmetic;
+    if (as_listed && s.operation == Operation::Sleep) d.fixed.operation = Operation::Branch;
     const bool constant_load = s.operation == Operation::Load && s.space == MemorySpace::Constant;
     if (constant_load) d.unit = unit_spec(spec, Unit::Int).count > 0 ? Unit::Int : Unit::Fp32;
     if (as_listed && (s.operation == Operation::Load || s.operation == Operation::AsyncCopy)) {

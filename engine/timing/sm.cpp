@@ -16,6 +16,8 @@ constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::
 // section 4.4).
 constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
 
+constexpr uint64_t longest_sleep = 1'000'000;  // nanoseconds (PTX)
+
 constexpr uint64_t local_memory_start = 0x8000000000ull
                                         << 8;  // beyond the global addresses that GPUs hand out
 
@@ -277,6 +279,10 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
     case Operation::MbarrierWait:
       wait_for_bulk_copies(w, record.base);
       break;
+    case Operation::Sleep:
+      if (record.mask != 0)
+        sleep(w, now, s.immediate > 0 ? static_cast<uint64_t>(s.immediate) : record.nanoseconds);
+      break;
     default:
       break;
   }
@@ -303,6 +309,22 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
     counters[Counter::register_bank_conflicts] += delay;
     wheel_.schedule(now + d.latency + delay, {&d, static_cast<uint16_t>(w)});
   }
+}
+
+void Sm::sleep(uint32_t w, Cycle now, uint64_t nanoseconds) {
+  const Cycle cycles = (std::min(nanoseconds, longest_sleep) * spec_.clock.core_khz + 999'999) / 1'000'000;
+  if (cycles == 0) return;
+  warps_.masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
+  sleepers_.push_back({now + cycles, w, warps_[w].age});
+}
+
+void Sm::wake_sleepers(Cycle now) {
+  std::erase_if(sleepers_, [&](const Sleeper& s) {
+    const bool same = warps_[s.warp].resident && warps_[s.warp].age == s.age;
+    if (same && s.until > now) return false;
+    if (same) warps_.masks(warps_.scheduler_of(s.warp)).sleeping &= ~warps_.bit_of(s.warp);
+    return true;
+  });
 }
 
 void Sm::retire_warps(Cycle now) {
@@ -470,6 +492,7 @@ void Sm::tick(Cycle now) {
     changed_ = true;
   }
   last_states_.fill(0);
+  if (!sleepers_.empty()) wake_sleepers(now);
   write_back(now);
   execute(now);
   read_operands();
@@ -480,6 +503,7 @@ void Sm::tick(Cycle now) {
 Cycle Sm::find_next_event(Cycle now) const {
   Cycle next = std::min(wheel_.next_after(now), load_store_.next_event(now));
   if (!wakes_.empty()) next = std::min(next, std::max(now + 1, wakes_.front().cycle));
+  for (const Sleeper& sleeper : sleepers_) next = std::min(next, sleeper.until);
   next = std::min(next, instruction_cache_.next_event(now));
   if (as_collector_) {
     for (Unit unit : start_order)

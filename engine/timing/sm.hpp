@@ -146,6 +146,8 @@ class Sm {
   void bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier);
   bool bulk_copies_pending(const Cta& cta, uint64_t mbarrier) const;
   void wait_for_bulk_copies(uint32_t w, uint64_t mbarrier);
+  void sleep(uint32_t w, Cycle now, uint64_t nanoseconds);
+  void wake_sleepers(Cycle now);
   void check_membars();
   void fetch(Cycle now);
   void fill_buffer(uint32_t w, Cycle now);
@@ -200,6 +202,12 @@ class Sm {
   bool changed_ = false;
   Cycle own_event_ = ~Cycle{0};  // next cycle in which something happens that no one else causes
   uint16_t stall_slot_ = 0;      // launch that scheduler cycles are counted for
+  struct Sleeper {
+    Cycle until;
+    uint32_t warp;
+    uint64_t age;  // of the warp: its slot may have another one by then
+  };
+  std::vector<Sleeper> sleepers_;
   // Read-ports model, per sub-core.
   std::vector<Cycle> issue_blocked_until_;
   struct QueuedAccess {

@@ -27,6 +27,7 @@ void WarpTable::retire(uint32_t w) {
   m.membar &= keep;
   m.async_copy &= keep;
   m.atomics &= keep;
+  m.sleeping &= keep;
   m.blocked &= keep;
   m.blocked_long &= keep;
   m.blocked_short &= keep;

@@ -97,6 +97,7 @@ _STALLS = {
     "wait": ("wait", "waited for the result of a fixed-latency instruction"),
     "math_pipe_throttle": ("math_pipe_throttle", "waited for a busy execution unit"),
     "lg_throttle": ("lg_throttle", "waited for room in the memory pipeline"),
+    "sleeping": ("sleeping", "slept"),
     "drain": ("drain", "had exited and waited for its stores"),
 }
 

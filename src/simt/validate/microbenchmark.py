@@ -20,7 +20,7 @@ from simt.validate.device import Device
 from simt.version import __version__
 
 SCHEMA = "simt.microbenchmarks/1"
-GROUPS = ("system", "core", "tensor", "shared", "l1", "l2", "memory", "atomics", "hopper")
+GROUPS = ("system", "core", "instruction", "tensor", "shared", "l1", "l2", "memory", "atomics", "hopper")
 _MODULES = "simt.validate.microbenchmarks"
 # Shares of a value by which a simulated measurement may miss what the specification says.
 EXACT, WITHIN_3_PERCENT = 0.0, 0.03

@@ -11,6 +11,9 @@ from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
 REGISTERS = 128  # of a thread, where registers shall be short
+# Cycles that a CTA of one warp without work adds to the time from one CTA's begin to the next one's: fetch,
+# issue and end of its one instruction.
+EMPTY_CTA = 3
 
 
 def _most_at_once(device: Device, grid: int, block: int, shared: int = 0, name: str = "residency") -> int:
@@ -132,16 +135,25 @@ def _alone(device: Device, ctas_each: int) -> float:
 )
 def dispatch_latency(device: Device) -> float:
     """Cycles from a CTA's end to the begin of the next one, where an SM holds but one."""
-    _, one, two, three = (_alone(device, n) for n in (1, 1, 2, 3))
-    # From begin to begin, less a CTA's own time, whose last cycle is the first of the latency.
-    return three - two - (one - 1)
+    count = 16 if device.simulated else 256  # of an SM's CTAs, so that a real GPU's launches can be timed
+    _, some, more = (_alone(device, n) for n in (1, count, 2 * count))
+    return (more - some) / count - EMPTY_CTA
 
 
-@microbenchmark("system", "CTAs that start in a cycle", "CTA/cycle")
+def _starts(spec: Spec) -> float:
+    """Every place of an SM is given out anew after the dispatch latency, one an SM in a cycle."""
+    places = min(spec.sm.max_ctas, spec.sm.max_warps)
+    return spec.sm.count * min(1.0, places / (spec.launch.dispatch_latency + EMPTY_CTA))
+
+
+@microbenchmark(
+    "system", "CTAs that start in a cycle", "CTA/cycle", expected=_starts, tolerance=WITHIN_3_PERCENT
+)
 def dispatch_rate(device: Device) -> float:
-    """CTAs of a warp that the GPU starts and ends in a cycle: no value of the specification says it."""
-    kernel, grid = device.kernel("residency.cu", "nothing"), 64 * device.sms
-    return grid / (kernel(2 * grid, 32) - kernel(grid, 32))
+    """CTAs of a warp that the GPU starts and ends in a cycle."""
+    kernel, grid = device.kernel("residency.cu", "nothing"), (64 if device.simulated else 1024) * device.sms
+    times = [kernel(size, 32) for size in (grid, grid, 2 * grid)]  # first come the instructions
+    return grid / (times[2] - times[1])
 
 
 @microbenchmark(
@@ -153,6 +165,6 @@ def dispatch_rate(device: Device) -> float:
 )
 def launch_latency(device: Device) -> float:
     """Core cycles from the end of an empty kernel to the begin of the next one in its stream."""
-    kernel = device.kernel("residency.cu", "nothing")
-    kernel(1, 32)  # brings the instructions into the caches
-    return device.period("residency.cu", "nothing", 16) - kernel(1, 32)
+    # Brings the instructions into the caches of all SMs, of which each launch takes the next.
+    device.kernel("residency.cu", "nothing")(device.sms, 32)
+    return device.period("residency.cu", "nothing", 16) - EMPTY_CTA - 1

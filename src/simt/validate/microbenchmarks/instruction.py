@@ -1,0 +1,168 @@
+"""The instruction caches of an SM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from simt.errors import SimtError
+from simt.spec import Spec
+from simt.validate.device import Device
+from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
+
+BLOCKS = 512  # of a kernel
+BLOCK, LARGE = 128, 512  # bytes of one
+AROUND = 512  # bytes, about: the loop's head before the first block, and what is around the loop
+JUMPS = (37, 41)  # targets from one to the next, further than what is fetched ahead
+SPREAD = 509  # targets of which jumps of any length come to all, and more than an L0 holds
+
+
+class _Walk:
+    """Walks over code. large: in blocks of 512 bytes. pad: instructions by which it is moved."""
+
+    def __init__(self, device: Device, large: bool = False, pad: int = 0) -> None:
+        padding = " ".join(
+            f'asm volatile("{"xor.b32" if i % 2 else "add.u32"} %0, %0, {0x7001 + i};" : "+r"(x));'
+            for i in range(pad)
+        )
+        self._device = device
+        self._kernel = device.kernel("jumps.cu", "walk_code", {"LARGE": int(large), "PADDING": padding})
+
+    def _run(self, targets: int, apart: int, jump: int) -> tuple[float, float]:
+        jump = jump or next(j for j in JUMPS if targets % j)
+        cycles, sink = self._device.zeros(2, np.int64), self._device.zeros(1, np.float32)
+        numbers = (targets, apart, jump % targets, 2 * targets, targets)
+        self._kernel(1, 1, *(np.uint32(n) for n in numbers), cycles, sink)
+        once, twice = self._device.numpy(cycles)
+        return float(once) / targets, float(twice) / targets
+
+    def cycles(self, targets: int, jump: int = 0) -> float:
+        """Cycles from one target to the next, of so many; jump: targets between the two, or far apart."""
+        once, twice = self._run(targets, 1, jump)
+        return twice - once
+
+    def most(self, apart: int, least: int, slower: float) -> int:
+        """The most targets, every `apart`-th block, between which a jump takes at most so many times as long
+        as between `least`. Raises SimtError where the kernel has no more."""
+
+        def slowest(targets: int) -> float:  # of two measurements: what does not fit need not miss evenly
+            once, twice = self._run(targets, apart, 0)
+            return max(once, twice / 2)
+
+        limit = slower * slowest(least)
+        low, high = least, BLOCKS // apart
+        if slowest(high) <= limit:
+            raise SimtError(f"{high} blocks of code fit; more were not tried")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if slowest(middle) <= limit else (low, middle)
+        return low
+
+
+SMALL = 16  # targets that any cache holds
+
+
+def _first_bytes(device: Device) -> int:
+    """What the cache nearest to the schedulers holds."""
+    return _Walk(device).most(1, SMALL, 1.1) * BLOCK + AROUND
+
+
+def _of_l0(value: Callable[[Spec], float]) -> Callable[[Spec], float | None]:
+    """Where there is one; the collector model's fetch asks once for several instructions."""
+
+    def expected(spec: Spec) -> float | None:
+        cache = spec.sm.front_end.instruction_cache
+        there = not cache.perfect and cache.l0.sets * cache.l0.ways > 0 and cache.l1_shared_by == 1
+        return value(spec) if there and spec.sm.register_file.model == "read_ports" else None
+
+    return expected
+
+
+_CACHE = "sm.front_end.instruction_cache"
+
+
+@microbenchmark(
+    "instruction",
+    f"{_CACHE}.l0: bytes",
+    "byte",
+    expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l0.bytes)),
+    tolerance=WITHIN_3_PERCENT,
+    moves=(f"{_CACHE}.l0.ways",),
+)
+def instruction_l0_size(device: Device) -> float:
+    """Bytes of code among which jumps take no longer than among few: the L0 instruction cache."""
+    return float(_first_bytes(device))
+
+
+@microbenchmark(
+    "instruction",
+    f"{_CACHE}.l1.line_bytes",
+    "byte",
+    expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l1.line_bytes)),
+    tolerance=WITHIN_3_PERCENT,
+    moves=(),
+)
+def instruction_line(device: Device) -> float:
+    """Bytes of a line, 128 at least: the L0's size over the targets that fit when each has its own."""
+    pads = range(BLOCK // 16)  # with one of them, targets begin with lines
+    lines = max(_Walk(device, pad=pad).most(2, SMALL, 1.1) for pad in pads)
+    whole = _first_bytes(device)
+    return (whole - AROUND) / lines
+
+
+@microbenchmark(
+    "instruction",
+    f"{_CACHE}.l1_latency: of a jump into code that is not in the L0",
+    "cycle",
+    expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l1_latency - _hidden(s))),
+    moves=(f"{_CACHE}.l1_latency",),
+)
+def instruction_l1_latency(device: Device) -> float:
+    """Cycles by which a jump takes longer whose target is in the L1 instruction cache alone."""
+    walk = _Walk(device)
+    return walk.cycles(BLOCKS - 1) - walk.cycles(SMALL)
+
+
+def _hidden(spec: Spec) -> int:
+    """Two instructions of the target are in the buffer before its line is asked for; what comes next is an
+    FFMA behind the second one's."""
+    return 1 + spec.sm.units.fp32.initiation_interval
+
+
+@microbenchmark(
+    "instruction",
+    f"{_CACHE}.prefetch_lines: bytes fetched ahead",
+    "byte",
+    expected=_of_l0(
+        lambda s: float(
+            s.sm.front_end.instruction_cache.prefetch_lines * s.sm.front_end.instruction_cache.l1.line_bytes
+        )
+    ),
+    moves=(f"{_CACHE}.prefetch_lines",),
+)
+def instruction_prefetch(device: Device) -> float:
+    """Bytes that jumps forward may skip without taking longer, in code that is not in the L0."""
+    found = []
+    for pad in range(BLOCK // 16):  # with one of them no target crosses lines
+        walk = _Walk(device, pad=pad)
+        slow = (walk.cycles(SMALL) + walk.cycles(SPREAD)) / 2
+        jump = 1
+        while jump < JUMPS[0] and walk.cycles(SPREAD, jump) < slow:
+            jump += 1
+        found.append(jump - 1)
+    return float(BLOCK * min(found))
+
+
+@microbenchmark(
+    "instruction",
+    f"{_CACHE}.l1: bytes",
+    "byte",
+    expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l1.bytes)),
+    tolerance=WITHIN_3_PERCENT,
+    moves=(f"{_CACHE}.l1.sets", f"{_CACHE}.l1.ways"),
+)
+def instruction_l1_size(device: Device) -> float:
+    """Bytes of code among which jumps take no longer than among what just exceeds the L0."""
+    least = 2 * _first_bytes(device) // LARGE
+    return float(_Walk(device, large=True).most(1, least, 1.02) * LARGE)
