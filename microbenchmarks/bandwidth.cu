@@ -72,6 +72,23 @@ extern "C" __global__ void whole(const uint4* data, long long elements, int repe
   if (sum == 0x12345678u) sink[0] = sum;
 }
 
+// Of `count` sectors that lie `stride` bytes apart, each CTA reads all (`shared`), or all CTAs together each once;
+// `repeats` times.
+extern "C" __global__ void apart(const char* data, int count, long long stride, int repeats, int shared, unsigned* sink) {
+  unsigned sum = 0, v;
+  const int first = shared ? threadIdx.x : blockIdx.x * blockDim.x + threadIdx.x;
+  const int step = shared ? blockDim.x : gridDim.x * blockDim.x;
+#pragma unroll 1
+  for (int r = 0; r < repeats; ++r) {
+#pragma unroll 4
+    for (int i = first; i < count; i += step) {
+      asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(data + i * stride) : "memory");
+      sum ^= v;
+    }
+  }
+  if (sum == 0x12345678u) sink[0] = sum;
+}
+
 // A copy, and a fill, of `elements`.
 extern "C" __global__ void copy(const uint4* from, uint4* to, long long elements) {
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;

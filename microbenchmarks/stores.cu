@@ -2,9 +2,10 @@
 
 #include "clock.cuh"
 
-// latencies[i]: of a load (0: through the L1, 1: past it) of line i right after a store of `bytes` (a multiple of 4)
-// at its begin, before which it was loaded (`before`) or not.
-extern "C" __global__ void store_then_load(char* data, int lines, int bytes, int before, int past, int* latencies) {
+// latencies[i]: of a load (0: through the L1, 1: past it), `distance` bytes behind the begin of line i, right after a
+// store of `bytes` (a multiple of 4) at its begin, before which it was loaded (`before`) or not.
+extern "C" __global__ void store_then_load(char* data, int lines, int bytes, int before, int past,
+                                           int distance, int* latencies) {
 #pragma unroll 1
   for (int i = 0; i < lines; ++i) {
     char* p = data + i * 128ll;
@@ -19,6 +20,7 @@ extern "C" __global__ void store_then_load(char* data, int lines, int bytes, int
     while (clock64() - stored < 1500) {
     }
     const long long begin = clock_after(v);
+    p += distance;
     if (past)
       asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     else
@@ -52,5 +54,21 @@ extern "C" __global__ void store_whole(uint4* data, long long elements, int repe
 #pragma unroll 4
     for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step)
       data[i] = make_uint4(r, r, r, r);
+  }
+}
+
+// cycles[0], cycles[1]: of `stores` stores, and of twice as many, whose lanes are `distance` bytes apart.
+extern "C" __global__ void store_strided(char* data, int distance, int stores, long long* cycles) {
+  char* p = data + (threadIdx.x % 32) * distance;
+#pragma unroll 1
+  for (int part = -1; part < 2; ++part) {
+    const int count = part < 0 ? 8 : stores << part;
+    __syncthreads();
+    const long long begin = clock64();
+#pragma unroll 8
+    for (int i = 0; i < count; ++i) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+    __threadfence();
+    __syncthreads();
+    if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;
   }
 }

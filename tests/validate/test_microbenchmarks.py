@@ -35,6 +35,8 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "add_throughput", {"sm.units.int.initiation_interval": 4}),
     ("qv100", "double_fma_throughput", {"sm.units.fp64.initiation_interval": 16}),
     ("qv100", "constant_latency", {"constant_cache.latency": 37}),
+    ("qv100", "register_banks", {"sm.register_file.banks": 16}),
+    ("h100", "register_banks", {"sm.register_file.banks": 4}),
     ("qv100", "instruction_l0_size", {"sm.front_end.instruction_cache.l0.ways": 5}),
     ("qv100", "instruction_l1_latency", {"sm.front_end.instruction_cache.l1_latency": 71}),
     ("h100", "instruction_l1_latency", {"sm.front_end.instruction_cache.l1_latency": 21}),
@@ -81,6 +83,15 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "l2_latency", {"l2.latency": 99}),
     ("qv100", "l2_latency", {"interconnect.latency": 11}),
     ("qv100", "l2_size", {"l2.slice.sets": 16, "l2.slice.ways": 12}),
+    ("qv100", "l2_slices", {"address_map.slices_per_channel": 1, "l2.slice.sets": 64}),
+    ("qv100", "l2_interleave", {"address_map.channel_bit": 7}),
+    (
+        "qv100",
+        "l2_store_allocates",
+        {"l2.slice.write_policy": "write_through", "l2.slice.write_allocation": "none"},
+    ),
+    ("qv100", "l2_store_fetches", {"l2.slice.write_allocation": "fetch_on_write"}),
+    ("qv100", "l2_copies_fill", {"l2.copies_fill": False}),
     ("h100", "l2_far_latency", {"l2.far_latency": 111}),
     ("qv100", "memory_latency", {"dram.latency": 301}),
     ("qv100", "row_hit_latency", {"dram.cl": 31}),
@@ -92,12 +103,15 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
 ]
 
 
+ALL_SMS = ("sm_count", "l2_size", "l1_merges", "l2_slices", "l2_interleave")
+
+
 @pytest.mark.parametrize(
     ("gpu", "name", "changes"), CHANGES, ids=[f"{n}-{'-'.join(c)}" for _, n, c in CHANGES]
 )
 def test_a_changed_value_is_recovered(gpu: str, name: str, changes: dict[str, object]) -> None:
     # Fewer SMs find the same sooner.
-    few: dict[str, object] = {} if name in ("sm_count", "l2_size", "l1_merges") else {"sm.count": 8}
+    few: dict[str, object] = {} if name in ALL_SMS else {"sm.count": 8}
     device = SimulatedDevice(gpu, {**few, **changes})
     (found,) = run_microbenchmarks(device, [name], spec=device.spec)
     assert found.value is not None and found.expected is not None, found.note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
@@ -216,3 +217,80 @@ def constant_latency(device: Device) -> float:
     """Cycles from a load of constant memory whose address is in a register to its use."""
     once, twice = (_constant_chain(device, sums) for sums in (1, 2))
     return once - (twice - once)
+
+
+CONSTANT_BYTES = 61440  # constant.cu
+CONSTANT_STRIDE = 64  # no line is less
+
+
+def _constant_walk(device: Device, size: int) -> float:
+    """Cycles of a load of constant memory in walks over so many bytes."""
+    cycles, end, count = device.zeros(2, np.int64), device.zeros(1, np.int32), size // CONSTANT_STRIDE
+    kernel = device.kernel("constant.cu", "constant_walk")
+    kernel(1, 1, np.int32(count), np.int32(CONSTANT_STRIDE), cycles, end)
+    once, twice = device.numpy(cycles)
+    return float(twice - once) / count
+
+
+def _constant_step(device: Device, least: int) -> int:
+    """The most bytes in walks over which a load takes no longer than over `least`.
+
+    Raises SimtError where all constant memory is as near.
+    """
+    limit = 1.05 * _constant_walk(device, least)
+    low, high = least // CONSTANT_STRIDE, CONSTANT_BYTES // CONSTANT_STRIDE
+    if _constant_walk(device, CONSTANT_BYTES) <= limit:
+        raise SimtError(f"loads from all {CONSTANT_BYTES} bytes of constant memory take the same time")
+    while high - low > 1:
+        middle = (low + high) // 2
+        near = _constant_walk(device, middle * CONSTANT_STRIDE) <= limit
+        low, high = (middle, high) if near else (low, middle)
+    return low * CONSTANT_STRIDE
+
+
+@microbenchmark("core", "bytes of the constant cache nearest to a scheduler", "byte")
+def constant_l1_size(device: Device) -> float:
+    """Bytes of constant memory that later walks find in the first constant cache.
+
+    On real GPUs only: the engine gives every load of constant memory the latency of a hit.
+    """
+    return float(_constant_step(device, 512))
+
+
+@microbenchmark("core", "bytes of the second constant cache", "byte")
+def constant_l2_size(device: Device) -> float:
+    """Bytes of constant memory that later walks find in the second constant cache.
+
+    On real GPUs only: the engine gives every load of constant memory the latency of a hit.
+    """
+    return float(_constant_step(device, 2 * _constant_step(device, 512)))
+
+
+VALUES, SECTION_STEPS, OPERATIONS = 12, 32, 12  # registers.cu; operations of a step
+SCHEDULER_WARPS = 4  # of each of an SM's four schedulers (since Maxwell)
+
+
+def _banks(spec: Spec) -> float | None:
+    """Of a scheduler's registers. More banks than four leave no three of twelve values in one of them."""
+    r = spec.sm.register_file
+    banks = max(1, r.banks // spec.sm.sub_cores)
+    return float(banks) if r.model == "read_ports" and r.read_ports_per_bank == 1 and banks <= 4 else None
+
+
+@microbenchmark("core", "sm.register_file.banks: of each scheduler", "bank", expected=_banks)
+def register_banks(device: Device) -> float:
+    """Banks of a scheduler's registers: values of one take three cycles to be read when there are three.
+
+    Which registers values are in is the compiler's choice: those that share a bank with one of them are
+    found out, and their share is one bank's.
+    """
+    pairs = [(j, k) for j in range(1, VALUES) for k in range(j + 1, VALUES)]
+    sections = " ".join(f"F({j}, {k})" for j, k in pairs)
+    kernel = device.kernel("registers.cu", "sections", {"SECTIONS(F)": sections, "STEPS": SECTION_STEPS})
+    cycles = device.zeros(len(pairs), np.int64)
+    kernel(1, 32 * 4 * SCHEDULER_WARPS, device.array(np.full(VALUES, 0.5, np.float32)), cycles)
+    each = device.numpy(cycles) / (SECTION_STEPS * OPERATIONS * SCHEDULER_WARPS)
+    same = {value for pair, time in zip(pairs, each, strict=True) if time > 2.6 for value in pair}
+    if not same:
+        raise SimtError(f"no three of {VALUES} registers are read one after the other")
+    return VALUES / (1 + len(same))

@@ -187,6 +187,24 @@ def coalescing(device: Device) -> float:
     return float(step_of(times, 0.97 * max(times.values())))
 
 
+def _stores_coalesced(spec: Spec) -> float | None:
+    """Each sector that is stored leaves by itself."""
+    return 32.0 if spec.load_store.sectored_coalescing and _leaves(spec) else None
+
+
+@microbenchmark("l1", "load_store.sectored_coalescing: of stores", "byte", expected=_stores_coalesced)
+def store_coalescing(device: Device) -> float:
+    """Bytes of a store's transaction: the least distance of words at which each takes its own."""
+    kernel, threads, stores = device.kernel("stores.cu", "store_strided"), 512, 16
+    times = {}
+    for distance in (4, 8, 16, 32, 64):
+        data, cycles = device.zeros(32 * distance // 4, np.uint32), device.zeros(2, np.int64)
+        kernel(1, threads, data, np.int32(distance), np.int32(stores), cycles)
+        once, twice = device.numpy(cycles)
+        times[distance] = float(twice - once)
+    return float(step_of(times, 0.97 * max(times.values())))
+
+
 @microbenchmark("l1", "l1.banks", "bank", expected=_banks, tolerance=WITHIN_3_PERCENT)
 def l1_banks(device: Device) -> float:
     """Banks of the L1: how much longer a load takes when its sectors meet in one of them."""
@@ -299,7 +317,7 @@ def _found_after_store(device: Device, bytes_: int, before: bool) -> float:
     lines = 16
     kernel = device.kernel("stores.cu", "store_then_load")
     data, found = device.zeros(32 * lines, np.uint32), device.zeros(lines, np.int32)
-    kernel(1, 32, data, np.int32(lines), np.int32(bytes_), np.int32(before), np.int32(0), found)
+    kernel(1, 32, data, np.int32(lines), np.int32(bytes_), np.int32(before), np.int32(0), np.int32(0), found)
     latency = float(np.median(device.numpy(found)))
     hit, past = chase_latency(device, SMALL, 128), chase_latency(device, SMALL, 128, "cg")
     return float(latency < (hit + past) / 2)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
@@ -74,6 +76,95 @@ def l2_latency(device: Device) -> float:
     return chase_latency(device, SMALL, 128, "cg")
 
 
+def _apart(device: Device, stride: int) -> float:
+    """Bytes a core cycle that all SMs together read from the L2, of sectors so many bytes apart."""
+    count, repeats = 256, 2
+    kernel, sink = device.kernel("bandwidth.cu", "apart"), device.zeros(1, np.uint32)
+    data = device.zeros(count * stride // 4, np.uint32)
+    common = (data, np.int32(count), np.int64(stride))
+    walks = (1, repeats, 5 * repeats)  # the first brings the sectors into the L2
+    times = [kernel(device.sms, count, *common, np.int32(n), np.int32(1), sink) for n in walks]
+    device.free(data)
+    return 32.0 * count * device.sms * 4 * repeats / (times[2] - times[1])
+
+
+@microbenchmark("l2", "bytes a cycle of the L2, sectors 1 KiB apart: address_map.hash", "byte/cycle")
+def l2_bandwidth_1k(device: Device) -> float:
+    """Bytes a core cycle from the L2 of sectors 1 KiB apart: fewer where they meet in some of the slices."""
+    return _apart(device, 1 << 10)
+
+
+@microbenchmark("l2", "bytes a cycle of the L2, sectors 8 KiB apart: address_map.hash", "byte/cycle")
+def l2_bandwidth_8k(device: Device) -> float:
+    """Bytes a core cycle from the L2 of sectors 8 KiB apart: fewer where they meet in some of the slices."""
+    return _apart(device, 1 << 13)
+
+
+@microbenchmark("l2", "bytes a cycle of the L2, sectors 64 KiB apart: address_map.hash", "byte/cycle")
+def l2_bandwidth_64k(device: Device) -> float:
+    """Bytes a core cycle from the L2 of sectors 64 KiB apart: fewer where they meet in some of the slices."""
+    return _apart(device, 1 << 16)
+
+
+BUSY_LOADS = 32  # slices.cu: of the busy sector itself
+# Lines of 128 bytes, in rounds over 128, 160, 192 or 320 of which each of as many slices has its share.
+SLICE_LINES = 1920
+ROUNDS = SLICE_LINES * 128
+
+
+def _beside(device: Device, count: int, step: int) -> npt.NDArray[np.int64]:
+    """Which of the loads `step` bytes apart are late while others load the first one's sector: numbers.
+
+    They begin where rounds over the slices begin, as far as an address tells.
+    """
+    kernel = device.kernel("slices.cu", "beside")
+    data = device.zeros((ROUNDS + count * step) // 4, np.uint32)
+    stop, latencies = device.zeros(64, np.uint32), device.zeros(count + BUSY_LOADS, np.int32)
+    scalars = (np.int64(-data.address % ROUNDS), np.int32(count), np.int32(step))
+    kernel(device.sms, 512, data, *scalars, stop, latencies, shared=latencies.nbytes)
+    found = device.numpy(latencies)
+    free, busy = np.median(found[:count]), np.median(found[count:])
+    late = np.nonzero(found[:count] > (free + busy) / 2)[0]
+    if busy < 1.02 * free or len(late) < 2:
+        raise SimtError("no load is late beside others to the same slice")
+    return np.asarray(late, np.int64)
+
+
+SLICE_SMS = 64  # that fill the queue of a slice
+
+
+@microbenchmark(
+    "l2",
+    "address_map: slices of the L2",
+    "slice",
+    expected=lambda s: float(s.address_map.slices) if s.sm.count >= SLICE_SMS else None,
+    tolerance=WITHIN_3_PERCENT,
+)
+def l2_slices(device: Device) -> float:
+    """Slices: lines over those that are served late while the first one's slice is kept busy."""
+    return SLICE_LINES / len(_beside(device, SLICE_LINES, 128))
+
+
+def _interleave(spec: Spec) -> float:
+    """Bytes below a channel's bits, unless the bit that tells its slices apart is still lower."""
+    a = spec.address_map
+    lowest = a.layout[::-1].index("B") if a.slices_per_channel > 1 else a.channel_bit
+    return float(1 << min(a.channel_bit, lowest))
+
+
+@microbenchmark(
+    "l2",
+    "address_map.channel_bit: bytes in a row in one slice",
+    "byte",
+    expected=_interleave,
+    moves=("address_map.channel_bit",),
+)
+def l2_interleave(device: Device) -> float:
+    """Bytes in a row that lie in one slice: those served late while the first is kept busy."""
+    late = _beside(device, 256, 32)
+    return 32.0 * float(np.argmin(np.append(np.diff(late) == 1, False)) + 1)
+
+
 @microbenchmark("l2", "bytes a cycle of the L2", "byte/cycle")
 def l2_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from the L2."""
@@ -126,6 +217,67 @@ def l2_size(device: Device) -> float:
     if len(far) > len(last) // 8:
         hits |= np.abs(latencies - np.median(far)) < 25
     return float(128 * apart * hits.sum())
+
+
+def _after_store(device: Device, bytes_: int, distance: int) -> float:
+    """1 if a load finds in the L2 what lies `distance` bytes behind the begin of so many bytes that were
+    stored, in lines that were not there; else 0."""
+    lines = 16
+    kernel = device.kernel("stores.cu", "store_then_load")
+    hit = chase_latency(device, SMALL, 128, "cg")
+    held = evict(device)
+    data, found = device.zeros(32 * lines + 32, np.uint32), device.zeros(lines, np.int32)
+    flags = (np.int32(lines), np.int32(bytes_), np.int32(0), np.int32(1), np.int32(distance))
+    kernel(1, 32, data, *flags, found)
+    device.free(held)
+    return float(np.median(device.numpy(found)) < 1.25 * hit)
+
+
+def _keeps(spec: Spec, whole: bool) -> float:
+    """docs/model/caches.md: without allocation nothing stays; a validated sector has what was stored."""
+    c = spec.l2.slice
+    if c.write_allocation == "none" or c.write_policy in ("write_evict", "read_only"):
+        return 0.0
+    return float(whole or c.write_allocation in ("write_allocate", "fetch_on_write"))
+
+
+@microbenchmark(
+    "l2",
+    "l2.slice.write_allocation: of a whole sector",
+    "of 1",
+    expected=lambda s: _keeps(s, True),
+    moves=("l2.slice.write_allocation",),
+)
+def l2_store_allocates(device: Device) -> float:
+    """1 if a load finds a sector in the L2 that was stored, without being there before; else 0."""
+    return _after_store(device, 32, 0)
+
+
+@microbenchmark(
+    "l2",
+    "l2.slice.write_allocation: rest of a sector of which a word was stored",
+    "of 1",
+    expected=lambda s: _keeps(s, False),
+    moves=("l2.slice.write_allocation",),
+)
+def l2_store_fetches(device: Device) -> float:
+    """1 if the rest of a sector is in the L2 after a store of its first word, else 0."""
+    return _after_store(device, 4, 16)
+
+
+@microbenchmark(
+    "l2",
+    "l2.copies_fill",
+    "of 1",
+    expected=lambda s: float(s.l2.copies_fill),
+)
+def l2_copies_fill(device: Device) -> float:
+    """1 if the L2 has what was last copied from the host, else 0."""
+    hit = chase_latency(device, SMALL, 128, "cg")
+    held = evict(device)
+    latencies = walk_latency(device, held, device.l2_bytes * 5 // 2 - 256 * 128, 128, 256)
+    device.free(held)
+    return float(np.percentile(latencies, 10) < 1.25 * hit)
 
 
 @microbenchmark(

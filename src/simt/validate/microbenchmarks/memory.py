@@ -146,6 +146,31 @@ def memory_bandwidth(device: Device) -> float:
     return cold_bandwidth(device, STREAM)
 
 
+@microbenchmark("memory", "bytes a cycle of device memory, sectors 4 KiB apart", "byte/cycle")
+def memory_bandwidth_4k(device: Device) -> float:
+    """Bytes a core cycle, of sectors 4 KiB apart that are in no cache: fewer where they meet in channels."""
+    count, stride = 4096, 4096
+    kernel, sink = device.kernel("bandwidth.cu", "apart"), device.zeros(1, np.uint32)
+    arrays = [device.zeros(n * stride // 4, np.uint32) for n in (count, 3 * count)]
+    held = evict(device)
+    times = [
+        kernel(
+            2 * device.sms,
+            128,
+            a,
+            np.int32(a.nbytes // stride),
+            np.int64(stride),
+            np.int32(1),
+            np.int32(0),
+            sink,
+        )
+        for a in arrays
+    ]
+    for array in [*arrays, held]:
+        device.free(array)
+    return 32.0 * 2 * count / (times[1] - times[0])
+
+
 def _moved(device: Device, name: str, share: int, size: int) -> float:
     """Bytes a core cycle that a kernel of bandwidth.cu moves; share: arrays that it goes over."""
     kernel = device.kernel("bandwidth.cu", name)
