@@ -15,12 +15,16 @@ SMALL = 1 << 16
 
 
 def l2_hit(spec: Spec) -> float:
-    """Core cycles of a load past the L1 that hits the L2: the look-up's delay, the wires, and the cycles that
-    issue, the address queue, two crossbars with their ports and the way to the registers take."""
+    """Core cycles of a load past the L1 that hits the L2: the look-up's delay, the wires, what issue, the
+    address queue and the way to the registers take, the look-up itself, and four hand-overs, into a crossbar
+    and out of it, there and back: each a cycle of the crossbar's, where that is not slower than the core.
+    Behind a slower one, loads that follow each other keep in step with it and wait for one edge alone."""
     c = spec.clock
-    here = 15 if spec.sm.register_file.model == "operand_collector" else 13
-    wires = 2 * spec.interconnect.latency * c.core_mhz / c.interconnect_mhz
-    return spec.l2.latency * c.core_mhz / c.l2_mhz + wires + here
+    of_interconnect, of_l2 = c.core_mhz / c.interconnect_mhz, c.core_mhz / c.l2_mhz
+    here = 7 if spec.sm.register_file.model == "operand_collector" else 8
+    crossing = 4 * min(1.0, of_interconnect) + max(0.0, of_interconnect - 1)
+    wires = 2 * spec.interconnect.latency * of_interconnect
+    return here + (spec.l2.latency + 1) * of_l2 + wires + crossing
 
 
 def whole_bandwidth(device: Device, size: int, repeats: int) -> float:
