@@ -63,8 +63,8 @@ std::initializer_list<const char*> names<NetworkArbiter>() {
 }
 template <>
 std::initializer_list<const char*> names<SliceHash>() {
-  static constexpr std::initializer_list<const char*> list = {"linear", "xor",          "ipoly", "pae",
-                                                              "random", "ipoly_modulo", "custom"};
+  static constexpr std::initializer_list<const char*> list = {
+      "linear", "xor", "ipoly", "pae", "random", "ipoly_modulo", "ipoly_skewed", "custom"};
   return list;
 }
 template <>

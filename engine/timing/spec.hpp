@@ -157,7 +157,7 @@ struct InterconnectSpec {
   uint32_t flit_bytes = 0;       ///< 0: every packet is one flit; else data packets take several
 };
 
-enum class SliceHash : uint8_t { Linear, Xor, Ipoly, Pae, Random, IpolyModulo, Custom };
+enum class SliceHash : uint8_t { Linear, Xor, Ipoly, Pae, Random, IpolyModulo, IpolySkewed, Custom };
 
 struct AddressMapSpec {
   uint32_t channels = 0, slices_per_channel = 1;

@@ -69,7 +69,7 @@ uint32_t ipoly_hash(uint64_t high, uint32_t index, uint32_t n) {
   const auto degree = static_cast<uint32_t>(std::bit_width(n) - 1);
   if (degree == 0 || degree >= irreducible.size()) return index;
   uint32_t remainder = 0;
-  for (uint32_t i = 64; i-- > 0;) {
+  for (auto i = static_cast<uint32_t>(std::bit_width(high)); i-- > 0;) {
     const uint32_t out = remainder >> (degree - 1) & 1;
     remainder = (remainder << 1 | static_cast<uint32_t>(high >> i & 1)) & (n - 1);
     if (out) remainder ^= irreducible[degree];
@@ -93,6 +93,7 @@ AddressMap::AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHa
       custom_(custom),
       slices_(spec.channels * spec.slices_per_channel),
       power_of_two_(std::has_single_bit(spec.channels)),
+      odd_(spec.channels >> std::countr_zero(spec.channels)),
       channel_bits_(static_cast<uint32_t>(std::bit_width(spec.channels) - 1)),
       slice_bits_(static_cast<uint32_t>(std::bit_width(spec.slices_per_channel) - 1)),
       bank_xor_(dram.bank_xor),
@@ -136,6 +137,16 @@ uint32_t AddressMap::slice_of(uint64_t address) const {
     case SliceHash::Ipoly:
     case SliceHash::IpolyModulo:
       return ipoly_hash(high, slice, channels_up * spec_.slices_per_channel) % slices_;
+    case SliceHash::IpolySkewed: {
+      const uint32_t two = channel / odd_;  // the channel number's part that counts a power of two
+      const uint32_t hashed = ipoly_hash(high, two * spec_.slices_per_channel + low, slices_ / odd_);
+      // Skewed storage: each block of all slices starts elsewhere, by a multiple of the golden section.
+      const uint32_t start =
+          static_cast<uint32_t>((high * 0x9e3779b97f4a7c15ull >> 32) * uint64_t{odd_} >> 32);
+      const uint32_t odd = (channel % odd_ + start) % odd_;
+      return (hashed / spec_.slices_per_channel * odd_ + odd) * spec_.slices_per_channel +
+             hashed % spec_.slices_per_channel;
+    }
     case SliceHash::Pae:
       return pae_hash(high, slice) % slices_;
     case SliceHash::Random:

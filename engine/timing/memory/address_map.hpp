@@ -62,6 +62,7 @@ class AddressMap {
   SliceHashFunction custom_;
   uint32_t slices_;
   bool power_of_two_;
+  uint32_t odd_;  // factor of the channels
   uint32_t channel_bits_, slice_bits_;
   bool bank_xor_;
   uint32_t banks_;

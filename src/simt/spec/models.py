@@ -426,7 +426,7 @@ class AddressMap(_Section):
     """Memory channels."""
     slices_per_channel: Annotated[int, Field(ge=1, le=64, strict=True)]
     """L2 slices per channel, a power of two."""
-    hash: Literal["linear", "xor", "ipoly", "pae", "random", "ipoly_modulo", "custom"]
+    hash: Literal["linear", "xor", "ipoly", "pae", "random", "ipoly_modulo", "ipoly_skewed", "custom"]
     """Hash from address to slice."""
     channel_bit: Annotated[int, Field(ge=5, le=20, strict=True)]
     """Lowest address bit of the channel number."""
@@ -445,7 +445,7 @@ class AddressMap(_Section):
             raise _wrong(
                 "hash",
                 f"{self.hash} needs a power of two of channels, found {self.channels}; "
-                "use ipoly_modulo or linear",
+                "use ipoly_skewed or linear",
             )
         if self.hash == "pae" and self.slices != 32:
             raise _wrong("hash", f"pae is defined for 32 slices, found {self.slices}")

@@ -100,7 +100,7 @@ def _follow(values: dict[str, Any]) -> list[tuple[str, Any, str]]:
         found.append(("l1.carve_out_options", options, "shared_memory.bytes"))
     channels = address["channels"]
     if address["hash"] in ("xor", "ipoly") and channels & (channels - 1):
-        found.append(("address_map.hash", "ipoly_modulo", "address_map.channels"))
+        found.append(("address_map.hash", "ipoly_skewed", "address_map.channels"))
     layout, banks = address["layout"], values["dram"]["banks"]
     have = layout.count("B")
     want = max(banks.bit_length() - 1, 0)
