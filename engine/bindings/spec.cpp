@@ -153,7 +153,8 @@ void visit(V& v, ConstantCacheSpec& s) {
 template <class V>
 void visit(V& v, InterconnectSpec& s) {
   SIMT_FIELD(arbiter), SIMT_FIELD(input_buffer), SIMT_FIELD(output_buffer), SIMT_FIELD(latency);
-  SIMT_FIELD(credit_latency), SIMT_FIELD(flit_bytes);
+  SIMT_FIELD(credit_latency), SIMT_FIELD(flit_bytes), SIMT_FIELD(look_ahead);
+  SIMT_FIELD(sm_port_sectors);
 }
 template <class V>
 void visit(V& v, AddressMapSpec& s) {

@@ -224,9 +224,10 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
 /// name).
 std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
     const std::vector<std::vector<std::tuple<uint32_t, uint32_t>>>& queues, uint32_t outputs, bool islip,
-    uint64_t cycles) {
+    uint64_t cycles, uint32_t look_ahead, uint32_t input_width, uint32_t output_width) {
   Crossbar<uint32_t> crossbar(static_cast<uint32_t>(queues.size()), outputs,
-                              islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin);
+                              islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin,
+                              {look_ahead, input_width, output_width});
   for (uint32_t i = 0; i < queues.size(); ++i)
     for (const auto& [output, name] : queues[i]) crossbar.push(i, output, name);
   std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> moves;
@@ -309,7 +310,8 @@ void bind_testing(nb::module_& m) {
       .def("seconds", &TestMemory::seconds);
   t.def("scheduler_choices", &scheduler_choices, "policy"_a, "ages"_a, "ready"_a,
         "waits"_a = std::vector<uint64_t>{}, "active_warps"_a = 4);
-  t.def("crossbar_moves", &crossbar_moves, "queues"_a, "outputs"_a, "islip"_a, "cycles"_a);
+  t.def("crossbar_moves", &crossbar_moves, "queues"_a, "outputs"_a, "islip"_a, "cycles"_a, "look_ahead"_a = 1,
+        "input_width"_a = 1, "output_width"_a = 1);
   t.def("locate", &locate, "spec"_a, "address"_a);
   t.def("slices", &slices, "spec"_a, "addresses"_a);
   t.def("ipoly_hash", &ipoly_hash, "high"_a, "index"_a, "n"_a);

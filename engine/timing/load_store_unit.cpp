@@ -38,7 +38,8 @@ LoadStoreUnit::LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, In
       arriving_(spec.l1.cache.sectored ? sector_bytes : spec.l1.cache.line_bytes),
       banks_(std::max(1u, spec.l1.banks)),
       shared_latency_(own_latency(spec, spec.shared_memory.latency, shared_overhead)),
-      l1_latency_(own_latency(spec, spec.l1.latency, l1_overhead)) {}
+      l1_latency_(own_latency(spec, spec.l1.latency, l1_overhead)),
+      width_(std::max(1u, spec.interconnect.sm_port_sectors)) {}
 
 AccessKind LoadStoreUnit::kind_of(const InFlight& instruction) const {
   const Operation operation = instruction.instruction->fixed.operation;
@@ -147,35 +148,38 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
 
 bool LoadStoreUnit::write_back(Cycle now) {
   bool changed = false;
-  if (result_ != InFlightPool::none) {
-    const InFlight& instruction = pool_[result_];
-    if (!as_collector_ || collector_.write_back(*instruction.instruction, instruction.warp,
-                                                warps_.scheduler_of(instruction.warp))) {
-      const uint32_t done = result_;
-      result_ = InFlightPool::none;
-      finish_transaction(done, result_lanes_);
-    }
+  for (size_t i = 0; i < results_.size();) {
+    const Done done = results_[i];
+    const InFlight& instruction = pool_[done.in_flight];
     changed = true;
+    if (as_collector_ && !collector_.write_back(*instruction.instruction, instruction.warp,
+                                                warps_.scheduler_of(instruction.warp))) {
+      ++i;
+      continue;
+    }
+    results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
+    finish_transaction(done.in_flight, done.lanes);
   }
-  for (uint32_t c = 0; c < 3 && result_ == InFlightPool::none; ++c) {
-    const uint32_t client = (result_turn_ + c) % 3;
+  // Clients in turn; `idle` of them had nothing.
+  for (uint32_t idle = 0; idle < 3 && results_.size() < width_;) {
+    const uint32_t client = (result_turn_ + idle) % 3;
     if (client == 0 && !shared_pipe_.empty() && shared_pipe_.front().ready <= now) {
-      result_ = shared_pipe_.front().in_flight;
-      result_lanes_ = static_cast<uint32_t>(std::popcount(pool_[result_].mask));
+      const uint32_t in_flight = shared_pipe_.front().in_flight;
+      results_.push_back({in_flight, static_cast<uint32_t>(std::popcount(pool_[in_flight].mask))});
       shared_pipe_.pop_front();
-      warps_.leave_pipeline(pool_[result_].warp);
-    } else if (client == 1 && bypass_waiting_) {
-      result_ = bypass_.in_flight;
-      result_lanes_ = bypass_.lanes;
-      bypass_waiting_ = false;
+      warps_.leave_pipeline(pool_[in_flight].warp);
+    } else if (client == 1 && !bypassed_.empty()) {
+      results_.push_back(bypassed_.front());
+      bypassed_.erase(bypassed_.begin());
     } else if (client == 2 && l1_.ready()) {
-      result_ = static_cast<uint32_t>(l1_.pop_ready());
-      result_lanes_ = 0;
+      results_.push_back({static_cast<uint32_t>(l1_.pop_ready()), 0});
       ++l1_changes_;
     } else {
+      ++idle;
       continue;
     }
     result_turn_ = (client + 1) % 3;
+    idle = 0;
     changed = true;
   }
   return changed;
@@ -184,13 +188,14 @@ bool LoadStoreUnit::write_back(Cycle now) {
 bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
   if (next_reply >= replies.size() || replies[next_reply].cycle > now) return false;
   const MemoryReply& reply = replies[next_reply];
+  if (reply.kind == AccessKind::InstructionRead)
+    return false;  // for the instruction cache, in the next cycle
   if (reply.write) {
     if (reply.token & store_token) warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff));
   } else if (reply.token & bypass_token) {
-    if (bypass_waiting_) return false;
-    bypass_ = {static_cast<uint32_t>(reply.token & 0xffffffff),
-               static_cast<uint32_t>(reply.token >> 32 & 0xff)};
-    bypass_waiting_ = true;
+    if (bypassed_.size() >= width_) return false;
+    bypassed_.push_back(
+        {static_cast<uint32_t>(reply.token & 0xffffffff), static_cast<uint32_t>(reply.token >> 32 & 0xff)});
   } else {
     if (arriving_.add(reply.address)) {
       l1_.fill(reply.address, now);
@@ -373,8 +378,8 @@ bool LoadStoreUnit::dispatch(Cycle now) {
 bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
   blocked_by_network_ = false;
   bool changed = write_back(now);
-  changed |= take_reply(now, replies, next_reply);
-  changed |= drain_misses(now);
+  for (uint32_t n = 0; n < width_ && take_reply(now, replies, next_reply); ++n) changed = true;
+  for (uint32_t n = 0; n < width_ && drain_misses(now); ++n) changed = true;
   changed |= look_up(now);
   changed |= dispatch(now);
   return changed;

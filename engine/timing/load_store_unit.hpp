@@ -72,7 +72,8 @@ class LoadStoreUnit {
     uint32_t in_flight = 0;
     Cycle ready = 0;
   };
-  struct Bypassed {
+  /// A transaction that is done, on its way to the registers.
+  struct Done {
     uint32_t in_flight = 0;
     uint32_t lanes = 0;
   };
@@ -108,11 +109,10 @@ class LoadStoreUnit {
   uint32_t l1_latency_;
   uint32_t dispatch_ = InFlightPool::none;
   Cycle next_accept_ = 0;
-  bool bypass_waiting_ = false;
-  Bypassed bypass_{};
-  // Result on its way to the registers.
-  uint32_t result_ = InFlightPool::none;
-  uint32_t result_lanes_ = 0;
+  // As many of each as the SM's port is sectors wide.
+  std::vector<Done> bypassed_;  // replies that have bypassed the L1, oldest first
+  std::vector<Done> results_;
+  uint32_t width_;
   uint32_t result_turn_ = 0;
   uint64_t in_network_buffer_ = 0;
   std::deque<Cycle> departures_;

@@ -155,6 +155,8 @@ struct InterconnectSpec {
   uint32_t latency = 0;          ///< interconnect cycles of wire each way, beyond one per hop
   uint32_t credit_latency = 32;  ///< core cycles until an SM learns that its input buffer has drained
   uint32_t flit_bytes = 0;       ///< 0: every packet is one flit; else data packets take several
+  uint32_t look_ahead = 1;       ///< packets of an input's queue among which outputs choose
+  uint32_t sm_port_sectors = 1;  ///< that an SM sends, and takes, in a cycle
 };
 
 enum class SliceHash : uint8_t { Linear, Xor, Ipoly, Pae, Random, IpolyModulo, IpolySkewed, Custom };

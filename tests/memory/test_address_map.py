@@ -65,6 +65,28 @@ def test_consecutive_addresses_use_all_slices_evenly(gpu: str, changes: dict[str
     assert max(used.values()) <= 3 * min(used.values())
 
 
+@pytest.mark.parametrize("gpu", ["rtx2060", "a100", "h200"])
+@given(block=st.integers(0, 2**20))
+def test_skewed_slices_have_even_shares(gpu: str, block: int) -> None:
+    """24, 160 and 192 slices: every block of 256 bytes a channel uses each slice equally often."""
+    address = load_spec(gpu).address_map
+    size = 256 * address.channels
+    used = collections.Counter(
+        testing.slices(native(gpu), [block * size + 32 * i for i in range(size // 32)])
+    )
+    assert set(used.values()) == {8 // address.slices_per_channel}
+    assert len(used) == address.slices
+
+
+@pytest.mark.parametrize("stride", [256 * n for n in (3, 5, 12, 80, 160, 192, 256, 960)])
+@pytest.mark.parametrize("gpu", ["rtx2060", "a100", "h200"])
+def test_skewed_slices_spread_strides(gpu: str, stride: int) -> None:
+    address = load_spec(gpu).address_map
+    used = collections.Counter(testing.slices(native(gpu), [stride * i for i in range(16 * address.slices)]))
+    assert len(used) >= address.slices // address.slices_per_channel
+    assert max(used.values()) <= 6 * 16
+
+
 def test_channels_interleave_at_256_bytes() -> None:
     spec = native(hash="linear")
     assert testing.locate(spec, 255)["channel"] == 0

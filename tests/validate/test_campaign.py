@@ -135,7 +135,7 @@ def test_a_campaign_on_a_real_gpu(
     # In the stand-in instructions are in the caches from the run before.
     assert against["times"]["cycles"]["worst"] < 0.2
     assert against["times"]["cycles"]["mae"] < 0.1
-    assert against["times"]["cycles"]["spearman"] == pytest.approx(1)
+    assert against["times"]["cycles"]["pearson"] > 0.99
 
 
 NCU = """#!{python}

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -8,25 +9,37 @@
 
 namespace simt {
 
+/// How much of a crossbar's queues its outputs see, and how wide its ports are.
+struct CrossbarPorts {
+  uint32_t look_ahead = 1;    ///< packets at the head of a queue among which outputs choose
+  uint32_t input_width = 1;   ///< packets that an input sends in a cycle, where outputs look ahead
+  uint32_t output_width = 1;  ///< packets that an output takes in a cycle
+};
+
 /// One direction of the interconnect: a crossbar with a queue per input. Each interconnect cycle every output
-/// takes at most one packet, from the head of an input's queue. Outputs choose one after the other, so that
-/// an input whose next packets go to rising outputs can send several in a cycle; packets behind a blocked
-/// head wait (performance model, section 7).
+/// takes at most `output_width` packets.
+///
+/// Outputs that see the heads of the queues alone choose one after the other, so that an input whose next
+/// packets go to rising outputs can send several in a cycle; packets behind a blocked head wait (performance
+/// model, section 7). Uniform traffic then gets 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE
+/// Transactions on Communications 1987), and more where outputs look ahead (section V there).
 template <typename Packet>
 class Crossbar {
  public:
-  Crossbar(uint32_t inputs, uint32_t outputs, NetworkArbiter arbiter)
+  Crossbar(uint32_t inputs, uint32_t outputs, NetworkArbiter arbiter, CrossbarPorts ports)
       : inputs_(inputs),
         outputs_(outputs),
         arbiter_(arbiter),
+        ports_(ports),
         queues_(inputs),
         wanted_(outputs),
-        next_input_(outputs) {}
+        next_input_(outputs),
+        sent_(ports.look_ahead > 1 ? inputs : 0) {}
 
   void push(uint32_t input, uint32_t output, Packet packet) {
     queues_[input].push_back({output, std::move(packet)});
     ++queued_;
-    if (queues_[input].size() == 1) announce(input);
+    if (queues_[input].size() <= ports_.look_ahead) announce(input, output);
   }
   bool idle() const { return queued_ == 0; }
 
@@ -52,6 +65,10 @@ class Crossbar {
       return heads - moved;
     }
     for (const auto& queue : queues_) heads += !queue.empty();
+    if (ports_.look_ahead > 1) {
+      moved = advance_looking_ahead(has_room, move);
+      return heads > moved ? heads - moved : 0;
+    }
     for (uint32_t word = 0; word < output_words(); ++word) {
       uint64_t done = 0;
       while (const uint64_t open = requested_[word] & ~done) {
@@ -71,49 +88,93 @@ class Crossbar {
 
  private:
   static constexpr uint32_t max_words = 4;  // up to 256 inputs and outputs
+  static constexpr uint32_t none = ~0u;
   struct Queued {
     uint32_t output;
     Packet packet;
   };
   uint32_t output_words() const { return (outputs_ + 63) / 64; }
 
-  void announce(uint32_t input) {
-    const uint32_t output = queues_[input].front().output;
+  /// Outputs choose in an order that starts with another one each cycle.
+  template <typename HasRoom, typename Move>
+  uint64_t advance_looking_ahead(HasRoom& has_room, Move& move) {
+    uint64_t moved = 0;
+    std::fill(sent_.begin(), sent_.end(), 0);
+    exhausted_ = {};
+    const uint32_t start = first_output_;
+    first_output_ = (first_output_ + 1) % outputs_;
+    const auto choose = [&](uint32_t from, uint32_t to) {
+      for (uint32_t word = from / 64; word * 64 < to; ++word) {
+        uint64_t open = requested_[word];
+        if (word == from / 64) open &= ~uint64_t{0} << (from % 64);
+        if (to < (word + 1) * 64) open &= (uint64_t{1} << (to % 64)) - 1;
+        for (; open; open &= open - 1) {
+          const uint32_t output = word * 64 + static_cast<uint32_t>(__builtin_ctzll(open));
+          for (uint32_t n = 0; n < ports_.output_width; ++n) {
+            const uint32_t input = first_wanting(output);
+            if (input == none || !has_room(output)) break;
+            take(input, output, move);
+            if (++sent_[input] == ports_.input_width) exhausted_[input / 64] |= uint64_t{1} << (input % 64);
+            next_input_[output] = (input + 1) % inputs_;
+            ++moved;
+          }
+        }
+      }
+    };
+    choose(start, outputs_);
+    choose(0, start);
+    return moved;
+  }
+
+  void announce(uint32_t input, uint32_t output) {
     wanted_[output][input / 64] |= uint64_t{1} << (input % 64);
     requested_[output / 64] |= uint64_t{1} << (output % 64);
   }
 
+  /// The next input in turn that has a packet for the output and may still send.
   uint32_t first_wanting(uint32_t output) const {
     const auto& wanted = wanted_[output];
     const uint32_t start = next_input_[output];
-    const uint64_t later = wanted[start / 64] & (~uint64_t{0} << (start % 64));
+    const uint64_t later = wanted[start / 64] & ~exhausted_[start / 64] & (~uint64_t{0} << (start % 64));
     if (later) return start / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(later));
     for (uint32_t i = 1; i <= max_words; ++i) {
       const uint32_t word = (start / 64 + i) % max_words;
-      if (wanted[word]) return word * 64 + static_cast<uint32_t>(__builtin_ctzll(wanted[word]));
+      const uint64_t open = wanted[word] & ~exhausted_[word];
+      if (open) return word * 64 + static_cast<uint32_t>(__builtin_ctzll(open));
     }
-    return 0;
+    return none;
   }
 
   template <typename Move>
   void take(uint32_t input, uint32_t output, Move& move) {
+    std::deque<Queued>& queue = queues_[input];
+    const auto seen = [&] { return std::min<size_t>(ports_.look_ahead, queue.size()); };
+    size_t at = 0;
+    while (queue[at].output != output) ++at;
+    Packet packet = std::move(queue[at].packet);
+    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+    --queued_;
     wanted_[output][input / 64] &= ~(uint64_t{1} << (input % 64));
     uint64_t any = 0;
     for (uint64_t word : wanted_[output]) any |= word;
     if (!any) requested_[output / 64] &= ~(uint64_t{1} << (output % 64));
-    Packet packet = std::move(queues_[input].front().packet);
-    queues_[input].pop_front();
-    --queued_;
-    if (!queues_[input].empty()) announce(input);
+    if (seen() == ports_.look_ahead) announce(input, queue[seen() - 1].output);
+    for (; at < seen(); ++at)
+      if (queue[at].output == output) announce(input, output);
     move(input, output, std::move(packet));
   }
 
   uint32_t inputs_, outputs_;
   NetworkArbiter arbiter_;
+  CrossbarPorts ports_;
   std::vector<std::deque<Queued>> queues_;
-  std::vector<std::array<uint64_t, max_words>> wanted_;  // per output: inputs whose head goes there
-  std::array<uint64_t, max_words> requested_{};          // outputs that some head wants
+  // Per output: inputs that have a packet for it among those that outputs see.
+  std::vector<std::array<uint64_t, max_words>> wanted_;
+  std::array<uint64_t, max_words> requested_{};  // outputs for which some input has one
   std::vector<uint32_t> next_input_;
+  std::vector<uint32_t> sent_;                   // by each input in this cycle
+  std::array<uint64_t, max_words> exhausted_{};  // inputs that have sent all that they can in this cycle
+  uint32_t first_output_ = 0;
   uint32_t first_input_ = 0;
   uint64_t queued_ = 0;
 };

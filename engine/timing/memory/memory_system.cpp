@@ -12,12 +12,14 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       network_to_core_{spec.clock.interconnect_khz, spec.clock.core_khz},
       network_to_l2_{spec.clock.interconnect_khz, spec.clock.l2_khz},
       core_to_l2_{spec.clock.core_khz, spec.clock.l2_khz},
-      request_network_(ports(spec), slices_, spec.interconnect.arbiter),
-      reply_network_(slices_, ports(spec), spec.interconnect.arbiter),
+      request_network_(ports(spec), slices_, spec.interconnect.arbiter,
+                       {spec.interconnect.look_ahead, spec.interconnect.sm_port_sectors, 1}),
+      reply_network_(slices_, ports(spec), spec.interconnect.arbiter,
+                     {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
       output_buffers_(slices_),
       next_arrival_(slices_),
       request_busy_until_(slices_),
-      reply_busy_until_(ports(spec)),
+      reply_port_(ports(spec)),
       next_sent_(slices_),
       last_reply_(ports(spec)),
       replies_(ports(spec)),
@@ -54,6 +56,7 @@ void MemorySystem::advance_replies(Cycle end) {
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
+  const uint64_t width = spec_.interconnect.sm_port_sectors;
   std::vector<uint32_t> senders;
   for (uint32_t s = 0; s < slices_; ++s)
     if (!channels_[s / per_channel]->sent(s % per_channel).empty()) senders.push_back(s);
@@ -75,14 +78,18 @@ void MemorySystem::advance_replies(Cycle end) {
     }
     uint16_t slot = 0;
     const uint64_t waited = reply_network_.advance(
-        [&](uint32_t sm) { return reply_busy_until_[sm] <= tick; },
+        [&](uint32_t sm) { return reply_port_[sm] < (tick + 1) * width; },
         [&](uint32_t slice, uint32_t sm, L2Slice::Reply packet) {
-          reply_busy_until_[sm] = tick + data_flits(!packet.reply.write);
+          reply_port_[sm] = std::max(reply_port_[sm], tick * width) + data_flits(!packet.reply.write);
           channels_[slice / per_channel]->reply_left(slice % per_channel, tick + credit_delay);
           // The SM's port takes it in the next core cycle and hands it on in the one after.
           const Cycle due = network_to_core_.after(tick + spec_.interconnect.latency) + 1;
-          last_reply_[sm] = std::max(last_reply_[sm] + 1, due);
-          packet.reply.cycle = last_reply_[sm];
+          LastReply& last = last_reply_[sm];
+          if (due > last.cycle)
+            last = {due, 1};
+          else if (++last.count > width)
+            last = {last.cycle + 1, 1};
+          packet.reply.cycle = last.cycle;
           replies_[sm].push_back(packet.reply);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];

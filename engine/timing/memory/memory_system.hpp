@@ -79,9 +79,15 @@ class MemorySystem {
   uint64_t request_tick_ = 0, reply_tick_ = 0;       // next interconnect cycle of each direction
   std::vector<std::deque<Arrival>> output_buffers_;  // request direction, per slice
   std::vector<uint64_t> next_arrival_;               // per slice: L2 cycle after the last packet taken
-  std::vector<uint64_t> request_busy_until_, reply_busy_until_;  // per output, with packets of several flits
+  std::vector<uint64_t> request_busy_until_;         // per slice, with packets of several flits
+  std::vector<uint64_t>
+      reply_port_;  // per SM: flits until which its port is taken, of `sm_port_sectors` a cycle
   std::vector<size_t> next_sent_;
-  std::vector<Cycle> last_reply_;  // per SM
+  struct LastReply {
+    Cycle cycle = 0;
+    uint32_t count = 0;  // replies due in that cycle
+  };
+  std::vector<LastReply> last_reply_;  // per SM
   std::vector<std::vector<MemoryReply>> replies_;
   std::vector<std::vector<MemoryRequest>> requests_;
   std::vector<std::vector<Cycle>> departures_;

@@ -520,6 +520,10 @@ def _interconnect(
         32,
         "addition: Accel-Sim sees the buffers at once; an SM that runs alone cannot",
     )
+    values.put("interconnect.look_ahead", 1, "mechanism of Accel-Sim: packets behind a blocked head wait")
+    values.put(
+        "interconnect.sm_port_sectors", 1, "mechanism of Accel-Sim: one reply and one request per cycle"
+    )
     if mode == 2:
         values.put(
             "interconnect.latency", 0, "mechanism of Accel-Sim: no wire latency beyond one cycle per hop"

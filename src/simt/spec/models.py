@@ -417,6 +417,16 @@ class Interconnect(_Section):
     """Core cycles until an SM learns that its input buffer has drained."""
     flit_bytes: UInt
     """Flit size: larger packets take several; 0: every packet is one flit."""
+    look_ahead: Annotated[int, Field(ge=1, le=64, strict=True)]
+    """Packets of an input's queue among which outputs choose; 1: the head alone, which may block others."""
+    sm_port_sectors: Annotated[int, Field(ge=1, le=4, strict=True)]
+    """Sectors that an SM takes, and hands over, in a cycle."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Interconnect:
+        if self.look_ahead > 1 and self.arbiter != "islip":
+            raise _wrong("look_ahead", f"found {self.look_ahead}, expected 1 with the {self.arbiter} arbiter")
+        return self
 
 
 class AddressMap(_Section):

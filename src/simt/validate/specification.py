@@ -74,8 +74,11 @@ class Comparison:
 
 
 def _load_latency(device: Device, size: int) -> float:
-    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was walked before."""
-    return chase_latency(device, size, 128)
+    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was walked before.
+
+    Where parts of the L2 are far from each other, the lines of a long walk are near and far by chance.
+    """
+    return chase_latency(device, size, 128, steps=64 if size < 4 << 20 else 4096)
 
 
 def _memory_load_latency(device: Device, _: int) -> float:

@@ -14,7 +14,7 @@ from simt.validate.microbenchmarks.l2 import cold_bandwidth, l2_hit
 
 LINE = 128
 OPENS = 12288  # loads after which every bank has some row open
-STREAM = 8 << 20  # bytes of a bandwidth measurement
+STREAM, STREAM_LOADS = 8 << 20, 8  # least bytes of a bandwidth measurement, and loads of each thread
 
 
 def _walk(device: Device, lines: int, before: int = 32) -> npt.NDArray[np.float64]:
@@ -143,7 +143,7 @@ def row_bytes(device: Device) -> float:
 )
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory."""
-    return cold_bandwidth(device, STREAM)
+    return cold_bandwidth(device, max(STREAM, STREAM_LOADS * 2 * device.sms * 1024 * 16))
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, sectors 4 KiB apart", "byte/cycle")
@@ -174,14 +174,15 @@ def memory_bandwidth_4k(device: Device) -> float:
 def _moved(device: Device, name: str, share: int, size: int) -> float:
     """Bytes a core cycle that a kernel of bandwidth.cu moves; share: arrays that it goes over."""
     kernel = device.kernel("bandwidth.cu", name)
-    # The first fills the L2 with what is to be written.
-    sets = [[device.zeros(b // 4, np.uint32) for _ in range(share)] for b in (size, size, 2 * size)]
+    # The first fills the L2 with what is to be written. The others are long enough that each leaves the same
+    # in the queues on the way to memory.
+    sets = [[device.zeros(b // 4, np.uint32) for _ in range(share)] for b in (size, 2 * size, 4 * size)]
     extra = [np.uint32(1)] if name == "fill" else []
     times = [kernel(2 * device.sms, 1024, *s, np.int64(s[0].nbytes // 16), *extra) for s in sets]
     for arrays in sets:
         for array in arrays:
             device.free(array)
-    return share * size / (times[2] - times[1])
+    return 2 * share * size / (times[2] - times[1])
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, read and written", "byte/cycle")
