@@ -152,7 +152,10 @@ class Crossbar {
     size_t at = 0;
     while (queue[at].output != output) ++at;
     Packet packet = std::move(queue[at].packet);
-    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+    if (at == 0)
+      queue.pop_front();
+    else
+      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
     --queued_;
     wanted_[output][input / 64] &= ~(uint64_t{1} << (input % 64));
     uint64_t any = 0;
