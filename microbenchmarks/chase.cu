@@ -21,11 +21,7 @@ extern "C" __global__ void link(char* ring, long long count, long long stride, l
 
 // cycles[0], cycles[1]: of `steps` loads, and of twice as many; `warm` loads come before. Nothing is stored until
 // the end, so that the ring has the caches for itself.
-extern "C" __global__ void chase(char* ring, long long warm, long long steps, long long* cycles) {
-  if (threadIdx.x > 0) return;
-  char* p = ring;
-#pragma unroll 1
-  for (long long i = 0; i < warm; ++i) LOAD(p);
+__device__ __forceinline__ void timed(char* p, long long steps, long long* cycles) {
   long long once = 0, twice = 0;
 #pragma unroll 1
   for (int part = -1; part < 2; ++part) {  // the first brings the instructions into the caches
@@ -43,6 +39,24 @@ extern "C" __global__ void chase(char* ring, long long warm, long long steps, lo
   }
   cycles[0] = once;
   cycles[1] = twice;
+}
+
+extern "C" __global__ void chase(char* ring, long long warm, long long steps, long long* cycles) {
+  if (threadIdx.x > 0) return;
+  char* p = ring;
+#pragma unroll 1
+  for (long long i = 0; i < warm; ++i) LOAD(p);
+  timed(p, steps, cycles);
+}
+
+// The same after two walks of all threads together over the ring's `count` pointers.
+extern "C" __global__ void chase_after_all(char* ring, long long count, long long stride, long long steps, long long* cycles) {
+  for (long long i = threadIdx.x; i < 2 * count; i += blockDim.x) {
+    char* p = ring + i % count * stride;
+    LOAD(p);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) timed(ring, steps, cycles);
 }
 
 __device__ __forceinline__ void each(char* p, int steps, int* latencies) {

@@ -1,53 +1,52 @@
 #include "timing/memory/l2_slice.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace simt {
 
 namespace {
 
-CacheSpec half_the_ways(CacheSpec spec) {
-  spec.ways = std::max(1u, spec.ways / 2);
-  return spec;
+/// Keeps `queue` in the order of arrival; what comes at the same time stays in the order of calls.
+template <typename T>
+void insert_by_time(std::deque<T>& queue, T item) {
+  auto at = queue.end();
+  while (at != queue.begin() && std::prev(at)->ready > item.ready) --at;
+  queue.insert(at, std::move(item));
 }
 
 }  // namespace
 
-L2Slice::L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::vector<Counters>& counters)
+L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
+                 std::vector<Counters>& counters)
     : spec_(spec),
       map_(map),
       index_(slice),
       in_channel_(slice % spec.address_map.slices_per_channel),
-      partition_(0),
+      partitions_(partitions),
+      partition_(partitions.of_slice(slice)),
       counters_(counters),
-      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)),
-      far_copies_(spec.l2.partitions > 1 ? half_the_ways(spec.l2.slice) : CacheSpec{.sets = 1, .ways = 1}) {
-  const uint32_t slices = spec.address_map.channels * spec.address_map.slices_per_channel;
-  if (spec.l2.partitions > 1) partition_ = slice * spec.l2.partitions / slices;
-}
+      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
 
 void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
-  // A shared instruction cache lies with the first of its SMs.
-  const uint32_t sms = spec_.sm.count;
-  const uint32_t sm =
-      packet.sm < sms ? packet.sm : (packet.sm - sms) * spec_.sm.front_end.instruction_cache.l1_shared_by;
-  const uint32_t from = spec_.l2.partitions > 1 ? sm * spec_.l2.partitions / sms : partition_;
-  const bool other_side = from != partition_;
+  const bool far = partitions_.of_port(packet.sm) != partition_;
   for (uint32_t s = 0; s < packet.sectors; ++s) {
     MemoryRequest request = packet;
     request.address = packet.address + uint64_t{s} * sector_bytes;
     request.sectors = 1;
-    bool is_far = other_side;
-    if (other_side) {
-      is_far = !far_copies_.contains(request.address);
-      CacheAccess copy;
-      copy.address = request.address;
-      copy.set_address = map_.local_address(request.address);
-      far_copies_.insert_valid(copy);
-    }
-    (is_far ? far_ : near_)
-        .push_back({cycle + spec_.l2.latency + (is_far ? spec_.l2.far_latency : 0), request});
+    const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
+    if (far)
+      insert_by_time(far_, {ready, {request}});
+    else
+      near_.push_back({ready, {request}});
   }
+}
+
+void L2Slice::arrive_from_far(const FarMessage& message) {
+  if (message.data)
+    insert_by_time(far_data_, message);
+  else
+    insert_by_time(far_, {message.ready, {message.request, message.from}});
 }
 
 bool L2Slice::asleep() const {
@@ -59,13 +58,19 @@ uint64_t L2Slice::next_event() const {
   uint64_t next = ~uint64_t{0};
   if (!near_.empty()) next = near_.front().ready;
   if (!far_.empty()) next = std::min(next, far_.front().ready);
+  if (!far_data_.empty()) next = std::min(next, far_data_.front().ready);
   return next;
 }
 
-void L2Slice::answer(const MemoryRequest& request, uint64_t address) {
+void L2Slice::answer(const Access& access, uint64_t cycle) {
+  const MemoryRequest& request = access.request;
   if (request.kind == AccessKind::L1Writeback) return;  // nobody waits for it
+  if (access.asker != an_sm) {
+    far_messages_.push_back({cycle + partitions_.back(), access.asker, index_, true, request});
+    return;
+  }
   Reply reply;
-  reply.reply.address = address;
+  reply.reply.address = request.address;
   reply.reply.token = request.token;
   reply.reply.kind = request.kind;
   reply.reply.write = request.write;
@@ -77,7 +82,8 @@ void L2Slice::answer(const MemoryRequest& request, uint64_t address) {
 void L2Slice::look_up(uint64_t cycle) {
   if (requests_.empty() || to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_)
     return;
-  const MemoryRequest& request = requests_.front();
+  const Access& asked = requests_.front();
+  const MemoryRequest& request = asked.request;
   uint32_t token;
   if (free_waiting_.empty()) {
     token = static_cast<uint32_t>(waiting_.size());
@@ -101,14 +107,18 @@ void L2Slice::look_up(uint64_t cycle) {
     ++counters[Counter::l2_reservation_fail];
     return;
   }
-  ++counters.l2_at(request.kind, outcome);
+  // What a copy lacks is counted where it lives.
+  const bool asks_far = partitions_.count() > 1 &&
+                        (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss) &&
+                        partitions_.of_slice(map_.slice_of(request.address)) != partition_;
+  if (!asks_far) ++counters.l2_at(request.kind, outcome);
   // Reading out what is written back occupies the data port.
   port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
                                            std::max(1u, spec_.l2.slice.port_bytes));
   if (request.write || outcome == CacheOutcome::Hit) {
-    answer(request, request.address);
+    answer(asked, cycle);
   } else {
-    waiting_[token] = request;
+    waiting_[token] = asked;
     free_waiting_.pop_back();
   }
   requests_.pop_front();
@@ -117,8 +127,12 @@ void L2Slice::look_up(uint64_t cycle) {
 void L2Slice::tick(uint64_t cycle) {
   if (cache_.ready() && reply_room()) {
     const auto token = static_cast<uint32_t>(cache_.pop_ready());
-    answer(waiting_[token], waiting_[token].address);
+    answer(waiting_[token], cycle);
     free_waiting_.push_back(token);
+  }
+  if (!far_data_.empty() && far_data_.front().ready <= cycle) {
+    from_dram_.push_back(far_data_.front().request.address);
+    far_data_.pop_front();
   }
   if (!from_dram_.empty()) {
     cache_.fill(from_dram_.front(), ++access_order_);
@@ -127,8 +141,16 @@ void L2Slice::tick(uint64_t cycle) {
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
     const MemoryLocation where = map_.locate(miss.address);
-    to_dram_.push_back(
-        {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write});
+    if (partitions_.of_slice(where.slice) == partition_) {
+      to_dram_.push_back(
+          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write});
+    } else {
+      MemoryRequest request;
+      request.address = miss.address;
+      request.kind = miss.kind;
+      request.slot = miss.slot;
+      far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, false, request});
+    }
     cache_.pop_miss();
   }
   look_up(cycle);
@@ -138,7 +160,7 @@ void L2Slice::tick(uint64_t cycle) {
     if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
       from = &far_;
     if (from) {
-      requests_.push_back(from->front().request);
+      requests_.push_back(from->front().access);
       from->pop_front();
     }
   }

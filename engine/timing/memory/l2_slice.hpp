@@ -6,6 +6,7 @@
 #include "stats/counters.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/dram_channel.hpp"
+#include "timing/memory/l2_partitions.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/memory/sectored_cache.hpp"
 #include "timing/spec.hpp"
@@ -14,13 +15,27 @@ namespace simt {
 
 /// One L2 slice with its queues (performance model section 9). Time is counted in L2 cycles. A request waits
 /// `l2.latency` cycles, then a look-up is made per cycle; hits and writes are answered at once, misses when
-/// DRAM has answered.
+/// DRAM has answered, or the slice of another partition where the sector lives.
 class L2Slice {
  public:
-  L2Slice(const Spec& spec, const AddressMap& map, uint32_t slice, std::vector<Counters>& counters);
+  L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
+          std::vector<Counters>& counters);
 
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
   void arrive(const MemoryRequest& packet, uint64_t cycle);
+
+  /// What slices of different partitions send each other: a read, or the data for one.
+  struct FarMessage {
+    uint64_t ready = 0;  ///< L2 cycle in which it arrives
+    uint32_t to = 0;     ///< slice
+    uint32_t from = 0;
+    bool data = false;
+    MemoryRequest request{};
+  };
+  /// Messages on their way, `ready` rising; the caller hands them to the slices that they are for, by
+  /// arrive_from_far(), before these reach that cycle.
+  std::vector<FarMessage>& far_messages() { return far_messages_; }
+  void arrive_from_far(const FarMessage& message);
   /// Whether the slice takes packets from the interconnect: its request queue has room for all sectors of
   /// one.
   bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
@@ -49,28 +64,35 @@ class L2Slice {
   uint64_t free_lines() const { return cache_.free_lines(); }
 
  private:
+  static constexpr uint32_t an_sm = ~0u;
+  struct Access {
+    MemoryRequest request;
+    uint32_t asker = an_sm;  // slice of another partition that asks
+  };
   struct Delayed {
     uint64_t ready;
-    MemoryRequest request;
+    Access access;
   };
   void look_up(uint64_t cycle);
-  void answer(const MemoryRequest& request, uint64_t address);
+  void answer(const Access& access, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
   const Spec& spec_;
   const AddressMap& map_;
   uint32_t index_;  // of the GPU's slices
   uint32_t in_channel_;
-  uint32_t partition_;  // near or far half
+  const L2Partitions& partitions_;
+  uint32_t partition_;
   std::vector<Counters>& counters_;
-  SectoredCache cache_;
-  SectoredCache far_copies_;  // what the other partition keeps of this slice: those accesses are not far
+  SectoredCache cache_;             // also holds copies of what lives in other partitions
   std::deque<Delayed> near_, far_;  // on their way to the request queue, by the side that they come from
-  std::deque<MemoryRequest> requests_;
+  std::deque<FarMessage> far_data_;
+  std::vector<FarMessage> far_messages_;
+  std::deque<Access> requests_;
   std::deque<DramRequest> to_dram_;
   std::deque<uint64_t> from_dram_;
   std::deque<Reply> replies_;
-  std::vector<MemoryRequest> waiting_;  // for DRAM; the cache's tokens are indices
+  std::vector<Access> waiting_;  // for DRAM or another slice; the cache's tokens are indices
   std::vector<uint32_t> free_waiting_;
   uint64_t port_free_at_ = 0;
   uint64_t access_order_ = 0;

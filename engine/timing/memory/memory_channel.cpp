@@ -4,7 +4,8 @@
 
 namespace simt {
 
-MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, uint32_t channel, uint32_t launch_slots)
+MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions,
+                             uint32_t channel, uint32_t launch_slots)
     : spec_(spec),
       counters_(launch_slots),
       dram_(spec.dram, counters_),
@@ -19,7 +20,7 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, uint32_t c
                     (spec.address_map.slices_per_channel - 1)) {
   const uint32_t slices = spec.address_map.slices_per_channel;
   for (uint32_t s = 0; s < slices; ++s)
-    slices_.push_back(std::make_unique<L2Slice>(spec, map, channel * slices + s, counters_));
+    slices_.push_back(std::make_unique<L2Slice>(spec, map, partitions, channel * slices + s, counters_));
   sent_.resize(slices);
   refused_.resize(slices);
   departures_.resize(slices);

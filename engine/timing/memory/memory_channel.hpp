@@ -17,7 +17,8 @@ namespace simt {
 /// two exchanges with the interconnect.
 class MemoryChannel {
  public:
-  MemoryChannel(const Spec& spec, const AddressMap& map, uint32_t channel, uint32_t launch_slots);
+  MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t channel,
+                uint32_t launch_slots);
 
   /// Runs all ticks up to and including those of core cycle `last_core_cycle`.
   void run(uint64_t last_core_cycle);

@@ -7,6 +7,7 @@ namespace simt {
 MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
     : spec_(spec),
       map_(spec.address_map, spec.dram, reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)),
+      partitions_(spec),
       slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
       core_to_network_{spec.clock.core_khz, spec.clock.interconnect_khz},
       network_to_core_{spec.clock.interconnect_khz, spec.clock.core_khz},
@@ -27,7 +28,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       departures_(ports(spec)),
       network_counters_(launch_slots) {
   for (uint32_t c = 0; c < spec.address_map.channels; ++c)
-    channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, c, launch_slots));
+    channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, partitions_, c, launch_slots));
 }
 
 uint32_t MemorySystem::ports(const Spec& spec) {
@@ -37,8 +38,9 @@ uint32_t MemorySystem::ports(const Spec& spec) {
 }
 
 Cycle MemorySystem::look_ahead() const {
-  return std::max<Cycle>(
-      1, ClockRatio{spec_.clock.l2_khz, spec_.clock.core_khz}.at_or_after(spec_.l2.latency) - 1);
+  uint64_t latency = spec_.l2.latency;
+  if (partitions_.count() > 1) latency = std::min({latency, partitions_.there(), partitions_.back()});
+  return std::max<Cycle>(1, ClockRatio{spec_.clock.l2_khz, spec_.clock.core_khz}.at_or_after(latency) - 1);
 }
 
 uint32_t MemorySystem::data_flits(bool carries_data) const {
@@ -52,7 +54,19 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
 }
 
+void MemorySystem::exchange_far_messages() {
+  if (partitions_.count() == 1) return;
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (uint32_t s = 0; s < slices_; ++s) {
+    auto& messages = channels_[s / per_channel]->slice(s % per_channel).far_messages();
+    for (const L2Slice::FarMessage& message : messages)
+      channels_[message.to / per_channel]->slice(message.to % per_channel).arrive_from_far(message);
+    messages.clear();
+  }
+}
+
 void MemorySystem::advance_replies(Cycle end) {
+  exchange_far_messages();
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
@@ -144,8 +158,10 @@ void MemorySystem::advance_requests(Cycle end) {
     const uint64_t tick = request_tick_++;
     for (uint32_t sm : senders)
       for (; next[sm] < requests_[sm].size() && core_to_network_.after(requests_[sm][next[sm]].cycle) <= tick;
-           ++next[sm])
-        request_network_.push(sm, map_.slice_of(requests_[sm][next[sm]].address), requests_[sm][next[sm]]);
+           ++next[sm]) {
+        const MemoryRequest& request = requests_[sm][next[sm]];
+        request_network_.push(sm, partitions_.slice_for(request, map_.slice_of(request.address)), request);
+      }
     uint16_t slot = 0;
     const Cycle left = network_to_core_.at_or_after(tick);
     const uint64_t l2_cycle = network_to_l2_.after(tick + spec_.interconnect.latency);

@@ -33,7 +33,8 @@ class MemorySystem {
 
   /// Runs channels first to last - 1 up to core cycle `end`. Different channels may run on different threads.
   void advance_slices(uint32_t first, uint32_t last, Cycle end);
-  /// Runs the reply network up to core cycle `end`; appends to replies().
+  /// Takes what slices of different L2 partitions have sent each other to where it goes, and runs the reply
+  /// network up to core cycle `end`; appends to replies().
   void advance_replies(Cycle end);
   /// Runs the request network up to core cycle `end`; takes what has left the SMs from requests(), appends to
   /// departures().
@@ -66,11 +67,13 @@ class MemorySystem {
     uint64_t l2_cycle;  // first in which the slice can take it
     MemoryRequest request;
   };
+  void exchange_far_messages();
   void deliver(uint32_t slice, uint64_t l2_end);
   uint32_t data_flits(bool carries_data) const;
 
   const Spec spec_;
   AddressMap map_;
+  L2Partitions partitions_;
   uint32_t slices_;
   std::vector<std::unique_ptr<MemoryChannel>> channels_;
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_;

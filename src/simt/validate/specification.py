@@ -29,7 +29,7 @@ from simt.names import listed
 from simt.progress import Progress
 from simt.validate.device import Device, SimulatedDevice
 from simt.validate.microbenchmark import microbenchmarks, run_microbenchmarks
-from simt.validate.microbenchmarks.chases import chase_latency
+from simt.validate.microbenchmarks.chases import chase_latency, large_chase_latency
 
 SCHEMA = "simt.specification-errors/1"
 FOLDER = Path(__file__).parent / "published" / "gpus"
@@ -74,11 +74,8 @@ class Comparison:
 
 
 def _load_latency(device: Device, size: int) -> float:
-    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was walked before.
-
-    Where parts of the L2 are far from each other, the lines of a long walk are near and far by chance.
-    """
-    return chase_latency(device, size, 128, steps=64 if size < 4 << 20 else 4096)
+    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was walked before."""
+    return chase_latency(device, size, 128) if size < 4 << 20 else large_chase_latency(device, size, 128)
 
 
 def _memory_load_latency(device: Device, _: int) -> float:

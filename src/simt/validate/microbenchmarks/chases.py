@@ -58,6 +58,21 @@ def chase_latency(
     return float(twice - once) / steps
 
 
+def large_chase_latency(device: Device, size: int, stride: int, steps: int = 4096) -> float:
+    """Cycles of a load, through all caches, in a ring that 1024 threads of its SM have walked twice before.
+
+    size, stride: of the ring, bytes. The mean of 2 * steps loads: where parts of the L2 are far from each
+    other, single lines are near or far by chance.
+    """
+    ring, count = ring_of(device, size, stride)
+    cycles = device.zeros(2, np.int64)
+    kernel = device.kernel("chase.cu", "chase_after_all", _load("ca"))
+    kernel(1, 1024, ring, np.int64(count), np.int64(stride), np.int64(steps), cycles)
+    latency = float(device.numpy(cycles)[1]) / (2 * steps)
+    device.free(ring)
+    return latency
+
+
 def each_latency(
     device: Device, ring: Any, steps: int, cached: str = "cg", warm: int = 0
 ) -> npt.NDArray[np.float64]:

@@ -1,0 +1,45 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "timing/memory/request.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// Which SMs and slices belong together where parts of the L2 are far from each other. Each part caches what
+/// its SMs read: a slice has a partner in each other part, which keeps copies of what lives in it.
+class L2Partitions {
+ public:
+  explicit L2Partitions(const Spec& spec)
+      : count_(std::max(1u, spec.l2.partitions)),
+        slices_each_(spec.address_map.channels * spec.address_map.slices_per_channel / count_),
+        sms_(spec.sm.count),
+        sms_of_a_cache_(spec.sm.front_end.instruction_cache.l1_shared_by),
+        far_(spec.l2.far_latency > in_slices + 2 ? spec.l2.far_latency - in_slices : 2) {}
+
+  uint32_t count() const { return count_; }
+  uint32_t of_slice(uint32_t slice) const { return slice / slices_each_; }
+  /// Of an SM, or of a shared instruction cache, which lies with the first of its SMs.
+  uint32_t of_port(uint32_t port) const {
+    const uint32_t sm = port < sms_ ? port : (port - sms_) * sms_of_a_cache_;
+    return sm * count_ / sms_;
+  }
+  /// The slice that a request goes to, if its address lives in `home`: reads go to the SM's own part. Writes,
+  /// and atomics, are performed at home.
+  uint32_t slice_for(const MemoryRequest& request, uint32_t home) const {
+    if (count_ == 1 || request.write || request.kind == AccessKind::Atomic) return home;
+    return home % slices_each_ + of_port(request.sm) * slices_each_;
+  }
+  /// L2 cycles from one part to another, and back. A load that misses near and hits far takes
+  /// `l2.far_latency` longer than one that hits near.
+  uint64_t there() const { return far_ / 2; }
+  uint64_t back() const { return far_ - far_ / 2; }
+
+ private:
+  static constexpr uint32_t in_slices = 3;  // cycles that a far load spends in the queues of both slices
+  uint32_t count_, slices_each_, sms_, sms_of_a_cache_;
+  uint64_t far_;
+};
+
+}  // namespace simt
