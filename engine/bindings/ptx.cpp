@@ -10,6 +10,7 @@
 #include "ptx/module.hpp"
 #include "ptx/parser.hpp"
 #include "ptx/register_allocation.hpp"
+#include "ptx/stored_parameters.hpp"
 
 // PTX as the engine reads it, as plain Python values.
 
@@ -143,6 +144,13 @@ nb::dict function_dict(const ptx::Module& module, const ptx::Function& f) {
   d["min_ctas"] = f.min_ctas;
   d["explicit_cluster"] = f.explicit_cluster;
   d["blocks_are_clusters"] = f.blocks_are_clusters;
+  nb::list stored;
+  if (f.entry && f.defined) {
+    const std::vector<bool> words = ptx::stored_parameters(f, module);
+    for (size_t word = 0; word < words.size(); ++word)
+      if (words[word]) stored.append(word);
+  }
+  d["stored_parameters"] = stored;
   return d;
 }
 

@@ -65,6 +65,13 @@ class TestCache {
     }
     return all;
   }
+  void insert(uint64_t address, bool modified) {
+    CacheAccess access;
+    access.address = address;
+    access.write = modified;
+    access.time = ++time_;
+    cache_.insert(access);
+  }
   bool contains(uint64_t address) const { return cache_.contains(address); }
   uint64_t modified_lines() const { return cache_.modified_lines(); }
   void invalidate() { cache_.invalidate(); }
@@ -128,7 +135,7 @@ class TestMemory {
   explicit TestMemory(nb::dict spec) : spec_(spec_from_dict(spec)), memory_(spec_, 1) {}
 
   uint64_t look_ahead() const { return memory_.look_ahead(); }
-  void copy_from_host(uint64_t address, uint64_t bytes) { memory_.copy_from_host(address, bytes); }
+  void insert(uint64_t address, uint64_t bytes, bool modified) { memory_.insert(address, bytes, modified); }
   uint64_t free_l2_lines() const { return memory_.free_l2_lines(); }
   /// Sends (cycle, sm, address, write) in order of cycles and runs to `end` in windows of `window` cycles,
   /// the channels in `parts` groups. Gives (cycle, sm, address, write) of every reply.
@@ -286,6 +293,7 @@ void bind_testing(nb::module_& m) {
       .def("fill", &TestCache::fill)
       .def("ready", &TestCache::ready)
       .def("misses", &TestCache::misses)
+      .def("insert", &TestCache::insert)
       .def("contains", &TestCache::contains)
       .def("modified_lines", &TestCache::modified_lines)
       .def("invalidate", &TestCache::invalidate)
@@ -302,7 +310,7 @@ void bind_testing(nb::module_& m) {
   nb::class_<TestMemory>(t, "Memory")
       .def(nb::init<nb::dict>(), "spec"_a)
       .def("look_ahead", &TestMemory::look_ahead)
-      .def("copy_from_host", &TestMemory::copy_from_host)
+      .def("insert", &TestMemory::insert, "address"_a, "bytes"_a, "modified"_a = false)
       .def_prop_ro("free_l2_lines", &TestMemory::free_l2_lines)
       .def("run", &TestMemory::run, "requests"_a, "end"_a, "window"_a, "parts"_a = 1)
       .def("counter", &TestMemory::counter)

@@ -9,6 +9,7 @@
 #include "functional/executor.hpp"
 #include "isa/classify.hpp"
 #include "isa/paired_warps.hpp"
+#include "ptx/stored_parameters.hpp"
 
 namespace simt::functional {
 namespace {
@@ -378,13 +379,18 @@ uint32_t ExecutedSource::lane_addresses(const DynamicRecord& record, uint64_t* o
 std::vector<InstructionSource::Buffer> ExecutedSource::buffers() const {
   std::vector<Buffer> found;
   const std::vector<std::byte>& parameters = grid_.config().parameters;
+  const Program& program = grid_.program();
+  const std::vector<bool> stored =
+      ptx::stored_parameters(program.module.functions[grid_.kernel().ptx], program.module);
   for (size_t offset = 0; offset + 8 <= parameters.size(); offset += 8) {
     uint64_t address;
     std::memcpy(&address, parameters.data() + offset, 8);
     const Allocation* allocation = grid_.memory().find(address, 1);
     if (allocation && allocation->owner == Owner::Host)
-      found.push_back({address, allocation->address + allocation->size - address});
+      found.push_back({address, allocation->address + allocation->size - address,
+                       offset / 8 < stored.size() && stored[offset / 8]});
   }
+  std::stable_partition(found.begin(), found.end(), [](const Buffer& b) { return !b.stored; });
   return found;
 }
 

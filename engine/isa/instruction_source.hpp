@@ -83,6 +83,7 @@ class InstructionSource {
   /// A stretch of global memory.
   struct Buffer {
     uint64_t address = 0, bytes = 0;
+    bool stored = false;  ///< the launch may write to it
   };
   /// What the launch works on, as far as its arguments tell.
   virtual std::vector<Buffer> buffers() const { return {}; }

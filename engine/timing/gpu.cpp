@@ -65,7 +65,7 @@ void Gpu::start_commands() {
     if (!command->source) {
       // A copy waits for the launches before it, so that it does not matter when it was queued.
       if (busy > 0 || command != commands_.begin()) return;
-      if (spec_.l2.copies_fill) memory_->copy_from_host(command->address, command->bytes);
+      if (spec_.l2.copies_fill) memory_->insert(command->address, command->bytes, false);
       command = commands_.erase(command);
       continue;
     }

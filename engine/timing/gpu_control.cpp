@@ -403,7 +403,7 @@ void Gpu::ease(Running& launch, Cycle cycle) {
 void Gpu::warm(const Running& launch, const Sampled& sampled) {
   if (!sampled.stopped && sampled.predicted_ctas + sampled.skipped_ctas == 0) return;
   for (const InstructionSource::Buffer& buffer : launch.source->buffers())
-    memory_->copy_from_host(buffer.address, buffer.bytes);
+    memory_->insert(buffer.address, buffer.bytes, buffer.stored);
 }
 
 void Gpu::execute_rest(Running& launch) {

@@ -42,6 +42,11 @@ extern "C" __global__ void chain(volatile unsigned* flags, unsigned* out) {
         out[blockIdx.x] = before;
     }
 }
+extern "C" __global__ void total(const float* a, float* out, int n) {
+    float sum = 0;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += a[i];
+    if (sum == 1.5f) out[0] = sum;
+}
 extern "C" __global__ void outside(float* out) {
     out[threadIdx.x + (blockIdx.x == 90 ? 1000000000ull : 0ull)] = 1.0f;
 }
@@ -191,3 +196,25 @@ def test_later_launches_find_the_caches_warm() -> None:
     warm = second(First(900, DECISIONS["stop"]), twice=True)
     assert warm.sampled is not None and warm.sampled.decision == "full"
     assert warm.engine["dram_reads"] < cold.engine["dram_reads"]
+
+
+@pytest.mark.parametrize("decision", ["stop", "warps"])
+def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
+    """A launch that reads much evicts what the one before it stored, also where that one was not simulated."""
+
+    def second(controller: Controller | None) -> Any:
+        small = {"l2.slice.sets": 2, "l2.slice.dirty_threshold": 0}  # 256 KB
+        gpu = simt.GPU("qv100", set=HOW | small, controller=controller)
+        read, stored = gpu.zeros(1 << 18), gpu.empty(BLOCKS * THREADS)
+        module = gpu.compile(SOURCE)
+        module["mix"][BLOCKS, THREADS](read, stored, stored, 1)
+        module["total"][8, 256](read, stored, read.size)
+        return gpu.launches[-1]
+
+    class First(At):
+        def observe(self, interval: Interval) -> Decision:
+            return super().observe(interval) if self._launch.index == 0 else GO_ON
+
+    whole, cut = second(None), second(First(900, DECISIONS[decision]))
+    sectors = 4 * BLOCKS * THREADS // 32
+    assert whole.engine["dram_writes"] == cut.engine["dram_writes"] == sectors

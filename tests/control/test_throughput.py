@@ -104,10 +104,54 @@ def test_sms_with_more_warps_take_longer() -> None:
     for i in range(8):
         n = i + 1
         t.add(interval(i, 60, of_sms=([20 * n, 20 * n, 20 * n], [400 * n, 400 * n, 800 * n])), 2)
-    found = t.contention(2.0, False)
-    assert found.sm_warps.tolist() == [4, 4, 8]
     mean = 1600 / 60
-    assert found.sm_scale.tolist() == pytest.approx([20 / mean, 20 / mean, 40 / mean])
+    for one_wave in (False, True):
+        found = t.contention(2.0, False, one_wave)
+        assert found.sm_warps.tolist() == [4, 4, 8]
+        assert found.sm_scale.tolist() == pytest.approx([20 / mean, 20 / mean, 40 / mean])
+
+
+def own_pace(executed: list[list[int]], one_wave: bool) -> list[float]:
+    """Scale of SMs of 4 warps each that executed so much in each of eight intervals."""
+    t = Throughput()
+    sums = np.cumsum(executed, axis=0).tolist()
+    for i, n in enumerate(sums):
+        t.add(interval(i, sum(executed[i]), of_sms=(n, [400 * (i + 1)] * len(n))), 2)
+    scale: list[float] = t.contention(2.0, False, one_wave).sm_scale.tolist()
+    return scale
+
+
+def test_an_sm_that_is_slow_twice_stays_slow() -> None:
+    steady = [[20, 20, 20, 10]] * 8
+    mean = 1600 / 70
+    # In one wave each SM goes on as it did: the four of them are one class, apart from that.
+    assert own_pace(steady, one_wave=True) == pytest.approx([20 / mean] * 3 + [40 / mean])
+    # With CTAs to come it may get others.
+    assert own_pace(steady, one_wave=False) == pytest.approx([1] * 4)
+
+
+def test_an_sm_that_is_slow_by_chance_does_not() -> None:
+    # Third quarter: the last one is slow; fourth: the first one. They correlate by less than 0.
+    by_chance = [[20, 20, 20, 10]] * 6 + [[10, 20, 20, 20]] * 2
+    assert own_pace(by_chance, one_wave=True) == pytest.approx([1] * 4)
+
+
+def test_of_differences_that_are_partly_chance_a_part_stays() -> None:
+    third, fourth = [10, 20, 10, 20], [10, 20, 20, 20]
+    found = own_pace([[20] * 4] * 4 + [third] * 2 + [fourth] * 2, one_wave=True)
+    earlier, later = (np.array([400 / n for n in quarter]) for quarter in (third, fourth))
+    r = np.corrcoef(earlier, later)[0, 1]
+    assert r == pytest.approx(3**-0.5)
+    own = np.array([800 / n for n in np.add(third, fourth)]) / (3200 / 130)
+    assert found == pytest.approx(1 + 2 * r / (1 + r) * (own - 1))
+
+
+def test_sms_that_do_nothing_have_no_pace() -> None:
+    executed = [[20, 20, 10, 0]] * 8
+    t = Throughput()
+    for i, n in enumerate(np.cumsum(executed, axis=0).tolist()):
+        t.add(interval(i, 50, of_sms=(n, [400 * (i + 1)] * 3 + [0])), 2)
+    assert t.contention(2.0, False, True).sm_scale.tolist() == pytest.approx([5 / 6, 5 / 6, 5 / 3, 1])
 
 
 def test_a_cta_begins_with_its_first_warp_and_ends_with_its_last() -> None:

@@ -296,3 +296,29 @@ def test_against_a_slow_reference(program: list[tuple[str, int, int]]) -> None:
         line = slow.find(sector * 32)
         there = line is not None and line.state.get(sector) in ("valid", "modified")
         assert fast.contains(sector * 32) == there
+
+
+def test_inserted_data_is_clean_or_modified() -> None:
+    """Data put in without time is written back when it is evicted only if it stands for a write."""
+    c = cache()
+    c.insert(0, False)
+    c.insert(LINE, True)
+    c.insert(LINE + 32, True)
+    assert c.misses() == []
+    assert c.modified_lines() == 1
+    assert [c.access(address) for address in (0, LINE, LINE + 32)] == ["hit"] * 3
+    assert c.access(2 * LINE) == "miss"  # evicts line 0: clean
+    assert [m[2] for m in c.misses()] == [False]
+    assert c.access(3 * LINE) == "miss"
+    back, read = c.misses()
+    assert back[0] == LINE and back[2] and back[3] == 2
+    assert read[0] == 3 * LINE
+    assert c.modified_lines() == 0
+
+
+def test_what_makes_room_for_inserted_data_leaves_no_traffic() -> None:
+    c = cache()
+    for line in range(4):
+        c.insert(line * LINE, True)
+    assert c.misses() == []
+    assert c.modified_lines() == 2

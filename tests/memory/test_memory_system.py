@@ -30,14 +30,14 @@ def traffic(seed: int, sms: int, count: int) -> list[tuple[int, int, int, bool]]
 def test_an_l2_hit_takes_166_cycles_on_qv100() -> None:
     """1 to the crossbar, 1 to the slice, 160 of ROP delay, look-up, and the way back (section 9)."""
     m = memory()
-    m.copy_from_host(BASE, 32)
+    m.insert(BASE, 32)
     assert m.run([(1000, 3, BASE, False)], 2000, 8) == [(1166, 3, BASE, False)]
 
 
 @pytest.mark.parametrize(("rop", "expected"), [(160, 166), (161, 167)])
 def test_a_cycle_more_in_the_slice_is_a_cycle_more(rop: int, expected: int) -> None:
     m = memory(l2__latency=rop)
-    m.copy_from_host(BASE, 32)
+    m.insert(BASE, 32)
     assert m.run([(100, 0, BASE, False)], 1000, 8)[0][0] == 100 + expected
 
 
@@ -100,7 +100,7 @@ def test_row_hits_need_the_first_ready_scheduler() -> None:
 def test_far_sectors_cost_once_then_a_copy_is_near() -> None:
     """A100: SM 0 belongs to the first partition; of consecutive lines some live in the other."""
     m = memory("a100")
-    m.copy_from_host(BASE, 1 << 16)
+    m.insert(BASE, 1 << 16)
     lines = [BASE + 512 * i for i in range(64)]
     first = m.run([(100 + 500 * i, 0, a, False) for i, a in enumerate(lines)], 40000, 50)
     again = m.run([(40100 + 500 * i, 0, a, False) for i, a in enumerate(lines)], 80000, 50)
@@ -125,7 +125,7 @@ def test_full_queues_delay_and_lose_nothing() -> None:
 
 def test_copies_larger_than_the_l2_leave_their_end() -> None:
     m = memory()
-    m.copy_from_host(BASE, 64 << 20)
+    m.insert(BASE, 64 << 20)
     hits = m.run([(100, 0, BASE + (64 << 20) - 32, False)], 2000, 8)
     assert hits[0][0] == 266
     assert m.run([(3000, 0, BASE, False)], 6000, 8)[0][0] > 3166

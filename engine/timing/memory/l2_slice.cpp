@@ -166,12 +166,13 @@ void L2Slice::tick(uint64_t cycle) {
   }
 }
 
-void L2Slice::insert_valid(uint64_t address) {
+void L2Slice::insert(uint64_t address, bool modified) {
   CacheAccess access;
   access.address = address;
   access.set_address = map_.local_address(address);
   access.time = ++access_order_;
-  cache_.insert_valid(access);
+  access.write = modified;
+  cache_.insert(access);
 }
 
 }  // namespace simt

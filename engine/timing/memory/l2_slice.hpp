@@ -60,7 +60,7 @@ class L2Slice {
   bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
   void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
 
-  void insert_valid(uint64_t address);
+  void insert(uint64_t address, bool modified);
   uint64_t free_lines() const { return cache_.free_lines(); }
 
  private:

@@ -193,17 +193,17 @@ void MemorySystem::advance_requests(Cycle end) {
   }
 }
 
-void MemorySystem::copy_from_host(uint64_t address, uint64_t bytes) {
+void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   const uint64_t capacity =
       uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
   uint64_t first = address / sector_bytes * sector_bytes;
   const uint64_t end = address + bytes;
-  // Of a copy much larger than the L2 only the last part can stay.
+  // Of what is much larger than the L2 only the last part can stay.
   if (end - first > 4 * capacity) first = (end - 4 * capacity) / sector_bytes * sector_bytes;
   for (uint64_t sector = first; sector < end; sector += sector_bytes) {
     const uint32_t slice = map_.slice_of(sector);
-    channels_[slice / per_channel]->slice(slice % per_channel).insert_valid(sector);
+    channels_[slice / per_channel]->slice(slice % per_channel).insert(sector, modified);
   }
 }
 

@@ -47,8 +47,9 @@ class MemorySystem {
   /// Core cycles in which packets of an SM left its input buffer; the SM takes them out.
   std::vector<Cycle>& departures(uint32_t sm) { return departures_[sm]; }
 
-  /// A copy from the host leaves its sectors in the L2 (performance model section 12). Takes no time.
-  void copy_from_host(uint64_t address, uint64_t bytes);
+  /// Puts data into the L2 without time or traffic: as if it had been read or, if `modified`, written in
+  /// full.
+  void insert(uint64_t address, uint64_t bytes, bool modified);
 
   bool idle() const { return next_event() == ~Cycle{0}; }
   /// Core cycle before which nothing happens; ~0 if never.

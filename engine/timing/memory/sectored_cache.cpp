@@ -402,7 +402,7 @@ uint64_t SectoredCache::pop_ready() {
   return token;
 }
 
-void SectoredCache::insert_valid(const CacheAccess& access) {
+void SectoredCache::insert(const CacheAccess& access) {
   uint32_t line = none;
   const Probe found = probe(access, line);
   if (found == Probe::HitReserved || line == none) return;
@@ -414,7 +414,10 @@ void SectoredCache::insert_valid(const CacheAccess& access) {
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
-  if (!(l.modified & bit)) l.valid |= bit;
+  if (access.write && spec_.write_policy != CacheWritePolicy::WriteThrough)
+    modify(line, sector_of(access.address), ~0u);
+  else if (!(l.modified & bit))
+    l.valid |= bit;
 }
 
 uint32_t SectoredCache::add_mshr(uint64_t address) {

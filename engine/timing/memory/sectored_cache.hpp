@@ -69,8 +69,8 @@ class SectoredCache {
   /// Token of the oldest access whose data has arrived; one per call.
   uint64_t pop_ready();
 
-  /// Puts data in as if it had been read, without time or traffic (copies from the host).
-  void insert_valid(const CacheAccess& access);
+  /// Puts a sector in without time or traffic, as if it had been read or, by a write, written in full.
+  void insert(const CacheAccess& access);
   void invalidate();
 
   bool contains(uint64_t address) const;

@@ -327,7 +327,8 @@ class Photon(Controller):
         known = [(shares[b] / lengths[b], s) for b, s in now.blocks.items() if s.seen >= _FEW]
         alone = sum(share * s.fastest() for share, s in known if isinstance(s, SpanStability))
         together = now.scale * sum(share * s.mean() for share, s in known)
-        return now.throughput.contention(together / max(1e-9, alone), now.scale > _STARVED)
+        one_wave = now.view.cta_count <= now.view.wave_size
+        return now.throughput.contention(together / max(1e-9, alone), now.scale > _STARVED, one_wave)
 
     def _fills_l2(self, now: _Current, interval: Interval) -> bool:
         """Whether the launch is about to fill the L2 and has not done so yet, or stores into lines that the

@@ -111,21 +111,38 @@ class Throughput:
         _, warps, ctas, _ = self._difference(0.5, 0.0)
         return max(1.0, ctas * warps_per_cta / warps)
 
-    def contention(self, fastest: float, in_turn: bool) -> Contention:
-        """Warp-cycles per instruction of SMs with equally many warps over those of all."""
-        first, last = self._positions(0.5, 0.0)
+    def contention(self, fastest: float, in_turn: bool, one_wave: bool) -> Contention:
+        """Warp-cycles per instruction of SMs with equally many warps over those of all.
+
+        one_wave: no CTA is to come, so each SM goes on with what it has. Then as much of its own difference
+        from those with equally many warps is kept as is there in both of the last two quarters: of the mean of
+        two measurements that correlate by r, 2 r / (1 + r) of the variance is not chance (Spearman, "Correlation
+        calculated from faulty data", British Journal of Psychology 3, 1910; Brown, ibid.).
+        """
+        cycles, executed, length = self._by_sm(0.5, 0.0)
+        warps = cycles / length
+        classes = np.unique(np.round(warps), return_inverse=True)[1]
+        scale = _of_classes(cycles, executed, classes) * executed.sum() / max(1.0, cycles.sum())
+        if one_wave:
+            own = _own(cycles, executed, classes)
+            earlier, later = (
+                _own(*self._by_sm(*quarter)[:2], classes) for quarter in ((0.5, 0.25), (0.25, 0.0))
+            )
+            both = np.isfinite(own) & np.isfinite(earlier) & np.isfinite(later)
+            r = _correlation(earlier[both], later[both])
+            scale[both] *= 1 + max(0.0, 2 * r / (1 + r)) * (own[both] - 1)
+        return Contention(scale, warps, fastest, in_turn)
+
+    def _by_sm(
+        self, begin: float, end: float
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
+        """Of each SM, between these shares of the time before now: warp-cycles and warp instructions; and how
+        many cycles that is."""
+        first, last = self._positions(begin, end)
         cycles, executed = (
             (b - a).astype(np.float64) for a, b in zip(self._of_sms[first], self._of_sms[last], strict=True)
         )
-        warps = cycles / (self._sums[last][0] - self._sums[first][0])
-        mean = cycles.sum() / executed.sum()
-        scale = np.ones(len(cycles))
-        rounded = np.round(warps)
-        for count in np.unique(rounded):
-            alike = rounded == count
-            if executed[alike].any():
-                scale[alike] = cycles[alike].sum() / executed[alike].sum() / mean
-        return Contention(scale, warps, fastest, in_turn)
+        return cycles, executed, self._sums[last][0] - self._sums[first][0]
 
     def _rate(self, begin: float, end: float) -> float:
         """Warp-cycles per instruction."""
@@ -142,3 +159,28 @@ class Throughput:
         length = cycles[-1] - cycles[0]
         first, last = (int(np.argmin(np.abs(cycles - (cycles[-1] - part * length)))) for part in (begin, end))
         return first, last
+
+
+def _of_classes(
+    cycles: npt.NDArray[np.float64], executed: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Cycles per instruction of each SM's class; where nothing was executed, that of all."""
+    totals = np.array([np.bincount(classes, weights) for weights in (cycles, executed)])
+    everything = cycles.sum() / max(1.0, executed.sum())
+    of_class = np.divide(*totals, out=np.full(totals.shape[1], everything), where=totals[1] > 0)
+    return np.asarray(of_class[classes])
+
+
+def _own(
+    cycles: npt.NDArray[np.float64], executed: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Cycles per instruction of each SM over those of its class; nan where it executed nothing."""
+    rate = np.divide(cycles, executed, out=np.full(len(cycles), math.nan), where=executed > 0)
+    return np.asarray(rate / _of_classes(cycles, executed, classes))
+
+
+def _correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    """Pearson's; 0 where it says nothing."""
+    if len(a) < 3 or not a.std() or not b.std():
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])

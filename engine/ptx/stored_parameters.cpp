@@ -1,0 +1,90 @@
+#include "ptx/stored_parameters.hpp"
+
+#include <algorithm>
+
+#include "ptx/register_allocation.hpp"
+
+namespace simt::ptx {
+
+namespace {
+
+constexpr uint32_t word_bytes = 8;
+
+bool has(const Mnemonic& mnemonic, std::string_view modifier) {
+  return std::find(mnemonic.modifiers.begin(), mnemonic.modifiers.end(), modifier) !=
+         mnemonic.modifiers.end();
+}
+
+bool stores(const Mnemonic& mnemonic) {
+  if (has(mnemonic, "shared") || has(mnemonic, "local") || has(mnemonic, "param")) return false;
+  const std::string_view opcode = mnemonic.opcode;
+  if (opcode == "wmma") return has(mnemonic, "store");
+  if (opcode == "cp") return has(mnemonic, "bulk") && has(mnemonic, "global");
+  return opcode == "st" || opcode == "atom" || opcode == "red" || opcode == "multimem";
+}
+
+/// What it writes comes from memory, not from the registers it reads.
+bool loads(const Mnemonic& mnemonic) {
+  constexpr std::string_view opcodes[] = {"ld", "ldu", "atom", "tex", "tld4", "ldmatrix", "suld"};
+  return std::find(std::begin(opcodes), std::end(opcodes), mnemonic.opcode) != std::end(opcodes);
+}
+
+const Operand* first_address(const Function& function, const Instruction& instruction) {
+  for (uint32_t k = 0; k < instruction.operand_count; ++k) {
+    const Operand& operand = function.operands[instruction.first_operand + k];
+    if (operand.kind == OperandKind::Address) return &function.operands[operand.first_part];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<bool> stored_parameters(const Function& kernel, const Module& module) {
+  const auto is_predicate = [&](uint32_t r) { return kernel.registers[r].type == Type::Pred; };
+  // From the addresses of stores back to what they are computed from.
+  std::vector<std::vector<uint32_t>> sources(kernel.registers.size());
+  std::vector<bool> wanted(kernel.registers.size());
+  std::vector<uint32_t> left;
+  const auto want = [&](uint32_t r) {
+    if (wanted[r] || is_predicate(r)) return;
+    wanted[r] = true;
+    left.push_back(r);
+  };
+  for (uint32_t i = 0; i < kernel.instructions.size(); ++i) {
+    const Mnemonic& mnemonic = module.mnemonics[kernel.instructions[i].mnemonic];
+    if (stores(mnemonic)) {
+      const Operand* base = first_address(kernel, kernel.instructions[i]);
+      if (base && base->kind == OperandKind::Register) want(base->index);
+    }
+    if (loads(mnemonic)) continue;
+    const Access access = ptx::access(kernel, module, i);
+    for (const uint32_t w : access.writes)
+      sources[w].insert(sources[w].end(), access.reads.begin(), access.reads.end());
+  }
+  while (!left.empty()) {
+    const uint32_t r = left.back();
+    left.pop_back();
+    for (const uint32_t source : sources[r]) want(source);
+  }
+  const std::vector<uint64_t> offsets = parameter_offsets(kernel.parameters);
+  std::vector<bool> stored;
+  for (uint32_t i = 0; i < kernel.instructions.size(); ++i) {
+    const Mnemonic& mnemonic = module.mnemonics[kernel.instructions[i].mnemonic];
+    if (mnemonic.opcode != "ld" || !has(mnemonic, "param")) continue;
+    const Operand* base = first_address(kernel, kernel.instructions[i]);
+    if (!base || base->kind != OperandKind::Variable || !base->local || base->index >= offsets.size())
+      continue;
+    const Operand& address = kernel.operands[kernel.instructions[i].first_operand + 1];
+    uint64_t word = (offsets[base->index] + static_cast<uint64_t>(base->value + address.value)) / word_bytes;
+    for (const uint32_t r : access(kernel, module, i).writes) {
+      if (wanted[r]) {
+        stored.resize(std::max<size_t>(stored.size(), word + 1));
+        stored[word] = true;
+      }
+      ++word;
+    }
+  }
+  return stored;
+}
+
+}  // namespace simt::ptx
