@@ -200,7 +200,7 @@ def test_later_launches_find_the_caches_warm() -> None:
 
 @pytest.mark.parametrize("decision", ["stop", "warps"])
 def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
-    """A launch that reads much evicts what the one before it stored, also where that one was not simulated."""
+    """A launch that reads much evicts what the one before it stored, simulated or not."""
 
     def second(controller: Controller | None) -> Any:
         small = {"l2.slice.sets": 2, "l2.slice.dirty_threshold": 0}  # 256 KB

@@ -131,19 +131,22 @@ def test_an_sm_that_is_slow_twice_stays_slow() -> None:
 
 
 def test_an_sm_that_is_slow_by_chance_does_not() -> None:
-    # Third quarter: the last one is slow; fourth: the first one. They correlate by less than 0.
-    by_chance = [[20, 20, 20, 10]] * 6 + [[10, 20, 20, 20]] * 2
+    # The last SM is slow in the second quarter, the first one in the last: they correlate by less than 0.
+    by_chance = [[20, 20, 20, 20]] * 2 + [[20, 20, 20, 10]] * 2 + [[20] * 4] * 2 + [[10, 20, 20, 20]] * 2
     assert own_pace(by_chance, one_wave=True) == pytest.approx([1] * 4)
+    # Neighbouring quarters are not asked.
+    drifting = [[20] * 4] * 4 + [[20, 20, 20, 10]] * 4
+    assert own_pace(drifting, one_wave=True) == pytest.approx([1] * 4)
 
 
 def test_of_differences_that_are_partly_chance_a_part_stays() -> None:
-    third, fourth = [10, 20, 10, 20], [10, 20, 20, 20]
-    found = own_pace([[20] * 4] * 4 + [third] * 2 + [fourth] * 2, one_wave=True)
-    earlier, later = (np.array([400 / n for n in quarter]) for quarter in (third, fourth))
+    second, fourth = [10, 20, 10, 20], [10, 20, 20, 20]
+    found = own_pace([[20] * 4] * 2 + [second] * 2 + [[20] * 4] * 2 + [fourth] * 2, one_wave=True)
+    earlier, later = (np.array([400 / n for n in quarter]) for quarter in (second, fourth))
     r = np.corrcoef(earlier, later)[0, 1]
     assert r == pytest.approx(3**-0.5)
-    own = np.array([800 / n for n in np.add(third, fourth)]) / (3200 / 130)
-    assert found == pytest.approx(1 + 2 * r / (1 + r) * (own - 1))
+    own = np.array([1600 / n for n in 2 * np.add([20] * 4, fourth)]) / (6400 / 300)
+    assert found == pytest.approx(1 + r * (own - 1))
 
 
 def test_sms_that_do_nothing_have_no_pace() -> None:

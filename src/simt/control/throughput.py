@@ -114,10 +114,10 @@ class Throughput:
     def contention(self, fastest: float, in_turn: bool, one_wave: bool) -> Contention:
         """Warp-cycles per instruction of SMs with equally many warps over those of all.
 
-        one_wave: no CTA is to come, so each SM goes on with what it has. Then as much of its own difference
-        from those with equally many warps is kept as is there in both of the last two quarters: of the mean of
-        two measurements that correlate by r, 2 r / (1 + r) of the variance is not chance (Spearman, "Correlation
-        calculated from faulty data", British Journal of Psychology 3, 1910; Brown, ibid.).
+        one_wave: no CTA is to come, so each SM goes on with what it has. Then a part of its own difference
+        from those with equally many warps is kept: the correlation of these differences between the second
+        and the last quarter, which is what of their variance lasts. (Neighbouring quarters correlate, too,
+        where a difference drifts away, as in SpMV.)
         """
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length
@@ -126,11 +126,10 @@ class Throughput:
         if one_wave:
             own = _own(cycles, executed, classes)
             earlier, later = (
-                _own(*self._by_sm(*quarter)[:2], classes) for quarter in ((0.5, 0.25), (0.25, 0.0))
+                _own(*self._by_sm(*quarter)[:2], classes) for quarter in ((0.75, 0.5), (0.25, 0.0))
             )
             both = np.isfinite(own) & np.isfinite(earlier) & np.isfinite(later)
-            r = _correlation(earlier[both], later[both])
-            scale[both] *= 1 + max(0.0, 2 * r / (1 + r)) * (own[both] - 1)
+            scale[both] *= 1 + max(0.0, _correlation(earlier[both], later[both])) * (own[both] - 1)
         return Contention(scale, warps, fastest, in_turn)
 
     def _by_sm(
@@ -165,9 +164,9 @@ def _of_classes(
     cycles: npt.NDArray[np.float64], executed: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Cycles per instruction of each SM's class; where nothing was executed, that of all."""
-    totals = np.array([np.bincount(classes, weights) for weights in (cycles, executed)])
+    spent, done = (np.bincount(classes, weights) for weights in (cycles, executed))
     everything = cycles.sum() / max(1.0, executed.sum())
-    of_class = np.divide(*totals, out=np.full(totals.shape[1], everything), where=totals[1] > 0)
+    of_class = np.divide(spent, done, out=np.full(len(spent), everything), where=done > 0)
     return np.asarray(of_class[classes])
 
 
