@@ -134,7 +134,7 @@ class Photon(Controller):
         distance: float = 0.1,
         small: Small = "wave",
         work: float | None = 0.1,
-        below_wave: float = 0.2,
+        below_wave: float = 0.3,
         interval: int = 500,
         residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
