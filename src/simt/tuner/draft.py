@@ -41,9 +41,10 @@ class Draft:
     def tried(self, changes: Mapping[str, Any]) -> Spec | None:
         """The specification with these values, and what must follow them; None where it is not valid."""
         try:
-            return with_values(self.spec, changes)[0]
+            spec, followed = with_values(self.spec, changes)
         except SpecError:
             return None
+        return None if self.pinned & set(followed) else spec
 
     def change(self, changes: Mapping[str, Any], source: str) -> None:
         """Takes values over, with their source. Raises SpecError where they are not valid."""
@@ -84,6 +85,7 @@ def with_values(spec: Spec, changes: Mapping[str, Any]) -> tuple[Spec, dict[str,
         put(values, path, value)
     followed = {}
     for path, value, reason in _follow(values):
+        # Of two that contradict each other the one that does not change follows.
         if path not in changes and value_at(values, path) != value:
             put(values, path, value)
             followed[path] = reason
@@ -110,6 +112,7 @@ def _follow(values: dict[str, Any]) -> list[tuple[str, Any, str]]:
         found.append(
             ("address_map.layout", rest[:first] + "B" * max(0, want - have) + rest[first:], "dram.banks")
         )
-    if values["l2"]["partitions"] == 1:
+    if values["l2"]["partitions"] == 1 and values["l2"]["far_latency"]:
         found.append(("l2.far_latency", 0, "l2.partitions"))
+        found.append(("l2.partitions", 2, "l2.far_latency"))
     return found

@@ -197,6 +197,37 @@ def schedulers(device: Device) -> float:
     return float(round(throughput(device, "float", FMA, np.float32, 16) / one))
 
 
+ORDER_LENGTH = 64  # rounds of eight operations, order.cu
+
+
+def _share(device: Device, warp: int) -> float:
+    """Operations a cycle of one of eight warps of a scheduler that all have the same to do, until it is done.
+
+    warp: its number among them; the first is the oldest.
+    """
+    kernel = device.kernel("order.cu", "order", {"LENGTH": ORDER_LENGTH})
+    values = device.array(np.ones(32 * WARPS, np.float32))
+    begins, ends = device.zeros(WARPS, np.int64), device.zeros(WARPS, np.int64)
+    kernel(1, 32 * WARPS, values, begins, ends, np.float32(1), np.float32(1))
+    return 8.0 * ORDER_LENGTH / float(device.numpy(ends)[WARPS // 8 * warp] - device.numpy(begins).min())
+
+
+@microbenchmark(
+    "core", "sm.scheduler.policy: instructions of the oldest of eight warps", "instruction/cycle"
+)
+def oldest_warp_rate(device: Device) -> float:
+    """Instructions a cycle of a scheduler's oldest warp, while seven younger ones have the same to do."""
+    return _share(device, 0)
+
+
+@microbenchmark(
+    "core", "sm.scheduler.policy: instructions of the youngest of eight warps", "instruction/cycle"
+)
+def youngest_warp_rate(device: Device) -> float:
+    """Instructions a cycle of a scheduler's youngest warp, while seven older ones have the same to do."""
+    return _share(device, 7)
+
+
 @microbenchmark("core", "cycles of a CTA barrier, one warp", "cycle")
 def barrier_latency(device: Device) -> float:
     """BAR: cycles of a barrier that nobody else is waited for at."""

@@ -193,6 +193,7 @@ def _far(device: Device) -> tuple[float, float]:
         s.l2.far_latency * s.clock.core_mhz / s.clock.l2_mhz if s.l2.partitions > 1 else 0
     ),
     tolerance=0.01,
+    moves=("l2.far_latency",),
 )
 def l2_far_latency(device: Device) -> float:
     """Cycles by which lines in the L2 are further from an SM than the nearest; 0: all are as near."""
