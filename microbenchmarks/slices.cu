@@ -1,6 +1,5 @@
-// Which sectors share a slice of the L2: a load takes longer where others keep the slice busy.
-//
-// CTA 0 measures; the others load the first sector of what it measures, until it is done.
+// Which sectors share a slice of the L2: a load takes longer where others keep the slice busy; and which lines share
+// a set: so many that one of them is not there any more.
 
 #include "clock.cuh"
 
@@ -12,6 +11,8 @@ __device__ __forceinline__ unsigned load(const void* p) {
   return v;
 }
 
+// CTA 0 measures; the others load the first sector of what it measures, until it is done.
+//
 // latencies[i]: of a load, past the L1, `i * step` bytes behind `first` bytes from the begin of data, all of which is
 // in the L2; at the end, of loads of the busy sector, which came first.
 extern "C" __global__ void beside(const char* data, long long first, int steps, int step, unsigned* stop,
@@ -42,4 +43,24 @@ extern "C" __global__ void beside(const char* data, long long first, int steps, 
   }
   __syncthreads();
   for (int i = threadIdx.x; i < steps + BUSY_LOADS; i += blockDim.x) latencies[i] = found[i];
+}
+
+// latency[0]: of a load of the first line after one of it and loads of others, of which `mask` has a bit each.
+extern "C" __global__ void displaced(const char* data, const unsigned* mask, int words, int* latency) {
+  extern __shared__ unsigned wanted[];  // so that nothing else goes through the L2 meanwhile
+  for (int i = threadIdx.x; i < words; i += blockDim.x) wanted[i] = mask[i];
+  __syncthreads();
+  unsigned sum = 0;
+  if (threadIdx.x == 0) sum += load(data);
+  clock_after(sum);
+  __syncthreads();
+  for (int i = threadIdx.x; i < words; i += blockDim.x)
+    for (unsigned rest = wanted[i]; rest != 0; rest &= rest - 1)
+      sum += load(data + (32ll * i + __ffs(rest) - 1) * 128);
+  clock_after(sum);
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  const long long begin = clock_after(sum);
+  sum += load(data + (sum & 0));
+  latency[0] = static_cast<int>(clock_after(sum) - begin);
 }

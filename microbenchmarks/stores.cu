@@ -46,17 +46,6 @@ extern "C" __global__ void store_stream(unsigned* data, int stores, long long* c
   }
 }
 
-// All CTAs store `repeats` times over `elements`.
-extern "C" __global__ void store_whole(uint4* data, long long elements, int repeats) {
-  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
-#pragma unroll 1
-  for (int r = 0; r < repeats; ++r) {
-#pragma unroll 4
-    for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step)
-      data[i] = make_uint4(r, r, r, r);
-  }
-}
-
 // cycles[0], cycles[1]: of `stores` stores, and of twice as many, whose lanes are `distance` bytes apart.
 extern "C" __global__ void store_strided(char* data, int distance, int stores, long long* cycles) {
   char* p = data + (threadIdx.x % 32) * distance;
@@ -71,4 +60,11 @@ extern "C" __global__ void store_strided(char* data, int distance, int stores, l
     __syncthreads();
     if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;
   }
+}
+
+// Every warp stores to one and the same sector, over and over.
+extern "C" __global__ void store_sector(unsigned* data, int stores) {
+#pragma unroll 8
+  for (int i = 0; i < stores; ++i)
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(data + threadIdx.x % 8), "r"(i) : "memory");
 }

@@ -372,6 +372,20 @@ def test_a_data_sheet_becomes_values() -> None:
     assert spec.sources["dram.rp"] == "inherited from a100, which has HBM2E (sheet), unverified"
 
 
+def test_what_is_far_lies_in_a_second_partition() -> None:
+    """One value makes the other necessary, unless the description pins it."""
+    draft = Draft(load_spec("qv100"), "new")
+    far = draft.tried({"l2.far_latency": 111})
+    assert far is not None and (far.l2.partitions, far.l2.far_latency) == (2, 111)
+    draft.change({"l2.far_latency": 111}, "measured")
+    assert draft.sources["l2.partitions"].startswith("follows l2.far_latency")
+    near = draft.tried({"l2.partitions": 1})
+    assert near is not None and near.l2.far_latency == 0
+    pinned = Draft(load_spec("qv100"), "new")
+    pinned.pinned.add("l2.partitions")
+    assert pinned.tried({"l2.far_latency": 111}) is None
+
+
 def test_timings_keep_their_time_at_another_clock() -> None:
     base = load_spec("qv100")
     spec = draft_of("qv100", memory_gbs=2 * peak_gbs(base))

@@ -84,12 +84,14 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "l2_latency", {"interconnect.latency": 11}),
     ("qv100", "l2_size", {"l2.slice.sets": 16, "l2.slice.ways": 12}),
     ("qv100", "l2_slices", {"address_map.slices_per_channel": 1, "l2.slice.sets": 64}),
+    ("qv100", "l2_ways", {"address_map.channels": 4, "l2.slice.sets": 16, "l2.slice.ways": 12}),
     ("qv100", "l2_interleave", {"address_map.channel_bit": 7}),
     (
         "qv100",
         "l2_store_allocates",
         {"l2.slice.write_policy": "write_through", "l2.slice.write_allocation": "none"},
     ),
+    ("qv100", "l2_write_back", {"l2.slice.write_policy": "write_through"}),
     ("qv100", "l2_store_fetches", {"l2.slice.write_allocation": "fetch_on_write"}),
     ("qv100", "l2_copies_fill", {"l2.copies_fill": False}),
     ("h100", "l2_far_latency", {"l2.far_latency": 111}),
@@ -103,7 +105,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
 ]
 
 
-ALL_SMS = ("sm_count", "l2_size", "l1_merges", "l2_slices", "l2_interleave")
+ALL_SMS = ("sm_count", "l2_size", "l1_merges", "l2_slices", "l2_interleave", "l2_write_back")
 
 
 @pytest.mark.parametrize(

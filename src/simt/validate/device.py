@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from simt.errors import SimtError
 from simt.gpu import GPU
 from simt.gpu import Kernel as LaunchableKernel
 from simt.gpu.array import DeviceArray
@@ -59,6 +60,10 @@ class Device(Protocol):
 
     def numpy(self, array: Any) -> npt.NDArray[Any]:
         """A copy on the host."""
+
+    def copied(self, bytes_: int) -> float:
+        """Nanoseconds until a copy of so many bytes from the host to the device is done. Raises SimtError on
+        a simulated GPU, where copies take no time."""
 
     def free(self, array: Any) -> None: ...
 
@@ -125,6 +130,9 @@ class SimulatedDevice(ProgramDevice):
             return float(done.cycles - done.launch_latency)
 
         return launch
+
+    def copied(self, bytes_: int) -> float:
+        raise SimtError("copies from the host take no time in the simulator: on a real GPU only")
 
     def period(self, source: str, name: str, launches: int) -> float:
         kernel = self.compiled(source, name)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import perf_counter
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from simt.cuda.driver import Attribute, Driver
@@ -94,6 +96,16 @@ class SiliconDevice(ProgramDevice):
         kernel = self.compiled(source, name).module.native.kernel(name)
         nanoseconds, mhz = self._hardware.period(lambda: kernel.launch((1, 1, 1), (32, 1, 1)), launches)
         return nanoseconds * mhz / 1e3
+
+    def copied(self, bytes_: int) -> float:
+        array, values = super().zeros(bytes_, np.uint8), np.zeros(bytes_, np.uint8)
+        self._hardware.synchronize()
+        start = perf_counter()
+        self._hardware.write(array.address, values)
+        self._hardware.synchronize()
+        elapsed = perf_counter() - start
+        array.free()
+        return 1e9 * elapsed
 
     def zeros(self, count: int, dtype: npt.DTypeLike) -> DeviceArray:
         """Zeros that lie in device memory and not in the L2, as in the simulator: twice the L2's bytes are

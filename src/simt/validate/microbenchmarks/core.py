@@ -212,9 +212,7 @@ def _share(device: Device, warp: int) -> float:
     return 8.0 * ORDER_LENGTH / float(device.numpy(ends)[WARPS // 8 * warp] - device.numpy(begins).min())
 
 
-@microbenchmark(
-    "core", "sm.scheduler.policy: instructions of the oldest of eight warps", "instruction/cycle"
-)
+@microbenchmark("core", "sm.scheduler.policy: instructions of the oldest of eight warps", "instruction/cycle")
 def oldest_warp_rate(device: Device) -> float:
     """Instructions a cycle of a scheduler's oldest warp, while seven younger ones have the same to do."""
     return _share(device, 0)

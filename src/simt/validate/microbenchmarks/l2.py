@@ -134,6 +134,7 @@ def _beside(device: Device, count: int, step: int) -> npt.NDArray[np.int64]:
     return np.asarray(late, np.int64)
 
 
+MOST_LINES = 200_000  # of whose displacement a simulation takes a minute
 SLICE_SMS = 64  # that fill the queue of a slice
 
 
@@ -167,6 +168,56 @@ def l2_interleave(device: Device) -> float:
     """Bytes in a row that lie in one slice: those served late while the first is kept busy."""
     late = _beside(device, 256, 32)
     return 32.0 * float(np.argmin(np.append(np.diff(late) == 1, False)) + 1)
+
+
+@microbenchmark(
+    "l2",
+    "l2.slice.ways",
+    "way",
+    # What a part of the L2 keeps of another one's lines has places of its own.
+    expected=lambda s: float(s.l2.slice.ways) if s.l2.partitions == 1 else None,
+    moves=(),
+)
+def l2_ways(device: Device) -> float:
+    """Ways: the fewest other lines after which a line is not in the L2 any more, as its set is full.
+
+    Of lines that displace it, ever smaller parts are left out as long as the rest still does.
+    """
+    kernel, latency = device.kernel("slices.cu", "displaced"), device.zeros(1, np.int32)
+    lines = 3 * device.l2_bytes // 128
+    if device.simulated and lines > MOST_LINES:
+        raise SimtError("the L2 has too many lines to try them in the simulator")
+    data = device.zeros(32 * lines, np.uint32)
+    limit = 1.25 * chase_latency(device, SMALL, 128, "cg")
+
+    def displaces(numbers: npt.NDArray[np.int64]) -> bool:
+        bits = np.zeros(-(-(int(numbers[-1]) + 1) // 32) * 32, np.uint8)
+        bits[numbers] = 1
+        mask = device.array(np.packbits(bits, bitorder="little").view(np.uint32))
+        kernel(1, 1024, data, mask, np.int32(mask.size), latency, shared=mask.nbytes)
+        device.free(mask)
+        return bool(device.numpy(latency)[0] > limit)
+
+    left = np.arange(1, lines)
+    if not displaces(left):
+        raise SimtError(f"{lines} lines do not displace one")
+    low, high = 0, len(left)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if displaces(left[:middle]) else (middle, high)
+    left = left[:high]
+    part = high // 16
+    while part:
+        at = 0
+        while at < len(left):
+            fewer = np.delete(left, slice(at, at + part))
+            if displaces(fewer):
+                left = fewer
+            else:
+                at += part
+        part //= 2
+    device.free(data)
+    return float(len(left))
 
 
 @microbenchmark("l2", "bytes a cycle of the L2", "byte/cycle")
@@ -210,18 +261,15 @@ def l2_far_latency(device: Device) -> float:
 def l2_size(device: Device) -> float:
     """Bytes of a large copy from the host that a walk from its end finds in the L2."""
     lines = device.l2_bytes * 5 // 2 // 128
-    apart = max(1, lines // 3072) | 1  # of the lines that are tried; odd, so that all sets have their share
+    apart = max(1, lines // 6144) | 1  # of the lines that are tried; odd, so that all sets have their share
     held = evict(device)
     latencies = walk_latency(device, held, 128 * (lines - 1), -128 * apart, (lines - 1) // apart)
     device.free(held)
-    # What was copied last is there, part of it further away.
-    last = latencies[: len(latencies) // 10]
-    near = float(np.percentile(last, 10))
-    far = last[last > near + 40]
+    # What was copied last is there: a part near, the others in parts as large, as far as memory maybe.
+    near = float(np.percentile(latencies[: len(latencies) // 10], 10))
     hits = latencies < near + 25
-    if len(far) > len(last) // 8:
-        hits |= np.abs(latencies - np.median(far)) < 25
-    return float(128 * apart * hits.sum())
+    parts = max(1, round(1 / float(hits[: len(hits) // 10].mean())))
+    return float(128 * apart * parts * hits.sum())
 
 
 def _after_store(device: Device, bytes_: int, distance: int) -> float:
@@ -298,3 +346,17 @@ def l2_slice_bandwidth(device: Device) -> float:
     data, sink = device.zeros(8, np.uint32), device.zeros(1, np.uint32)
     times = [kernel(device.sms, 128, data, np.int32(n), sink) for n in (8, 8, 24)]
     return 32.0 * device.sms * 4 * 16 / (times[2] - times[1])
+
+
+@microbenchmark(
+    "l2",
+    "l2.slice.write_policy: a modified sector is not written at each store",
+    "of 1",
+    expected=lambda s: float(s.l2.slice.write_policy == "write_back"),
+)
+def l2_write_back(device: Device) -> float:
+    """1 if stores of all SMs to one sector are as fast as loads, else 0: a channel of memory is slower."""
+    kernel, data = device.kernel("stores.cu", "store_sector"), device.zeros(8, np.uint32)
+    times = [kernel(device.sms, 128, data, np.int32(n)) for n in (16, 16, 64)]
+    stored = 32.0 * device.sms * 4 * 48 / (times[2] - times[1])
+    return float(stored > 0.85 * l2_slice_bandwidth(device))

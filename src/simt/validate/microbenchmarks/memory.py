@@ -127,11 +127,13 @@ def _row_bytes(spec: Spec) -> float | None:
 def row_bytes(device: Device) -> float:
     """Bytes of a row of a channel: what is read in order, over how often it takes the time to open a row."""
     _, _, opens = _rows(device, 12288)
-    # All channels open rows together; from the first time after a pause to the last one.
+    # All channels open rows together, then there is a pause: what is read from one such time to the next.
     at = np.nonzero(opens)[0]
-    starts = np.nonzero(np.diff(at) > 4 * max(1.0, float(np.median(np.diff(at)))))[0] + 1
-    first, last = (starts[0], starts[-1]) if len(starts) > 1 else (0, len(at) - 1)
-    return float((at[last] - at[first]) * LINE / (last - first))
+    gaps = np.diff(at, prepend=at[0] - 1)
+    starts = np.nonzero(gaps > max(4.0, gaps.max() / 4))[0]
+    if len(starts) < 2:
+        return float((at[-1] - at[0]) * LINE / (len(at) - 1))
+    return float(np.median(np.diff(at[starts]) / np.diff(starts))) * LINE
 
 
 @microbenchmark(

@@ -168,3 +168,17 @@ def launch_latency(device: Device) -> float:
     # Brings the instructions into the caches of all SMs, of which each launch takes the next.
     device.kernel("residency.cu", "nothing")(device.sms, 32)
     return device.period("residency.cu", "nothing", 16) - EMPTY_CTA - 1
+
+
+@microbenchmark("system", "a copy from the host of four bytes", "us")
+def copy_latency(device: Device) -> float:
+    """Microseconds until a copy of four bytes from the host is done. On real GPUs only."""
+    return min(device.copied(4) for _ in range(9)) / 1e3
+
+
+@microbenchmark("system", "bytes a second from the host's pageable memory", "GB/s")
+def host_copy_bandwidth(device: Device) -> float:
+    """Gigabytes a second of a large copy from the host's pageable memory. On real GPUs only."""
+    size = 32 << 20
+    once, twice = (min(device.copied(n) for _ in range(3)) for n in (size, 2 * size))
+    return size / (twice - once)
