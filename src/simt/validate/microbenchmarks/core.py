@@ -10,7 +10,7 @@ from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
 LENGTH = 128  # operations of a chain
-WARPS = 32  # that keep an SM's units busy
+WARPS = 32  # of an SM that compete
 CHAINS = 8
 
 FMA = "x = __fmaf_rn(x, a, b)"
@@ -33,8 +33,12 @@ def chain(device: Device, type_: str, step: str, dtype: type) -> float:
     return float(twice - once) / LENGTH
 
 
-def throughput(device: Device, type_: str, step: str, dtype: type, warps: int = WARPS) -> float:
-    """Operations of one SM in a cycle, a lane's being one."""
+def throughput(device: Device, type_: str, step: str, dtype: type, warps: int = 16) -> float:
+    """Operations of one SM in a cycle, a lane's being one.
+
+    warps: four of each scheduler keep its units busy; of more, one that prefers some lets the
+    last ones end alone.
+    """
     times = []
     length = max(4, 512 // warps)
     for double in (0, 1):

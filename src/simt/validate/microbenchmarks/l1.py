@@ -217,7 +217,7 @@ class _Behind:
     def __init__(self, device: Device, lanes: int, apart: int, busy: bool, shared: int = 0) -> None:
         self._device, self._lanes, self._apart, self._shared = device, lanes, apart, shared
         # While memory is kept busy nothing returns that would make room.
-        self._grid, self._rounds, self._delay = (device.sms, 1, 100) if busy else (1, 0, 0)
+        self._grid, self._rounds, self._delay = (device.sms, 2, 100) if busy else (1, 0, 0)
         self._kernel = device.kernel("misses.cu", "behind_misses")
         self._threads = min(THREADS, device.threads_per_sm)
         self._held = [evict(device)]  # what was read once is in the L2, so each probe reads other memory
