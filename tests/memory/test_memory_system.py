@@ -110,6 +110,34 @@ def test_far_sectors_cost_once_then_a_copy_is_near() -> None:
     assert far_again == {min(far_first)}
 
 
+@pytest.mark.parametrize(("share", "again"), [(0.4, 0.0), (0.75, 0.5)])
+def test_an_sm_has_one_partition_of_the_l2(share: float, again: float) -> None:
+    """SM 0 walks twice over an array, a share of the L2. What is larger than half of it misses near; what lives
+    in the other partition, then half, is found there, and the rest is read from memory again."""
+    m = memory("a100", l2__slice__sets=16)
+    lines = int(share * load_spec("a100", {"l2.slice.sets": 16}).l2_lines)
+    addresses = [BASE + 128 * i for i in range(lines)]
+    m.run([(100 + 2 * i, 0, a, False) for i, a in enumerate(addresses)], 100_000, 50)
+    first = m.counter("dram_reads")
+    assert first == lines
+    m.run([(100_000 + 2 * i, 0, a, False) for i, a in enumerate(addresses)], 200_000, 50)
+    assert (m.counter("dram_reads") - first) / lines == pytest.approx(again, abs=0.03)
+
+
+def test_each_partition_keeps_a_copy() -> None:
+    """SMs of both partitions read the same lines: memory is read once, and each finds them near then."""
+    m = memory("a100")
+    readers = [0, 107]
+    lines = [BASE + 128 * i for i in range(512)]
+    passes = [[(start + 4 * i, sm, a, False) for i, a in enumerate(lines)] for start, sm in
+              ((100, 0), (10_100, 107), (20_100, 0), (30_100, 107))]  # fmt: skip
+    latest = [max(cycle for cycle, *_ in m.run(p, 10_000 * (n + 1), 50)) for n, p in enumerate(passes)]
+    assert m.counter("dram_reads") == len(lines)
+    near = load_spec("a100").l2.latency + 50
+    for reader, last in zip(readers, latest[2:], strict=True):
+        assert last - (20_100 + 10_000 * readers.index(reader) + 4 * 511) < near
+
+
 def test_full_queues_delay_and_lose_nothing() -> None:
     small = {
         "l2__request_queue": 8,
