@@ -112,8 +112,8 @@ def test_far_sectors_cost_once_then_a_copy_is_near() -> None:
 
 @pytest.mark.parametrize(("share", "again"), [(0.4, 0.0), (0.75, 0.5)])
 def test_an_sm_has_one_partition_of_the_l2(share: float, again: float) -> None:
-    """SM 0 walks twice over an array, a share of the L2. What is larger than half of it misses near; what lives
-    in the other partition, then half, is found there, and the rest is read from memory again."""
+    """SM 0 walks twice over an array, a share of the L2. What is larger than half of it misses near; what
+    lives in the other partition, then half, is found there, and the rest is read from memory again."""
     m = memory("a100", l2__slice__sets=16)
     lines = int(share * load_spec("a100", {"l2.slice.sets": 16}).l2_lines)
     addresses = [BASE + 128 * i for i in range(lines)]
