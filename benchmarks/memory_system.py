@@ -17,7 +17,7 @@ def cost(name: str, addresses: list[int], copied: bool) -> None:
     """Every SM sends a sector a cycle; prints the time per sector and the simulated bandwidth."""
     memory = testing.Memory(load_spec("qv100-accelsim").native())
     if copied:
-        memory.copy_from_host(BASE, 1 << 21)
+        memory.insert(BASE, 1 << 21)
     requests = [(i // SMS, i % SMS, address, False) for i, address in enumerate(addresses)]
     replies = memory.run(requests, 200_000, 100)
     cycles = max(cycle for cycle, *_ in replies)
