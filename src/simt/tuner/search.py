@@ -5,9 +5,10 @@ simulated over measured, in units of the measurement's noise. The race goes from
 are judged by the rates of the SM; all that are alike there meet every L2 hash and interleaving at the L2,
 with the latencies refitted; the best of these every DRAM scheduler in memory. So what is further out, where
 more may still be wrong, never overrules what is nearer, and choices that act together are tried together. At
-each level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP` runs
-no more of them. Where even the best misses by more than the noise, the model lacks something, and differences
-count for less: they are divided by the best's mean misfit per benchmark (Birge ratio).
+each level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP`
+after the first three runs no more of them. Where even the best misses by more than the noise, the model lacks
+something, and differences count for less: they are divided by the best's mean misfit per benchmark (Birge
+ratio).
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from simt.tuner.simulator import Simulator
 from simt.validate.microbenchmark import Microbenchmark
 
 GIVE_UP = 25.0  # 5 sigma
+EVIDENCE = (
+    3  # benchmarks of a level that all run: one alone may be met by chance where the model lacks something
+)
 DETERMINED, WEAK = 9.0, 1.0  # 3 sigma and 1
 SHOWN = 0.03  # relative error of the best choice from which on the verdict says so
 LEVELS = 3  # the SM, the L2, memory
@@ -178,6 +182,7 @@ class Search:
     def _race(self, running: list[_Candidate], at: int) -> tuple[list[_Candidate], list[_Candidate]]:
         """Candidates that are not worse than the best of a level by more than is sure, and the others."""
         gone: list[_Candidate] = []
+        ran = 0
         for benchmark, record in self.benchmarks:
             if level(benchmark) != at or not benchmark.unit.endswith("/cycle"):
                 continue
@@ -188,8 +193,10 @@ class Search:
                 value = self.simulator.value(benchmark, candidate.draft.spec)
                 candidate.terms[benchmark.name] = _term(value, record)
                 candidate.errors[benchmark.name] = _error(value, record)
-            running, lost = _split(running, GIVE_UP)
-            gone += lost
+            ran += 1
+            if ran >= EVIDENCE:
+                running, lost = _split(running, GIVE_UP)
+                gone += lost
         running, lost = _split(running, DETERMINED)
         return running, [*gone, *lost]
 
