@@ -85,6 +85,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "l2_size", {"l2.slice.sets": 16, "l2.slice.ways": 12}),
     ("qv100", "l2_slices", {"address_map.slices_per_channel": 1, "l2.slice.sets": 64}),
     ("qv100", "l2_ways", {"address_map.channels": 4, "l2.slice.sets": 16, "l2.slice.ways": 12}),
+    ("a100", "l1_bypass_bandwidth", {"interconnect.sm_port_sectors": 1}),
     ("qv100", "l2_interleave", {"address_map.channel_bit": 7}),
     (
         "qv100",
@@ -129,6 +130,13 @@ def test_latencies_of_other_gpus(gpu: str) -> None:
     names = ["fma_latency", "add_latency", "shared_latency", "l1_latency", "coalescing", "l1_sector"]
     for found in run_microbenchmarks(device, names, spec=device.spec):
         assert found.value == pytest.approx(found.expected, abs=0.25), found.name
+
+
+def test_many_sms_that_read_what_lies_far_come_to_an_end() -> None:
+    """Slices of both partitions ask each other for the same sectors while their queues are full of reads that
+    wait for them: what slices ask each other must pass these."""
+    (found,) = run_microbenchmarks(SimulatedDevice("a100"), ["l2_bandwidth_1k"])
+    assert found.value is not None and found.value > 1000
 
 
 def test_device_memory_is_as_far_as_published() -> None:

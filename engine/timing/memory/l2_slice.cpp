@@ -46,7 +46,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
   if (message.data)
     insert_by_time(far_data_, message);
   else
-    insert_by_time(far_, {message.ready, {message.request, message.from}});
+    insert_by_time(asked_, {message.ready, {message.request, message.from}});
 }
 
 bool L2Slice::asleep() const {
@@ -59,6 +59,7 @@ uint64_t L2Slice::next_event() const {
   if (!near_.empty()) next = near_.front().ready;
   if (!far_.empty()) next = std::min(next, far_.front().ready);
   if (!far_data_.empty()) next = std::min(next, far_data_.front().ready);
+  if (!asked_.empty()) next = std::min(next, asked_.front().ready);
   return next;
 }
 
@@ -79,11 +80,23 @@ void L2Slice::answer(const Access& access, uint64_t cycle) {
   replies_.push_back(reply);
 }
 
-void L2Slice::look_up(uint64_t cycle) {
-  if (requests_.empty() || to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_)
+void L2Slice::look_up_next(uint64_t cycle) {
+  if (to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_) return;
+  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
+    asked_.pop_front();
     return;
-  const Access& asked = requests_.front();
+  }
+  if (!requests_.empty() && look_up(requests_.front(), cycle)) requests_.pop_front();
+}
+
+bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   const MemoryRequest& request = asked.request;
+  const bool lives_far =
+      partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(request.address)) != partition_;
+  // Some MSHRs are kept for what other slices ask for, which never waits for another slice.
+  if (lives_far && !request.write &&
+      waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
+    return false;
   uint32_t token;
   if (free_waiting_.empty()) {
     token = static_cast<uint32_t>(waiting_.size());
@@ -105,13 +118,14 @@ void L2Slice::look_up(uint64_t cycle) {
   Counters& counters = counters_[request.slot];
   if (outcome == CacheOutcome::ReservationFail) {
     ++counters[Counter::l2_reservation_fail];
-    return;
+    return false;
   }
   // What a copy lacks is counted where it lives.
-  const bool asks_far = partitions_.count() > 1 &&
-                        (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss) &&
-                        partitions_.of_slice(map_.slice_of(request.address)) != partition_;
-  if (!asks_far) ++counters.l2_at(request.kind, outcome);
+  const bool asks_far = lives_far && (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss);
+  if (asks_far)
+    ++waiting_for_far_;
+  else
+    ++counters.l2_at(request.kind, outcome);
   // Reading out what is written back occupies the data port.
   port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
                                            std::max(1u, spec_.l2.slice.port_bytes));
@@ -121,7 +135,7 @@ void L2Slice::look_up(uint64_t cycle) {
     waiting_[token] = asked;
     free_waiting_.pop_back();
   }
-  requests_.pop_front();
+  return true;
 }
 
 void L2Slice::tick(uint64_t cycle) {
@@ -133,6 +147,7 @@ void L2Slice::tick(uint64_t cycle) {
   if (!far_data_.empty() && far_data_.front().ready <= cycle) {
     from_dram_.push_back(far_data_.front().request.address);
     far_data_.pop_front();
+    --waiting_for_far_;
   }
   if (!from_dram_.empty()) {
     cache_.fill(from_dram_.front(), ++access_order_);
@@ -153,7 +168,7 @@ void L2Slice::tick(uint64_t cycle) {
     }
     cache_.pop_miss();
   }
-  look_up(cycle);
+  look_up_next(cycle);
   if (requests_.size() < spec_.l2.request_queue) {
     std::deque<Delayed>* from = nullptr;
     if (!near_.empty() && near_.front().ready <= cycle) from = &near_;

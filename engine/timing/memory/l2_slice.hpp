@@ -73,7 +73,8 @@ class L2Slice {
     uint64_t ready;
     Access access;
   };
-  void look_up(uint64_t cycle);
+  void look_up_next(uint64_t cycle);
+  bool look_up(const Access& asked, uint64_t cycle);  ///< false: refused, to be tried again
   void answer(const Access& access, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
@@ -86,6 +87,10 @@ class L2Slice {
   std::vector<Counters>& counters_;
   SectoredCache cache_;             // also holds copies of what lives in other partitions
   std::deque<Delayed> near_, far_;  // on their way to the request queue, by the side that they come from
+  // What slices of other partitions ask for. It has a way of its own: behind requests that wait for those
+  // slices, both would wait for ever.
+  std::deque<Delayed> asked_;
+  uint32_t waiting_for_far_ = 0;  // sectors asked of other slices
   std::deque<FarMessage> far_data_;
   std::vector<FarMessage> far_messages_;
   std::deque<Access> requests_;

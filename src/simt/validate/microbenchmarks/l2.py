@@ -337,7 +337,8 @@ def l2_copies_fill(device: Device) -> float:
     "l2",
     "bytes a cycle of one slice",
     "byte/cycle",
-    expected=lambda s: float(s.l2.slice.port_bytes * s.clock.l2_mhz / s.clock.core_mhz),
+    # Each part of the L2 reads it from a slice of its own.
+    expected=lambda s: float(s.l2.partitions * s.l2.slice.port_bytes * s.clock.l2_mhz / s.clock.core_mhz),
     tolerance=WITHIN_3_PERCENT,
 )
 def l2_slice_bandwidth(device: Device) -> float:
