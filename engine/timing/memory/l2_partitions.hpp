@@ -37,7 +37,7 @@ class L2Partitions {
   uint64_t back() const { return far_ - far_ / 2; }
 
  private:
-  static constexpr uint32_t in_slices = 3;  // cycles that a far load spends in the queues of both slices
+  static constexpr uint32_t in_slices = 2;  // cycles that a far load spends in the queues of both slices
   uint32_t count_, slices_each_, sms_, sms_of_a_cache_;
   uint64_t far_;
 };
