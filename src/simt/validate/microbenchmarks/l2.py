@@ -140,9 +140,9 @@ SLICE_SMS = 64  # that fill the queue of a slice
 
 @microbenchmark(
     "l2",
-    "address_map: slices of the L2",
+    "address_map: slices of the L2 that an SM reads from",
     "slice",
-    expected=lambda s: float(s.address_map.slices) if s.sm.count >= SLICE_SMS else None,
+    expected=lambda s: s.address_map.slices / s.l2.partitions if s.sm.count >= SLICE_SMS else None,
     tolerance=WITHIN_3_PERCENT,
 )
 def l2_slices(device: Device) -> float:
