@@ -139,14 +139,15 @@ def test_an_sm_that_is_slow_by_chance_does_not() -> None:
     assert own_pace(drifting, one_wave=True) == pytest.approx([1] * 4)
 
 
-def test_of_differences_that_are_partly_chance_a_part_stays() -> None:
-    second, fourth = [10, 20, 10, 20], [10, 20, 20, 20]
-    found = own_pace([[20] * 4] * 2 + [second] * 2 + [[20] * 4] * 2 + [fourth] * 2, one_wave=True)
-    earlier, later = (np.array([400 / n for n in quarter]) for quarter in (second, fourth))
-    r = np.corrcoef(earlier, later)[0, 1]
-    assert r == pytest.approx(3**-0.5)
-    own = np.array([1600 / n for n in 2 * np.add([20] * 4, fourth)]) / (6400 / 300)
-    assert found == pytest.approx(1 + r * (own - 1))
+@pytest.mark.parametrize(("eighth", "lasts"), [([12, 20, 20, 12], False), ([10, 20, 20, 16], True)])
+def test_differences_last_where_they_explain_most_of_what_comes(eighth: list[int], lasts: bool) -> None:
+    first, last = [10, 20, 20, 20], eighth
+    found = own_pace([[20] * 4] * 2 + [first] * 2 + [[20] * 4] * 2 + [last] * 2, one_wave=True)
+    r = np.corrcoef([1 / n for n in first], [1 / n for n in last])[0, 1]
+    assert (r * r > 0.5) == lasts
+    own = 1 / np.add(np.add([40] * 4, first), last)
+    own /= 4 / (160 + sum(first) + sum(last))
+    assert found == pytest.approx(own if lasts else [1] * 4)
 
 
 def test_sms_that_do_nothing_have_no_pace() -> None:

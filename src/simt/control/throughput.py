@@ -13,6 +13,7 @@ from .controller import Contention, Interval
 _LEAST = 8  # intervals before anything is said
 _KEPT = 512  # moments of which sums are kept, however long a launch is
 _ROUNDS = 8
+_LASTING = 0.5**0.5  # correlation from which on one explains more than half of the variance of the other
 _UNEVEN = 0.2  # coefficient of variation of the instructions of intervals from which on warps go in step
 
 
@@ -114,22 +115,23 @@ class Throughput:
     def contention(self, fastest: float, in_turn: bool, one_wave: bool) -> Contention:
         """Warp-cycles per instruction of SMs with equally many warps over those of all.
 
-        one_wave: no CTA is to come, so each SM goes on with what it has. Then a part of its own difference
-        from those with equally many warps is kept: the correlation of these differences between the second
-        and the last quarter, which is what of their variance lasts. (Neighbouring quarters correlate, too,
-        where a difference drifts away, as in SpMV.)
+        one_wave: no CTA is to come, so each SM goes on with what it has. Then its own difference from those
+        with equally many warps, over all that was looked at, is kept, if such differences last: if those in
+        the second quarter explain more of the variance of those in the last one than they do not.
+        (Neighbouring quarters correlate, too, where a difference drifts away, as in SpMV.)
         """
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length
         classes = np.unique(np.round(warps), return_inverse=True)[1]
         scale = _of_classes(cycles, executed, classes) * executed.sum() / max(1.0, cycles.sum())
         if one_wave:
-            own = _own(cycles, executed, classes)
+            own = _own(*self._by_sm(1.0, 0.0)[:2], classes)
             earlier, later = (
                 _own(*self._by_sm(*quarter)[:2], classes) for quarter in ((0.75, 0.5), (0.25, 0.0))
             )
             both = np.isfinite(own) & np.isfinite(earlier) & np.isfinite(later)
-            scale[both] *= 1 + max(0.0, _correlation(earlier[both], later[both])) * (own[both] - 1)
+            if _correlation(earlier[both], later[both]) > _LASTING:
+                scale[both] *= own[both]
         return Contention(scale, warps, fastest, in_turn)
 
     def _by_sm(
