@@ -138,6 +138,13 @@ def test_each_partition_keeps_a_copy() -> None:
         assert last - (20_100 + 10_000 * readers.index(reader) + 4 * 511) < near
 
 
+def test_sets_that_wait_for_each_other_leave_a_way() -> None:
+    """SMs of both partitions miss in the only set of each slice, over and over."""
+    m = memory("a100", l2__slice__sets=1, l2__slice__ways=2)
+    requests = [(10 + i // 108, i % 108, BASE + 32 * (i * 37 % 65_536), False) for i in range(20_000)]
+    assert len(m.run(requests, 400_000, 50)) == len(requests)
+
+
 def test_full_queues_delay_and_lose_nothing() -> None:
     small = {
         "l2__request_queue": 8,

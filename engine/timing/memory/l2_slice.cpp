@@ -114,8 +114,10 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   access.atomic = request.kind == AccessKind::Atomic;
   access.kind = request.kind;
   access.slot = request.slot;
-  const CacheOutcome outcome = cache_.access(access);
   Counters& counters = counters_[request.slot];
+  // Likewise a way of each set: two slices whose sets wait for each other would do so for ever.
+  const bool waits = lives_far && !request.write && !cache_.leaves_a_way(access);
+  const CacheOutcome outcome = waits ? CacheOutcome::ReservationFail : cache_.access(access);
   if (outcome == CacheOutcome::ReservationFail) {
     ++counters[Counter::l2_reservation_fail];
     return false;

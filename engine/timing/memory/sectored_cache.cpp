@@ -148,6 +148,15 @@ bool SectoredCache::contains(uint64_t address) const {
   return line != none && ((lines_[line].valid | lines_[line].modified) >> sector_of(address) & 1);
 }
 
+bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
+  if (line_index_.find(line_address(access.address)) != none) return true;
+  const uint32_t set = set_of(access);
+  size_t free = sets_[set].invalid.size();
+  for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = lines_[line].next)
+    free += evictable(lines_[line]);
+  return free >= 2;
+}
+
 CacheOutcome SectoredCache::refuse(CacheFailure failure) {
   failure_ = failure;
   return CacheOutcome::ReservationFail;

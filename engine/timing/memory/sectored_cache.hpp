@@ -75,6 +75,8 @@ class SectoredCache {
 
   bool contains(uint64_t address) const;
   uint64_t modified_lines() const { return modified_lines_; }
+  /// Whether the access would find its line, or take one and leave another in its set that can be taken.
+  bool leaves_a_way(const CacheAccess& access) const;
   /// Lines that have never held anything.
   uint64_t free_lines() const { return free_lines_; }
   uint32_t outstanding_misses() const { return mshrs_used_; }
