@@ -145,8 +145,8 @@ def test_differences_last_where_they_explain_most_of_what_comes(eighth: list[int
     found = own_pace([[20] * 4] * 2 + [first] * 2 + [[20] * 4] * 2 + [last] * 2, one_wave=True)
     r = np.corrcoef([1 / n for n in first], [1 / n for n in last])[0, 1]
     assert (r * r > 0.5) == lasts
-    own = 1 / np.add(np.add([40] * 4, first), last)
-    own /= 4 / (160 + sum(first) + sum(last))
+    own = 1 / np.add([20] * 4, last)
+    own /= 4 / (80 + sum(last))
     assert found == pytest.approx(own if lasts else [1] * 4)
 
 

@@ -116,16 +116,16 @@ class Throughput:
         """Warp-cycles per instruction of SMs with equally many warps over those of all.
 
         one_wave: no CTA is to come, so each SM goes on with what it has. Then its own difference from those
-        with equally many warps, over all that was looked at, is kept, if such differences last: if those in
-        the second quarter explain more of the variance of those in the last one than they do not.
-        (Neighbouring quarters correlate, too, where a difference drifts away, as in SpMV.)
+        with equally many warps is kept, if such differences last: if those in the second quarter explain more
+        of the variance of those in the last one than they do not. (Neighbouring quarters correlate, too, where a
+        difference drifts away, as in SpMV.)
         """
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length
         classes = np.unique(np.round(warps), return_inverse=True)[1]
         scale = _of_classes(cycles, executed, classes) * executed.sum() / max(1.0, cycles.sum())
         if one_wave:
-            own = _own(*self._by_sm(1.0, 0.0)[:2], classes)
+            own = _own(cycles, executed, classes)
             earlier, later = (
                 _own(*self._by_sm(*quarter)[:2], classes) for quarter in ((0.75, 0.5), (0.25, 0.0))
             )
