@@ -116,9 +116,9 @@ class Throughput:
         """Warp-cycles per instruction of SMs with equally many warps over those of all.
 
         one_wave: no CTA is to come, so each SM goes on with what it has. Then its own difference from those
-        with equally many warps is kept, if such differences last: if those in the second quarter explain more
-        of the variance of those in the last one than they do not. (Neighbouring quarters correlate, too, where
-        a difference drifts away, as in SpMV.)
+        with equally many warps is kept, if such differences last: if those in the second quarter explain
+        most of the variance of those in the last one. (Neighbouring quarters correlate, too, where a
+        difference drifts away, as in SpMV.)
         """
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length
