@@ -76,12 +76,13 @@ std::vector<bool> stored_parameters(const Function& kernel, const Module& module
       continue;
     const Operand& address = kernel.operands[kernel.instructions[i].first_operand + 1];
     uint64_t word = (offsets[base->index] + static_cast<uint64_t>(base->value + address.value)) / word_bytes;
-    for (const uint32_t r : access(kernel, module, i).writes) {
-      if (wanted[r]) {
-        stored.resize(std::max<size_t>(stored.size(), word + 1));
-        stored[word] = true;
-      }
-      ++word;
+    const Operand& loaded = kernel.operands[kernel.instructions[i].first_operand];
+    const bool vector = loaded.kind == OperandKind::Vector;
+    for (uint32_t k = 0; k < (vector ? loaded.part_count : 1); ++k, ++word) {
+      const Operand& part = vector ? kernel.operands[loaded.first_part + k] : loaded;
+      if (part.kind != OperandKind::Register || !wanted[part.index]) continue;
+      stored.resize(std::max<size_t>(stored.size(), word + 1));
+      stored[word] = true;
     }
   }
   return stored;

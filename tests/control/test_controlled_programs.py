@@ -75,6 +75,13 @@ class At(Controller):
         return Projection(now.end + 1, {name: float(n) for name, n in now.counters.items()})
 
 
+class First(At):
+    """Decides in the first launch only."""
+
+    def observe(self, interval: Interval) -> Decision:
+        return super().observe(interval) if self._launch.index == 0 else GO_ON
+
+
 def by_blocks(launch: LaunchView) -> Decision:
     assert launch.code is not None
     return Predict(block_cycles=np.full(len(launch.code.blocks), 20.0))
@@ -188,10 +195,6 @@ def test_later_launches_find_the_caches_warm() -> None:
             module["mix"][BLOCKS, THREADS](a, out, out, 1)
         return gpu.launches[-1]
 
-    class First(At):
-        def observe(self, interval: Interval) -> Decision:
-            return super().observe(interval) if self._launch.index == 0 else GO_ON
-
     cold = second(None, twice=False)
     warm = second(First(900, DECISIONS["stop"]), twice=True)
     assert warm.sampled is not None and warm.sampled.decision == "full"
@@ -210,10 +213,6 @@ def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
         module["mix"][BLOCKS, THREADS](read, stored, stored, 1)
         module["total"][8, 256](read, stored, read.size)
         return gpu.launches[-1]
-
-    class First(At):
-        def observe(self, interval: Interval) -> Decision:
-            return super().observe(interval) if self._launch.index == 0 else GO_ON
 
     whole, cut = second(None), second(First(900, DECISIONS[decision]))
     sectors = 4 * BLOCKS * THREADS // 32

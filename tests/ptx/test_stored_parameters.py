@@ -39,6 +39,7 @@ def stored(text: str) -> list[int]:
         # Members of structures, vectors.
         ("ld.param.u64 %rd1, [s+16]; st.u32 [%rd1], %r1;", [5]),
         ("ld.param.v2.u64 {%rd1, %rd2}, [s+8]; st.u32 [%rd2], %r1;", [5]),
+        ("ld.param.v2.u64 {_, %rd2}, [s+8]; st.u32 [%rd2], %r1;", [5]),
         # Atomics read and write; other state spaces are not meant; matrices and bulk copies are.
         ("ld.param.u64 %rd1, [a]; atom.global.add.u32 %r1, [%rd1], 1;", [0]),
         ("ld.param.u64 %rd1, [a]; red.global.add.u32 [%rd1], 1;", [0]),
