@@ -106,10 +106,7 @@ class Lowerer {
     return program_.module.mnemonics[function_->instructions[i].mnemonic];
   }
   string_view opcode(uint32_t i) const { return mnemonic(i).opcode; }
-  bool has(uint32_t i, string_view modifier) const {
-    const auto& m = mnemonic(i).modifiers;
-    return std::find(m.begin(), m.end(), modifier) != m.end();
-  }
+  bool has(uint32_t i, string_view modifier) const { return mnemonic(i).has(modifier); }
   bool ends_with(uint32_t i, string_view tail) const {
     const auto& m = mnemonic(i).modifiers;
     return !m.empty() && m.back().ends_with(tail);

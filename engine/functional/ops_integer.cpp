@@ -309,8 +309,7 @@ void translate_mad_carry(Translation& t, bool carry_in) {
 }
 
 bool has(const Translation& t, std::string_view modifier) {
-  const auto& all = t.mnemonic().modifiers;
-  return std::find(all.begin(), all.end(), modifier) != all.end();
+  return t.mnemonic().has(modifier);
 }
 
 template <class F, class Saturated>

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -139,6 +140,10 @@ struct Mnemonic {
   std::string_view text;
   std::string_view opcode;                  ///< up to the first dot
   std::vector<std::string_view> modifiers;  ///< between the dots; "shared::cta" is one
+
+  bool has(std::string_view modifier) const {
+    return std::find(modifiers.begin(), modifiers.end(), modifier) != modifiers.end();
+  }
 };
 
 /// A register as declared; of a family `%r<10>` each member is one.

@@ -21,14 +21,11 @@ enum class Destination : uint8_t {
 
 Destination destination_of(const Mnemonic& mnemonic) {
   const std::string_view opcode = mnemonic.opcode;
-  const auto has = [&](std::string_view modifier) {
-    return std::find(mnemonic.modifiers.begin(), mnemonic.modifiers.end(), modifier) !=
-           mnemonic.modifiers.end();
-  };
   if (opcode == "call") return Destination::Results;
-  if (opcode == "bar" || opcode == "barrier") return has("red") ? Destination::First : Destination::None;
+  if (opcode == "bar" || opcode == "barrier")
+    return mnemonic.has("red") ? Destination::First : Destination::None;
   if (opcode == "wgmma") return Destination::Updated;
-  if (opcode == "tcgen05") return has("ld") ? Destination::BeforeAddress : Destination::None;
+  if (opcode == "tcgen05") return mnemonic.has("ld") ? Destination::BeforeAddress : Destination::None;
   constexpr std::string_view none[] = {"bra",     "brx",       "ret",          "exit", "trap", "cp",
                                        "pmevent", "nanosleep", "stackrestore", "st",   "red",  "setmaxnreg"};
   return std::find(std::begin(none), std::end(none), opcode) == std::end(none) ? Destination::First

@@ -28,10 +28,6 @@ struct Traits {
   bool uses_carry = false;
 };
 
-bool has(const Mnemonic& m, string_view modifier) {
-  return std::find(m.modifiers.begin(), m.modifiers.end(), modifier) != m.modifiers.end();
-}
-
 Region region_of(const Mnemonic& m) {
   for (const string_view x : m.modifiers) {
     if (x == "global") return Region::Global;
@@ -47,22 +43,22 @@ Traits traits(const Function& function, const Module& module, const Instruction&
   const Mnemonic& m = module.mnemonics[instruction.mnemonic];
   const string_view o = m.opcode;
   Traits t;
-  t.uses_carry = has(m, "cc") || o == "addc" || o == "subc" || o == "madc";
+  t.uses_carry = m.has("cc") || o == "addc" || o == "subc" || o == "madc";
   if (o == "ld" || o == "ldu" || o == "ldmatrix" || o == "tex" || o == "tld4" ||
-      (o == "wmma" && has(m, "load"))) {
-    if (has(m, "volatile") || has(m, "relaxed") || has(m, "acquire") || has(m, "mmio")) {
+      (o == "wmma" && m.has("load"))) {
+    if (m.has("volatile") || m.has("relaxed") || m.has("acquire") || m.has("mmio")) {
       t.effect = Effect::Fence;
       return t;
     }
     t.region = o == "ldmatrix" ? Region::Shared : region_of(m);
     const bool kernel_parameter = t.region == Region::Param && function.entry;
-    const bool read_only = has(m, "nc") || has(m, "const") || kernel_parameter || o == "tex" || o == "tld4";
+    const bool read_only = m.has("nc") || m.has("const") || kernel_parameter || o == "tex" || o == "tld4";
     t.effect = read_only ? Effect::None : Effect::Load;
     t.latency = kernel_parameter ? 1 : t.region == Region::Shared ? 25 : 40;
     return t;
   }
-  if (o == "st" || o == "stmatrix" || (o == "wmma" && has(m, "store"))) {
-    const bool strong = has(m, "volatile") || has(m, "relaxed") || has(m, "release") || has(m, "mmio");
+  if (o == "st" || o == "stmatrix" || (o == "wmma" && m.has("store"))) {
+    const bool strong = m.has("volatile") || m.has("relaxed") || m.has("release") || m.has("mmio");
     t.effect = strong ? Effect::Fence : Effect::Store;
     t.region = o == "stmatrix" ? Region::Shared : region_of(m);
     return t;

@@ -10,16 +10,11 @@ namespace {
 
 constexpr uint32_t word_bytes = 8;
 
-bool has(const Mnemonic& mnemonic, std::string_view modifier) {
-  return std::find(mnemonic.modifiers.begin(), mnemonic.modifiers.end(), modifier) !=
-         mnemonic.modifiers.end();
-}
-
 bool stores(const Mnemonic& mnemonic) {
-  if (has(mnemonic, "shared") || has(mnemonic, "local") || has(mnemonic, "param")) return false;
+  if (mnemonic.has("shared") || mnemonic.has("local") || mnemonic.has("param")) return false;
   const std::string_view opcode = mnemonic.opcode;
-  if (opcode == "wmma") return has(mnemonic, "store");
-  if (opcode == "cp") return has(mnemonic, "bulk") && has(mnemonic, "global");
+  if (opcode == "wmma") return mnemonic.has("store");
+  if (opcode == "cp") return mnemonic.has("bulk") && mnemonic.has("global");
   return opcode == "st" || opcode == "atom" || opcode == "red" || opcode == "multimem";
 }
 
@@ -70,7 +65,7 @@ std::vector<bool> stored_parameters(const Function& kernel, const Module& module
   std::vector<bool> stored;
   for (uint32_t i = 0; i < kernel.instructions.size(); ++i) {
     const Mnemonic& mnemonic = module.mnemonics[kernel.instructions[i].mnemonic];
-    if (mnemonic.opcode != "ld" || !has(mnemonic, "param")) continue;
+    if (mnemonic.opcode != "ld" || !mnemonic.has("param")) continue;
     const Operand* base = first_address(kernel, kernel.instructions[i]);
     if (!base || base->kind != OperandKind::Variable || !base->local || base->index >= offsets.size())
       continue;
