@@ -138,6 +138,26 @@ def test_each_partition_keeps_a_copy() -> None:
         assert last - (20_100 + 10_000 * readers.index(reader) + 4 * 511) < near
 
 
+@pytest.mark.parametrize("writer", [0, 107])
+def test_a_write_makes_copies_elsewhere_outdated(writer: int) -> None:
+    """SM 0 has copies of what lives far; after a write, by any SM, it reads those from far again, once."""
+    m = memory("a100")
+    m.insert(BASE, 1 << 16)
+    lines = [BASE + 512 * i for i in range(64)]
+
+    def latencies(start: int) -> list[int]:
+        reads = [(start + 500 * i, 0, a, False) for i, a in enumerate(lines)]
+        return [cycle % 500 for cycle, *_ in sorted(m.run(reads, start + 39_900, 50))]
+
+    first, near = latencies(100), latencies(40_100)
+    assert len(set(near)) == 1 and max(first) > near[0]
+    m.run([(80_100 + 10 * i, writer, a, True) for i, a in enumerate(lines)], 120_000, 50)
+    assert latencies(120_100) == first
+    assert latencies(160_100) == near
+    m.insert(BASE, 1 << 14)  # a copy from the host over the first half of them
+    assert latencies(200_100) == first[:32] + near[32:]
+
+
 def test_sets_that_wait_for_each_other_leave_a_way() -> None:
     """SMs of both partitions miss in the only set of each slice, over and over."""
     m = memory("a100", l2__slice__sets=1, l2__slice__ways=2)

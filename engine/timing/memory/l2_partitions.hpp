@@ -29,7 +29,11 @@ class L2Partitions {
   /// and atomics, are performed at home.
   uint32_t slice_for(const MemoryRequest& request, uint32_t home) const {
     if (count_ == 1 || request.write || request.kind == AccessKind::Atomic) return home;
-    return home % slices_each_ + of_port(request.sm) * slices_each_;
+    return partner(home, of_port(request.sm));
+  }
+  /// Of a slice, in a partition; itself in its own.
+  uint32_t partner(uint32_t slice, uint32_t partition) const {
+    return slice % slices_each_ + partition * slices_each_;
   }
   /// L2 cycles from one part to another, and back. A load that misses near and hits far takes
   /// `l2.far_latency` longer than one that hits near.

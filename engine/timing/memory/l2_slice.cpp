@@ -43,10 +43,33 @@ void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
 }
 
 void L2Slice::arrive_from_far(const FarMessage& message) {
-  if (message.data)
-    insert_by_time(far_data_, message);
-  else
-    insert_by_time(asked_, {message.ready, {message.request, message.from}});
+  switch (message.kind) {
+    case FarKind::Read:
+      insert_by_time(asked_, {message.ready, {message.request, message.from}});
+      break;
+    case FarKind::Data:
+      insert_by_time(far_data_, message);
+      break;
+    case FarKind::Written:
+      // The slice has been simulated up to when the message was sent, so older ones can be done with.
+      drop_outdated(message.ready - partitions_.there());
+      insert_by_time(outdated_, {message.ready, message.request.address});
+      break;
+  }
+}
+
+void L2Slice::drop_outdated(uint64_t cycle) {
+  for (; !outdated_.empty() && outdated_.front().ready <= cycle; outdated_.pop_front())
+    drop_copy(outdated_.front().address);
+}
+
+void L2Slice::tell_of_write(const MemoryRequest& request, uint64_t cycle) {
+  MemoryRequest written;
+  written.address = request.address;
+  for (uint32_t p = 0; p < partitions_.count(); ++p)
+    if (p != partition_)
+      far_messages_.push_back(
+          {cycle + partitions_.there(), partitions_.partner(index_, p), index_, FarKind::Written, written});
 }
 
 bool L2Slice::asleep() const {
@@ -67,7 +90,7 @@ void L2Slice::answer(const Access& access, uint64_t cycle) {
   const MemoryRequest& request = access.request;
   if (request.kind == AccessKind::L1Writeback) return;  // nobody waits for it
   if (access.asker != an_sm) {
-    far_messages_.push_back({cycle + partitions_.back(), access.asker, index_, true, request});
+    far_messages_.push_back({cycle + partitions_.back(), access.asker, index_, FarKind::Data, request});
     return;
   }
   Reply reply;
@@ -131,6 +154,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   // Reading out what is written back occupies the data port.
   port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
                                            std::max(1u, spec_.l2.slice.port_bytes));
+  if (request.write || access.atomic) tell_of_write(request, cycle);
   if (request.write || outcome == CacheOutcome::Hit) {
     answer(asked, cycle);
   } else {
@@ -141,6 +165,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
 }
 
 void L2Slice::tick(uint64_t cycle) {
+  drop_outdated(cycle);
   if (cache_.ready() && reply_room()) {
     const auto token = static_cast<uint32_t>(cache_.pop_ready());
     answer(waiting_[token], cycle);
@@ -166,7 +191,7 @@ void L2Slice::tick(uint64_t cycle) {
       request.address = miss.address;
       request.kind = miss.kind;
       request.slot = miss.slot;
-      far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, false, request});
+      far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, FarKind::Read, request});
     }
     cache_.pop_miss();
   }

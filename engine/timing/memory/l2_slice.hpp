@@ -24,12 +24,17 @@ class L2Slice {
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
   void arrive(const MemoryRequest& packet, uint64_t cycle);
 
-  /// What slices of different partitions send each other: a read, or the data for one.
+  /// What slices of different partitions send each other.
+  enum class FarKind : uint8_t {
+    Read,
+    Data,    ///< for a read
+    Written  ///< copies of the sector are out of date
+  };
   struct FarMessage {
     uint64_t ready = 0;  ///< L2 cycle in which it arrives
     uint32_t to = 0;     ///< slice
     uint32_t from = 0;
-    bool data = false;
+    FarKind kind = FarKind::Read;
     MemoryRequest request{};
   };
   /// Messages on their way, `ready` rising; the caller hands them to the slices that they are for, by
@@ -61,6 +66,8 @@ class L2Slice {
   void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
 
   void insert(uint64_t address, bool modified);
+  /// Forgets its copy of a sector that lives in another partition.
+  void drop_copy(uint64_t address) { cache_.drop(address); }
   uint64_t free_lines() const { return cache_.free_lines(); }
 
  private:
@@ -75,6 +82,8 @@ class L2Slice {
   };
   void look_up_next(uint64_t cycle);
   bool look_up(const Access& asked, uint64_t cycle);  ///< false: refused, to be tried again
+  void tell_of_write(const MemoryRequest& request, uint64_t cycle);
+  void drop_outdated(uint64_t cycle);
   void answer(const Access& access, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
@@ -92,6 +101,10 @@ class L2Slice {
   std::deque<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors asked of other slices
   std::deque<FarMessage> far_data_;
+  struct Outdated {
+    uint64_t ready, address;
+  };
+  std::deque<Outdated> outdated_;  // copies; the slice need not wake up for them
   std::vector<FarMessage> far_messages_;
   std::deque<Access> requests_;
   std::deque<DramRequest> to_dram_;

@@ -202,8 +202,15 @@ void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
   // Of what is much larger than the L2 only the last part can stay.
   if (end - first > 4 * capacity) first = (end - 4 * capacity) / sector_bytes * sector_bytes;
   for (uint64_t sector = first; sector < end; sector += sector_bytes) {
-    const uint32_t slice = map_.slice_of(sector);
-    channels_[slice / per_channel]->slice(slice % per_channel).insert(sector, modified);
+    const uint32_t home = map_.slice_of(sector);
+    for (uint32_t p = 0; p < partitions_.count(); ++p) {
+      const uint32_t index = partitions_.partner(home, p);
+      L2Slice& slice = channels_[index / per_channel]->slice(index % per_channel);
+      if (index == home)
+        slice.insert(sector, modified);
+      else
+        slice.drop_copy(sector);
+    }
   }
 }
 

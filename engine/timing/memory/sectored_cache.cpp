@@ -429,6 +429,11 @@ void SectoredCache::insert(const CacheAccess& access) {
     l.valid |= bit;
 }
 
+void SectoredCache::drop(uint64_t address) {
+  const uint32_t line = line_index_.find(line_address(address));
+  if (line != none) lines_[line].valid &= static_cast<uint8_t>(~(1u << sector_of(address)));
+}
+
 uint32_t SectoredCache::add_mshr(uint64_t address) {
   uint32_t mshr;
   if (free_mshrs_.empty()) {

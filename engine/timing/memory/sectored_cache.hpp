@@ -72,6 +72,8 @@ class SectoredCache {
   /// Puts a sector in without time or traffic, as if it had been read or, by a write, written in full.
   void insert(const CacheAccess& access);
   void invalidate();
+  /// Forgets a sector that is as in memory, if it is there.
+  void drop(uint64_t address);
 
   bool contains(uint64_t address) const;
   uint64_t modified_lines() const { return modified_lines_; }

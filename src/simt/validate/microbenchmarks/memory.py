@@ -9,41 +9,46 @@ from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
-from simt.validate.microbenchmarks.chases import each_latency, evict, ring_of
+from simt.validate.microbenchmarks.chases import each_latency, evict, ring_of, walk_latency
 from simt.validate.microbenchmarks.l2 import cold_bandwidth, l2_hit
 
 LINE = 128
-OPENS = 12288  # loads after which every bank has some row open
+WALK = 12288  # loads whose latencies an SM can hold
 STREAM, STREAM_LOADS = 8 << 20, 8  # least bytes of a bandwidth measurement, and loads of each thread
 
 
-def _walk(device: Device, lines: int, before: int = 32) -> npt.NDArray[np.float64]:
-    """Cycles of each load of a walk along lines that are in no cache, after so many loads `before`."""
-    ring, _ = ring_of(device, LINE * (lines + before + 32), LINE)
-    held = evict(device)
-    latencies = each_latency(device, ring, lines, warm=before)
-    device.free(ring)
-    device.free(held)
-    return latencies
+def _row_openings(device: Device, apart: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Latencies of a walk past both caches, and where in it rows were opened.
 
-
-def _hit(latencies: npt.NDArray[np.float64]) -> float:
-    """Cycles of a load whose row is open; most are."""
-    return float(np.percentile(latencies, 20))
-
-
-def _rows(device: Device, lines: int) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Latency where the row is open, latencies of a walk, and where in it rows were opened.
-
-    Lines that come from another part of the L2 take longer still, and are left out.
+    It ends when openings were seen that are so many loads apart. What lies in another part of the L2 takes
+    longer, and is left out.
     """
-    latencies = _walk(device, lines, before=OPENS)
-    hit = _hit(latencies)
-    near = latencies[latencies < hit + 130]
-    opens = near > hit + 16
+    parts = min(5, max(2, device.l2_bytes // 2 // (LINE * WALK)))
+    data = device.zeros(LINE * WALK * parts // 4, np.uint32)
+    # Whole sectors, so that the L2 has them, each where it lives: a first walk tells which of them are near.
+    device.kernel("bandwidth.cu", "fill")(
+        2 * device.sms, 1024, data, np.int64(data.nbytes // 16), np.uint32(0)
+    )
+    in_l2 = np.concatenate([walk_latency(device, data, LINE * WALK * i, LINE, WALK) for i in range(parts)])
+    near = in_l2 < np.percentile(in_l2, 10) + 40
+    held = evict(device)
+    first = parts // 2
+    for i in range(first):  # after which every bank has some row open
+        walk_latency(device, data, LINE * WALK * i, LINE, WALK)
+    found: list[npt.NDArray[np.float64]] = []
+    for i in range(first, parts):
+        of_part = walk_latency(device, data, LINE * WALK * i, LINE, WALK)
+        found.append(of_part[near[WALK * i : WALK * (i + 1)]])
+        latencies = np.concatenate(found)
+        opens = latencies > np.percentile(latencies, 20) + 16
+        at = np.nonzero(opens)[0]
+        if len(at) and at[-1] - at[0] > apart:
+            break
+    device.free(data)
+    device.free(held)
     if not opens.any():
         raise SimtError("all loads take the same time: no rows are seen")
-    return hit, near, opens
+    return latencies, opens
 
 
 def _ratio(spec: Spec) -> float:
@@ -99,7 +104,12 @@ def memory_latency(device: Device) -> float:
 )
 def row_hit_latency(device: Device) -> float:
     """Cycles from a load that misses both caches, and finds its row open, to its use."""
-    return _hit(_walk(device, 1024))
+    ring, _ = ring_of(device, LINE * 1088, LINE)
+    held = evict(device)
+    latencies = each_latency(device, ring, 1024, warm=32)
+    device.free(ring)
+    device.free(held)
+    return float(np.percentile(latencies, 20))  # most rows are open, and half of the lines near
 
 
 @microbenchmark(
@@ -111,8 +121,13 @@ def row_hit_latency(device: Device) -> float:
 )
 def row_miss_latency(device: Device) -> float:
     """Cycles by which a load takes longer that finds another row open in its bank."""
-    hit, near, opens = _rows(device, 4096)
-    return float(np.median(near[opens])) - hit
+    latencies, opens = _row_openings(device, 0)
+    # Means of the middle ones: between two clocks a load takes a cycle more or less.
+    opening, open_ = (
+        np.sort(part)[len(part) // 10 : -(len(part) // 10) or None]
+        for part in (latencies[opens], latencies[~opens])
+    )
+    return float(opening.mean() - open_.mean())
 
 
 def _row_bytes(spec: Spec) -> float | None:
@@ -126,7 +141,7 @@ def _row_bytes(spec: Spec) -> float | None:
 )
 def row_bytes(device: Device) -> float:
     """Bytes of a row of a channel: what is read in order, over how often it takes the time to open a row."""
-    _, _, opens = _rows(device, 12288)
+    _, opens = _row_openings(device, WALK // 4)
     # All channels open rows together, then there is a pause: what is read from one such time to the next.
     at = np.nonzero(opens)[0]
     gaps = np.diff(at, prepend=at[0] - 1)
