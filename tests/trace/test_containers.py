@@ -194,6 +194,7 @@ def test_launch_list(tmp_path: Path) -> None:
         ("MemcpyHtoD,0x1ffffffffffffffff,4", "expected 'MemcpyHtoD"),
         ("kernel-7.traceg", "kernel-7.traceg is not there"),
         ("\x01\x02", "not a launch list"),
+        ("MemcpyDtoH,0x1,4\nhello, kernel-1.traceg", "found 'hello' and no launch"),
     ],
 )
 def test_bad_launch_lists(line: str, reason: str, tmp_path: Path) -> None:

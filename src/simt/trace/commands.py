@@ -28,7 +28,8 @@ class KernelFile:
 def read_launch_list(path: Path) -> tuple[list[Copy | KernelFile], list[str]]:
     """The commands of a launch list in order, and warnings about what was passed over.
 
-    Raises TraceError naming the line where a command is malformed or a kernel's file is missing.
+    Raises TraceError naming the line where a command is malformed or a kernel's file is missing, and where
+    there are only lines of other kinds.
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
@@ -61,11 +62,16 @@ def read_launch_list(path: Path) -> tuple[list[Copy | KernelFile], list[str]]:
             passed_over[verb] = passed_over.get(verb, 0) + 1
         else:
             raise TraceError(f"{path}: line {number}: this is not a launch list (kernelslist.g)")
+    passed_over.pop("MemcpyDtoH", None)  # it changes nothing on the device
+    if passed_over and not commands:
+        raise TraceError(
+            f"{path}: this is not a launch list (kernelslist.g): found {next(iter(passed_over))[:40]!r} and no "
+            "launch, expected names of kernel traces (kernel-1.traceg) and copies (MemcpyHtoD,0x<address>,<bytes>)"
+        )
     warnings = []
     for verb, count in passed_over.items():
-        if verb != "MemcpyDtoH":  # it changes nothing on the device
-            lines = "1 line" if count == 1 else f"{count} lines"
-            warnings.append(f"{path.name}: {lines} with the unknown command {verb[:40]!r} passed over")
+        lines = "1 line" if count == 1 else f"{count} lines"
+        warnings.append(f"{path.name}: {lines} with the unknown command {verb[:40]!r} passed over")
     return commands, warnings
 
 

@@ -361,10 +361,17 @@ def l1_store_word_allocates(device: Device) -> float:
     return _found_after_store(device, 4, before=False)
 
 
+def _port(spec: Spec) -> float:
+    """Bytes that pass an SM's port in a cycle, each way; a crossbar with a slower clock takes fewer."""
+    return (
+        32.0 * spec.interconnect.sm_port_sectors * min(1.0, spec.clock.interconnect_mhz / spec.clock.core_mhz)
+    )
+
+
 def _leaves(spec: Spec) -> float | None:
-    """Where every store goes on to the L2, as many sectors leave in a cycle as the SM's port takes."""
+    """Where every store goes on to the L2."""
     through = spec.l1.cache.write_policy == "write_through" and not spec.l1.bypass_global
-    return 32.0 * spec.interconnect.sm_port_sectors if through else None
+    return _port(spec) if through else None
 
 
 @microbenchmark(
@@ -383,17 +390,13 @@ def l1_store_bandwidth(device: Device) -> float:
     return 4.0 * threads * stores / float(twice - once)
 
 
-def _past(spec: Spec) -> float:
-    """As many sectors in a cycle as the SM's port gives; more may ask."""
-    return 32.0 * spec.interconnect.sm_port_sectors
-
-
 @microbenchmark(
     "l1",
     "interconnect.sm_port_sectors: bytes a cycle past the L1",
     "byte/cycle",
-    expected=_past,
+    expected=_port,
     tolerance=0.06,
+    moves=("interconnect.sm_port_sectors", "clock.interconnect_mhz"),
 )
 def l1_bypass_bandwidth(device: Device) -> float:
     """Bytes that one SM reads past its L1 a cycle, from the L2."""

@@ -220,7 +220,12 @@ def l2_ways(device: Device) -> float:
     return float(len(left))
 
 
-@microbenchmark("l2", "bytes a cycle of the L2", "byte/cycle")
+@microbenchmark(
+    "l2",
+    "interconnect.look_ahead: bytes a cycle of the L2",
+    "byte/cycle",
+    moves=("interconnect.look_ahead",),
+)
 def l2_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from the L2."""
     return whole_bandwidth(device, min(device.l2_bytes // 4, 2 << 20), 2)
@@ -339,7 +344,11 @@ def l2_copies_fill(device: Device) -> float:
     "bytes a cycle of one slice",
     "byte/cycle",
     # Each part of the L2 reads it from a slice of its own.
-    expected=lambda s: float(s.l2.partitions * s.l2.slice.port_bytes * s.clock.l2_mhz / s.clock.core_mhz),
+    expected=lambda s: (
+        s.l2.partitions
+        * min(s.l2.slice.port_bytes * s.clock.l2_mhz, 32 * s.clock.interconnect_mhz)
+        / s.clock.core_mhz
+    ),
     tolerance=WITHIN_3_PERCENT,
 )
 def l2_slice_bandwidth(device: Device) -> float:
