@@ -3,38 +3,36 @@
 // Each CTA reads its own region of `bytes`, or all read one region, over and over; loads do not depend on each
 // other. `within` measures inside one CTA by its SM's clock; of `whole` the launch's time is taken.
 //
-// Macros: TYPE: of a load (unsigned, uint2, uint4). LOAD: through which caches (global.ca: all; relaxed.gpu.global: past the
-// L1).
+// Macros: TYPE: of a load (unsigned, uint2, uint4). LOAD: "ld.global.ca", through all caches, or PAST_L1.
+
+#include "past_l1.cuh"
 
 #ifndef TYPE
 #define TYPE unsigned
 #endif
 #ifndef LOAD
-#define LOAD global.ca
+#define LOAD "ld.global.ca"
 #endif
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define LD "ld." TEXT(LOAD)
 #define UNROLL 4
 
 __device__ __forceinline__ void load(const unsigned* p, unsigned& sum) {
   unsigned v;
-  asm volatile(LD ".u32 %0, [%1];" : "=r"(v) : "l"(p));
+  asm volatile(LOAD ".u32 %0, [%1];" : "=r"(v) : "l"(p));
   sum ^= v;
 }
 __device__ __forceinline__ void load(const uint2* p, unsigned& sum) {
   uint2 v;
-  asm volatile(LD ".v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  asm volatile(LOAD ".v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
   sum ^= v.x ^ v.y;
 }
 __device__ __forceinline__ void load(const uint4* p, unsigned& sum) {
   uint4 v;
-  asm volatile(LD ".v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  asm volatile(LOAD ".v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   sum ^= v.x ^ v.y ^ v.z ^ v.w;
 }
 __device__ __forceinline__ void load_cg(const uint4* p, unsigned& sum) {
   uint4 v;
-  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  asm volatile(PAST_L1 ".v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   sum ^= v.x ^ v.y ^ v.z ^ v.w;
 }
 
@@ -82,7 +80,7 @@ extern "C" __global__ void apart(const char* data, int count, long long stride, 
   for (int r = 0; r < repeats; ++r) {
 #pragma unroll 4
     for (int i = first; i < count; i += step) {
-      asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(data + i * stride) : "memory");
+      asm volatile(PAST_L1 ".u32 %0, [%1];" : "=r"(v) : "l"(data + i * stride) : "memory");
       sum ^= v;
     }
   }

@@ -7,6 +7,7 @@
 // Macros: LOAD(p): follows the pointer p once; by default through all caches.
 
 #include "clock.cuh"
+#include "past_l1.cuh"
 
 #ifndef LOAD
 #define LOAD(p) asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(p)::"memory")

@@ -1,5 +1,8 @@
 // What a miss brings along, and how a warp's accesses are coalesced.
 
+#include "clock.cuh"
+#include "past_l1.cuh"
+
 // cycles[i]: of a load `distance` bytes beyond the begin of line i, right after a load of that begin. bypass:
 // past the L1.
 extern "C" __global__ void second_load(const char* data, int distance, int lines, int bypass, long long* cycles,
@@ -48,13 +51,26 @@ extern "C" __global__ void strided(const char* data, int distance, int loads, lo
   }
 }
 
+// latencies[i]: until all of the first `sectors` sectors of a line are there, loaded at once past the L1; lines i.
+extern "C" __global__ void whole_line(const char* data, int sectors, int lines, int* latencies) {
+  const char* p = data + (threadIdx.x % sectors) * 32;
+#pragma unroll 1
+  for (int i = 0; i < lines; ++i, p += 128) {
+    unsigned v;
+    const long long begin = clock_after(p);
+    asm volatile(PAST_L1 ".u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    const int found = static_cast<int>(clock_after(v) - begin);
+    if (threadIdx.x == 0) latencies[i] = found;
+  }
+}
+
 // Every warp loads one and the same sector, past its L1, over and over.
 extern "C" __global__ void same_sector(const unsigned* data, int loads, unsigned* sink) {
   unsigned sum = 0;
 #pragma unroll 8
   for (int i = 0; i < loads; ++i) {
     unsigned v;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(data + threadIdx.x % 8) : "memory");
+    asm volatile(PAST_L1 ".u32 %0, [%1];" : "=r"(v) : "l"(data + threadIdx.x % 8) : "memory");
     sum ^= v;
   }
   if (sum == 0x12345678u) sink[0] = sum;

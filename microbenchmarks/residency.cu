@@ -5,6 +5,7 @@
 // Macros: WAIT: cycles. REGISTERS: of a thread, for `with_registers`.
 
 #include "clock.cuh"
+#include "past_l1.cuh"
 
 #ifndef WAIT
 #define WAIT 20000
@@ -13,12 +14,11 @@
 #define REGISTERS 128
 #endif
 
-__device__ __forceinline__ void stay(unsigned* sm, long long* begin, long long* end) {
+__device__ __forceinline__ void stay(long long start, unsigned* sm, long long* begin, long long* end) {
   if (threadIdx.x == 0) {
-    const long long start = clock64();
     unsigned here = 0;
     // Waiting for memory leaves the SM to the others.
-    while (clock_after(here) - start < WAIT) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "+r"(here) : "l"(sm) : "memory");
+    while (clock_after(here) - start < WAIT) asm volatile(PAST_L1 ".u32 %0, [%1];" : "+r"(here) : "l"(sm) : "memory");
     asm volatile("mov.u32 %0, %smid;" : "=r"(here));
     sm[blockIdx.x] = here;
     begin[blockIdx.x] = start;
@@ -26,14 +26,17 @@ __device__ __forceinline__ void stay(unsigned* sm, long long* begin, long long* 
   }
 }
 
-extern "C" __global__ void residency(unsigned* sm, long long* begin, long long* end) { stay(sm, begin, end); }
+extern "C" __global__ void residency(unsigned* sm, long long* begin, long long* end) {
+  stay(clock64(), sm, begin, end);
+}
 
 // With more values alive than it has registers, so that it has all that it may have.
 extern "C" __global__ void __maxnreg__(REGISTERS) with_registers(unsigned* sm, long long* begin, long long* end) {
+  const long long start = clock64();
   unsigned x[REGISTERS + 8];
 #pragma unroll
   for (int i = 0; i < REGISTERS + 8; ++i) x[i] = sm[i];
-  stay(sm, begin, end);
+  stay(start, sm, begin, end);
   if (begin == nullptr) {
 #pragma unroll
     for (int i = 0; i < REGISTERS + 8; ++i) sm[i] = x[i] * x[(i + 1) % (REGISTERS + 8)];

@@ -2,12 +2,13 @@
 // a set: so many that one of them is not there any more.
 
 #include "clock.cuh"
+#include "past_l1.cuh"
 
 #define BUSY_LOADS 32  // of the busy sector itself, until the others are all there
 
 __device__ __forceinline__ unsigned load(const void* p) {
   unsigned v;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  asm volatile(PAST_L1 ".u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
 
@@ -39,7 +40,7 @@ extern "C" __global__ void beside(const char* data, long long first, int steps, 
       sum += load(p + (sum & 0));
       found[i < 0 ? steps - 1 - i : i] = static_cast<int>(clock_after(sum) - begin);
     }
-    if (threadIdx.x == 0) asm volatile("st.relaxed.gpu.global.u32 [%0], 1;" ::"l"(stop) : "memory");
+    if (threadIdx.x == 0) *reinterpret_cast<volatile unsigned*>(stop) = 1;
   }
   __syncthreads();
   for (int i = threadIdx.x; i < steps + BUSY_LOADS; i += blockDim.x) latencies[i] = found[i];

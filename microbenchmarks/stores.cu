@@ -1,6 +1,7 @@
 // What a cache does with stores: whether a load finds afterwards what was stored, and how fast stores leave.
 
 #include "clock.cuh"
+#include "past_l1.cuh"
 
 // latencies[i]: of a load (0: through the L1, 1: past it), `distance` bytes behind the begin of line i, right after a
 // store of `bytes` (a multiple of 4) at its begin, before which it was loaded (`before`) or not.
@@ -22,7 +23,7 @@ extern "C" __global__ void store_then_load(char* data, int lines, int bytes, int
     const long long begin = clock_after(v);
     p += distance;
     if (past)
-      asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+      asm volatile(PAST_L1 ".u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     else
       asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     const long long end = clock_after(v);

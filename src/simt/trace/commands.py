@@ -65,8 +65,9 @@ def read_launch_list(path: Path) -> tuple[list[Copy | KernelFile], list[str]]:
     passed_over.pop("MemcpyDtoH", None)  # it changes nothing on the device
     if passed_over and not commands:
         raise TraceError(
-            f"{path}: this is not a launch list (kernelslist.g): found {next(iter(passed_over))[:40]!r} and no "
-            "launch, expected names of kernel traces (kernel-1.traceg) and copies (MemcpyHtoD,0x<address>,<bytes>)"
+            f"{path}: this is not a launch list (kernelslist.g): found "
+            f"{next(iter(passed_over))[:40]!r} and no launch; expected names of kernel traces "
+            "(kernel-1.traceg) and copies (MemcpyHtoD,0x<address>,<bytes>)"
         )
     warnings = []
     for verb, count in passed_over.items():

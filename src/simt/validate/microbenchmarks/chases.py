@@ -10,12 +10,12 @@ import numpy.typing as npt
 from simt.errors import SimtError
 from simt.validate.device import Device
 
-THROUGH = {"ca": "ld.global.ca.u64", "cg": "ld.relaxed.gpu.global.u64"}
+THROUGH = {"ca": '"ld.global.ca"', "cg": "PAST_L1"}
 STEPS = 64
 
 
 def _load(cached: str) -> dict[str, str | int]:
-    return {"LOAD(p)": f'asm volatile("{THROUGH[cached]} %0, [%0];" : "+l"(p)::"memory")'}
+    return {"LOAD(p)": f'asm volatile({THROUGH[cached]} ".u64 %0, [%0];" : "+l"(p)::"memory")'}
 
 
 def ring_of(device: Device, size: int, stride: int, jump: int = 1) -> tuple[Any, int]:
@@ -138,8 +138,8 @@ def evict(device: Device) -> Any:
 def walk_latency(device: Device, data: Any, first: int, step: int, steps: int) -> npt.NDArray[np.float64]:
     """Cycles of each load, past the L1, of a walk over zeros: (steps,). first, step: bytes; the differences
     count, as some cycles of arithmetic come along."""
-    text = "{ .reg .b64 v; ld.relaxed.gpu.global.u64 v, [%0]; add.u64 %0, %0, v; add.s64 %0, %0, %1; }"
-    load = {"LOAD(p)": f'asm volatile("{text}" : "+l"(p) : "n"({step}ll) : "memory")'}
+    text = '"{ .reg .b64 v; " PAST_L1 ".u64 v, [%0]; add.u64 %0, %0, v; add.s64 %0, %0, %1; }"'
+    load = {"LOAD(p)": f'asm volatile({text} : "+l"(p) : "n"({step}ll) : "memory")'}
     kernel = device.kernel("chase.cu", "walk_each", load)
     latencies = device.zeros(steps, np.int32)
     kernel(1, 1, data, np.int64(first), np.int32(steps), latencies, shared=4 * steps)

@@ -68,6 +68,13 @@ def _opening(spec: Spec) -> float:
     return 0.0 if spec.dram.simple else (spec.dram.rcd + spec.dram.rp) * _ratio(spec)
 
 
+def _column_interval(spec: Spec) -> float | None:
+    """A burst at least; where that is less, what columns of a bank group keep apart."""
+    d = spec.dram
+    burst = 32 / (d.bus_bytes * d.data_command_ratio)
+    return None if d.simple else max(d.ccdl, d.ccd, burst) * _ratio(spec)
+
+
 def _row_miss(spec: Spec) -> float:
     """Every load opens a row; with two partitions every other one comes from the far one."""
     far = 0.5 * spec.l2.far_latency * spec.clock.core_mhz / spec.clock.l2_mhz
@@ -161,6 +168,30 @@ def row_bytes(device: Device) -> float:
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory."""
     return cold_bandwidth(device, max(STREAM, STREAM_LOADS * 2 * device.sms * 1024 * 16))
+
+
+@microbenchmark(
+    "memory",
+    "dram.ccdl: sectors of one row",
+    "cycle",
+    expected=_column_interval,
+    tolerance=0.05,  # between clocks nine cycles of three intervals are not told from eight and a half
+)
+def row_sector_interval(device: Device) -> float:
+    """Cycles from one sector of a line in device memory to the next: they lie in one bank."""
+    kernel, lines = device.kernel("fetch.cu", "whole_line"), 2048
+    arrays = [device.zeros(lines * LINE // 4, np.uint32) for _ in range(2)]
+    held = evict(device)
+    means = []
+    for array, sectors in zip(arrays, (1, 4), strict=True):
+        latencies = device.zeros(lines, np.int32)
+        kernel(1, 32, array, np.int32(sectors), np.int32(lines), latencies)
+        found = device.numpy(latencies)
+        # Of near ones in open rows.
+        means.append(float(found[found < np.percentile(found, 20) + 12].mean()))
+    for array in [*arrays, held]:
+        device.free(array)
+    return (means[1] - means[0]) / 3
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, sectors 4 KiB apart", "byte/cycle")
