@@ -148,7 +148,7 @@ void visit(V& v, LoadStoreSpec& s) {
 }
 template <class V>
 void visit(V& v, ConstantCacheSpec& s) {
-  SIMT_FIELD(perfect), SIMT_FIELD(l1), SIMT_FIELD(latency);
+  SIMT_FIELD(perfect), SIMT_FIELD(l1), SIMT_FIELD(latency), SIMT_FIELD(miss_latency);
 }
 template <class V>
 void visit(V& v, InterconnectSpec& s) {

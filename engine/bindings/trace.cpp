@@ -205,6 +205,8 @@ nb::object dict_of(const StaticInstruction& s, const std::vector<std::string>& o
   d["access_bytes"] = s.access_bytes;
   d["half_precision"] = s.half_precision;
   d["bypass_l1"] = s.bypass_l1;
+  d["constant_operand"] =
+      s.constant_operand == StaticInstruction::no_constant ? nb::none() : nb::cast(s.constant_operand);
   d["destinations"] = registers(s.destinations, s.destination_count);
   d["sources"] = registers(s.sources, s.source_count);
   return d;

@@ -19,6 +19,9 @@ using std::string_view;
 constexpr uint32_t predicate_flag = 0x10000;
 constexpr uint32_t general_registers = 254;  // 255 is RZ; what lies beyond shares numbers, timing only
 constexpr uint64_t instruction_bytes = 16;
+// Where kernels' parameters begin in constant bank 0, as disassembly shows (c[0x0][0x160]).
+constexpr uint64_t constant_bank_bytes = 64 * 1024;
+constexpr uint32_t hopper_parameters = 0x210, volta_parameters = 0x160, kepler_parameters = 0x140;
 
 /// Virtual registers of an instruction as places: (first 32-bit register, how many), or predicates.
 struct Place32 {
@@ -45,6 +48,7 @@ class Lowerer {
     function_ = &program_.module.functions[function.ptx];
     flow_ = ptx::control_flow(*function_, program_.module);
     count_uses();
+    find_parameters();
     uint32_t op = function.first;
     const auto appended = [&](uint32_t until) {
       for (; op < until; ++op) {
@@ -98,6 +102,39 @@ class Lowerer {
         fused_[defined_by_[r]] = true;
         fuses_[i] = defined_by_[r];
         break;
+      }
+    }
+  }
+
+  /// Which registers only ever hold a parameter of the kernel: machine code reads it from the constant bank
+  /// where PTX reads the register.
+  void find_parameters() {
+    constant_of_.assign(function_->registers.size(), StaticInstruction::no_constant);
+    if (!function_->entry) return;
+    const uint32_t begin = sm_ >= 90 ? hopper_parameters : sm_ >= 70 ? volta_parameters : kepler_parameters;
+    const std::vector<uint64_t> offsets = ptx::parameter_offsets(function_->parameters);
+    for (uint32_t i = 0; i < function_->instructions.size(); ++i) {
+      const ptx::Instruction& instruction = function_->instructions[i];
+      const ptx::Access& access = accesses_[i];
+      const bool is_copy = opcode(i) == "cvta" || opcode(i) == "mov";
+      if (is_copy && access.reads.size() == 1 && access.writes.size() == 1) {
+        if (defined_by_[access.writes[0]] == i)
+          constant_of_[access.writes[0]] = constant_of_[access.reads[0]];
+        continue;
+      }
+      if (opcode(i) != "ld" || !(has(i, "param") || has(i, "param::entry"))) continue;
+      const ptx::Operand& value = function_->operands[instruction.first_operand];
+      const ptx::Operand& address = function_->operands[instruction.first_operand + 1];
+      if (address.kind != OperandKind::Address) continue;
+      const ptx::Operand& base = function_->operands[address.first_part];
+      if (base.kind != OperandKind::Variable || !base.local || base.index >= offsets.size()) continue;
+      const uint64_t offset = begin + offsets[base.index] + static_cast<uint64_t>(base.value + address.value);
+      const bool vector = value.kind == OperandKind::Vector;
+      for (uint32_t k = 0; k < (vector ? value.part_count : 1); ++k) {
+        const ptx::Operand& part = vector ? function_->operands[value.first_part + k] : value;
+        if (part.kind == OperandKind::Register && defined_by_[part.index] == i &&
+            offset < constant_bank_bytes)
+          constant_of_[part.index] = static_cast<uint32_t>(offset + k * ptx::bytes(type(i)));
       }
     }
   }
@@ -324,7 +361,20 @@ class Lowerer {
     deferred_ = false;
     for (uint32_t k = op; k < op_end; ++k) deferred_ |= program_.code[k].control == Control::Deferred;
     rule(i);
+    name_constant(i);
     end(op, op_end, i);
+  }
+
+  /// The first machine instruction of those that a PTX instruction becomes reads the parameter that it reads.
+  void name_constant(uint32_t i) {
+    if (first_ == result_.instructions.size()) return;
+    uint32_t& operand = result_.instructions[first_].constant_operand;
+    const auto look_for = [&](uint32_t instruction) {
+      for (const uint32_t r : accesses_[instruction].reads)
+        if (operand == StaticInstruction::no_constant) operand = constant_of_[r];
+    };
+    look_for(i);
+    if (fuses_[i] != UINT32_MAX) look_for(fuses_[i]);
   }
 
   static std::string width_suffix(uint32_t bytes) {
@@ -362,8 +412,7 @@ class Lowerer {
     } else if (has(i, "local")) {
       memory((load ? "LDL" : "STL") + width, bytes);
     } else if (has(i, "const")) {
-      // Constant loads with an address that is not known when compiling.
-      one("LDC" + width);
+      memory("LDC" + width, bytes);
     } else if (has(i, "global")) {
       std::string cache = has(i, "nc") ? ".CONSTANT" : has(i, "cg") ? ".CG" : has(i, "cv") ? ".CV" : "";
       memory((load ? "LDG.E" : "STG.E") + width + cache + scope, bytes);
@@ -844,6 +893,7 @@ class Lowerer {
   ptx::ControlFlow flow_;
   std::vector<ptx::Access> accesses_;
   std::vector<uint32_t> uses_, defined_by_, fuses_;
+  std::vector<uint32_t> constant_of_;  ///< by register: where in the constant bank its value lies, if there
   std::vector<bool> fused_;
   std::map<uint32_t, Place32> copies_;  // free copies of the block: place -> what it holds
   std::vector<Place32> reads_, writes_;

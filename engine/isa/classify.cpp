@@ -144,7 +144,8 @@ void set_memory_widths(StaticInstruction& s, const Tokens& tokens) {
   for (int i = 0; i < s.destination_count; ++i)
     if (s.destinations[i].file == RegisterFile::General) s.destinations[i].width = data;
   // The base register comes first, then the data. LDGSTS has two address registers and no data.
-  const bool wide_address = has(tokens, "E");
+  // Addresses of constants are those of executed programs, in PTX's 64 bits.
+  const bool wide_address = has(tokens, "E") || s.space == MemorySpace::Constant;
   for (int i = 0; i < s.source_count; ++i) {
     Register& source = s.sources[i];
     if (source.file != RegisterFile::General) continue;
@@ -260,6 +261,7 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     s.source_line = r.source_line;
     s.immediate = r.immediate;
     s.immediate2 = r.immediate2;
+    s.constant_operand = r.constant_operand;
     s.destination_count = r.destination_count;
     s.source_count = r.source_count;
     s.destinations = r.destinations;
@@ -270,7 +272,8 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     s.half_precision = match.opcode_class.half_precision;
     refine_by_modifiers(s, tokens);
     if (has_addresses && is_memory(s.operation)) s.access_bytes = access_bytes(r, tokens, match.exact);
-    if (s.unit == Unit::Memory && is_memory(s.operation) && s.access_bytes != 0)
+    const bool load_store = s.unit == Unit::Memory || s.space == MemorySpace::Constant;
+    if (load_store && is_memory(s.operation) && s.access_bytes != 0)
       set_memory_widths(s, tokens);
     else
       set_arithmetic_widths(s, tokens);

@@ -48,12 +48,14 @@ struct Register {
 /// What is the same each time a PC executes. Interned once per kernel.
 struct StaticInstruction {
   static constexpr int max_registers = 8;
+  static constexpr uint32_t no_constant = ~0u;
 
   uint64_t pc = 0;
   uint32_t opcode = 0;       ///< index into the kernel's opcode strings
   uint32_t source_line = 0;  ///< 0 when unknown
   int64_t immediate = 0;
-  int64_t immediate2 = 0;  ///< version 6 only
+  int64_t immediate2 = 0;                   ///< version 6 only
+  uint32_t constant_operand = no_constant;  ///< where in the launch's constant bank an operand lies
   Unit unit = Unit::Int;
   Operation operation = Operation::Arithmetic;
   MemorySpace space = MemorySpace::None;

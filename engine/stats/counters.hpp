@@ -36,8 +36,10 @@ namespace simt {
   SIMT_COUNTER(l2_reservation_fail, "L2 retries for any reason")                                             \
   SIMT_COUNTER(instruction_cache_hits, "fetches served by the SM's instruction caches")                      \
   SIMT_COUNTER(instruction_cache_misses, "fetches that went to the L2")                                      \
-  SIMT_COUNTER(constant_cache_hits, "constant accesses served by the SM's constant cache")                   \
-  SIMT_COUNTER(constant_cache_misses, "constant accesses that went to the L2")                               \
+  SIMT_COUNTER(constant_cache_hits, "constant look-ups that the constant caches could serve")                \
+  SIMT_COUNTER(constant_cache_misses, "constant look-ups whose line they did not have")                      \
+  SIMT_COUNTER(constant_l1_hits, "their lines that the SM's L1 instruction cache had")                       \
+  SIMT_COUNTER(constant_l1_misses, "their lines that went to the L2")                                        \
   SIMT_COUNTER(network_request_packets, "packets from SMs to the L2")                                        \
   SIMT_COUNTER(network_reply_packets, "packets from the L2 to SMs")                                          \
   SIMT_COUNTER(network_request_wait, "interconnect cycles that request packets waited in input buffers")     \

@@ -78,6 +78,15 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
     if (s.half_precision) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
     if (constant_load && spec.constant_cache.latency > 0)
       d.latency = static_cast<uint16_t>(spec.constant_cache.latency);
+    if (!spec.constant_cache.perfect) {
+      d.constant_load = constant_load && s.access_bytes > 0;
+      d.constant_operand = s.constant_operand;
+      if (s.constant_operand != StaticInstruction::no_constant) {
+        constants_begin =
+            constants_end == 0 ? s.constant_operand : std::min(constants_begin, s.constant_operand);
+        constants_end = std::max(constants_end, s.constant_operand + 1);
+      }
+    }
     if (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive ||
         s.operation == Operation::Exit)
       d.latency = d.initiation_interval = 1;

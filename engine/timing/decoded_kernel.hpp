@@ -32,8 +32,10 @@ struct DecodedInstruction {
   Unit unit = Unit::Int;  ///< after falling back where the GPU lacks the instruction's own unit
   uint16_t latency = 1;   ///< core cycles
   uint16_t initiation_interval = 1;
-  bool memory_pipeline = false;  ///< goes through the load/store unit
-  uint8_t read_count = 0;        ///< distinct general registers to read
+  bool memory_pipeline = false;                                ///< goes through the load/store unit
+  bool constant_load = false;                                  ///< looks up the constant cache of loads
+  uint32_t constant_operand = StaticInstruction::no_constant;  ///< looks up that of its sub-core's operands
+  uint8_t read_count = 0;                                      ///< distinct general registers to read
   std::array<uint8_t, StaticInstruction::max_registers> reads{};
   uint8_t write_count = 0;
   std::array<uint8_t, StaticInstruction::max_registers>
@@ -51,7 +53,9 @@ struct DecodedKernel {
   uint16_t slot;
   uint32_t warps_per_cta = 0;
   std::vector<DecodedInstruction> instructions;
-  uint64_t code_base = 0;  ///< where its instructions lie in the instruction address space
+  uint64_t code_base = 0;      ///< where its instructions lie in the instruction address space
+  uint64_t constant_bank = 0;  ///< address of its constant bank, which holds the parameters
+  uint32_t constants_begin = 0, constants_end = 0;  ///< of the bank: what its instructions read
   // What SMs write down for a controller.
   bool observes_warps = false;
   const BasicBlocks* observed_blocks = nullptr;  ///< nullptr: no blocks

@@ -8,6 +8,12 @@
 #include "isa/paired_warps.hpp"
 
 namespace simt {
+namespace {
+
+// Each launch has a constant bank of its own, beyond all memory.
+constexpr uint64_t constant_banks = uint64_t{1} << 48, constant_bank_bytes = 64 * 1024;
+
+}  // namespace
 
 Gpu::Gpu(const Spec& spec, const GpuOptions& options)
     : spec_(spec),
@@ -100,6 +106,7 @@ void Gpu::begin_launch(Command command, Cycle when) {
                                               : std::move(command.source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
   launch->kernel->launch.id = command.launch_id;
+  launch->kernel->constant_bank = constant_banks + launches_begun_++ * constant_bank_bytes;
   launch->total_ctas = launch->source->cta_count();
   launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);
   launch->start_cycle = when;

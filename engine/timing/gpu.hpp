@@ -217,6 +217,7 @@ class Gpu {
   WorkerPool pool_;
   Cycle window_ = 1;
   Cycle now_ = 0;
+  uint64_t launches_begun_ = 0;
   Cycle idle_since_ = 0;    // cycle after the last launch's end
   Cycle command_time_ = 0;  // earliest start of the next launch in order
   std::deque<Command> commands_;

@@ -5,6 +5,8 @@
 namespace simt {
 namespace {
 
+constexpr uint64_t constant_token = uint64_t{1} << 63;  // low bits: line; others: warp
+
 CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
   CacheSpec cache = spec.l1;
   if (cache.sets == 0 || cache.ways == 0) {
@@ -62,7 +64,7 @@ void InstructionCache::l0_insert(uint32_t sub_core, uint64_t line) {
 
 bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
                              Counters& counters) {
-  const uint64_t line = address / line_bytes_ * line_bytes_;
+  const uint64_t line = line_of(address);
   if (!l0_.empty() && l0_hit(sub_core, line)) {
     ++counters[Counter::instruction_cache_hits];
     return true;
@@ -96,20 +98,44 @@ bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address,
   return false;
 }
 
+CacheOutcome InstructionCache::fetch_constants(uint64_t address, uint16_t slot, Cycle now,
+                                               Counters& counters) {
+  CacheAccess access{};
+  access.address = line_of(address);
+  access.token = constant_token | access.address;
+  access.time = now;
+  access.kind = AccessKind::ConstantRead;
+  access.slot = slot;
+  const CacheOutcome outcome = l1_.access(access);
+  if (outcome != CacheOutcome::ReservationFail)
+    ++counters[outcome == CacheOutcome::Hit ? Counter::constant_l1_hits : Counter::constant_l1_misses];
+  return outcome;
+}
+
+void InstructionCache::insert_constants(uint64_t begin, uint64_t end) {
+  CacheAccess access{};
+  for (access.address = line_of(begin); access.address < end; access.address += line_bytes_)
+    l1_.insert(access);
+}
+
 bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken) {
   bool changed = false;
   if (!l1_.miss_queue_empty()) {
     const auto& miss = l1_.front_miss();
-    if (port.send_fetch(miss.address, line_bytes_, miss.slot, now)) {
+    if (port.send_fetch(miss.address, line_bytes_, miss.kind, miss.slot, now)) {
       l1_.pop_miss();
       changed = true;
     }
   }
   while (l1_.ready()) {
-    const auto warp = static_cast<uint32_t>(l1_.pop_ready());
-    for (Waiting& w : waiting_)
-      if (w.warp == warp && w.ready == ~Cycle{0}) w.ready = now;
+    const uint64_t token = l1_.pop_ready();
     changed = true;
+    if (token & constant_token) {
+      constants_.push_back(token & ~constant_token);
+      continue;
+    }
+    for (Waiting& w : waiting_)
+      if (w.warp == token && w.ready == ~Cycle{0}) w.ready = now;
   }
   for (size_t i = 0; i < waiting_.size();) {
     if (waiting_[i].ready > now) {
@@ -132,7 +158,7 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
 }
 
 void InstructionCache::fill(uint64_t address, Cycle now) {
-  if (arriving_.add(address)) l1_.fill(address / line_bytes_ * line_bytes_, now);
+  if (arriving_.add(address)) l1_.fill(line_of(address), now);
 }
 
 void InstructionCache::arrive(const LineArrival& arrival, Cycle now, std::vector<Counters>& counters) {
@@ -144,7 +170,6 @@ void InstructionCache::arrive(const LineArrival& arrival, Cycle now, std::vector
 }
 
 Cycle InstructionCache::next_event(Cycle now) const {
-  if (perfect_) return ~Cycle{0};
   Cycle next = l1_.miss_queue_empty() && !l1_.ready() ? ~Cycle{0} : now + 1;
   for (const Waiting& w : waiting_)
     if (w.ready != ~Cycle{0}) next = std::min(next, std::max(now + 1, w.ready));

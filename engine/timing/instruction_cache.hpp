@@ -26,7 +26,7 @@ struct LineArrival {
 
 /// Instruction fetch: an L0 cache with a stream buffer per sub-core (where the specification has one) in
 /// front of the SM's L1 instruction cache, whose misses go to the L2, or of one that it shares with other
-/// SMs. A perfect cache always hits.
+/// SMs. A perfect cache always hits. The L1 holds lines of constants, too.
 class InstructionCache {
  public:
   InstructionCache(const Spec& spec);
@@ -36,6 +36,14 @@ class InstructionCache {
   /// name the warp when they are.
   bool fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
              Counters& counters);
+  /// Looks up a line of constants in the L1. What is missing is named in constants() when it has come;
+  /// ReservationFail: ask again.
+  CacheOutcome fetch_constants(uint64_t address, uint16_t slot, Cycle now, Counters& counters);
+  /// Puts the constants at [begin, end) into the L1 without time or traffic.
+  void insert_constants(uint64_t begin, uint64_t end);
+  /// Lines of constants that have come; the caller empties it.
+  std::vector<uint64_t>& constants() { return constants_; }
+  uint64_t line_of(uint64_t address) const { return address / line_bytes_ * line_bytes_; }
   /// One cycle: sends misses through the load/store unit's port; appends the warps whose instructions have
   /// arrived.
   bool cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken);
@@ -70,6 +78,7 @@ class InstructionCache {
   std::vector<Waiting> waiting_;
   LineAssembly arriving_;
   std::vector<LineFetch> fetches_;
+  std::vector<uint64_t> constants_;
 };
 
 }  // namespace simt

@@ -112,12 +112,13 @@ void LoadStoreUnit::send(MemoryRequest request, Cycle now) {
   ++in_network_buffer_;
 }
 
-bool LoadStoreUnit::send_fetch(uint64_t line, uint32_t line_bytes, uint16_t slot, Cycle now) {
+bool LoadStoreUnit::send_fetch(uint64_t line, uint32_t line_bytes, AccessKind kind, uint16_t slot,
+                               Cycle now) {
   if (network_full(now)) return false;
   MemoryRequest request;
   request.address = line;
   request.slot = slot;
-  request.kind = AccessKind::InstructionRead;
+  request.kind = kind;
   request.sectors = static_cast<uint8_t>(std::max(1u, line_bytes / sector_bytes));
   send(request, now);
   return true;
@@ -188,8 +189,7 @@ bool LoadStoreUnit::write_back(Cycle now) {
 bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
   if (next_reply >= replies.size() || replies[next_reply].cycle > now) return false;
   const MemoryReply& reply = replies[next_reply];
-  if (reply.kind == AccessKind::InstructionRead)
-    return false;  // for the instruction cache, in the next cycle
+  if (is_fetch(reply)) return false;  // for the instruction cache, in the next cycle
   if (reply.write) {
     if (reply.token & store_token) warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff));
   } else if (reply.token & bypass_token) {

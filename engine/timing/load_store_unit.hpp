@@ -53,8 +53,12 @@ class LoadStoreUnit {
     departures_.insert(departures_.end(), cycles.begin(), cycles.end());
     cycles.clear();
   }
-  /// Hands an instruction-cache miss to the interconnect; false if its buffer is full.
-  bool send_fetch(uint64_t line, uint32_t line_bytes, uint16_t slot, Cycle now);
+  /// Hands a miss of the instruction cache to the interconnect; false if its buffer is full.
+  bool send_fetch(uint64_t line, uint32_t line_bytes, AccessKind kind, uint16_t slot, Cycle now);
+  /// Whether a reply is to such a miss.
+  static bool is_fetch(const MemoryReply& reply) {
+    return reply.kind == AccessKind::InstructionRead || reply.kind == AccessKind::ConstantRead;
+  }
 
  private:
   struct BankEntry {

@@ -16,6 +16,10 @@ constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::
 // section 4.4).
 constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
 
+// A scheduler whose instruction lacks its constant operand issues nothing for so long, then goes on to other
+// warps (same paper).
+constexpr Cycle operand_miss = 4;
+
 constexpr uint64_t longest_sleep = 1'000'000;  // nanoseconds (PTX)
 
 constexpr uint64_t local_memory_start = 0x8000000000ull
@@ -41,6 +45,7 @@ Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral)
       counters_(launch_slots),
       load_store_(spec, id, warps_, pool_, collector_, counters_, requests_),
       instruction_cache_(spec),
+      constant_cache_(spec, instruction_cache_),
       activity_(launch_slots),
       ctas_(spec.sm.max_ctas),
       deferral_(deferral),
@@ -85,6 +90,9 @@ void Sm::place(const CtaStart& start) {
   for (uint32_t i = 0; i < warps; ++i)
     warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
                  static_cast<uint16_t>(i), next_age_++);
+  // The launch brings its constant bank, so that only the caches nearest to the sub-cores lack it.
+  instruction_cache_.insert_constants(start.kernel->constant_bank + start.kernel->constants_begin,
+                                      start.kernel->constant_bank + start.kernel->constants_end);
   ++resident_ctas_;
   stall_slot_ = start.kernel->slot;
   Counters& counters = counters_[start.kernel->slot];
@@ -199,14 +207,22 @@ void Sm::issue(Cycle now) {
       }
     }
     schedulers_[s].begin_cycle(warps_);
-    const uint64_t could_issue = available(s, m.issuable(), 0, now);
-    const int32_t position = could_issue ? schedulers_[s].choose(warps_, could_issue, now) : -1;
+    uint64_t could_issue = available(s, m.issuable(), 0, now);
+    int32_t position = could_issue ? schedulers_[s].choose(warps_, could_issue, now) : -1;
+    if (position >= 0 && !constant_operand_there(s, static_cast<uint32_t>(position), now)) {
+      could_issue &= ~(uint64_t{1} << position);
+      position = -1;
+      issue_blocked_until_[s] = now + operand_miss;
+      changed_ = true;
+    }
     count_cycle(s, position >= 0 ? uint64_t{1} << position : 0, could_issue);
     if (position < 0) continue;
     const uint64_t chosen = uint64_t{1} << position;
     uint32_t used_units = 0;
     for (uint32_t n = 0; n < spec_.sm.scheduler.issue_width; ++n) {
-      if (n > 0 && available(s, chosen & m.issuable(), used_units, now) == 0) break;
+      if (n > 0 && (available(s, chosen & m.issuable(), used_units, now) == 0 ||
+                    !constant_operand_there(s, static_cast<uint32_t>(position), now)))
+        break;
       const Unit unit = warps_.next_instruction(warps_.slot_at(s, static_cast<uint32_t>(position))).unit;
       if (spec_.sm.scheduler.dual_issue_different_units) {
         used_units |= unit_bit(unit);
@@ -286,6 +302,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
     default:
       break;
   }
+  if (d.constant_load) find_constants(warp, record);
   warps_.reserve(w, d);
   const uint16_t cta_slot = warp.cta_slot;
   if (record.ticket) {
@@ -304,10 +321,15 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
     access_queues_[scheduler].push_back({in_flight, leaves});
   } else {
     const uint32_t delay = read_ports_[scheduler].read(d, w, now);
-    units_.start(d.unit, scheduler % units_.count(d.unit), now, d.initiation_interval);
+    const bool constants = d.constant_load && !constants_.empty();
+    const uint32_t passes = constants ? static_cast<uint32_t>(constants_.size()) : 1;
+    units_.start(d.unit, scheduler % units_.count(d.unit), now, d.initiation_interval * passes);
     if (delay > 0) issue_blocked_until_[scheduler] = now + 1 + delay;
     counters[Counter::register_bank_conflicts] += delay;
-    wheel_.schedule(now + d.latency + delay, {&d, static_cast<uint16_t>(w)});
+    const auto number = static_cast<uint16_t>(w);
+    const Cycle done = now + d.latency + delay + Cycle{d.initiation_interval} * (passes - 1);
+    if (!constants || constant_cache_.load({&d, number}, constants_, slot, now, done, counters))
+      wheel_.schedule(done, {&d, number});
   }
 }
 
@@ -409,10 +431,11 @@ void Sm::fetch(Cycle now) {
     wake(wakes_.front().cta_slot);
     wakes_.pop_front();
   }
-  if (!instruction_cache_.perfect()) {
+  if (!instruction_cache_.perfect() || !constant_cache_.perfect()) {
     thread_local std::vector<uint32_t> woken;
     woken.clear();
     changed_ |= instruction_cache_.cycle(now, load_store_, woken);
+    if (!instruction_cache_.constants().empty()) constant_cache_.take_lines(now);
     for (uint32_t w : woken) {
       if (!warps_[w].resident) continue;
       warps_.set_fetch_pending(w, false);
@@ -482,7 +505,7 @@ void Sm::tick(Cycle now) {
     changed_ = true;
   }
   while (next_reply_ < replies_.size() && replies_[next_reply_].cycle <= now &&
-         replies_[next_reply_].kind == AccessKind::InstructionRead) {
+         LoadStoreUnit::is_fetch(replies_[next_reply_])) {
     instruction_cache_.fill(replies_[next_reply_++].address, now);
     changed_ = true;
   }
@@ -494,6 +517,7 @@ void Sm::tick(Cycle now) {
   last_states_.fill(0);
   if (!sleepers_.empty()) wake_sleepers(now);
   write_back(now);
+  if (constant_cache_.next_event() <= now) constants_come(now);
   execute(now);
   read_operands();
   issue(now);
@@ -505,6 +529,7 @@ Cycle Sm::find_next_event(Cycle now) const {
   if (!wakes_.empty()) next = std::min(next, std::max(now + 1, wakes_.front().cycle));
   for (const Sleeper& sleeper : sleepers_) next = std::min(next, sleeper.until);
   next = std::min(next, instruction_cache_.next_event(now));
+  next = std::min(next, std::max(now + 1, constant_cache_.next_event()));
   if (as_collector_) {
     for (Unit unit : start_order)
       for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1)

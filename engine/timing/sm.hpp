@@ -9,6 +9,7 @@
 
 #include "stats/counters.hpp"
 #include "timing/completion_wheel.hpp"
+#include "timing/constant_cache.hpp"
 #include "timing/controller.hpp"
 #include "timing/cta_barriers.hpp"
 #include "timing/execution_units.hpp"
@@ -138,6 +139,9 @@ class Sm {
   void read_operands();
   void issue(Cycle now);
   uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const;
+  bool constant_operand_there(uint32_t scheduler, uint32_t position, Cycle now);
+  void find_constants(const WarpTable::Warp& warp, const DynamicRecord& record);
+  void constants_come(Cycle now);
   void issue_instruction(uint32_t scheduler, uint32_t position, Cycle now);
   void start_memory_access(InFlight& instruction, const DynamicRecord& record);
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record);
@@ -178,6 +182,8 @@ class Sm {
   std::vector<MemoryRequest> requests_;
   LoadStoreUnit load_store_;
   InstructionCache instruction_cache_;
+  ConstantCache constant_cache_;
+  std::vector<uint64_t> constants_;  // different addresses of a load of constant memory
   std::vector<LaunchActivity> activity_;
   std::vector<MemoryReply> replies_;
   size_t next_reply_ = 0;

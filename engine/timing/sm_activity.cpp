@@ -34,6 +34,7 @@ void Sm::count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_is
   masks[index(StallReason::LgThrottle)] = unit_busy & m.needs[static_cast<size_t>(Unit::Memory)];
   masks[index(StallReason::MathPipeThrottle)] = unit_busy & ~m.needs[static_cast<size_t>(Unit::Memory)];
   masks[index(StallReason::Sleeping)] = m.sleeping & ~m.finished;
+  masks[index(StallReason::ImcMiss)] = m.constant & ~m.finished;
   masks[index(StallReason::Drain)] = m.finished;
   StallReason dominant = StallReason::NoInstruction;
   uint32_t most = 0;
@@ -70,6 +71,7 @@ StallReason Sm::state_of(uint32_t w) const {
   if (m.membar & bit) return StallReason::Membar;
   if (m.async_copy & bit) return StallReason::AsyncCopy;
   if (m.sleeping & bit) return StallReason::Sleeping;
+  if (m.constant & bit) return StallReason::ImcMiss;
   if (m.atomics & bit) return StallReason::LongScoreboard;
   if (!(m.has_instruction & bit)) return StallReason::NoInstruction;
   if (m.blocked_long & bit) return StallReason::LongScoreboard;
@@ -145,6 +147,7 @@ std::string Sm::describe_waits() const {
       "its execution unit",
       "the memory pipeline",
       "the end of its sleep",
+      "a constant operand",
       "outstanding stores or results after its last instruction"};
   std::string text;
   for (uint32_t w = 0; w < warps_.slots(); ++w) {

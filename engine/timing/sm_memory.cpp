@@ -103,6 +103,48 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
   }
 }
 
+void Sm::find_constants(const WarpTable::Warp& warp, const DynamicRecord& record) {
+  constants_.clear();
+  if (record.mask == 0) return;
+  constants_.resize(64);
+  constants_.resize(warp.kernel->source->lane_addresses(record, constants_.data()));
+  // In the order of lanes; mostly there is one.
+  if (std::all_of(constants_.begin(), constants_.end(), [&](uint64_t a) { return a == constants_[0]; })) {
+    constants_.resize(std::min<size_t>(1, constants_.size()));
+    return;
+  }
+  auto end = constants_.begin();
+  for (const uint64_t address : constants_)
+    if (std::find(constants_.begin(), end, address) == end) *end++ = address;
+  constants_.erase(end, constants_.end());
+}
+
+bool Sm::constant_operand_there(uint32_t scheduler, uint32_t position, Cycle now) {
+  const uint32_t w = warps_.slot_at(scheduler, position);
+  const uint32_t operand = warps_.next_instruction(w).constant_operand;
+  if (operand == StaticInstruction::no_constant) return true;
+  const DecodedKernel& kernel = *warps_[w].kernel;
+  if (constant_cache_.read_operand(w, scheduler, kernel.constant_bank + operand, kernel.slot, now,
+                                   counters_[kernel.slot]))
+    return true;
+  warps_.masks(scheduler).constant |= warps_.bit_of(w);
+  return false;
+}
+
+void Sm::constants_come(Cycle now) {
+  thread_local std::vector<uint32_t> warps;
+  thread_local std::vector<ConstantCache::Load> loads;
+  warps.clear();
+  loads.clear();
+  constant_cache_.cycle(now, warps, loads, counters_);
+  for (const uint32_t w : warps) warps_.masks(warps_.scheduler_of(w)).constant &= ~warps_.bit_of(w);
+  for (const ConstantCache::Load& load : loads) {
+    warps_.release(load.warp, *load.instruction);
+    warps_.leave_pipeline(load.warp);
+  }
+  changed_ = true;
+}
+
 void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record) {
   const WarpTable::Warp& warp = warps_[w];
   Cta& cta = ctas_[warp.cta_slot];

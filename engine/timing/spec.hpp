@@ -142,8 +142,9 @@ struct LoadStoreSpec {
 
 struct ConstantCacheSpec {
   bool perfect = true;
-  CacheSpec l1{};
-  uint32_t latency = 0;
+  CacheSpec l1{};             ///< one for loads, and one per sub-core for constant operands
+  uint32_t latency = 0;       ///< of a load that hits
+  uint32_t miss_latency = 0;  ///< further cycles of what the SM's L1 instruction cache has
 };
 
 enum class NetworkArbiter : uint8_t { RoundRobin, Islip };

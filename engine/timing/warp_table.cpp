@@ -28,6 +28,7 @@ void WarpTable::retire(uint32_t w) {
   m.async_copy &= keep;
   m.atomics &= keep;
   m.sleeping &= keep;
+  m.constant &= keep;
   m.blocked &= keep;
   m.blocked_long &= keep;
   m.blocked_short &= keep;
@@ -109,8 +110,9 @@ void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
     ++l.issued;
   }
   add(warp.pending, instruction.writes);
-  if (instruction.memory_pipeline)
-    add(instruction.fixed.space == MemorySpace::Shared ? warp.pending_short : warp.pending_long,
+  if (instruction.memory_pipeline || instruction.constant_load)
+    add(instruction.constant_load || instruction.fixed.space == MemorySpace::Shared ? warp.pending_short
+                                                                                    : warp.pending_long,
         instruction.writes);
 }
 
@@ -122,7 +124,7 @@ void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
     ++l.ended;
   }
   remove(warp.pending, instruction.writes);
-  if (instruction.memory_pipeline) {
+  if (instruction.memory_pipeline || instruction.constant_load) {
     remove(warp.pending_long, instruction.writes);
     remove(warp.pending_short, instruction.writes);
   }

@@ -23,6 +23,7 @@ enum class StallReason : uint8_t {
   MathPipeThrottle,  ///< its execution unit is busy
   LgThrottle,        ///< the memory pipeline is busy
   Sleeping,          ///< sleeps for the time that it asked for
+  ImcMiss,           ///< waits for a constant operand that its sub-core's constant cache lacks
   Drain,             ///< has exited; stores or results are outstanding
   Count
 };
@@ -37,11 +38,14 @@ class WarpTable {
     uint64_t has_instruction = 0;  ///< instruction buffer not empty
     uint64_t finished = 0;         ///< last instruction issued
     uint64_t barrier = 0, membar = 0, async_copy = 0, atomics = 0, sleeping = 0;
+    uint64_t constant = 0;                         ///< next instruction waits for a constant operand
     uint64_t blocked = 0;                          ///< next instruction waits for a register
     uint64_t blocked_long = 0, blocked_short = 0;  ///< part of blocked
     std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
 
-    uint64_t waiting() const { return finished | barrier | membar | async_copy | atomics | sleeping; }
+    uint64_t waiting() const {
+      return finished | barrier | membar | async_copy | atomics | sleeping | constant;
+    }
     uint64_t issuable() const { return has_instruction & ~waiting() & ~blocked; }
   };
 

@@ -1,8 +1,15 @@
 #include "trace/store_format.hpp"
 
+#include <algorithm>
+
 #include "trace/byte_coding.hpp"
 
 namespace simt::store {
+namespace {
+
+constexpr uint64_t max_constant_bank = 64 * 1024;  // bytes
+
+}  // namespace
 
 // Columns rather than rows: neighbouring instructions are alike field by field, and the block compressor sees
 // that.
@@ -32,6 +39,11 @@ std::string encode_instructions(const std::vector<RawInstruction>& instructions)
     for (int i = 0; i < r.source_count; ++i)
       put_varint(out, uint64_t{r.sources[i].index} << 2 | static_cast<uint64_t>(r.sources[i].file));
   }
+  constexpr auto none = StaticInstruction::no_constant;
+  if (std::any_of(instructions.begin(), instructions.end(),
+                  [](const RawInstruction& r) { return r.constant_operand != none; }))
+    for (const auto& r : instructions)
+      put_varint(out, r.constant_operand == none ? 0 : uint64_t{r.constant_operand} + 1);
   return out;
 }
 
@@ -76,6 +88,13 @@ std::vector<RawInstruction> decode_instructions(const uint8_t* data, size_t size
     for (int i = 0; i < r.destination_count; ++i) read_register(r.destinations[i]);
     for (int i = 0; i < r.source_count; ++i) read_register(r.sources[i]);
   }
+  // Tracers know no constant operands; there is no column then.
+  if (in.left() != 0)
+    for (auto& r : instructions) {
+      const uint64_t after = in.varint();
+      if (after > max_constant_bank) ByteReader::corrupted();
+      if (after > 0) r.constant_operand = static_cast<uint32_t>(after - 1);
+    }
   if (in.left() != 0) ByteReader::corrupted();
   return instructions;
 }

@@ -66,6 +66,8 @@ COUNTERS = (
     "instruction_cache_misses",
     "constant_cache_hits",
     "constant_cache_misses",
+    "constant_l1_hits",
+    "constant_l1_misses",
     "network_request_packets",
     "network_reply_packets",
     "network_request_wait",

@@ -98,6 +98,7 @@ _STALLS = {
     "math_pipe_throttle": ("math_pipe_throttle", "waited for a busy execution unit"),
     "lg_throttle": ("lg_throttle", "waited for room in the memory pipeline"),
     "sleeping": ("sleeping", "slept"),
+    "imc_miss": ("imc_miss", "waited for a constant operand"),
     "drain": ("drain", "had exited and waited for its stores"),
 }
 
@@ -383,16 +384,28 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "simt__constant_cache_hits.sum",
         "",
-        "constant accesses served by the SM's constant cache",
+        "look-ups of constants, one for each address of a load and one for an operand, that hit",
         "constant_cache_hits",
         "L1C_total_cache_accesses - misses",
     ),
     Counter(
         "simt__constant_cache_misses.sum",
         "",
-        "constant accesses that went to the L2",
+        "those that missed, or found their line under way",
         "constant_cache_misses",
         "L1C_total_cache_misses",
+    ),
+    Counter(
+        "simt__constant_l1_hits.sum",
+        "",
+        "lines of constants that the SM's L1 instruction cache had",
+        "constant_l1_hits",
+    ),
+    Counter(
+        "simt__constant_l1_misses.sum",
+        "",
+        "lines of constants that went to the L2",
+        "constant_l1_misses",
     ),
     # Interconnect
     Counter(

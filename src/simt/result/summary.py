@@ -36,6 +36,7 @@ _LATENCY = {
     "no_instruction": ("instruction fetch", "instructions to be fetched"),
     "async_copy": ("asynchronous-copy latency", "asynchronous copies into shared memory"),
     "sleeping": ("sleep", "the end of their sleep"),
+    "imc_miss": ("constant operands", "constant operands that were not in their cache"),
     "drain": ("stores at exit", "their last stores"),
     "lg_throttle": ("memory pipeline", "room in the memory pipeline"),
     "math_pipe_throttle": ("arithmetic units", "a free arithmetic unit"),

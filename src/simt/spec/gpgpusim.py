@@ -417,11 +417,15 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     values.copy("load_store.reply_buffer", "-gpgpu_n_ldst_response_buffer_size", "2")
     values.put("load_store.sub_core_queue", 0, "mechanism of Accel-Sim: one register shared by the sub-cores")
 
-    values.copy("constant_cache.perfect", "-gpgpu_perfect_inst_const_cache", "0", _flag)
+    # Whatever the option says: see docs/model/operands.md.
+    values.put("constant_cache.perfect", True, "mechanism of Accel-Sim: traces give no address of constants")
     default = "N:64:64:2,L:R:f:N:L,A:2:32,4"
     _cache("constant_cache.l1", *options.read("-gpgpu_const_cache:l1", default, _cache_string), values)
     values.put(
         "constant_cache.latency", 0, "mechanism of Accel-Sim: a hit is served in the load/store unit's cycle"
+    )
+    values.put(
+        "constant_cache.miss_latency", 0, "mechanism of Accel-Sim: traces give no address of constants"
     )
 
 

@@ -393,13 +393,29 @@ class LoadStore(_Section):
 
 
 class ConstantCache(_Section):
-    """Constant cache of an SM."""
+    """Constant caches of an SM."""
 
     perfect: Flag
-    """Every constant access hits; l1 is then unused."""
+    """Every constant access hits; l1 and miss_latency are then unused."""
     l1: Cache
+    """One for loads, and one of each sub-core for operands; behind them is the L1 instruction cache."""
     latency: UInt
-    """Core cycles of a hit."""
+    """Core cycles of a load that hits."""
+    miss_latency: UInt
+    """Further core cycles of a load, or of an operand, whose line the L1 instruction cache has."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ConstantCache:
+        if self.perfect:
+            return self
+        if self.l1.bytes == 0:
+            raise _wrong("l1.sets", "found 0, expected a cache with perfect = false")
+        if self.l1.sectored:
+            raise _wrong("l1.sectored", "found true, expected whole lines")
+        for field in ("latency", "miss_latency"):
+            if getattr(self, field) == 0:
+                raise _wrong(field, "found 0, expected at least 1 with perfect = false")
+        return self
 
 
 class Interconnect(_Section):
@@ -637,12 +653,38 @@ class Spec(_Section):
                 f"found {self.address_map.slices_per_channel}, expected at most dram.banks = {banks}: "
                 "the low bank bits choose the slice",
             )
+        self._check_constants()
         if self.address_map.slices % self.l2.partitions:
             raise _wrong(
                 "l2.partitions",
                 f"found {self.l2.partitions}, expected a divisor of the {self.address_map.slices} slices",
             )
         return self
+
+    def _check_constants(self) -> None:
+        if self.constant_cache.perfect:
+            return
+        if self.sm.register_file.model != "read_ports":
+            raise _wrong(
+                "constant_cache.perfect",
+                "found false, expected true with sm.register_file.model = "
+                f"{self.sm.register_file.model!r}: constant caches are simulated with read_ports only",
+            )
+        path = "sm.front_end.instruction_cache"
+        behind = self.sm.front_end.instruction_cache
+        if behind.l1_shared_by > 1:
+            raise _wrong(
+                "constant_cache.perfect",
+                f"found false, expected true with {path}.l1_shared_by = {behind.l1_shared_by}: "
+                "misses go to an SM's own L1 instruction cache",
+            )
+        line = self.constant_cache.l1.line_bytes
+        if behind.l1.bytes == 0 or behind.l1.line_bytes < line:
+            raise _wrong(
+                f"{path}.l1.line_bytes",
+                f"found {behind.l1.line_bytes} bytes in a cache of {behind.l1.bytes}, expected lines of at "
+                f"least {line}, those of constant_cache.l1",
+            )
 
     @property
     def sources(self) -> Mapping[str, str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
+from simt.validate.microbenchmarks.chases import step_of
+from simt.validate.microbenchmarks.l2 import l2_hit
 
 LENGTH = 128  # operations of a chain
 WARPS = 32  # of an SM that compete
@@ -254,13 +258,15 @@ def constant_latency(device: Device) -> float:
 
 CONSTANT_BYTES = 61440  # constant.cu
 CONSTANT_STRIDE = 64  # no line is less
+CONSTANT_SMALL, CONSTANT_LARGE = 512, 16384  # bytes: less and more than the caches nearest to schedulers hold
+SET_STRIDE = 4096  # bytes between words of one set, if sets are chosen by an address's low bits
 
 
-def _constant_walk(device: Device, size: int) -> float:
+def _constant_walk(device: Device, size: int, stride: int = CONSTANT_STRIDE) -> float:
     """Cycles of a load of constant memory in walks over so many bytes."""
-    cycles, end, count = device.zeros(2, np.int64), device.zeros(1, np.int32), size // CONSTANT_STRIDE
+    cycles, end, count = device.zeros(2, np.int64), device.zeros(1, np.int32), size // stride
     kernel = device.kernel("constant.cu", "constant_walk")
-    kernel(1, 1, np.int32(count), np.int32(CONSTANT_STRIDE), cycles, end)
+    kernel(1, 1, np.int32(count), np.int32(stride), cycles, end)
     once, twice = device.numpy(cycles)
     return float(twice - once) / count
 
@@ -281,22 +287,156 @@ def _constant_step(device: Device, least: int) -> int:
     return low * CONSTANT_STRIDE
 
 
-@microbenchmark("core", "bytes of the constant cache nearest to a scheduler", "byte")
+def _of_constants(value: Callable[[Spec], float | None]) -> Callable[[Spec], float | None]:
+    """Where constant caches miss."""
+    return lambda spec: None if spec.constant_cache.perfect else value(spec)
+
+
+def _constant_ways(spec: Spec) -> float | None:
+    cache = spec.constant_cache.l1
+    one_set = cache.set_index == "linear" and cache.sets * cache.line_bytes <= SET_STRIDE
+    return float(cache.ways) if one_set and cache.ways < CONSTANT_BYTES // SET_STRIDE else None
+
+
+def _second_constants(spec: Spec) -> float | None:
+    size = spec.sm.front_end.instruction_cache.l1.bytes
+    return float(size) if size < CONSTANT_BYTES else None
+
+
+@microbenchmark(
+    "core",
+    "constant_cache.l1: bytes, of loads",
+    "byte",
+    expected=_of_constants(lambda s: float(s.constant_cache.l1.bytes)),
+    moves=("constant_cache.l1.ways",),
+)
 def constant_l1_size(device: Device) -> float:
-    """Bytes of constant memory that later walks find in the first constant cache.
-
-    On real GPUs only: the engine gives every load of constant memory the latency of a hit.
-    """
-    return float(_constant_step(device, 512))
+    """Bytes of constant memory that later walks find in the first constant cache."""
+    return float(_constant_step(device, CONSTANT_SMALL))
 
 
-@microbenchmark("core", "bytes of the second constant cache", "byte")
+@microbenchmark(
+    "core",
+    "constant_cache.l1.line_bytes",
+    "byte",
+    expected=_of_constants(lambda s: float(s.constant_cache.l1.line_bytes)),
+)
+def constant_line(device: Device) -> float:
+    """Bytes of a line of the first constant cache: the least distance of words at which every load misses."""
+    strides = (8, 16, 32, 64, 128, 256)
+    cycles = {stride: _constant_walk(device, CONSTANT_LARGE, stride) for stride in strides}
+    return float(step_of(cycles, 0.97 * max(cycles.values())))
+
+
+@microbenchmark("core", "constant_cache.l1.ways", "way", expected=_of_constants(_constant_ways))
+def constant_ways(device: Device) -> float:
+    """Ways of the first constant cache: the most words of one set, 4 KiB apart, that stay in it."""
+    limit = 1.05 * _constant_walk(device, SET_STRIDE, SET_STRIDE)
+    counts = range(2, CONSTANT_BYTES // SET_STRIDE + 1)
+    cycles = {count: _constant_walk(device, count * SET_STRIDE, SET_STRIDE) for count in counts}
+    return float(step_of(cycles, limit) - 1)
+
+
+@microbenchmark(
+    "core",
+    "constant_cache.miss_latency: of loads",
+    "cycle",
+    expected=_of_constants(lambda s: float(s.constant_cache.miss_latency)),
+    moves=("constant_cache.miss_latency",),
+)
+def constant_l2_latency(device: Device) -> float:
+    """Cycles by which a load of constant memory takes longer whose line only the second cache has."""
+    return _constant_walk(device, CONSTANT_LARGE) - _constant_walk(device, CONSTANT_SMALL)
+
+
+@microbenchmark(
+    "core",
+    "sm.front_end.instruction_cache.l1: bytes, for constants",
+    "byte",
+    expected=_of_constants(_second_constants),
+    tolerance=0.05,  # the walk's own code is in it, too
+    moves=("sm.front_end.instruction_cache.l1.ways",),
+)
 def constant_l2_size(device: Device) -> float:
     """Bytes of constant memory that later walks find in the second constant cache.
 
-    On real GPUs only: the engine gives every load of constant memory the latency of a hit.
+    None where it holds all constant memory that a program can have, as those since Volta do.
     """
-    return float(_constant_step(device, 2 * _constant_step(device, 512)))
+    return float(_constant_step(device, 2 * _constant_step(device, CONSTANT_SMALL)))
+
+
+def _l2_for_constants(spec: Spec) -> float | None:
+    """What a load past the L1 takes, less its time in the load/store unit; where the L2 has one part."""
+    return l2_hit(spec) - 10 if spec.l2.partitions == 1 else None
+
+
+@microbenchmark(
+    "core",
+    "l2.latency: for constants",
+    "cycle",
+    expected=_of_constants(_l2_for_constants),
+    tolerance=0.01,
+    moves=(),
+)
+def constant_l3_latency(device: Device) -> float:
+    """Cycles by which a load of constant memory takes longer from the L2 than from the second cache."""
+    count, stride = 64, 256
+    cycles, end = device.zeros(2, np.int64), device.zeros(1, np.int32)
+    # A module of its own has constant memory that no one has read; one SM brings it into the L2 for another.
+    kernel = device.kernel("constant.cu", "constant_first", {"STEPS": 1})
+    for ctas in (1, 2):
+        kernel(ctas, 1, np.int32(count), np.int32(stride), cycles, end)
+    once, twice = device.numpy(cycles)
+    return float(twice - once) / count - _constant_walk(device, CONSTANT_LARGE)
+
+
+def _constant_operands(device: Device, count: int) -> float:
+    """Cycles of an FFMA with a constant operand, of a chain with so many operands 64 bytes apart, in turn."""
+    kernel = device.kernel(
+        "constant.cu", "constant_operands", {"COUNT": count, "APART": CONSTANT_STRIDE // 4}
+    )
+    cycles, values, rounds = device.zeros(2, np.int64), device.array(np.ones(32, np.float32)), 4
+    kernel(1, 1, bytes(960 * 4), np.int32(rounds), cycles, values)
+    once, twice = device.numpy(cycles)
+    return float(twice - once) / (rounds * count)
+
+
+OPERANDS = 960 * 4 // CONSTANT_STRIDE  # constant operands 64 bytes apart that a kernel can have
+
+
+@microbenchmark(
+    "core",
+    "constant_cache.l1: bytes, of operands",
+    "byte",
+    expected=_of_constants(
+        lambda s: float(s.constant_cache.l1.bytes) if s.constant_cache.l1.bytes < 960 * 4 else None
+    ),
+    tolerance=0.05,  # parameters need not begin with a line
+    moves=("constant_cache.l1.ways",),
+)
+def constant_operand_size(device: Device) -> float:
+    """Bytes of constant operands that stay in the cache from which instructions read them."""
+    limit = 1.05 * _constant_operands(device, CONSTANT_SMALL // CONSTANT_STRIDE)
+    low, high = CONSTANT_SMALL // CONSTANT_STRIDE, OPERANDS
+    if _constant_operands(device, high) <= limit:
+        raise SimtError(f"all {high} constant operands take the same time")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _constant_operands(device, middle) <= limit else (low, middle)
+    return float(low * CONSTANT_STRIDE)
+
+
+@microbenchmark(
+    "core",
+    "constant_cache.miss_latency: of operands",
+    "cycle",
+    expected=_of_constants(lambda s: float(s.constant_cache.miss_latency)),
+    moves=("constant_cache.miss_latency",),
+)
+def constant_operand_latency(device: Device) -> float:
+    """Cycles by which an instruction issues later whose constant operand only the second cache has."""
+    near = _constant_operands(device, CONSTANT_SMALL // CONSTANT_STRIDE)
+    return _constant_operands(device, OPERANDS) - near
 
 
 VALUES, SECTION_STEPS, OPERATIONS = 12, 32, 12  # registers.cu; operations of a step
