@@ -16,7 +16,7 @@ ConstantCache::ConstantCache(const Spec& spec, InstructionCache& next)
 
 CacheOutcome ConstantCache::look_up(uint32_t cache, uint64_t address, uint64_t token, uint16_t slot,
                                     Cycle now, Counters& counters) {
-  const uint64_t line = address / line_bytes_ * line_bytes_;
+  const uint64_t line = line_of(address);
   if (youngest_[cache] == line) {
     ++counters[Counter::constant_cache_hits];
     return CacheOutcome::Hit;
@@ -58,6 +58,10 @@ bool ConstantCache::read_operand(uint32_t warp, uint32_t sub_core, uint64_t addr
 
 bool ConstantCache::load(Load load, std::vector<uint64_t>& addresses, uint16_t slot, Cycle now,
                          Cycle earliest, Counters& counters) {
+  if (addresses.size() == 1 && youngest_[0] == line_of(addresses[0])) {
+    ++counters[Counter::constant_cache_hits];
+    return true;
+  }
   const auto free = std::find_if(waiting_.begin(), waiting_.end(), [](const Waiting& w) { return !w.used; });
   Waiting& w = free == waiting_.end() ? waiting_.emplace_back() : *free;
   w.load = load;

@@ -62,6 +62,7 @@ class ConstantCache {
     Cycle earliest = 0;
     bool used = false;
   };
+  uint64_t line_of(uint64_t address) const { return address / line_bytes_ * line_bytes_; }
   CacheOutcome look_up(uint32_t cache, uint64_t address, uint64_t token, uint16_t slot, Cycle now,
                        Counters& counters);
   void ask(Coming& coming, Cycle now, Counters& counters);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "timing/coalescer.hpp"
@@ -106,17 +107,13 @@ void Sm::start_memory_access(InFlight& instruction, const DynamicRecord& record)
 void Sm::find_constants(const WarpTable::Warp& warp, const DynamicRecord& record) {
   constants_.clear();
   if (record.mask == 0) return;
-  constants_.resize(64);
-  constants_.resize(warp.kernel->source->lane_addresses(record, constants_.data()));
+  std::array<uint64_t, 64> lanes;
+  const auto end = lanes.begin() + warp.kernel->source->lane_addresses(record, lanes.data());
   // In the order of lanes; mostly there is one.
-  if (std::all_of(constants_.begin(), constants_.end(), [&](uint64_t a) { return a == constants_[0]; })) {
-    constants_.resize(std::min<size_t>(1, constants_.size()));
-    return;
-  }
-  auto end = constants_.begin();
-  for (const uint64_t address : constants_)
-    if (std::find(constants_.begin(), end, address) == end) *end++ = address;
-  constants_.erase(end, constants_.end());
+  for (auto lane = lanes.begin(); lane != end; ++lane)
+    if (lane == lanes.begin() ||
+        (*lane != constants_.back() && std::find(lanes.begin(), lane, *lane) == lane))
+      constants_.push_back(*lane);
 }
 
 bool Sm::constant_operand_there(uint32_t scheduler, uint32_t position, Cycle now) {

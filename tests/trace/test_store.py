@@ -260,6 +260,35 @@ def test_damaged_instruction_tables_never_crash(noise: bytes, at: int) -> None:
         assert "corrupted" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (b"", None),
+        (b"\x00", None),
+        (b"\x01", 0),
+        (b"\xe1\x02", 0x160),
+        (b"\x80\x80\x04", 65535),
+        (b"\x81\x80\x04", "corrupted"),
+        (b"\x80", "corrupted"),
+        (b"\x00\x00", "corrupted"),
+    ],
+)
+def test_constant_operands_are_a_column_that_may_be_missing(
+    column: bytes, expected: int | str | None
+) -> None:
+    converter, blocks = blocks_of(header() + cta("0,0,0", ["0000 1 1 R1 FADD 1 R2 0 0"]))
+    arguments = (
+        converter.launch, converter.opcodes, converter.instructions + column, [s for s, _ in blocks],
+        converter.counts.ctas, table_for(80)[0].native, lambda i: blocks[i][1],
+    )  # fmt: skip
+    if expected == "corrupted":
+        with pytest.raises(TraceError, match="corrupted"):
+            _engine.TraceSource(*arguments)
+        return
+    (instruction,) = _engine.TraceSource(*arguments).instructions()
+    assert instruction["constant_operand"] == expected
+
+
 def test_the_cache_is_used_and_notices_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "kernel-1.traceg"
