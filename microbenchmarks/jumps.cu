@@ -3,7 +3,12 @@
 // A block is 8 instructions of 16 bytes, or 32 with LARGE: operations of which the first do not wait for each other,
 // and the jump back to the loop's head, which lies before the first block. The blocks' numbers have four octal digits.
 //
-// Macros: LARGE: 0 or 1. PADDING: statements before the loop, which move it; they may change x.
+// Macros: LARGE: 0 or 1. PADDING: statements before the loop, which move it; they may change x. CONSTANTS: words of
+// constant memory, 64 bytes apart, that are read after each walk; their cycles are then what counts.
+
+#ifndef CONSTANTS
+#define CONSTANTS 0
+#endif
 
 #define EIGHT(F, a) F(a##0) F(a##1) F(a##2) F(a##3) F(a##4) F(a##5) F(a##6) F(a##7)
 #define BLOCKS_64(F, a) EIGHT(F, a##0) EIGHT(F, a##1) EIGHT(F, a##2) EIGHT(F, a##3) \
@@ -24,6 +29,10 @@
   FMA(4, digits) FMA(5, digits) FMA(2, digits) FMA(4, digits) MORE(digits) " bra HEAD;\n"
 #define TARGET(digits) "B" #digits ","
 
+#if CONSTANTS
+__constant__ int table[CONSTANTS * 16] = {0};
+#endif
+
 // cycles[0], cycles[1]: of `steps` blocks, and of twice as many; `warm` come before. Every `apart`-th of the blocks
 // is a target, `count` in all, and each is followed by the one `jump` further in their ring.
 extern "C" __global__ void walk_code(unsigned count, unsigned apart, unsigned jump, unsigned warm, unsigned steps,
@@ -35,7 +44,7 @@ extern "C" __global__ void walk_code(unsigned count, unsigned apart, unsigned ju
 #pragma unroll 1
   for (int part = -1; part < 2; ++part) {
     const unsigned walk = part < 0 ? warm : steps << part;
-    const long long begin = clock64();
+    long long begin = clock64();
     asm volatile(
         "{ .reg .pred p; .reg .u32 left, to; mov.u32 left, %6;\n"
         "TARGETS: .branchtargets " BLOCKS(TARGET) " END;\n"
@@ -47,6 +56,15 @@ extern "C" __global__ void walk_code(unsigned count, unsigned apart, unsigned ju
         : "+r"(at), "+r"(x), "+f"(u), "+r"(z), "+f"(v), "+f"(w)
         : "r"(walk), "r"(jump), "r"(count), "r"(apart)
         : "memory");
+#if CONSTANTS
+    begin = clock64();
+    const unsigned long long base = __cvta_generic_to_constant(table);
+    int zero = 0;
+#pragma unroll 1
+    for (int i = 0; i < CONSTANTS; ++i)
+      asm volatile("ld.const.s32 %0, [%1];" : "=r"(zero) : "l"(base + 64 * i + zero));
+    x += zero;
+#endif
     once = twice;
     twice = clock64() - begin;
   }

@@ -51,6 +51,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("h100", "instruction_l1_latency", {"sm.front_end.instruction_cache.l1_latency": 21}),
     ("qv100", "instruction_prefetch", {"sm.front_end.instruction_cache.prefetch_lines": 3}),
     ("qv100", "instruction_l1_size", {"sm.front_end.instruction_cache.l1.ways": 9}),
+    ("qv100", "instruction_l1_shared", {"sm.front_end.instruction_cache.l1.ways": 9}),
     (
         "qv100",
         "instruction_line",

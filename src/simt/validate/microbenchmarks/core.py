@@ -360,7 +360,8 @@ def constant_l2_latency(device: Device) -> float:
 def constant_l2_size(device: Device) -> float:
     """Bytes of constant memory that later walks find in the second constant cache.
 
-    None where it holds all constant memory that a program can have, as those since Volta do.
+    None where it holds all constant memory that a program can have, as those since Volta do;
+    instruction_l1_shared is for these.
     """
     return float(_constant_step(device, 2 * _constant_step(device, CONSTANT_SMALL)))
 

@@ -166,3 +166,41 @@ def instruction_l1_size(device: Device) -> float:
     """Bytes of code among which jumps take no longer than among what just exceeds the L0."""
     least = 2 * _first_bytes(device) // LARGE
     return float(_Walk(device, large=True).most(1, least, 1.02) * LARGE)
+
+
+CONSTANTS = 896  # words of constant memory, 64 bytes apart: 56 KiB
+
+
+def _with_constants(spec: Spec) -> float | None:
+    """Where both can be told apart from all that there is."""
+    size = spec.sm.front_end.instruction_cache.l1.bytes
+    fits = 64 * CONSTANTS < size < 64 * CONSTANTS + BLOCKS * LARGE
+    return None if spec.constant_cache.perfect or not fits else float(size)
+
+
+@microbenchmark(
+    "instruction",
+    f"{_CACHE}.l1: bytes, of code and constants together",
+    "byte",
+    expected=_with_constants,
+    tolerance=0.05,
+    moves=(f"{_CACHE}.l1.sets", f"{_CACHE}.l1.ways"),
+)
+def instruction_l1_shared(device: Device) -> float:
+    """Bytes of code and constants, walked in turn, among which constants are as near as with little code."""
+    kernel = device.kernel("jumps.cu", "walk_code", {"LARGE": 1, "PADDING": "", "CONSTANTS": CONSTANTS})
+
+    def slowest(targets: int) -> float:
+        cycles, sink = device.zeros(2, np.int64), device.zeros(1, np.float32)
+        jump = next(j for j in JUMPS if targets % j)
+        numbers = (targets, 1, jump % targets, targets, targets)
+        kernel(1, 1, *(np.uint32(n) for n in numbers), cycles, sink)
+        return float(device.numpy(cycles).max())
+
+    limit, low, high = 1.02 * slowest(SMALL), SMALL, BLOCKS
+    if slowest(high) <= limit:
+        raise SimtError(f"{CONSTANTS * 64} bytes of constants stay beside {high * LARGE} bytes of code")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if slowest(middle) <= limit else (low, middle)
+    return float(64 * CONSTANTS + LARGE * low)
