@@ -127,8 +127,10 @@ def _beside(device: Device, count: int, step: int) -> npt.NDArray[np.int64]:
     scalars = (np.int64(-data.address % ROUNDS), np.int32(count), np.int32(step))
     kernel(device.sms, 512, data, *scalars, stop, latencies, shared=latencies.nbytes)
     found = device.numpy(latencies)
-    free, busy = np.median(found[:count]), np.median(found[count:])
-    late = np.nonzero(found[:count] > (free + busy) / 2)[0]
+    low, free, high = np.percentile(found[:count], [25, 50, 75])
+    busy = np.median(found[count:])
+    # Queues grow where the others' loads wait, which may be before the way that this SM's take.
+    late = np.nonzero(found[:count] > free + max((busy - free) / 10, 4 * (high - low)))[0]
     if busy < 1.02 * free or len(late) < 2:
         raise SimtError("no load is late beside others to the same slice")
     return np.asarray(late, np.int64)
