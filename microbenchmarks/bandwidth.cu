@@ -15,25 +15,23 @@
 #endif
 #define UNROLL 4
 
-__device__ __forceinline__ void load(const unsigned* p, unsigned& sum) {
-  unsigned v;
+__device__ __forceinline__ void load(const unsigned* p, unsigned& v) {
   asm volatile(LOAD ".u32 %0, [%1];" : "=r"(v) : "l"(p));
-  sum ^= v;
 }
-__device__ __forceinline__ void load(const uint2* p, unsigned& sum) {
-  uint2 v;
+__device__ __forceinline__ void load(const uint2* p, uint2& v) {
   asm volatile(LOAD ".v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
-  sum ^= v.x ^ v.y;
 }
-__device__ __forceinline__ void load(const uint4* p, unsigned& sum) {
-  uint4 v;
+__device__ __forceinline__ void load(const uint4* p, uint4& v) {
   asm volatile(LOAD ".v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-  sum ^= v.x ^ v.y ^ v.z ^ v.w;
 }
+__device__ __forceinline__ unsigned bits(unsigned v) { return v; }
+__device__ __forceinline__ unsigned bits(uint2 v) { return v.x ^ v.y; }
+__device__ __forceinline__ unsigned bits(uint4 v) { return v.x ^ v.y ^ v.z ^ v.w; }
+
 __device__ __forceinline__ void load_cg(const uint4* p, unsigned& sum) {
   uint4 v;
   asm volatile(PAST_L1 ".v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-  sum ^= v.x ^ v.y ^ v.z ^ v.w;
+  sum ^= bits(v);
 }
 
 // cycles[0], cycles[1]: of `repeats` walks over the region, and of twice as many, after one that fills the cache.
@@ -48,8 +46,11 @@ extern "C" __global__ void within(const TYPE* region, int elements, int repeats,
 #pragma unroll 1
     for (int i = 0; i < loads; i += 8) {
       const TYPE* p = region + ((threadIdx.x + i * blockDim.x) & (elements - 1));
+      TYPE v[8];  // all under way at once
 #pragma unroll
-      for (int k = 0; k < 8; ++k) load(p + ((k * blockDim.x) & (elements - 1)), sum);
+      for (int k = 0; k < 8; ++k) load(p + ((k * blockDim.x) & (elements - 1)), v[k]);
+#pragma unroll
+      for (int k = 0; k < 8; ++k) sum ^= bits(v[k]);
     }
     sink[threadIdx.x] = sum;
     __syncthreads();
@@ -101,20 +102,14 @@ extern "C" __global__ void fill(uint4* to, long long elements, unsigned value) {
 }
 
 // As `within`, from shared memory: lane accesses lie `stride` words apart. TYPE as above.
-__device__ __forceinline__ void load_shared(unsigned p, unsigned& sum, unsigned) {
-  unsigned v;
+__device__ __forceinline__ void load_shared(unsigned p, unsigned& v) {
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(p));
-  sum ^= v;
 }
-__device__ __forceinline__ void load_shared(unsigned p, unsigned& sum, uint2) {
-  uint2 v;
+__device__ __forceinline__ void load_shared(unsigned p, uint2& v) {
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(p));
-  sum ^= v.x ^ v.y;
 }
-__device__ __forceinline__ void load_shared(unsigned p, unsigned& sum, uint4) {
-  uint4 v;
+__device__ __forceinline__ void load_shared(unsigned p, uint4& v) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(p));
-  sum ^= v.x ^ v.y ^ v.z ^ v.w;
 }
 extern "C" __global__ void within_shared(int stride, int loads, long long* cycles, unsigned* sink) {
   extern __shared__ unsigned memory[];
@@ -128,8 +123,11 @@ extern "C" __global__ void within_shared(int stride, int loads, long long* cycle
     const long long begin = clock64();
 #pragma unroll 1
     for (int i = 0; i < count; i += 8) {
+      TYPE v[8];
 #pragma unroll
-      for (int k = 0; k < 8; ++k) load_shared(at, sum, TYPE{});
+      for (int k = 0; k < 8; ++k) load_shared(at, v[k]);
+#pragma unroll
+      for (int k = 0; k < 8; ++k) sum ^= bits(v[k]);
     }
     sink[threadIdx.x] = sum;
     __syncthreads();
