@@ -71,6 +71,14 @@ def test_windows_and_groups_of_channels_change_nothing(gpu: str) -> None:
         assert sorted(memory(gpu).run(requests, 12000, window, parts)) == reference, window
 
 
+@pytest.mark.parametrize("look_ahead", [1, 8])
+def test_more_sms_and_slices_than_gpus_have_today(look_ahead: int) -> None:
+    m = memory(sm__count=300, address_map__channels=256, interconnect__look_ahead=look_ahead)
+    requests = traffic(2, 300, 6000)
+    replies = m.run(requests, 12_000, 50)
+    assert sorted((sm, a) for _, sm, a, _ in replies) == sorted((sm, a) for _, sm, a, _ in requests)
+
+
 def test_peak_dram_bandwidth_of_qv100() -> None:
     """32 channels of 32 B a command clock of 850 MHz: 870 GB/s (section 11); streams come near it."""
     m = memory()

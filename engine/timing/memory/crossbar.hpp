@@ -1,8 +1,9 @@
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "timing/spec.hpp"
@@ -31,10 +32,13 @@ class Crossbar {
         outputs_(outputs),
         arbiter_(arbiter),
         ports_(ports),
+        input_words_((inputs + 63) / 64),
         queues_(inputs),
-        wanted_(outputs),
+        wanted_(size_t{outputs} * input_words_),
+        requested_((outputs + 63) / 64),
         next_input_(outputs),
-        sent_(ports.look_ahead > 1 ? inputs : 0) {}
+        sent_(ports.look_ahead > 1 ? inputs : 0),
+        exhausted_(input_words_) {}
 
   void push(uint32_t input, uint32_t output, Packet packet) {
     queues_[input].push_back({output, std::move(packet)});
@@ -69,7 +73,7 @@ class Crossbar {
       moved = advance_looking_ahead(has_room, move);
       return heads > moved ? heads - moved : 0;
     }
-    for (uint32_t word = 0; word < output_words(); ++word) {
+    for (uint32_t word = 0; word < requested_.size(); ++word) {
       uint64_t done = 0;
       while (const uint64_t open = requested_[word] & ~done) {
         const auto bit = static_cast<uint32_t>(__builtin_ctzll(open));
@@ -87,20 +91,21 @@ class Crossbar {
   }
 
  private:
-  static constexpr uint32_t max_words = 4;  // up to 256 inputs and outputs
   static constexpr uint32_t none = ~0u;
   struct Queued {
     uint32_t output;
     Packet packet;
   };
-  uint32_t output_words() const { return (outputs_ + 63) / 64; }
+
+  uint64_t* wanted(uint32_t output) { return &wanted_[size_t{output} * input_words_]; }
+  const uint64_t* wanted(uint32_t output) const { return &wanted_[size_t{output} * input_words_]; }
 
   /// Outputs choose in an order that starts with another one each cycle.
   template <typename HasRoom, typename Move>
   uint64_t advance_looking_ahead(HasRoom& has_room, Move& move) {
     uint64_t moved = 0;
     std::fill(sent_.begin(), sent_.end(), 0);
-    exhausted_ = {};
+    std::fill(exhausted_.begin(), exhausted_.end(), 0);
     const uint32_t start = first_output_;
     first_output_ = (first_output_ + 1) % outputs_;
     const auto choose = [&](uint32_t from, uint32_t to) {
@@ -127,22 +132,21 @@ class Crossbar {
   }
 
   void announce(uint32_t input, uint32_t output) {
-    wanted_[output][input / 64] |= uint64_t{1} << (input % 64);
+    wanted(output)[input / 64] |= uint64_t{1} << (input % 64);
     requested_[output / 64] |= uint64_t{1} << (output % 64);
   }
 
   /// The next input in turn that has a packet for the output and may still send.
   uint32_t first_wanting(uint32_t output) const {
-    const auto& wanted = wanted_[output];
+    const uint64_t* open = wanted(output);
     const uint32_t start = next_input_[output];
-    const uint64_t later = wanted[start / 64] & ~exhausted_[start / 64] & (~uint64_t{0} << (start % 64));
-    if (later) return start / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(later));
-    for (uint32_t i = 1; i <= max_words; ++i) {
-      const uint32_t word = (start / 64 + i) % max_words;
-      const uint64_t open = wanted[word] & ~exhausted_[word];
-      if (open) return word * 64 + static_cast<uint32_t>(__builtin_ctzll(open));
+    uint32_t word = start / 64;
+    uint64_t found = open[word] & ~exhausted_[word] & (~uint64_t{0} << (start % 64));
+    for (uint32_t i = 0; !found && i < input_words_; ++i) {
+      if (++word == input_words_) word = 0;
+      found = open[word] & ~exhausted_[word];
     }
-    return none;
+    return found ? word * 64 + static_cast<uint32_t>(__builtin_ctzll(found)) : none;
   }
 
   template <typename Move>
@@ -157,9 +161,9 @@ class Crossbar {
     else
       queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
     --queued_;
-    wanted_[output][input / 64] &= ~(uint64_t{1} << (input % 64));
-    uint64_t any = 0;
-    for (uint64_t word : wanted_[output]) any |= word;
+    uint64_t* inputs = wanted(output);
+    inputs[input / 64] &= ~(uint64_t{1} << (input % 64));
+    const uint64_t any = std::accumulate(inputs, inputs + input_words_, uint64_t{0}, std::bit_or<>());
     if (!any) requested_[output / 64] &= ~(uint64_t{1} << (output % 64));
     if (seen() == ports_.look_ahead) announce(input, queue[seen() - 1].output);
     for (; at < seen(); ++at)
@@ -170,13 +174,14 @@ class Crossbar {
   uint32_t inputs_, outputs_;
   NetworkArbiter arbiter_;
   CrossbarPorts ports_;
+  uint32_t input_words_;  // of 64 bits, one of each input
   std::vector<std::deque<Queued>> queues_;
   // Per output: inputs that have a packet for it among those that outputs see.
-  std::vector<std::array<uint64_t, max_words>> wanted_;
-  std::array<uint64_t, max_words> requested_{};  // outputs for which some input has one
+  std::vector<uint64_t> wanted_;
+  std::vector<uint64_t> requested_;  // outputs for which some input has one
   std::vector<uint32_t> next_input_;
-  std::vector<uint32_t> sent_;                   // by each input in this cycle
-  std::array<uint64_t, max_words> exhausted_{};  // inputs that have sent all that they can in this cycle
+  std::vector<uint32_t> sent_;       // by each input in this cycle
+  std::vector<uint64_t> exhausted_;  // inputs that have sent all that they can in this cycle
   uint32_t first_output_ = 0;
   uint32_t first_input_ = 0;
   uint64_t queued_ = 0;
