@@ -5,6 +5,7 @@
 namespace simt {
 namespace {
 
+constexpr Cycle unknown = ~Cycle{0};
 constexpr uint64_t constant_token = uint64_t{1} << 63;  // low bits: line; others: warp
 
 CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
@@ -69,7 +70,6 @@ bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address,
     ++counters[Counter::instruction_cache_hits];
     return true;
   }
-  constexpr Cycle unknown = ~Cycle{0};
   if (shared_) {
     if (std::none_of(waiting_.begin(), waiting_.end(),
                      [&](const Waiting& w) { return w.line == line && w.ready == unknown; }))
@@ -77,25 +77,27 @@ bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address,
     waiting_.push_back({warp, sub_core, line, unknown, slot});
     return false;
   }
-  CacheAccess access{};
-  access.address = line;
-  access.token = warp;
-  access.time = now;
-  access.byte_mask = ~0u;
-  access.kind = AccessKind::InstructionRead;
-  access.slot = slot;
-  const CacheOutcome outcome = l1_.access(access);
-  if (outcome == CacheOutcome::Hit) {
-    ++counters[Counter::instruction_cache_hits];
-    if (l0_.empty() && l1_latency_ == 0) return true;
-    waiting_.push_back({warp, sub_core, line, now + std::max(1u, l1_latency_), slot});
-    return false;
-  }
-  ++counters[Counter::instruction_cache_misses];
-  // A full cache is asked again a little later.
-  const bool refused = outcome == CacheOutcome::ReservationFail;
-  waiting_.push_back({warp, sub_core, line, refused ? now + 4 : unknown, slot});
+  Waiting waiting{warp, sub_core, line, unknown, slot};
+  const bool hit = ask(waiting, now) == CacheOutcome::Hit;
+  ++counters[hit ? Counter::instruction_cache_hits : Counter::instruction_cache_misses];
+  if (hit && l0_.empty() && l1_latency_ == 0) return true;
+  waiting_.push_back(waiting);
   return false;
+}
+
+CacheOutcome InstructionCache::ask(Waiting& waiting, Cycle now) {
+  CacheAccess access{};
+  access.address = waiting.line;
+  access.token = waiting.warp;
+  access.time = now;
+  access.kind = AccessKind::InstructionRead;
+  access.slot = waiting.slot;
+  const CacheOutcome outcome = l1_.access(access);
+  waiting.refused = outcome == CacheOutcome::ReservationFail;
+  waiting.ready = outcome == CacheOutcome::Hit ? now + std::max(1u, l1_latency_)
+                  : waiting.refused            ? now + 4
+                                               : unknown;
+  return outcome;
 }
 
 CacheOutcome InstructionCache::fetch_constants(uint64_t address, uint16_t slot, Cycle now,
@@ -135,11 +137,16 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
       continue;
     }
     for (Waiting& w : waiting_)
-      if (w.warp == token && w.ready == ~Cycle{0}) w.ready = now;
+      if (w.warp == token && w.ready == unknown) w.ready = now;
   }
   for (size_t i = 0; i < waiting_.size();) {
     if (waiting_[i].ready > now) {
       ++i;
+      continue;
+    }
+    if (waiting_[i].refused) {
+      ask(waiting_[i++], now);
+      changed = true;
       continue;
     }
     const Waiting done = waiting_[i];
@@ -163,7 +170,7 @@ void InstructionCache::fill(uint64_t address, Cycle now) {
 
 void InstructionCache::arrive(const LineArrival& arrival, Cycle now, std::vector<Counters>& counters) {
   for (Waiting& w : waiting_) {
-    if (w.line != arrival.line || w.ready != ~Cycle{0}) continue;
+    if (w.line != arrival.line || w.ready != unknown) continue;
     w.ready = now;
     ++counters[w.slot][arrival.hit ? Counter::instruction_cache_hits : Counter::instruction_cache_misses];
   }
@@ -172,7 +179,7 @@ void InstructionCache::arrive(const LineArrival& arrival, Cycle now, std::vector
 Cycle InstructionCache::next_event(Cycle now) const {
   Cycle next = l1_.miss_queue_empty() && !l1_.ready() ? ~Cycle{0} : now + 1;
   for (const Waiting& w : waiting_)
-    if (w.ready != ~Cycle{0}) next = std::min(next, std::max(now + 1, w.ready));
+    if (w.ready != unknown) next = std::min(next, std::max(now + 1, w.ready));
   return next;
 }
 

@@ -60,12 +60,15 @@ class InstructionCache {
     uint64_t line;
     Cycle ready;  // ~0: waits for the L2 or the shared L1
     uint16_t slot;
+    bool refused = false;  // by the L1, which has no room for the miss
   };
   struct L0 {
     std::vector<uint64_t> lines, used;
     std::vector<uint64_t> stream;
     uint64_t clock = 0;
   };
+  /// Asks the L1 and notes when the line comes; a cache that is full is asked again a little later.
+  CacheOutcome ask(Waiting& waiting, Cycle now);
   bool l0_hit(uint32_t sub_core, uint64_t line);
   void l0_insert(uint32_t sub_core, uint64_t line);
 
