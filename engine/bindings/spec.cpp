@@ -175,7 +175,7 @@ void visit(V& v, DramSpec& s) {
   SIMT_FIELD(dual_bus), SIMT_FIELD(banks), SIMT_FIELD(bank_groups), SIMT_FIELD(bank_group_low_bits);
   SIMT_FIELD(bank_xor), SIMT_FIELD(ccd), SIMT_FIELD(rrd), SIMT_FIELD(rcd), SIMT_FIELD(ras), SIMT_FIELD(rp);
   SIMT_FIELD(rc), SIMT_FIELD(cl), SIMT_FIELD(wl), SIMT_FIELD(cdlr), SIMT_FIELD(wr), SIMT_FIELD(ccdl);
-  SIMT_FIELD(rtpl);
+  SIMT_FIELD(rtpl), SIMT_FIELD(faw), SIMT_FIELD(refi), SIMT_FIELD(rfc), SIMT_FIELD(per_bank_refresh);
 }
 template <class V>
 void visit(V& v, PolicySpec& s) {

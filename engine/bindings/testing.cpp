@@ -121,6 +121,8 @@ class TestDram {
     return log;
   }
   bool idle() const { return channel_.idle(); }
+  /// Passes over command cycles, as is done with those of an idle channel.
+  void skip(uint64_t cycles) { cycle_ += cycles; }
 
  private:
   Spec spec_;
@@ -303,7 +305,8 @@ void bind_testing(nb::module_& m) {
       .def("push", &TestDram::push, "bank"_a, "row"_a, "write"_a = false, "name"_a = 0, "sectors"_a = 1)
       .def("full", &TestDram::full, "write"_a = false)
       .def("run", &TestDram::run, "cycles"_a)
-      .def("idle", &TestDram::idle);
+      .def("idle", &TestDram::idle)
+      .def("skip", &TestDram::skip, "cycles"_a);
   t.def("eased_cycles", [](std::vector<double> left, double resident, double fastest, bool in_turn) {
     return simt::eased_cycles(left, resident, fastest, in_turn);
   });

@@ -199,6 +199,9 @@ struct DramSpec {
   // dram command cycles
   uint32_t ccd = 1, rrd = 3, rcd = 12, ras = 28, rp = 12, rc = 40, cl = 12, wl = 2, cdlr = 3, wr = 10,
            ccdl = 2, rtpl = 3;
+  uint32_t faw = 0;               ///< first activate to fifth; 0: no limit
+  uint32_t refi = 0, rfc = 0;     ///< in which every bank is refreshed once (0: never); what a refresh takes
+  bool per_bank_refresh = false;  ///< banks are refreshed in turn, not together
 };
 
 /// Addresses of compiled policy functions, 0 where none is given. Signatures: timing/policy.hpp.

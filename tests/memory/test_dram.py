@@ -217,3 +217,97 @@ def test_several_sectors_are_as_many_columns_of_one_request() -> None:
     log = d.run(60)
     assert len(at(log, "WR")) == 1 or at(log, "WR") == list(range(at(log, "WR")[0], at(log, "WR")[0] + 4))
     assert d.idle()
+
+
+@pytest.mark.parametrize("faw", [20, 21])
+def test_faw_from_the_first_activate_to_the_fifth(faw: int) -> None:
+    d = dram(faw=faw)
+    for bank in range(9):
+        d.push(bank, 5)
+    activates = at(d.run(120), "ACT")
+    assert activates[3] - activates[0] == 3, "up to four, only tRRD counts"
+    assert activates[4] - activates[0] == faw
+    assert activates[8] - activates[4] == faw
+
+
+REFRESH = {"refi": 320, "rfc": 40, "rc": 30, "ras": 20, "rp": 8, "rcd": 10, "cl": 5}
+
+
+@pytest.mark.parametrize("rfc", [40, 41])
+def test_a_refresh_closes_the_row_and_takes_rfc(rfc: int) -> None:
+    """At 320 the row has long been open, so it can be closed at once: tRP, tRFC, then a new activate."""
+    d = dram(**REFRESH | {"rfc": rfc})
+    d.push(0, 5)
+    d.run(319)
+    for _ in range(2):  # one is read in cycle 319 still, where the row is open
+        d.push(0, 5)
+    log = d.run(200)
+    assert at(log, "RD") == [319, 320 + 8 + rfc + 10]
+    assert at(log, "ACT") == [320 + 8 + rfc]
+
+
+@pytest.mark.parametrize(("opened", "rc"), [(310, 28), (310, 30), (311, 30)])
+def test_a_refresh_waits_until_the_row_may_be_closed(opened: int, rc: int) -> None:
+    """An activate just before: the row is closed before its read, tRAS later, and refreshed tRC later."""
+    d = dram(**REFRESH | {"rc": rc})
+    d.run(opened)
+    d.push(0, 5)
+    log = d.run(200)
+    assert at(log, "ACT") == [opened, opened + max(rc, 20 + 8) + 40]
+    assert at(log, "RD") == [opened + max(rc, 20 + 8) + 40 + 10]
+
+
+def test_the_last_read_before_a_refresh() -> None:
+    """Opened in cycle 309, the row is read in cycle 319."""
+    d = dram(**REFRESH)
+    d.run(309)
+    d.push(0, 5)
+    assert at(d.run(200), "RD") == [319]
+
+
+@pytest.mark.parametrize("rfc", [40, 41])
+def test_a_refresh_of_a_bank_at_rest_starts_at_once(rfc: int) -> None:
+    d = dram(**REFRESH | {"rfc": rfc})
+    d.run(321)
+    d.push(0, 5)
+    assert at(d.run(100), "ACT") == [320 + rfc]
+
+
+@pytest.mark.parametrize(("bank", "expected"), [(0, 20 + 40), (1, 21), (2, 21)])
+def test_banks_are_refreshed_in_turn(bank: int, expected: int) -> None:
+    """16 banks, 320 cycles: bank 0 from 20 on, bank 1 from 40 on."""
+    d = dram(**REFRESH | {"per_bank_refresh": True})
+    d.run(21)
+    d.push(bank, 5)
+    assert at(d.run(100), "ACT") == [expected]
+
+
+def test_without_an_interval_nothing_is_refreshed() -> None:
+    d = dram(**REFRESH | {"refi": 0})
+    d.push(0, 5)
+    d.run(5000)
+    d.push(0, 5)
+    assert at(d.run(5), "RD") == [5000]
+
+
+@pytest.mark.parametrize("per_bank", [False, True])
+@pytest.mark.parametrize("rest", [1, 300, 333, 1000, 1279, 5000, 100_003])
+def test_a_rest_without_requests_changes_nothing(per_bank: bool, rest: int) -> None:
+    """A channel without requests is not run: the same commands follow as if it had been, cycle by cycle."""
+    changes = REFRESH | {"per_bank_refresh": per_bank}
+
+    def commands(run: bool) -> list[tuple[int, str, int]]:
+        d = dram(**changes)
+        for bank in range(16):
+            d.push(bank, 5)
+        d.run(400)
+        assert d.idle()
+        if run:
+            d.run(rest)
+        else:
+            d.skip(rest)
+        for bank in range(16):
+            d.push(bank, 5)
+        return list(d.run(400))
+
+    assert commands(run=False) == commands(run=True)

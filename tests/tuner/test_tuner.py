@@ -27,6 +27,7 @@ from simt.validate.microbenchmark import Measurement, Microbenchmark, choose, mi
 
 SMALL = {
     "sm.count": 4, "address_map.channels": 4, "l2.slice.sets": 32, "l2.slice.ways": 8,
+    "dram.refi": 0,  # else a mean latency tells dram.latency to two cycles only
     "interconnect.look_ahead": 1,  # else no benchmark sees which slices are crowded
 }  # fmt: skip
 # Everything that the benchmarks below can tell, changed.

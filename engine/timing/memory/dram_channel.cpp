@@ -27,7 +27,9 @@ DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
       banks_(spec.banks),
       bank_groups_(groups_),
       reads_(spec.banks),
-      writes_(spec.banks) {}
+      writes_(spec.banks),
+      refresh_interval_(spec.per_bank_refresh ? spec.refi / spec.banks : spec.refi),
+      refresh_at_(refresh_interval_ > 0 ? refresh_interval_ : ~uint64_t{0}) {}
 
 bool DramChannel::full(bool write) const {
   if (spec_.scheduler == DramScheduler::Fcfs) return arrival_order_.size() >= 2;
@@ -136,11 +138,13 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
   Counters& counters = counters_[bank.request.slot];
   if (!bank.active) {
-    if (cycle < activate_at_ || cycle < bank.activate_at) return false;
+    if (cycle < activate_at_ || cycle < bank.activate_at || cycle < window_[oldest_activate_]) return false;
     bank.active = true;
     bank.row = bank.request.row;
     bank.hit_since_activate = false;
     activate_at_ = cycle + spec_.rrd;
+    window_[oldest_activate_] = cycle + spec_.faw;
+    oldest_activate_ = (oldest_activate_ + 1) % window_.size();
     bank.read_at = cycle + spec_.rcd;
     bank.write_at = cycle + rcd_write_;
     bank.precharge_at = cycle + spec_.ras;
@@ -159,6 +163,35 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
   return true;
 }
 
+void DramChannel::refresh_next() {
+  const uint32_t first = spec_.per_bank_refresh ? refresh_bank_ : 0;
+  const uint32_t last = spec_.per_bank_refresh ? refresh_bank_ + 1 : spec_.banks;
+  uint64_t start = refresh_at_;
+  for (uint32_t b = first; b < last; ++b) {
+    Bank& bank = banks_[b];
+    if (bank.active)
+      start =
+          std::max(start, std::max({refresh_at_, bank.precharge_at, bank_groups_[group_of(b)].precharge_at}) +
+                              spec_.rp);
+    bank.active = false;
+    start = std::max(start, bank.activate_at);
+  }
+  for (uint32_t b = first; b < last; ++b) banks_[b].activate_at = start + spec_.rfc;
+  refresh_at_ += refresh_interval_;
+  refresh_bank_ = last % spec_.banks;
+}
+
+void DramChannel::refresh(uint64_t cycle) {
+  // A channel without requests does not run. Of a long rest the first round, which closes rows, and the last
+  // ones count.
+  const uint64_t round = uint64_t{refresh_interval_} * (spec_.per_bank_refresh ? spec_.banks : 1);
+  if (cycle - refresh_at_ > 4 * round) {
+    for (const uint64_t end = refresh_at_ + round; refresh_at_ < end;) refresh_next();
+    refresh_at_ += ((cycle - refresh_at_) / round - 1) * round;
+  }
+  while (refresh_at_ <= cycle) refresh_next();
+}
+
 void DramChannel::serve_at_once(const DramRequest& request) {
   Counters& counters = counters_[request.slot];
   const uint64_t cycles = uint64_t{request.sectors} * burst_cycles_;
@@ -175,6 +208,7 @@ void DramChannel::serve_at_once(const DramRequest& request) {
 }
 
 void DramChannel::tick(uint64_t cycle) {
+  if (cycle >= refresh_at_) refresh(cycle);
   if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
     const DramRequest& request = data_.front().request;
     if (request.write)

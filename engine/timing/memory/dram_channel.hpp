@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -84,6 +85,10 @@ class DramChannel {
   void choose(Queue& queue, uint32_t current_row, DramRequest& chosen);
   bool column_command(uint32_t bank, uint64_t cycle);
   bool row_command(uint32_t bank, uint64_t cycle);
+  /// Does all refreshes that are due by `cycle`, each at its own time.
+  void refresh(uint64_t cycle);
+  /// Closes the row as soon as it may be, and keeps the bank (or all banks) until the refresh is done.
+  void refresh_next();
 
   const DramSpec spec_;
   std::vector<Counters>& counters_;
@@ -102,6 +107,11 @@ class DramChannel {
   bool write_mode_ = false;
   uint32_t priority_ = 0;
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;
+  std::array<uint64_t, 4> window_{};  // tFAW: for each of the last four activates, when a fifth may come
+  uint32_t oldest_activate_ = 0;      // of the window
+  uint32_t refresh_interval_;         // between refreshes of one bank each, or of all together
+  uint64_t refresh_at_;               // the next
+  uint32_t refresh_bank_ = 0;
   uint64_t last_data_ = 0;
   std::deque<Data> data_;
   std::deque<DramRequest> returned_;

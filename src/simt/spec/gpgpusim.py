@@ -471,6 +471,9 @@ def _memory_side(options: _Options, values: _Values) -> None:
     timings, source = options.read("-gpgpu_dram_timing_opt", "4:2:8:12:21:13:34:9:4:5:13:1:0:0", _dram_timing)
     for field, cycles in timings.items():
         values.put(f"dram.{field}", cycles, source)
+    for field in ("faw", "refi", "rfc"):
+        values.put(f"dram.{field}", 0, "mechanism of Accel-Sim: no four-activate window and no refresh")
+    values.put("dram.per_bank_refresh", False, "mechanism of Accel-Sim: no refresh")
 
 
 def _unlimited(text: str) -> int:

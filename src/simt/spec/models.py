@@ -578,6 +578,14 @@ class Dram(_Section):
     """Column command to column command of the same bank group."""
     rtpl: DramCycles
     """Read to precharge of the same bank group."""
+    faw: DramCycles
+    """Activate to the fourth activate after it (tFAW); 0: no limit."""
+    refi: UInt
+    """Time in which every bank is refreshed once (tREFI); 0: no refresh."""
+    rfc: DramCycles
+    """Refresh to activate (tRFC, of one bank if `per_bank_refresh`)."""
+    per_bank_refresh: Flag
+    """Banks are refreshed in turn, `refi` over `banks` apart, while others work; false: all together."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Dram:
@@ -601,6 +609,12 @@ class Dram(_Section):
             )
         if self.rc < self.ras:
             raise _wrong("rc", f"found {self.rc}, expected at least ras = {self.ras}")
+        if self.refi and self.refi <= max(self.rfc + self.rc, self.banks):
+            raise _wrong(
+                "refi",
+                f"found {self.refi}, expected 0 or more than rfc + rc = {self.rfc + self.rc} "
+                f"and than banks = {self.banks}",
+            )
         if self.rcd <= self.wl:
             raise _wrong("rcd", f"found {self.rcd}, expected more than wl = {self.wl}")
         if self.cl + self.burst_length // self.data_command_ratio + 2 < self.wl:

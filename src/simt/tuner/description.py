@@ -50,7 +50,7 @@ FACTS = {
     "registers_per_sm": "32-bit registers of an SM",
     "schedulers_per_sm": "warp schedulers of an SM",
 }
-_SCALED = ("rrd", "rcd", "ras", "rp", "rc", "cl", "wl", "cdlr", "wr", "rtpl")
+_SCALED = ("rrd", "rcd", "ras", "rp", "rc", "cl", "wl", "cdlr", "wr", "rtpl", "faw", "refi", "rfc")
 _LARGEST = 1 << 40
 
 
@@ -295,6 +295,11 @@ def _take_memory(draft: Draft, facts: Mapping[str, Any], origin: str) -> None:
         draft.sources[path] = f"inherited from {owner}, which has {kind} ({origin}), unverified"
 
 
+def _at_ratio(cycles: int, ratio: float) -> int:
+    """The same time at another clock; what is off stays off."""
+    return max(1, round(cycles * ratio)) if cycles else 0
+
+
 def _clock_memory(draft: Draft, facts: Mapping[str, Any], origin: Mapping[str, str]) -> None:
     """The command clock that gives the described peak; timings stay the same in nanoseconds."""
     if "memory_gbs" in facts:
@@ -307,7 +312,7 @@ def _clock_memory(draft: Draft, facts: Mapping[str, Any], origin: Mapping[str, s
     ratio = clock / spec.clock.dram_mhz
     try:
         if abs(ratio - 1) > 0.01:
-            timings = {f"dram.{t}": max(1, round(getattr(spec.dram, t) * ratio)) for t in _SCALED}
+            timings = {f"dram.{t}": _at_ratio(getattr(spec.dram, t), ratio) for t in _SCALED}
             draft.change(
                 timings, f"inherited from {draft.base}, unverified: the same nanoseconds at this clock"
             )

@@ -29,7 +29,13 @@ from simt.names import listed
 from simt.progress import Progress
 from simt.validate.device import Device, SimulatedDevice
 from simt.validate.microbenchmark import microbenchmarks, run_microbenchmarks
-from simt.validate.microbenchmarks.chases import chase_latency, large_chase_latency
+from simt.validate.microbenchmarks.chases import (
+    chase_latency,
+    each_latency,
+    evict,
+    large_chase_latency,
+    ring_of,
+)
 
 SCHEMA = "simt.specification-errors/1"
 FOLDER = Path(__file__).parent / "published" / "gpus"
@@ -81,12 +87,17 @@ def _load_latency(device: Device, size: int) -> float:
 def _memory_load_latency(device: Device, _: int) -> float:
     """Cycles of a load, through all caches, that finds its sector in device memory only.
 
-    The ring is twice as large as the L2, so that what made it has evicted its begin; the next load is 35
-    lines further, in another row, and a number of lines without a common divisor makes it one ring.
+    The L2 has nothing to write back, as where a ring larger than it is walked over and over. The next load is
+    35 lines further, in another row, and a number of lines without a common divisor makes it one ring.
     """
     lines = 2 * device.l2_bytes // 128 | 1
     lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
-    return chase_latency(device, 128 * lines, 128, warm=4, jump=35)
+    ring, _count = ring_of(device, 128 * lines, 128, jump=35)
+    held = evict(device)
+    latency = float(each_latency(device, ring, 1024, warm=4, cached="ca").mean())
+    device.free(ring)
+    device.free(held)
+    return latency
 
 
 def _l2_read_bandwidth(device: Device, _: int) -> float:
@@ -104,13 +115,43 @@ def _l2_read_bandwidth(device: Device, _: int) -> float:
     return 32 * 16 * elements / (more - some)
 
 
+def _stream_bandwidth(device: Device, name: str, arrays: int) -> float:
+    """Bytes a core cycle of a kernel of streams.cu, in which each thread moves one element.
+
+    Before each of two launches, of unlike length, another one leaves the L2 full of what it has written, so
+    that both have as much to write back.
+    """
+    kernel = device.kernel("streams.cu", name)
+    before, *lengths = (n * device.l2_bytes // 8192 * 1024 for n in (2, 3, 9))
+    data = [device.zeros(max(lengths), np.float64) for _ in range(arrays)]
+    times = []
+    for elements in lengths:
+        kernel(before // 1024, 1024, *data, np.int64(before))
+        times.append(kernel(elements // 1024, 1024, *data, np.int64(elements)))
+    for array in data:
+        device.free(array)
+    return 8 * arrays * (lengths[1] - lengths[0]) / (times[1] - times[0])
+
+
+def _fill_bandwidth(device: Device, _: int) -> float:
+    """Bytes a core cycle written to device memory."""
+    return _stream_bandwidth(device, "fill_each", 1)
+
+
+def _copy_bandwidth(device: Device, _: int) -> float:
+    """Bytes a core cycle read from and written to device memory."""
+    return _stream_bandwidth(device, "scale_each", 2)
+
+
 PROBES: dict[str, Callable[[Device, int], float]] = {
+    "fill_bandwidth": _fill_bandwidth,
+    "copy_bandwidth": _copy_bandwidth,
     "l2_load_latency": _load_latency,
     "memory_load_latency": _memory_load_latency,
     "l2_read_bandwidth": _l2_read_bandwidth,
 }
 """What is published in another form than that of any microbenchmark."""
-_UNITS = {"l2_load_latency": "cycle", "memory_load_latency": "cycle", "l2_read_bandwidth": "byte/cycle"}
+_UNITS = {"l2_load_latency": "cycle", "memory_load_latency": "cycle"}  # others: byte/cycle
 
 
 def published_gpus() -> list[str]:
@@ -178,7 +219,7 @@ def _simulated(gpu: str, value: Published, overrides: dict[str, Any]) -> float:
         conditions = {"l1.bypass_global": False}
     device = SimulatedDevice(gpu, {**conditions, **overrides})
     if name in PROBES:
-        measured, unit = PROBES[name](device, value.bytes or 0), _UNITS[name]
+        measured, unit = PROBES[name](device, value.bytes or 0), _UNITS.get(name, "byte/cycle")
     else:
         (measurement,) = run_microbenchmarks(device, [name])
         if measurement.value is None:

@@ -1,0 +1,13 @@
+// Streams through device memory as programs write them: a thread moves one element, CTAs go along the arrays.
+//
+// Of a launch the time is taken.
+
+extern "C" __global__ void fill_each(double* to, long long elements) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < elements) to[i] = 1.25;
+}
+
+extern "C" __global__ void scale_each(double* to, const double* from, long long elements) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < elements) to[i] = from[i] * 1.25;
+}
