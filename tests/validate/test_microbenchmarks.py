@@ -96,28 +96,43 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "l2_slices", {"address_map.slices_per_channel": 1, "l2.slice.sets": 64}),
     ("qv100", "l2_ways", {"address_map.channels": 4, "l2.slice.sets": 16, "l2.slice.ways": 12}),
     ("a100", "l1_bypass_bandwidth", {"interconnect.sm_port_sectors": 1}),
+    ("qv100", "l1_bypass_bandwidth", {"clock.interconnect_mhz": 920.0}),
+    ("qv100", "l2_slice_bandwidth", {"clock.l2_mhz": 1000.0}),
     ("qv100", "l2_interleave", {"address_map.channel_bit": 7}),
     (
         "qv100",
         "l2_store_allocates",
         {"l2.slice.write_policy": "write_through", "l2.slice.write_allocation": "none"},
     ),
+    ("a100", "l2_store_allocates", {"l2.slice.write_allocation": "none"}),
     ("qv100", "l2_write_back", {"l2.slice.write_policy": "write_through"}),
     ("qv100", "l2_store_fetches", {"l2.slice.write_allocation": "fetch_on_write"}),
     ("qv100", "l2_copies_fill", {"l2.copies_fill": False}),
     ("h100", "l2_far_latency", {"l2.far_latency": 111}),
     ("qv100", "memory_latency", {"dram.latency": 301}),
     ("qv100", "row_hit_latency", {"dram.cl": 31}),
-    # Refresh closes rows before a walk comes back to them.
+# Refresh closes rows before a walk comes back to them.
     ("qv100", "row_miss_latency", {"dram.rcd": 20, "dram.rp": 24, "dram.refi": 0}),
+    ("a100", "row_miss_latency", {"dram.rcd": 30, "dram.refi": 0}),
     ("qv100", "row_bytes", {"address_map.layout": "RRRRRRRRRRRRRRBBBCCCBCCSSSSS", "dram.refi": 0}),
+    ("a100", "row_bytes", {"address_map.layout": "RRRRRRRRRRRRRRRRRBBBCCBCCSSSSS", "dram.refi": 0}),
+    ("qv100", "row_sector_interval", {"dram.ccdl": 5}),
+    ("a100", "row_sector_interval", {"dram.ccdl": 7}),
     ("h100", "wgmma_f16", {"sm.units.tensor.initiation_interval": 6}),
     ("h100", "wgmma_tf32", {"sm.units.tensor.initiation_interval": 6}),
     ("h100", "wgmma_int8", {"sm.units.tensor.initiation_interval": 6}),
 ]
 
 
-ALL_SMS = ("sm_count", "l2_size", "l1_merges", "l2_slices", "l2_interleave", "l2_write_back")
+ALL_SMS = (
+    "sm_count",
+    "l2_size",
+    "l1_merges",
+    "l2_slices",
+    "l2_slice_bandwidth",
+    "l2_interleave",
+    "l2_write_back",
+)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +156,14 @@ def test_latencies_of_other_gpus(gpu: str) -> None:
     names = ["fma_latency", "add_latency", "shared_latency", "l1_latency", "coalescing", "l1_sector"]
     for found in run_microbenchmarks(device, names, spec=device.spec):
         assert found.value == pytest.approx(found.expected, abs=0.25), found.name
+
+
+def test_what_goes_past_the_l1_does_so_before_volta() -> None:
+    """PTX for Pascal has no ld.relaxed."""
+    device = SimulatedDevice("titanx")
+    names = ["l1_bypass_bandwidth", "l2_sector", "l2_latency", "registers_per_sm"]
+    for found in run_microbenchmarks(device, names, spec=device.spec):
+        assert found.value == pytest.approx(found.expected, rel=0.03), found.name
 
 
 def test_many_sms_that_read_what_lies_far_come_to_an_end() -> None:
