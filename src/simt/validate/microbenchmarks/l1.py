@@ -403,6 +403,6 @@ def l1_bypass_bandwidth(device: Device) -> float:
     threads, size = 1024, 1 << 16
     kernel = device.kernel("bandwidth.cu", "within", {"TYPE": "uint4", "LOAD": "PAST_L1"})
     region, cycles = device.zeros(size // 4, np.uint32), device.zeros(2, np.int64)
-    kernel(1, threads, region, np.int32(size // 16), np.int32(4), cycles, device.zeros(threads, np.uint32))
+    kernel(1, threads, region, np.int32(size // 16), np.int32(8), cycles, device.zeros(threads, np.uint32))
     once, twice = device.numpy(cycles)
-    return 4.0 * size / float(twice - once)
+    return 8.0 * size / float(twice - once)
