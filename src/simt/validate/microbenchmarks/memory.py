@@ -3,52 +3,47 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from simt.errors import SimtError
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
-from simt.validate.microbenchmarks.chases import each_latency, evict, ring_of, walk_latency
+from simt.validate.microbenchmarks.chases import each_latency, evict, ring_of
 from simt.validate.microbenchmarks.l2 import cold_bandwidth, l2_hit
 
 LINE = 128
-WALK = 12288  # loads whose latencies an SM can hold
 STREAM, STREAM_LOADS = 8 << 20, 8  # least bytes of a bandwidth measurement, and loads of each thread
 
 
-def _row_openings(device: Device, apart: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Latencies of a walk past both caches, and where in it rows were opened.
+def _reopened(device: Device) -> tuple[float, float]:
+    """Cycles by which a load takes longer that opens a row, at least and at most.
 
-    It ends when openings were seen that are so many loads apart. What lies in another part of the L2 takes
-    longer, and is left out.
+    At least: the bank is closed, by a refresh. At most: another row is open in it, of one of the lines that
+    are loaded just before, once in a hundred tests.
     """
-    parts = min(5, max(2, device.l2_bytes // 2 // (LINE * WALK)))
-    data = device.zeros(LINE * WALK * parts // 4, np.uint32)
-    # Whole sectors, so that the L2 has them, each where it lives: a first walk tells which of them are near.
-    device.kernel("bandwidth.cu", "fill")(
-        2 * device.sms, 1024, data, np.int64(data.nbytes // 16), np.uint32(0)
-    )
-    in_l2 = np.concatenate([walk_latency(device, data, LINE * WALK * i, LINE, WALK) for i in range(parts)])
-    near = in_l2 < np.percentile(in_l2, 10) + 40
-    held = evict(device)
-    first = parts // 2
-    for i in range(first):  # after which every bank has some row open
-        walk_latency(device, data, LINE * WALK * i, LINE, WALK)
-    found: list[npt.NDArray[np.float64]] = []
-    for i in range(first, parts):
-        of_part = walk_latency(device, data, LINE * WALK * i, LINE, WALK)
-        found.append(of_part[near[WALK * i : WALK * (i + 1)]])
-        latencies = np.concatenate(found)
-        opens = latencies > np.percentile(latencies, 20) + 16
-        at = np.nonzero(opens)[0]
-        if len(at) and at[-1] - at[0] > apart:
-            break
-    device.free(data)
-    device.free(held)
-    if not opens.any():
+    lines, step = 2400, 35 * LINE
+    data, others = (device.zeros(n * step // 4, np.uint32) for n in (lines + 1, 32 * lines + 1))
+    found, held = device.zeros(lines, np.int32), evict(device)
+    device.kernel("rows.cu", "reopened")(1, 32, data, others, np.int64(step), np.int32(lines), found)
+    cycles = np.sort(device.numpy(found).astype(np.int64))
+    for array in (data, others, held):
+        device.free(array)
+    # Tests within two cycles of each value: peaks, one of open rows and those of what opening takes.
+    values = np.arange(cycles[0], cycles[-1] + 1)
+    near = np.searchsorted(cycles, values + 2, "right") - np.searchsorted(cycles, values - 2)
+    open_ = int(values[near.argmax()])
+    beyond = (values > open_ + 8) & (near >= lines // 200)
+    if not beyond.any():
         raise SimtError("all loads take the same time: no rows are seen")
-    return latencies, opens
+    peaks = np.split(values[beyond], np.nonzero(np.diff(values[beyond]) > 1)[0] + 1)
+    tops = [int(peak[near[peak - values[0]].argmax()]) for peak in peaks]
+    # Behind the first are loads that wait for a refresh as well, never as many in one place.
+    most = max(tops[1:], key=lambda top: near[top - values[0]], default=tops[0])
+
+    def middle(value: int) -> float:
+        return float(cycles[abs(cycles - value) <= 4].mean())
+
+    return middle(tops[0]) - middle(open_), middle(most) - middle(open_)
 
 
 def _ratio(spec: Spec) -> float:
@@ -111,30 +106,37 @@ def memory_latency(device: Device) -> float:
 )
 def row_hit_latency(device: Device) -> float:
     """Cycles from a load that misses both caches, and finds its row open, to its use."""
-    ring, _ = ring_of(device, LINE * 1088, LINE)
+    ring, _ = ring_of(device, LINE * 544, LINE // 2)
     held = evict(device)
     latencies = each_latency(device, ring, 1024, warm=32)
     device.free(ring)
     device.free(held)
-    return float(np.percentile(latencies, 20))  # most rows are open, and half of the lines near
+    # Every second load finds the row open, whatever refreshes close, and half of the lines may be far.
+    return float(np.percentile(latencies, 10))
 
 
 @microbenchmark(
     "memory",
-    "dram.rcd and dram.rp: what opening a row takes",
+    "dram.rcd: what opening a row takes",
+    "cycle",
+    expected=lambda s: None if s.dram.simple or not s.dram.refi else s.dram.rcd * _ratio(s),
+    tolerance=0.05,
+)
+def row_open_latency(device: Device) -> float:
+    """Cycles by which a load takes longer whose bank has been closed by a refresh."""
+    return _reopened(device)[0]
+
+
+@microbenchmark(
+    "memory",
+    "dram.rcd and dram.rp: what opening a row takes, and closing another",
     "cycle",
     expected=lambda s: None if s.dram.simple else _opening(s),
     tolerance=0.05,
 )
 def row_miss_latency(device: Device) -> float:
     """Cycles by which a load takes longer that finds another row open in its bank."""
-    latencies, opens = _row_openings(device, 0)
-    # Means of the middle ones: between two clocks a load takes a cycle more or less.
-    opening, open_ = (
-        np.sort(part)[len(part) // 10 : -(len(part) // 10) or None]
-        for part in (latencies[opens], latencies[~opens])
-    )
-    return float(opening.mean() - open_.mean())
+    return _reopened(device)[1]
 
 
 def _row_bytes(spec: Spec) -> float | None:
@@ -147,15 +149,29 @@ def _row_bytes(spec: Spec) -> float | None:
     "memory", "address_map.layout: bytes of a row", "byte", expected=_row_bytes, tolerance=WITHIN_3_PERCENT
 )
 def row_bytes(device: Device) -> float:
-    """Bytes of a row of a channel: what is read in order, over how often it takes the time to open a row."""
-    _, opens = _row_openings(device, WALK // 4)
-    # All channels open rows together, then there is a pause: what is read from one such time to the next.
-    at = np.nonzero(opens)[0]
-    gaps = np.diff(at, prepend=at[0] - 1)
-    starts = np.nonzero(gaps > max(4.0, gaps.max() / 4))[0]
-    if len(starts) < 2:
-        return float((at[-1] - at[0]) * LINE / (len(at) - 1))
-    return float(np.median(np.diff(at[starts]) / np.diff(starts))) * LINE
+    """Bytes of a row of a channel, to a power of two.
+
+    How often a load finds its row open, after one in 32 of the lines around it was loaded.
+    """
+    lines, windows = 4096, 512
+    data, found = device.zeros(windows * lines * LINE // 4, np.uint32), device.zeros(windows, np.int32)
+    held = evict(device)
+    device.kernel("rows.cu", "beside_others")(1, 128, data, np.int32(lines), np.int32(windows), found)
+    cycles = device.numpy(found)
+    for array in (data, held):
+        device.free(array)
+    # In each fourth window the row was open before.
+    before = np.arange(windows) % 4 == 3
+    values, counts = np.unique(cycles[before], return_counts=True)
+    is_open = abs(cycles - values[counts.argmax()]) <= 6
+    stays, opened = is_open[before].mean(), is_open[~before].mean()
+    # Rows are closed at a constant rate, for half of that time on average where one of the loads opened them.
+    stays = (stays - 1) / np.log(stays) if 0 < stays < 1 else stays
+    if not 0 < opened < stays:
+        raise SimtError("all loads take the same time: no rows are seen")
+    # Of a row's other lines none was loaded, each with a probability of 31/32.
+    others = np.log(1 - opened / stays) / np.log(31 / 32)
+    return float(LINE * 2 ** round(np.log2(1 + others)))
 
 
 @microbenchmark(
