@@ -71,9 +71,16 @@ def _column_interval(spec: Spec) -> float | None:
 
 
 def _row_miss(spec: Spec) -> float:
-    """Every load opens a row; with two partitions every other one comes from the far one."""
+    """Every load opens a row. Refreshes have closed the one before, and some loads wait for the end of one,
+    half of it on average. With two partitions every other line comes from the far one."""
+    d = spec.dram
+    opening = d.rcd + d.rfc**2 / (2 * d.refi) if d.refi else d.rcd + d.rp
     far = 0.5 * spec.l2.far_latency * spec.clock.core_mhz / spec.clock.l2_mhz
-    return _row_hit(spec) + _opening(spec) + (far if spec.l2.partitions > 1 else 0.0)
+    return (
+        _row_hit(spec)
+        + (0.0 if d.simple else opening * _ratio(spec))
+        + (far if spec.l2.partitions > 1 else 0.0)
+    )
 
 
 @microbenchmark(
