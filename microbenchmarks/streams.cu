@@ -11,3 +11,10 @@ extern "C" __global__ void scale_each(double* to, const double* from, long long 
   const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (i < elements) to[i] = from[i] * 1.25;
 }
+
+extern "C" __global__ void read_each(const uint4* from, long long elements, unsigned* sink) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i >= elements) return;
+  const uint4 v = from[i];
+  if ((v.x ^ v.y ^ v.z ^ v.w) == 0x12345678u) sink[0] = v.x;
+}

@@ -39,17 +39,6 @@ def whole_bandwidth(device: Device, size: int, repeats: int) -> float:
     return 4 * size * repeats / (times[2] - times[1])
 
 
-def cold_bandwidth(device: Device, size: int) -> float:
-    """Bytes a core cycle that all SMs read, once, from an array of `size` bytes and one twice as large."""
-    kernel, sink = device.kernel("bandwidth.cu", "whole"), device.zeros(1, np.uint32)
-    held = evict(device)
-    arrays = [device.zeros(bytes_ // 4, np.uint32) for bytes_ in (size, 2 * size)]
-    times = [kernel(2 * device.sms, 1024, a, np.int64(a.nbytes // 16), np.int32(1), sink) for a in arrays]
-    for array in [*arrays, held]:
-        device.free(array)
-    return size / (times[1] - times[0])
-
-
 @microbenchmark("l2", "l2.slice.line_bytes, in sectors of", "byte", expected=lambda s: 32.0)
 def l2_sector(device: Device) -> float:
     """Bytes that a miss brings into the L2: the least distance at which a second load misses, too."""
