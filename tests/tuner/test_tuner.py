@@ -373,6 +373,14 @@ def test_a_data_sheet_becomes_values() -> None:
     assert spec.sources["dram.rp"] == "inherited from a100, which has HBM2E (sheet), unverified"
 
 
+def test_a_wider_port_needs_an_l1_that_hands_on_as_much() -> None:
+    draft = Draft(load_spec("qv100"), "new")
+    wide = draft.tried({"interconnect.sm_port_sectors": 2})
+    assert wide is not None and wide.l1.bypass_sectors_per_cycle == 2
+    narrow = Draft(wide, "new").tried({"interconnect.sm_port_sectors": 1})
+    assert narrow is not None and narrow.l1.bypass_sectors_per_cycle == 2
+
+
 def test_what_is_far_lies_in_a_second_partition() -> None:
     """One value makes the other necessary, unless the description pins it."""
     draft = Draft(load_spec("qv100"), "new")

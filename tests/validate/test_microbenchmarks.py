@@ -162,7 +162,7 @@ def test_latencies_of_other_gpus(gpu: str) -> None:
 def test_what_goes_past_the_l1_does_so_before_volta() -> None:
     """PTX for Pascal has no ld.relaxed."""
     device = SimulatedDevice("titanx")
-    names = ["l1_bypass_bandwidth", "l2_sector", "l2_latency", "registers_per_sm"]
+    names = ["l2_sector", "l2_latency", "l2_interleave", "registers_per_sm"]
     for found in run_microbenchmarks(device, names, spec=device.spec):
         assert found.value == pytest.approx(found.expected, rel=0.03), found.name
 

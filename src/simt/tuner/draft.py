@@ -112,6 +112,10 @@ def _follow(values: dict[str, Any]) -> list[tuple[str, Any, str]]:
         found.append(
             ("address_map.layout", rest[:first] + "B" * max(0, want - have) + rest[first:], "dram.banks")
         )
+    # One without the other gains nothing, so neither would be found alone.
+    port = values["interconnect"]["sm_port_sectors"]
+    if l1["bypass_sectors_per_cycle"] < port:
+        found.append(("l1.bypass_sectors_per_cycle", port, "interconnect.sm_port_sectors"))
     if values["l2"]["partitions"] == 1 and values["l2"]["far_latency"]:
         found.append(("l2.far_latency", 0, "l2.partitions"))
         found.append(("l2.partitions", 2, "l2.far_latency"))

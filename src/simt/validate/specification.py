@@ -133,6 +133,11 @@ def _stream_bandwidth(device: Device, name: str, arrays: int) -> float:
     return 8 * arrays * (lengths[1] - lengths[0]) / (times[1] - times[0])
 
 
+def _memory_bandwidth(device: Device, _: int) -> float:
+    """Bytes a core cycle read from device memory."""
+    return _stream_bandwidth(device, "read_each", 1)
+
+
 def _fill_bandwidth(device: Device, _: int) -> float:
     """Bytes a core cycle written to device memory."""
     return _stream_bandwidth(device, "fill_each", 1)
@@ -144,6 +149,7 @@ def _copy_bandwidth(device: Device, _: int) -> float:
 
 
 PROBES: dict[str, Callable[[Device, int], float]] = {
+    "memory_bandwidth": _memory_bandwidth,
     "fill_bandwidth": _fill_bandwidth,
     "copy_bandwidth": _copy_bandwidth,
     "l2_load_latency": _load_latency,

@@ -461,9 +461,12 @@ def register_banks(device: Device) -> float:
     pairs = [(j, k) for j in range(1, VALUES) for k in range(j + 1, VALUES)]
     sections = " ".join(f"F({j}, {k})" for j, k in pairs)
     kernel = device.kernel("registers.cu", "sections", {"SECTIONS(F)": sections, "STEPS": SECTION_STEPS})
-    cycles = device.zeros(len(pairs), np.int64)
-    kernel(1, 32 * 4 * SCHEDULER_WARPS, device.array(np.full(VALUES, 0.5, np.float32)), cycles)
-    each = device.numpy(cycles) / (SECTION_STEPS * OPERATIONS * SCHEDULER_WARPS)
+    values, cycles = device.array(np.full(VALUES, 0.5, np.float32)), device.zeros(len(pairs), np.int64)
+    found = []
+    for _ in range(2):  # the first brings the instructions
+        kernel(1, 32 * 4 * SCHEDULER_WARPS, values, cycles)
+        found.append(device.numpy(cycles))
+    each = np.minimum(*found) / (SECTION_STEPS * OPERATIONS * SCHEDULER_WARPS)
     same = {value for pair, time in zip(pairs, each, strict=True) if time > 2.6 for value in pair}
     if not same:
         raise SimtError(f"no three of {VALUES} registers are read one after the other")

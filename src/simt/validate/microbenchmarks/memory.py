@@ -197,7 +197,7 @@ def _most_read(spec: Spec) -> float:
 )
 def memory_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together read from device memory, each thread 16."""
-    kernel, sink = device.kernel("streams.cu", "read_each"), device.zeros(1, np.uint32)
+    kernel, sink = device.kernel("streams.cu", "read_vectors"), device.zeros(1, np.uint32)
     size = max(STREAM, STREAM_CTAS * device.sms * 1024 * 16)
     held = evict(device)
     arrays = [device.zeros(bytes_ // 4, np.uint32) for bytes_ in (size, 3 * size)]

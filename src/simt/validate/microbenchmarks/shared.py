@@ -12,7 +12,7 @@ BYTES = {"unsigned": 4, "uint2": 8, "uint4": 16}
 THREADS = 1024
 
 
-def _within(device: Device, type_: str, stride: int, threads: int = THREADS, loads: int = 32) -> float:
+def _within(device: Device, type_: str, stride: int, threads: int = THREADS, loads: int = 128) -> float:
     """Cycles of one load of every warp, the SM's warps all busy."""
     kernel = device.kernel("bandwidth.cu", "within_shared", {"TYPE": type_})
     cycles, sink = device.zeros(2, np.int64), device.zeros(threads, np.uint32)
@@ -66,7 +66,7 @@ def shared_bandwidth_32(device: Device) -> float:
     "bytes a cycle of shared memory, 64-bit loads",
     "byte/cycle",
     expected=_wide,
-    tolerance=0.05,
+    tolerance=WITHIN_3_PERCENT,
 )
 def shared_bandwidth_64(device: Device) -> float:
     """Bytes of an SM's shared memory a cycle, 64 bits a lane."""
