@@ -10,12 +10,15 @@ from simt.validate.microbenchmark import microbenchmark
 
 @microbenchmark("atomics", "atomic addition in device memory, with its result", "cycle")
 def atomic_latency(device: Device) -> float:
-    """Cycles from an atomic addition that hits the L2 to the use of its result."""
-    steps = 32
-    counters, cycles, end = device.zeros(32, np.uint32), device.zeros(2, np.int64), device.zeros(1, np.uint32)
-    device.kernel("atomics.cu", "atomic_chain")(1, 1, counters, np.int32(steps), cycles, end)
-    once, twice = device.numpy(cycles)
-    return float(twice - once) / steps
+    """Cycles from an atomic addition that hits the L2, where it is near, to the use of its result."""
+    steps, cycles, end = 32, device.zeros(2, np.int64), device.zeros(1, np.uint32)
+    kernel, found = device.kernel("atomics.cu", "atomic_chain"), []
+    # Of words so far from each other that some lie in the near part of an L2 that has two.
+    for counters in [device.zeros(5000, np.uint32) for _ in range(8)]:
+        kernel(1, 1, counters, np.int32(steps), cycles, end)
+        once, twice = device.numpy(cycles)
+        found.append(float(twice - once) / steps)
+    return min(found)
 
 
 @microbenchmark("atomics", "atomic addition in shared memory, with its result", "cycle")
