@@ -183,7 +183,7 @@ def _find(gpu: str, base: Path | None) -> tuple[str, str, str]:
         names = available()
         if gpu not in names:
             near = difflib.get_close_matches(gpu, names, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            hint = f"; did you mean {' or '.join(near)}?" if near else "."
             raise SpecError(
                 f"there is no GPU called {gpu!r}{hint} There are {', '.join(names)}; a file ends in .toml"
             )
