@@ -88,19 +88,6 @@ extern "C" __global__ void apart(const char* data, int count, long long stride, 
   if (sum == 0x12345678u) sink[0] = sum;
 }
 
-// A copy, and a fill, of `elements`.
-extern "C" __global__ void copy(const uint4* from, uint4* to, long long elements) {
-  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
-#pragma unroll UNROLL
-  for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step) to[i] = from[i];
-}
-extern "C" __global__ void fill(uint4* to, long long elements, unsigned value) {
-  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
-#pragma unroll UNROLL
-  for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < elements; i += step)
-    to[i] = make_uint4(value, value, value, value);
-}
-
 // As `within`, from shared memory: lane accesses lie `stride` words apart. TYPE as above.
 __device__ __forceinline__ void load_shared(unsigned p, unsigned& v) {
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(p));

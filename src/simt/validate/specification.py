@@ -36,6 +36,7 @@ from simt.validate.microbenchmarks.chases import (
     large_chase_latency,
     ring_of,
 )
+from simt.validate.microbenchmarks.memory import stream_bandwidth
 
 SCHEMA = "simt.specification-errors/1"
 FOLDER = Path(__file__).parent / "published" / "gpus"
@@ -115,43 +116,13 @@ def _l2_read_bandwidth(device: Device, _: int) -> float:
     return 32 * 16 * elements / (more - some)
 
 
-def _stream_bandwidth(device: Device, name: str, arrays: int) -> float:
-    """Bytes a core cycle of a kernel of streams.cu, in which each thread moves one element.
-
-    Before each of two launches, of unlike length, another one leaves the L2 full of what it has written, so
-    that both have as much to write back.
-    """
-    kernel = device.kernel("streams.cu", name)
-    before, *lengths = (n * device.l2_bytes // 8192 * 1024 for n in (2, 3, 9))
-    data = [device.zeros(max(lengths), np.float64) for _ in range(arrays)]
-    times = []
-    for elements in lengths:
-        kernel(before // 1024, 1024, *data, np.int64(before))
-        times.append(kernel(elements // 1024, 1024, *data, np.int64(elements)))
-    for array in data:
-        device.free(array)
-    return 8 * arrays * (lengths[1] - lengths[0]) / (times[1] - times[0])
-
-
 def _memory_bandwidth(device: Device, _: int) -> float:
-    """Bytes a core cycle read from device memory."""
-    return _stream_bandwidth(device, "read_each", 1)
-
-
-def _fill_bandwidth(device: Device, _: int) -> float:
-    """Bytes a core cycle written to device memory."""
-    return _stream_bandwidth(device, "fill_each", 1)
-
-
-def _copy_bandwidth(device: Device, _: int) -> float:
-    """Bytes a core cycle read from and written to device memory."""
-    return _stream_bandwidth(device, "scale_each", 2)
+    """Bytes a core cycle read from device memory, 8 by each thread."""
+    return stream_bandwidth(device, "read_each", 1)
 
 
 PROBES: dict[str, Callable[[Device, int], float]] = {
     "memory_bandwidth": _memory_bandwidth,
-    "fill_bandwidth": _fill_bandwidth,
-    "copy_bandwidth": _copy_bandwidth,
     "l2_load_latency": _load_latency,
     "memory_load_latency": _memory_load_latency,
     "l2_read_bandwidth": _l2_read_bandwidth,

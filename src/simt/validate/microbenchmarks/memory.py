@@ -257,27 +257,31 @@ def memory_bandwidth_4k(device: Device) -> float:
     return 32.0 * 2 * count / (times[2] - times[1])
 
 
-def _moved(device: Device, name: str, share: int, size: int) -> float:
-    """Bytes a core cycle that a kernel of bandwidth.cu moves; share: arrays that it goes over."""
-    kernel = device.kernel("bandwidth.cu", name)
-    # The first fills the L2 with what is to be written. The others are long enough that each leaves the same
-    # in the queues on the way to memory.
-    sets = [[device.zeros(b // 4, np.uint32) for _ in range(share)] for b in (size, 2 * size, 4 * size)]
-    extra = [np.uint32(1)] if name == "fill" else []
-    times = [kernel(2 * device.sms, 1024, *s, np.int64(s[0].nbytes // 16), *extra) for s in sets]
-    for arrays in sets:
-        for array in arrays:
-            device.free(array)
-    return 2 * share * size / (times[2] - times[1])
+def stream_bandwidth(device: Device, name: str, arrays: int) -> float:
+    """Bytes a core cycle of a kernel of streams.cu, in which each thread moves one element.
+
+    Before each of two launches, of unlike length, another one leaves the L2 full of what it has written, so
+    that both have as much to write back.
+    """
+    kernel = device.kernel("streams.cu", name)
+    before, *lengths = (n * device.l2_bytes // 8192 * 1024 for n in (2, 3, 9))
+    data = [device.zeros(max(lengths), np.float64) for _ in range(arrays)]
+    times = []
+    for elements in lengths:
+        kernel(before // 1024, 1024, *data, np.int64(before))
+        times.append(kernel(elements // 1024, 1024, *data, np.int64(elements)))
+    for array in data:
+        device.free(array)
+    return 8 * arrays * (lengths[1] - lengths[0]) / (times[1] - times[0])
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, read and written", "byte/cycle")
 def copy_bandwidth(device: Device) -> float:
     """Bytes a core cycle, read and written, of a copy in device memory."""
-    return _moved(device, "copy", 2, device.l2_bytes)
+    return stream_bandwidth(device, "scale_each", 2)
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, written", "byte/cycle")
 def fill_bandwidth(device: Device) -> float:
     """Bytes a core cycle that all SMs together write to device memory."""
-    return _moved(device, "fill", 1, device.l2_bytes)
+    return stream_bandwidth(device, "fill_each", 1)
