@@ -236,7 +236,8 @@ constexpr std::initializer_list<Type> signed_types{Type::S16, Type::S32, Type::S
 constexpr std::initializer_list<Type> carry_types{Type::U32, Type::U64, Type::S32, Type::S64};
 constexpr std::initializer_list<Type> types32{Type::U32, Type::S32};
 
-/// Sums with the carry flag. The flag of add.cc is the carry out, that of sub.cc the borrow.
+/// Sums with the carry flag. A difference is a + ~b + 1, so its flag is 1 where nothing is borrowed, and
+/// instructions of both kinds can follow each other in one chain, as in machine code (IADD3.X).
 enum class Multiply : uint8_t { None, Low, High };
 
 /// a + b or a - b, or product + c. Op::immediate: place of the carry flag.
@@ -246,7 +247,7 @@ void run_carry(Context& c, const Op& op, bool carry_in, bool carry_out) {
   const T* a = c.lanes<const T>(op.a);
   const T* b = c.lanes<const T>(op.b);
   const auto flag = static_cast<Place>(op.immediate);
-  const uint32_t carries = carry_in ? c.predicate(flag) : 0;
+  const uint32_t carries = carry_in ? c.predicate(flag) : subtracts ? full_mask : 0;
   alignas(64) U result[warp_lanes];
   alignas(32) uint8_t out[warp_lanes];
   const U* addend = c.lanes<const U>(multiply == Multiply::None ? op.b : op.c);
@@ -254,17 +255,11 @@ void run_carry(Context& c, const Op& op, bool carry_in, bool carry_out) {
     U first = static_cast<U>(a[i]);
     if constexpr (multiply == Multiply::Low) first = static_cast<U>(MulLow{}(a[i], b[i]));
     if constexpr (multiply == Multiply::High) first = static_cast<U>(MulHigh{}(a[i], b[i]));
-    const U second = addend[i];
+    const U second = subtracts ? static_cast<U>(~addend[i]) : addend[i];
     const U one = (carries >> i) & 1;
-    if constexpr (subtracts) {
-      const U difference = first - second;
-      result[i] = difference - one;
-      out[i] = (first < second) | (difference < one);
-    } else {
-      const U sum = first + second;
-      result[i] = sum + one;
-      out[i] = (sum < first) | (result[i] < sum);
-    }
+    const U sum = first + second;
+    result[i] = sum + one;
+    out[i] = (sum < first) | (result[i] < sum);
   }
   write_lanes(c, c.lanes<U>(op.destination), result);
   if (carry_out) write_predicate(c, flag, gather_bits(out));

@@ -189,6 +189,48 @@ def test_high_products_carry() -> None:
           lambda a, b, c: ((a * b & 0xFFFFFFFF) + c + ((a + b) >> 32)) >> 32)  # fmt: skip
 
 
+@pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
+def test_sums_and_differences_in_one_chain(type_: str) -> None:
+    """A difference is a + ~b + 1: its flag is 1 where nothing is borrowed, whatever instruction reads it."""
+    bits = bits_of(type_)
+    mask = (1 << bits) - 1
+
+    def words(chain: str, a: int, b: int, c: int) -> list[int]:
+        carry, results = 0, []
+        for name in chain.split():
+            first = (a * b) & mask if name[:3] == "mad" else a
+            addend = {"add": b, "sub": ~b & mask, "mad": c}[name[:3]]
+            total = first + addend + (carry if name[3] == "c" else name[:3] == "sub")
+            results.append(total & mask)
+            carry = total >> bits
+        return results
+
+    for chain in ("sub.cc addc", "add.cc subc", "sub.cc addc.cc subc.cc addc", "add.cc subc.cc addc.cc subc",
+                  "mad.lo.cc subc.cc madc.lo.cc subc", "sub.cc madc.lo.cc subc"):  # fmt: skip
+        names = chain.split()
+        body = "".join(
+            f"{name}.{type_} %t{k}, %i0, %i1{', %i2' if name.startswith('mad') else ''};"
+            for k, name in enumerate(names)
+        )
+        registers = f".reg .b{bits} %t<{len(names)}>;"
+        for k in range(len(names)):
+            check(f"{body} mov.b{bits} %o, %t{k};", [f"u{bits}"] * 3, f"u{bits}",
+                  lambda a, b, c, chain=chain, k=k: words(chain, a, b, c)[k], registers, seed=k)  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
+def test_the_flag_of_a_difference(type_: str) -> None:
+    """The constants that ptxas folds: 1 - 2 borrows, 1 + 2 does not carry."""
+    bits = bits_of(type_)
+
+    def run(first: str, second: str) -> int:
+        body = f"{first}.cc.{type_} %t, 1, 2; {second}.{type_} %o, 0, 0;"
+        return int(per_lane(body, output=f"i{bits // 8}", registers=f".reg .b{bits} %t;")[0])
+
+    assert (run("sub", "addc"), run("add", "subc")) == (0, -1)
+    assert (run("sub", "subc"), run("add", "addc")) == (-1, 0)
+
+
 def test_each_lane_and_path_has_its_own_carry() -> None:
     """Lanes that diverge between add.cc and addc keep their flag."""
     a = np.arange(32, dtype=np.uint32) * np.uint32(0x10000000)
