@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
+from simt.result.columns import compact, expanded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +68,7 @@ def save(result: Result, path: Path) -> Path:
     from simt.result.tables import TABLES
 
     if path.suffix == ".json":
-        write_text(path, dump(result.to_json(detail=True)))
+        write_text(path, dump(compact(result.to_json(detail=True))))
         return path
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def save(result: Result, path: Path) -> Path:
                 frame.write_parquet(temporary)
     except OSError as error:
         raise ResultError(f"{path}: cannot save the Result: {error.strerror}") from error
-    write_text(path / "result.json", dump(result.to_json()))
+    write_text(path / "result.json", dump(compact(result.to_json())))
     return path
 
 
@@ -90,7 +91,7 @@ def load(path: Path) -> Any:
 
     if not path.is_dir():
         return _read_json(path)
-    data = _read_json(path / "result.json")
+    data = expanded(_read_json(path / "result.json"))
     if isinstance(data, dict) and isinstance(data.get("launches"), list):
         found = details(*(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram")))
         for launch in data["launches"]:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
 from simt.result import display, files
+from simt.result.columns import COLUMNS, ROWS, expanded
 from simt.result.counters import Value
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
 
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = "simt.result/1"
+SCHEMA = ROWS
 
 
 @dataclass(frozen=True)
@@ -190,10 +191,11 @@ class Result:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """The inverse of to_json. Raises ResultError."""
+        """Reads what to_json gives, or the object in a saved file. Raises ResultError."""
+        data = expanded(data)
         schema = data.get("schema") if isinstance(data, Mapping) else None
         if schema != SCHEMA:
-            raise ResultError(f"not a Result: schema is {schema!r}, expected {SCHEMA!r}")
+            raise ResultError(f"not a Result: schema is {schema!r}, expected {SCHEMA!r} or {COLUMNS!r}")
         try:
             machine = Machine(**data["machine"])
             provenance = {k: v for k, v in data["provenance"].items() if k != "identity"}

@@ -1,0 +1,103 @@
+"""A saved Result's launches as columns: what thousands of them have in common is written once.
+
+A column is one of
+
+- a list: a value per launch;
+- `{"same": value}`: the same value for every launch;
+- `{"pool": [values], "index": [numbers]}`: per launch the position of its value in `pool`, -1 where the launch
+  has none;
+- `{"fields": {name: column}, "absent": [launches]}`: an object per launch, except those in `absent`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simt.errors import ResultError
+
+ROWS, COLUMNS = "simt.result/1", "simt.result/2"
+
+_KEY = "index"  # a list whatever it holds, so that its length is the number of launches
+_DERIVED = ("counters", "warp_instructions", "thread_instructions")  # follow from the others
+_ABSENT: Any = object()
+
+
+def compact(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A Result's JSON object with a row per launch (simt.result/1) as one with columns (simt.result/2)."""
+    rows = [{k: v for k, v in row.items() if k not in _DERIVED} for row in data["launches"]]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: _packed([row.get(name, _ABSENT) for row in rows]) for name in names}
+    return {**data, "schema": COLUMNS, "launches": {**columns, _KEY: [row[_KEY] for row in rows]}}
+
+
+def expanded(data: Any) -> Any:
+    """The inverse of compact; anything else stays as it is. Raises ResultError."""
+    if not isinstance(data, Mapping) or data.get("schema") != COLUMNS:
+        return data
+    columns = data.get("launches")
+    if not isinstance(columns, Mapping) or not isinstance(columns.get(_KEY), list):
+        raise ResultError(f"broken Result: launches is no object of columns with a list {_KEY!r}")
+    count = len(columns[_KEY])
+    values = {name: _unpacked(column, count, f"launches.{name}") for name, column in columns.items()}
+    rows = [
+        {name: column[i] for name, column in values.items() if column[i] is not _ABSENT} for i in range(count)
+    ]
+    return {**data, "schema": ROWS, "launches": rows}
+
+
+def _packed(values: Sequence[Any]) -> Any:
+    present = [value for value in values if value is not _ABSENT]
+    if any(present) and all(isinstance(value, dict) for value in present):
+        names = dict.fromkeys(name for value in present for name in value)
+        fields = {
+            name: _packed([_ABSENT if value is _ABSENT else value.get(name, _ABSENT) for value in values])
+            for name in names
+        }
+        return {"fields": fields, "absent": [i for i, value in enumerate(values) if value is _ABSENT]}
+    texts = [None if value is _ABSENT else json.dumps(value, allow_nan=False) for value in values]
+    pool = dict.fromkeys(text for text in texts if text is not None)
+    if len(pool) == 1 and None not in texts:
+        return {"same": values[0]}
+    numbers = {text: i for i, text in enumerate(pool)}
+    index = [-1 if text is None else numbers[text] for text in texts]
+    pooled = sum(map(len, pool)) + len(str(index))
+    if len(present) < len(values) or pooled < sum(len(text) + 2 for text in texts if text is not None):
+        return {"pool": [json.loads(text) for text in pool], "index": index}
+    return list(values)
+
+
+def _unpacked(column: Any, count: int, place: str) -> list[Any]:
+    """A value per launch, `_ABSENT` where it has none."""
+    if isinstance(column, list) and len(column) == count:
+        return column
+    if isinstance(column, Mapping):
+        if column.keys() == {"same"}:
+            return [column["same"]] * count
+        if column.keys() == {"pool", "index"}:
+            return _from_pool(column["pool"], column["index"], count, place)
+        if column.keys() == {"fields", "absent"} and isinstance(column["fields"], Mapping):
+            return _objects(column["fields"], column["absent"], count, place)
+    raise ResultError(f"broken Result: {place} is no column of {count} launches")
+
+
+def _from_pool(pool: Any, index: Any, count: int, place: str) -> list[Any]:
+    if isinstance(pool, list) and isinstance(index, list) and len(index) == count:
+        found = [*pool, _ABSENT]  # -1 is the last
+        if all(type(i) is int and -1 <= i < len(pool) for i in index):
+            return [found[i] for i in index]
+    raise ResultError(f"broken Result: {place} needs {count} positions in a pool, or -1")
+
+
+def _objects(fields: Mapping[str, Any], absent: Any, count: int, place: str) -> list[Any]:
+    if not isinstance(absent, list) or not all(type(i) is int and 0 <= i < count for i in absent):
+        raise ResultError(f"broken Result: {place}.absent is no list of positions below {count}")
+    values = {name: _unpacked(column, count, f"{place}.{name}") for name, column in fields.items()}
+    missing = frozenset(absent)
+    return [
+        _ABSENT
+        if i in missing
+        else {name: column[i] for name, column in values.items() if column[i] is not _ABSENT}
+        for i in range(count)
+    ]
