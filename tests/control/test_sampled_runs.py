@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +160,22 @@ def test_first_instructions_cut_inside_a_launch_and_project_the_rest(even: Path,
 def test_more_instructions_than_there_are_is_the_full_simulation(even: Path, full: Result) -> None:
     result = simulate(even, "a100", set=SMALL, controller=FirstInstructions(1e12))
     assert [x.cycles for x in result.launches] == [x.cycles for x in full.launches]
+
+
+def test_equal_sampled_runs_have_equal_json_outside_provenance(even: Path, full: Result) -> None:
+    def run(seconds: float) -> tuple[dict[str, Any], Result]:
+        slow = replace(full, provenance=replace(full.provenance, wall_seconds=seconds))
+        found = simulate(even, "a100", set=SMALL, controller=PKP(**QUICK), verify=1.0)
+        compared = with_accuracy(found, full=slow)
+        both = replace(compared, sampling={**(found.sampling or {}), **(compared.sampling or {})})
+        data = json.loads(json.dumps(both.to_json(detail=True)))
+        return data, both
+
+    (one, first), (two, second) = run(9), run(11)
+    assert one.pop("provenance") != two.pop("provenance")
+    assert one == two and "verification" in one["sampling"] and "against_full" in one["sampling"]
+    assert first.provenance.identity == second.provenance.identity
+    assert "full detail took 9.0 s" in str(first)
 
 
 # --- TBPoint --------------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from support.launches import MACHINE, launch
 
 FOLDER = Path(simt.__file__).parent / "result"
 
+_numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 _values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
+    st.none() | st.booleans() | _numbers | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )

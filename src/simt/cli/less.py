@@ -30,8 +30,8 @@ class Less:
             return result
         from simt.control.accuracy import with_accuracy
 
-        sampling = with_accuracy(result, self.plan, full=self.full).sampling
-        return replace(result, sampling={**(sampling or {}), **(result.sampling or {})})
+        found = with_accuracy(result, self.plan, full=self.full)
+        return replace(found, sampling={**(found.sampling or {}), **(result.sampling or {})})
 
 
 def parse(

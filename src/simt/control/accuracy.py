@@ -83,9 +83,9 @@ class Verification:
         return float(student.ppf(0.5 + CONFIDENCE / 2, m - 1)) * math.sqrt(squares / m * (1 - m / n)) / mean
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values, without the host's time: equal runs give equal values."""
         return {
-            **{key: value for key, value in asdict(self).items() if key != "launches"},
+            **{k: v for k, v in asdict(self).items() if k not in ("launches", "wall_seconds")},
             "error": self.error,
             "mean_error": self.mean_error,
             "worst_error": self.worst_error,
@@ -151,7 +151,8 @@ def with_accuracy(
     verified: Verification | None = None,
     full: Result | None = None,
 ) -> Result:
-    """The Result with `sampling` filled: speedups, totals of the plan's population, errors.
+    """The Result with `sampling` filled: speedups, totals of the plan's population, errors; and with the host
+    time of full detail, as far as known, in its provenance.
 
     plan: whose launches the Result has. verified: of `verification`. full: the same input simulated in full.
 
@@ -169,24 +170,24 @@ def with_accuracy(
         "simulated_warp_instructions": done,
         "warp_instructions": every,
         "speedup": every / done if done else None,
-        "wall_seconds": result.provenance.wall_seconds,
     }
+    full_seconds = result.provenance.full_wall_seconds
     if verified is not None:
         found["verification"] = verified.to_json()
         instructions = sum(x.instructions for x in verified.launches)
         if instructions and verified.wall_seconds:
-            found["full_wall_seconds"] = verified.wall_seconds * every / instructions
+            full_seconds = verified.wall_seconds * every / instructions
     if full is not None:
         compared = verification(result, full)
         found["against_full"] = {
             **compared.to_json(),
             "total_error": _total_error(result, full),
-            "wall_seconds": full.provenance.wall_seconds,
         }
-        found["full_wall_seconds"] = full.provenance.wall_seconds
+        full_seconds = full.provenance.wall_seconds
     if plan is not None:
         found["plan"] = _totals(plan, result, found.get("verification") or found.get("against_full"))
-    return replace(result, sampling=found)
+    provenance = replace(result.provenance, full_wall_seconds=full_seconds)
+    return replace(result, sampling=found, provenance=provenance)
 
 
 def _total_error(result: Result, full: Result) -> float | None:

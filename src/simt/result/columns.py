@@ -4,8 +4,8 @@ A column is one of
 
 - a list: a value per launch;
 - `{"same": value}`: the same value for every launch;
-- `{"pool": [values], "index": [numbers]}`: per launch the position of its value in `pool`, -1 where the launch
-  has none;
+- `{"pool": [values], "index": [numbers]}`: per launch the position of its value in `pool`, -1 where it has
+  none;
 - `{"fields": {name: column}, "absent": [launches]}`: an object per launch, except those in `absent`.
 """
 

@@ -26,8 +26,8 @@ def page(title: str, about: str, source: str, parts: Sequence[str]) -> str:
         f'<span class="input" title="{text(source)}">{text(source)}</span>'
         f'<button id="theme">light / dark</button></header>'
     )
-    template = TEMPLATE.read_text(encoding="utf-8").replace(TITLE_MARK, text(title))
-    template = template.replace(STYLE_MARK, STYLE.read_text(encoding="utf-8"))
+    template = TEMPLATE.read_text(encoding="utf-8").replace(STYLE_MARK, STYLE.read_text(encoding="utf-8"))
+    template = template.replace(TITLE_MARK, text(title))
     return template.replace(BODY_MARK, "\n".join([header, *parts]))
 
 

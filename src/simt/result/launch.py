@@ -102,6 +102,11 @@ class LaunchResult:
         return self.end_cycle - self.start_cycle
 
     @property
+    def interval(self) -> tuple[int, int]:
+        """Core cycles from its launch up to its end."""
+        return self.start_cycle, self.end_cycle
+
+    @property
     def seconds(self) -> float:
         return self.cycles / (1000 * self.clock_khz) if self.clock_khz else math.nan
 

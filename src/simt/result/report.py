@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.names import short_name
 from simt.result.counters import Value
 from simt.result.display import format_time
-from simt.result.files import write_text
+from simt.result.files import dump, write_text
 from simt.result.launch import LaunchResult, Sample
 from simt.result.summary import bottleneck, sentences
 
@@ -38,7 +37,8 @@ _COLUMNS = {
 
 def page(result: Result) -> str:
     """The page as text."""
-    text = json.dumps(_data(result), allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    # No "<" may stand in a script: "</script" ends it, and "<!--<script" makes a browser ignore that end.
+    text = dump(_data(result)).replace("<", "\\u003c")
     template = TEMPLATE.read_text(encoding="utf-8")
     return template.replace(STYLE_MARK, STYLE.read_text(encoding="utf-8")).replace(MARK, text)
 

@@ -16,6 +16,7 @@ from simt.errors import ResultError
 from simt.result import display, files
 from simt.result.columns import COLUMNS, ROWS, expanded
 from simt.result.counters import Value
+from simt.result.elapsed import covered
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
 
 if TYPE_CHECKING:
@@ -43,12 +44,13 @@ class Provenance:
     threads: int
     wall_seconds: float
     created: str
+    full_wall_seconds: float | None = None  # of full detail, measured or estimated, for a sampled run
 
     @property
     def identity(self) -> str:
         """SHA-256 over everything that counters depend on: not the input's path, the threads, or the time."""
         keep = asdict(self)
-        for name in ("input", "threads", "wall_seconds", "created"):
+        for name in ("input", "threads", "wall_seconds", "created", "full_wall_seconds"):
             del keep[name]
         return hashlib.sha256(json.dumps(keep, sort_keys=True).encode()).hexdigest()
 
@@ -124,7 +126,7 @@ class Result:
                 into.extend([0] * (len(row) - len(into)))
                 for i, n in enumerate(row):
                     into[i] += n
-        cycles = _covered((x.start_cycle, x.end_cycle) for x in launches)
+        cycles = covered([x.interval for x in launches])
         latency = sum(x.launch_latency for x in launches)
         names = {
             "cycles": cycles,
@@ -251,13 +253,4 @@ def _add(rows: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for row in rows:
         for name, n in row.items():
             total[name] = total.get(name, 0) + n
-    return total
-
-
-def _covered(intervals: Iterable[tuple[int, int]]) -> int:
-    """Length of the union of half-open intervals."""
-    total, reached = 0, 0
-    for start, end in sorted(intervals):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
     return total

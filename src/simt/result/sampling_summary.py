@@ -36,8 +36,8 @@ def sampling_sentences(result: Result) -> list[str]:
     facts = result.sampling
     if not facts:
         return lines
-    if facts.get("full_wall_seconds") and facts["wall_seconds"]:
-        a, b = facts["wall_seconds"], facts["full_wall_seconds"]
+    a, b = result.provenance.wall_seconds, result.provenance.full_wall_seconds
+    if a and b:
         exact = "took" if "against_full" in facts else "would take about"
         lines.append(f"Host time {a:,.1f} s; full detail {exact} {b:,.1f} s ({b / a:,.1f} times as long).")
     if "against_full" in facts:

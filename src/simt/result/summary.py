@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from simt.names import short_name
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
+from simt.result.elapsed import covered, shares
 from simt.result.launch import LaunchResult
 from simt.result.sampling_summary import sampling_sentences
 
@@ -161,15 +162,16 @@ def sentences(result: Result) -> list[str]:
 def _limits(launches: list[LaunchResult]) -> list[str]:
     found = [(launch, bottleneck(launch)) for launch in launches]
     by_kind: dict[str, list[LaunchResult]] = defaultdict(list)
-    for launch, limit in found:
+    cycles: dict[str, float] = defaultdict(float)
+    for (launch, limit), own in zip(found, shares([x.interval for x in launches]), strict=True):
         by_kind[limit.kind].append(launch)
-    total = sum(x.cycles for x in launches)
-    kinds = sorted(by_kind, key=lambda k: -sum(x.cycles for x in by_kind[k]))
+        cycles[limit.kind] += own
+    total = covered([x.interval for x in launches])
+    kinds = sorted(by_kind, key=lambda k: -cycles[k])
 
     def share(kind: str) -> str:
-        some = by_kind[kind]
-        n = f"{len(some)} launch{'es' * (len(some) != 1)}"
-        return f"{sum(x.cycles for x in some) / total:.0%} in {n} bound by {kind}"
+        n = f"{len(by_kind[kind])} launch{'es' * (len(by_kind[kind]) != 1)}"
+        return f"{cycles[kind] / total:.0%} in {n} bound by {kind}"
 
     lines = []
     if len(launches) > 1 and len(kinds) == 1:

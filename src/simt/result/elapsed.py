@@ -1,0 +1,33 @@
+"""How long launches take together, where several may be under way at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Interval = tuple[int, int]  # half open
+
+
+def covered(intervals: Sequence[Interval]) -> int:
+    """Length of their union."""
+    total, reached = 0, 0
+    for start, end in sorted(intervals):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def shares(intervals: Sequence[Interval]) -> list[float]:
+    """What each accounts for of `covered`, their sum: time that several cover is divided evenly."""
+    moments = sorted({moment for interval in intervals for moment in interval})
+    change = dict.fromkeys(moments, 0)
+    for start, end in intervals:
+        change[start] += 1
+        change[end] -= 1
+    until, under_way, before = {}, 0, 0
+    passed = 0.0  # what one that ran all the time would account for
+    for moment in moments:
+        if under_way:
+            passed += (moment - before) / under_way
+        until[moment] = passed
+        under_way, before = under_way + change[moment], moment
+    return [until[end] - until[start] for start, end in intervals]
