@@ -44,7 +44,7 @@ from simt.gpu import GPU
 from simt.names import function_name
 from simt.profile import Profile, read_profile
 from simt.result.counters import COUNTERS
-from simt.result.files import replacing, write_text
+from simt.files import replacing, write_text
 from simt.sampling.features import PAPER
 from simt.validate.correlate import ALIASES, CYCLES, TIME
 from simt.validate.device import SimulatedDevice

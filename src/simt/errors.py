@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -125,9 +126,17 @@ class DeadlockError(SimulationError):
     """The simulated machine can make no further progress."""
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation. `result` holds the launches finished before."""
+class LimitReached(SimulationError):
+    """A program's run has reached its limit of cycles."""
 
-    def __init__(self, result: Result) -> None:
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a simulation, or what else stops it. `result` holds the launches finished before.
+
+    number: of the signal: SIGINT, SIGTERM, SIGHUP, or SIGALRM where the time was over.
+    """
+
+    def __init__(self, result: Result, number: int = signal.SIGINT) -> None:
         super().__init__("simulation interrupted")
         self.result = result
+        self.number = number

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 import simt
+import simt.run.slices
 from simt.errors import SimulationError
 from simt.result import Result, perfetto, report
 from simt.trace import convert, open_trace
@@ -85,8 +86,8 @@ def test_counters_do_not_depend_on_how_it_is_computed(result: Result, options: d
 def test_counters_do_not_depend_on_slices(
     result: Result, slice_seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(simt.simulate.__globals__, "SLICE_SECONDS", slice_seconds)
-    monkeypatch.setitem(simt.simulate.__globals__, "FIRST_SLICE", 97)
+    monkeypatch.setattr(simt.run.slices, "SLICE_SECONDS", slice_seconds)
+    monkeypatch.setattr(simt.run.slices, "FIRST_SLICE", 97)
     other = simt.simulate(DEMO, "qv100", kernels="1-2", timeline=200)
     assert other.launches == result.launches[:2]
 

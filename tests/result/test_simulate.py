@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import simt
+import simt.run.slices
 from simt.errors import DeadlockError, Interrupted, ResultError, SimtError
-from simt.progress import Progress
+from simt.run.progress import Progress
 from support.fake_gpu import COMMANDS, CTA_CYCLES, FakeGpu, Kernel, installed
 
 
@@ -68,7 +69,7 @@ def test_max_cycles_beyond_the_end_is_complete() -> None:
 def test_results_do_not_depend_on_the_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     with installed():
         whole = simt.simulate("input", timeline=100)
-        monkeypatch.setattr(simt.simulate.__globals__["time"], "monotonic", lambda: time.perf_counter() * 1e6)
+        monkeypatch.setattr(simt.run.slices.time, "monotonic", lambda: time.perf_counter() * 1e6)
         sliced = simt.simulate("input", timeline=100)
     assert sliced.launches == whole.launches
 

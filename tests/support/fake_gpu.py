@@ -186,7 +186,7 @@ def finished_launch(
 def fake_launch(ctas: int = 4, **changes: Any) -> Any:
     """A LaunchResult of `finished_launch`."""
     from simt.result import Machine
-    from simt.simulate import Facts, launch_result
+    from simt.run.session import Facts, launch_result
 
     facts = Facts(0, 1, "kernel", (ctas, 1, 1), (256, 1, 1), 0, 32, 70)
     return launch_result(finished_launch(1, ctas=ctas, **changes), facts, Machine.from_spec(SPEC))

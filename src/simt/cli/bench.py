@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from simt.cli.tables import print_table
+from simt.files import require_output, write_text
 from simt.result.display import percent
-from simt.result.files import require_writable, write_text
-from simt.simulate import override_texts, reporting
+from simt.run.progress import reporting
+from simt.simulate import override_texts
 from simt.validate.device import SimulatedDevice
 from simt.validate.microbenchmark import Measurement, microbenchmarks, run_microbenchmarks, to_json
 from simt.validate.silicon import SiliconDevice
@@ -72,7 +73,7 @@ def run(
     if device is not None and set_:
         raise typer.BadParameter("--set overrides a specification, and a real GPU (--device) has none")
     if json_ and json_ != "-":
-        require_writable(Path(json_).parent)
+        require_output(Path(json_))
     with reporting(not quiet) as report:
         measured: SimulatedDevice | SiliconDevice
         if gpu is not None:

@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 
 from simt.cli.tables import print_table
+from simt.files import replacing, require_output
 from simt.names import short_name
 from simt.result.display import percent, shorten
-from simt.result.files import dump, replacing, require_writable
+from simt.result.files import dump
 from simt.validate import Correlation, correlate, find_programs, page
 from simt.validate.correlate import CYCLES
 from simt.validate.published import published_path
@@ -66,7 +67,7 @@ def correlate_(
     """Compare simulated with measured counters, kernel by kernel."""
     for file in (html, csv, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
-            require_writable(file.parent)
+            require_output(file)
     found = _correlation(results, measured, sms, clock, counter)
     earlier = _correlation(before, measured, sms, clock, counter) if before is not None else None
     console = Console(stderr=json_ == "-")

@@ -17,8 +17,9 @@ from simt.debug import record as record_execution
 from simt.debug.compare import DEFAULT_GPU, executor_named
 from simt.debug.recording import MAX_BYTES
 from simt.errors import DebugError
+from simt.files import require_output, write_text
 from simt.result.display import plural
-from simt.result.files import dump, require_writable, write_text
+from simt.result.files import dump
 
 COMPARE_EXAMPLES = """\b
 Examples:
@@ -83,7 +84,7 @@ def compare(
     Exit status: 0 the same, 1 different, 2 an error.
     """
     if json_ and json_ != "-":
-        require_writable(Path(json_).parent)
+        require_output(Path(json_))
     with contextlib.redirect_stdout(sys.stderr):  # what the program prints
         result = compare_executions(
             program,

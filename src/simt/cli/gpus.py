@@ -100,7 +100,8 @@ def errors(
 ) -> None:
     """Compare GPUs with what has been published of them: simulates the same microbenchmarks."""
     # Here, for it loads the engine.
-    from simt.simulate import override_texts, reporting
+    from simt.run.progress import reporting
+    from simt.simulate import override_texts
     from simt.validate.specification import compare as compare_published
     from simt.validate.specification import mean_error, published_gpus, to_json
 

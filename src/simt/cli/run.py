@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import shlex
+import signal
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,12 +19,18 @@ from simt import program
 from simt.cli.less import Less
 from simt.cli.less import parse as parse_less
 from simt.cli.tables import print_table
-from simt.errors import Interrupted, LaunchError, ResultError, SimulationError
+from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimulationError
+from simt.files import require_output, write_text
 from simt.result import Result, perfetto, sentences
 from simt.result.display import LEFT, format_time, launch_rows, plural
-from simt.result.files import dump, require_writable, write_text
+from simt.result.files import dump
+from simt.run.interruption import is_alarm, stoppable
+from simt.run.session import require_place
 from simt.simulate import override_texts, simulate
 from simt.workloads import WORKLOADS, Workload
+
+if TYPE_CHECKING:
+    from simt.gpu import GPU
 
 EXAMPLES = """\b
 Examples:
@@ -30,7 +39,8 @@ Examples:
   simt run traces/ --kernels "*gemm*"        names, or /regular expressions/
   simt run traces/ --set sm.count=40 --threads 2
   simt run traces/ --output out --timeline 500 --perfetto out/trace.json
-  simt run traces/ --output out --resume     go on after Ctrl-C
+  simt run traces/ --output out --resume     go on after Ctrl-C, a crash or a limit
+  simt run program.py --timeout 600          at most ten minutes; what is finished is kept
   simt run traces/ --json - | jq '.totals.cycles'
   simt run program.py --gpu h100             a program with a function main(gpu)
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
@@ -45,7 +55,7 @@ Simulating less (docs/control):
   simt run traces/ --sample pka --plan plan.json --verify 5%
   simt run traces/ --sample pkp --full out   errors against a saved full Result
 """
-INTERRUPTED_EXIT = 130
+LIMITS, LIMIT_EXIT = ("max_cycles", "timeout"), 3
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -73,6 +83,9 @@ def run(
     max_cycles: Annotated[
         int | None, typer.Option(min=1, help="Stop after about so many core cycles.")
     ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after so many seconds.")
+    ] = None,
     timeline: Annotated[
         int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
     ] = None,
@@ -81,7 +94,8 @@ def run(
         typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the Result in --output stopped.")
+        bool,
+        typer.Option("--resume", help="Go on where the run with this --output stopped; caches start afresh."),
     ] = False,
     json_: Annotated[
         str | None,
@@ -155,102 +169,140 @@ def run(
             f"{path}: --functional computes values only, so there is no Result to write; "
             "leave out --functional, or --output, --json and --perfetto"
         )
+    if functional and (max_cycles is not None or resume):
+        raise LaunchError(f"{path}: --functional knows no cycles and no Result: no --max-cycles, no --resume")
+    if found is not None and kernels is not None:
+        raise LaunchError(f"{path}: --kernels is for traces")
     if output is not None:
-        require_writable(output.parent if output.suffix == ".json" else output)
+        require_place(output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
-            require_writable(file.parent)
-    if found is not None:
-        if kernels is not None or max_cycles is not None or resume:
-            raise LaunchError(f"{path}: --kernels, --max-cycles and --resume are for traces")
-        # With --json - what the program prints goes where the table does.
-        with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-            result = _run_program(found, gpu, set_, threads, timeline, driver, functional, quiet, size, less)
-        if result is not None:
-            _deliver(less.compared(result), output, json_, perfetto_, quiet)
-        elif not functional:
-            typer.echo(f"{path}: launched no kernel, so there is no Result.", err=True)
-        return
-    before = _saved(output, resume)
+            require_output(file)
+    status = 0
     try:
-        result = simulate(
-            path,
-            gpu,
-            set=set_,
-            kernels=kernels,
-            threads=threads,
-            max_cycles=max_cycles,
-            timeline=timeline,
-            progress=not quiet,
-            resume=before,
-            controller=less.controller,
-            plan=less.plan,
-            verify=less.share,
-            seed=less.seed,
-        )
+        if found is None:
+            with stoppable():
+                result = simulate(
+                    path,
+                    gpu,
+                    set=set_,
+                    kernels=kernels,
+                    threads=threads,
+                    max_cycles=max_cycles,
+                    timeout=timeout,
+                    timeline=timeline,
+                    progress=not quiet,
+                    output=output,
+                    resume=resume,
+                    controller=less.controller,
+                    plan=less.plan,
+                    verify=less.share,
+                    seed=less.seed,
+                )
+        else:
+            make = partial(
+                _gpu,
+                gpu,
+                functional=functional,
+                set=override_texts(set_),
+                threads=threads,
+                timeline=timeline,
+                progress=not quiet,
+            )
+            kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
+            # With --json - what the program prints goes where the table does.
+            with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
+                result = _run_program(found, make, kept, driver, size, less, timeout)
+    except LimitReached as stop:
+        result = stop.result
     except Interrupted as stop:
         typer.echo("Interrupted.", err=True)
-        _save_unfinished(stop.result, output)
-        raise typer.Exit(INTERRUPTED_EXIT) from None
-    except KeyboardInterrupt:
+        _say_how_to_go_on(stop.result, output)
+        raise typer.Exit(128 + stop.number) from None
+    except KeyboardInterrupt as stop:
         typer.echo("Interrupted before the first launch.", err=True)
-        raise typer.Exit(INTERRUPTED_EXIT) from None
+        raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from None
     except SimulationError as error:
         if error.result.launches:
-            _save_unfinished(error.result, output)
+            _say_how_to_go_on(error.result, output)
         raise
-    _deliver(less.compared(result), output, json_, perfetto_, quiet)
+    if functional:
+        return
+    if result.status in LIMITS:
+        status = LIMIT_EXIT
+        typer.echo(f"Stopped: {result.status} reached.", err=True)
+        _say_how_to_go_on(result, output)
+    elif not result.launches:
+        typer.echo(f"{path}: launched no kernel, so there is no Result.", err=True)
+    if result.launches:
+        compared = less.compared(result)
+        if output is not None and compared is not result:
+            compared.save(output)
+        _deliver(compared, perfetto_, json_, quiet)
+    if status:
+        raise typer.Exit(status)
+
+
+def _gpu(*arguments: Any, **options: Any) -> GPU:
+    from simt.gpu import GPU
+
+    return GPU(*arguments, **options)
 
 
 def _run_program(
     path: Path | Workload,
-    gpu: str,
-    set_: list[str] | None,
-    threads: int,
-    timeline: int | None,
+    make: Callable[..., GPU],
+    kept: Mapping[str, Any],
     driver: Path | None,
-    functional: bool,
-    quiet: bool,
     size: int | None,
     less: Less,
-) -> Result | None:
-    """Runs a program, and a second time where launches are verified; None where nothing was timed."""
+    timeout: float | None,
+) -> Result:
+    """Runs a program, and a second time where launches are verified.
+
+    make: a GPU for it. kept: options of the one whose Result is saved. Raises Interrupted with what is
+    finished, and what the program raises when that is saved.
+    """
     from simt.control.accuracy import choose, verification, with_accuracy
-    from simt.gpu import GPU
 
-    def run_on(**how: Any) -> GPU:
-        device = GPU(
-            gpu,
-            functional=functional,
-            set=override_texts(set_),
-            threads=threads,
-            timeline=timeline,
-            progress=not quiet,
-            **how,
-        )
-        try:
+    device = make(controller=less.controller, plan=less.plan, **kept)
+    try:
+        with stoppable(timeout):
             program.run_program(path, device, driver, size)
-        except KeyboardInterrupt:
-            typer.echo(f"Interrupted: {plural(len(device.launches), 'launch')} finished.", err=True)
-            raise typer.Exit(INTERRUPTED_EXIT) from None
-        return device
-
-    device = run_on(controller=less.controller, plan=less.plan)
-    if functional or not device.result().launches:
-        return None
+            device.synchronize()
+    except KeyboardInterrupt as stop:
+        number = getattr(stop, "number", signal.SIGINT)
+        if not is_alarm(number):
+            raise Interrupted(_saved(device, "interrupted"), number) from None
+        return _saved(device, "timeout")
+    except SimulationError as error:
+        device.save(error.result)
+        raise
+    except BaseException as error:  # of the program: it goes on when what is finished is saved
+        ended = isinstance(error, SystemExit) and not error.code
+        if not ended:
+            if not isinstance(error, ResultError) and not device.functional:
+                _say_how_to_go_on(_saved(device, "failed"), kept["output"])
+            raise
     result = device.result()
     if less.share and (wanted := choose(result, less.share, less.seed)):
         with contextlib.redirect_stdout(io.StringIO()):  # it has printed all that once
-            full = run_on(plan=wanted).result()
-        result = with_accuracy(result, less.plan, verification(result, full, less.share, less.seed))
+            again = make(plan=wanted)
+            program.run_program(path, again, driver, size)
+        verified = verification(result, again.result(), less.share, less.seed)
+        result = with_accuracy(result, less.plan, verified)
+    device.save(result)
     return result
 
 
-def _deliver(
-    result: Result, output: Path | None, json_: str | None, perfetto_: Path | None, quiet: bool
-) -> None:
-    if output is not None:
-        result.save(output)
+def _saved(device: GPU, status: str) -> Result:
+    """What a device has finished, saved."""
+    result = device.result(status)
+    device.save(result)
+    return result
+
+
+def _deliver(result: Result, perfetto_: Path | None, json_: str | None, quiet: bool) -> None:
     if perfetto_ is not None:
         perfetto.write(result, perfetto_)
     if json_ is not None and json_ != "-":
@@ -283,29 +335,16 @@ def _show(result: Result, console: Console) -> None:
         console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
-def _saved(output: Path | None, resume: bool) -> Result | None:
-    """The Result to go on from. Raises ResultError where saving would destroy unfinished work."""
-    if output is None:
-        if resume:
-            raise ResultError("--resume needs --output, the place of the Result to go on from")
-        return None
-    exists = (output / "result.json").exists() if output.is_dir() else output.exists()
-    if not exists:
-        return None
-    result = Result.load(output)
-    if resume:
-        return result
-    if result.status != "complete":
-        raise ResultError(
-            f"{output}: holds an unfinished Result; add --resume to go on, or choose another place"
-        )
-    return None
-
-
-def _save_unfinished(result: Result, output: Path | None) -> None:
-    saved = result.save(output or _free_name(Path("simt-interrupted")))
+def _say_how_to_go_on(result: Result, output: Path | None) -> None:
+    """Saves what is finished where no output was given, and says where it is."""
+    if not result.launches and not result.unfinished:
+        typer.echo("No launch had finished.", err=True)
+        return
+    saved = output or result.save(_free_name(Path("simt-interrupted")))
     done, left = len(result.launches), len(result.unfinished)
-    typer.echo(f"{done} of {done + left} launches are finished and saved in {saved}. Go on with:", err=True)
+    count = f"{done} of {done + left} launches" if left else plural(done, "launch")
+    are = "is" if done == 1 and not left else "are"
+    typer.echo(f"{count} {are} finished and saved in {saved}. Go on with:", err=True)
     typer.echo(f"  {_resume_command(saved)}", err=True)
 
 

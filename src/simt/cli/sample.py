@@ -21,11 +21,11 @@ from simt import settings
 from simt.cli import what_if
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
+from simt.files import require_output, write_text
 from simt.profile import Profile, read_profile
 from simt.profile.display import left_out_sentences
 from simt.profile.source import Report
 from simt.result.display import percent, plural
-from simt.result.files import require_writable, write_text
 from simt.sampling import Adaptive, Plan, display, exports, registry
 from simt.sampling.compare import Comparison
 from simt.sampling.compare import compare as compare_methods
@@ -155,7 +155,7 @@ def plan(
     """Choose launches, with weights and an error bound."""
     for file in (output, csv, kernelslist, ncu, html, plot, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
-            require_writable(file.parent)
+            require_output(file)
     if ncu is not None and program is None:
         raise PlanError("--ncu needs --program: the command that Nsight Compute shall start")
     sampler = registry.make(method, set_ or [], error=error, confidence=confidence, seed=seed)
@@ -235,7 +235,7 @@ def compare(
     """Try every method with many seeds: error, speedup, and how often the claimed bound holds."""
     for file in (output, plot, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
-            require_writable(file.parent)
+            require_output(file)
     labels = registry.lines(methods) if methods else list(registry.METHODS)
     samplers = {label: registry.from_text(label, error=error, confidence=confidence) for label in labels}
     read = partial(

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from simt.cli.tables import print_table
 from simt.errors import TuneError
-from simt.result.files import require_writable, write_text
-from simt.simulate import reporting
+from simt.files import require_output, write_text
+from simt.run.progress import reporting
 from simt.spec import write_toml
 from simt.tuner import report as reports
 from simt.tuner import tune
@@ -82,7 +82,7 @@ def tune_(
     for path in report or []:
         reports.require_format(path)
     for target in (output, *(report or []), *([Path(json_)] if json_ and json_ != "-" else [])):
-        require_writable(target.parent)
+        require_output(target)
     if no_search and search:
         raise TuneError("--search and --no-search contradict each other")
     blocks = [] if no_search else with_blocks(search or [])

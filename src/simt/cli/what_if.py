@@ -13,9 +13,9 @@ from rich.console import Console
 
 from simt.cli.tables import print_table
 from simt.errors import ControlError
+from simt.files import require_output, write_text
 from simt.result import Result
 from simt.result.display import kernel_label, percent
-from simt.result.files import require_writable, write_text
 
 if TYPE_CHECKING:
     from simt.control import WhatIf
@@ -56,7 +56,7 @@ def what_if(
 
     for file in (plot, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
-            require_writable(file.parent)
+            require_output(file)
     finished = Result.load(result)
     found = {
         " ".join(combination) or sample: show(finished, make(sample, [*(sample_set or []), *combination]))

@@ -19,17 +19,29 @@ import numpy as np
 import numpy.typing as npt
 
 from simt import _engine
-from simt.control.clock import ProjectedClock
 from simt.control.launch import LaunchControl, method_of
 from simt.cuda import PtxModule, compile_cuda, load
-from simt.errors import ControlError, DeadlockError, LaunchError, PlanError, ProgramFault, PtxError
+from simt.errors import (
+    ControlError,
+    DeadlockError,
+    Interrupted,
+    LaunchError,
+    LimitReached,
+    PlanError,
+    ProgramFault,
+    PtxError,
+    ResultError,
+    SimulationError,
+)
 from simt.isa import table_for
 from simt.names import function_name
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
-from simt.progress import Progress
 from simt.result import LaunchResult, Machine, Provenance, Result
-from simt.simulate import Facts, deferred_interrupt, launch_result, reporting, run_slices
+from simt.run.interruption import Limits, deferred_stop
+from simt.run.progress import Progress, Reporter
+from simt.run.session import Facts, Session, to_resume
+from simt.run.slices import NO_MEMORY, new_engine, run_slices
 from simt.spec import Spec, load_spec
 from simt.version import __version__
 
@@ -60,6 +72,11 @@ class GPU:
     plan: only its launches are timed, or those with the given ids (from 1); the others are executed
         without timing. `result().sampling` then has totals of all launches that a Plan stands for.
     memory: bytes of device memory; host memory is used for what is touched.
+    max_cycles: LimitReached is raised after about so many core cycles of timed launches.
+    output: where `save` puts the Result. Timed launches are written there as they finish, so that they are
+        kept whatever happens next: `Result.load` reads them.
+    resume: go on where the run with this output stopped: launches that had finished are executed without
+        timing, and their counters taken over; the later ones begin with empty caches.
     """
 
     def __init__(
@@ -76,6 +93,9 @@ class GPU:
         policies: Mapping[str, Policy] | None = None,
         controller: Controller | None = None,
         plan: Plan | Collection[int] | None = None,
+        max_cycles: int | None = None,
+        output: str | os.PathLike[str] | None = None,
+        resume: bool = False,
     ) -> None:
         if threads < 1:
             raise LaunchError(f"threads is {threads}, expected 1 or more")
@@ -88,20 +108,24 @@ class GPU:
         self.functional = functional
         self.threads = threads
         self._timeline = timeline
-        self._progress = progress
+        self._digest = hashlib.sha256()
+        self._reporter = Reporter(progress)
+        self._limits = Limits(max_cycles)
         self._controller = controller
         self._plan = None if isinstance(plan, Collection) else plan
         self._timed = _timed(plan)
-        self._clock = ProjectedClock()
         self.memory = _engine.functional.DeviceMemory(memory)
         native = self.spec.native({key: p.address for key, p in own.items()})
         self._machine = Machine.from_spec(native)
         self._new_engine = partial(
-            _engine.Gpu, native, threads=threads, window=window or 0, timeline_interval=timeline or 0
+            new_engine, native, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
         self._engine = self._new_engine()
-        self.launches: list[LaunchResult] = []
-        """Timed launches that are finished, in the order of launch."""
+        target = None if output is None else Path(output)
+        self._session = Session(
+            self._machine, self._provenance(), output=target, before=to_resume(target, resume)
+        )
+        self._cycles_before = 0
         self.printed = ""
         """What kernels have printed, as far as it was not written to standard output."""
         self.instructions = 0
@@ -111,8 +135,6 @@ class GPU:
         self._pending: dict[int, _Pending] = {}
         self._next_id = 1
         self._streams = 0
-        self._digest = hashlib.sha256()
-        self._start = time.monotonic()
         self._recording: Recording | None = None
 
     # --- programs ---------------------------------------------------------------------------------------
@@ -306,11 +328,14 @@ class GPU:
             f"{launcher.shared}".encode()
             + arguments.block
         )
-        if self._recording is None and (self.functional or not self._is_timed(launch_id, kernel.name)):
+        digest = self._digest.hexdigest()
+        timed = not self.functional and self._is_timed(launch_id, kernel.name)
+        kept = timed and self._session.kept(launch_id - 1, digest, kernel.name)
+        if self._recording is None and (kept or not timed):
             self.synchronize()
             self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
-            return None
+            return self._session.take_over(launch_id - 1) if kept else None
         stream = launcher.stream
         with self._faults(launcher):
             table, _ = table_for(self.spec.sm_version)
@@ -331,7 +356,7 @@ class GPU:
             arguments.copy_back()
             return None
         control = self._control(launch_id, launcher)
-        self._pending[launch_id] = _Pending(launcher, arguments, source, control)
+        self._pending[launch_id] = _Pending(launcher, arguments, source, control, digest)
         after = stream.pending() if stream is not None else ()
         self._engine.launch(source, launch_id, [i for i in after if i in self._pending], control)
         del source, control  # the traceback of a fault would keep them alive
@@ -340,7 +365,7 @@ class GPU:
             if not arguments.has_host_arrays:
                 return None
         self.synchronize()
-        return next(x for x in self.launches if x.id == launch_id)
+        return self._session.launches[launch_id - 1]
 
     def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch without timing. What watches launches (`simt.debug`) overrides this."""
@@ -353,56 +378,66 @@ class GPU:
 
     def synchronize(self) -> None:
         """Runs what is queued. Raises ProgramFault for what a program does wrong, DeadlockError where it can
-        never end, KeyboardInterrupt on Ctrl-C."""
+        never end, LimitReached after `max_cycles`, KeyboardInterrupt on Ctrl-C."""
         if not self._pending:
             return
-        total = len(self._pending)
-        with reporting(self._progress) as report, deferred_interrupt() as interrupted, self._faults():
+        start, before = time.monotonic(), len(self._session.launches)
+        total = before + len(self._pending)
+        executed = self._engine.progress()["warp_instructions"]
+        with self._reporter.showing() as report, deferred_stop() as stop_requested, self._faults():
+
+            def after_slice() -> None:
+                self._collect()
+                report(self._progress(start, before, total, executed))
+
             try:
-                run_slices(self._engine, self._collect, lambda: not self._pending, report, interrupted, total)
+                why = run_slices(
+                    self._engine,
+                    is_over=lambda _: not self._pending,
+                    after_slice=after_slice,
+                    limits=self._limits,
+                    cycles_before=self._cycles_before,
+                    stop_requested=stop_requested,
+                )
             except _engine.DeadlockError as error:
                 self._abandon()
                 raise DeadlockError(str(error), self.result("deadlock")) from error
-            except ControlError:
+            except MemoryError as error:
+                self._abandon()
+                raise SimulationError(NO_MEMORY, self.result("failed")) from error
+            except (ControlError, ResultError):
                 self._abandon()
                 raise
-        if self._pending:
-            self._abandon()
-            raise KeyboardInterrupt
+        if not self._pending:
+            return
+        self._abandon()
+        if why == "max_cycles":
+            raise LimitReached(self._limits.text(why), self.result(why))
+        raise Interrupted(self.result("interrupted"), stop_requested())
+
+    @property
+    def launches(self) -> list[LaunchResult]:
+        """Timed launches that are finished, in the order of launch."""
+        return [self._session.launches[index] for index in sorted(self._session.launches)]
 
     def result(self, status: str = "complete") -> Result:
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""
         if status == "complete":
             self.synchronize()
-        warnings = tuple(dict.fromkeys(w for x in self.launches for w in x.warnings))
-        found = Result(
-            launches=tuple(self.launches),
-            machine=self._machine,
-            provenance=Provenance(
-                input="executed program",
-                input_hash=self._digest.hexdigest(),
-                gpu=self.spec.name,
-                spec_hash=self.spec.hash,
-                overrides=self._overrides,
-                version=__version__,
-                method=method_of(self._controller, self._plan),
-                kernels=None,
-                max_cycles=None,
-                timeline=self._timeline,
-                resumed_after=0,
-                threads=self.threads,
-                wall_seconds=round(time.monotonic() - self._start, 3),
-                created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            ),
-            warnings=warnings,
-            status=status,
-            unfinished=(),
+        found = self._session.result(
+            status,
+            why=f"{status} reached" if status == "max_cycles" else "",
+            input_hash=self._digest.hexdigest(),
         )
-        if status != "complete" or not self.launches or (self._controller is None and self._plan is None):
+        if status != "complete" or not found.launches or (self._controller is None and self._plan is None):
             return found
         from simt.control.accuracy import with_accuracy
 
         return with_accuracy(found, self._plan)
+
+    def save(self, result: Result | None = None) -> None:
+        """Saves a Result of this GPU, by default of all launches so far, in `output`. Raises ResultError."""
+        self._session.save(self.result() if result is None else result)
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
@@ -426,6 +461,41 @@ class GPU:
                 self._recording = None
 
     # --- inside -----------------------------------------------------------------------------------------
+
+    def _provenance(self) -> Provenance:
+        return Provenance(
+            input="executed program",
+            input_hash=self._digest.hexdigest(),
+            gpu=self.spec.name,
+            spec_hash=self.spec.hash,
+            overrides=self._overrides,
+            version=__version__,
+            method=method_of(self._controller, self._plan),
+            kernels=None,
+            max_cycles=self._limits.max_cycles,
+            timeline=self._timeline,
+            resumed_after=0,
+            threads=self.threads,
+            wall_seconds=0.0,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        )
+
+    def _progress(self, start: float, before: int, total: int, executed: int) -> Progress:
+        """start: when these launches began; before: launches finished then; total: with those queued;
+        executed: instructions before."""
+        p = self._engine.progress()
+        done = len(self._session.launches)
+        under_way = p["ctas_done"] / max(1, p["ctas_total"]) if p["running"] else 0
+        return Progress(
+            phase="simulating",
+            fraction=min(1.0, (done - before + under_way) / (total - before)),
+            seconds=time.monotonic() - start,
+            launches_done=done,
+            launches_total=total,
+            cycle=p["cycle"],
+            warp_instructions=p["warp_instructions"] - executed,
+            running=tuple(self._pending[i].launcher.kernel.name for i in p["running"] if i in self._pending),
+        )
 
     def _what_runs(self, launcher: Launcher, parameters: bytes) -> tuple[Any, ...]:
         """What the engine takes of a launch, timed or not."""
@@ -460,7 +530,7 @@ class GPU:
         sys.stdout.write(decoded)
         self.printed += decoded
 
-    def _collect(self) -> int:
+    def _collect(self) -> None:
         finished = self._engine.finished()
         for raw in finished:
             pending = self._pending.pop(raw["id"])
@@ -475,15 +545,11 @@ class GPU:
                 registers=launcher.kernel.facts.registers,
                 sm_version=self.spec.sm_version,
             )
-            result = launch_result(raw, facts, self._machine, self._clock.offset(raw["start_cycle"]))
-            if pending.control is not None:
-                result = pending.control.finish(raw, result)
-                self._clock.ended(raw["sampled"]["released_cycle"], result.end_cycle)
-            self.launches.append(result)
-            self.launches.sort(key=lambda x: x.id)
-            self._print(pending.source.printed)
-            pending.arguments.copy_back()
-        return len(self._pending)
+            try:
+                self._session.add(raw, facts, pending.control, pending.digest)
+            finally:
+                self._print(pending.source.printed)
+                pending.arguments.copy_back()
 
     def _is_timed(self, launch_id: int, name: str) -> bool:
         if self._timed is None:
@@ -561,6 +627,8 @@ class GPU:
             self._print(pending.source.printed)
             pending.arguments.discard()
         self._pending.clear()
+        self._cycles_before += self._engine.cycle
+        self._session.new_engine(self._engine.cycle)
         self._engine = self._new_engine()
 
     def __repr__(self) -> str:
@@ -582,9 +650,15 @@ class _Pending:
     """A launch that is queued: what must live until it is done."""
 
     def __init__(
-        self, launcher: Launcher, arguments: Arguments, source: Any, control: LaunchControl | None
+        self,
+        launcher: Launcher,
+        arguments: Arguments,
+        source: Any,
+        control: LaunchControl | None,
+        digest: str,
     ) -> None:
         self.control = control
+        self.digest = digest
         self.launcher = launcher
         self.arguments = arguments
         self.source = source

@@ -193,7 +193,7 @@ class Profile:
 
         Raises ProfileError where it cannot be written.
         """
-        from simt.result.files import replacing
+        from simt.files import replacing
 
         target = Path(path)
         about = {

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 import zstandard
 
 from simt.errors import ProfileError
-from simt.progress import Progress
+from simt.run.progress import Progress
 
 PIECE = 8 << 20
 HEAD = 1 << 20

@@ -6,56 +6,17 @@ polars is imported where it is needed: it takes longer than all else, and does n
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
+from simt.files import replacing, write_text
 from simt.result.columns import compact, expanded
 
 if TYPE_CHECKING:
     import polars as pl
 
     from simt.result.result import Result
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """Gives a temporary name beside the target and renames it at the end: no target is half-written."""
-    handle, name = tempfile.mkstemp(prefix=target.name + ".", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def require_writable(folder: Path) -> None:
-    """Makes the directory. Raises ResultError where files could not be written in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ResultError(f"{folder}: cannot write there: {error.strerror}") from error
-
-
-def write_text(target: Path, text: str) -> None:
-    """Writes the file whole or not at all, and makes the directories that it needs."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ResultError(f"{target}: cannot write: {error.strerror}") from error
 
 
 def dump(data: Any) -> str:

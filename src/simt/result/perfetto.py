@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simt.files import write_text
 from simt.names import short_name
-from simt.result.files import dump, write_text
+from simt.result.files import dump
 from simt.result.summary import bottleneck
 
 if TYPE_CHECKING:

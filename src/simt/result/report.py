@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simt.files import write_text
 from simt.names import short_name
 from simt.result.counters import Value
 from simt.result.display import format_time
-from simt.result.files import dump, write_text
+from simt.result.files import dump
 from simt.result.launch import LaunchResult, Sample
 from simt.result.summary import bottleneck, sentences
 

@@ -111,7 +111,7 @@ class Comparison:
 
         Raises PlanError for another suffix, ResultError where the file cannot be written.
         """
-        from simt.result.files import replacing, write_text
+        from simt.files import replacing, write_text
 
         target = Path(path)
         if target.suffix == ".json":

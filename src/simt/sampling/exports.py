@@ -78,7 +78,7 @@ def write_kernelslist(
 
     Raises PlanError where `full` cannot be read or lacks a launch, or `target` lies elsewhere.
     """
-    from simt.result.files import write_text
+    from simt.files import write_text
 
     source, path = Path(full), Path(target)
     if path.resolve().parent != source.resolve().parent:

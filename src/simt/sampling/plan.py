@@ -197,7 +197,7 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes `to_json` to a file, which appears whole or not at all."""
-        from simt.result.files import write_text
+        from simt.files import write_text
 
         target = Path(path)
         write_text(target, self.to_json() + "\n")

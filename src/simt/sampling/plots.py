@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from simt.errors import PlanError
+from simt.files import replacing
 from simt.profile import Profile
 from simt.result.display import kernel_label, percent, plural
-from simt.result.files import replacing
 from simt.sampling.plan import Plan
 
 if TYPE_CHECKING:

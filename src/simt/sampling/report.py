@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from simt.files import write_text
 from simt.profile import Profile
 from simt.profile.display import left_out_sentences
 from simt.result.display import nanoseconds, percent
-from simt.result.files import write_text
 from simt.result.html import Cell, facts, say, section, table, tiles, warnings
 from simt.result.html import page as html_page
 from simt.sampling import display, plots

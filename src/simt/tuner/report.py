@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from simt.errors import TuneError
+from simt.files import write_text
 from simt.result.display import percent
-from simt.result.files import dump, write_text
+from simt.result.files import dump
 from simt.result.html import Cell, page, section, table, tiles, warnings
 from simt.tuner.tune import Check, Tuning
 

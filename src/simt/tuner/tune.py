@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from simt.errors import TuneError
 from simt.names import listed
-from simt.progress import Progress
+from simt.run.progress import Progress
 from simt.spec import Spec, load_spec
 from simt.tuner.description import Description, described, nearest, read_description
 from simt.tuner.draft import Draft, value_at

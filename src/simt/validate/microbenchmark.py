@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from simt.errors import SimtError
-from simt.progress import Progress
+from simt.run.progress import Progress
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.version import __version__

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from simt.files import write_text
 from simt.names import short_name
 from simt.result.display import percent, plural
-from simt.result.files import write_text
 from simt.result.html import Cell, page, say, section, table, text, tiles, warnings
 from simt.validate.correlate import CYCLES, Correlation
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from simt.errors import SimtError
 from simt.names import listed
-from simt.progress import Progress
+from simt.run.progress import Progress
 from simt.validate.device import Device, SimulatedDevice
 from simt.validate.microbenchmark import microbenchmarks, run_microbenchmarks
 from simt.validate.microbenchmarks.chases import (

@@ -1,0 +1,94 @@
+"""Files as all of simt reads and writes them: outputs appear whole or not at all, and what is no regular file
+is neither waited for nor replaced."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from simt.errors import ResultError, SimtError
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO (a pipe)"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def _kind(path: Path) -> str:
+    """What a path is if it is something else than a regular file; "" for that and for nothing."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ""
+    return next((kind for test, kind in _KINDS if test(mode)), "")
+
+
+def require_file(path: Path, what: str, error: type[SimtError]) -> None:
+    """Refuses an input that is no regular file, before it is opened: a FIFO waits, a device never ends.
+
+    what: was expected. Raises `error`.
+    """
+    if not path.exists():
+        raise error(f"{path}: there is no such file, expected {what}")
+    if kind := _kind(path):
+        raise error(f"{path}: this is {kind}, expected {what}")
+
+
+def require_output(path: Path, error: type[SimtError] = ResultError) -> None:
+    """Makes the folder of an output file. Raises `error` where the file could not be written, or is something
+    that must not be replaced: a directory, a device, a FIFO."""
+    if kind := _kind(path):
+        raise error(f"{path}: this is {kind}, expected the name of a file to write")
+    require_folder(path.parent, error)
+
+
+def require_folder(folder: Path, error: type[SimtError] = ResultError) -> None:
+    """Makes the directory. Raises `error` where files could not be written in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as refused:
+        raise error(f"{folder}: cannot write there: {refused.strerror}") from refused
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Gives a temporary name beside the target and renames it at the end: no target is half-written. A link
+    keeps pointing where it points. Raises FileExistsError where the target is no regular file."""
+    if kind := _kind(target):
+        raise FileExistsError(17, f"it is {kind}", str(target))
+    target = target.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str, error: type[SimtError] = ResultError) -> None:
+    """Writes the file whole or not at all, and makes the directories that it needs. Raises `error`."""
+    write_bytes(target, text.encode("utf-8"), error)
+
+
+def write_bytes(target: Path, data: bytes, error: type[SimtError] = ResultError) -> None:
+    """As `write_text`."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as temporary:
+            temporary.write_bytes(data)
+    except OSError as refused:
+        raise error(f"{target}: cannot write: {refused.strerror}") from refused

@@ -1,0 +1,134 @@
+"""How far a simulation is, and how that is shown: a bar on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+
+from simt.names import short_name
+
+LINE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback is told."""
+
+    phase: str  # "reading" while traces are converted into stores, then "simulating"
+    fraction: float  # of the phase, from 0 to 1
+    seconds: float  # since the start of the phase
+    launches_done: int
+    launches_total: int
+    cycle: int = 0
+    warp_instructions: int = 0
+    running: tuple[str, ...] = ()  # names of the launches under way
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Of the phase, at the speed so far; None while nothing is known."""
+        return self.seconds * (1 - self.fraction) / self.fraction if self.fraction > 0 else None
+
+
+def rate(per_second: float) -> str:
+    """A number per second, such as `1.23 M/s`."""
+    for unit, scale in ((" G", 1e9), (" M", 1e6), (" K", 1e3)):
+        if per_second >= scale:
+            return f"{per_second / scale:.3g}{unit}/s"
+    return f"{per_second:.3g} /s"
+
+
+class Reporter:
+    """Where progress goes. progress: a function that is called a few times a second; True for a bar on the
+    terminal, or a line on standard error every LINE_SECONDS where that is none; None or False: nowhere."""
+
+    def __init__(self, progress: Callable[[Progress], None] | bool | None) -> None:
+        self._progress = progress
+        self._last_line = time.monotonic()
+
+    @contextmanager
+    def showing(self) -> Iterator[Callable[[Progress], None]]:
+        """The function to call while something runs."""
+        if callable(self._progress):
+            yield self._progress
+        elif not self._progress:
+            yield lambda _: None
+        elif sys.stderr.isatty():
+            with _progress_bar() as show:
+                yield show
+        else:
+            yield self._line
+
+    def _line(self, p: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last_line < LINE_SECONDS:
+            return
+        self._last_line = now
+        with suppress(OSError, ValueError):  # nobody reads it, the disk is full: no reason to stop
+            print(_text(p), file=sys.stderr, flush=True)
+
+
+def reporting(
+    progress: Callable[[Progress], None] | bool | None,
+) -> AbstractContextManager[Callable[[Progress], None]]:
+    """`Reporter(progress).showing()`, for what runs once."""
+    return Reporter(progress).showing()
+
+
+def _text(p: Progress) -> str:
+    what = _cut(short_name(p.running[0])) if p.running else p.phase
+    return (
+        f"{_duration(p.seconds)}: {what}, {min(p.launches_done + 1, p.launches_total)} of "
+        f"{p.launches_total}, {p.fraction:.0%}{_detail(p)}"
+    )
+
+
+def _detail(p: Progress) -> str:
+    detail = ""
+    if p.cycle:
+        speed = rate(p.warp_instructions / p.seconds) if p.seconds > 0 else "-"
+        detail += f" · {p.cycle:,} cycles · {speed} warp inst"
+    if p.seconds_left is not None and p.seconds > 1:
+        detail += f" · {_duration(p.seconds_left)} left"
+    return detail
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """Shows a bar on standard error: cycles, launches, warp instructions per second, time left."""
+    import rich.progress as rp
+    from rich.console import Console
+
+    bar = rp.Progress(
+        rp.TextColumn("{task.description}"),
+        rp.BarColumn(bar_width=24),
+        rp.TaskProgressColumn(),
+        rp.TextColumn("launch {task.fields[launches]}{task.fields[detail]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=1.0, launches="-", detail="")
+
+        def show(p: Progress) -> None:
+            bar.update(
+                task,
+                completed=p.fraction,
+                description=_cut(short_name(p.running[0])) if p.running else p.phase,
+                launches=f"{min(p.launches_done + 1, p.launches_total)}/{p.launches_total}",
+                detail=_detail(p),
+            )
+
+        yield show
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

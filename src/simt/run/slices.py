@@ -1,0 +1,77 @@
+"""Runs the engine in slices, so that progress moves and a run can be stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from simt.errors import SpecError
+from simt.run.interruption import Limits, is_alarm
+
+# Core cycles per call of the engine while nothing is known of its speed; then as many as take about
+# SLICE_SECONDS.
+FIRST_SLICE, LARGEST_SLICE = 1_000, 100_000_000
+SLICE_SECONDS = 0.2
+NO_MEMORY = (
+    "the host's memory does not suffice for a GPU of this specification and this launch; "
+    "look for a value that is too large (`simt gpus show`), or simulate fewer launches at once"
+)
+
+
+def new_engine(spec: dict[str, Any], **options: int) -> Any:
+    """The engine for a GPU of this specification. Raises SpecError where the host has no memory for it."""
+    from simt import _engine
+
+    try:
+        return _engine.Gpu(spec, **options)
+    except MemoryError as error:
+        raise SpecError(f"{spec['name']}: {NO_MEMORY}") from error
+
+
+class _Slice:
+    """How many cycles to run per call of the engine: as many as take about SLICE_SECONDS."""
+
+    def __init__(self) -> None:
+        self._cycles = FIRST_SLICE
+
+    def run(self, engine: Any, most: int) -> bool:
+        """Runs the engine; whether all its work is done."""
+        before, asked = time.monotonic(), min(self._cycles, most)
+        end = engine.cycle + asked
+        done: bool = engine.run(asked)
+        if engine.cycle < end:  # it has paused: a short time says nothing of its speed
+            return done
+        seconds = time.monotonic() - before
+        growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
+        self._cycles = min(LARGEST_SLICE, max(1, int(self._cycles * growth)))
+        return done
+
+
+def run_slices(
+    engine: Any,
+    *,
+    is_over: Callable[[bool], bool],
+    after_slice: Callable[[], None],
+    limits: Limits,
+    cycles_before: int,
+    stop_requested: Callable[[], int],
+) -> str:
+    """Runs the engine until nothing is left to do, or something stops it; returns what: "" (all is done),
+    "interrupted", "max_cycles" or "timeout".
+
+    is_over: queues what comes next and tells whether nothing is left; it is told whether the engine has done
+        all that it had. after_slice: takes over what is finished, and reports. cycles_before: of earlier
+        engines of the same run, which count for the limits. stop_requested: see `deferred_stop`.
+    """
+    size, done = _Slice(), False
+    while True:
+        if number := stop_requested():
+            return "timeout" if is_alarm(number) else "interrupted"
+        if is_over(done):
+            return ""
+        cycle = cycles_before + engine.cycle
+        if why := limits.reached(cycle):
+            return why
+        done = size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE))
+        after_slice()
