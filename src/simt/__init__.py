@@ -1,23 +1,10 @@
-"""simt simulates GPU programs: fast, in detail, deterministically. See docs/ for the tutorial."""
+"""simt simulates GPU programs: fast, in detail, deterministically. See docs/ for the tutorial.
 
-from typing import TYPE_CHECKING, Any
+The public names are in `__init__.pyi`; each is imported when it is first used.
+"""
 
-from simt import policy
-from simt.errors import ProgramFault, SimtError
-from simt.result import LaunchResult, Result
-from simt.simulate import simulate
-from simt.version import __version__
+import lazy_loader
 
-__all__ = ["GPU", "LaunchResult", "ProgramFault", "Result", "SimtError", "__version__", "policy", "simulate"]
+from simt.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from simt.gpu import GPU
-
-
-def __getattr__(name: str) -> Any:
-    # What needs the engine is imported when it is asked for: samplers and readers do without.
-    if name == "GPU":
-        from simt.gpu import GPU
-
-        return GPU
-    raise AttributeError(f"module 'simt' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simt.errors import SimtError
+from simt.extras import install
 
 SETTINGS = {
     "scheduler": ("sm.scheduler.policy", "scheduler"),
@@ -103,7 +104,7 @@ def _compile(kind: str, function: Callable[..., int]) -> Policy:
         import numba as imported
     except ImportError as error:
         raise PolicyError(
-            f"policy {name}: Python policies need Numba; install it with: pip install simt[policies]"
+            f"policy {name}: Python policies need Numba; install it with: {install('policies')}"
         ) from error
     count = len(inspect.signature(function).parameters)
     if count != _PARAMETERS[kind]:

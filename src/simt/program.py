@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import LaunchError
+from simt.extras import explained
+from simt.hints import did_you_mean
 from simt.workloads import WORKLOADS, Outputs, Workload
 
 if TYPE_CHECKING:
@@ -25,13 +27,19 @@ def examples() -> dict[str, str]:
 
 
 def find_program(name: Path) -> Path | Workload | None:
-    """The program that a path, the name of an example or of a workload stands for; None if it is none."""
+    """The program that a path, the name of an example or of a workload stands for; None for what may be a
+    trace. Raises LaunchError for a name that is nothing at all."""
     if name.suffix in SUFFIXES:
         return name
-    if name.exists() or len(name.parts) != 1:
+    if name.exists() or len(name.parts) != 1 or name.suffix:
         return None
     example = _EXAMPLES / f"{name}.py"
-    return example if example.exists() else WORKLOADS.get(name.name)
+    found = example if example.exists() else WORKLOADS.get(name.name)
+    if found is None:
+        known = [*examples(), *WORKLOADS]
+        hint = did_you_mean(str(name), known) or f"; the examples and workloads are {', '.join(known)}"
+        raise LaunchError(f"{name}: there is no such file, example or workload{hint}")
+    return found
 
 
 def run_program(
@@ -68,7 +76,10 @@ def run_program(
         raise LaunchError(f"{path}: a Python program is its own driver; --driver is for .cu and .ptx files")
     if not script.exists():
         raise LaunchError(f"{script}: there is no such file")
-    names = runpy.run_path(str(script))
+    try:
+        names = runpy.run_path(str(script))
+    except ModuleNotFoundError as error:
+        raise explained(error, script.stem if script.parent == _EXAMPLES else str(script)) from error
     main = names.get("main")
     if not callable(main):
         raise LaunchError(f"{script}: has no function `main({'gpu, module' if module else 'gpu'})`")

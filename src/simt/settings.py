@@ -7,11 +7,12 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from simt.hints import did_you_mean
 
 T = TypeVar("T")
 
@@ -23,10 +24,9 @@ def find_class(name: str, methods: Mapping[str, str], base: type[T], error: type
         return _load(methods[name], base, error)
     if ":" in name:
         return _load(name, base, error)
-    close = get_close_matches(name, methods, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    hint = did_you_mean(name, methods) or "."
     raise error(
-        f"no method {name!r}{hint}; there are {', '.join(methods)}; one's own is `package.module:Class`"
+        f"no method {name!r}{hint} There are {', '.join(methods)}; one's own is `package.module:Class`"
     )
 
 

@@ -81,7 +81,7 @@ def test_json(programs: Path) -> None:
         (("compare", "right.py", "cuda:x"), "expected cuda or cuda:N"),
         (("compare", "right.py", "right.py", "--block", "1,a"), "expected up to three numbers"),
         (("record", "right.py", "-o", "out", "--on", "tpu"), "executor 'tpu': expected simt, cuda or cuda:N"),
-        (("record", "nothing-of-this-name", "-o", "out"), "neither a program"),
+        (("record", "nothing-of-this-name", "-o", "out"), "no such file, example or workload"),
         (("record", "right.py", "-o", "right.py"), "right.py: exists already"),
     ],
 )

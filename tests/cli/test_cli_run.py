@@ -31,8 +31,9 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Run]:
-    """Runs a command line in an empty directory."""
+    """Runs a command line in a directory with nothing but a place for the trace."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").mkdir()
 
     def call(*arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["simt", *arguments])

@@ -2,53 +2,62 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import stat
 import sys
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from simt.errors import SimtError
+from simt.extras import explained
 from simt.version import __version__
 
-COMMANDS = (
-    "run",
-    "report",
-    "sample",
-    "correlate",
-    "bench",
-    "tune",
-    "gpus",
-    "trace",
-    "debug",
-)  # each a file with an `app`
+# Each is a file with an `app`, and what `simt --help` says of it.
+COMMANDS = {
+    "run": "Simulate the launches of a trace or a program and say where the time goes.",
+    "report": "Make an HTML page with plots from a saved Result. It needs no network.",
+    "sample": "Choose which launches of a profiled program to simulate, with what weight, and how wrong the "
+    "total can be.",
+    "correlate": "Compare simulated with measured counters, kernel by kernel.",
+    "bench": "Microbenchmarks that determine a GPU's parameters, one by one.",
+    "tune": "Make a GPU's specification from measured microbenchmarks.",
+    "gpus": "Show, compare and import GPU specifications.",
+    "trace": "Look at traces, check them, convert them, generate them.",
+    "debug": "Find where two executions of a program part.",
+}
 
 
 class _Commands(TyperGroup):
-    """Imports a command's file when it is used: `simt sample` must not wait for, or need, the engine."""
+    """Imports a command's file when it is used: `simt --help` must not wait for what all of them need."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        for name in COMMANDS:
-            self.get_command(ctx, name)
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            self.list_commands(ctx)  # so that the message can suggest one
-        elif cmd_name not in self.commands:
-            command = typer.main.get_command(import_module(f"simt.cli.{cmd_name}").app)
-            command.name = cmd_name
-            self.commands[cmd_name] = command
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = TyperCommand(cmd_name, help=COMMANDS[cmd_name])
         return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        for name in COMMANDS:  # so that the message about an unknown one can suggest another
+            self.get_command(ctx, name)
+        if (name := args[0]) in COMMANDS:
+            command = typer.main.get_command(import_module(f"simt.cli.{name}").app)
+            command.name = name
+            self.commands[name] = command
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
     name="simt",
     cls=_Commands,
-    help="A fast, detailed, deterministic GPU simulator: SASS traces in, cycles and their reasons out.",
+    help="A fast, detailed, deterministic GPU simulator: programs or traces in, cycles and reasons out.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -72,18 +81,38 @@ def _root(
     pass
 
 
+class _Pipe(io.FileIO):
+    """Standard output to a pipe. Once the reader, such as head, has gone, what is written is dropped: the
+    command still does its work and saves it."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), self.fileno())
+            return len(data)
+
+
+def _outlive_readers() -> None:
+    output = sys.stdout
+    with contextlib.suppress(OSError, ValueError):  # no standard output, or one that is no file
+        if stat.S_ISFIFO(os.fstat(output.fileno()).st_mode):
+            pipe = io.BufferedWriter(_Pipe(output.fileno(), "w", closefd=False))
+            sys.stdout = io.TextIOWrapper(pipe, output.encoding, output.errors)
+
+
 def main() -> None:
     """Runs the command line. Bad input is one line on standard error and exit status 2."""
+    _outlive_readers()
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:
         app([a for a in arguments if a != "--debug"], prog_name="simt")
-    except SimtError as error:
-        if debug:
+    except (SimtError, ModuleNotFoundError) as problem:
+        error = explained(problem, "this") if isinstance(problem, ModuleNotFoundError) else problem
+        if debug or not isinstance(error, SimtError):
             raise
         typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
         typer.echo(str(error), err=True)
         sys.exit(2)
-    except BrokenPipeError:  # the reader of a pipe, such as head, has gone
-        sys.stderr.close()
-        sys.exit(1)

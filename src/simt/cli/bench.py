@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.files import require_output, write_text
 from simt.result.display import percent
@@ -31,7 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Microbenchmarks that determine a GPU's parameters, one by one.",
+    help=COMMANDS["bench"],
     epilog=EXAMPLES,
 )
 

@@ -10,6 +10,7 @@ import polars as pl
 import typer
 from rich.console import Console
 
+from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.files import replacing, require_output
 from simt.names import short_name
@@ -32,7 +33,7 @@ Examples:
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-@app.command("correlate", epilog=EXAMPLES, no_args_is_help=True)
+@app.command("correlate", help=COMMANDS["correlate"], epilog=EXAMPLES, no_args_is_help=True)
 def correlate_(
     results: Annotated[
         Path, typer.Argument(help="A saved Result, a folder of them (suites as folders), or a table.")
@@ -64,7 +65,6 @@ def correlate_(
         str | None, typer.Option("--json", metavar="FILE", help="Write the agreement as JSON; - is stdout.")
     ] = None,
 ) -> None:
-    """Compare simulated with measured counters, kernel by kernel."""
     for file in (html, csv, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_output(file)

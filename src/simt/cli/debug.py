@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.debug import Comparison, InstructionDifference, LaunchDifference
 from simt.debug import compare as compare_executions
@@ -40,7 +41,7 @@ DIFFERENT_EXIT = 1
 _LEFT = {1, 2, 3}
 
 app = typer.Typer(
-    help="Find where two executions of a program part.",
+    help=COMMANDS["debug"],
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

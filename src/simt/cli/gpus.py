@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from simt.cli import COMMANDS
 from simt.spec import Spec, available, describe, from_gpgpusim, load_spec, write_toml
 from simt.spec import to_json as spec_to_json
 
 app = typer.Typer(
-    help="Show, compare and import GPU specifications.",
+    help=COMMANDS["gpus"],
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

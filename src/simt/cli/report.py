@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from simt.cli import COMMANDS
 from simt.result import Result
 from simt.result.report import write
 
@@ -19,13 +20,12 @@ Examples:
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-@app.command(epilog=EXAMPLES, no_args_is_help=True)
+@app.command(help=COMMANDS["report"], epilog=EXAMPLES, no_args_is_help=True)
 def report(
     result: Annotated[
         Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
 ) -> None:
-    """Make an HTML page with plots from a saved Result. It needs no network."""
     write(Result.load(result), output)
     typer.echo(f"wrote {output}")

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from simt import program
+from simt.cli import COMMANDS
 from simt.cli.less import Less
 from simt.cli.less import parse as parse_less
 from simt.cli.tables import print_table
@@ -60,7 +61,7 @@ LIMITS, LIMIT_EXIT = ("max_cycles", "timeout"), 3
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-@app.command(epilog=EXAMPLES, no_args_is_help=True)
+@app.command(help=COMMANDS["run"], epilog=EXAMPLES, no_args_is_help=True)
 def run(
     path: Annotated[
         Path | None,
@@ -148,7 +149,6 @@ def run(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
-    """Simulate the launches of a trace or a program and say where the time goes."""
     if examples:
         for name, text in program.examples().items():
             typer.echo(f"{name:16} {text}")

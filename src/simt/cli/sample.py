@@ -18,7 +18,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from simt import settings
-from simt.cli import what_if
+from simt.cli import COMMANDS, what_if
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
 from simt.files import require_output, write_text
@@ -60,9 +60,8 @@ class _PlanUnlessNamed(TyperGroup):
 
 app = typer.Typer(
     cls=_PlanUnlessNamed,
-    help="Choose which launches of a profiled program to simulate, with what weight, and how wrong the "
-    "total can be. `simt sample FILE` is short for `simt sample plan FILE`, "
-    "whose options `simt sample plan --help` lists.",
+    help=COMMANDS["sample"] + " `simt sample FILE` is short for `simt sample plan FILE`, whose options "
+    "`simt sample plan --help` lists.",
     epilog=EXAMPLES,
     no_args_is_help=True,
     add_completion=False,

@@ -15,10 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from simt import trace as traces
+from simt.cli import COMMANDS
 from simt.errors import SimtError
 from simt.trace.generate import KINDS, generate
 
-app = typer.Typer(help="Look at traces, check them, convert them, generate them.", no_args_is_help=True)
+app = typer.Typer(help=COMMANDS["trace"], no_args_is_help=True)
 
 _out = Console()
 _err = Console(stderr=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.errors import TuneError
 from simt.files import require_output, write_text
@@ -38,7 +39,7 @@ A description is TOML; every line may be left out:
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-@app.command("tune", epilog=EXAMPLES, no_args_is_help=True)
+@app.command("tune", help=COMMANDS["tune"], epilog=EXAMPLES, no_args_is_help=True)
 def tune_(
     files: Annotated[
         list[Path],
@@ -72,7 +73,6 @@ def tune_(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")] = False,
 ) -> None:
-    """Make a GPU's specification from measured microbenchmarks."""
     descriptions = [file for file in files if file.suffix == ".toml"]
     records = [file for file in files if file.suffix != ".toml"]
     if len(descriptions) > 1:

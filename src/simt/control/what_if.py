@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from simt.control.controller import Controller, GoOn, Interval, LaunchView, Predict, Skip, Stop
 from simt.errors import ControlError, ResultError
 from simt.result import LaunchResult, Result
 from simt.result.sampled import Sampled
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _COUNTS = ("warp_instructions", "thread_instructions", "ctas", "ctas_finished", "finished_instructions")
 _CACHES = ("l1_accesses", "l1_hits", "l2_accesses", "l2_hits")
@@ -93,6 +94,8 @@ class WhatIf:
 
     def to_polars(self) -> pl.DataFrame:
         """A row a launch."""
+        import polars as pl
+
         rows = [
             {**{k: v for k, v in asdict(x).items() if k != "errors"}, "error": x.error, "speedup": x.speedup}
             | {f"error.{k}": v for k, v in x.errors.items()}

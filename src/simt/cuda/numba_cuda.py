@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simt.errors import CompileError, ToolkitError
+from simt.extras import install
 
 from .ptx_module import PtxModule, arch_number
 
@@ -153,4 +154,4 @@ def _flatten(kind: Any, value: Any, address_of: Callable[[Any], int]) -> Iterato
 
 def _need_numba() -> None:
     if importlib.util.find_spec("numba_cuda") is None:
-        raise ToolkitError("numba-cuda is not installed: pip install 'simt[numba-cuda]'")
+        raise ToolkitError(f"numba-cuda is not installed: {install('numba-cuda')}")

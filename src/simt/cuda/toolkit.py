@@ -10,8 +10,9 @@ from importlib import metadata
 from pathlib import Path
 
 from simt.errors import ToolkitError
+from simt.extras import install
 
-INSTALL = "pip install 'simt[cuda]'"
+INSTALL = install("cuda")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from simt.errors import CompileError, PtxError, ToolkitError
+from simt.extras import install
 
 from .ptx_module import PtxModule, arch_number
 
@@ -206,7 +207,7 @@ def _need_jit(fn: Any) -> None:
     try:
         from triton.runtime.jit import JITFunction
     except ImportError:
-        raise ToolkitError("Triton is not installed: pip install 'simt[triton]'") from None
+        raise ToolkitError(f"Triton is not installed: {install('triton')}") from None
     if not isinstance(fn, JITFunction):
         inner = getattr(fn, "fn", None)
         advice = "pass the function inside it, its attribute `fn`, and the values that it chooses"

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from simt.errors import SpecError
+from simt.hints import did_you_mean
 from simt.spec.models import Spec
 
 if sys.version_info >= (3, 11):
@@ -177,19 +178,28 @@ def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
     values[last] = value
 
 
+_ACCEL_SIM = (
+    "is a configuration of Accel-Sim; `simt gpus import gpgpusim.config trace.config -o gpu.toml` makes a "
+    "specification of it, for --gpu gpu.toml"
+)
+
+
 def _find(gpu: str, base: Path | None) -> tuple[str, str, str]:
     """File (for messages), name and text of a GPU given by name or path, relative to `base`."""
     if not gpu.endswith(".toml") and os.sep not in gpu:
         names = available()
         if gpu not in names:
-            near = difflib.get_close_matches(gpu, names, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "."
+            if gpu.endswith(".config"):
+                raise SpecError(f"{gpu}: {_ACCEL_SIM}")
+            hint = did_you_mean(gpu, names) or "."
             raise SpecError(
                 f"there is no GPU called {gpu!r}{hint} There are {', '.join(names)}; a file ends in .toml"
             )
         resource = _SHIPPED / f"{gpu}.toml"
         return str(resource), gpu, resource.read_text(encoding="utf-8")
     path = Path(gpu) if base is None else base / gpu
+    if path.suffix == ".config":
+        raise SpecError(f"{path}: {_ACCEL_SIM}")
     try:
         return str(path), path.stem, path.read_text(encoding="utf-8")
     except OSError as error:

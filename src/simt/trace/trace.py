@@ -17,6 +17,7 @@ from simt.isa import OpcodeTable, load_table, table_for
 from .cache import cached_store
 from .commands import Copy, read_launch_list
 from .convert import convert_kernel, read_header
+from .foreign import refuse_foreign
 from .store import KernelSummary, StoreReader, StoreWriter, is_store, launch_info
 
 LIST_NAMES = ("kernelslist.g", "kernelslist")
@@ -183,6 +184,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     given = Path(path)
     if not given.exists():
         raise TraceError(f"{given}: there is no such file or directory")
+    refuse_foreign(given)
     if given.is_dir():
         given = _list_in(given)
     trace = Trace(given, [], [])

@@ -1,5 +1,10 @@
 """The tuner: from measured microbenchmarks to a GPU's specification."""
 
-from simt.tuner.tune import Check, Parameter, Tuning, tune
+from simt.extras import explained
+
+try:
+    from simt.tuner.tune import Check, Parameter, Tuning, tune
+except ModuleNotFoundError as error:
+    raise explained(error, "simt.tuner") from error
 
 __all__ = ["Check", "Parameter", "Tuning", "tune"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simt.errors import SpecError, TuneError
+from simt.hints import did_you_mean
 from simt.spec import Spec, available, load_spec
 from simt.spec.files import merge, validate
 from simt.tuner.draft import Draft, value_at
@@ -101,8 +101,7 @@ def read_description(path: Path) -> Description:
         raise TuneError(f"{path}: specification: found {given!r}, expected sections as of a specification")
     for key, value in table.items():
         if key not in FACTS:
-            near = difflib.get_close_matches(key, FACTS, n=2)
-            hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(FACTS)}"
+            hint = did_you_mean(key, FACTS) or f"; there are {', '.join(FACTS)}"
             raise TuneError(f"{path}: {key}: unknown{hint}")
         if expected := _problem(key, value):
             raise TuneError(f"{path}: {key}: found {str(value)[:60]!r}, expected {expected}")

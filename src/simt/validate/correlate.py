@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.stats import rankdata
 
 from simt.errors import ProfileError
 from simt.names import function_name, listed
@@ -176,7 +175,7 @@ def measures(s: npt.NDArray[np.float64], m: npt.NDArray[np.float64]) -> dict[str
         "mae": float(error.mean()) if some else None,
         "nrmse": float(np.sqrt(((s - m) ** 2).mean()) / mean) if mean > 0 else None,
         "pearson": _pearson(s, m),
-        "spearman": _pearson(rankdata(s), rankdata(m)),
+        "spearman": _pearson(pl.Series(s).rank().to_numpy(), pl.Series(m).rank().to_numpy()),
         "bias": float(np.exp(np.log(s[both] / m[both]).mean()) - 1) if both.any() else None,
         "p90": float(np.quantile(error, 0.9)) if some else None,
         "worst": float(error.max()) if some else None,

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 from statistics import median
 from typing import Any
 
 from simt.errors import SimtError
+from simt.hints import did_you_mean
 from simt.run.progress import Progress
 from simt.spec import Spec
 from simt.validate.device import Device
@@ -121,9 +121,8 @@ def choose(names: Sequence[str] | None) -> list[Microbenchmark]:
         return list(every.values())
     for name in names:
         if name not in every and name not in GROUPS:
-            near = get_close_matches(name, [*GROUPS, *every])
-            hint = f"did you mean {' or '.join(near)}?" if near else f"the groups are {', '.join(GROUPS)}."
-            raise SimtError(f"no microbenchmark or group {name!r}; {hint} `simt bench list` shows all")
+            hint = did_you_mean(name, [*GROUPS, *every]) or f"; the groups are {', '.join(GROUPS)}."
+            raise SimtError(f"no microbenchmark or group {name!r}{hint} `simt bench list` shows all")
     return [b for b in every.values() if b.name in names or b.group in names]
 
 

@@ -1,0 +1,17 @@
+from . import control as control
+from . import debug as debug
+from . import errors as errors
+from . import policy as policy
+from . import profile as profile
+from . import sampling as sampling
+from . import spec as spec
+from . import trace as trace
+from . import validate as validate
+from . import workloads as workloads
+from .errors import ProgramFault as ProgramFault
+from .errors import SimtError as SimtError
+from .gpu import GPU as GPU
+from .result import LaunchResult as LaunchResult
+from .result import Result as Result
+from .simulate import simulate as simulate
+from .version import __version__ as __version__

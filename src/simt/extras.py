@@ -1,0 +1,28 @@
+"""Packages that only parts of simt need, and what installs them."""
+
+from __future__ import annotations
+
+from simt.errors import ToolkitError
+
+# The extras of pyproject.toml, with the modules that they bring.
+EXTRAS = {
+    "analysis": ("scipy", "sklearn", "threadpoolctl", "matplotlib"),
+    "triton": ("triton",),
+    "numba-cuda": ("numba_cuda",),
+    "policies": ("numba",),
+}
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'simt[{extra}]'"
+
+
+def explained(error: ModuleNotFoundError, what: str) -> Exception:
+    """A ToolkitError with the command that installs the missing module; the error itself for modules that
+    simt does not bring. what: who needs it, for the message."""
+    package = (error.name or "").partition(".")[0]
+    for extra, modules in EXTRAS.items():
+        if package in modules:
+            return ToolkitError(f"{what} needs {package}, which is not installed: {install(extra)}")
+    return error

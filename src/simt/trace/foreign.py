@@ -1,0 +1,49 @@
+"""Files that people take for traces: what they are, and what to do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simt.errors import TraceError
+
+_BY_SUFFIX = {
+    ".hip": "HIP source; simt compiles CUDA C++: rename it to .cu where it is no more than kernels",
+    ".c": "C source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
+    ".cc": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
+    ".cpp": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
+    ".ipynb": "a notebook; save its code as a Python file with a function main(gpu)",
+    ".cubin": "machine code; simt reads the PTX beside it: give it the .ptx or .cu file",
+    ".nsys-rep": "Nsight Systems' own format; export it with `nsys export --type sqlite`, for `simt sample`",
+    ".sqlite": "a profile, no trace; `simt sample` chooses launches from it",
+    ".ncu-rep": "Nsight Compute's own format; export it with `ncu --import FILE --csv --page raw`, for "
+    "`simt sample`",
+    ".csv": "a table; `simt sample` and `simt correlate` read profiles",
+    ".json": "JSON; `simt report` reads a saved Result, `simt sample` a profile",
+    ".parquet": "a table; `simt report` reads the saved Result that it belongs to",
+    ".toml": "a specification; name it with --gpu",
+    ".config": "a configuration of Accel-Sim; `simt gpus import` makes a specification of it, for --gpu",
+}
+_BY_MAGIC = {
+    b"\x7fELF": "a program or library of this machine; simt runs kernels: give it their CUDA C++ (.cu) or "
+    "PTX (.ptx), or a trace of their launches",
+    b"\x50\xed\x55\xba": "a fat binary; give simt the .cu or .ptx file that it was made from",
+    b"SQLite format 3": "a profile (SQLite), no trace; `simt sample` chooses launches from it",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a zip archive; unpack it",
+    b"\x89PNG": "a picture",
+}
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raises TraceError for a file that is something else than a trace, if it shows."""
+    if path.is_dir():
+        if (path / "result.json").is_file():
+            raise TraceError(f"{path}: is a saved Result, no trace; `simt report` shows it")
+        return
+    what = _BY_SUFFIX.get(path.suffix)
+    if what is None and path.is_file():
+        with path.open("rb") as file:
+            head = file.read(16)
+        what = next((text for magic, text in _BY_MAGIC.items() if head.startswith(magic)), None)
+    if what is not None:
+        raise TraceError(f"{path}: is {what}")
