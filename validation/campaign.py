@@ -40,11 +40,11 @@ import polars as pl
 from programs import Program, programs
 
 from simt.errors import DriverError, SimtError
+from simt.files import replacing, write_text
 from simt.gpu import GPU
 from simt.names import function_name
 from simt.profile import Profile, read_profile
 from simt.result.counters import COUNTERS
-from simt.files import replacing, write_text
 from simt.sampling.features import PAPER
 from simt.validate.correlate import ALIASES, CYCLES, TIME
 from simt.validate.device import SimulatedDevice

@@ -21,8 +21,8 @@ import polars as pl
 from programs import programs
 
 from simt.errors import SimtError
-from simt.gpu import GPU
 from simt.files import replacing, write_text
+from simt.gpu import GPU
 from simt.spec import load_spec
 from simt.validate import Correlation, correlate, find_programs, page
 from simt.validate.correlate import CYCLES
