@@ -18,11 +18,14 @@ struct BarrierRequest {
   uint32_t id = 0;
   uint32_t threads = 0;    ///< that take part; 0: all of the CTA
   bool waits = true;       ///< false: arrives only
-  bool aligned = true;     ///< all lanes of the warp must be here
   bool cluster = false;    ///< barrier.cluster: over all CTAs of the cluster
   bool warpgroup = false;  ///< wgmma.wait_group: over the warps of the warpgroup; `id` does not matter
   Reduce reduce = Reduce::None;
   uint32_t predicate = 0;  ///< bits of the lanes, for a reduction
+  bool same_barrier(const BarrierRequest& o) const {
+    return id == o.id && threads == o.threads && waits == o.waits && cluster == o.cluster &&
+           warpgroup == o.warpgroup && reduce == o.reduce;
+  }
 };
 
 struct AccessRecord;

@@ -96,13 +96,9 @@ std::byte* Cta::local(uint32_t warp, uint32_t lane) {
   return memory.data() + bytes * lane;
 }
 
-void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierRequest& request) {
-  Warp::Split& split = *warp.current();
+void Cta::arrive(Context& context, Warp& warp, Warp::Split& split, const Op& op) {
+  const BarrierRequest& request = context.barrier;
   const uint32_t lanes = context.mask;
-  if (request.aligned && lanes != warp.alive())
-    throw Fault("divergent barrier", std::to_string(std::popcount(lanes)) + " of the warp's " +
-                                         std::to_string(std::popcount(warp.alive())) +
-                                         " threads are at a barrier that all of them must reach together");
   if (request.id >= barrier_count && !request.warpgroup)
     throw Fault("illegal instruction",
                 "barrier " + std::to_string(request.id) + " of " + std::to_string(barrier_count));
@@ -120,7 +116,6 @@ void Cta::arrive(Context& context, Warp& warp, const Op& op, const BarrierReques
     split.state = Warp::State::Barrier;
     Cta& owner = request.cluster ? *cluster_->ctas[0] : *this;
     owner.waiting_.push_back({this, &warp, lanes, number, &op, request.reduce});
-    split.pc += 1;
   }
   if (request.cluster) {
     if (!request.waits && cluster_->barrier.arrive(*this, warp, lanes, request, cluster_->ctas))

@@ -71,10 +71,10 @@ class Cta {
   /// Thread-local memory of a lane. Allocated when the warp first needs it.
   std::byte* local(uint32_t warp, uint32_t lane);
 
-  /// The current split of `warp` is at a barrier for which Context::barrier stands (`request`). Lets go who
-  /// may go on. A wait for a cluster's barrier is no arrival; where that is complete already,
+  /// Lanes Context::mask of a split arrive at the barrier `op`, for which Context::barrier stands. Lets go
+  /// who may go on. A wait for a cluster's barrier is no arrival; where that is complete already,
   /// Context::barrier does not wait.
-  void arrive(Context& context, Warp& warp, const Op& op, const BarrierRequest& request);
+  void arrive(Context& context, Warp& warp, Warp::Split& split, const Op& op);
   /// Lanes of a warp have exited.
   void exited(Context& context, Warp& warp);
 

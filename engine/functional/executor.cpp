@@ -89,8 +89,7 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         const bool go_on = control(op, executing, *split);
         // What parts its lanes or waits for others is executed later.
         if (counts) blocks_->count(begin, executed_ ? pc + 1 : pc, counts);
-        if (count_timed && executed_)
-          count_op(pc, op.control == Control::Collective && executing ? context_.mask : executing);
+        if (count_timed && executed_) count_op(pc, gathers(op) && executing ? context_.mask : executing);
         if (!go_on) return stop(Stop::Yield);
         if (executed >= budget) return stop(warp.finished() ? Stop::Finished : Stop::Budget);
         break;
@@ -191,9 +190,7 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       cta_->exited(context_, warp);
       break;
     case Control::Barrier:
-      op.run(context_, op);
-      cta_->arrive(context_, warp, op, context_.barrier);
-      if (!context_.barrier.waits) warp.go_to(next);
+      barrier(op, mask, split);
       break;
     case Control::Collective:
       collective(op, mask, split);
@@ -211,37 +208,6 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       break;
   }
   return true;
-}
-
-void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
-  Warp& warp = *warp_;
-  uint32_t wanted = warp.alive();
-  if (op.member_mask != place::none)
-    wanted &= context_.lanes<uint32_t>(op.member_mask)[context_.first_lane()];
-  wanted &= ~(split.mask & ~mask);  // its guard lets these pass
-  uint32_t here = mask;
-  const auto waits_here = [&](const Warp::Split& s) {
-    return s.state == Warp::State::Collective && s.pc == split.pc && s.frame == split.frame;
-  };
-  if (wanted & ~here)
-    for (const Warp::Split& s : warp.splits())
-      if (waits_here(s)) here |= s.waiting;
-  if (wanted & ~here) {
-    split.state = Warp::State::Collective;
-    split.waiting = mask;
-    executed_ = false;
-    return;
-  }
-  context_.mask = here;
-  op.run(context_, op);
-  if (here != mask) {
-    for (Warp::Split& s : warp.splits()) {
-      if (!waits_here(s)) continue;
-      s.state = Warp::State::Ready;
-      s.pc += 1;
-    }
-  }
-  warp.go_to(split.pc + 1);
 }
 
 Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred,
@@ -280,7 +246,7 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
       warp.go_to(pc + 1);
     } else {
       control(op, result.mask, *split);
-      if (op.control == Control::Collective && executed_ && result.mask) result.mask = context_.mask;
+      if (gathers(op) && executed_ && result.mask) result.mask = context_.mask;
     }
   } catch (const Fault& fault) {
     throw located(fault, grid_, cta_, warp_, pc);
@@ -349,18 +315,54 @@ ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const
   return result;
 }
 
+namespace {
+
+/// Where the threads of these CTAs wait, and how many have exited.
+std::string who_waits(const Program& program, const std::vector<Cta*>& ctas) {
+  struct Waiting {
+    uint32_t op, threads = 0;
+    std::vector<uint32_t> warps;
+  };
+  std::vector<Waiting> places;
+  uint32_t exited = 0;
+  for (Cta* cta : ctas) {
+    for (const Warp& warp : cta->warps()) {
+      exited += static_cast<uint32_t>(std::popcount(warp.lanes() & ~warp.alive()));
+      for (const Warp::Split& split : warp.splits()) {
+        const uint32_t op = split.waits_at();
+        auto it =
+            std::find_if(places.begin(), places.end(), [&](const Waiting& place) { return place.op == op; });
+        if (it == places.end()) it = places.insert(places.end(), Waiting{op, 0, {}});
+        it->threads += static_cast<uint32_t>(std::popcount(split.mask));
+        if (it->warps.empty() || it->warps.back() != warp.number()) it->warps.push_back(warp.number());
+      }
+    }
+  }
+  std::string text;
+  for (const Waiting& place : places) {
+    text += (text.empty() ? "" : ", ") + std::to_string(place.threads) + " threads of warp";
+    constexpr size_t most = 8;
+    for (size_t k = 0; k < std::min(most, place.warps.size()); ++k)
+      text += " " + std::to_string(place.warps[k]);
+    text += (place.warps.size() > most ? " ... wait at `" : " wait at `") + program.text(place.op) + "`";
+  }
+  if (exited) text += ", " + std::to_string(exited) + " have exited";
+  return text;
+}
+
+}  // namespace
+
 void deadlocked(Grid& grid, const std::vector<Cta*>& ctas) {
   for (Cta* cta : ctas) {
     for (Warp& warp : cta->warps()) {
       for (const Warp::Split& split : warp.splits()) {
         const bool collective = split.state == Warp::State::Collective;
-        // A waiting barrier's split already stands behind it.
-        const uint32_t op = collective ? split.pc : split.pc - 1;
         const Fault fault(collective ? "divergent warp operation" : "divergent barrier",
-                          collective ? "lanes that its member mask names never come here"
-                                     : "threads that it waits for never come here",
+                          (collective ? "lanes that its member mask names never come here: "
+                                      : "threads that it waits for never come here: ") +
+                              who_waits(grid.program(), ctas),
                           std::countr_zero(split.mask));
-        throw located(fault, grid, cta, &warp, op);
+        throw located(fault, grid, cta, &warp, split.waits_at());
       }
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include <bit>
+#include <vector>
 
 #include "functional/block_map.hpp"
 #include "functional/grid.hpp"
@@ -57,7 +58,17 @@ class Executor {
   void enter(Cta& cta, Warp& warp);
   void load(const Warp::Split& split);
   bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause
+
+  // executor_collectives.cpp. Context::mask is then of all lanes that took part.
   void collective(const Op& op, uint32_t mask, Warp::Split& split);
+  void barrier(const Op& op, uint32_t mask, Warp::Split& split);
+  /// `op` of `split` together with other instructions of its kind, at which `joined` wait.
+  void run_joined(const Op& op, uint32_t mask, Warp::Split& split, const std::vector<Warp::Split*>& joined);
+  std::byte* place_of(const Warp::Split& split, Place p);
+  uint32_t members_of(const Warp::Split& split);  ///< of one that waits in a collective
+  static bool gathers(const Op& op) {
+    return op.control == Control::Collective || op.control == Control::Barrier;
+  }
 
   Grid& grid_;
   const Op* code_;

@@ -1,5 +1,6 @@
 /// Control flow: bra, brx.idx, call, ret, exit, trap, barriers of a CTA and of a cluster.
 #include "functional/calls.hpp"
+#include "functional/collective.hpp"
 #include "functional/cta.hpp"
 #include "functional/fault.hpp"
 #include "functional/instructions.hpp"
@@ -180,7 +181,7 @@ void translate_call(Translation& t) {
 
 /// Further operands of a barrier.
 struct BarrierDetail : Detail {
-  bool waits = true, aligned = true, cluster = false, has_threads = false;
+  bool waits = true, cluster = false, has_threads = false;
   BarrierRequest::Reduce reduce = BarrierRequest::Reduce::None;
   PredicateOperand predicate;
 };
@@ -192,7 +193,6 @@ void run_barrier(Context& c, const Op& op) {
   r.id = d.cluster ? 0 : c.lanes<uint32_t>(op.a)[lane];
   r.threads = d.has_threads ? c.lanes<uint32_t>(op.b)[lane] : 0;
   r.waits = d.waits;
-  r.aligned = d.aligned;
   r.cluster = d.cluster;
   r.warpgroup = false;
   r.reduce = d.reduce;
@@ -205,29 +205,29 @@ void run_barrier(Context& c, const Op& op) {
 
 /// bar{.cta}.sync/.arrive/.red, barrier{.cta}...
 void translate_bar(Translation& t) {
-  const bool is_bar = t.mnemonic().opcode == "bar";
   if (t.take("warp")) {
     t.take("sync");
     const Place members = t.source(0, Type::B32);
     Op& op = t.emit(run_nothing, Control::Collective);
     op.member_mask = members;
+    t.detail<CollectiveOperands>().lane_by_lane = true;
     return;
   }
   if (t.take("cluster")) {
     const bool arrives = t.take("arrive");
     if (!arrives && !t.take("wait")) t.unsupported("barrier.cluster needs .arrive or .wait");
     t.take_one_of({"release", "relaxed", "acquire"});
-    const bool aligned = t.take("aligned");
+    t.take("aligned");
     Op& op = t.emit(run_barrier, Control::Barrier);
     op.a = t.constant(0, 4);
     BarrierDetail& d = t.detail<BarrierDetail>();
     d.cluster = true;
-    d.aligned = aligned;
     d.waits = !arrives;
     return;
   }
   t.take("cta");
-  const bool aligned = t.take("aligned") || is_bar;
+  // On sm_70 and later threads arrive one by one all the same.
+  t.take("aligned");
   const int kind = t.take_one_of({"sync", "arrive", "red"});
   if (kind < 0) t.unsupported("a barrier needs .sync, .arrive or .red");
   BarrierRequest::Reduce reduce = BarrierRequest::Reduce::None;
@@ -263,7 +263,6 @@ void translate_bar(Translation& t) {
   op.b = threads;
   BarrierDetail& d = t.detail<BarrierDetail>();
   d.waits = kind != 1;
-  d.aligned = aligned;
   d.has_threads = has_threads;
   d.reduce = reduce;
   d.predicate = predicate;

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 #endif
 
+#include "functional/collective.hpp"
 #include "functional/instructions.hpp"
 #include "functional/lanes.hpp"
 
@@ -21,13 +22,21 @@ Destinations take_destinations(Translation& t, const ptx::Operand& o) {
   return {t.destination(t.part(o, 0), Type::B32), t.predicate_destination(t.part(o, 1))};
 }
 
+using Kind = CollectiveOperands::Kind;
+
 /// A collective over the lanes that the last operand names. Without .sync, as before sm_70: over those that
 /// are here.
-Op& emit_collective(Translation& t, Handler run, bool sync, uint32_t member_operand) {
+Op& emit_collective(Translation& t, Handler run, bool sync, uint32_t member_operand,
+                    const CollectiveOperands& operands) {
   const Place members = sync ? t.source(member_operand, Type::B32) : place::none;
   Op& op = t.emit(run, sync ? Control::Collective : Control::None);
   op.member_mask = members;
+  t.detail<CollectiveOperands>() = operands;
   return op;
+}
+
+Place second_destination(const Op& op) {
+  return op.details<CollectiveOperands>().predicate;
 }
 
 /// The same value for all lanes of the mask.
@@ -75,10 +84,6 @@ uint32_t pack_bits(const uint32_t* words) {
 
 enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
 
-struct ShuffleDetail : Detail {
-  Place predicate = place::none;
-};
-
 /// Each lane reads the value of a source lane in its segment; where that lies outside, its own.
 template <Shuffle mode>
 void run_shuffle(Context& c, const Op& op) {
@@ -103,7 +108,7 @@ void run_shuffle(Context& c, const Op& op) {
     inside[i] = holds;
   }
   permute(a, source, result);
-  const Place predicate = op.details<ShuffleDetail>().predicate;
+  const Place predicate = second_destination(op);
   if (predicate != place::none) write_predicate(c, predicate, pack_bits(inside));
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
@@ -117,12 +122,15 @@ void translate_shuffle(Translation& t) {
   const Place a = t.source(1, Type::B32), b = t.source(2, Type::B32), c = t.source(3, Type::B32);
   constexpr Handler handlers[] = {run_shuffle<Shuffle::Up>, run_shuffle<Shuffle::Down>,
                                   run_shuffle<Shuffle::Butterfly>, run_shuffle<Shuffle::Index>};
-  Op& op = emit_collective(t, handlers[mode], sync, 4);
+  CollectiveOperands operands;
+  operands.a = operands.b = operands.c = operands.destination = Kind::Word;
+  operands.predicate = d.predicate;
+  operands.lane_by_lane = true;
+  Op& op = emit_collective(t, handlers[mode], sync, 4, operands);
   op.destination = d.value;
   op.a = a;
   op.b = b;
   op.c = c;
-  t.detail<ShuffleDetail>().predicate = d.predicate;
 }
 
 enum class Vote : uint8_t { All, Any, Uniform, Ballot };
@@ -152,7 +160,10 @@ void translate_vote(Translation& t) {
   const PredicateOperand a = t.predicate_source(t.operand(1));
   constexpr Handler handlers[] = {run_vote<Vote::All>, run_vote<Vote::Any>, run_vote<Vote::Uniform>,
                                   run_vote<Vote::Ballot>};
-  Op& op = emit_collective(t, handlers[mode], sync, 2);
+  CollectiveOperands operands;
+  operands.a = Kind::Predicate;
+  operands.destination = ballot ? Kind::Word : Kind::Predicate;
+  Op& op = emit_collective(t, handlers[mode], sync, 2, operands);
   op.destination = destination;
   op.a = a.place;
   op.immediate = a.negated;
@@ -173,14 +184,14 @@ void run_match_any(Context& c, const Op& op) {
   }
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
-/// b: the predicate, if there is one.
 template <class T>
 void run_match_all(Context& c, const Op& op) {
   const T* a = c.lanes<const T>(op.a);
   const T value = a[c.first_lane()];
   bool same = true;
   each_lane(c, [&](int i) { same &= a[i] == value; });
-  if (op.b != place::none) write_predicate(c, op.b, same ? full_mask : 0);
+  const Place predicate = second_destination(op);
+  if (predicate != place::none) write_predicate(c, predicate, same ? full_mask : 0);
   write_uniform(c, op.destination, same ? c.mask : 0);
 }
 
@@ -196,10 +207,13 @@ void translate_match(Translation& t) {
   const Handler run = mode == 0 ? wide ? run_match_any<uint64_t> : run_match_any<uint32_t>
                       : wide    ? run_match_all<uint64_t>
                                 : run_match_all<uint32_t>;
-  Op& op = emit_collective(t, run, true, 2);
+  CollectiveOperands operands;
+  operands.a = wide ? Kind::Wide : Kind::Word;
+  operands.destination = Kind::Word;
+  operands.predicate = d.predicate;
+  Op& op = emit_collective(t, run, true, 2, operands);
   op.destination = d.value;
   op.a = a;
-  op.b = d.predicate;
 }
 
 enum class Reduce : uint8_t { Add, Min, Max, And, Or, Xor };
@@ -235,7 +249,9 @@ void translate_redux(Translation& t) {
                                   run_reduce<Reduce::Or, uint32_t>,  run_reduce<Reduce::Xor, uint32_t>,
                                   run_reduce<Reduce::Min, int32_t>,  run_reduce<Reduce::Max, int32_t>};
   const bool is_signed = type == Type::S32 && operation != static_cast<int>(Reduce::Add);
-  Op& op = emit_collective(t, handlers[is_signed ? operation + 5 : operation], true, 2);
+  CollectiveOperands operands;
+  operands.a = operands.destination = Kind::Word;
+  Op& op = emit_collective(t, handlers[is_signed ? operation + 5 : operation], true, 2, operands);
   op.destination = destination;
   op.a = a;
 }
@@ -250,19 +266,20 @@ void translate_activemask(Translation& t) {
   t.emit(run_activemask).destination = destination;
 }
 
-/// The lowest lane leads. a: the predicate.
+/// The lowest lane leads.
 void run_elect(Context& c, const Op& op) {
   const int leader = c.first_lane();
-  write_predicate(c, op.a, 1u << leader);
+  write_predicate(c, second_destination(op), 1u << leader);
   write_uniform(c, op.destination, static_cast<uint32_t>(leader));
 }
 void translate_elect(Translation& t) {
   if (!t.take("sync")) t.unsupported("elect needs .sync");
   const Destinations d = take_destinations(t, t.operand(0));
   if (d.predicate == place::none) t.unsupported("a predicate is expected: d|p");
-  Op& op = emit_collective(t, run_elect, true, 1);
-  op.destination = d.value;
-  op.a = d.predicate;
+  CollectiveOperands operands;
+  operands.destination = Kind::Word;
+  operands.predicate = d.predicate;
+  emit_collective(t, run_elect, true, 1, operands).destination = d.value;
 }
 
 }  // namespace

@@ -150,16 +150,20 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   std::string waits_for(uint32_t number) const override {
     const WarpState& w = warps_[number];
     const Warp& warp = cta_.warps()[number];
-    for (const Warp::Split& split : const_cast<Warp&>(warp).splits()) {
-      const bool barrier = split.state == Warp::State::Barrier;
-      const uint32_t op = barrier ? split.pc - 1 : split.pc;
-      return std::string(barrier                                  ? "at a barrier: "
-                         : split.state == Warp::State::Collective ? "for lanes that its member mask names: "
-                         : w.waits_for_value                      ? "for a value: "
-                                                                  : "at: ") +
-             source_.grid_.program().text(op);
+    std::string text;
+    for (const Warp::Split& split : warp.splits()) {
+      const bool barrier = split.state == Warp::State::Barrier || split.state == Warp::State::Arrival;
+      if (!text.empty()) text += "; ";
+      if (warp.splits().size() > 1) text += std::to_string(std::popcount(split.mask)) + " of its lanes ";
+      text += (barrier                                  ? "at a barrier: "
+               : split.state == Warp::State::Collective ? "for lanes that its member mask names: "
+               : w.waits_for_value                      ? "for a value: "
+                                                        : "at: ") +
+              source_.grid_.program().text(split.waits_at());
     }
-    return {};
+    if (const uint32_t exited = warp.lanes() & ~warp.alive())
+      text += "; " + std::to_string(std::popcount(exited)) + " of its lanes have exited";
+    return text;
   }
 
  private:

@@ -25,7 +25,15 @@ Warp::Split* Warp::next_current() {
     if (current_ >= splits_.size() || splits_[current_].state != State::Ready) {
       size_t newest = splits_.size();
       while (newest > 0 && splits_[newest - 1].state != State::Ready) --newest;
-      if (newest == 0) return nullptr;
+      if (newest == 0) {
+        if (leave_outermost_meeting()) continue;
+        // Nobody else can come to the barrier: the oldest of those there arrives alone.
+        const auto arrival = std::find_if(splits_.begin(), splits_.end(),
+                                          [](const Split& s) { return s.state == State::Arrival; });
+        if (arrival == splits_.end()) return nullptr;
+        arrival->state = State::Ready;
+        newest = static_cast<size_t>(arrival - splits_.begin()) + 1;
+      }
       current_ = newest - 1;
       run_length_ = waiting_ = 0;
     }
@@ -35,25 +43,52 @@ Warp::Split* Warp::next_current() {
   }
 }
 
+bool Warp::others_can_run(const Split& split) const {
+  return std::any_of(splits_.begin(), splits_.end(),
+                     [&](const Split& s) { return &s != &split && s.state == State::Ready; }) ||
+         std::any_of(meetings_.begin(), meetings_.end(),
+                     [](const Meeting& m) { return m.used && m.arrived != 0; });
+}
+
+/// Those that wait at the outermost meeting, most likely only to exit, go on alone. False: nobody does.
+bool Warp::leave_outermost_meeting() {
+  uint32_t outermost = nothing, least = nothing;
+  for (uint32_t m = 0; m < meetings_.size(); ++m) {
+    if (!meetings_[m].used || !meetings_[m].arrived) continue;
+    uint32_t depth = 0;
+    for (uint32_t outer = meetings_[m].outer; outer != nothing; outer = meetings_[outer].outer) ++depth;
+    if (depth >= least) continue;
+    least = depth;
+    outermost = m;
+  }
+  if (outermost == nothing) return false;
+  go_on_alone(outermost);
+  return true;
+}
+
+/// Those that wait at the meeting go on; the others will pass it without them.
+void Warp::go_on_alone(uint32_t index) {
+  Meeting& meeting = meetings_[index];
+  Split free;
+  free.mask = meeting.arrived;
+  free.pc = meeting.pc;
+  free.meeting = meeting.outer;
+  free.meeting_pc = meeting.outer_pc;
+  free.frame = meeting.frame;
+  free.stack = meeting.stack;
+  free.call = meeting.call;
+  meeting.expected &= ~meeting.arrived;
+  meeting.arrived = 0;
+  add(free);
+}
+
 void Warp::end_turn() {
   const bool waits = waiting_ >= turn_waits;
   run_length_ = waiting_ = 0;
   if (!waits || current_ >= splits_.size()) return;
   for (uint32_t m = splits_[current_].meeting; m != nothing; m = meetings_[m].outer) {
-    Meeting& meeting = meetings_[m];
-    if (!meeting.arrived) continue;
-    // They go on alone; the others pass the meeting without them.
-    Split free;
-    free.mask = meeting.arrived;
-    free.pc = meeting.pc;
-    free.meeting = meeting.outer;
-    free.meeting_pc = meeting.outer_pc;
-    free.frame = meeting.frame;
-    free.stack = meeting.stack;
-    free.call = meeting.call;
-    meeting.expected &= ~meeting.arrived;
-    meeting.arrived = 0;
-    add(free);
+    if (!meetings_[m].arrived) continue;
+    go_on_alone(m);
     break;
   }
   for (size_t k = 1; k < splits_.size(); ++k) {
@@ -163,7 +198,7 @@ void Warp::exit(uint32_t lanes, uint32_t next) {
   leave(meeting, lanes, nothing);
   // Who waits for the lanes that are gone looks again.
   for (Split& s : splits_)
-    if (s.state == State::Collective) s.state = State::Ready;
+    if (s.state == State::Collective || s.state == State::Arrival) s.state = State::Ready;
 }
 
 void Warp::call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame,

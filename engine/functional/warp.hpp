@@ -12,10 +12,16 @@ namespace simt::functional {
 ///
 /// Lanes that diverge at a branch meet at its immediate post-dominator. Splits are run last created first;
 /// where one runs for long while others could run, they take turns, so that lanes that wait for other lanes
-/// of their warp (a lock) make progress, as with Volta's independent thread scheduling.
+/// of their warp (a lock) make progress, as with Volta's independent thread scheduling. For the same reason
+/// meetings bind nobody: where no split can run, those that wait at a meeting go on without the others.
 class Warp {
  public:
-  enum class State : uint8_t { Ready, Barrier, Collective };
+  enum class State : uint8_t {
+    Ready,
+    Arrival,    ///< at a barrier, waits for the rest of its warp to come there too, or to exit
+    Barrier,    ///< arrived at a barrier that is not complete
+    Collective  ///< waits for lanes of its warp that a member mask names
+  };
 
   struct Split {
     uint32_t pc = 0;
@@ -27,6 +33,8 @@ class Warp {
     uint32_t call = UINT32_MAX;  ///< the innermost call's meeting, UINT32_MAX in the kernel itself
     State state = State::Ready;
     uint32_t waiting = 0;  ///< in State::Collective: the lanes that execute it
+    /// The op at which it waits: who has arrived at a barrier stands behind it already.
+    uint32_t waits_at() const { return state == State::Barrier ? pc - 1 : pc; }
   };
 
   /// Where lanes wait for each other: behind a branch, or when a call returns.
@@ -54,6 +62,9 @@ class Warp {
     return next_current();
   }
   std::vector<Split>& splits() { return splits_; }
+  const std::vector<Split>& splits() const { return splits_; }
+  /// Whether lanes outside `split`, which may be none of them, could run before it does.
+  bool others_can_run(const Split& split) const;
 
   /// The lanes of `taken` go to `target`, the others of the current split to `next`; both meet at `meet`.
   void diverge(uint32_t taken, uint32_t target, uint32_t next, uint32_t meet);
@@ -111,6 +122,8 @@ class Warp {
   static constexpr uint32_t turn_waits = 16;
 
   Split* next_current();
+  bool leave_outermost_meeting();
+  void go_on_alone(uint32_t meeting);
   void end_turn();
   uint32_t new_meeting(const Split& split, uint32_t pc, uint32_t expected);
   void add(Split split);

@@ -236,6 +236,144 @@ def test_lanes_that_come_separately_wait_for_each_other() -> None:
     assert (d == value[index]).all()
 
 
+GONE = {
+    "guarded ret": "@!%q ret;",
+    "guarded exit": "@!%q exit;",
+    "shared ret": "@!%q bra RETURN; bra.uni ON; RETURN: ret; ON:",
+    "a tail of its own": "@%q bra ON; add.u32 %w, %w, 1; exit; ON:",
+    "ret before a trap": "@!%q bra RETURN; bra.uni ON; RETURN: @!%q ret; trap; ON:",
+}
+STAY = 0x49249204  # lanes
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=list(GONE))
+@pytest.mark.parametrize(
+    ("instruction", "value", "predicates"),
+    [
+        ("bar.sync 0; mov.b32 %d, 1", 1, 0),
+        ("barrier.sync 1, 32; mov.b32 %d, 2", 2, 0),
+        ("bar.red.popc.u32 %d, 0, %q", 9, 0),
+        ("barrier.cta.red.and.pred.aligned %p, 3, %q; mov.b32 %d, 3", 3, STAY),
+        ("barrier.cluster.arrive; barrier.cluster.wait; mov.b32 %d, 4", 4, 0),
+        ("bar.warp.sync -1; mov.b32 %d, 5", 5, 0),
+        ("vote.sync.all.pred %p, %q, -1; mov.b32 %d, 6", 6, STAY),
+        ("vote.sync.ballot.b32 %d, %q, -1", STAY, 0),
+        ("match.all.sync.b32 %d|%p, %m, -1", STAY, STAY),
+        ("redux.sync.or.b32 %d, %e, -1", STAY, 0),
+        ("elect.sync %d|%p, -1", 2, 4),
+        ("shfl.sync.idx.b32 %d, %lane, 9, 31, -1", 9, 0),
+    ],
+)
+def test_lanes_that_have_exited_are_not_waited_for(
+    gone: str, instruction: str, value: int, predicates: int
+) -> None:
+    there = (STAY >> np.arange(32) & 1).astype(bool)
+    prepare = f"""mov.b32 %m, {STAY}; mov.u32 %e, %lanemask_eq; and.b32 %w, %m, %e; setp.ne.u32 %q, %w, 0;
+        mov.b32 %w, %lane;"""
+    d, p = run(f"{prepare} {gone} {instruction};", registers=".reg .b32 %m, %e;")
+    assert (d == np.where(there, U32(value), 0)).all()
+    assert (p == np.where(there, predicates >> np.arange(32) & 1, 7)).all()
+
+
+@pytest.mark.parametrize("instruction", ["bar.sync 0", "barrier.sync 2, 32", "bar.warp.sync -1"])
+def test_lanes_of_parts_of_a_warp_wait_for_each_other(instruction: str) -> None:
+    """What a lane has stored before it waits, another finds afterwards, at whatever instruction it waits."""
+    body = f"""
+      .shared .b32 s[32]; mov.u32 %a0, s; mad.lo.u32 %a0, %lane, 4, %a0; xor.b32 %a1, %a0, 4;
+      add.u32 %w, %lane, 100; and.b32 %m, %lane, 3; setp.eq.u32 %q, %m, 0; setp.gt.u32 %r, %m, 1;
+      @%q bra ONE; @%r bra TWO;
+      st.shared.b32 [%a0], %w; {instruction}; bra.uni JOIN;
+    ONE:
+      st.shared.b32 [%a0], %w; {instruction}; bra.uni JOIN;
+    TWO:
+      st.shared.b32 [%a0], %w; {instruction};
+    JOIN:
+      ld.shared.b32 %d, [%a1];
+    """
+    d, _ = run(body, registers=".reg .b32 %m; .reg .b32 %a<2>; .reg .pred %r;")
+    assert (d == 100 + (np.arange(32) ^ 1)).all()
+
+
+ODD = np.arange(32) % 2 == 1
+LANE = np.arange(32)
+
+
+@pytest.mark.parametrize(
+    ("odd", "even", "value", "predicate"),
+    [
+        (
+            "shfl.sync.bfly.b32 %d|%p, %w, 1, 31, -1",
+            "shfl.sync.bfly.b32 %d, %lane, 1, 31, %m; neg.s32 %d, %d",
+            np.where(ODD, LANE - 1, -(LANE + 101)),
+            ODD,
+        ),
+        (
+            "vote.sync.any.pred %p, !%q, -1; mov.b32 %d, 3",
+            "vote.sync.any.pred %r, %h, %m; selp.b32 %d, 1, 0, %r",
+            np.where(ODD, 3, 1),
+            ODD,
+        ),
+        (
+            "match.any.sync.b64 %d, %v, %m",
+            "match.any.sync.b64 %d, %u, -1",
+            np.array([15 << (lane & ~3) for lane in range(32)]),
+            False,
+        ),
+        (
+            "redux.sync.add.s32 %d, %w, %m",
+            "redux.sync.add.s32 %d, -7, %m",
+            (LANE + 100)[ODD].sum() - 16 * 7,
+            False,
+        ),
+        (
+            "elect.sync %d|%p, -1",
+            "elect.sync _|%r, %m; selp.b32 %d, 1, 0, %r",
+            np.where(ODD, 0, LANE == 0),
+            False,
+        ),
+    ],
+    ids=["shfl", "vote", "match", "redux", "elect"],
+)
+def test_lanes_meet_at_different_instructions(odd: str, even: str, value: Any, predicate: Any) -> None:
+    """Of the same kind and for the same members, odd lanes at the first one and even lanes at the second."""
+    body = f"""
+      add.u32 %w, %lane, 100; and.b32 %m, %lane, 1; setp.eq.u32 %r, %m, 0; setp.eq.u32 %h, %lane, 4;
+      setp.lt.u32 %q, %lane, 32; mov.b32 %m, -1; shr.u32 %e, %lane, 2; cvt.u64.u32 %v, %e; cvt.u64.u32 %u, %e;
+      @%r bra EVEN;
+      {odd}; bra.uni JOIN;
+    EVEN:
+      {even};
+    JOIN:
+    """
+    d, p = run(body, registers=".reg .b32 %m, %e; .reg .b64 %v, %u; .reg .pred %r, %h;")
+    assert (d == np.broadcast_to(value, 32).astype(np.int64).astype(U32)).all()
+    assert (p == predicate).all()
+
+
+def test_groups_of_lanes_at_one_instruction() -> None:
+    """Each lane names its own group; where some of it comes later, only that group waits."""
+    group = LANE % 3
+    members = np.array([sum(1 << j for j in range(32) if group[j] == g) for g in group], U32)
+    a = np.random.default_rng(9).integers(0, 1000, 32, U32)
+    sums = np.array([a[group == g].sum() for g in group])
+    d, p = run(
+        "redux.sync.add.u32 %d, %i0, %i1; setp.eq.u32 %q, %lane, 7; vote.sync.any.pred %p, %q, %i1;",
+        a,
+        members,
+    )
+    assert (d == sums).all()
+    assert (p == (group == 1)).all()
+    late = """
+      setp.eq.u32 %r, %lane, 4; @%r bra LATE;
+      redux.sync.add.u32 %d, %i0, %i1; bra.uni JOIN;
+    LATE:
+      add.u32 %w, %i0, 5; redux.sync.add.u32 %d, %w, %i1;
+    JOIN:
+    """
+    d, _ = run(late, a, members, registers=".reg .pred %r;")
+    assert (d == sums + np.where(group == 1, 5, 0)).all()
+
+
 def test_lanes_that_never_come_are_reported() -> None:
     body = """
       setp.lt.u32 %q, %lane, 16; @%q bra SOME;

@@ -44,7 +44,7 @@ extern "C" __global__ void fault(int what, int* a, char* b, unsigned n) {
         case 7: *(int*)(size_t)(n - 100) = 1; break;              // null
         case 8: a[0] = endless(i); break;               // stack
         case 9: __trap(); break;                        // trap
-        case 10: if (i % 64 < 40) __syncthreads(); break;  // barrier
+        case 10: asm volatile("bar.sync 1, %0;" :: "r"(i % 64 < 32 ? 64 : 96)); break;  // barrier
         case 11: assert(what == 0); break;              // assertion
         case 12: ((volatile int*)s)[n + 9] = 1; break;  // beyond shared memory
         case 13: write_at(a + n, 1); break;             // in a function
@@ -67,7 +67,7 @@ FAULTS = [
     (7, "illegal address", "null", "a null pointer"),
     (8, "stack overflow", "endless", "bytes of stack"),
     (9, "trap", "trap", "stopped itself"),
-    (10, "divergent barrier", "barrier", "8 of the warp's 32 threads are at a barrier"),
+    (10, "divergent barrier", "barrier", "barrier 1 is waited at for 96 threads, and by others for 64"),
     (11, "assert", "assertion", "`what == 0` failed"),
     (12, "illegal address", "beyond shared memory", "of shared memory, which has 256 bytes"),
     (13, "illegal address", "in a function", "in function `"),
