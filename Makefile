@@ -9,11 +9,14 @@ ENGINE_TESTS ?= $(wildcard tests/engine tests/functional tests/memory tests/ptx 
   tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
-.PHONY: demo test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
+.PHONY: demo documents test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
 	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
 	$(BIN)/simt report out/demo -o out/demo.html
+
+documents: $(VENV)/.installed  ## README and the tutorial as a new user runs them
+	$(BIN)/python tests/support/documents.py README.md docs/tutorial.md
 
 test: lint  ## lint, types, warnings as errors, and the tests
 	$(BIN)/pytest
@@ -78,7 +81,7 @@ $(VENV)/.tools:
 	touch $@
 
 $(VENV)/.installed: $(SOURCES) | $(VENV)/.tools
-	$(PIP) .
+	$(PIP) '.[analysis,cuda]'
 	touch $@
 
 $(VENV)/.tested: $(SOURCES) | $(VENV)/.tools

@@ -1,6 +1,6 @@
 """Policies written in Python: warp schedulers, cache replacement, L2 slice hashes.
 
-A policy is a plain function that Numba compiles to machine code (`pip install simt[policies]`). The engine
+A policy is a plain function that Numba compiles to machine code (`pip install 'simt[policies]'`). The engine
 calls it in place of a built-in policy:
 
     @simt.policy.scheduler

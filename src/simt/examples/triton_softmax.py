@@ -1,4 +1,4 @@
-"""A Triton softmax: fused in one kernel against three passes. Needs `pip install simt[triton]`."""
+"""A Triton softmax: fused in one kernel against three passes. Needs `pip install 'simt[triton]'`."""
 
 import numpy as np
 import triton

@@ -1,0 +1,65 @@
+"""Commands and Python of all pages run as they stand.
+
+`.ci/run` does the same with README and the tutorial where only `make demo` has installed anything.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from simt.cuda import toolkit
+from support import documents
+
+PAGES = sorted(
+    str(page.relative_to(documents.ROOT))
+    for page in [documents.ROOT / "README.md", *(documents.ROOT / "docs").rglob("*.md")]
+)
+WITH_COMMANDS = [page for page in PAGES if documents.read(page).commands]
+# Their Python has tests of its own, in test_python_blocks.py.
+OWN_TESTS = {
+    "README.md",
+    "docs/control/writing-a-controller.md",
+    "docs/functional/debugging.md",
+    "docs/gpu.md",
+    "docs/tutorial.md",
+    "docs/workloads.md",
+}
+WITH_PYTHON = [page for page in PAGES if documents.python_of(page).strip() and page not in OWN_TESTS]
+
+pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands(page: str, tmp_path: Path) -> None:
+    assert list(documents.problems(page, tmp_path)) == []
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_python(page: str, tmp_path: Path) -> None:
+    documents.make_stage(tmp_path, page)
+    documents.run_python(page, tmp_path)
+
+
+def test_python_of_every_page_is_found() -> None:
+    assert {"docs/policies.md", "docs/control/photon.md", "docs/sampling/README.md"} <= set(WITH_PYTHON)
+    assert set(PAGES) >= OWN_TESTS
+    for page in PAGES:
+        ast.parse(documents.python_of(page))
+
+
+def test_a_page_that_is_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker itself: a wrong option, a wrong figure and a failing command are three problems."""
+    monkeypatch.setattr(documents, "ROOT", tmp_path)
+    (tmp_path / "examples" / "demo").mkdir(parents=True)
+    (tmp_path / "page.md").write_text(
+        "# Page\n\n    simt gpus --no-such-option\n\n    simt bench run --gpux 3\n\n"
+        "    simt --version\n\n    simt 0.0.0\n"
+    )
+    stage = tmp_path / "stage"
+    stage.mkdir()
+    found = list(documents.problems("page.md", stage))
+    assert len(found) == 3
+    assert "no-such-option" in found[0] and "gpux" in found[1] and "0.0.0" in found[2]
