@@ -1,4 +1,6 @@
 /// Floating-point arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, min, max, abs, neg, copysign, testp.
+#include <array>
+
 #include "functional/arithmetic.hpp"
 #include "functional/floats.hpp"
 #include "functional/instructions.hpp"
@@ -217,6 +219,30 @@ struct FusedOf {
   static float quickly(float a, float b, float c) { return H::fused_quickly(a, b, c); }
 };
 
+/// a * b + c with a or c negated.
+template <class F, bool minus_a, bool minus_c>
+struct Signed {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return F{}(minus_a ? -a : a, b, minus_c ? -c : c);
+  }
+  static float scaled(float a, float b, float c)
+    requires requires { F::scaled(a, b, c); }
+  {
+    return F::scaled(minus_a ? -a : a, b, minus_c ? -c : c);
+  }
+  static bool quick(float a, float b)
+    requires requires { F::quick(a, b); }
+  {
+    return F::quick(a, b);
+  }
+  static float quickly(float a, float b, float c)
+    requires requires { F::quickly(a, b, c); }
+  {
+    return F::quickly(minus_a ? -a : a, b, minus_c ? -c : c);
+  }
+};
+
 template <class F, Clamp clamp>
 struct Clamped {
   float operator()(auto... operands) const
@@ -352,6 +378,36 @@ void translate_rounded(Translation& t) {
   emit(t, rounding_handler<F>(t, type, mode), type, sources, mode);
 }
 
+/// fma. Contraction negates operands (ptx/contraction.hpp), PTX itself does not.
+template <bool minus_a, bool minus_c>
+void translate_signed_fused(Translation& t) {
+  const Mode mode = take_mode(t);
+  const Type type = take_float_type(t);
+  const Handler handler =
+      is_half(type)
+          ? half_handler<Signed<FusedOf<Half>, minus_a, minus_c>, Signed<FusedOf<Bfloat>, minus_a, minus_c>>(
+                t, type, mode)
+          : rounding_handler<Signed<Fma, minus_a, minus_c>>(t, type, mode);
+  std::array<ptx::Operand, 3> factors{t.operand(1), t.operand(2), t.operand(3)};
+  for (ptx::Operand& factor : factors) factor.negated = false;
+  const Place d = t.destination(0, type), a = t.source(factors[0], type), b = t.source(factors[1], type),
+              c = t.source(factors[2], type);
+  Op& op = t.emit(handler);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  op.immediate = mode.direction;
+}
+
+void translate_fused(Translation& t) {
+  const bool minus_a = t.operand(1).negated, minus_c = t.operand_count() == 4 && t.operand(3).negated;
+  if (minus_a && minus_c) return translate_signed_fused<true, true>(t);
+  if (minus_a) return translate_signed_fused<true, false>(t);
+  if (minus_c) return translate_signed_fused<false, true>(t);
+  translate_rounded<Fma, 3, FusedOf<Half>, FusedOf<Bfloat>>(t);
+}
+
 void translate_div(Translation& t) {
   const bool approximate = t.take("approx"), full = t.take("full");
   const Mode mode = take_mode(t);
@@ -484,7 +540,7 @@ void translate_float(Translation& t, Arithmetic operation) {
       return translate_rounded<Mul, 2>(t);
     case Arithmetic::Mad:
     case Arithmetic::Fma:
-      return translate_rounded<Fma, 3, FusedOf<Half>, FusedOf<Bfloat>>(t);
+      return translate_fused(t);
     case Arithmetic::Div:
       return translate_div(t);
     case Arithmetic::Rem:

@@ -9,6 +9,7 @@
 #include "functional/grid.hpp"
 #include "functional/instructions.hpp"
 #include "functional/texture.hpp"
+#include "ptx/contraction.hpp"
 #include "ptx/schedule.hpp"
 
 namespace simt::functional {
@@ -805,7 +806,10 @@ class Translator {
 Program translate(ptx::Module module, DeviceMemory& memory, const std::map<std::string, uint64_t>& places) {
   Program program;
   program.module = std::move(module);
-  for (ptx::Function& function : program.module.functions) ptx::schedule(function, program.module);
+  for (ptx::Function& function : program.module.functions) {
+    ptx::contract(function, program.module);
+    ptx::schedule(function, program.module);
+  }
   try {
     Translator(program, memory, places).run();
   } catch (...) {

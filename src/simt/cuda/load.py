@@ -15,7 +15,7 @@ from .ptx_module import PtxModule, is_ptx, runs_on
 _HEAD = 4096
 
 
-def load(program: str | PathLike[str], arch: str, **options: Any) -> list[PtxModule]:
+def load(program: str | PathLike[str], arch: str, *, fmad: bool = True, **options: Any) -> list[PtxModule]:
     """The PTX modules of a program: one, or one per translation unit of a compiled program.
 
     Args:
@@ -23,12 +23,18 @@ def load(program: str | PathLike[str], arch: str, **options: Any) -> list[PtxMod
             text itself of CUDA C++ or PTX. A `str` is text if it has more than one line or names no file but
             holds `__global__` or `.version`.
         arch: the device, such as "sm_90a".
+        fmad: products and sums that do not say how they round may become one fma, as with nvcc's `--fmad`.
         options: for CUDA C++, those of `compile_cuda`; the folder of the file is searched for headers first.
 
     Raises:
         PtxError: the file cannot be read, holds no PTX, or none that runs on this device.
         CompileError, ToolkitError: as `compile_cuda`.
     """
+    modules = _load(program, arch, {"fmad": fmad, **options})
+    return modules if fmad else [module.without_contraction() for module in modules]
+
+
+def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> list[PtxModule]:
     if isinstance(program, str) and _is_text(program):
         return [_from_text(program, options.pop("name", None), arch, options)]
     path = Path(program)

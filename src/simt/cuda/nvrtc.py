@@ -43,6 +43,7 @@ def compile_cuda(
     include: Sequence[str | PathLike[str]] = (),
     defines: Mapping[str, str | int] | None = None,
     debug_lines: bool = True,
+    fmad: bool = True,
 ) -> PtxModule:
     """Compiles CUDA C++ (C++17 unless an option says otherwise) to PTX.
 
@@ -57,6 +58,7 @@ def compile_cuda(
         include: folders of headers.
         defines: macros and their values.
         debug_lines: keep the source line of each instruction.
+        fmad: products and sums may become one fma, as with nvcc's `--fmad`.
 
     Raises:
         CompileError: the source does not compile; the message holds NVRTC's log.
@@ -73,6 +75,8 @@ def compile_cuda(
         arguments.append("--std=c++17")
     if debug_lines:
         arguments.append("--generate-line-info")
+    if not fmad:
+        arguments.append("--fmad=false")
     arguments += [f"-D{macro}={value}" for macro, value in (defines or {}).items()]
     arguments += options
 

@@ -15,6 +15,7 @@ _VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _ENTRY = re.compile(r"(?<![\w$.%])\.entry\s+([A-Za-z_$%][\w$]*)")
 _CODE = re.compile(r"(?<![\w$.%])\.(?:entry|func)\b")
+_CONTRACTED = re.compile(r"(?<![\w$.%])(mul|add|sub)((?:\.ftz|\.sat)*\.(?:f32|f64|b?f16|b?f16x2))(?![\w.])")
 _ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 
 
@@ -97,6 +98,11 @@ class PtxModule:
     def _bare(self) -> str:
         """The text without comments and strings."""
         return _COMMENT.sub(" ", self.text)
+
+    def without_contraction(self) -> PtxModule:
+        """This module with every product and sum rounded by itself: `mul.f32` is `mul.rn.f32`, which is never
+        made one fma with what follows."""
+        return replace(self, text=_CONTRACTED.sub(r"\1.rn\2", self.text))
 
     @staticmethod
     def from_text(text: str, name: str) -> PtxModule:

@@ -77,6 +77,8 @@ class GPU:
         kept whatever happens next: `Result.load` reads them.
     resume: go on where the run with this output stopped: launches that had finished are executed without
         timing, and their counters taken over; the later ones begin with empty caches.
+    fmad: products and sums that do not say how they round become one fma where nvcc makes one of them;
+        `compile` and `load` take it, too.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class GPU:
         max_cycles: int | None = None,
         output: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        fmad: bool = True,
     ) -> None:
         if threads < 1:
             raise LaunchError(f"threads is {threads}, expected 1 or more")
@@ -106,6 +109,7 @@ class GPU:
         self.spec = load_spec(gpu, self._overrides)
         self._overrides |= {f"policy.{key}": f"{p.name} {p.identity}" for key, p in own.items()}
         self.functional = functional
+        self.fmad = fmad
         self.threads = threads
         self._timeline = timeline
         self._digest = hashlib.sha256()
@@ -150,7 +154,7 @@ class GPU:
 
         Raises CompileError with NVRTC's log, PtxError where it uses what cannot be executed.
         """
-        return Module(self, compile_cuda(source, arch=self.arch, **options))
+        return Module(self, compile_cuda(source, arch=self.arch, **{"fmad": self.fmad, **options}))
 
     def load(self, program: str | os.PathLike[str] | PtxModule, **options: Any) -> Module:
         """Loads a `.cu` or `.ptx` file, a program or library that nvcc compiled, or their text.
@@ -159,7 +163,7 @@ class GPU:
         """
         if isinstance(program, PtxModule):
             return Module(self, program)
-        modules = [m for m in load(program, self.arch, **options) if m.kernels]
+        modules = [m for m in load(program, self.arch, **{"fmad": self.fmad, **options}) if m.kernels]
         if len(modules) != 1:
             raise PtxError(
                 f"{str(program)[:200]}: {len(modules)} PTX modules with kernels, expected one; "

@@ -49,8 +49,8 @@ class Module:
 
     def __init__(self, gpu: GPU, ptx: PtxModule) -> None:
         self.gpu = gpu
-        self.ptx = ptx
-        self._native = gpu.load_native(ptx)
+        self.ptx = ptx if gpu.fmad else ptx.without_contraction()
+        self._native = gpu.load_native(self.ptx)
         self._kernels: dict[str, Kernel] = {}
         self._instances: dict[str, Module] = {}
         self._bound: dict[str, Sampler | Surface | Texture] = {}
