@@ -291,6 +291,27 @@ void bind_functional(nb::module_& parent) {
             return names;
           },
           "kernel"_a, "The mnemonics of a kernel's instructions in the order in which they are executed.")
+      .def(
+          "listing",
+          [](LoadedModule& self, uint32_t sm_version) {
+            const auto lowering = self.lowering(sm_version);
+            std::map<uint32_t, std::string> files;
+            for (const auto& [number, name] : self.program.module.files) files.emplace(number, name);
+            std::vector<std::tuple<uint32_t, std::string, uint32_t>> rows(lowering->instructions.size());
+            for (uint32_t op = 0; op < lowering->of_op.size(); ++op) {
+              const Lowering::Range& range = lowering->of_op[op];
+              if (range.count == 0) continue;
+              const simt::ptx::Instruction& instruction = self.program.instruction(op);
+              const simt::ptx::Location& place = self.program.module.locations[instruction.location];
+              std::fill_n(
+                  rows.begin() + range.first, range.count,
+                  std::tuple{instruction.line, place.line ? files[place.file] : std::string(), place.line});
+            }
+            return rows;
+          },
+          "sm_version"_a,
+          "Where the timed instructions come from, in their order: (line of the PTX, source file, "
+          "line in it); an empty file and 0 where that is not known.")
       .def_prop_ro("target", [](const LoadedModule& self) { return self.program.module.target; });
 
   m.def(

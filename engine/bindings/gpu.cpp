@@ -3,11 +3,19 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 #include "bindings.hpp"
 #include "control.hpp"
 #include "counter_names.hpp"
+#include "isa/tensor_shape.hpp"
 #include "spec.hpp"
 
 namespace nb = nanobind;
@@ -30,26 +38,78 @@ nb::dict cache_table(const simt::Counters::CacheTable& table) {
   return result;
 }
 
+/// As machine code is written: `LDG.E R4, R2`. Constant operands and predicates of sources are not known.
+std::string text_of(const simt::StaticInstruction& s, const std::string& opcode) {
+  std::string text = opcode;
+  const auto add = [&](const simt::Register& r) {
+    static constexpr const char* prefixes[] = {"R", "UR", "P", "UP"};
+    text += text.size() == opcode.size() ? " " : ", ";
+    text += prefixes[static_cast<size_t>(r.file)];
+    text += r.file == simt::RegisterFile::General && r.index == 255 ? "Z" : std::to_string(r.index);
+  };
+  for (uint8_t i = 0; i < s.destination_count; ++i) add(s.destinations[i]);
+  for (uint8_t i = 0; i < s.source_count; ++i) add(s.sources[i]);
+  return text;
+}
+
+/// A row per instruction that was executed or waited for.
 nb::dict per_instruction(const simt::LaunchRecord& record) {
-  nb::list pc, opcode, line;
-  for (const simt::StaticInstruction& s : record.instructions) {
+  const simt::LaunchActivity& activity = record.activity;
+  std::vector<size_t> rows;
+  for (size_t i = 0; i < record.instructions.size(); ++i) {
+    const auto& samples = activity.samples[i];
+    if (activity.executions[i].warps > 0 ||
+        std::any_of(samples.begin(), samples.end(), [](auto n) { return n; }))
+      rows.push_back(i);
+  }
+  nb::list pc, opcode, line, text, issued, threads;
+  for (const size_t i : rows) {
+    const simt::StaticInstruction& s = record.instructions[i];
     pc.append(s.pc);
     opcode.append(record.opcodes[s.opcode]);
     line.append(s.source_line);
+    text.append(text_of(s, record.opcodes[s.opcode]));
+    issued.append(activity.executions[i].warps);
+    threads.append(activity.executions[i].threads);
   }
   nb::dict stalled;
   for (size_t r = 0; r < simt::LaunchActivity::reasons; ++r) {
     std::vector<uint64_t> column;
-    for (const auto& samples : record.activity.samples) column.push_back(samples[r]);
+    for (const size_t i : rows) column.push_back(activity.samples[i][r]);
     stalled[reason_names[r]] = column;
   }
   nb::dict result;
   result["pc"] = pc;
   result["opcode"] = opcode;
   result["source_line"] = line;
-  result["issued"] = record.activity.issued;
+  result["text"] = text;
+  result["issued"] = issued;
+  result["threads"] = threads;
   result["stalled"] = stalled;
   result["sample_interval"] = simt::Sm::sample_interval;
+  return result;
+}
+
+/// How the launch's work is spread.
+nb::dict spread(const simt::LaunchRecord& record) {
+  nb::list instructions, cycles, warps, lookups, hits;
+  for (const auto& sm : record.sms) {
+    instructions.append(sm.warp_instructions);
+    cycles.append(sm.active_cycles);
+    warps.append(sm.active_warp_cycles);
+  }
+  for (const auto& slice : record.slices) {
+    lookups.append(slice.lookups);
+    hits.append(slice.hits);
+  }
+  nb::dict sm, slice, result;
+  sm["warp_instructions"] = instructions;
+  sm["active_cycles"] = cycles;
+  sm["active_warp_cycles"] = warps;
+  slice["lookups"] = lookups;
+  slice["hits"] = hits;
+  result["sm"] = sm;
+  result["l2_slice"] = slice;
   return result;
 }
 
@@ -108,6 +168,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   result["stalls"] = stalls;
   result["warp_stalls"] = warp_stalls;
   result["pc"] = per_instruction(record);
+  result["spread"] = spread(record);
   result["timeline"] = timeline(record.timeline);
   result["warnings"] = warnings;
   result["sampled"] = record.sampled ? nb::object(dict_of(*record.sampled)) : nb::none();
@@ -125,6 +186,17 @@ struct GpuHandle {
 }  // namespace
 
 void bind_gpu(nb::module_& m) {
+  m.def(
+      "demangled",
+      [](const std::string& name) {
+        const std::unique_ptr<char, decltype(&std::free)> text(
+            abi::__cxa_demangle(name.c_str(), nullptr, nullptr, nullptr), &std::free);
+        return text ? std::string(text.get()) : name;
+      },
+      "name"_a, "The C++ declaration of a mangled name; any other name as it is.");
+  m.def("tensor_work", &simt::tensor_work, "opcode"_a,
+        "Multiply-adds of a tensor-core instruction, divided by 2,048; 0 if its opcode does not tell.");
+
   nb::exception<simt::Deadlock>(m, "DeadlockError", PyExc_RuntimeError);
 
   nb::dict counters;

@@ -321,7 +321,7 @@ LaunchRecord Gpu::record_of(uint16_t slot) {
   record.timeline = launch.timeline;
   LaunchActivity& total = record.activity;
   total.scheduler_cycles.resize(spec_.sm.sub_cores);
-  total.issued.resize(record.instructions.size());
+  total.executions.resize(record.instructions.size());
   total.samples.resize(record.instructions.size());
   for (auto& sm : sms_) {
     const LaunchActivity& one = sm->activity(slot);
@@ -330,12 +330,17 @@ LaunchRecord Gpu::record_of(uint16_t slot) {
     for (size_t s = 0; s < total.scheduler_cycles.size(); ++s)
       for (size_t r = 0; r < total.warp_states.size(); ++r)
         total.scheduler_cycles[s][r] += one.scheduler_cycles[s][r];
-    for (size_t p = 0; p < total.issued.size(); ++p) {
-      total.issued[p] += one.issued[p];
+    const Counters& own = sm->counters(slot);
+    record.sms.push_back(
+        {own[Counter::warp_instructions], own[Counter::sm_active_cycles], own[Counter::active_warp_cycles]});
+    for (size_t p = 0; p < total.executions.size(); ++p) {
+      total.executions[p].warps += one.executions[p].warps;
+      total.executions[p].threads += one.executions[p].threads;
       for (size_t r = 0; r < total.warp_states.size(); ++r) total.samples[p][r] += one.samples[p][r];
     }
   }
   total.counters += memory_->counters(slot);
+  record.slices = memory_->slice_activity(slot);
   return record;
 }
 

@@ -53,7 +53,12 @@ struct LaunchRecord {
   std::vector<StaticInstruction> instructions;
   std::vector<std::string> opcodes;
   Timeline timeline{};
-  std::optional<Sampled> sampled;  ///< of a launch with a controller
+  struct SmShare {
+    uint64_t warp_instructions = 0, active_cycles = 0, active_warp_cycles = 0;
+  };
+  std::vector<SmShare> sms;           ///< what each SM did of it
+  std::vector<SliceActivity> slices;  ///< what each L2 slice did of it
+  std::optional<Sampled> sampled;     ///< of a launch with a controller
 };
 
 struct GpuOptions {

@@ -68,7 +68,7 @@ void Sm::begin_launch(const DecodedKernel& kernel) {
   LaunchActivity& activity = activity_[kernel.slot];
   activity = LaunchActivity{};
   activity.scheduler_cycles.resize(spec_.sm.sub_cores);
-  activity.issued.resize(kernel.instructions.size());
+  activity.executions.resize(kernel.instructions.size());
   activity.samples.resize(kernel.instructions.size());
   counters_[kernel.slot] = Counters{};
 }
@@ -247,8 +247,11 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   const uint16_t slot = warp.kernel->slot;
   Counters& counters = counters_[slot];
   ++counters[Counter::warp_instructions];
-  counters[Counter::thread_instructions] += static_cast<uint64_t>(std::popcount(record.mask));
-  ++activity_[slot].issued[record.static_index];
+  const auto threads = static_cast<uint64_t>(std::popcount(record.mask));
+  counters[Counter::thread_instructions] += threads;
+  LaunchActivity::Executions& executions = activity_[slot].executions[record.static_index];
+  ++executions.warps;
+  executions.threads += threads;
   ++warp.issued;
   if (warp.kernel->observed_blocks) [[unlikely]]
     observe_issue(w, record.static_index, now);

@@ -30,7 +30,10 @@ struct LaunchActivity {
   Counters counters{};
   std::array<uint64_t, reasons> warp_states{};                  ///< warp-cycles by state
   std::vector<std::array<uint64_t, reasons>> scheduler_cycles;  ///< per scheduler: cycles by what it did
-  std::vector<uint64_t> issued;                                 ///< per static instruction
+  struct Executions {
+    uint64_t warps = 0, threads = 0;
+  };
+  std::vector<Executions> executions;  ///< per static instruction
   std::vector<std::array<uint32_t, reasons>>
       samples;  ///< per static instruction: warps found there, by state
 };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
@@ -41,3 +41,100 @@ def function_name(name: str) -> str:
     short = re.sub(r"\(anonymous namespace\)|<unnamed>|\(anonymous\)", "", short_name(name))
     head = re.match(r"[^<(]*", short)
     return (head[0] if head else short).strip().split(" ")[-1].split("::")[-1]
+
+
+def demangled(name: str) -> str:
+    """The C++ declaration of a mangled name; any other name as it is."""
+    if not name.startswith("_Z"):
+        return name
+    try:
+        from simt._engine import demangled as of_engine
+    except ImportError:  # names are read without the engine, too
+        return name
+    return of_engine(name)
+
+
+def kernel_labels(names: Iterable[str], width: int = 44) -> dict[str, str]:
+    """A label of at most `width` characters for each kernel, different for different kernels.
+
+    A kernel whose short name no other one has is called by it; instances of a template bear their arguments,
+    those that all have in common as `…` where room is short. What still looks alike is numbered.
+    """
+    families: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        families.setdefault(_family(name), []).append(name)
+    found: dict[str, str] = {}
+    for family, members in families.items():
+        if len(members) == 1:
+            found[members[0]] = short_name(members[0]).removeprefix("void ")
+        else:
+            found |= _told_apart(family, members, width)
+    seen: dict[str, int] = {}
+    labels = {}
+    for name, text in found.items():
+        label = shortened(text, width)
+        seen[label] = number = seen.get(label, 0) + 1
+        while number > 1 and shortened(text, width - len(f" #{number}")) + f" #{number}" in seen:
+            number += 1
+        if number > 1:
+            label = shortened(text, width - len(f" #{number}")) + f" #{number}"
+            seen[label] = 1
+        labels[name] = label
+    return labels
+
+
+def _family(name: str) -> str:
+    """The name without return type, template and call arguments."""
+    head = re.match(r"(?:void )?((?:\(anonymous(?: namespace)?\)|[^<(])*)", short_name(name))
+    return head[1] if head else name
+
+
+def _told_apart(family: str, members: Sequence[str], width: int) -> dict[str, str]:
+    """The members of a family with what follows their common name."""
+    rests = {}
+    for name in members:
+        text = demangled(name)
+        at = text.find(family)
+        rests[name] = text[at + len(family) :] if at >= 0 else text
+    arguments = {name: _template_arguments(rest) for name, rest in rests.items()}
+    if len(frozenset(arguments.values())) == len(members):
+        rests = arguments
+    whole = {name: family + rest for name, rest in rests.items()}
+    if all(len(text) <= width for text in whole.values()):
+        return whole
+    head = _common(list(rests.values()))
+    tail = _common([rest[len(head) :][::-1] for rest in rests.values()])[::-1]
+    short = shortened(family, max(12, width // 2))
+    return {
+        name: f"{short}{head[:1]}…{rest[len(head) : len(rest) - len(tail)]}…{tail[-1:]}"
+        for name, rest in rests.items()
+    }
+
+
+def _template_arguments(rest: str) -> str:
+    """`<float, 256>` of `<float, 256>(float*)`."""
+    depth = 0
+    for i, letter in enumerate(rest):
+        if letter == "(" and depth == 0:
+            return rest[:i]
+        depth += (letter == "<") - (letter == ">" and rest[i - 1 : i] != "-")
+    return rest
+
+
+def _common(texts: Sequence[str]) -> str:
+    """What all begin with, up to the end of a word."""
+    first, last = min(texts), max(texts)
+    common = first
+    while not last.startswith(common):
+        common = common[:-1]
+    while common and any(re.match(r"\w\w", text[len(common) - 1 :]) for text in texts):
+        common = common[:-1]
+    return common
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, cut in the middle to at most `width` characters."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) * 2 // 3
+    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simt.names import short_name
+from simt.names import kernel_labels, short_name
 
 ANONYMOUS = "_GLOBAL__N__1f0cba6e_4_a_cu_12345678_1234567"
 
@@ -34,3 +34,28 @@ def test_short_name(mangled: str, short: str) -> None:
 @given(st.text(max_size=30))
 def test_any_text_has_a_short_name(text: str) -> None:
     assert short_name("_Z" + text)
+
+
+def test_kernels_that_look_alike_are_told_apart() -> None:
+    gemm = "void cutlass::Kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::Shape<128, {}, 32> > >(Params)"
+    labels = {
+        "_Z12reduceKernelIfLi256EEvPT_": "reduceKernel<float, 256>",
+        "_Z12reduceKernelIfLi512EEvPT_": "reduceKernel<float, 512>",
+        "_Z1fi": "f(int)",
+        "_Z1ff": "f(float)",
+        "vecadd": "vecadd",
+    }
+    assert kernel_labels(labels, 32) == labels
+    only = kernel_labels([gemm.format(64), gemm.format(32)], 32)
+    assert list(only.values()) == ["cutlass::Kernel<…64…>", "cutlass::Kernel<…32…>"]
+    assert kernel_labels(["_Z12reduceKernelIfLi256EEvPT_"]) == {
+        "_Z12reduceKernelIfLi256EEvPT_": "reduceKernel"
+    }
+
+
+@given(st.lists(st.text(max_size=30) | st.text("ab<>()_ZIi1", max_size=40)), st.integers(20, 60))
+def test_labels_are_short_and_different(names: list[str], width: int) -> None:
+    labels = kernel_labels(names, width)
+    assert labels.keys() == set(names)
+    assert len(set(labels.values())) == len(set(names))
+    assert all(len(label) <= width for label in labels.values())

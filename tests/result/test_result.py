@@ -149,6 +149,7 @@ def test_directory_holds_parquet(result: Result, tmp_path: Path) -> None:
         "launches.parquet",
         "pc.parquet",
         "result.json",
+        "spread.parquet",
         "stalls.parquet",
         "timeline.parquet",
     ]

@@ -85,7 +85,18 @@ COUNTERS = (
 SPEC: dict[str, Any] = {
     "name": "toy",
     "launch": {"max_concurrent_kernels": 1},
-    "sm": {"count": 4, "sub_cores": 4, "max_warps": 64, "scheduler": {"issue_width": 1}},
+    "sm": {
+        "count": 4,
+        "sub_cores": 4,
+        "max_warps": 64,
+        "warp_size": 32,
+        "scheduler": {"issue_width": 1},
+        "units": {
+            "fp32": {"count": 4, "initiation_interval": 2},
+            "tensor": {"count": 4, "initiation_interval": 8},
+        },
+    },
+    "dram": {"bus_bytes": 8, "data_command_ratio": 2},
     "address_map": {"channels": 8, "slices_per_channel": 2},
     "clock": {"core_khz": 1_000_000, "l2_khz": 1_000_000, "dram_khz": 500_000},
 }
@@ -173,11 +184,21 @@ def finished_launch(
             "pc": [0x0, 0x10, 0x20],
             "opcode": ["LDG.E", "FFMA", "EXIT"],
             "source_line": [12, 13, 0],
+            "text": ["LDG.E R4, R2", "FFMA R5, R4, R4, R5", "EXIT"],
             "issued": [n // 2, n // 4, n // 4],
+            "threads": [15 * n, 8 * n, 7 * n],
             "sample_interval": 16,
             "stalled": {"long_scoreboard": [10, 900, 0], "wait": [5, 5, 20]},
         },
         "timeline": timeline,
+        "spread": {
+            "sm": {
+                "warp_instructions": [n // 2, n // 4, n // 4, 0],
+                "active_cycles": [part * ctas * CTA_CYCLES for part in (2, 1, 1, 0)],
+                "active_warp_cycles": [part * ctas * CTA_CYCLES for part in (8, 4, 4, 0)],
+            },
+            "l2_slice": {"lookups": [500 * ctas] + [0] * 15, "hits": [210 * ctas] + [0] * 15},
+        },
         "warnings": [],
     }
     return launch | {k: v for k, v in changes.items() if k not in counters}

@@ -26,6 +26,7 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       partitions_(partitions),
       partition_(partitions.of_slice(slice)),
       counters_(counters),
+      activity_(counters.size()),
       cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
 
 void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
@@ -147,10 +148,13 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   }
   // What a copy lacks is counted where it lives.
   const bool asks_far = lives_far && (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss);
-  if (asks_far)
+  if (asks_far) {
     ++waiting_for_far_;
-  else
+  } else {
     ++counters.l2_at(request.kind, outcome);
+    ++activity_[request.slot].lookups;
+    activity_[request.slot].hits += outcome == CacheOutcome::Hit;
+  }
   // Reading out what is written back occupies the data port.
   port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
                                            std::max(1u, spec_.l2.slice.port_bytes));

@@ -13,6 +13,11 @@
 
 namespace simt {
 
+/// What one slice did of one launch.
+struct SliceActivity {
+  uint64_t lookups = 0, hits = 0;  ///< of sectors; what a copy lacks is looked up where it lives
+};
+
 /// One L2 slice with its queues (performance model section 9). Time is counted in L2 cycles. A request waits
 /// `l2.latency` cycles, then a look-up is made per cycle; hits and writes are answered at once, misses when
 /// DRAM has answered, or the slice of another partition where the sector lives.
@@ -69,6 +74,7 @@ class L2Slice {
   /// Forgets its copy of a sector that lives in another partition.
   void drop_copy(uint64_t address) { cache_.drop(address); }
   uint64_t free_lines() const { return cache_.free_lines(); }
+  SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
 
  private:
   static constexpr uint32_t an_sm = ~0u;
@@ -94,8 +100,9 @@ class L2Slice {
   const L2Partitions& partitions_;
   uint32_t partition_;
   std::vector<Counters>& counters_;
-  SectoredCache cache_;             // also holds copies of what lives in other partitions
-  std::deque<Delayed> near_, far_;  // on their way to the request queue, by the side that they come from
+  std::vector<SliceActivity> activity_;  // by launch slot
+  SectoredCache cache_;                  // also holds copies of what lives in other partitions
+  std::deque<Delayed> near_, far_;       // on their way to the request queue, by the side that they come from
   // What slices of other partitions ask for. It has a way of its own: behind requests that wait for those
   // slices, both would wait for ever.
   std::deque<Delayed> asked_;

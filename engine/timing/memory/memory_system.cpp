@@ -247,7 +247,19 @@ Counters MemorySystem::counters(uint16_t slot) const {
 
 void MemorySystem::reset_counters(uint16_t slot) {
   network_counters_[slot] = Counters{};
-  for (const auto& channel : channels_) channel->counters()[slot] = Counters{};
+  for (const auto& channel : channels_) {
+    channel->counters()[slot] = Counters{};
+    for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
+      channel->slice(s).activity(slot) = SliceActivity{};
+  }
+}
+
+std::vector<SliceActivity> MemorySystem::slice_activity(uint16_t slot) const {
+  std::vector<SliceActivity> activity;
+  for (const auto& channel : channels_)
+    for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
+      activity.push_back(channel->slice(s).activity(slot));
+  return activity;
 }
 
 std::vector<ChannelActivity> MemorySystem::channel_activity() const {

@@ -60,6 +60,8 @@ class MemorySystem {
 
   Counters counters(uint16_t slot) const;
   void reset_counters(uint16_t slot);
+  /// Per slice, since reset_counters().
+  std::vector<SliceActivity> slice_activity(uint16_t slot) const;
   /// Totals per channel since the start.
   std::vector<ChannelActivity> channel_activity() const;
 

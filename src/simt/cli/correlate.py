@@ -13,8 +13,8 @@ from rich.console import Console
 from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.files import replacing, require_output
-from simt.names import short_name
-from simt.result.display import percent, shorten
+from simt.names import short_name, shortened
+from simt.result.display import percent
 from simt.result.files import dump
 from simt.validate import Correlation, correlate, find_programs, page
 from simt.validate.correlate import CYCLES
@@ -129,7 +129,7 @@ def _show(console: Console, found: Correlation, earlier: Correlation | None, out
             ["kernel", "program", "simulated", "measured", "error", "waits mostly for"],
             [
                 [
-                    shorten(short_name(row["name"]), 44),
+                    shortened(short_name(row["name"]), 44),
                     f"{row['suite']}/{row['program']}".strip("/"),
                     f"{row['simulated']:,.0f}",
                     f"{row['measured']:,.0f}",

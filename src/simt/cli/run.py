@@ -314,12 +314,10 @@ def _deliver(result: Result, perfetto_: Path | None, json_: str | None, quiet: b
 
 
 def _show(result: Result, console: Console) -> None:
-    header, rows, more = launch_rows(result, limit=20)
+    header, rows = launch_rows(result, limit=20)
     print_table(console, header, rows, LEFT)
     if not console.is_terminal:
         console = Console(file=console.file, width=200)
-    if more:
-        console.print(f"... and {plural(more, 'more launch')}; the longest are shown", highlight=False)
     t, wall = result.totals, result.provenance.wall_seconds
     speed = f" in {wall:.1f} s" if wall else ""
     console.print(

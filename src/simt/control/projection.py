@@ -252,7 +252,8 @@ def apply(
     pc = result.pc
     if pc and math.isfinite(executions):
         stalled = {reason: [round(n * growth) for n in row] for reason, row in pc["stalled"].items()}
-        pc = {**pc, "issued": [round(n * executions) for n in pc["issued"]], "stalled": stalled}
+        grew = {name: [round(n * executions) for n in pc[name]] for name in ("issued", "threads")}
+        pc = {**pc, **grew, "stalled": stalled}
     return replace(
         result,
         end_cycle=result.start_cycle + result.launch_latency + projection.cycles,

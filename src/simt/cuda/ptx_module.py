@@ -85,14 +85,14 @@ class PtxModule:
         return match[1] or ""
 
     def source_text(self, file: str, line: int) -> str:
-        """A line of the source without blanks around it, or an empty string where it is not known.
+        """A line of the source without blanks behind it, or an empty string where it is not known.
 
         file, line: as `.file` and `.loc` have them: the source that was compiled, or a file on disk.
         """
         if self.source is not None and file == self.name:
             lines = self.source.splitlines()
-            return lines[line - 1].strip() if 0 < line <= len(lines) else ""
-        return linecache.getline(file, line).strip() if file else ""
+            return lines[line - 1].rstrip() if 0 < line <= len(lines) else ""
+        return linecache.getline(file, line).rstrip() if file else ""
 
     @cached_property
     def _bare(self) -> str:

@@ -549,6 +549,7 @@ class GPU:
                 registers=launcher.kernel.facts.registers,
                 sm_version=self.spec.sm_version,
             )
+            raw["pc"] = launcher.kernel.module.origins.added_to(raw["pc"])
             try:
                 self._session.add(raw, facts, pending.control, pending.digest)
             finally:
@@ -618,7 +619,7 @@ class GPU:
             launcher = self._pending[native.launch].launcher
         text = ""
         if launcher is not None:
-            text = launcher.kernel.module.ptx.source_text(native.source_file, native.source_line)
+            text = launcher.kernel.module.ptx.source_text(native.source_file, native.source_line).strip()
         if queued:
             self._abandon()
         raise ProgramFault.from_native(native, text) from None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from simt.cuda import PtxModule, compile_cuda, resources
 from simt.errors import LaunchError, PtxError
+from simt.result.listing import Origins
 
 from .arguments import Arguments, Parameter, three
 from .array import DeviceArray
@@ -59,6 +61,12 @@ class Module:
     def native(self) -> Any:
         """The module as the engine has it."""
         return self._native
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Where the instructions come from that the timing model is given."""
+        rows = self._native.listing(self.gpu.spec.sm_version)
+        return Origins(rows, self.ptx.text, self.ptx.source_text)
 
     @property
     def kernels(self) -> tuple[str, ...]:

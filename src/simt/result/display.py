@@ -6,7 +6,7 @@ import html
 import math
 from typing import TYPE_CHECKING
 
-from simt.names import short_name
+from simt.names import short_name, shortened
 from simt.result.counters import Value
 from simt.result.launch import LaunchResult
 from simt.result.summary import bottleneck, sentences
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 LEFT = (1, 2, 11)  # columns of the compact table that are text
 
 
-def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]], int]:
-    """The compact table: header, at most `limit` rows (the longest launches), and how many are left out."""
+def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]]]:
+    """The compact table: header, rows of at most `limit` launches (the longest), and one of all others."""
     header = [
         "id",
         "kernel",
@@ -38,18 +38,18 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]],
     if len(chosen) > limit:
         longest = sorted(chosen, key=lambda x: -x.cycles)[:limit]
         chosen = tuple(sorted(longest, key=lambda x: x.index))
-    rows = []
+    rows, labels = [], result.labels(32)
     for x in chosen:
         c = x.counters
         rows.append(
             [
                 str(x.id),
-                shorten(short_name(x.name), 32),
+                labels[x.name],
                 "x".join(map(str, x.grid)),
                 cycles_text(x),
                 format_time(x.seconds),
                 _number(x.warp_instructions, "{:,}"),
-                _number(c["sm__inst_executed.avg.per_cycle_elapsed"], "{:.2f}"),
+                _number(_ipc(x), "{:.2f}"),
                 _number(c["sm__warps_active.avg.pct_of_peak_sustained_active"], "{:.0f}%"),
                 _number(c["l1tex__t_sector_hit_rate.pct"], "{:.0f}%"),
                 _number(c["lts__t_sector_hit_rate.pct"], "{:.0f}%"),
@@ -57,7 +57,18 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]],
                 bottleneck(x).kind,
             ]
         )
-    return header, rows, len(result.launches) - len(rows)
+    if others := len(result.launches) - len(rows):
+        shown, both = frozenset(x.index for x in chosen), zip(result.launches, result.shares, strict=True)
+        left = [(x, own) for x, own in both if x.index not in shown]
+        cycles = sum(own for _, own in left)
+        row = dict.fromkeys(header, "") | {
+            "kernel": f"{others:,} others",
+            "cycles": f"{cycles:,.0f}",
+            "time": format_time(cycles / (1000 * result.machine.core_khz)),
+            "warp inst": _number(sum(x.warp_instructions for x, _ in left), "{:,}"),
+        }
+        rows.append(list(row.values()))
+    return header, rows
 
 
 def _number(value: Value, form: str) -> str:
@@ -73,14 +84,6 @@ def cycles_text(launch: LaunchResult) -> str:
 def plural(n: int, noun: str) -> str:
     """A number with its noun: `1 launch`, `2 launches`."""
     return f"{n:,} {noun}{'es' * (n != 1)}"
-
-
-def shorten(text: str, width: int) -> str:
-    """The text, cut in the middle to at most `width` characters."""
-    if len(text) <= width:
-        return text
-    head = (width - 1) * 2 // 3
-    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
 
 
 def format_time(seconds: float) -> str:
@@ -99,7 +102,7 @@ def format_time(seconds: float) -> str:
 
 def kernel_label(name: str, width: int = 44) -> str:
     """A kernel's or stratum's name for a table: without `void`, cut in the middle."""
-    return shorten(short_name(name).removeprefix("void "), width)
+    return shortened(short_name(name).removeprefix("void "), width)
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -152,6 +155,22 @@ def fragment(title: str, body: str, notes: list[str], warnings: tuple[str, ...])
     )
 
 
+def launch_text(x: LaunchResult) -> str:
+    """A launch in a line: what it was, how long it took, and why."""
+    grid, block = ("x".join(map(str, sizes)) for sizes in (x.grid, x.block))
+    waits = {r: n for r, n in x.warp_stalls.items() if r not in ("selected", "not_selected") and n == n}
+    facts = [f"{cycles_text(x)} cycles", f"IPC {_number(_ipc(x), '{:.2f}')} per SM"]
+    if total := sum(waits.values()):
+        reason = max(waits, key=lambda r: waits[r])
+        facts.append(f"{waits[reason] / total:.0%} of waiting is {reason}")
+    facts.append(f"bound by {bottleneck(x).kind}")
+    return f"LaunchResult({x.id}: {short_name(x.name)}[{grid}, {block}]: {', '.join(facts)})"
+
+
+def _ipc(x: LaunchResult) -> Value:
+    return x.counters["sm__inst_executed.avg.per_cycle_elapsed"]
+
+
 def text(result: Result) -> str:
     """The Result as a few lines of plain text."""
     t = result.totals
@@ -161,10 +180,8 @@ def text(result: Result) -> str:
         f"{t.warp_instructions:,} warp instructions"
         + ("" if result.status == "complete" else f", {result.status}")
     ]
-    header, rows, more = launch_rows(result, limit=10)
+    header, rows = launch_rows(result, limit=10)
     lines += ["  " + line for line in text_table(header, rows, LEFT)]
-    if more:
-        lines.append(f"  ... and {more} more launches")
     lines += sentences(result)
     lines += [f"warning: {warning}" for warning in result.warnings]
     return "\n".join(lines)
@@ -173,14 +190,13 @@ def text(result: Result) -> str:
 def page_fragment(result: Result) -> str:
     """The Result as HTML for a notebook."""
     t = result.totals
-    header, rows, more = launch_rows(result, limit=20)
+    header, rows = launch_rows(result, limit=20)
     warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in result.warnings)
     return (
         f"<p><b>{plural(t.launches, 'launch')} on {html.escape(result.machine.name)}</b>: {t.cycles:,} "
         f"cycles "
         f"({format_time(t.seconds)}), {t.warp_instructions:,} warp instructions</p>"
         f"{html_table(header, rows, LEFT)}"
-        + (f"<p>... and {more} more launches</p>" if more else "")
         + f"<p>{html.escape(' '.join(sentences(result)))}</p>"
         + (f"<ul>{warnings}</ul>" if warnings else "")
     )

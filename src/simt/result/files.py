@@ -54,7 +54,8 @@ def load(path: Path) -> Any:
         return _read_json(path)
     data = expanded(_read_json(path / "result.json"))
     if isinstance(data, dict) and isinstance(data.get("launches"), list):
-        found = details(*(_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram")))
+        names = ("pc", "timeline", "dram", "spread")
+        found = details(*(_read_parquet(path / f"{name}.parquet") for name in names))
         for launch in data["launches"]:
             launch.update(found.get(launch["index"], {}))
     return data

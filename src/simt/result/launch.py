@@ -12,6 +12,7 @@ from simt.result.counters import Value, evaluate
 from simt.result.sampled import Sampled
 
 CacheTable = dict[str, dict[str, int]]
+TENSOR_FLOPS = 4096  # of the tensor instruction that a specification's interval is of: FP16 m16n8k16
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,17 @@ class Machine:
     core_khz: int
     l2_khz: int
     dram_khz: int
+    # What its units and buses can do at most per core cycle; 0: not known.
+    fp32_flops_per_cycle: float = 0.0
+    tensor_flops_per_cycle: float = 0.0
+    dram_bytes_per_cycle: float = 0.0
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
         """From the dictionary that the engine gets (names as in engine/timing/spec.hpp)."""
-        addresses, clock, sm = spec["address_map"], spec["clock"], spec["sm"]
+        addresses, clock, sm, dram = spec["address_map"], spec["clock"], spec["sm"], spec["dram"]
+        fp32, tensor = sm["units"]["fp32"], sm["units"]["tensor"]
+        bus = addresses["channels"] * dram["bus_bytes"] * dram["data_command_ratio"]
         return cls(
             name=spec["name"],
             sm_count=sm["count"],
@@ -44,7 +51,15 @@ class Machine:
             core_khz=clock["core_khz"],
             l2_khz=clock["l2_khz"],
             dram_khz=clock["dram_khz"],
+            fp32_flops_per_cycle=sm["count"] * _rate(fp32) * 2 * sm["warp_size"],
+            tensor_flops_per_cycle=sm["count"] * _rate(tensor) * TENSOR_FLOPS,
+            dram_bytes_per_cycle=bus * clock["dram_khz"] / clock["core_khz"],
         )
+
+
+def _rate(unit: Mapping[str, int]) -> float:
+    """Warp instructions that an SM's units of a kind begin per cycle."""
+    return unit["count"] / max(1, unit["initiation_interval"])
 
 
 @dataclass(frozen=True)
@@ -62,7 +77,7 @@ class Sample:
     channels: tuple[float, ...]  # dram_busy of each channel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LaunchResult:
     """One finished launch: what the engine counted, and (as `counters`) what follows from it."""
 
@@ -83,18 +98,22 @@ class LaunchResult:
     occupancy_limited_by: str
     l1_bytes: int
     shared_carve_out_bytes: int
-    engine: dict[str, int] = field(repr=False)  # engine/stats/counters.hpp
-    l1: CacheTable = field(repr=False)  # sector look-ups by kind and outcome
-    l2: CacheTable = field(repr=False)
-    stalls: dict[str, list[int]] = field(
-        repr=False
-    )  # scheduler cycles by reason and scheduler; "selected": one issued
-    warp_stalls: dict[str, int] = field(repr=False)  # warp-cycles by state
-    pc: dict[str, Any] = field(repr=False)  # per static instruction: executions, and sampled warp states
-    timeline: dict[str, Any] | None = field(repr=False)
+    engine: dict[str, int]  # engine/stats/counters.hpp
+    l1: CacheTable  # sector look-ups by kind and outcome
+    l2: CacheTable
+    stalls: dict[str, list[int]]  # scheduler cycles by reason and scheduler; "selected": one issued
+    warp_stalls: dict[str, int]  # warp-cycles by state
+    pc: dict[str, Any]  # per static instruction: executions, and sampled warp states
+    timeline: dict[str, Any] | None
+    spread: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # by SM, by L2 slice
     warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None  # where a controller decided how much of it to simulate
-    machine: Machine | None = field(default=None, repr=False, compare=False)
+    machine: Machine | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        from simt.result import display
+
+        return display.launch_text(self)
 
     @property
     def cycles(self) -> int:
@@ -164,7 +183,7 @@ class LaunchResult:
         return found
 
     def to_json(self, detail: bool = False) -> dict[str, Any]:
-        """The launch as in the schema; `detail` adds the tables `pc` and `timeline`."""
+        """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`."""
         out = {
             "index": self.index,
             "id": self.id,
@@ -199,6 +218,7 @@ class LaunchResult:
         if detail:
             out["pc"] = self.pc
             out["timeline"] = self.timeline
+            out["spread"] = self.spread
         return out
 
     @classmethod
@@ -215,6 +235,7 @@ class LaunchResult:
             values["sampled"] = Sampled.from_json(values["sampled"])
         values.setdefault("pc", {})
         values.setdefault("timeline", None)
+        values.setdefault("spread", {})
         return cls(**values, machine=machine)
 
 

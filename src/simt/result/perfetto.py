@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.files import write_text
-from simt.names import short_name
 from simt.result.files import dump
 from simt.result.summary import bottleneck
 
@@ -36,8 +35,9 @@ def events(result: Result) -> dict[str, Any]:
     meta = [_metadata("process_name", 0, f"GPU {result.machine.name}")]
     meta += [_metadata("thread_name", tid, f"stream {stream}") for stream, tid in threads.items()]
     timed: list[dict[str, Any]] = []
+    labels = result.labels(80)
     for launch in result.launches:
-        timed += _slices(launch, threads[launch.stream])
+        timed += _slices(launch, labels[launch.name], threads[launch.stream])
     timed += _counters(result)
     timed.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))
     return {
@@ -56,7 +56,7 @@ def _metadata(name: str, tid: int, value: str) -> dict[str, Any]:
     return {"ph": "M", "pid": _PID, "tid": tid, "name": name, "args": {"name": value}}
 
 
-def _slices(launch: LaunchResult, tid: int) -> list[dict[str, Any]]:
+def _slices(launch: LaunchResult, label: str, tid: int) -> list[dict[str, Any]]:
     scale = 1e3 / launch.clock_khz
     start = launch.start_cycle * scale
     shared = {"ph": "X", "pid": _PID, "tid": tid, "ts": start, "cat": "launch"}
@@ -69,7 +69,7 @@ def _slices(launch: LaunchResult, tid: int) -> list[dict[str, Any]]:
         "bound by": bottleneck(launch).kind,
     }
     args |= {name: launch.counters[name] for name in _SHOWN if launch.counters[name] is not None}
-    found = [{**shared, "name": short_name(launch.name), "dur": launch.cycles * scale, "args": args}]
+    found = [{**shared, "name": label, "dur": launch.cycles * scale, "args": args}]
     if 0 < launch.launch_latency <= launch.cycles:
         found.append({**shared, "name": "launch latency", "dur": launch.launch_latency * scale, "args": {}})
     return found

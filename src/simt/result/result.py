@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
+from simt.names import kernel_labels
 from simt.result import display, files
 from simt.result.columns import COLUMNS, ROWS, expanded
 from simt.result.counters import Value
-from simt.result.elapsed import covered
+from simt.result.elapsed import covered, shares
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
 
 if TYPE_CHECKING:
@@ -148,6 +149,16 @@ class Result:
             counters,
         )
 
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """Of each launch, the cycles of `totals` that it accounts for: all its own, but time in which several
+        are under way is divided evenly."""
+        return tuple(shares([x.interval for x in self.launches]))
+
+    def labels(self, width: int = 44) -> dict[str, str]:
+        """A short text for each kernel's name, different for different kernels."""
+        return kernel_labels((x.name for x in self.launches), width)
+
     def __getitem__(self, launch_id: int) -> LaunchResult:
         """The launch with this id. Raises KeyError."""
         for launch in self.launches:
@@ -165,6 +176,7 @@ class Result:
           was found in this state before the instruction, looked at every `sample_interval` cycles.
         - `timeline`: a row per launch and interval (empty unless a timeline was asked for).
         - `dram`: a row per launch, interval and channel.
+        - `spread`: a row per launch and SM or L2 slice: how the launch's work is spread over them.
 
         Raises ValueError for another name.
         """

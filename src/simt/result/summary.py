@@ -12,7 +12,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simt.names import short_name
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 from simt.result.elapsed import covered, shares
 from simt.result.launch import LaunchResult
@@ -156,10 +155,10 @@ def sentences(result: Result) -> list[str]:
     """Two or three sentences that say where the time goes, and of a sampled Result how much was simulated and
     how wrong it may be; none for a Result without launches."""
     launches = [x for x in result.launches if x.cycles]
-    return [*_limits(launches), *sampling_sentences(result)] if launches else []
+    return [*_limits(launches, result.labels(60)), *sampling_sentences(result)] if launches else []
 
 
-def _limits(launches: list[LaunchResult]) -> list[str]:
+def _limits(launches: list[LaunchResult], labels: dict[str, str]) -> list[str]:
     found = [(launch, bottleneck(launch)) for launch in launches]
     by_kind: dict[str, list[LaunchResult]] = defaultdict(list)
     cycles: dict[str, float] = defaultdict(float)
@@ -184,9 +183,7 @@ def _limits(launches: list[LaunchResult]) -> list[str]:
         )
     longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
     limit = bottleneck(longest)
-    name = short_name(longest.name)
-    name = name if len(name) <= 60 else name[:59] + "…"
-    lines.append(f"{name} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")
+    lines.append(f"{labels[longest.name]} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")
     hottest = _hottest_instruction(longest)
     if hottest and limit.kind != "launch latency":
         lines.append(hottest)

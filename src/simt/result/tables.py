@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from simt.result.launch import LaunchResult
+from simt.result.listing import TEXTS
 
 # Columns of the engine's timeline that hold one number per interval, and those that hold one per channel.
 _TIMELINE_COLUMNS = (
@@ -22,6 +23,7 @@ _TIMELINE_COLUMNS = (
     "l2_accesses",
     "l2_hits",
 )
+_LATER_PC_COLUMNS = ("threads", *TEXTS)  # not in the Results of earlier versions
 _DRAM_COLUMNS = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
 
 
@@ -64,6 +66,11 @@ def pc_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
                 ("source_line", pl.Int64),
                 ("issued", pl.Int64),
             )
+        }
+        columns |= {
+            name: pl.Series(launch.pc[name], dtype=pl.Int64 if name == "threads" else pl.String)
+            for name in _LATER_PC_COLUMNS
+            if name in launch.pc
         }
         columns["sample_interval"] = [launch.pc["sample_interval"]] * len(launch.pc["pc"])
         for reason, counts in launch.pc["stalled"].items():
@@ -118,12 +125,35 @@ def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    """The inverse of pc_table, timeline_table and dram_table: "pc" and "timeline" by launch index."""
+def spread_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    frames = []
+    for launch in launches:
+        for unit, columns in launch.spread.items():
+            count = len(next(iter(columns.values())))
+            places = pl.DataFrame(
+                {
+                    "launch_index": pl.Series([launch.index] * count, dtype=pl.Int64),
+                    "launch_id": pl.Series([launch.id] * count, dtype=pl.Int64),
+                    "unit": pl.Series([unit] * count, dtype=pl.String),
+                    "number": pl.Series(range(count), dtype=pl.Int64),
+                }
+            )
+            values = [pl.Series(name, row, dtype=pl.Int64) for name, row in columns.items()]
+            frames.append(places.with_columns(values))
+    return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
+
+
+def details(
+    pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame, spread: pl.DataFrame
+) -> dict[int, dict[str, Any]]:
+    """The inverse of pc_table, timeline_table, dram_table and spread_table: "pc", "timeline" and "spread" by
+    launch index."""
     found: dict[int, dict[str, Any]] = {}
     for index, part in _by_launch(pc):
         columns: dict[str, Any] = {
-            name: part[name].to_list() for name in ("pc", "opcode", "source_line", "issued")
+            name: part[name].to_list()
+            for name in ("pc", "opcode", "source_line", "issued", *_LATER_PC_COLUMNS)
+            if name in part.columns and part[name].null_count() == 0
         }
         columns["sample_interval"] = part["sample_interval"][0]
         columns["stalled"] = {
@@ -143,6 +173,11 @@ def details(pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame) -> dic
             flat = by_channel[name].to_list()
             columns[name] = [flat[i : i + width] for i in range(0, len(flat), width)]
         found.setdefault(index, {})["timeline"] = columns
+    for index, part in _by_launch(spread):
+        units = found.setdefault(index, {}).setdefault("spread", {})
+        for unit in part["unit"].unique(maintain_order=True):
+            own = part.filter(pl.col("unit") == unit).drop("launch_index", "launch_id", "unit", "number")
+            units[unit] = {name: own[name].to_list() for name in own.columns if own[name].null_count() == 0}
     return found
 
 
@@ -160,4 +195,5 @@ TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
     "pc": pc_table,
     "timeline": timeline_table,
     "dram": dram_table,
+    "spread": spread_table,
 }

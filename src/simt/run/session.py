@@ -12,6 +12,7 @@ from simt.control.clock import ProjectedClock
 from simt.errors import ResultError
 from simt.files import require_folder, require_output
 from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.result.listing import shared
 from simt.run.journal import UNFINISHED, Journal, Saved, read_saved
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_off
         l2=raw["l2"],
         stalls=raw["stalls"],
         warp_stalls=raw["warp_stalls"],
-        pc=raw["pc"],
+        pc=shared(raw["pc"]),
         timeline=timeline,
+        spread=raw["spread"],
         warnings=tuple(raw["warnings"]),
         machine=machine,
     )

@@ -1,0 +1,90 @@
+"""Lines of source, PTX and machine code: their counts are the launch's, and their texts the program's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simt.gpu import GPU
+from simt.result import LaunchResult, Result
+from simt.result.listing import instructions, source_lines
+
+SOURCE = """extern "C" __global__ void walk(const int* next, int* out, int steps) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int i = 0; i < steps; ++i)
+    at = next[at];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = at;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    gpu = GPU("a100", set={"sm.count": 4})
+    n = 4 * 8 * 256
+    following = np.random.default_rng(1).permutation(n).astype(np.int32)
+    out = np.zeros(n, np.int32)
+    gpu.compile(SOURCE, name="walk.cu").walk[n // 256, 256](following, out, 20)
+    return gpu.result()
+
+
+@pytest.fixture(scope="module")
+def launch(result: Result) -> LaunchResult:
+    return result.launches[0]
+
+
+def test_lines_add_up_to_the_launch(launch: LaunchResult) -> None:
+    for lines in (source_lines(launch), instructions(launch)):
+        assert sum(line.issued for line in lines) == launch.warp_instructions
+        assert sum(line.threads for line in lines) == launch.thread_instructions
+        assert sum(line.waiting for line in lines) == sum(map(sum, launch.pc["stalled"].values()))
+    # One look in `sample_interval` cycles: in the long run the same as counting every cycle.
+    looks = {reason: sum(row) for reason, row in launch.pc["stalled"].items()}
+    waits = {r: n for r, n in launch.warp_stalls.items() if r in ("long_scoreboard", "wait", "imc_miss")}
+    found = launch.pc["sample_interval"] * sum(looks[reason] for reason in waits)
+    assert found == pytest.approx(sum(waits.values()), rel=0.05)
+
+
+def test_the_line_that_waits_is_the_one_that_loads(launch: LaunchResult) -> None:
+    lines = source_lines(launch)
+    hottest = max(lines, key=lambda line: line.waiting)
+    assert hottest.place == ("walk.cu", 4) and hottest.text == "    at = next[at];"
+    assert max(hottest.stalled, key=lambda r: hottest.stalled[r]) == "long_scoreboard"
+    loads = [i for i, opcode in enumerate(launch.pc["opcode"]) if opcode.startswith("LDG")]
+    assert loads and all(launch.pc["ptx"][i].startswith("ld.global") for i in loads)
+    assert all(launch.pc["text"][i].startswith(launch.pc["opcode"][i]) for i in range(len(launch.pc["pc"])))
+
+
+def test_work_of_sms_and_slices_adds_up(launch: LaunchResult) -> None:
+    sms, slices = launch.spread["sm"], launch.spread["l2_slice"]
+    assert len(sms["warp_instructions"]) == 4 and min(sms["warp_instructions"]) > 0
+    assert sum(sms["warp_instructions"]) == launch.warp_instructions
+    assert sum(sms["active_cycles"]) == launch.engine["sm_active_cycles"]
+    assert sum(sms["active_warp_cycles"]) == launch.engine["active_warp_cycles"]
+    assert sum(slices["lookups"]) == launch.counters["lts__t_sectors.sum"]
+    assert sum(slices["hits"]) == sum(row["hit"] for row in launch.l2.values())
+
+
+def test_launches_of_a_kernel_hold_their_texts_once() -> None:
+    gpu = GPU("a100", set={"sm.count": 1})
+    out = np.zeros(32, np.int32)
+    kernel = gpu.compile(SOURCE).walk
+    first, second = (kernel[1, 32](out, out, 1) for _ in range(2))
+    assert first is not None and second is not None
+    for name in ("text", "ptx", "source_text", "opcode"):
+        assert first.pc[name] is second.pc[name]
+
+
+def test_lines_survive_saving(result: Result, tmp_path: Path) -> None:
+    for place in ("out", "out.json"):
+        again = Result.load(result.save(tmp_path / place))
+        assert again == result
+        assert source_lines(again.launches[0]) == source_lines(result.launches[0])
+
+
+def test_a_launch_tells_of_itself(launch: LaunchResult) -> None:
+    text = repr(launch)
+    assert text.startswith(f"LaunchResult(1: walk[32x1x1, 256x1x1]: {launch.cycles:,} cycles, IPC ")
+    assert "of waiting is long_scoreboard" in text and len(text) < 200
