@@ -1,12 +1,11 @@
 #include "timing/gpu.hpp"
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
-
-#include <cxxabi.h>
 
 #include <algorithm>
 #include <cstdlib>

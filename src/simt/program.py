@@ -52,6 +52,7 @@ def run_program(
 
     Raises LaunchError where a file or its `main` is missing; what the program itself raises goes through.
     """
+    gpu.program = program.name if isinstance(program, Workload) else str(program)
     if isinstance(program, Workload):
         if driver is not None:
             raise LaunchError(f"workload {program.name}: --driver is for .cu and .ptx files")

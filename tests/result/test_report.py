@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import simt
-from simt.result import Result, report
+from simt.result import Result, launch_page, report
 from support.fake_gpu import installed
 from support.launches import MACHINE, launch
 
@@ -40,9 +40,14 @@ def test_page_is_self_contained(result: Result, tmp_path: Path) -> None:
 
 
 def test_page_holds_what_the_result_says(result: Result) -> None:
-    data = data_of(report.page(result))
-    assert data["totals"]["cycles"] == 17_000
-    assert [x["name"] for x in data["launches"]] == [x.name for x in result.launches]
+    page = report.page(result)
+    data = data_of(page)
+    assert "<title>input on toy - simt</title>" in page
+    assert data["program"] == "input" and data["totals"]["cycles"] == 17_000
+    assert [data["kernels"][k]["name"] for k in data["launches"]["kernel"]] == [
+        x.name for x in result.launches
+    ]
+    assert data["launches"]["cycles"] == [4500, 8500, 2500, 1500]
     assert data["kernels"][0] == {
         "name": "gemm_128x64",
         "short": "gemm_128x64",
@@ -50,11 +55,25 @@ def test_page_holds_what_the_result_says(result: Result) -> None:
         "cycles": 8500,
         "latency": 500,
     }
-    assert data["launches"][1]["pcs"][0]["opcode"] == "FFMA"
-    timeline = data["launches"][1]["timeline"]
-    assert len(timeline["ipc"]) <= report.MAX_POINTS
+    assert sum(kernel["cycles"] for kernel in data["kernels"]) == data["totals"]["cycles"]
+    detail = data["details"]["1"]
+    listing = data["listings"][detail["lines"]["listing"]]
+    assert listing["text"] == ["LDG.E R4, R2", "FFMA R5, R4, R4, R5", "EXIT"]
+    assert detail["lines"]["stalled"] == {"long_scoreboard": [10, 900, 0], "wait": [5, 5, 20]}
+    assert len(data["listings"]) == 1  # all kernels of the fake have the same instructions
+    assert detail["spread"]["sm"]["warp_instructions"] == [2560, 1280, 1280, 0]
+    timeline = detail["timeline"]
+    assert len(timeline["ipc"]) <= launch_page.MAX_POINTS
     assert timeline["start"][0] == 0 and timeline["end"][-1] == 8500
     assert len(timeline["channels"][0]) == 8
+    assert {point["kernel"] for point in data["roofline"]["points"]} == set(range(len(data["kernels"])))
+
+
+def test_time_of_kernels_that_overlap_adds_up_to_the_total(result: Result) -> None:
+    launches = (launch(0, "a", start=0), launch(1, "b", start=1000), launch(2, "a", start=9000))
+    data = data_of(report.page(Result(launches, MACHINE, result.provenance)))
+    assert data["totals"]["cycles"] == 10_000
+    assert {kernel["name"]: kernel["cycles"] for kernel in data["kernels"]} == {"a": 7250, "b": 2750}
 
 
 EVIL = ["</script><script>alert(1)</script>", "<!--<script>", "]]>", "/*DATA*/null", "\0\u2028\udcff", "&lt;"]
@@ -66,9 +85,10 @@ def test_names_cannot_break_the_page(result: Result, evil: str) -> None:
     reader = Scripts()
     reader.feed(page)
     reader.close()
-    assert len(reader.scripts) == 1 and "<" not in page.split("const D = ")[1].splitlines()[0]
-    assert data_of(page)["launches"][0]["name"] == evil
-    assert data_of(page)["input"] == evil
+    assert len(reader.scripts) == 1 and "<" not in page.split("const D = ")[1].split("\n")[0]
+    legible = evil.encode("utf-8", "replace").decode()
+    assert data_of(page)["kernels"][0]["name"] == legible
+    assert data_of(page)["input"] == legible
 
 
 class Scripts(HTMLParser):
@@ -87,35 +107,58 @@ class Scripts(HTMLParser):
             self.scripts[-1] += data
 
 
-def test_page_of_many_launches_is_bounded(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "MAX_ROWS", 5)
-    monkeypatch.setattr(report, "MAX_DETAILED", 2)
-    many = tuple(launch(i, ctas=1 + i, interval=100) for i in range(8))
-    data = data_of(report.page(Result(many, MACHINE, result.provenance)))
-    assert [x["id"] for x in data["launches"]] == [4, 5, 6, 7, 8]
-    assert data["left_out"] == 3
-    assert [x["id"] for x in data["launches"] if x["timeline"]] == [7, 8]
+def test_page_of_many_launches_is_small_and_has_them_all(result: Result) -> None:
+    many = tuple(launch(i, f"kernel{i % 70}", start=6000 * i, ctas=1 + i % 5) for i in range(2000))
+    page = report.page(Result(many, MACHINE, result.provenance))
+    data = data_of(page)
+    assert data["launches"]["id"] == [x.id for x in many]
+    assert len(data["details"]) == report.MAX_DETAILED
+    assert len({data["launches"]["kernel"][int(i)] for i in data["details"]}) == report.MAX_DETAILED
+    assert len(page) < 500 * len(many)
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-@pytest.mark.parametrize("launches", [True, False])
-def test_page_draws_in_a_browser(result: Result, tmp_path: Path, launches: bool) -> None:
-    if not launches:
-        result = Result((), MACHINE, result.provenance, ("nothing ran",), "max_cycles", (0,))
+def drawn(page: Path, tmp_path: Path) -> str:
+    """The page's elements after its script has run."""
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=1000", "--dump-dom"]
+    run = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=60, check=True)
+    return run.stdout[run.stdout.index("<main") : run.stdout.index("<script>\n")]
+
+
+browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+
+
+@browser
+def test_page_draws_in_a_browser(result: Result, tmp_path: Path) -> None:
     report.write(result, tmp_path / "report.html")
-    command = [
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'profile'}",
-    ]
-    command += ["--virtual-time-budget=1000", "--dump-dom", (tmp_path / "report.html").as_uri()]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    body = run.stdout[run.stdout.index("<main") : run.stdout.index("<script>\n")]
-    assert "Provenance" in body
-    if launches:
-        assert "gemm_128x64" in body and body.count("<svg") == 4 and "<canvas" in body
-        assert "Instructions at which warps wait longest" in body
-    else:
-        assert "No launch finished." in body and "nothing ran" in body
+    body = drawn(tmp_path / "report.html", tmp_path)
+    assert "gemm_128x64" in body and body.count("<svg") == 5 and body.count("<canvas") == 2
+    for part in ("Launches over time", "Roofline", "Lines, and where warps wait", "Maps", "Provenance"):
+        assert part in body
+    assert body.count('class="map"') == 4 and 'type="search"' in body
+
+
+@browser
+def test_page_without_launches_draws(result: Result, tmp_path: Path) -> None:
+    nothing = Result((), MACHINE, result.provenance, ("nothing ran",), "max_cycles", (0,))
+    report.write(nothing, tmp_path / "report.html")
+    body = drawn(tmp_path / "report.html", tmp_path)
+    assert "No launch finished." in body and "nothing ran" in body and "Provenance" in body
+
+
+@browser
+def test_page_of_many_launches_folds_the_rest(result: Result, tmp_path: Path) -> None:
+    many = tuple(launch(i, f"kernel{i % 70}", start=6000 * i) for i in range(2000))
+    report.write(Result(many, MACHINE, result.provenance), tmp_path / "report.html")
+    body = drawn(tmp_path / "report.html", tmp_path)
+    assert "1,900 others" in body and "55 other kernels" in body and "Provenance" in body
+
+
+@browser
+@pytest.mark.parametrize("evil", EVIL)
+def test_page_draws_with_any_name(result: Result, tmp_path: Path, evil: str) -> None:
+    x = launch(name=evil)
+    x.pc.update(source_text=[evil] * 3, source_file=[evil] * 3, ptx=[evil] * 3)
+    report.write(Result((x,), MACHINE, replace(result.provenance, input=evil)), tmp_path / "report.html")
+    body = drawn(tmp_path / "report.html", tmp_path)
+    assert "Lines, and where warps wait" in body and "Provenance" in body and "<script" not in body

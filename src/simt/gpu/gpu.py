@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -125,6 +126,8 @@ class GPU:
             new_engine, native, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
         self._engine = self._new_engine()
+        self.program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
+        """What runs on it, for its Result."""
         target = None if output is None else Path(output)
         self._session = Session(
             self._machine, self._provenance(), output=target, before=to_resume(target, resume)
@@ -433,6 +436,7 @@ class GPU:
             why=f"{status} reached" if status == "max_cycles" else "",
             input_hash=self._digest.hexdigest(),
         )
+        found = replace(found, provenance=replace(found.provenance, input=self.program))
         if status != "complete" or not found.launches or (self._controller is None and self._plan is None):
             return found
         from simt.control.accuracy import with_accuracy
@@ -468,7 +472,7 @@ class GPU:
 
     def _provenance(self) -> Provenance:
         return Provenance(
-            input="executed program",
+            input=self.program,
             input_hash=self._digest.hexdigest(),
             gpu=self.spec.name,
             spec_hash=self.spec.hash,

@@ -1,16 +1,19 @@
-"""One self-contained HTML page of a Result: figures computed here, drawn by the script in report.html."""
+"""One self-contained HTML page of a Result: figures computed here, drawn by the scripts in page/."""
 
 from __future__ import annotations
 
+import html
+import json
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.files import write_text
-from simt.names import short_name
 from simt.result.counters import Value
 from simt.result.display import format_time
-from simt.result.files import dump
-from simt.result.launch import LaunchResult, Sample
+from simt.result.launch import LaunchResult
+from simt.result.launch_page import details
+from simt.result.roofline import point, roofs
 from simt.result.summary import bottleneck, sentences
 
 if TYPE_CHECKING:
@@ -18,17 +21,16 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("report.html")
 STYLE = Path(__file__).with_name("page.css")  # of all pages of simt
-STYLE_MARK, MARK = "/*STYLE*/\n", "/*DATA*/null"
+SCRIPTS = Path(__file__).with_name("page")
+PARTS = ("base", "bars", "charts", "streams", "roofline", "launches", "lines", "maps", "launch", "main")
+STYLE_MARK, TITLE_MARK, SCRIPT_MARK, MARK = "/*STYLE*/\n", "<!--TITLE-->", "/*SCRIPT*/\n", "/*DATA*/null"
 
-# Limits that keep the page of a Result with thousands of launches small enough to open.
-MAX_ROWS = 1000  # launches in the table
-MAX_DETAILED = 40  # launches with a timeline and PCs: the longest ones
-MAX_POINTS = 400  # of a timeline
-MAX_PCS = 30
+# Launches with a timeline, lines and maps: the longest of each kernel, then the longest of all.
+MAX_DETAILED = 60
+MAX_POINTS = 60  # kernels under the roofs: those that take longest
 
 _COLUMNS = {
     "ipc": "sm__inst_executed.avg.per_cycle_elapsed",
-    "issue": "smsp__issue_active.avg.pct_of_peak_sustained_active",
     "occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "l1": "l1tex__t_sector_hit_rate.pct",
     "l2": "lts__t_sector_hit_rate.pct",
@@ -39,9 +41,18 @@ _COLUMNS = {
 def page(result: Result) -> str:
     """The page as text."""
     # No "<" may stand in a script: "</script" ends it, and "<!--<script" makes a browser ignore that end.
-    text = dump(_data(result)).replace("<", "\\u003c")
+    text = json.dumps(_data(result), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("<", "\\u003c").encode("utf-8", "replace").decode()  # names may be no Unicode
+    script = "".join((SCRIPTS / f"{name}.js").read_text(encoding="utf-8") for name in PARTS)
     template = TEMPLATE.read_text(encoding="utf-8")
-    return template.replace(STYLE_MARK, STYLE.read_text(encoding="utf-8")).replace(MARK, text)
+    for mark, content in (
+        (STYLE_MARK, STYLE.read_text(encoding="utf-8")),
+        (SCRIPT_MARK, script),
+        (TITLE_MARK, html.escape(f"{program_name(result)} on {result.machine.name} - simt")),
+        (MARK, text),  # the last, for it may hold the others
+    ):
+        template = template.replace(mark, content)
+    return template
 
 
 def write(result: Result, path: Path) -> None:
@@ -49,12 +60,21 @@ def write(result: Result, path: Path) -> None:
     write_text(path, page(result))
 
 
+def program_name(result: Result) -> str:
+    """What ran, in a few words: the file's name; of a trace's list of kernels that of its folder."""
+    path = Path(result.provenance.input)
+    name = path.parent.name if path.name.startswith("kernelslist") and path.parent.name else path.name
+    return name.encode("utf-8", "replace").decode() or "simt"
+
+
 def _data(result: Result) -> dict[str, Any]:
-    longest = sorted(result.launches, key=lambda x: -x.cycles)
-    detailed = {x.index for x in longest[:MAX_DETAILED]}
-    shown = {x.index for x in longest[:MAX_ROWS]}
     t, p = result.totals, result.provenance
+    kernels = _kernels(result)
+    numbers = {kernel["name"]: i for i, kernel in enumerate(kernels)}
+    positions = _detailed(result.launches)
+    listings: list[dict[str, Any]] = []
     return {
+        "program": program_name(result),
         "gpu": result.machine.name,
         "input": p.input,
         "status": result.status,
@@ -62,15 +82,17 @@ def _data(result: Result) -> dict[str, Any]:
             "launches": t.launches,
             "cycles": t.cycles,
             "time": format_time(t.seconds),
-            "latency": t.launch_latency,
             "instructions": _known(t.warp_instructions),
-            **{key: _known(t.counters[name]) for key, name in _COLUMNS.items()},
+            **{key: _rounded(t.counters[name]) for key, name in _COLUMNS.items()},
         },
+        "khz": result.machine.core_khz,
         "sentences": sentences(result),
         "warnings": list(result.warnings),
-        "kernels": _kernels(result.launches),
-        "left_out": len(result.launches) - len(shown),
-        "launches": [_launch(x, x.index in detailed) for x in result.launches if x.index in shown],
+        "kernels": kernels,
+        "launches": _launches(result, numbers),
+        "details": {str(i): details(result.launches[i], listings) for i in positions},
+        "listings": listings,
+        "roofline": _roofline(result, numbers),
         "provenance": [[key.replace("_", " "), _plain(value)] for key, value in p.to_json().items()],
     }
 
@@ -81,44 +103,63 @@ def _plain(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _kernels(launches: tuple[LaunchResult, ...]) -> list[dict[str, Any]]:
-    """Time by kernel name, longest first."""
+def _kernels(result: Result) -> list[dict[str, Any]]:
+    """Time by kernel name, longest first. Cycles that several launches share are divided among them."""
+    labels = result.labels(48)
     kernels: dict[str, dict[str, Any]] = {}
-    for x in launches:
+    for x, cycles in zip(result.launches, result.shares, strict=True):
         k = kernels.setdefault(
-            x.name, {"name": x.name, "short": short_name(x.name), "launches": 0, "cycles": 0, "latency": 0}
+            x.name, {"name": x.name, "short": labels[x.name], "launches": 0, "cycles": 0.0, "latency": 0.0}
         )
         k["launches"] += 1
-        k["cycles"] += x.cycles
-        k["latency"] += x.launch_latency
-    return sorted(kernels.values(), key=lambda k: -k["cycles"])[:25]
+        k["cycles"] += cycles
+        k["latency"] += x.launch_latency * (cycles / x.cycles if x.cycles else 0)
+    for k in kernels.values():
+        k["cycles"], k["latency"] = round(k["cycles"]), round(k["latency"])
+    return sorted(kernels.values(), key=lambda k: -k["cycles"])
 
 
-def _launch(x: LaunchResult, detailed: bool) -> dict[str, Any]:
-    limit = bottleneck(x)
-    return {
-        "id": x.id,
-        "name": x.name,
-        "short": short_name(x.name),
-        "grid": " × ".join(map(str, x.grid)),
-        "block": " × ".join(map(str, x.block)),
-        "registers": x.registers,
-        "shared": x.shared_bytes,
-        "ctas_per_sm": x.occupancy_limit_ctas,
-        "limited_by": x.occupancy_limited_by.replace("_", " "),
-        "cycles": x.cycles,
-        "latency": x.launch_latency,
-        "time": format_time(x.seconds),
-        "instructions": _known(x.warp_instructions),
-        **{key: _known(x.counters[name]) for key, name in _COLUMNS.items()},
-        "sampled": _sampled(x),
-        "bound": limit.kind,
-        "why": limit.text,
-        "states": {reason: _known(n) for reason, n in x.warp_stalls.items()},
-        "schedulers": x.stalls,
-        "timeline": _timeline(x) if detailed else None,
-        "pcs": _pcs(x) if detailed else None,
-    }
+def _detailed(launches: tuple[LaunchResult, ...]) -> list[int]:
+    """Positions of the launches that are shown in full."""
+    longest = sorted(range(len(launches)), key=lambda i: -launches[i].cycles)
+    first: dict[str, int] = {}
+    for i in longest:
+        first.setdefault(launches[i].name, i)
+    return sorted(list(dict.fromkeys([*first.values(), *longest]))[:MAX_DETAILED])
+
+
+def _launches(result: Result, numbers: dict[str, int]) -> dict[str, list[Any]]:
+    """A column per fact, a value per launch: so thousands of them stay small."""
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for x in result.launches:
+        facts = {
+            "id": x.id,
+            "kernel": numbers[x.name],
+            "stream": x.stream,
+            "start": x.start_cycle,
+            "cycles": x.cycles,
+            "latency": x.launch_latency,
+            "grid": " × ".join(map(str, x.grid)),
+            "block": " × ".join(map(str, x.block)),
+            "sampled": int(x.sampled is not None and x.sampled.decision != "full"),
+            "instructions": _known(x.warp_instructions),
+            "bound": bottleneck(x).kind,
+            **{key: _rounded(x.counters[name]) for key, name in _COLUMNS.items()},
+        }
+        for name, value in facts.items():
+            columns[name].append(value)
+    return columns
+
+
+def _roofline(result: Result, numbers: dict[str, int]) -> dict[str, Any]:
+    launches: dict[str, list[LaunchResult]] = defaultdict(list)
+    for x in result.launches:
+        launches[x.name].append(x)
+    points = []
+    for name in sorted(launches, key=lambda name: numbers[name])[:MAX_POINTS]:
+        if (found := point(launches[name])) is not None and found.flops:
+            points.append({"kernel": numbers[name], **vars(found)})
+    return {"roofs": [vars(roof) for roof in roofs(result.machine)], "points": points}
 
 
 def _known(value: Value) -> Value:
@@ -126,63 +167,5 @@ def _known(value: Value) -> Value:
     return None if value != value else value
 
 
-def _sampled(x: LaunchResult) -> str | None:
-    """How the values of a launch came about that was not simulated whole."""
-    s = x.sampled
-    if s is None or s.decision == "full":
-        return None
-    how = {"stop": "projected", "skip": "projected", "predict": "predicted"}[s.decision]
-    text = (
-        f"Total {how} by {s.method}, from {s.cycles:,} of its cycles and {s.ctas:,} of {s.total_ctas:,} CTAs "
-        f"simulated in detail"
-    )
-    return text + (f" ({s.reason})" if s.reason else "")
-
-
-def _timeline(x: LaunchResult) -> dict[str, Any] | None:
-    samples = x.samples()
-    if not samples:
-        return None
-    step = -(-len(samples) // MAX_POINTS)
-    groups = [samples[i : i + step] for i in range(0, len(samples), step)]
-    channels = len(samples[0].channels)
-    return {
-        "start": [g[0].start - x.start_cycle for g in groups],
-        "end": [g[-1].end - x.start_cycle for g in groups],
-        "ipc": _means(groups, "ipc", 4),
-        "occupancy": _means(groups, "occupancy"),
-        "l1": _means(groups, "l1_hit_rate"),
-        "l2": _means(groups, "l2_hit_rate"),
-        "dram": _means(groups, "dram_busy"),
-        "efficiency": _means(groups, "dram_efficiency"),
-        "channels": [
-            [round(sum(s.channels[c] for s in g) / len(g), 1) for c in range(channels)] for g in groups
-        ],
-    }
-
-
-def _means(groups: list[list[Sample]], name: str, digits: int = 2) -> list[float | None]:
-    found: list[float | None] = []
-    for group in groups:
-        values = [value for value in (getattr(s, name) for s in group) if value is not None]
-        found.append(round(sum(values) / len(values), digits) if values else None)
-    return found
-
-
-def _pcs(x: LaunchResult) -> list[dict[str, Any]] | None:
-    if not x.pc:
-        return None
-    waits = {r: row for r, row in x.pc["stalled"].items() if r != "selected"}
-    rows = [
-        {
-            "pc": f"{x.pc['pc'][i]:04x}",
-            "opcode": x.pc["opcode"][i],
-            "line": x.pc["source_line"][i],
-            "issued": x.pc["issued"][i],
-            "interval": x.pc["sample_interval"],
-            "stalled": {r: row[i] for r, row in waits.items() if row[i]},
-        }
-        for i in range(len(x.pc["pc"]))
-    ]
-    rows.sort(key=lambda row: -sum(row["stalled"].values()))
-    return rows[:MAX_PCS]
+def _rounded(value: Value) -> Value:
+    return None if value is None or value != value else float(f"{value:.4g}")

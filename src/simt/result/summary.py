@@ -25,6 +25,7 @@ DRAM_PENDING, DRAM_BUSY = 0.8, 0.3  # DRAM has work nearly always, yet moves dat
 ISSUE_SATURATED = 0.7
 MOSTLY_IDLE = 0.5
 DOMINANT_STALL = 0.4
+MIXED = 0.1  # of a launch's instructions
 
 # Class of a launch whose warps mostly wait for this reason, and what they wait for.
 _LATENCY = {
@@ -86,6 +87,11 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
     if l2_busy >= SATURATED:
         return Bottleneck("L2 bandwidth", f"the L2 slices serve a sector in {l2_busy:.0%} of the time")
 
+    if _mixed(launch):
+        return Bottleneck(
+            "unknown (shared SMs)",
+            "other launches shared its SMs, whose cycles are counted for the launch that came last to each",
+        )
     sms = e["sm_active_cycles"] / body
     if sms < MOSTLY_IDLE * m.sm_count:
         ctas, fit = math.prod(launch.grid), m.sm_count * launch.occupancy_limit_ctas
@@ -109,6 +115,15 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
     if issue >= ISSUE_SATURATED:
         return Bottleneck("issue rate", f"the schedulers issue in {issue:.0%} of their cycles")
     return _latency(launch, issue)
+
+
+def _mixed(launch: LaunchResult) -> bool:
+    """Whether its schedulers' cycles are those of other launches, too, or counted for others: they have not
+    issued what it executed."""
+    if launch.sampled is not None or "selected" not in launch.stalls or launch.machine is None:
+        return False
+    issued, n = sum(launch.stalls["selected"]), launch.warp_instructions
+    return issued * launch.machine.issue_width < (1 - MIXED) * n or issued > (1 + MIXED) * n
 
 
 def _latency(launch: LaunchResult, issue: float) -> Bottleneck:

@@ -1,0 +1,32 @@
+/* Everything about the launch that was chosen. */
+function details(i) {
+  redraw = [];
+  const x = D.details[i], k = kernelOf(i);
+  const facts = [...(k.short === k.name ? [] : [["name", k.name]]), ["stream", L.stream[i]], ["grid", L.grid[i]], ["block", L.block[i]], ["cycles", (L.sampled[i] ? "~" : "") + num(L.cycles[i])], ["launch latency", num(L.latency[i])],
+    ...(x ? [["registers", x.registers], ["shared memory", num(x.shared) + " B"], ["CTAs per SM", `${x.ctas_per_sm} (limited by ${x.limited_by})`], ["issue slots used", pct(x.issue, 1)], ...(x.sampled ? [["sampled", x.sampled]] : [])] : [])];
+  const shown = el("div", {class: "facts"}, ...facts.map(([n, v]) => el("span", {}, n + " ", el("b", {}, String(v)))));
+  const title = `Launch ${L.id[i]}: ${k.short}`;
+  if (!x) {
+    const like = Object.keys(D.details).map(Number).find(j => L.kernel[j] === L.kernel[i]);
+    return [section(title, `Bound by ${L.bound[i]}. Timeline, lines and maps are kept of the longest launches only${like === undefined ? "" : `, of this kernel of launch ${L.id[like]}`}.`, shown)];
+  }
+  const parts = [section(title, `Bound by ${L.bound[i]}: ${x.why}.`, shown, ...stalls(x))], t = x.timeline;
+  if (t) {
+    const most = Math.max(.01, ...t.ipc.filter(v => v != null)), top = most > 2 ? Math.ceil(most) : most > 1 ? 2 : most > .5 ? 1 : most > .2 ? .5 : .2;
+    parts.push(section("Timeline", "Cycles since the launch.", el("div", {class: "charts"},
+      lineChart("Warp instructions per SM and cycle", t, [["IPC", t.ipc, "var(--blue)"]], top, ""),
+      lineChart("Occupancy, % of the warps that fit", t, [["occupancy", t.occupancy, "var(--violet)"]], percentTop(t.occupancy), " %"),
+      lineChart("Cache hit rates, %", t, [["L1", t.l1, "var(--aqua)"], ["L2", t.l2, "var(--orange)"]], 100, " %"),
+      lineChart("DRAM, %", t, [["data bus busy", t.dram, "var(--blue)"], ["of the time with requests", t.efficiency, "var(--yellow)"]], percentTop([...t.dram, ...t.efficiency]), " %"),
+      ...(t.channels[0].length ? [heatMap(t)] : []))));
+  }
+  return [...parts, ...lines(x.lines), ...maps(x)];
+}
+function stalls(x) {
+  const rows = [["Warps: what each is doing", reasonParts(x.states)], ["Schedulers: issuing, or why not", reasonParts(x.schedulers)]].filter(r => r[1].length);
+  if (!rows.length) return [];
+  return [el("div", {class: "bars"}, ...rows.flatMap(([n, parts]) => {
+    const total = sum(parts.map(p => p[1]));
+    return [el("span", {class: "n"}, n), bar(parts, total), el("span", {class: "v"}, short(total) + " cycles")];
+  })), legend(uniqueParts(rows.map(r => r[1])))];
+}

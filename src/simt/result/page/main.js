@@ -1,0 +1,24 @@
+/* The page. */
+function build() {
+  const t = D.totals;
+  const tiles = [[num(t.cycles), "cycles"], [t.time, "at the core clock"], [num(t.launches), t.launches === 1 ? "launch" : "launches"], [short(t.instructions), "warp instructions"], [num(t.ipc, 2), "IPC per SM"],
+    [pct(t.occupancy), "occupancy"], [pct(t.l2), "L2 hits"], [pct(t.dram), "DRAM bus busy"]];
+  const theme = () => { const root = document.documentElement; root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; [...redraw, ...themed].forEach(f => f()); };
+  main.append(el("header", {}, el("h1", {}, D.program + " ", el("span", {}, "on " + D.gpu)), el("span", {class: "input", title: D.input}, D.input), el("button", {onclick: theme}, "light / dark")));
+  main.append(el("div", {class: "tiles"}, ...tiles.map(([v, n]) => el("div", {class: "tile"}, el("b", {}, v), el("span", {}, n)))));
+  if (D.sentences.length) main.append(el("section", {class: "say"}, ...D.sentences.map(s => el("p", {}, s))));
+  if (D.warnings.length) main.append(el("section", {class: "warn"}, el("h2", {}, "Warnings"), el("ul", {}, ...D.warnings.map(w => el("li", {}, w)))));
+  if (N) {
+    const place = el("div"), pick = i => { table.choose(i); over?.choose(i); place.replaceChildren(...details(i)); };
+    const table = launchTable(pick), over = N > 1 ? streams(pick) : null;
+    if (over) main.append(section("Time by kernel", "Time in which several launches are under way is divided among them.", kernelBars()),
+      section("Launches over time", "A row per stream. Drag moves, the wheel zooms, a double click shows all; a click chooses.", over.node));
+    const roof = roofline();
+    if (roof) main.append(section("Roofline", "Kernels by operations per byte, against the peaks of the specification; the larger, the longer they take.", roof));
+    main.append(section("Launches", "Choose one to see its stalls, lines and maps. A column's head sorts.", table.node), place);
+    pick(L.cycles.reduce((best, c, i) => c > L.cycles[best] ? i : best, 0));
+  } else main.append(section("Launches", "No launch finished."));
+  main.append(section("Provenance", null, el("dl", {}, ...D.provenance.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]))));
+}
+document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+build();

@@ -1,0 +1,92 @@
+"""Where a kernel stands under its GPU's roofs (Williams, Waterman, Patterson: "Roofline", CACM 2009).
+
+Operations are those of floating-point additions, multiplications and fused multiply-adds (which are two) by
+the lanes that execute them, and of tensor cores; bytes are the sectors that DRAM or the L2 moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from simt.result.launch import TENSOR_FLOPS, LaunchResult, Machine
+
+SECTOR = 32
+# Operations of a lane, by what a machine instruction's name begins with.
+_LANE = {"FADD": 1, "FMUL": 1, "FFMA": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2, "HMUL2": 2, "HFMA2": 4}
+_STEP_884 = 512  # of a step of Volta's HMMA.884 with FP32 accumulators; with FP16 ones there are half as many
+
+
+@dataclass(frozen=True)
+class Point:
+    """Launches together. seconds: while they ran."""
+
+    flops: float
+    dram_bytes: float
+    l2_bytes: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A limit: of operations a second, or (`bandwidth`) of bytes a second from `level`."""
+
+    name: str
+    value: float
+    bandwidth: bool = False
+    level: str = ""
+
+
+def flops_of(launch: LaunchResult) -> float | None:
+    """Floating-point operations; None where threads per instruction are not known."""
+    pc = launch.pc
+    if not pc or "threads" not in pc:
+        return None
+    found = 0.0
+    for opcode, issued, threads in zip(pc["opcode"], pc["issued"], pc["threads"], strict=True):
+        per_warp, per_lane = _operations(opcode)
+        found += issued * per_warp + threads * per_lane
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _operations(opcode: str) -> tuple[float, float]:
+    """Of a warp's instruction whatever its lanes, and of each lane."""
+    name = opcode.partition(".")[0]
+    if name in _LANE:
+        return 0.0, _LANE[name]
+    if not re.match(r"[A-Z]*MMA", name):
+        return 0.0, 0.0
+    if ".884" in opcode:
+        return (_STEP_884 if ".F32" in opcode else 2 * _STEP_884), 0.0
+    from simt._engine import tensor_work
+
+    return TENSOR_FLOPS * tensor_work(opcode), 0.0
+
+
+def point(launches: Sequence[LaunchResult]) -> Point | None:
+    """None where nothing is known of their operations or their time."""
+    every = [flops_of(x) for x in launches]
+    known = [n for n in every if n is not None]
+    seconds = sum(x.seconds for x in launches)
+    if not known or len(known) < len(every) or not seconds > 0:
+        return None
+    dram = sum(x.engine["dram_reads"] + x.engine["dram_writes"] for x in launches)
+    lookups = sum(x.counters["lts__t_sectors.sum"] or 0 for x in launches)
+    if dram != dram or lookups != lookups:  # what a controller could not project
+        return None
+    return Point(sum(known), SECTOR * dram, SECTOR * lookups, seconds)
+
+
+def roofs(machine: Machine) -> list[Roof]:
+    """Those that the specification tells of."""
+    hertz = 1000 * machine.core_khz
+    found = [
+        Roof("DRAM", machine.dram_bytes_per_cycle * hertz, True, "dram"),
+        Roof("L2", machine.l2_slices * SECTOR * 1000 * machine.l2_khz, True, "l2"),
+        Roof("FP32", machine.fp32_flops_per_cycle * hertz),
+        Roof("tensor cores, FP16", machine.tensor_flops_per_cycle * hertz),
+    ]
+    return [roof for roof in found if roof.value > 0]
