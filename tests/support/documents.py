@@ -4,7 +4,7 @@
 
 A command is an indented line that begins with `simt`. What cannot run here (other machines, long runs) is
 only parsed. Indented lines that are no commands are output: they must come, white space aside, from a command
-before them on the page; a line `...` stands for any text. A command whose output begins with `error:` must
+before them on the page; a line `...`, and `…`, stand for any text. A command whose output begins with `error:` must
 fail.
 """
 
@@ -33,14 +33,14 @@ SECONDS = 300
 PARSED_ONLY = {
     r"--device|\bcuda\b|~/": "another machine or another installation",
     r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare": "minutes",
-    r"h100_owlv2|--truth|vectoradd|my-gpu|results/|-m pks|--plan": "files that only the text has",
+    r"--truth|vectoradd|my-gpu|results/|-m pks|--plan": "files that only the text has",
     r"own_sampler": "has a test of its own",
 }
 USAGE = re.compile(r"\[(?!\.)|\b(PATH|RESULTS?|MEASURED|PROFILE|PROGRAM|DIR|FILE)\b")
 _COMMAND = re.compile(r" *(simt|make|pip|python|ncu|nsys|cd|\.venv) ?")
 _COMMENT = re.compile(r"\s{2,}\S.*$|\s+#.*$")
 
-# Python about compilers that need not be installed, whose functions tests/cuda calls; a copy of a microbenchmark.
+# Python about compilers that need not be installed (see tests/cuda), and a copy of a microbenchmark.
 TESTED_ELSEWHERE = re.compile(r"simt\.cuda\.(triton|numba_cuda)|^@microbenchmark")
 
 # What the Python of a page takes for granted.
@@ -99,12 +99,12 @@ def read(name: str) -> Page:
     page = Page(name)
     text = (ROOT / name).read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    for block in re.findall(r"(?:^(?:    .*)?\n)+", text, re.MULTILINE):
+    for block in re.findall(r"(?:^    .*\n)+", text, re.MULTILINE):
         lines = [line[4:] for line in block.splitlines()]
         if any(_COMMAND.match(line) for line in lines):
             commands = [c for line in lines for c in _COMMENT.sub("", line).split(" && ")]
             page.parts += [("command", c) for c in commands if c.startswith("simt ")]
-        elif any(lines):
+        else:
             page.parts.append(("output", "\n".join(lines)))
     return page
 
@@ -130,6 +130,8 @@ def make_stage(folder: Path, page: str) -> None:
         '"","","","","","","cycle"\n'
         '"0","saxpy(float)","(256, 1, 1)","(32, 1, 1)","0","7.0","4000"\n'
     )
+    for profile in (ROOT.parent / "shared" / "data" / "profiles").glob("*.json.gz"):
+        (folder / profile.name).symlink_to(profile)
     (folder / "kernel.cu").write_text(KERNEL)
     (folder / "kernel.py").write_text(DRIVER)
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -141,9 +143,11 @@ def make_stage(folder: Path, page: str) -> None:
             (folder / (named[1] if named else "kernel.py")).write_text(block)
 
 
-def reason_not_to_run(command: str) -> str | None:
+def reason_not_to_run(command: str, folder: Path) -> str | None:
     if USAGE.search(command):
         return "usage"
+    if any(word.endswith(".json.gz") and not (folder / word).exists() for word in command.split()):
+        return "a profile that is only in the shared folder"
     return next((why for pattern, why in PARSED_ONLY.items() if re.search(pattern, command)), None)
 
 
@@ -164,24 +168,25 @@ def problems(name: str, folder: Path) -> Iterator[str]:
     """Runs a page in an empty folder; one text for each thing that is not as the page says."""
     page = read(name)
     make_stage(folder, name)
-    printed = ""
+    printed, ran = "", False
     for number, (kind, text) in enumerate(page.parts):
         if kind == "command":
-            why = reason_not_to_run(text)
-            if why is None:
+            why = reason_not_to_run(text, folder)
+            ran = why is None
+            if ran:
                 line = [*RUN, *shlex.split(text)[1:]]
                 done = subprocess.run(line, capture_output=True, text=True, cwd=folder, timeout=SECONDS)
                 printed += _bare(done.stdout + done.stderr)
                 shown = page.parts[number + 1][1] if number + 1 < len(page.parts) else ""
-                if done.returncode != (2 if shown.lstrip().startswith("error: ") else 0):
+                if done.returncode != (2 if shown.startswith("error: ") else 0):
                     yield f"{name}: {text}\n{done.stdout}{done.stderr}"
             elif why != "usage":
                 try:
                     parse(text)
                 except Exception as error:
                     yield f"{name}: {text}\n{error}"
-        else:
-            for chunk in re.split(r"^\s*\.\.\..*$", text, flags=re.MULTILINE):
+        elif ran:
+            for chunk in re.split(r"…|^\s*\.\.\..*$", text, flags=re.MULTILINE):
                 if _bare(chunk) not in printed:
                     yield f"{name}: no command before it prints\n{chunk}"
 
