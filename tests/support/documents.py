@@ -4,8 +4,8 @@
 
 A command is an indented line that begins with `simt`. What cannot run here (other machines, long runs) is
 only parsed. Indented lines that are no commands are output: they must come, white space aside, from a command
-before them on the page; a line `...`, and `…`, stand for any text. A command whose output begins with `error:` must
-fail.
+before them on the page; a line `...` and `…` stand for any text. A command whose output begins with `error:`
+must fail.
 """
 
 from __future__ import annotations
