@@ -14,8 +14,8 @@ from simt.errors import DeadlockError, Interrupted, PlanError, ResultError, Simt
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.result import Machine, Provenance, Result
+from simt.result.journal import Saved
 from simt.run.interruption import Limits, deferred_stop
-from simt.run.journal import Saved
 from simt.run.progress import Progress, reporting
 from simt.run.session import Facts, Session, to_resume
 from simt.run.slices import NO_MEMORY, new_engine, run_slices

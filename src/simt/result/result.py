@@ -236,8 +236,15 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Reads what `save` wrote. Raises ResultError."""
+        """Reads what `save` wrote, or of a run that has not saved it yet the journal: what had finished.
+
+        Raises ResultError.
+        """
+        from simt.result.journal import journal_of, read_journal
+
         path = Path(path)
+        if (journal := journal_of(path)).is_file():
+            return read_journal(journal).result
         try:
             return cls.from_json(files.load(path))
         except ResultError as error:

@@ -12,8 +12,8 @@ from simt.control.clock import ProjectedClock
 from simt.errors import ResultError
 from simt.files import require_folder, require_output
 from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
-from simt.run.journal import UNFINISHED, Journal, Saved, read_saved
 
 if TYPE_CHECKING:
     from simt.control.launch import LaunchControl
@@ -170,7 +170,8 @@ class Session:
         launch = self._kept.get(index)
         if launch is None:
             return False
-        if launch.name != name or self._digests.get(index, digest) != digest:
+        known = self._digests.get(index)  # none where only a Result was left
+        if launch.name != name or (known and known != digest):
             raise ResultError(
                 f"cannot resume: launch {launch.id} was {launch.name!r} and is {name!r} now, "
                 f"with {'the same' if launch.name != name else 'other'} arguments, sizes or code: "

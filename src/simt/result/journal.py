@@ -19,7 +19,8 @@ import msgspec
 
 from simt.errors import ResultError
 from simt.files import replacing
-from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.result.launch import LaunchResult, Machine
+from simt.result.result import Provenance, Result
 
 SCHEMA = "simt.journal/1"
 UNFINISHED = "unfinished"
@@ -159,8 +160,7 @@ def _launch_line(launch: LaunchResult, digest: str) -> bytes:
 
 def read_saved(output: Path) -> Saved | None:
     """What an earlier run with this output left: a journal, a Result, or None. Raises ResultError."""
-    journal = journal_of(output)
-    if journal.exists():
+    if (journal := journal_of(output)).is_file():
         return read_journal(journal)
     exists = (output / "result.json").exists() if output.is_dir() else output.exists()
     return Saved(Result.load(output)) if exists else None
