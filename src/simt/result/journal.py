@@ -122,6 +122,8 @@ class Journal:
         """When the Result is saved."""
         self.close()
         self.path.unlink(missing_ok=True)
+        for left in self.path.parent.glob(f".{self.path.name}.*"):  # of a run that was killed at its beginning
+            left.unlink(missing_ok=True)
 
     def _append(self, line: bytes) -> None:
         before = self._file.tell()
