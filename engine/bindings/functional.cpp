@@ -344,18 +344,19 @@ void bind_functional(nb::module_& parent) {
             (*print)(nb::bytes(text.data(), text.size()));
           };
         const Machine m_ = machine_of(machine);
-        bool interrupted = false;
+        std::optional<nb::python_error>
+            interrupted;  // taken at once: what is printed is given to Python, too
         Grid::Counts counts;
         {
           nb::gil_scoped_release release;
           Grid launch(module->program, function, std::move(config), *module->memory, m_, sink);
           counts = launch.run(threads, [&] {
             nb::gil_scoped_acquire acquire;
-            interrupted = PyErr_CheckSignals() != 0;
-            return interrupted;
+            if (!interrupted && PyErr_CheckSignals() != 0) interrupted.emplace();
+            return interrupted.has_value();
           });
         }
-        if (interrupted) throw nb::python_error();
+        if (interrupted) throw nb::python_error(*interrupted);
         return nb::make_tuple(counts.warp_instructions, counts.thread_instructions);
       },
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,

@@ -132,6 +132,8 @@ std::vector<std::unique_ptr<Cta>> Grid::make_cluster(uint64_t number) {
 
 void Grid::print(const Context& context, const std::string& text) {
   const std::lock_guard lock(print_mutex_);
+  if (stop_ && *stop_ && ++prints_ % 64 == 0 && (*stop_)()) stopped_ = true;
+  if (stopped_) throw Stopped{};
   if (keeps_printed_)
     printed_.push_back({context.cycle, context.cta->linear_index(), text});
   else if (print_)
@@ -231,13 +233,20 @@ Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
 }
 
 Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<bool()>& stop) {
-  if (kernel().order_sensitive) return run_in_turns(part, stop);
+  const struct Asking {
+    ~Asking() { grid.stop_ = nullptr; }
+    Grid& grid;
+  } asking{*this};
+  stop_ = &stop;
+  return kernel().order_sensitive ? run_in_turns(part, stop) : run_unordered(part, threads, stop);
+}
+
+Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop) {
   // These CTAs have no order among each other. What they print gets that of their numbers.
   keeps_printed_ = true;
   const uint64_t clusters = part.begun.size() + part.count;
   Counts counts;
   std::atomic<uint64_t> next{0}, first_error{UINT64_MAX};
-  std::atomic<bool> stopped{false};
   std::mutex mutex;
   std::exception_ptr error;
   const auto work = [&](bool asks) {
@@ -246,14 +255,16 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
     executor.count_blocks(part.blocks);
     executor.count_for_timing(part.lowering);
     StopQuestion question(stop);
-    for (uint64_t c = next++; c < clusters && c < first_error && !stopped; c = next++) {
+    for (uint64_t c = next++; c < clusters && c < first_error && !stopped_; c = next++) {
       try {
         RunningCluster cluster(*this, part, c);
         bool finished = false;
-        while (!finished && c < first_error && !stopped) {
+        while (!finished && c < first_error && !stopped_) {
           finished = run_turn(*this, executor, cluster);
-          if (asks && question.ask(executor.warp_instructions)) stopped = true;
+          if (asks && question.ask(executor.warp_instructions)) stopped_ = true;
         }
+      } catch (const Stopped&) {
+        break;
       } catch (...) {
         // The first CTA's fault is reported, whoever came first; those before it still run.
         const std::lock_guard lock(mutex);
@@ -281,7 +292,7 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
   }
   if (print_ && !printed_.empty()) print_(printed());
   if (error) std::rethrow_exception(error);
-  counts.complete = !stopped;
+  counts.complete = !stopped_;
   return counts;
 }
 
@@ -304,7 +315,14 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
       active.emplace_back(*this, part, next++);
     else if (active.size() > 1)
       std::rotate(active.begin(), active.begin() + 1, active.end());
-    if (run_turn(*this, executor, active.back(), turn)) {
+    bool finished = false;
+    try {
+      finished = run_turn(*this, executor, active.back(), turn);
+    } catch (const Stopped&) {
+      complete = false;
+      break;
+    }
+    if (finished) {
       active.pop_back();
       last_finished = executor.warp_instructions;
       of_round = 0;

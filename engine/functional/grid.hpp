@@ -74,7 +74,8 @@ class Grid {
   std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number);
   uint64_t cluster_count() const { return cta_count_ / cluster_size(); }
 
-  /// What a thread prints.
+  /// What a thread prints. Printing takes as long as thousands of instructions, so that it is here that a
+  /// launch that prints without end is stopped: throws Stopped.
   void print(const Context& context, const std::string& text);
   /// From now on printed text is kept, for `printed`, rather than given to the sink.
   void keep_printed() { keeps_printed_ = true; }
@@ -87,6 +88,8 @@ class Grid {
     InstructionCounts timed;  ///< where they are counted
     bool complete = true;     ///< false: given up, or stopped
   };
+  /// Thrown through the executor where `stop` has said so while a thread was printing.
+  struct Stopped {};
   /// Runs all CTAs without timing on up to `threads` host threads. The order in which CTAs act is fixed where
   /// it can matter. `stop` is asked now and then. Throws ProgramFault.
   Counts run(uint32_t threads, const std::function<bool()>& stop);
@@ -109,6 +112,8 @@ class Grid {
   Counts run(const Part& part, uint32_t threads, const std::function<bool()>& stop);
 
  private:
+  /// CTAs that have no order among each other, on several host threads.
+  Counts run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop);
   /// One CTA after the other gets a turn, as many as the machine holds.
   Counts run_in_turns(const Part& part, const std::function<bool()>& stop);
 
@@ -120,6 +125,9 @@ class Grid {
   PrintSink print_;
   mutable std::mutex print_mutex_;
   bool keeps_printed_ = false;
+  const std::function<bool()>* stop_ = nullptr;  ///< while CTAs run without timing
+  std::atomic<bool> stopped_{false};
+  uint64_t prints_ = 0;
   struct Printed {
     uint64_t cycle, cta;
     std::string text;

@@ -21,7 +21,7 @@ _KINDS = (
 )
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
     """What a path is if it is something else than a regular file; "" for that and for nothing."""
     try:
         mode = path.stat().st_mode
@@ -37,14 +37,14 @@ def require_file(path: Path, what: str, error: type[SimtError]) -> None:
     """
     if not path.exists():
         raise error(f"{path}: there is no such file, expected {what}")
-    if kind := _kind(path):
+    if kind := kind_of(path):
         raise error(f"{path}: this is {kind}, expected {what}")
 
 
 def require_output(path: Path, error: type[SimtError] = ResultError) -> None:
     """Makes the folder of an output file. Raises `error` where the file could not be written, or is something
     that must not be replaced: a directory, a device, a FIFO."""
-    if kind := _kind(path):
+    if kind := kind_of(path):
         raise error(f"{path}: this is {kind}, expected the name of a file to write")
     require_folder(path.parent, error)
 
@@ -63,7 +63,7 @@ def require_folder(folder: Path, error: type[SimtError] = ResultError) -> None:
 def replacing(target: Path) -> Iterator[Path]:
     """Gives a temporary name beside the target and renames it at the end: no target is half-written. A link
     keeps pointing where it points. Raises FileExistsError where the target is no regular file."""
-    if kind := _kind(target):
+    if kind := kind_of(target):
         raise FileExistsError(17, f"it is {kind}", str(target))
     target = target.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
-from simt.files import replacing, write_text
+from simt.files import replacing, require_file, write_text
 from simt.result.columns import compact, expanded
 
 if TYPE_CHECKING:
@@ -48,28 +48,55 @@ def save(result: Result, path: Path) -> Path:
 
 def load(path: Path) -> Any:
     """The JSON object of a saved Result, with its details."""
-    from simt.result.tables import details
-
     if not path.is_dir():
         return _read_json(path)
     data = expanded(_read_json(path / "result.json"))
     if isinstance(data, dict) and isinstance(data.get("launches"), list):
-        names = ("pc", "timeline", "dram", "spread")
-        found = details(*(_read_parquet(path / f"{name}.parquet") for name in names))
+        found = _details(path)
         for launch in data["launches"]:
-            launch.update(found.get(launch["index"], {}))
+            if isinstance(launch, dict) and isinstance(launch.get("index"), int):
+                launch.update(found.get(launch["index"], {}))
     return data
 
 
-def _read_json(file: Path) -> Any:
+def _details(path: Path) -> dict[int, dict[str, Any]]:
+    import polars as pl
+
+    from simt.result.tables import details
+
+    frames = [_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram", "spread")]
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ResultError("no such file, expected a saved Result") from None
+        return details(*frames)
+    except (pl.exceptions.PolarsError, KeyError, TypeError, ZeroDivisionError, ValueError) as error:
+        raise ResultError(f"its Parquet tables are not those of a Result: {error!r}") from error
+
+
+def _read_json(file: Path) -> Any:
+    if not file.exists():
+        raise ResultError("no such file, expected a saved Result")
+    require_file(file, "a saved Result", ResultError)
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        _require_text(data)
+        return data
+    except RecursionError:
+        raise ResultError("its JSON is nested too deeply; expected a saved Result") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ResultError(f"cannot read: {error}") from error
     except json.JSONDecodeError as error:
         raise ResultError(f"line {error.lineno}: not JSON: {error.msg}") from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ResultError(f"found the number {name}, which is none of JSON")
+
+
+def _require_text(data: Any) -> None:
+    """Refuses halves of surrogate pairs, which JSON can write and no file can hold."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ResultError(f"found text that is not Unicode: {error.object[error.start]!r}") from error
 
 
 def _read_parquet(file: Path) -> pl.DataFrame:

@@ -20,6 +20,7 @@ import msgspec
 from simt.errors import ResultError
 from simt.files import replacing
 from simt.result.launch import LaunchResult, Machine
+from simt.result.result import SCHEMA as RESULT_SCHEMA
 from simt.result.result import Provenance, Result
 
 SCHEMA = "simt.journal/1"
@@ -122,7 +123,7 @@ class Journal:
         """When the Result is saved."""
         self.close()
         self.path.unlink(missing_ok=True)
-        for left in self.path.parent.glob(f".{self.path.name}.*"):  # of a run that was killed at its beginning
+        for left in self.path.parent.glob(f".{self.path.name}.*"):  # of a run that was killed
             left.unlink(missing_ok=True)
 
     def _append(self, line: bytes) -> None:
@@ -195,8 +196,7 @@ def _saved(found: list[dict[str, Any]]) -> Saved:
     if not found or found[0].get("schema") != SCHEMA:
         raise ResultError(f"not the journal of a run: expected {SCHEMA!r} in its first line")
     head = found[0]
-    machine = Machine(**head["machine"])
-    launches: dict[int, LaunchResult] = {}
+    launches: dict[int, Any] = {}
     digests: dict[int, str] = {}
     end: dict[str, Any] = {}
     for value in found[1:]:
@@ -204,37 +204,22 @@ def _saved(found: list[dict[str, Any]]) -> Saved:
             end = value["end"]
             continue
         end = {}  # another run went on
-        launch = LaunchResult.from_json(value["launch"], machine)
-        launches[launch.index] = launch
-        digests[launch.index] = value["digest"]
+        launch, digest = value["launch"], value["digest"]
+        launches[int(launch["index"])] = launch
+        digests[int(launch["index"])] = str(digest)
+    ordered = [launches[index] for index in sorted(launches)]
     wanted = head["wanted"]
-    left = () if wanted is None else tuple(i for i in wanted if i not in launches)
-    ordered = tuple(launches[i] for i in sorted(launches))
-    provenance = Provenance(**(end or head)["provenance"])
     if not end:
+        left = [] if wanted is None else [index for index in wanted if index not in launches]
         count = f"after {len(ordered)}" if wanted is None else f"{len(left)} of {len(wanted)}"
-        count += " launches"
+        why = f"{UNFINISHED}: {count} launches, the run ended without saving its Result"
+        notes = [*head["warnings"], *(text for launch in ordered for text in launch["warnings"]), why]
         end = {
             "status": "interrupted" if left or wanted is None else "complete",
             "unfinished": left,
-            "warnings": list(
-                dict.fromkeys(
-                    [
-                        *head["warnings"],
-                        *(text for launch in ordered for text in launch.warnings),
-                        f"{UNFINISHED}: {count}, the run ended without saving its Result",
-                    ]
-                )
-            ),
+            "warnings": list(dict.fromkeys(notes)),
+            "provenance": head["provenance"],
             "sampling": None,
         }
-    result = Result(
-        ordered,
-        machine,
-        provenance,
-        tuple(end["warnings"]),
-        end["status"],
-        tuple(end["unfinished"]),
-        end["sampling"],
-    )
-    return Saved(result, digests)
+    whole = {"schema": RESULT_SCHEMA, "launches": ordered, "machine": head["machine"], **end}
+    return Saved(Result.from_json(whole), digests)

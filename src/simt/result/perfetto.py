@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simt.files import write_text
 from simt.result.files import dump
+from simt.result.launch import without_nan
 from simt.result.summary import bottleneck
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def _slices(launch: LaunchResult, label: str, tid: int) -> list[dict[str, Any]]:
         "cycles": launch.cycles,
         "bound by": bottleneck(launch).kind,
     }
-    args |= {name: launch.counters[name] for name in _SHOWN if launch.counters[name] is not None}
+    known = without_nan(launch.counters)  # of a projected launch not all are
+    args |= {name: known[name] for name in _SHOWN if known[name] is not None}
     found = [{**shared, "name": label, "dur": launch.cycles * scale, "args": args}]
     if 0 < launch.launch_latency <= launch.cycles:
         found.append({**shared, "name": "launch latency", "dur": launch.launch_latency * scale, "args": {}})

@@ -19,6 +19,7 @@ from simt.result.columns import COLUMNS, ROWS, expanded
 from simt.result.counters import Value
 from simt.result.elapsed import covered, shares
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
+from simt.result.schema import check
 
 if TYPE_CHECKING:
     import polars as pl
@@ -209,7 +210,10 @@ class Result:
         data = expanded(data)
         schema = data.get("schema") if isinstance(data, Mapping) else None
         if schema != SCHEMA:
-            raise ResultError(f"not a Result: schema is {schema!r}, expected {SCHEMA!r} or {COLUMNS!r}")
+            raise ResultError(
+                f"not a Result: schema is {repr(schema)[:60]}, expected {SCHEMA!r} or {COLUMNS!r}"
+            )
+        check(data)
         try:
             machine = Machine(**data["machine"])
             provenance = {k: v for k, v in data["provenance"].items() if k != "identity"}
@@ -247,7 +251,7 @@ class Result:
             return read_journal(journal).result
         try:
             return cls.from_json(files.load(path))
-        except ResultError as error:
+        except (ResultError, RecursionError) as error:
             raise ResultError(f"{path}: {error}") from error
 
     def __repr__(self) -> str:

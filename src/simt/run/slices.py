@@ -25,8 +25,10 @@ def new_engine(spec: dict[str, Any], **options: int) -> Any:
 
     try:
         return _engine.Gpu(spec, **options)
-    except MemoryError as error:
+    except (MemoryError, IndexError, OverflowError) as error:
         raise SpecError(f"{spec['name']}: {NO_MEMORY}") from error
+    except ValueError as error:
+        raise SpecError(f"{spec['name']}: {error}") from error
 
 
 class _Slice:

@@ -8,12 +8,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
 from simt.errors import PlanError
+from simt.files import require_file, write_text
 
 if TYPE_CHECKING:
     from simt.sampling.estimate import Estimate
@@ -37,6 +39,51 @@ STRATUM_COLUMNS = {
     "cov": pl.Float64,  # standard deviation / mean of the profiled durations within the stratum
     "why": pl.String,  # what made it a stratum and gave it so many draws, for people
 }
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_Small = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
+_Amount = _Count | Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+
+
+class _WrittenLaunch(msgspec.Struct):
+    launch: _Count
+    name: str | None
+    stratum: _Small
+    draws: Annotated[int, msgspec.Meta(ge=1, le=2**32 - 1)]
+    weight: _Amount
+    time_ns: _Amount
+    position: _Count | None = None
+
+
+class _WrittenStratum(msgspec.Struct):
+    stratum: _Small
+    name: str | None
+    launches: _Count
+    draws: _Count
+    time_ns: _Amount
+    cov: _Amount | None
+    why: str | None
+
+
+class _Written(msgspec.Struct):
+    """What a Plan's JSON must hold: types and ranges."""
+
+    method: str
+    parameters: dict[str, Any]
+    seed: int | None
+    version: str
+    gpu: str | None
+    source: str
+    population: _Count
+    population_ns: _Amount
+    replacement: bool
+    claimed_error: _Amount | None
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)]
+    fitted: dict[str, Any]
+    warnings: list[str]
+    strata: list[_WrittenStratum]
+    launches: list[_WrittenLaunch]
 
 
 @dataclass(frozen=True)
@@ -85,6 +132,10 @@ class Plan:
         launches = self.launches.sort("launch").with_columns(pl.col("position").fill_null(pl.col("launch")))
         if launches["launch"].n_unique() != len(launches):
             raise PlanError("plan: a launch occurs twice")
+        if self.strata["stratum"].n_unique() != len(self.strata):
+            raise PlanError("plan: a stratum occurs twice")
+        if not launches["stratum"].is_in(self.strata["stratum"].implode()).all():
+            raise PlanError("plan: a launch is of a stratum that is not there")
         if not (launches["weight"].is_finite() & (launches["weight"] >= 0)).all():
             raise PlanError("plan: a weight is negative or not a number")
         object.__setattr__(self, "launches", launches)
@@ -171,10 +222,11 @@ class Plan:
     def from_json(cls, text: str, source: str = "plan") -> Plan:
         """Reads what `to_json` wrote. Raises PlanError that names `source` for anything else."""
         try:
-            data = json.loads(text)
+            data = msgspec.json.decode(text)
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
                 found = data.get("schema") if isinstance(data, dict) else type(data).__name__
                 raise PlanError(f"{source}: schema is {found!r}, expected {SCHEMA!r}")
+            msgspec.convert(data, _Written)
             return cls(
                 method=str(data["method"]),
                 parameters=dict(data["parameters"]),
@@ -192,19 +244,20 @@ class Plan:
                 fitted=dict(data["fitted"]),
                 warnings=tuple(data["warnings"]),
             )
-        except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        except msgspec.DecodeError as error:  # of which ValidationError is one
+            raise PlanError(f"{source}: not a plan: {error}") from error
+        except (ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
             raise PlanError(f"{source}: not a plan: {error!r}") from error
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes `to_json` to a file, which appears whole or not at all."""
-        from simt.files import write_text
-
         target = Path(path)
         write_text(target, self.to_json() + "\n")
         return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
+        require_file(Path(path), "a plan that `simt sample --output` wrote", PlanError)
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"), os.fspath(path))
         except (OSError, UnicodeDecodeError) as error:

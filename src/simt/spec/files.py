@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from simt.errors import SpecError
+from simt.files import kind_of, replacing
 from simt.hints import did_you_mean
 from simt.spec.models import Spec
 
@@ -30,6 +31,7 @@ else:
 
 Overrides = Mapping[str, Any] | Iterable[str]
 
+_MOST_BYTES = 1 << 20
 _SHIPPED = resources.files("simt.spec") / "gpus"
 
 
@@ -54,7 +56,10 @@ def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> 
         spec = gpu
     else:
         file, name, text = _find(os.fspath(gpu), base=None)
-        values, sources = _read(file, name, text, chain=())
+        try:
+            values, sources = _read(file, name, text, chain=())
+        except RecursionError:
+            raise SpecError(f"{file}: nested too deeply; expected sections and values") from None
         spec = validate(values, sources, file)
     changes = _override_pairs(overrides)
     if not changes:
@@ -170,7 +175,7 @@ def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
             if "\n" in value:
                 raise ValueError("several lines")
             value = tomllib.loads(f"value = {value}")["value"]
-        except ValueError:  # of which TOMLDecodeError is one
+        except (ValueError, RecursionError):  # of which TOMLDecodeError is one
             raise SpecError(f"{name}: override {path}: cannot read the value {value!r}") from None
     *sections, last = path.split(".")
     for section in sections:
@@ -200,11 +205,17 @@ def _find(gpu: str, base: Path | None) -> tuple[str, str, str]:
     path = Path(gpu) if base is None else base / gpu
     if path.suffix == ".config":
         raise SpecError(f"{path}: {_ACCEL_SIM}")
+    if (kind := kind_of(path)) and not path.is_dir():
+        raise SpecError(f"{path}: cannot be read: this is {kind}, expected a specification in TOML")
     try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise SpecError(f"{path}: larger than {_MOST_BYTES:,} bytes; this is no specification")
         return str(path), path.stem, path.read_text(encoding="utf-8")
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
+    except ValueError as error:
+        if not isinstance(error, UnicodeDecodeError):  # a zero byte in the name
+            raise SpecError(f"{gpu!r}: no name of a file") from None
         raise SpecError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
 
 
@@ -214,7 +225,7 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
         raise SpecError(f"{file}: extends: the files extend each other: {' -> '.join([*chain, file])}")
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # of which TOMLDecodeError is one; a number of too many digits is another
         raise SpecError(f"{file}: not valid TOML: {error}") from None
     parent = table.pop("extends", None)
     values: dict[str, Any] = {}
@@ -336,10 +347,8 @@ def write_toml(spec: Spec, path: str | os.PathLike[str]) -> None:
         SpecError: the file cannot be written.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        temporary.write_text(to_toml(spec), encoding="utf-8")
-        os.replace(temporary, target)
+        with replacing(target) as temporary:
+            temporary.write_text(to_toml(spec), encoding="utf-8")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise SpecError(f"{target}: cannot be written: {error.strerror}") from None

@@ -17,9 +17,13 @@ from pydantic_core import PydanticCustomError
 from simt.errors import SpecError
 
 SECTOR_BYTES = 32
+MOST_LINES = 1 << 25  # of all caches of a kind: 4 GiB of lines of 128 bytes
 
-UInt = Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)]
-Positive = Annotated[int, Field(ge=1, le=2**32 - 1, strict=True)]
+# Far beyond any GPU, and small enough that a slip of the finger does not ask for all of the host's memory.
+UInt = Annotated[int, Field(ge=0, le=2**26, strict=True)]
+Positive = Annotated[int, Field(ge=1, le=2**26, strict=True)]
+Entries = Annotated[int, Field(ge=0, le=2**20, strict=True)]
+SomeEntries = Annotated[int, Field(ge=1, le=2**20, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 DramCycles = Annotated[int, Field(ge=0, le=4096, strict=True)]
 Megahertz = Annotated[float, Field(ge=1, le=100_000)]
@@ -72,7 +76,7 @@ class Launch(_Section):
     """Further core cycles before the first CTA, for each CTA of the grid."""
     dispatch_latency: Positive
     """Core cycles from a CTA's end to the start of the next one in its place."""
-    max_concurrent_kernels: Positive
+    max_concurrent_kernels: SomeEntries
     """Launches of different streams that run at the same time; 1: one after the other."""
 
 
@@ -103,11 +107,11 @@ class Cache(_Section):
     """What a write miss does; write_validate: takes the sector without reading it."""
     set_index: Literal["linear", "xor", "ipoly", "fermi"]
     """Hash from address to set."""
-    mshr_entries: UInt
+    mshr_entries: Entries
     """Misses outstanding: one entry a sector (a line where not sectored)."""
-    mshr_merge: UInt
+    mshr_merge: Entries
     """Requests that share one entry."""
-    miss_queue: UInt
+    miss_queue: Entries
     """Requests waiting to leave towards the next level."""
     port_bytes: Positive
     """Width of the data port and of the fill port per cycle."""
@@ -151,7 +155,7 @@ class InstructionCache(_Section):
     """SMs that share one L1."""
     l0: Cache
     """Cache of each sub-core; sets = 0: none."""
-    prefetch_lines: UInt
+    prefetch_lines: Entries
     """Depth of the stream buffer in lines; 0: none."""
 
     @model_validator(mode="after")
@@ -171,9 +175,9 @@ class InstructionCache(_Section):
 class FrontEnd(_Section):
     """Fetch and decode."""
 
-    fetch_width: Positive
+    fetch_width: SomeEntries
     """Warps fetched and decoded per cycle and SM."""
-    instruction_buffer: Positive
+    instruction_buffer: SomeEntries
     """Decoded instructions held per warp."""
     instruction_cache: InstructionCache
 
@@ -183,7 +187,7 @@ class Scheduler(_Section):
 
     policy: Literal["lrr", "gto", "oldest", "two_level", "cggty", "custom"]
     """lrr: loose round robin; gto: greedy then oldest; cggty: compiler-guided greedy then youngest."""
-    active_warps: UInt
+    active_warps: Entries
     """Two-level: size of the active set per scheduler."""
     issue_width: Annotated[int, Field(ge=1, le=8, strict=True)]
     """Instructions of one warp issued per cycle."""
@@ -206,17 +210,17 @@ class RegisterFile(_Section):
     """Registers are given to a warp in multiples of this; 0: four per thread."""
     model: Literal["operand_collector", "read_ports"]
     """How operands are read: collected from banks out of order, or in order through ports."""
-    banks: Positive
+    banks: SomeEntries
     """Register banks per SM."""
-    collector_units: Positive
+    collector_units: SomeEntries
     """Operand collector: units per SM."""
-    port_throughput: Positive
+    port_throughput: SomeEntries
     """Operand collector: steps per cycle."""
-    read_ports_per_bank: Positive
+    read_ports_per_bank: SomeEntries
     """Read ports: reads of one bank per cycle."""
     operand_cache: Flag
     """Read ports: each bank keeps the operands read last (register-file cache)."""
-    write_back_width: Positive
+    write_back_width: SomeEntries
     """Results that the SM's units can write per cycle."""
 
 
@@ -313,7 +317,7 @@ class SharedMemory(_Section):
     """Bytes that the system takes for each CTA."""
     allocation_unit: Positive
     """A CTA's share is rounded up to this many bytes, a power of two."""
-    banks: Positive
+    banks: SomeEntries
     """Banks, 4 bytes wide; a power of two."""
     latency: Positive
     """Core cycles of a conflict-free 32-bit load in the shared-memory pipeline."""
@@ -344,7 +348,7 @@ class L1(_Section):
     """Bytes that shared memory can have, rising."""
     bypass_global: Flag
     """Global loads go straight to the L2."""
-    bypass_sectors_per_cycle: Positive
+    bypass_sectors_per_cycle: SomeEntries
     """Sectors that bypass the L1 per core cycle."""
     flush_at_kernel_end: Flag
     """The L1 is invalidated at the end of each kernel."""
@@ -386,9 +390,9 @@ class LoadStore(_Section):
     """Parts of a warp whose accesses are coalesced separately."""
     sectored_coalescing: Flag
     """Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler)."""
-    reply_buffer: Positive
+    reply_buffer: SomeEntries
     """Replies waiting at the load/store unit."""
-    sub_core_queue: UInt
+    sub_core_queue: Entries
     """Memory instructions queued per sub-core; 0: one latch that the sub-cores share."""
 
 
@@ -423,9 +427,9 @@ class Interconnect(_Section):
 
     arbiter: Literal["round_robin", "islip"]
     """How an output chooses among inputs."""
-    input_buffer: Positive
+    input_buffer: SomeEntries
     """Packets per input port."""
-    output_buffer: Positive
+    output_buffer: SomeEntries
     """Packets per output port."""
     latency: UInt
     """Interconnect cycles of wire each way, beyond one per hop."""
@@ -491,13 +495,13 @@ class L2(_Section):
     """One slice."""
     latency: Positive
     """L2 cycles from arrival at the slice to the tag look-up."""
-    request_queue: Positive
+    request_queue: SomeEntries
     """Requests between interconnect and tags."""
-    dram_queue: Positive
+    dram_queue: SomeEntries
     """Requests between slice and DRAM channel."""
-    fill_queue: Positive
+    fill_queue: SomeEntries
     """Replies between DRAM channel and slice."""
-    reply_queue: Positive
+    reply_queue: SomeEntries
     """Replies between slice and interconnect."""
     copies_fill: Flag
     """Host-to-device copies leave their data in the L2."""
@@ -526,13 +530,13 @@ class Dram(_Section):
     """L2 cycles through the controller before scheduling."""
     scheduler: Literal["fcfs", "fr_fcfs"]
     """First come first served, or row hits first."""
-    scheduler_queue: Positive
+    scheduler_queue: SomeEntries
     """Requests that the scheduler sees."""
-    return_queue: Positive
+    return_queue: SomeEntries
     """Replies waiting for the L2."""
     write_queue: Flag
     """Writes wait in a queue of their own."""
-    write_queue_size: Positive
+    write_queue_size: SomeEntries
     """Entries of the write queue."""
     write_high: Positive
     """Writes waiting at which the channel turns to writes."""
@@ -546,9 +550,9 @@ class Dram(_Section):
     """Transfers per command cycle."""
     dual_bus: Flag
     """A row and a column command in the same cycle (HBM)."""
-    banks: Positive
+    banks: SomeEntries
     """Banks per channel, a power of two."""
-    bank_groups: Positive
+    bank_groups: SomeEntries
     """Bank groups per channel, a power of two."""
     bank_group_low_bits: Flag
     """A bank's group is its number modulo the groups; false: its high bits."""
@@ -668,12 +672,30 @@ class Spec(_Section):
                 "the low bank bits choose the slice",
             )
         self._check_constants()
+        self._check_size()
         if self.address_map.slices % self.l2.partitions:
             raise _wrong(
                 "l2.partitions",
                 f"found {self.l2.partitions}, expected a divisor of the {self.address_map.slices} slices",
             )
         return self
+
+    def _check_size(self) -> None:
+        """All caches are there from the start: too many lines are a slip of the finger."""
+        instructions = self.sm.front_end.instruction_cache
+        parts = {
+            "l1.cache.sets": (self.l1.cache, self.sm.count),
+            "sm.front_end.instruction_cache.l1.sets": (instructions.l1, self.sm.count),
+            "sm.front_end.instruction_cache.l0.sets": (instructions.l0, self.sm.count * self.sm.sub_cores),
+            "l2.slice.sets": (self.l2.slice, self.address_map.slices),
+        }
+        for path, (cache, copies) in parts.items():
+            if (lines := cache.sets * cache.ways * copies) > MOST_LINES:
+                raise _wrong(
+                    path,
+                    f"found {cache.sets} sets of {cache.ways} ways in {copies} caches, {lines:,} lines; "
+                    f"expected at most {MOST_LINES:,}",
+                )
 
     def _check_constants(self) -> None:
         if self.constant_cache.perfect:

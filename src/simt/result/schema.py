@@ -1,0 +1,250 @@
+"""What a saved Result must look like before anything is made of it: types, ranges, lengths.
+
+The limits are far beyond what a simulation gives; they keep sums and plots finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from simt.errors import ResultError
+
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Positive = Annotated[int, Meta(ge=1, le=2**53)]
+Small = Annotated[int, Meta(ge=0, le=2**32)]
+Number = Count | Annotated[float, Meta(ge=0, le=1e30)]
+Signed = Annotated[int, Meta(ge=-(2**53), le=2**53)] | Annotated[float, Meta(ge=-1e30, le=1e30)]
+Extent = Annotated[int, Meta(ge=1, le=2**31)]
+Row = dict[str, Number | None]
+Stalls = dict[str, list[Count]]
+ENGINE = (  # what sentences and tables cannot do without
+    "warp_instructions",
+    "thread_instructions",
+    "sm_active_cycles",
+    "active_warp_cycles",
+    "dram_bus_cycles",
+    "dram_pending_cycles",
+    "dram_reads",
+    "dram_writes",
+    "dram_activates",
+    "shared_wavefronts",
+    "shared_bank_conflicts",
+)
+Status = Literal["complete", "max_cycles", "timeout", "interrupted", "deadlock", "failed"]
+
+
+class _Machine(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    sm_count: Annotated[int, Meta(ge=1, le=10**6)]
+    sub_cores: Annotated[int, Meta(ge=1, le=10**4)]
+    issue_width: Annotated[int, Meta(ge=1, le=10**4)]
+    max_warps: Annotated[int, Meta(ge=1, le=10**6)]
+    l2_slices: Annotated[int, Meta(ge=1, le=10**6)]
+    dram_channels: Annotated[int, Meta(ge=1, le=10**6)]
+    core_khz: Annotated[int, Meta(ge=1, le=10**9)]
+    l2_khz: Annotated[int, Meta(ge=1, le=10**9)]
+    dram_khz: Annotated[int, Meta(ge=1, le=10**9)]
+
+
+class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
+    input: str
+    input_hash: str
+    gpu: str
+    spec_hash: str
+    overrides: dict[str, Any]
+    version: str
+    method: str
+    kernels: str | None
+    max_cycles: Positive | None
+    timeline: Positive | None
+    resumed_after: Count
+    threads: Positive
+    wall_seconds: Number
+    created: str
+    full_wall_seconds: Number | None = None
+    identity: str = ""
+
+
+class _Sampled(msgspec.Struct, forbid_unknown_fields=True):
+    method: str
+    decision: Literal["full", "stop", "skip", "predict"]
+    reason: str
+    at_cycle: Count | None
+    cycles: Count
+    ctas: Count
+    warp_instructions: Count
+    thread_instructions: Count
+    total_ctas: Count
+    projected: dict[str, str] = {}
+    unprojected: dict[str, str] = {}
+    rates: dict[str, Signed | None] = {}
+
+
+class _Pc(msgspec.Struct):
+    pc: list[Annotated[int, Meta(ge=0)]]
+    opcode: list[str]
+    source_line: list[Count]
+    issued: list[Count]
+    sample_interval: Positive
+    stalled: Stalls
+
+    def check(self) -> str:
+        columns = [self.opcode, self.source_line, self.issued, *self.stalled.values()]
+        return "" if _same_length(len(self.pc), columns) else "columns of pc have different lengths"
+
+
+class _Timeline(msgspec.Struct):
+    interval: Positive
+    cycle: list[Count]
+    warp_instructions: list[Count]
+    active_warps: list[Count]
+    l1_accesses: list[Count]
+    l1_hits: list[Count]
+    l2_accesses: list[Count]
+    l2_hits: list[Count]
+    dram_reads: list[list[Count]]
+    dram_writes: list[list[Count]]
+    dram_bus_cycles: list[list[Count]]
+    dram_pending_cycles: list[list[Count]]
+    thread_instructions: list[Count] | None = None
+    ctas: list[Count] | None = None
+    ctas_finished: list[Count] | None = None
+    finished_instructions: list[Count] | None = None
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is not None)
+
+    def check(self) -> str:
+        columns = [
+            getattr(self, name) for name in self.__struct_fields__ if name not in ("interval", "cycle")
+        ]
+        known = [column for column in columns if column is not None]
+        if not self.cycle or not _same_length(len(self.cycle), known):
+            return "columns of timeline have different lengths, or none"
+        widths = {len(row) for column in known for row in column if isinstance(row, list)}
+        if len(widths) > 1:
+            return "rows of timeline have different numbers of channels"
+        if any(a > b for a, b in zip(self.cycle, self.cycle[1:], strict=False)):
+            return "cycles of timeline decrease"
+        return ""
+
+
+class _Launch(msgspec.Struct):
+    index: Count
+    id: Annotated[int, Meta(ge=0)]
+    name: str
+    stream: int
+    launch_latency: Count
+    start_cycle: Count
+    end_cycle: Count
+    clock_khz: Annotated[int, Meta(ge=0, le=10**9)]
+    grid: tuple[Extent, Extent, Extent]
+    block: tuple[Extent, Extent, Extent]
+    shared_bytes: Count
+    registers: Small
+    sm_version: Small
+    occupancy_limit_ctas: Count
+    occupancy_limited_by: str
+    l1_bytes: Count
+    shared_carve_out_bytes: Count
+    engine: Row
+    l1: dict[str, Row]
+    l2: dict[str, Row]
+    stalls: Stalls
+    warp_stalls: Row
+    warnings: list[str]
+    sampled: _Sampled | None = None
+    pc: dict[str, Any] = {}
+    timeline: _Timeline | None = None
+
+    def check(self) -> str:
+        if missing := [name for name in ENGINE if name not in self.engine]:
+            return f"engine has no {missing[0]}"
+        if None in (self.engine["warp_instructions"], self.engine["thread_instructions"]):
+            return "engine does not say how many instructions were executed"
+        if self.end_cycle < self.start_cycle:
+            return f"ends in cycle {self.end_cycle}, before it starts in {self.start_cycle}"
+        if problem := self.timeline.check() if self.timeline else "":
+            return problem
+        return msgspec.convert(self.pc, _Pc).check() if self.pc else ""
+
+
+class _Verification(msgspec.Struct):
+    launches: list[Any]
+    candidates: Count
+    error: Signed
+    mean_error: Number
+    worst_error: Number
+    half_width: Number | None
+
+
+class _AgainstFull(msgspec.Struct):
+    total_error: Signed | None
+    mean_error: Number
+    worst_error: Number
+
+
+class _Plan(msgspec.Struct):
+    population: Count
+    cycles: Number
+    launches: Count
+    method: str
+    sampling_error: Number
+    confidence: Number
+    cut_short_share: Number
+    projection_error: Number | None
+    combined_error: Number | None
+
+
+class _Sampling(msgspec.Struct):
+    launches: Count
+    cut_short: Count
+    simulated_warp_instructions: Count
+    warp_instructions: Count | None
+    speedup: Number | None
+    verification: _Verification | None = None
+    against_full: _AgainstFull | None = None
+    plan: _Plan | None = None
+
+
+class _Whole(msgspec.Struct):
+    status: Status
+    launches: list[_Launch]
+    unfinished: list[Count]
+    warnings: list[str]
+    machine: _Machine
+    provenance: _Provenance
+    sampling: _Sampling | None = None
+
+
+def check(data: Any) -> None:
+    """Raises ResultError where the JSON object of a Result (simt.result/1) is none that simt has written."""
+    found = _converted(data, _Whole)
+    if len({x.timeline.names() for x in found.launches if x.timeline is not None}) > 1:
+        raise ResultError("broken Result: the timelines of its launches have different columns")
+    seen = set()
+    for launch in found.launches:
+        if launch.index in seen:
+            raise ResultError(f"broken Result: two launches have the index {launch.index}")
+        seen.add(launch.index)
+        try:
+            problem = launch.check()
+        except msgspec.ValidationError as error:
+            problem = f"pc: {error}"
+        if problem:
+            raise ResultError(f"broken Result: launch {launch.id}: {problem}")
+
+
+def _converted(data: Any, kind: type[_Whole]) -> _Whole:
+    try:
+        return msgspec.convert(data, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise ResultError(f"broken Result: {error}") from error
+
+
+def _same_length(length: int, columns: Sequence[Sequence[Any]]) -> bool:
+    return all(len(column) == length for column in columns)

@@ -1,0 +1,76 @@
+"""Plans that no sampler has written: a SimtError, or a Plan with which everything works.
+
+SIMT_FUZZ_SECONDS=1200 for as long as that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from simt.errors import SimtError
+from simt.profile import Profile
+from simt.sampling import Plan, display, exports
+from simt.sampling.neyman import Neyman
+from support.hostile import damaged, mutant
+
+SECONDS = float(os.environ.get("SIMT_FUZZ_SECONDS", "4"))
+
+
+def made() -> Plan:
+    chance = np.random.default_rng(1)
+    times = chance.lognormal(3, 0.5, 60)
+    names = ["a", "b", "c"] * 20
+    return Neyman(error=0.1, seed=1).fit_plan(
+        Profile(pl.DataFrame({"launch": range(60), "name": names, "duration_ns": times}))
+    )
+
+
+def use(plan: Plan) -> None:
+    """All that can be done with a Plan alone."""
+    str(plan)
+    plan._repr_html_()
+    display.facts(plan)
+    exports.to_csv(plan)
+    Plan.from_json(plan.to_json())
+    values = plan.launches.select("launch", pl.col("time_ns").alias("cycles"))
+    plan.estimate(values)
+
+
+@pytest.mark.parametrize("form", ["tree", "bytes"])
+def test_hostile_plans(tmp_path: Path, form: str) -> None:
+    text = made().to_json()
+    use(made())
+    chance, file = random.Random(form), tmp_path / "plan.json"
+    end, seen, good = time.monotonic() + SECONDS, 0, 0
+    while time.monotonic() < end:
+        seen += 1
+        hostile = (
+            damaged(text.encode(), chance)
+            if form == "bytes"
+            else json.dumps(mutant(json.loads(text), chance)).encode()
+        )
+        file.write_bytes(hostile)
+        try:
+            plan = Plan.load(file)
+        except SimtError as error:
+            assert str(file) in str(error) or str(error).startswith("plan: ")
+            continue
+        good += 1
+        try:
+            use(plan)
+        except SimtError:
+            continue
+        except Exception as error:
+            kept = Path("/tmp/simt-hostile-plan.json")
+            kept.write_bytes(hostile)
+            raise AssertionError(f"mutant {seen}, kept in {kept}: {error!r}") from error
+    print(f"{form}: {seen} mutants, {good} loaded")
+    assert seen > good

@@ -1,0 +1,79 @@
+"""JSON that somebody wrote by hand, or that a disk has damaged."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    10**40,
+    -(2**70),
+    0.5,
+    -1e308,
+    1e308,
+    "",
+    "x",
+    "<!--<script>",
+    "\x00",
+    "é" * 50,
+    [],
+    [[]],
+    [None],
+    {},
+    {"": {}},
+    [0] * 100,
+)
+
+PIECES = (b"", b"\xff", b"9" * 30, b"[" * 2000, b'"', b"}", b"-", b"e9", b"\\ud800", b"NaN", b"\x00")
+
+
+def mutant(data: Any, chance: random.Random, most: int = 3) -> Any:
+    """The data with one to `most` places changed: replaced, removed, doubled, or swapped with another."""
+    found = copy.deepcopy(data)
+    for _ in range(chance.randint(1, most)):
+        places = list(_places(found))
+        if not places:
+            break
+        holder, key = chance.choice(places)
+        how = chance.random()
+        if how < 0.6:
+            holder[key] = copy.deepcopy(chance.choice(VALUES))
+        elif how < 0.75:
+            del holder[key]
+        elif how < 0.85 and isinstance(holder, list):
+            holder.insert(key, copy.deepcopy(holder[key]))
+        elif how < 0.9 and isinstance(holder, dict):
+            holder[str(chance.choice(VALUES))[:20]] = holder[key]
+        else:
+            other, name = chance.choice(places)
+            holder[key] = copy.deepcopy(other[name])
+    return found
+
+
+def _places(data: Any) -> Any:
+    """Every (container, key) in the data."""
+    keys = list(data) if isinstance(data, dict) else list(range(len(data)))
+    for key in keys:
+        yield data, key
+        if isinstance(data[key], (dict, list)):
+            yield from _places(data[key])
+
+
+def damaged(text: bytes, chance: random.Random) -> bytes:
+    """The text with some bytes changed, cut out or put in."""
+    found = bytearray(text)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(found) + 1)
+        piece = chance.choice(
+            [b"", b"\xff", b"9" * 30, b"[" * 2000, b'"', b"}", b"-", b"e9", b"\\ud800", b"NaN", b"\x00"]
+        )
+        found[at : at + chance.choice([0, 0, 1, 2, 20])] = piece
+    return bytes(found)
