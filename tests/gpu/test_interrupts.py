@@ -71,6 +71,50 @@ def test_ctrl_c_ends_a_kernel(functional: bool, threads: int, kernel: str) -> No
     assert (out.numpy() == np.arange(256)).all()
 
 
+LOUD = """.version 8.0
+.target sm_70
+.address_size 64
+.global .align 1 .b8 text[6] = {104, 101, 108, 108, 111, 0};
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+.visible .entry loud()
+{
+  .reg .b64 %a;
+  mov.u64 %a, text; cvta.global.u64 %a, %a;
+AGAIN:
+  {
+  .param .b64 f; .param .b64 v; .param .b32 r;
+  st.param.b64 [f], %a; st.param.b64 [v], 0;
+  call.uni (r), vprintf, (f, v);
+  }
+  bra AGAIN;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("functional", [True, False])
+def test_ctrl_c_ends_what_prints_without_end(
+    functional: bool, threads: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A turn of so many instructions is long where each of them prints."""
+    gpu = simt.GPU("qv100", functional=functional, threads=threads, set={"sm.count": 1})
+    kernel = gpu.load(LOUD).loud
+    pressed = [0.0]
+
+    def press() -> None:
+        pressed[0] = time.monotonic()
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(0.2, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kernel[2, 32]()
+    took = time.monotonic() - pressed[0]
+    timer.join()
+    assert took < 5, "a busy machine may take its time; without end it took half a minute"
+    assert capsys.readouterr().out.startswith("hellohello")
+
+
 PROGRAM = """
 import resource, sys
 from pathlib import Path

@@ -34,6 +34,7 @@ ENGINE = (  # what sentences and tables cannot do without
     "shared_wavefronts",
     "shared_bank_conflicts",
 )
+_PLACES = frozenset({"launch_index", "launch_id", "unit", "number"})  # columns of the table itself
 Status = Literal["complete", "max_cycles", "timeout", "interrupted", "deadlock", "failed"]
 
 
@@ -48,6 +49,9 @@ class _Machine(msgspec.Struct, forbid_unknown_fields=True):
     core_khz: Annotated[int, Meta(ge=1, le=10**9)]
     l2_khz: Annotated[int, Meta(ge=1, le=10**9)]
     dram_khz: Annotated[int, Meta(ge=1, le=10**9)]
+    fp32_flops_per_cycle: Number = 0
+    tensor_flops_per_cycle: Number = 0
+    dram_bytes_per_cycle: Number = 0
 
 
 class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,9 +95,16 @@ class _Pc(msgspec.Struct):
     issued: list[Count]
     sample_interval: Positive
     stalled: Stalls
+    threads: list[Count] | None = None
+    text: list[str] | None = None
+    ptx: list[str] | None = None
+    source_file: list[str] | None = None
+    source_text: list[str] | None = None
 
     def check(self) -> str:
-        columns = [self.opcode, self.source_line, self.issued, *self.stalled.values()]
+        later = (self.threads, self.text, self.ptx, self.source_file, self.source_text)
+        columns: list[Any] = [self.opcode, self.source_line, self.issued, *self.stalled.values()]
+        columns += [column for column in later if column is not None]
         return "" if _same_length(len(self.pc), columns) else "columns of pc have different lengths"
 
 
@@ -160,6 +171,7 @@ class _Launch(msgspec.Struct):
     sampled: _Sampled | None = None
     pc: dict[str, Any] = {}
     timeline: _Timeline | None = None
+    spread: dict[Literal["sm", "l2_slice"], dict[str, list[Count]]] = {}
 
     def check(self) -> str:
         if missing := [name for name in ENGINE if name not in self.engine]:
@@ -168,6 +180,12 @@ class _Launch(msgspec.Struct):
             return "engine does not say how many instructions were executed"
         if self.end_cycle < self.start_cycle:
             return f"ends in cycle {self.end_cycle}, before it starts in {self.start_cycle}"
+        for unit, columns in self.spread.items():
+            length = max(map(len, columns.values()), default=0)
+            if not length or not _same_length(length, list(columns.values())):
+                return f"columns of spread {unit} have different lengths, or none"
+            if _PLACES & columns.keys():
+                return f"spread {unit} has a column {min(_PLACES & columns.keys())}"
         if problem := self.timeline.check() if self.timeline else "":
             return problem
         return msgspec.convert(self.pc, _Pc).check() if self.pc else ""
