@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from simt.cli.gpus import app
 from simt.errors import SpecError
+from simt.gpu import GPU
 from simt.spec import available, load_spec, to_toml
 
 
@@ -78,3 +79,11 @@ def test_a_file_can_be_shown(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(to_toml(load_spec("a100")), encoding="utf-8")
     assert run("show", str(path)).splitlines()[1].split()[:2] == ["name", "mine"]
+
+
+@pytest.mark.parametrize(("name", "gib"), [("h100", 80), ("h200", 141), ("a100", 80), ("rtx3070", 8)])
+def test_device_memory_is_the_data_sheet_s(name: str, gib: int) -> None:
+    assert GPU(name, functional=True).memory.capacity == gib << 30
+    spec = load_spec(name)
+    assert spec.sources["dram.capacity_gib"].startswith("[K] data sheet")
+    assert load_spec(name, {"dram.capacity_gib": 1}).hash == spec.hash  # timing does not see it

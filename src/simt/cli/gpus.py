@@ -43,11 +43,12 @@ def table(context: typer.Context) -> None:
                 f"{spec.clock.core_mhz:g}",
                 f"{spec.l2.slice.bytes * spec.address_map.slices / 2**20:g}",
                 str(spec.address_map.channels),
+                str(spec.dram.capacity_gib),
                 spec.description,
             ]
             for spec in specs
         ]
-        _print(["name", "cc", "SMs", "MHz", "L2 MiB", "channels", "description"], rows)
+        _print(["name", "cc", "SMs", "MHz", "L2 MiB", "channels", "GiB", "description"], rows)
 
 
 @app.command()

@@ -9,12 +9,14 @@ import typer
 
 from simt.cli import COMMANDS
 from simt.result import Result
+from simt.result.compare_page import write as write_comparison
 from simt.result.report import write
 
 EXAMPLES = """\b
 Examples:
   simt run traces/ --output out --timeline 500
   simt report out -o report.html
+  simt report before after -o compare.html     two Results side by side
 """
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +27,13 @@ def report(
     result: Annotated[
         Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")
     ],
+    other: Annotated[
+        Path | None, typer.Argument(help="Another one: the page then shows the two side by side.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
 ) -> None:
-    write(Result.load(result), output)
+    if other is not None:
+        typer.echo(str(write_comparison(Result.load(result), Result.load(other), output)))
+    else:
+        write(Result.load(result), output)
     typer.echo(f"wrote {output}")

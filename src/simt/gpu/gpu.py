@@ -72,7 +72,7 @@ class GPU:
         leaves out is executed all the same: values are those of a full simulation.
     plan: only its launches are timed, or those with the given ids (from 1); the others are executed
         without timing. `result().sampling` then has totals of all launches that a Plan stands for.
-    memory: bytes of device memory; host memory is used for what is touched.
+    memory: bytes of device memory, by default the specification's; host memory is used for what is touched.
     max_cycles: LimitReached is raised after about so many core cycles of timed launches.
     output: where `save` puts the Result. Timed launches are written there as they finish, so that they are
         kept whatever happens next: `Result.load` reads them.
@@ -91,7 +91,7 @@ class GPU:
         threads: int = 1,
         timeline: int | None = None,
         window: int | None = None,
-        memory: int = 64 << 30,
+        memory: int | None = None,
         progress: Callable[[Progress], None] | bool | None = None,
         policies: Mapping[str, Policy] | None = None,
         controller: Controller | None = None,
@@ -103,11 +103,12 @@ class GPU:
     ) -> None:
         if threads < 1:
             raise LaunchError(f"threads is {threads}, expected 1 or more")
-        if not 1 <= memory <= MAX_DEVICE_MEMORY:
-            raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
         own = dict(policies or {})
         self._overrides = {**(set or {}), **policy_overrides(own)}
         self.spec = load_spec(gpu, self._overrides)
+        memory = self.spec.dram.capacity_gib << 30 if memory is None else memory
+        if not 1 <= memory <= MAX_DEVICE_MEMORY:
+            raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
         self._overrides |= {f"policy.{key}": f"{p.name} {p.identity}" for key, p in own.items()}
         self.functional = functional
         self.fmad = fmad

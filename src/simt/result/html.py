@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -67,9 +68,41 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     is_text = [value is None for _, value in rows[0]] if rows else [False] * len(header)
     head = "".join(f"<th{' class=t' * t}>{text(name)}</th>" for name, t in zip(header, is_text, strict=True))
     body = "".join(f"<tr>{''.join(_cell(i, cell) for i, cell in enumerate(row))}</tr>" for row in rows)
-    return (
-        f'<div class="scroll tall"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    search = '<div class="search"><input type="search" placeholder="search"></div>' if len(rows) > 15 else ""
+    shown = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'{search}<div class="scroll tall">{shown}</div>'
+
+
+def bars(rows: Sequence[tuple[str, Sequence[tuple[str, float]], str]], most: float) -> str:
+    """A bar per row, of (state of warps, value) each; `most` is the value of the full width.
+
+    rows: name, parts, and the text behind the bar.
+    """
+    found = ""
+    states: dict[str, None] = {}
+    for name, parts, value in rows:
+        inner = ""
+        for state, n in parts:
+            if n > 0 and most > 0:
+                states[state] = None
+                told = text(f"{_words(state)}: {n:,.3g}")
+                width = f"width:{100 * n / most:.3f}%"
+                inner += f'<i style="{width};background:{_colour(state)}" title="{told}"></i>'
+        bar = f'<div class="bar">{inner}</div><span class="v">{text(value)}</span>'
+        found += f'<span class="n">{text(name)}</span>{bar}'
+    legend = "".join(
+        f'<span><i style="background:{_colour(state)}"></i>{text(_words(state))}</span>' for state in states
     )
+    return f'<div class="bars">{found}</div><div class="legend">{legend}</div>'
+
+
+def _words(state: str) -> str:
+    return state.replace("_", " ")
+
+
+def _colour(state: str) -> str:
+    """As page.css has it."""
+    return f"var(--state-{re.sub('[^a-z_]', '', state)},var(--faint))"
 
 
 def _cell(i: int, cell: Cell) -> str:

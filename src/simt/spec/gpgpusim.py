@@ -451,6 +451,7 @@ def _memory_side(options: _Options, values: _Values) -> None:
     values.put("l2.partitions", 1, "mechanism of Accel-Sim: one uniform L2")
     values.put("l2.far_latency", 0, "mechanism of Accel-Sim: one uniform L2")
 
+    values.put("dram.capacity_gib", 64, "mechanism of Accel-Sim: traces bring their addresses")
     values.copy("dram.simple", "-gpgpu_simple_dram_model", "0", _flag)
     values.copy("dram.latency", "-dram_latency", "30")
     values.copy("dram.scheduler", "-gpgpu_dram_scheduler", "1", {"0": "fcfs", "1": "fr_fcfs"}.__getitem__)

@@ -524,6 +524,8 @@ class L2(_Section):
 class Dram(_Section):
     """DRAM channels. Timings are in DRAM command cycles; names are those of data sheets."""
 
+    capacity_gib: Annotated[int, Field(ge=1, le=1024, strict=True)] = 64
+    """Device memory in GiB."""
     simple: Flag
     """Fixed latency, one request per cycle and channel."""
     latency: UInt
@@ -807,6 +809,7 @@ class Spec(_Section):
     def _engine_values(self) -> dict[str, Any]:
         values = self.values()
         del values["description"]
+        del values["dram"]["capacity_gib"]  # programs see it, timing does not
         values["clock"] = {
             f"{field.removesuffix('_mhz')}_khz": round(mhz * 1000) for field, mhz in values["clock"].items()
         }

@@ -1,0 +1,210 @@
+"""One self-contained HTML page of two Results side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from simt.files import write_text
+from simt.result import html
+from simt.result.compare import Comparison, KernelPair, ratio_text
+from simt.result.counters import Value
+from simt.result.display import format_time
+from simt.result.launch import LaunchResult
+from simt.result.report import program_name
+from simt.result.result import Result, Totals
+from simt.result.summary import bottleneck
+
+MOST_KERNELS = 25  # shown with their counters and stalls
+MOST_LAUNCHES = 2000
+
+# What is compared of each kernel, and how to call it.
+_COUNTERS = {
+    "smsp__inst_executed.sum": "warp instructions",
+    "sm__inst_executed.avg.per_cycle_elapsed": "IPC per SM",
+    "smsp__issue_active.avg.pct_of_peak_sustained_active": "issue slots used, %",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy, %",
+    "l1tex__t_sector_hit_rate.pct": "L1 hits, %",
+    "lts__t_sector_hit_rate.pct": "L2 hits, %",
+    "lts__t_sectors.sum": "L2 sectors",
+    "dram__bytes_read.sum": "bytes read from DRAM",
+    "dram__bytes_write.sum": "bytes written to DRAM",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "DRAM bus busy, %",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": "shared-memory bank conflicts",
+    "simt__register_bank_conflicts.sum": "register bank conflicts",
+}
+
+
+def page(comparison: Comparison) -> str:
+    """The page as text."""
+    first, second = comparison.first, comparison.second
+    names = [f"{program_name(result)} on {result.machine.name}" for result in (first, second)]
+    if names[0] == names[1]:
+        names = [f"A: {names[0]}", f"B: {names[1]}"]
+    totals = first.totals, second.totals
+    parts = [
+        html.tiles(
+            [
+                (f"{totals[0].cycles:,}", "cycles of A"),
+                (f"{totals[1].cycles:,}", "cycles of B"),
+                (ratio_text(comparison.ratio), "B / A"),
+                (format_time(totals[0].seconds), "time of A"),
+                (format_time(totals[1].seconds), "time of B"),
+                (f"{len(comparison.launches):,}", "launches that both have"),
+            ]
+        ),
+        html.section("Kernels", "Those of the same name, the longest first.", _kernel_table(comparison)),
+        *(_kernel(comparison, k) for k in comparison.kernels[:MOST_KERNELS] if k.first and k.second),
+        html.section(
+            "Launches",
+            "A launch and the one whose turn among its kernel's launches it is."
+            + (f" The first {MOST_LAUNCHES:,}." if len(comparison.launches) > MOST_LAUNCHES else ""),
+            _launch_table(comparison),
+        ),
+    ]
+    for name, launches in zip("AB", comparison.unmatched, strict=True):
+        if launches:
+            parts.append(html.section(f"Only in {name}", "", _only(comparison, launches)))
+    parts.append(html.section("Provenance", "", _provenance(first, second)))
+    about = f"compared with {names[1]}"
+    source = f"{first.provenance.input} and {second.provenance.input}"
+    return html.page(names[0], about, source, parts)
+
+
+def write(first: Result, second: Result, path: Path) -> Comparison:
+    """Writes the page and gives what it shows. Raises ResultError."""
+    comparison = Comparison(first, second)
+    write_text(path, page(comparison))
+    return comparison
+
+
+def _kernel_table(comparison: Comparison) -> str:
+    header = [
+        "kernel",
+        "launches A",
+        "launches B",
+        "cycles A",
+        "cycles B",
+        "B / A",
+        "bound in A",
+        "bound in B",
+    ]
+    rows: list[list[html.Cell]] = []
+    for k in comparison.kernels:
+        cycles = [(f"{n:,.0f}", n) for n in k.cycles]
+        counts = [(f"{len(xs):,}", float(len(xs))) for xs in (k.first, k.second)]
+        rows.append(
+            [
+                (comparison.labels[k.name], None),
+                *counts,
+                *cycles,
+                (ratio_text(k.ratio), k.ratio or 0.0),
+                (_bound(k.first), None),
+                (_bound(k.second), None),
+            ]
+        )
+    return html.table(header, rows)
+
+
+def _bound(launches: Sequence[LaunchResult]) -> str:
+    """By what its longest launch is bound."""
+    return bottleneck(max(launches, key=lambda x: x.cycles)).kind if launches else "-"
+
+
+def _kernel(comparison: Comparison, k: KernelPair) -> str:
+    rows: list[list[html.Cell]] = []
+    for counter, what in _COUNTERS.items():
+        a, b = (totals.counters[counter] for totals in k.totals)
+        ratio = b / a if a and b and a == a and b == b else None
+        rows.append([(what, None), _cell(a), _cell(b), (ratio_text(ratio), ratio or 0.0)])
+    note = (
+        f"{k.cycles[0]:,.0f} cycles in A, {k.cycles[1]:,.0f} in B ({ratio_text(k.ratio)} times as many). "
+        "Below: what warps were doing, in warp-cycles per instruction."
+    )
+    bars = _stalls(k.totals)
+    return html.section(
+        comparison.labels[k.name], note, bars + html.table(["counter", "A", "B", "B / A"], rows)
+    )
+
+
+def _cell(value: Value) -> html.Cell:
+    if value is None or value != value:
+        return ("-", 0.0)
+    return (f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3g}", float(value))
+
+
+def _stalls(totals: tuple[Totals, Totals]) -> str:
+    """Two bars of one scale: the states of warps per instruction executed."""
+    profiles = []
+    for t in totals:
+        n = max(1, t.warp_instructions)
+        profiles.append({reason: cycles / n for reason, cycles in t.warp_stalls.items() if cycles > 0})
+    most = max((sum(profile.values()) for profile in profiles), default=0.0)
+    order = sorted(
+        {r for profile in profiles for r in profile}, key=lambda r: -max(p.get(r, 0) for p in profiles)
+    )
+    return html.bars(
+        [
+            (name, [(reason, profile.get(reason, 0.0)) for reason in order], f"{sum(profile.values()):,.1f}")
+            for name, profile in zip("AB", profiles, strict=True)
+        ],
+        most,
+    )
+
+
+def _launch_table(comparison: Comparison) -> str:
+    header = [
+        "kernel",
+        "id A",
+        "id B",
+        "grid A",
+        "grid B",
+        "cycles A",
+        "cycles B",
+        "B / A",
+        "bound in A",
+        "bound in B",
+    ]
+    rows: list[list[html.Cell]] = []
+    for pair in comparison.launches[:MOST_LAUNCHES]:
+        a, b = pair.first, pair.second
+        grids = ["x".join(map(str, x.grid)) for x in (a, b)]
+        rows.append(
+            [
+                (comparison.labels[a.name], None),
+                (str(a.id), float(a.id)),
+                (str(b.id), float(b.id)),
+                (grids[0], None),
+                (grids[1], None),
+                (f"{a.cycles:,}", float(a.cycles)),
+                (f"{b.cycles:,}", float(b.cycles)),
+                (ratio_text(pair.ratio), pair.ratio or 0.0),
+                (bottleneck(a).kind, None),
+                (bottleneck(b).kind, None),
+            ]
+        )
+    return html.table(header, rows)
+
+
+def _only(comparison: Comparison, launches: Sequence[LaunchResult]) -> str:
+    rows: list[list[html.Cell]] = [
+        [
+            (comparison.labels[x.name], None),
+            (str(x.id), float(x.id)),
+            (f"{x.cycles:,}", float(x.cycles)),
+            (bottleneck(x).kind, None),
+        ]
+        for x in launches[:MOST_LAUNCHES]
+    ]
+    return html.table(["kernel", "id", "cycles", "bound by"], rows)
+
+
+def _provenance(first: Result, second: Result) -> str:
+    values = {}
+    for name, result in (("A", first), ("B", second)):
+        p = result.provenance
+        overrides = ", ".join(f"{key}={value}" for key, value in p.overrides.items())
+        values[name] = (
+            f"{p.input}, {p.gpu}{f' with {overrides}' if overrides else ''}, {p.method}, simt {p.version}"
+        )
+    return html.facts(values)

@@ -1,0 +1,89 @@
+"""Two Results side by side: what is matched, what is not, and the page of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import simt
+from simt.cli import app
+from simt.result import Result
+from simt.result.compare import Comparison
+from simt.result.compare_page import page
+from support.fake_gpu import installed
+from support.launches import MACHINE, launch
+
+
+def results() -> tuple[Result, Result]:
+    """Launches of 1,000 cycles a CTA and 500: `gemm` three times and twice, `old` only in the first, `new`
+    only in the second."""
+    with installed():
+        provenance = simt.simulate("input").provenance
+
+    def result(*kernels: tuple[str, int]) -> Result:
+        launches, start = [], 0
+        for i, (name, ctas) in enumerate(kernels):
+            launches.append(launch(i, name, start=start, ctas=ctas))
+            start = launches[-1].end_cycle
+        return Result(tuple(launches), MACHINE, provenance)
+
+    first = result(("gemm", 4), ("add", 1), ("gemm", 4), ("old", 2), ("gemm", 1))
+    second = result(("new", 1), ("gemm", 2), ("add", 1), ("gemm", 2))
+    return first, second
+
+
+def test_kernels_and_launches_are_matched_by_name_and_turn() -> None:
+    found = Comparison(*results())
+    by_name = {k.name: k for k in found.kernels}
+    gemm = by_name["gemm"]
+    assert gemm.cycles == (4500 + 4500 + 1500, 2500 + 2500) and gemm.ratio == pytest.approx(5000 / 10500)
+    assert gemm.totals[0].counters["smsp__inst_executed.sum"] == 9 * 640
+    assert by_name["old"].ratio is None and by_name["new"].ratio is None
+    assert [(p.first.id, p.second.id, p.ratio) for p in found.launches] == [
+        (1, 2, 2500 / 4500),
+        (2, 3, 1.0),
+        (3, 4, 2500 / 4500),
+    ]
+    assert [[x.id for x in only] for only in found.unmatched] == [[4, 5], [1]]
+    assert found.ratio == pytest.approx((1500 + 2500 + 1500 + 2500) / (4500 + 1500 + 4500 + 2500 + 1500))
+    assert sum(k.cycles[0] for k in found.kernels) == found.first.totals.cycles
+
+
+def test_the_text_names_all() -> None:
+    text = str(Comparison(*results()))
+    assert "input on toy: 14,500 cycles (14.5 µs) in 5 launches" in text
+    assert "8,000 cycles (8 µs) in 4 launches, 0.552 times as many" in text
+    assert "only in the first: 2 launches (old, gemm)" in text
+    assert "only in the second: 1 launch (new)" in text
+
+
+def test_the_page_shows_both() -> None:
+    first, second = results()
+    evil = "<!--<script>alert(1)</script>"
+    shown = page(
+        Comparison(replace(first, launches=(*first.launches, launch(9, evil, start=20_000))), second)
+    )
+    assert shown.count("<script>") == 1 and shown.count("</script>") == 1 and "http" not in shown
+    for text in (
+        "10,500",
+        "5,000",
+        "0.476",
+        "Only in A",
+        "Only in B",
+        "--state-long_scoreboard",
+        "&lt;!--&lt;script",
+    ):
+        assert text in shown
+    assert shown.count('class="bars"') == 2  # gemm and add
+
+
+def test_simt_report_compares(tmp_path: Path) -> None:
+    for name, result in zip(("a", "b"), results(), strict=True):
+        result.save(tmp_path / name)
+    places = [str(tmp_path / name) for name in ("a", "b", "page.html")]
+    done = CliRunner().invoke(app, ["report", *places[:2], "-o", places[2]], catch_exceptions=False)
+    assert done.exit_code == 0 and "only in the second: 1 launch (new)" in done.stdout
+    assert "compared with" in (tmp_path / "page.html").read_text()
