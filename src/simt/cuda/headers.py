@@ -11,6 +11,12 @@ PRELUDE = "simt_prelude.h"
 
 _STD = "namespace std { using namespace cuda::std; }\n"
 _BUILT_IN = ("assert", "stdio", "string")  # NVRTC declares assert, printf, memcpy and memset itself
+_HOST_ONLY = (  # what they declare only host code uses, or NVRTC declares it itself
+    *("cuda.h", "iostream", "fstream"),
+    *("sstream", "iomanip", "vector", "map", "set", "unordered_map", "list", "deque", "queue", "chrono"),
+    *("thread", "mutex", "random", "stdexcept", "exception", "ctime", "time.h", "sys/time.h", "unistd.h"),
+    *("csignal", "signal.h", "errno.h", "fcntl.h", "sys/types.h", "sys/stat.h", "malloc.h"),
+)
 _C = ("float", "limits", "stddef", "stdint", "stdlib")
 _CXX = (
     *("array", "atomic", "bit", "bitset", "complex", "functional", "initializer_list", "iterator", "limits"),
@@ -46,6 +52,7 @@ def standard_headers() -> dict[str, str]:
         ),
         "cmath": f"#include <math.h>\n#include <cuda/std/cmath>\n{_STD}",
         "new": "\n",  # NVRTC declares placement new
+        **dict.fromkeys(_HOST_ONLY, "\n"),
         "algorithm": (
             "#if __has_include(<cuda/std/algorithm>)\n#include <cuda/std/algorithm>\n#else\n"
             f"#include <cuda/std/detail/libcxx/include/algorithm>\n#endif\n{_STD}"

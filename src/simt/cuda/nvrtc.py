@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -16,17 +16,22 @@ from simt.cache import cache_directory, write_whole
 from simt.errors import CompileError, ToolkitError
 
 from .headers import PRELUDE, standard_headers
+from .host_code import Source, has_host_code, marking_macros
 from .ptx_module import PtxModule, arch_number
 from .toolkit import INSTALL, Toolkit, need_nvrtc
 
 _CACHE_VERSION = 1
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")?', re.MULTILINE)
+_ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error\b", re.MULTILINE)
+_MISSING = re.compile(r"cannot open source file")
+_MOST_ATTEMPTS = 40
+"""Compilations of one source: each finds further host code by the errors in it."""
 _NOWHERE = "/simt.nowhere"
 """Folder that NVRTC is told the source is in, lest it look for headers in the current one."""
 _QUIET = "--diag-suppress=47"  # libcu++ defines INFINITY anew
 _DEPRECATED = re.compile(r"^nvrtc: warning: Architectures prior to .* are deprecated.*\n?", re.MULTILINE)
 _ADVICE = {
-    "host functions are not allowed": "keep host code out with `#ifndef __CUDACC_RTC__`, "
+    "host functions are not allowed": "mark what kernels call with `__device__`, "
     "or pass options=['--device-as-default-execution-space']",
     "cannot open source file": "pass the folder of your own headers as include=[...]; "
     f"CUDA's own headers come with {INSTALL}",
@@ -99,7 +104,7 @@ def compile_cuda(
             text, log, names = kept
             return PtxModule(text, name, arch, source, log, names)
 
-    text, log, names = _compile(toolkit, source, name, arch, arguments, kernels)
+    text, log, names = _compile_device_code(toolkit, source, name, arch, arguments, kernels, folders)
     if place is not None:
         write_whole(place, json.dumps([text, log, names]).encode())
     return PtxModule(text, name, arch, source, log, names)
@@ -116,12 +121,93 @@ def _toolkit_for(arch: str) -> Toolkit:
     raise ToolkitError(f"no installed NVRTC compiles for {arch}: {'; '.join(tried)}")
 
 
+_Compiled = tuple[str, str, dict[str, str]]
+
+
+def _compile_device_code(
+    toolkit: Toolkit,
+    source: str,
+    name: str,
+    arch: str,
+    arguments: Sequence[str],
+    kernels: Sequence[str],
+    folders: Sequence[Path],
+) -> _Compiled:
+    """Compiles a source as it is, or where that fails without its host code."""
+    failure = None
+    if not has_host_code(source):
+        try:
+            return _compile(toolkit, source, name, arch, arguments, kernels)
+        except CompileError as error:
+            failure = error
+    headers = dict(_included(source, folders))
+    marks = marking_macros([source, *(text for text, _ in headers.values())])
+    files = {name: Source(source, marks)}
+    files |= {str(path): Source(text, marks) for text, path in headers.values()}
+    if failure is not None and all(file.device_text == file.text for file in files.values()):
+        raise failure
+    if not any(d.kind == "device" for file in files.values() for d in file.declarations):
+        raise failure or CompileError(
+            f"{name}: host code only: nothing is marked `__global__`, `__device__` or `__constant__`"
+        )
+    # What is not marked is either used by kernels or never called.
+    arguments = [*arguments, "--device-as-default-execution-space"]
+    instances = [instance for instance in files[name].instances() if instance not in kernels]
+    for _ in range(_MOST_ATTEMPTS):
+        own = {
+            title: f'#line 1 "{path}"\n{files[str(path)].device_text}' for title, (_, path) in headers.items()
+        }
+        text = files[name].device_text
+        try:
+            return _compile(toolkit, text, name, arch, arguments, [*kernels, *instances], own)
+        except CompileError as error:
+            failure = error
+        places = [(match[1], int(match[2])) for match in _ERROR.finditer(str(failure))]
+        missing = _MISSING.search(str(failure)) is not None
+        foreign = {file for file, _ in places if file not in files}
+        own_places = [place for place in (places[-1:] if missing else places) if place[0] in files]
+        gone = [files[file].leave_out(line) for file, line in own_places]
+        gone += [files[name].leave_out_header(path) for path in foreign]
+        if not any(gone) and not instances:
+            break
+        if not any(gone):
+            instances = []  # they may depend on what only the host knows
+    left = [what for file in files.values() for what in file.left_out]
+    note = f"\n(left out as host code: {'; '.join(left)})" if left else ""
+    raise CompileError(f"{failure}{note}")
+
+
+def _included(source: str, folders: Sequence[Path]) -> Iterator[tuple[str, tuple[str, Path]]]:
+    """The user's headers that a source includes, by the names it gives them: text and file."""
+    todo: list[tuple[str, Path | None]] = [(source, None)]
+    seen = set()
+    while todo:
+        text, file = todo.pop()
+        for match in _INCLUDE.finditer(text):
+            title = match[1] or match[2]
+            for folder in [*([file.parent] if file else []), *folders] if title else []:
+                path = folder / title
+                if title not in seen and path.is_file():
+                    seen.add(title)
+                    content = path.read_text(encoding="utf-8", errors="replace")
+                    yield title, (content, path)
+                    todo.append((content, path))
+
+
 def _compile(
-    toolkit: Toolkit, source: str, name: str, arch: str, arguments: Sequence[str], kernels: Sequence[str]
-) -> tuple[str, str, dict[str, str]]:
+    toolkit: Toolkit,
+    source: str,
+    name: str,
+    arch: str,
+    arguments: Sequence[str],
+    kernels: Sequence[str],
+    headers: Mapping[str, str] | None = None,
+) -> _Compiled:
     library = _library(toolkit)
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    program = library.create(f'#line 1 "{quoted}"\n{source}', f"{_NOWHERE}/{name}", standard_headers())
+    program = library.create(
+        f'#line 1 "{quoted}"\n{source}', f"{_NOWHERE}/{name}", {**standard_headers(), **(headers or {})}
+    )
     try:
         for kernel in kernels:
             library.check(library.dll.nvrtcAddNameExpression(program, kernel.encode()), name)
