@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from simt import host_threads
+
 # How long an example takes says nothing: the machine may be busy.
 settings.register_profile("simt", deadline=None)
 settings.load_profile("simt")
@@ -33,3 +35,9 @@ def shared_data() -> Path:
 def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's cache."""
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(autouse=True)
+def several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are compared between more threads than this machine may have cores."""
+    monkeypatch.setattr(host_threads, "cores", lambda: 8)

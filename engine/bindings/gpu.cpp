@@ -205,6 +205,19 @@ void bind_gpu(nb::module_& m) {
   for (const char* name : reason_names) reasons.append(name);
   m.attr("STALL_REASONS") = reasons;
 
+  m.def(
+      "occupancy",
+      [](const nb::dict& spec, uint32_t threads, uint32_t shared_bytes, uint32_t registers) {
+        simt::LaunchInfo launch;
+        launch.block.x = threads;
+        launch.shared_bytes = shared_bytes;
+        launch.registers_per_thread = registers;
+        const simt::Occupancy found = occupancy_of(spec_from_dict(spec), launch, ~uint64_t{0} >> 1);
+        return nb::make_tuple(found.warning.empty() ? found.ctas_per_sm : 0, found.limited_by);
+      },
+      "spec"_a, "threads"_a, "shared_bytes"_a, "registers"_a,
+      "How many CTAs an SM holds (0: none), and what limits them. Raises ValueError for too many threads.");
+
   nb::class_<GpuHandle>(m, "Gpu", "A GPU with a queue of launches and copies.")
       .def(
           "__init__",

@@ -79,7 +79,15 @@ class DriverError(SimtError):
 
 
 class LaunchError(SimtError):
-    """A launch that cannot be made: arguments, sizes, memory."""
+    """A launch that cannot be made: arguments, sizes, memory.
+
+    kind: "invalid launch", "too much shared memory", "too many registers", ... where the GPU has no room for
+    it, else empty.
+    """
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class ProgramFault(SimtError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import DeadlockError, Interrupted, PlanError, ResultError, SimtError, SimulationError
+from simt.host_threads import host_threads
 from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.result import Machine, Provenance, Result
@@ -60,7 +61,7 @@ def simulate(
         `["sm.count=40"]`.
     kernels: which launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md);
         all copies to the GPU are still made.
-    threads: host threads. Has no influence on any counter.
+    threads: host threads, at most as many as there are cores. Has no influence on any counter.
     max_cycles: stop after about so many core cycles; the launches finished by then are in the Result.
     timeout: stop after about so many seconds; likewise.
     timeline: interval of the timeline in core cycles; None for no timeline.
@@ -90,9 +91,9 @@ def simulate(
     from simt.spec import load_spec
     from simt.trace import open_trace
 
-    for name, value in (("threads", threads), ("timeline", timeline)):
-        if value is not None and value < 1:
-            raise SimtError(f"{name} is {value}, expected 1 or more")
+    threads = host_threads(threads)
+    if timeline is not None and timeline < 1:
+        raise SimtError(f"timeline is {timeline}, expected 1 or more")
     limits = Limits(max_cycles, timeout)
     if verify and controller is None:
         raise SimtError("verify is about a controller's projections, and there is no controller")

@@ -251,13 +251,13 @@ def test_launches_that_cannot_be_made() -> None:
     gpu = simt.GPU("qv100", functional=True)
     module = gpu.compile(SOURCE + "__global__ void __launch_bounds__(128) bounded() {}")
     a = np.zeros(32, np.int32)
-    with pytest.raises(simt.ProgramFault, match="a block of 1025 threads; this GPU allows 1024") as error:
+    with pytest.raises(LaunchError, match="a block of 1025 threads; this GPU allows 1024") as error:
         module.fine[1, 1025](a)
     assert error.value.kind == "invalid launch"
-    with pytest.raises(simt.ProgramFault, match=r"bytes of shared memory a block .*this GPU has") as error:
+    with pytest.raises(LaunchError, match=r"bytes of shared memory a block .*this GPU has") as error:
         module.fine[1, 32, 1 << 20](a)
     assert error.value.kind == "too much shared memory"
-    with pytest.raises(simt.ProgramFault, match=r"at most 128 \(__launch_bounds__\)"):
+    with pytest.raises(LaunchError, match=r"at most 128 \(__launch_bounds__\)"):
         module.bounded[1, 256]()
     with pytest.raises(PtxError, match="no kernel 'absent'"):
         module["absent"]
@@ -281,7 +281,7 @@ def test_a_block_with_more_registers_than_an_sm_has() -> None:
     kernel = gpu.load(PtxModule.from_text(text, "k.ptx"))["k"]
     if kernel.facts.registers_from != "ptxas":
         pytest.skip("ptxas is not installed, so the number of registers is an estimate")
-    with pytest.raises(simt.ProgramFault, match=r"1024 threads needs .* registers") as error:
+    with pytest.raises(LaunchError, match=r"1024 threads needs .* registers") as error:
         kernel[1, 1024](np.zeros(150, np.uint32))
     assert error.value.kind == "too many registers"
     kernel[1, 32](np.zeros(150, np.uint32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,17 @@ import numpy.typing as npt
 from simt.errors import LaunchError
 
 from .array import DeviceArray
+from .host_arrays import HostArrays
 from .texture import Surface, Texture
 
 if TYPE_CHECKING:
     from .gpu import GPU
 
+_MOST_CTAS = ((1 << 31) - 1, 65535, 65535)
+MOST_THREADS = ((1 << 31) - 1, (1 << 31) - 1, 64)
+"""Of a block, by dimension; how many it may have in all depends on the GPU."""
+# What is no array even where NumPy would make one of it.
+_NO_ARRAYS = (bool, int, float, complex, str, type(None), np.generic)
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -45,47 +52,109 @@ class Arguments:
         gpu: GPU,
         kernel: str,
         parameters: Sequence[Parameter],
-        arguments: Sequence[Any] | Callable[[Callable[[Any], int]], Sequence[Any]],
+        given: Sequence[Any],
+        values: Callable[[Callable[[Any], int]], Sequence[Any]] | None = None,
     ) -> None:
-        """arguments: a value for each parameter, or what gives them from the device addresses of arrays."""
+        """given: what the program gives, a value for each parameter.
+
+        values: for kernels in Python, makes the values of the parameters from the addresses of the given
+            arrays. Those kernels know strides: arrays with gaps lie on the device as on the host.
+        """
         self._gpu = gpu
-        self._copies: dict[int, tuple[npt.NDArray[Any], DeviceArray]] = {}
-        values = arguments(self._address_of) if callable(arguments) else arguments
+        self._kernel = kernel
+        self._strided = values is not None
+        self._hosts = HostArrays(gpu, kernel, self._strided)
+        self.keeps: list[Any] = []
+        """Device memory that must live until the launch is done."""
+        if values is None:
+            self._check_count(parameters, given)
+        for number, value in enumerate(given):
+            if not (values is None and isinstance(value, bytes) and parameters[number].bytes != 8):
+                self._collect(value, f"argument {number + 1}")
+        try:
+            self._hosts.place()
+            made = given if values is None else values(self._address_of)
+            for value in made:
+                self._keep(value)
+            self.block = self._packed(parameters, made)
+        except BaseException:
+            self.discard()
+            raise
+
+    @property
+    def has_host_arrays(self) -> bool:
+        return bool(self._hosts)
+
+    def copy_back(self) -> None:
+        """Copies what the kernel has written into the host arrays. Raises LaunchError where it cannot."""
+        self._hosts.copy_back()
+
+    def discard(self) -> None:
+        """Frees the device's copies of host arrays."""
+        self._hosts.discard()
+
+    def _keep(self, value: Any) -> None:
+        if isinstance(value, DeviceArray):
+            self.keeps.append(value.memory)
+        elif isinstance(value, (Surface, Texture)):
+            self.keeps.append(value.keeps)
+
+    def _collect(self, value: Any, name: str) -> None:
+        """Finds host arrays, and checks what belongs to a GPU."""
+        if isinstance(value, (DeviceArray, Surface, Texture)):
+            if value.gpu is not self._gpu:
+                raise LaunchError(
+                    f"kernel `{self._kernel}`, {name}: {_short(value)} is in the memory of another GPU "
+                    f"(a {value.gpu.name}), not of this one (a {self._gpu.name}); copy it, with gpu.array()"
+                )
+            self._keep(value)
+            if isinstance(value, DeviceArray) and not (self._strided or value.is_contiguous):
+                raise LaunchError(
+                    f"kernel `{self._kernel}`, {name}: {_short(value)} has gaps, which the kernel does not "
+                    "know of; give a copy, .copy()"
+                )
+        elif hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's tensor descriptors
+            self._collect(value.base, name)
+        elif self._strided and isinstance(value, (tuple, list)):
+            for item in value:
+                self._collect(item, name)
+        elif self._strided and isinstance(value, np.void):
+            self._hosts.add(value, np.asarray(value), name)
+        elif not isinstance(value, _NO_ARRAYS) and (array := self._host_array(value, name)) is not None:
+            self._hosts.add(value, array, name)
+
+    def _host_array(self, value: Any, name: str) -> npt.NDArray[Any] | None:
+        if hasattr(value, "__cuda_array_interface__"):
+            raise LaunchError(
+                f"kernel `{self._kernel}`, {name}: {_short(value)} is in the memory of a real GPU; give a "
+                "host array, or one that gpu.array() has made of it"
+            )
+        try:
+            return host_array(value)
+        except Exception as error:  # whatever __array__ raises
+            raise LaunchError(
+                f"kernel `{self._kernel}`, {name}: {_short(value)} cannot be a NumPy array: {error}"
+            ) from error
+
+    def _check_count(self, parameters: Sequence[Parameter], values: Sequence[Any]) -> None:
         if len(values) != len(parameters):
             raise LaunchError(
-                f"kernel `{kernel}` takes {len(parameters)} arguments, {len(values)} were given"
+                f"kernel `{self._kernel}` takes {len(parameters)} arguments, {len(values)} were given"
             )
-        self._kept = list(values)  # device arrays must live until the launch is done
-        size = max((p.offset + p.bytes for p in parameters), default=0)
-        block = bytearray(size)
+
+    def _packed(self, parameters: Sequence[Parameter], values: Sequence[Any]) -> bytes:
+        self._check_count(parameters, values)
+        block = bytearray(max((p.offset + p.bytes for p in parameters), default=0))
         for number, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
             try:
                 raw = self._bytes(parameter, value)
             except (TypeError, ValueError, OverflowError) as error:
                 raise LaunchError(
-                    f"kernel `{kernel}`, argument {number + 1}: expected {parameter.description}, "
+                    f"kernel `{self._kernel}`, argument {number + 1}: expected {parameter.description}, "
                     f"found {_short(value)}: {error}"
                 ) from error
             block[parameter.offset : parameter.offset + parameter.bytes] = raw
-        self.block = bytes(block)
-
-    @property
-    def has_host_arrays(self) -> bool:
-        return bool(self._copies)
-
-    def copy_back(self) -> None:
-        """Copies what the kernel left in the device's copies into the host arrays."""
-        for host, device in self._copies.values():
-            if host.flags.writeable and host.nbytes:
-                raw = np.frombuffer(self._gpu.memory.read(device.address, device.nbytes), host.dtype)
-                host[...] = raw.reshape(host.shape)
-        self.discard()
-
-    def discard(self) -> None:
-        """Frees the device's copies of host arrays."""
-        for _, device in self._copies.values():
-            device.discard()
-        self._copies = {}
+        return bytes(block)
 
     def _bytes(self, parameter: Parameter, value: Any) -> bytes:
         if isinstance(value, DeviceArray):
@@ -101,25 +170,20 @@ class Arguments:
             return raw
         if isinstance(value, (bool, int, float, np.generic)):
             return _scalar(parameter, value)
-        array = host_array(value)
-        if array is None:
-            address = getattr(value, "data_ptr", None)
-            if callable(address):
-                return self._pointer(parameter, int(address()))
-            raise TypeError("no number, array or buffer")
-        return self._pointer(parameter, self._copy(array).address)
+        address = self._hosts.address(value)
+        if address is None:
+            if not callable(pointer := getattr(value, "data_ptr", None)):
+                raise TypeError("no number, array or buffer")
+            address = int(pointer())
+        return self._pointer(parameter, address)
 
     def _address_of(self, value: Any) -> int:
         if isinstance(value, DeviceArray):
             return value.address
-        return self._copy(np.asarray(value)).address
-
-    def _copy(self, array: npt.NDArray[Any]) -> DeviceArray:
-        """The device's copy of a host array; an array that is given twice has one."""
-        key = array.__array_interface__["data"][0] if array.nbytes else id(array)
-        if key not in self._copies or self._copies[key][0].nbytes < array.nbytes:
-            self._copies[key] = (array, self._gpu.array(array))
-        return self._copies[key][1]
+        address = self._hosts.address(value)
+        if address is None:
+            raise TypeError(f"{_short(value)} is no array")
+        return address
 
     @staticmethod
     def _pointer(parameter: Parameter, address: int) -> bytes:
@@ -157,19 +221,33 @@ def _scalar(parameter: Parameter, value: Any) -> bytes:
     return (number % (1 << (8 * parameter.bytes))).to_bytes(parameter.bytes, "little")
 
 
-def three(value: Any, what: str) -> tuple[int, int, int]:
-    """A launch dimension: a number, or one to three of them."""
+def three(value: Any, what: str, most: tuple[int, int, int] = _MOST_CTAS) -> tuple[int, int, int]:
+    """A launch dimension: a number, or one to three of them, each from 1 to that of `most`."""
     numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     try:
         whole = tuple(int(x) for x in numbers)
         if any(a != b for a, b in zip(whole, numbers, strict=True)):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise LaunchError(f"{what} is {value!r}, expected one to three whole numbers") from None
-    if not 1 <= len(whole) <= 3 or any(not 0 < x < 1 << 32 for x in whole):
+    if not 1 <= len(whole) <= 3 or any(x < 1 for x in whole):
         raise LaunchError(f"{what} is {value!r}, expected one to three numbers of 1 or more")
+    for x, limit, axis in zip(whole, most, "xyz", strict=False):
+        if x > limit:
+            raise LaunchError(f"{what} is {value!r}: its {axis} is {x:,}, CUDA allows {limit:,} at most")
     x, y, z = (*whole, 1, 1)[:3]
     return x, y, z
+
+
+def shared_bytes(value: Any, what: str) -> int:
+    """Bytes of dynamic shared memory: a whole number from 0, or None for 0."""
+    try:
+        number = operator.index(0 if value is None else value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 31:
+        raise LaunchError(f"{what} is {value!r}, expected a whole number of bytes")
+    return number
 
 
 def _short(value: Any) -> str:

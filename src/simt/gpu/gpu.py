@@ -6,17 +6,17 @@ import hashlib
 import math
 import os
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from simt import _engine
@@ -34,6 +34,7 @@ from simt.errors import (
     ResultError,
     SimulationError,
 )
+from simt.host_threads import host_threads
 from simt.isa import table_for
 from simt.names import function_name
 from simt.policy import Policy
@@ -46,13 +47,16 @@ from simt.run.slices import NO_MEMORY, new_engine, run_slices
 from simt.spec import Spec, load_spec
 from simt.version import __version__
 
-from .array import DeviceArray
+from .creation import ArrayCreation
+from .exclusive import Exclusive
+from .memory import Memory, whole
 from .module import Module
 from .stream import Event, Stream
-from .texture import Sampler, Source, Surface, Texture, make_sampler, make_surface, make_texture
+from .texturing import Texturing
 
 if TYPE_CHECKING:
     from simt.control import Controller
+    from simt.result.listing import Origins
     from simt.sampling import Plan
 
     from .arguments import Arguments
@@ -63,7 +67,11 @@ OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
 MAX_DEVICE_MEMORY = 1 << 40
 
 
-class GPU:
+# What the engine calls launches that cannot be made.
+_REFUSED = ("invalid launch", "too much shared memory", "out of memory")
+
+
+class GPU(ArrayCreation, Texturing):
     """A simulated GPU: compile a program, give it arrays, launch it, see values and cycles.
 
     gpu: name of a specification (`simt gpus` lists them), path of a TOML file, or a specification.
@@ -101,12 +109,11 @@ class GPU:
         resume: bool = False,
         fmad: bool = True,
     ) -> None:
-        if threads < 1:
-            raise LaunchError(f"threads is {threads}, expected 1 or more")
+        threads = host_threads(threads)
         own = dict(policies or {})
         self._overrides = {**(set or {}), **policy_overrides(own)}
         self.spec = load_spec(gpu, self._overrides)
-        memory = self.spec.dram.capacity_gib << 30 if memory is None else memory
+        memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)
         if not 1 <= memory <= MAX_DEVICE_MEMORY:
             raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
         self._overrides |= {f"policy.{key}": f"{p.name} {p.identity}" for key, p in own.items()}
@@ -120,13 +127,17 @@ class GPU:
         self._controller = controller
         self._plan = None if isinstance(plan, Collection) else plan
         self._timed = _timed(plan)
-        self.memory = _engine.functional.DeviceMemory(memory)
-        native = self.spec.native({key: p.address for key, p in own.items()})
+        self.memory = Memory(self, memory)
+        """Raw device memory, by address."""
+        self.exclusive = Exclusive(self.memory.native.free)
+        """Held by whoever uses the GPU: `with gpu.exclusive:` keeps other threads out."""
+        self._of_thread = threading.local()
+        self.native_spec = native = self.spec.native({key: p.address for key, p in own.items()})
         self._machine = Machine.from_spec(native)
         self._new_engine = partial(
             new_engine, native, threads=threads, window=window or 0, timeline_interval=timeline or 0
         )
-        self._engine = self._new_engine()
+        self._engine: Any = None if functional else self._new_engine()
         self.program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
         """What runs on it, for its Result."""
         target = None if output is None else Path(output)
@@ -146,6 +157,11 @@ class GPU:
         self._recording: Recording | None = None
 
     # --- programs ---------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of its specification."""
+        return self.spec.name
 
     @property
     def arch(self) -> str:
@@ -177,154 +193,74 @@ class GPU:
 
     def triton(self, fn: Any) -> Any:
         """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`."""
-        from .foreign import TritonFunction
+        from .triton_kernel import TritonFunction
 
         return TritonFunction(self, fn)
 
     def numba(self, fn: Any) -> Any:
         """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`."""
-        from .foreign import NumbaFunction
+        from .numba_kernel import NumbaFunction
 
         return NumbaFunction(self, fn)
 
     def load_native(self, ptx: PtxModule) -> Any:
-        return _engine.functional.load(ptx.text, ptx.name, self.memory)
+        with self.exclusive:
+            return _engine.functional.load(ptx.text, ptx.name, self.memory.native)
 
     # --- memory -----------------------------------------------------------------------------------------
 
-    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        """A new array; it holds zeros. Raises LaunchError where the device's memory is full."""
-        sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-        array = DeviceArray(self, 0, sizes, dtype, owner=False)
-        address = self.memory.allocate(max(1, array.nbytes), f"array {sizes} of {array.dtype}")
-        if not address:
-            raise LaunchError(
-                f"no room for {array.nbytes:,} bytes: "
-                f"{self.memory.used:,} of {self.memory.capacity:,} are in use"
-            )
-        return DeviceArray(self, address, sizes, dtype)
-
-    zeros = empty
-
-    def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-        """A copy of host values in device memory."""
-        host = np.asarray(values, dtype)
-        device = self.empty(host.shape, host.dtype)
-        if host.nbytes:
-            self.write(device.address, np.ascontiguousarray(host))
-        return device
-
-    # --- textures ---------------------------------------------------------------------------------------
-
-    def texture(
-        self,
-        source: Source | Sequence[Source],
-        *,
-        kind: str | None = None,
-        channels: int = 1,
-        width: int | None = None,
-        filter: str = "point",
-        address: str | Sequence[str] = "clamp",
-        normalized: bool = False,
-        read: str = "element",
-        border: Sequence[float] = (0, 0, 0, 0),
-        srgb: bool = False,
-        level_filter: str = "point",
-        level_bias: float = 0,
-        level_range: tuple[float, float] = (0, 1000),
-    ) -> Texture:
-        """A texture over an array; an argument for kernels that take a `cudaTextureObject_t`.
-
-        source: an array of the device, whose memory is read, or of the host, which is copied; elements of 8,
-            16 or 32-bit integers, float16 or float32, in the order (z or layer, y, x, channel). A list of
-            arrays: the levels of a mipmap, each half the size of the one before.
-        kind: "1d", "2d", "3d" (by default, by the array's dimensions), "linear" (memory for `tex1Dfetch`),
-            "1d_layered", "2d_layered", "cubemap" (6 faces: +x, -x, +y, -y, +z, -z), "cubemap_layered".
-        channels: 1, 2 or 4 components of a texel, the array's last dimension if more than 1.
-        width: texels of a row that count, where rows are padded.
-        filter: "point" or "linear". address: "clamp", "border", "wrap" or "mirror", one or one for each of
-            x, y, z; the last two need normalized coordinates. border: what "border" returns.
-        normalized: coordinates go from 0 to 1, else from 0 to the number of texels.
-        read: "element", or "normalized": integers of 8 or 16 bits as numbers from 0 or -1 to 1.
-        srgb: colours of 8 bits are made linear. level_filter, level_bias, level_range: of mipmaps.
-
-        Raises LaunchError for what does not fit together. docs/functional/textures.md gives the arithmetic.
-        """
-        return make_texture(
-            self,
-            source,
-            kind=kind,
-            channels=channels,
-            width=width,
-            filter=filter,
-            address=address,
-            normalized=normalized,
-            read=read,
-            border=border,
-            srgb=srgb,
-            level_filter=level_filter,
-            level_bias=level_bias,
-            level_range=level_range,
-        )
-
-    def surface(self, source: Source, *, kind: str | None = None, channels: int = 1) -> Surface:
-        """A surface over an array; an argument for kernels that take a `cudaSurfaceObject_t`. What kernels
-        write is read back with `.numpy()`, or in the array if it was one of the device.
-
-        source, kind, channels: as of `texture`. Raises LaunchError for what does not fit together.
-        """
-        return make_surface(self, source, kind=kind, channels=channels)
-
-    def sampler(
-        self,
-        *,
-        filter: str = "point",
-        address: str | Sequence[str] = "clamp",
-        unnormalized: bool = False,
-        border: Sequence[float] = (0, 0, 0, 0),
-        level_filter: str = "point",
-        level_bias: float = 0,
-        level_range: tuple[float, float] = (0, 1000),
-    ) -> Sampler:
-        """A sampler for a `.samplerref` variable of PTX. unnormalized: coordinates are texels, whatever the
-        texture says. The rest: as of `texture`, as are the errors."""
-        return make_sampler(
-            self,
-            filter=filter,
-            address=address,
-            unnormalized=unnormalized,
-            border=border,
-            level_filter=level_filter,
-            level_bias=level_bias,
-            level_range=level_range,
-        )
-
     def write(self, address: int, values: npt.NDArray[Any]) -> None:
-        self.memory.write(address, values.tobytes())
-        if not self.functional:
-            self._engine.copy_from_host(address, values.nbytes)
+        """Copies a host array without gaps to a device address."""
+        with self.exclusive:
+            self.memory.native.write(address, values.tobytes())
+            self.copied_from_host(address, values.nbytes)
 
-    def free(self, address: int) -> None:
-        self.synchronize()
-        self.memory.free(address)
+    def peek(self, address: int, nbytes: int) -> bytes:
+        """What lies in device memory now; launches that are queued have not run."""
+        return bytes(self.memory.native.read(address, nbytes))
+
+    def copied_from_host(self, address: int, nbytes: int) -> None:
+        """Tells the timing model of a copy."""
+        if self._engine is not None:
+            self._engine.copy_from_host(address, nbytes)
 
     # --- launches ---------------------------------------------------------------------------------------
 
     def stream(self) -> Stream:
         """A new stream: its launches run one after the other, and beside those of other streams."""
-        self._streams += 1
-        return Stream(self, self._streams)
+        with self.exclusive:
+            self._streams += 1
+            return Stream(self, self._streams)
 
     def event(self) -> Event:
+        """An event that stands behind nothing until it is recorded."""
         return Event(self)
 
-    def launch(self, launcher: Launcher, arguments: Arguments) -> LaunchResult | None:
-        """Used by kernels."""
-        try:
-            return self._launch(launcher, arguments)
-        except BaseException:
-            arguments.discard()
-            raise
+    @property
+    def entered_streams(self) -> list[Stream]:
+        """Those whose `with` blocks this thread is in, the innermost last."""
+        here: list[Stream] = self._of_thread.__dict__.setdefault("streams", [])
+        return here
+
+    @property
+    def queued(self) -> tuple[int, ...]:
+        """Ids of the launches that are not finished."""
+        return tuple(self._pending)
+
+    @property
+    def last_cycle(self) -> int:
+        """When the last of the finished launches ended."""
+        return max((x.end_cycle for x in self.launches), default=0)
+
+    def launch(self, launcher: Launcher, arguments: Callable[[], Arguments]) -> LaunchResult | None:
+        """Used by kernels. arguments: makes them, when the GPU is ours."""
+        with self.exclusive:
+            made = arguments()
+            try:
+                return self._launch(launcher, made)
+            except BaseException:
+                made.discard()
+                raise
 
     def _launch(self, launcher: Launcher, arguments: Arguments) -> LaunchResult | None:
         kernel = launcher.kernel
@@ -344,7 +280,7 @@ class GPU:
             self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
             return self._session.take_over(launch_id - 1) if kept else None
-        stream = launcher.stream
+        stream = launcher.stream or next(reversed(self.entered_streams), None)
         with self._faults(launcher):
             table, _ = table_for(self.spec.sm_version)
             source = _engine.functional.source(
@@ -357,14 +293,35 @@ class GPU:
             )
         if self._recording is not None:
             try:
-                with self._faults(launcher):
+                with self._faults(launcher), self.exclusive.running():
                     self._recording.add(source)
             finally:
                 self._print(source.printed)
             arguments.copy_back()
             return None
         control = self._control(launch_id, launcher)
-        self._pending[launch_id] = _Pending(launcher, arguments, source, control, digest)
+        facts = Facts(
+            index=launch_id - 1,
+            id=launch_id,
+            name=kernel.name,
+            grid=launcher.grid,
+            block=launcher.block,
+            shared_bytes=kernel.facts.shared_bytes + launcher.shared,
+            registers=kernel.facts.registers,
+            sm_version=self.spec.sm_version,
+        )
+        self._pending[launch_id] = _Pending(
+            facts,
+            kernel.module.ptx,
+            kernel.module.origins,
+            source,
+            control,
+            digest,
+            [arguments.keeps, kernel.module.keeps],
+        )
+        if arguments.has_host_arrays:
+            self._pending[launch_id].copy_back = arguments.copy_back
+            self._pending[launch_id].discard = arguments.discard
         after = stream.pending() if stream is not None else ()
         self._engine.launch(source, launch_id, [i for i in after if i in self._pending], control)
         del source, control  # the traceback of a fault would keep them alive
@@ -377,7 +334,7 @@ class GPU:
 
     def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch without timing. What watches launches (`simt.debug`) overrides this."""
-        with self._faults(launcher):
+        with self._faults(launcher), self.exclusive.running():
             counts = _engine.functional.run(
                 *self._what_runs(launcher, parameters), self.threads, launch_id, self._print
             )
@@ -387,12 +344,20 @@ class GPU:
     def synchronize(self) -> None:
         """Runs what is queued. Raises ProgramFault for what a program does wrong, DeadlockError where it can
         never end, LimitReached after `max_cycles`, KeyboardInterrupt on Ctrl-C."""
-        if not self._pending:
-            return
+        with self.exclusive:
+            if self._pending:
+                self._run_queued()
+
+    def _run_queued(self) -> None:
         start, before = time.monotonic(), len(self._session.launches)
         total = before + len(self._pending)
         executed = self._engine.progress()["warp_instructions"]
-        with self._reporter.showing() as report, deferred_stop() as stop_requested, self._faults():
+        with (
+            self.exclusive.running(),
+            self._reporter.showing() as report,
+            deferred_stop() as stop_requested,
+            self._faults(),
+        ):
 
             def after_slice() -> None:
                 self._collect()
@@ -426,7 +391,8 @@ class GPU:
     @property
     def launches(self) -> list[LaunchResult]:
         """Timed launches that are finished, in the order of launch."""
-        return [self._session.launches[index] for index in sorted(self._session.launches)]
+        finished = dict(self._session.launches)  # another thread may be adding to it
+        return [finished[index] for index in sorted(finished)]
 
     def result(self, status: str = "complete") -> Result:
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""
@@ -457,15 +423,17 @@ class GPU:
         """
         from .recording import Recording
 
-        if self._recording is not None:
-            raise LaunchError("a trace is being recorded already")
-        self.synchronize()
+        with self.exclusive:
+            if self._recording is not None:
+                raise LaunchError("a trace is being recorded already")
+            self.synchronize()
         with Recording(Path(path), self.spec.sm.warp_size) as recording:
             self._recording = recording
             try:
                 yield
-                self.synchronize()
-                recording.finish()
+                with self.exclusive:
+                    self._recording = None
+                    recording.finish()
             finally:
                 self._recording = None
 
@@ -503,7 +471,7 @@ class GPU:
             launches_total=total,
             cycle=p["cycle"],
             warp_instructions=p["warp_instructions"] - executed,
-            running=tuple(self._pending[i].launcher.kernel.name for i in p["running"] if i in self._pending),
+            running=tuple(self._pending[i].facts.name for i in p["running"] if i in self._pending),
         )
 
     def _what_runs(self, launcher: Launcher, parameters: bytes) -> tuple[Any, ...]:
@@ -540,26 +508,20 @@ class GPU:
         self.printed += decoded
 
     def _collect(self) -> None:
-        finished = self._engine.finished()
-        for raw in finished:
+        refused: list[LaunchError] = []
+        for raw in self._engine.finished():
             pending = self._pending.pop(raw["id"])
-            launcher = pending.launcher
-            facts = Facts(
-                index=raw["id"] - 1,
-                id=raw["id"],
-                name=launcher.kernel.name,
-                grid=launcher.grid,
-                block=launcher.block,
-                shared_bytes=launcher.kernel.facts.shared_bytes + launcher.shared,
-                registers=launcher.kernel.facts.registers,
-                sm_version=self.spec.sm_version,
-            )
-            raw["pc"] = launcher.kernel.module.origins.added_to(raw["pc"])
+            raw["pc"] = pending.origins.added_to(raw["pc"])
             try:
-                self._session.add(raw, facts, pending.control, pending.digest)
+                self._session.add(raw, pending.facts, pending.control, pending.digest)
             finally:
                 self._print(pending.source.printed)
-                pending.arguments.copy_back()
+                try:
+                    pending.copy_back()
+                except LaunchError as error:
+                    refused.append(error)
+        if refused:
+            raise refused.pop(0)
 
     def _is_timed(self, launch_id: int, name: str) -> bool:
         if self._timed is None:
@@ -597,12 +559,11 @@ class GPU:
         unit = max(1, file.allocation_unit)
         needed = warps * (-(-kernel.facts.registers * self.spec.sm.warp_size // unit) * unit)
         if kernel.facts.registers_from == "ptxas" and needed > file.registers:
-            fault = ProgramFault(
+            raise LaunchError(
                 f"kernel `{kernel.name}`: a block of {math.prod(launcher.block)} threads needs {needed:,} "
-                f"registers ({kernel.facts.registers} a thread); an SM of this GPU has {file.registers:,}"
+                f"registers ({kernel.facts.registers} a thread); an SM of this GPU has {file.registers:,}",
+                "too many registers",
             )
-            fault.kind, fault.kernel = "too many registers", kernel.name
-            raise fault
 
     @contextmanager
     def _faults(self, launcher: Launcher | None = None) -> Iterator[None]:
@@ -620,13 +581,15 @@ class GPU:
             raise LaunchError(str(error)) from error
         else:
             return
+        if not native.instruction and native.kind in _REFUSED:
+            raise LaunchError(str(native), native.kind) from None
+        ptx = None if launcher is None else launcher.kernel.module.ptx
         if launcher is None and native.launch in self._pending:
-            launcher = self._pending[native.launch].launcher
-        text = ""
-        if launcher is not None:
-            text = launcher.kernel.module.ptx.source_text(native.source_file, native.source_line).strip()
+            ptx = self._pending[native.launch].ptx
+        text = ptx.source_text(native.source_file, native.source_line).strip() if ptx is not None else ""
         if queued:
             self._abandon()
+        native.__traceback__ = None  # it leads here: the GPU would live as long as the cycle
         raise ProgramFault.from_native(native, text) from None
 
     def _abandon(self) -> None:
@@ -635,7 +598,7 @@ class GPU:
             return
         for _, pending in sorted(self._pending.items()):
             self._print(pending.source.printed)
-            pending.arguments.discard()
+            pending.discard()
         self._pending.clear()
         self._cycles_before += self._engine.cycle
         self._session.new_engine(self._engine.cycle)
@@ -656,19 +619,21 @@ def _timed(plan: Plan | Collection[int] | None) -> dict[int, str] | None:
     return {number + 1: name for number, name in plan.launches.select("position", "name").iter_rows()}
 
 
-class _Pending:
-    """A launch that is queued: what must live until it is done."""
+def _nothing() -> None:
+    pass
 
-    def __init__(
-        self,
-        launcher: Launcher,
-        arguments: Arguments,
-        source: Any,
-        control: LaunchControl | None,
-        digest: str,
-    ) -> None:
-        self.control = control
-        self.digest = digest
-        self.launcher = launcher
-        self.arguments = arguments
-        self.source = source
+
+@dataclass
+class _Pending:
+    """A launch that is queued: what must live until it is done, without what would keep the GPU alive. Only
+    where somebody waits for it are there host arrays to be copied back."""
+
+    facts: Facts
+    ptx: PtxModule
+    origins: Origins
+    source: Any
+    control: LaunchControl | None
+    digest: str
+    keeps: Any
+    copy_back: Callable[[], None] = _nothing
+    discard: Callable[[], None] = _nothing

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,16 @@ from simt.cuda import PtxModule, compile_cuda, resources
 from simt.errors import LaunchError, PtxError
 from simt.result.listing import Origins
 
-from .arguments import Arguments, Parameter, three
+from .arguments import MOST_THREADS, Arguments, Parameter, shared_bytes, three
 from .array import DeviceArray
+from .occupancy import Occupancy, occupancy_of
+from .stream import Stream, stream_of
 from .texture import Sampler, Surface, Texture
 
 if TYPE_CHECKING:
     from simt.result import LaunchResult
 
     from .gpu import GPU
-    from .stream import Stream
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Module:
         self.gpu = gpu
         self.ptx = ptx if gpu.fmad else ptx.without_contraction()
         self._native = gpu.load_native(self.ptx)
-        self._kernels: dict[str, Kernel] = {}
+        self._known: dict[str, KernelFacts] = {}
         self._instances: dict[str, Module] = {}
         self._bound: dict[str, Sampler | Surface | Texture] = {}
 
@@ -83,9 +84,9 @@ class Module:
                 again = compile_cuda(self.ptx.source, name=self.ptx.name, arch=self.ptx.arch, kernels=[name])
                 self._instances[name] = Module(self.gpu, again)
             return self._instances[name][name]
-        if ptx_name not in self._kernels:
-            self._kernels[ptx_name] = Kernel(self, self._facts(ptx_name))
-        return self._kernels[ptx_name]
+        if ptx_name not in self._known:
+            self._known[ptx_name] = self._facts(ptx_name)
+        return Kernel(self, self._known[ptx_name])  # not kept: module and GPU go when nobody uses them
 
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("_"):
@@ -112,10 +113,7 @@ class Module:
                 f"{self.ptx.name}: no variable {name!r}; there are: {', '.join(variables) or 'none'}"
             )
         address, size = variables[matches[0]]
-        raw = DeviceArray(self.gpu, address, (size,), "u1", owner=False)
-        array = raw.view(dtype)
-        array._module = self  # type: ignore[attr-defined]
-        return array
+        return DeviceArray(self.gpu, address, (size,), "u1", self).view(dtype)
 
     def bind_texture(self, name: str, texture: Texture | Sampler) -> None:
         """Binds a texture to a `.texref` variable, or a sampler to a `.samplerref`; what was bound before
@@ -126,6 +124,11 @@ class Module:
         """Binds a surface to a `.surfref` variable, as `bind_texture` does."""
         self._bind(name, surface, "surfref")
 
+    @property
+    def keeps(self) -> list[Any]:
+        """What launches of it need until they are done, besides their arguments."""
+        return [what.keeps for what in self._bound.values()]
+
     def _bind(self, name: str, what: Sampler | Surface | Texture, type: str) -> None:
         references = self._native.references
         names = [n for n, (_, of) in references.items() if of == type]
@@ -135,9 +138,10 @@ class Module:
             )
         if what.gpu is not self.gpu:
             raise LaunchError(f"{self.ptx.name}: what is bound to {name!r} belongs to another GPU")
-        self.gpu.synchronize()
-        self.gpu.memory.write(references[name][0], what.descriptor)
-        self._bound[name] = what
+        with self.gpu.exclusive:
+            self.gpu.synchronize()
+            self.gpu.memory.native.write(references[name][0], what.descriptor)
+            self._bound[name] = what
 
     def _facts(self, name: str) -> KernelFacts:
         facts = self._native.kernels[name]
@@ -191,17 +195,32 @@ class Kernel:
             )
         grid, block, *rest = configuration
         shared, stream, cluster = (*rest, None, None, None)[:3]
+        what = f"kernel `{self.name}`: the"
         return Launcher(
             self,
-            three(grid, f"kernel `{self.name}`: the grid"),
-            three(block, f"kernel `{self.name}`: the block"),
-            int(shared or 0),
-            stream,
-            three(cluster, f"kernel `{self.name}`: the cluster") if cluster else self.facts.cluster,
+            three(grid, f"{what} grid"),
+            three(block, f"{what} block", MOST_THREADS),
+            shared_bytes(shared, f"{what} dynamic shared memory"),
+            stream_of(self.module.gpu, stream, f"{what} stream"),
+            three(cluster, f"{what} cluster") if cluster else self.facts.cluster,
         )
 
-    def __call__(self, *arguments: Any) -> None:
-        raise LaunchError(f"kernel `{self.name}` needs a grid and a block: {self.name}[grid, block](...)")
+    def __call__(self, *arguments: Any, shared_mem: int = 0, stream: Any = None) -> LaunchResult | None:
+        """Launches in CuPy's form: `kernel((grid,), (block,), (arguments...), shared_mem=0, stream=None)`."""
+        if len(arguments) != 3 or not all(isinstance(x, (tuple, list)) for x in arguments):
+            raise LaunchError(
+                f"kernel `{self.name}` needs a grid and a block: {self.name}[grid, block](...), or "
+                f"{self.name}((grid,), (block,), (arguments...))"
+            )
+        grid, block, given = arguments
+        return self[tuple(grid), tuple(block), shared_mem, stream](*given)
+
+    def occupancy(self, block: Any, shared: int = 0) -> Occupancy:
+        """How many CTAs of so many threads, with so much dynamic shared memory, an SM of the GPU holds.
+
+        Raises LaunchError where it cannot hold one.
+        """
+        return occupancy_of(self, three(block, f"kernel `{self.name}`: the block", MOST_THREADS), shared)
 
     def __repr__(self) -> str:
         f = self.facts
@@ -222,12 +241,19 @@ class Launcher:
     stream: Stream | None
     cluster: tuple[int, int, int]
 
-    def __call__(self, *arguments: Any) -> LaunchResult | None:
-        """Launches. Host arrays are copied to the device and back.
+    def __call__(self, *arguments: Any, stream: Any = None) -> LaunchResult | None:
+        """Launches. Host arrays are copied to the device and back. stream: in place of the configuration's.
 
         Returns the LaunchResult where it was timed and is finished: not with `functional=True`, and not in a
         stream. Raises LaunchError for arguments that do not fit, ProgramFault for what the program does.
         """
-        gpu = self.kernel.module.gpu
-        packed = Arguments(gpu, self.kernel.name, self.kernel.parameters, arguments)
-        return gpu.launch(self, packed)
+        kernel, gpu = self.kernel, self.kernel.module.gpu
+        return self.launch(lambda: Arguments(gpu, kernel.name, kernel.parameters, arguments), stream)
+
+    def launch(self, arguments: Callable[[], Arguments], stream: Any = None) -> LaunchResult | None:
+        """As calling it, with what makes the arguments once the GPU is free."""
+        gpu, launcher = self.kernel.module.gpu, self
+        if stream is not None:
+            given = stream_of(gpu, stream, f"kernel `{self.kernel.name}`: the stream")
+            launcher = replace(self, stream=given)
+        return gpu.launch(launcher, arguments)

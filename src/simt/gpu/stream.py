@@ -2,44 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from simt.errors import LaunchError
 
 if TYPE_CHECKING:
     from .gpu import GPU
 
 
 class Event:
-    """A point in a stream. Another stream can wait for it."""
+    """A point in a stream, or in the time of the GPU. Another stream can wait for it."""
 
     def __init__(self, gpu: GPU) -> None:
-        self._gpu = gpu
+        self.gpu = gpu
         self.after: tuple[int, ...] = ()
         """Ids of the launches that it stands behind."""
+        self._since = 0
 
-    def record(self, stream: Stream) -> Event:
-        """Puts it behind what is queued in the stream now."""
-        self.after = stream.pending()
+    def record(self, stream: Stream | None = None) -> Event:
+        """Puts it behind what is queued now in the stream, or if none is given in all of them."""
+        stream = stream_of(self.gpu, stream, "the event's stream")
+        with self.gpu.exclusive:
+            self.after = self.gpu.queued if stream is None else stream.pending()
+            self._since = self.gpu.last_cycle
         return self
 
     def synchronize(self) -> None:
         """Waits for it."""
-        self._gpu.synchronize()
+        self.gpu.synchronize()
+
+    def query(self) -> bool:
+        """Whether it was reached. What is queued is simulated by this call where it was not, so that who asks
+        again is told True."""
+        return _query(self.gpu, self.after)
 
     @property
     def cycle(self) -> int:
-        """Core cycle in which it was reached; 0 without timing or for an empty stream. Waits for it."""
-        self._gpu.synchronize()
-        return max((x.end_cycle for x in self._gpu.launches if x.id in self.after), default=0)
+        """Core cycle in which it was reached; 0 without timing. Waits for it."""
+        with self.gpu.exclusive:
+            self.gpu.synchronize()
+            return max((x.end_cycle for x in self.gpu.launches if x.id in self.after), default=self._since)
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds of the simulated GPU from this event to another, 0 without timing. Waits for both."""
+        if not isinstance(end, Event) or end.gpu is not self.gpu:
+            raise LaunchError(f"the end is {end!r}, expected an event of the same GPU")
+        return (end.cycle - self.cycle) / (1e3 * self.gpu.spec.clock.core_mhz)
 
 
 class Stream:
     """Launches of one stream run one after the other; those of different streams may overlap.
 
-    A launch in a stream returns at once; `synchronize`, or reading an array, waits for it.
+    A launch in a stream returns at once; `synchronize`, or reading an array, waits for it. In a block
+    `with stream:` launches of the same thread that name no stream go to this one.
     """
 
     def __init__(self, gpu: GPU, number: int) -> None:
-        self._gpu = gpu
+        self.gpu = gpu
         self.number = number
         self._last: tuple[int, ...] = ()
         self._waits: tuple[int, ...] = ()
@@ -49,19 +69,60 @@ class Stream:
         return (*self._last, *self._waits)
 
     def launched(self, launch_id: int) -> None:
+        """Used by the GPU: a launch was queued."""
         self._last, self._waits = (launch_id,), ()
 
     def wait(self, event: Event) -> None:
         """What is launched in this stream from now on waits for the event."""
-        self._waits = (*self._waits, *event.after)
+        if not isinstance(event, Event) or event.gpu is not self.gpu:
+            raise LaunchError(f"stream {self.number} cannot wait for {event!r}: it is no event of its GPU")
+        with self.gpu.exclusive:
+            self._waits = (*self._waits, *event.after)
 
-    def record(self) -> Event:
-        """An event behind what is queued now."""
-        return Event(self._gpu).record(self)
+    def record(self, event: Event | None = None) -> Event:
+        """An event, a new one if none is given, behind what is queued now."""
+        if event is not None and event.gpu is not self.gpu:
+            raise LaunchError("the event belongs to another GPU")
+        return (Event(self.gpu) if event is None else event).record(self)
 
     def synchronize(self) -> None:
         """Waits for everything that is queued."""
-        self._gpu.synchronize()
+        self.gpu.synchronize()
+
+    def query(self) -> bool:
+        """Whether all that is queued in it is done. What is not is simulated by this call, so that who asks
+        again is told True."""
+        return _query(self.gpu, self.pending())
+
+    def __enter__(self) -> Stream:
+        self.gpu.entered_streams.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.gpu.entered_streams.pop()
 
     def __repr__(self) -> str:
         return f"Stream({self.number})"
+
+
+def stream_of(gpu: GPU, stream: Any, what: str) -> Stream | None:
+    """A stream of this GPU, or None. Raises LaunchError for anything else."""
+    if stream is None or (isinstance(stream, int) and stream == 0):
+        return None
+    if not isinstance(stream, Stream):
+        raise LaunchError(f"{what} is {stream!r}, expected one that gpu.stream() has made")
+    if stream.gpu is not gpu:
+        raise LaunchError(
+            f"{what} is one of another GPU (a {stream.gpu.name}), not of this one (a {gpu.name})"
+        )
+    return stream
+
+
+def _query(gpu: GPU, launches: tuple[int, ...]) -> bool:
+    with gpu.exclusive:
+        done = not set(gpu.queued).intersection(launches)
+        if not done:
+            gpu.synchronize()
+        return done

@@ -43,12 +43,17 @@ class _Handle:
         self.gpu = gpu
         self.descriptor = descriptor
         self._memory = gpu.empty(len(descriptor), np.uint8)
-        gpu.memory.write(self._memory.address, descriptor)
+        gpu.memory.native.write(self._memory.address, descriptor)
 
     @property
     def handle(self) -> int:
         """The 64-bit value that a kernel gets."""
         return self._memory.address
+
+    @property
+    def keeps(self) -> list[Any]:
+        """The memory that launches with it need until they are done."""
+        return [self._memory.memory]
 
     def free(self) -> None:
         """Gives the handle back; using it afterwards is a fault. Arrays live on."""
@@ -76,6 +81,10 @@ class Texture(_Handle):
     def array(self) -> DeviceArray:
         return self.levels[0]
 
+    @property
+    def keeps(self) -> list[Any]:
+        return [*super().keeps, *(level.memory for level in self.levels)]
+
 
 class Surface(_Handle):
     """A surface object: an argument of kernels with a `cudaSurfaceObject_t`. Made by `GPU.surface`.
@@ -86,6 +95,10 @@ class Surface(_Handle):
     def __init__(self, gpu: GPU, descriptor: bytes, array: DeviceArray) -> None:
         super().__init__(gpu, descriptor)
         self.array = array
+
+    @property
+    def keeps(self) -> list[Any]:
+        return [*super().keeps, self.array.memory]
 
     def numpy(self) -> npt.NDArray[Any]:
         """A copy of its array in host memory. Waits for all launches."""

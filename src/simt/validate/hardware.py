@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from simt.cuda.driver import Attribute, Device, DeviceKernel, Driver, FunctionAt
 from simt.errors import DriverError, LaunchError
 from simt.gpu import GPU
 from simt.gpu.arguments import Arguments
+from simt.gpu.exclusive import Exclusive
 from simt.gpu.module import Launcher
 from simt.result import Result
 from simt.validate.device import SOURCES
@@ -87,7 +89,10 @@ class HardwareGPU(GPU):
         # A kernel that is loaded when it is launched first would be timed with its loading.
         os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
         self.device = Device(ordinal, driver)
-        self.memory = _Memory(self.device)
+        self._memory = _Memory(self.device)
+        self.memory = self._memory  # type: ignore[assignment]
+        self.exclusive = Exclusive(self._memory.free)
+        self._of_thread = threading.local()
         self.functional = False
         self.times: list[LaunchTime] = []
         self._with_times = timed
@@ -102,12 +107,12 @@ class HardwareGPU(GPU):
 
     def close(self) -> None:
         """Gives back the GPU and all memory."""
-        self.memory.closed = True
+        self._memory.closed = True
         self.device.close()
 
     def abandon(self) -> None:
         """After a kernel's fault: resets the GPU for this process, and all memory and programs are gone."""
-        self.memory.closed = True
+        self._memory.closed = True
         self.device.reset()
         self.device.close()
 
@@ -119,6 +124,9 @@ class HardwareGPU(GPU):
     def scratch_module(self, ptx: PtxModule) -> Any:
         """The module as our engine reads it: how parameters lie."""
         return _engine.functional.load(ptx.text, ptx.name, self._variables)
+
+    def peek(self, address: int, nbytes: int) -> bytes:
+        return self.device.read(address, nbytes)
 
     def write(self, address: int, values: npt.NDArray[Any]) -> None:
         self.device.write(address, values.tobytes())
@@ -139,7 +147,11 @@ class HardwareGPU(GPU):
 
     # --- launches ---------------------------------------------------------------------------------------
 
-    def launch(self, launcher: Launcher, arguments: Arguments) -> None:
+    def launch(self, launcher: Launcher, arguments: Callable[[], Arguments]) -> None:
+        with self.exclusive:
+            self._run_launch(launcher, arguments())
+
+    def _run_launch(self, launcher: Launcher, arguments: Arguments) -> None:
         try:
             kernel = launcher.kernel.module.native.kernel(launcher.kernel.name)
 

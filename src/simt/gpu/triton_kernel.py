@@ -1,4 +1,4 @@
-"""Kernels written in Python: Triton's and Numba's."""
+"""Kernels written in Triton."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from simt.errors import LaunchError
 
 from .arguments import Arguments, three
 from .module import Launcher, Module
+from .stream import stream_of
 
 if TYPE_CHECKING:
     from simt.result import LaunchResult
@@ -55,6 +56,7 @@ class TritonFunction:
         size = three(grid, f"kernel `{compiled.name}`: the grid")
         size = (size[0] * compiled.num_ctas, size[1], size[2])
         kernel = module[compiled.name]
+        stream = stream_of(self.gpu, stream, f"kernel `{compiled.name}`: the stream")
 
         def values(address_of: Callable[[Any], int]) -> list[Any]:
             found: list[Any] = []
@@ -81,7 +83,9 @@ class TritonFunction:
             stream,
             (compiled.num_ctas, 1, 1),
         )
-        return self.gpu.launch(launcher, Arguments(self.gpu, kernel.name, kernel.parameters, values))
+        return self.gpu.launch(
+            launcher, lambda: Arguments(self.gpu, kernel.name, kernel.parameters, spec.arguments, values)
+        )
 
 
 # Triton numbers element types as PTX does, the driver as CUtensorMapDataType.
@@ -114,33 +118,3 @@ def _descriptor(value: Any, address: int, layout: Mapping[str, Any] | None, kern
     except ValueError as error:
         raise LaunchError(f"kernel `{kernel}`: {error}") from None
     return [np.void(raw), *shape, *strides]
-
-
-class NumbaFunction:
-    """A Python function or `@cuda.jit` kernel, compiled by Numba: `kernel[grid, block](arguments)`."""
-
-    def __init__(self, gpu: GPU, fn: Any) -> None:
-        self.gpu = gpu
-        self.fn = fn
-        self._compiled: dict[tuple[Any, ...], tuple[Any, Module]] = {}
-
-    def __getitem__(self, configuration: Any) -> Callable[..., LaunchResult | None]:
-        def launch(*args: Any) -> LaunchResult | None:
-            from simt.cuda.numba_cuda import compile_numba, parameters, signature_of
-
-            types = signature_of(args)
-            if types not in self._compiled:
-                compiled = compile_numba(self.fn, types, arch=self.gpu.arch)
-                self._compiled[types] = (compiled, Module(self.gpu, compiled.module))
-            compiled, module = self._compiled[types]
-            kernel = module[compiled.name]
-            launcher = kernel[configuration]
-            packed = Arguments(
-                self.gpu,
-                kernel.name,
-                kernel.parameters,
-                lambda address_of: parameters(compiled.types, args, address_of),
-            )
-            return self.gpu.launch(launcher, packed)
-
-        return launch

@@ -1,0 +1,83 @@
+"""How arrays of a GPU are made."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.errors import LaunchError
+
+from .array import Allocation, DeviceArray
+from .elements import element_type, shape_of
+
+if TYPE_CHECKING:
+    from .gpu import GPU
+
+
+class ArrayCreation:
+    """The methods of `GPU` that make arrays. Each raises LaunchError where the device's memory is full, and
+    for shapes and element types that an array of a GPU cannot have."""
+
+    def empty(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
+        """A new array; it holds zeros. shape: a whole number or several."""
+        sizes, element = shape_of(shape), element_type(dtype)
+        nbytes = math.prod(sizes) * element.itemsize
+        gpu = cast("GPU", self)
+        address = gpu.memory.allocate(max(1, nbytes), f"array {sizes} of {element}")
+        return DeviceArray(gpu, address, sizes, element, Allocation(gpu.exclusive, address))
+
+    def zeros(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
+        """A new array of zeros."""
+        return self.empty(shape, dtype)
+
+    def ones(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
+        """A new array of ones."""
+        return self.full(shape, 1, dtype)
+
+    def full(self, shape: Any, value: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
+        """A new array that holds a value everywhere."""
+        array = self.empty(shape, dtype)
+        array.fill(value)
+        return array
+
+    def empty_like(self, array: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """A new array with the shape, and if none is given the type, of one of the device or the host."""
+        array = array if isinstance(array, DeviceArray) else np.asarray(array)
+        return self.empty(array.shape, array.dtype if dtype is None else dtype)
+
+    def zeros_like(self, array: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """As `empty_like`, of zeros."""
+        return self.empty_like(array, dtype)
+
+    def ones_like(self, array: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """As `empty_like`, of ones."""
+        return self.full_like(array, 1, dtype)
+
+    def full_like(self, array: Any, value: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """As `empty_like`, with a value everywhere."""
+        like = self.empty_like(array, dtype)
+        like.fill(value)
+        return like
+
+    def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """A copy of host values, or of another device array, in device memory."""
+        try:
+            host = np.asarray(values, dtype)
+        except (TypeError, ValueError) as error:
+            raise LaunchError(f"values cannot be an array: {error}") from None
+        device = self.empty(host.shape, host.dtype)
+        return device.set(host)
+
+    def asarray(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """An array of this GPU as it is where its type is that which is asked for; a copy of all else."""
+        own = isinstance(values, DeviceArray) and values.gpu is self
+        if isinstance(values, DeviceArray) and own and (dtype is None or values.dtype == np.dtype(dtype)):
+            return values
+        return self.array(values, dtype)
+
+    def to_device(self, values: npt.ArrayLike) -> DeviceArray:
+        """`array`, as Numba calls it."""
+        return self.array(values)

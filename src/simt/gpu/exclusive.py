@@ -1,0 +1,71 @@
+"""One user of a GPU at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from simt.errors import LaunchError
+
+
+class Exclusive:
+    """Lets one thread at a time use a GPU: `with exclusive: ...`. A thread may enter again what it is in.
+
+    Memory that is dropped (`drop`, from `__del__`, which may run at any point of any thread) is freed when
+    nobody is inside: never under a launch that runs, and never waiting for another thread.
+
+    free: gives memory back, by address.
+    """
+
+    def __init__(self, free: Callable[[int], Any]) -> None:
+        self._free = free
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._running = False
+        self._dropped: deque[int] = deque()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._running:
+            self._lock.release()
+            raise LaunchError(
+                "the GPU runs a launch and cannot be used by what that calls (a controller, standard "
+                "output): use it when the launch has ended"
+            )
+        self._depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        self._lock.release()
+        self._free_dropped()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """While the engine runs, for the thread that is inside: what it calls back must not enter again."""
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+
+    def drop(self, address: int) -> None:
+        """Frees memory as soon as nobody is inside."""
+        self._dropped.append(address)
+        self._free_dropped()
+
+    def _free_dropped(self) -> None:
+        # Who does not get the lock leaves it to who has it: that one looks again after releasing it.
+        while self._dropped and self._lock.acquire(blocking=False):
+            try:
+                if self._depth:
+                    return
+                while self._dropped:
+                    self._free(self._dropped.popleft())
+            finally:
+                self._lock.release()

@@ -1,0 +1,104 @@
+"""Raw memory of a simulated GPU, by address."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simt import _engine
+from simt.errors import LaunchError
+
+if TYPE_CHECKING:
+    from .gpu import GPU
+
+
+class Memory:
+    """Device memory by address, for programs that manage it themselves (`GPU.memory`).
+
+    An address is a number: an argument for kernels that take a pointer, and what adds to it lies behind it.
+    `read`, `write` and `free` wait for what is queued in streams. capacity: bytes of the whole memory.
+    """
+
+    def __init__(self, gpu: GPU, capacity: int) -> None:
+        self.native = _engine.functional.DeviceMemory(capacity)
+        self.capacity: int = self.native.capacity
+        self._gpu = weakref.ref(gpu)  # a GPU that is dropped frees its memory at once
+
+    @property
+    def used(self) -> int:
+        """Bytes that are allocated."""
+        return int(self.native.used)
+
+    def allocate(self, size: int, label: str = "raw memory") -> int:
+        """The address of `size` new bytes, which hold zeros; a multiple of 256. label: what faults call it.
+
+        Raises LaunchError where there is no room, or where size is no whole number from 0.
+        """
+        size = whole("size", size)
+        if size > self.capacity:
+            address = 0
+        else:
+            address = self._within(lambda: self.native.allocate(max(1, size), label), wait=False)
+        if not address:
+            raise LaunchError(f"no room for {size:,} bytes: {self.used:,} of {self.capacity:,} are in use")
+        return int(address)
+
+    def free(self, address: int) -> None:
+        """Gives back what `allocate` gave; using it afterwards is a fault of the program.
+
+        Raises LaunchError where the address is not the beginning of an allocation.
+        """
+        address = whole("address", address)
+        if not self._within(lambda: self.native.free(address)):
+            raise LaunchError(f"{address:#x} cannot be freed: it is {self.native.describe(address)}")
+
+    def read(self, address: int, size: int) -> bytes:
+        """A copy of `size` bytes. Raises LaunchError where they do not lie in one allocation."""
+        address, size = whole("address", address), whole("size", size)
+        try:
+            return bytes(self._within(lambda: self.native.read(address, size)))
+        except IndexError as error:
+            raise LaunchError(f"{size:,} bytes at {address:#x} cannot be read: {error}") from None
+
+    def write(self, address: int, data: bytes) -> None:
+        """Puts bytes there. Raises LaunchError where they do not lie in one allocation."""
+        address, data = whole("address", address), bytes(data)
+        gpu = self._gpu()
+
+        def put() -> None:
+            self.native.write(address, data)
+            if gpu is not None:
+                gpu.copied_from_host(address, len(data))
+
+        try:
+            self._within(put)
+        except IndexError as error:
+            raise LaunchError(f"{len(data):,} bytes at {address:#x} cannot be written: {error}") from None
+
+    def allocations(self) -> list[tuple[int, int, str, bool]]:
+        """All that is allocated: address, size, label, whether a kernel's malloc gave it; by address."""
+        return list(self.native.allocations())
+
+    def _within(self, act: Callable[[], Any], wait: bool = True) -> Any:
+        gpu = self._gpu()
+        if gpu is None:
+            return act()
+        with gpu.exclusive:
+            if wait:
+                gpu.synchronize()
+            return act()
+
+    def __repr__(self) -> str:
+        return f"Memory({self.used:,} of {self.capacity:,} bytes in use)"
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number of 0 or more; an address, of 64 bits. Raises LaunchError for anything else."""
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise LaunchError(f"{name} is {value!r}, expected a whole number of 0 or more")
+    return int(number)

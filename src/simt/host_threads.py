@@ -1,0 +1,36 @@
+"""How many threads of the host simulate."""
+
+from __future__ import annotations
+
+import operator
+import os
+import warnings
+from typing import Any
+
+from simt.errors import SimtError
+
+
+def host_threads(threads: Any) -> int:
+    """The threads to use where so many are asked for: no more than this process has cores, with a warning.
+
+    Results do not depend on it. Raises SimtError where it is no whole number of 1 or more.
+    """
+    try:
+        number = operator.index(threads)
+    except TypeError:
+        raise SimtError(f"threads is {threads!r}, expected a whole number") from None
+    if number < 1:
+        raise SimtError(f"threads is {number}, expected 1 or more")
+    if number > (most := cores()):
+        warnings.warn(
+            f"threads is {number}, this process has {most} cores: {most} threads are used", stacklevel=3
+        )
+    return min(number, most)
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
