@@ -57,7 +57,7 @@ def test_saxpy(arch: str) -> None:
     assert _widths(kernel) == [4, *[8] * 14]  # two arrays of one dimension: 5 + 2 numbers each
     assert "fma.rn.f32" in kernel.module.text
     assert ".loc" in kernel.module.text
-    bare = compile_numba(saxpy, "void(float32, float32[:], float32[:])", arch=arch, debug_lines=False)
+    bare = compile_numba(saxpy, "void(float32, float32[:], float32[:])", arch=arch, lineinfo=False)
     assert ".loc" not in bare.module.text
 
 

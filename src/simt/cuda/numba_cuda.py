@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from simt.errors import CompileError, ToolkitError
+from simt.errors import CompileError, SimtError, ToolkitError
 from simt.extras import install
 
+from .nvrtc import compile_cuda
 from .ptx_module import PtxModule, arch_number
 
 Scalar = np.generic
+_SIGNATURE = r"\.func\s*(?:\([^)]*\)\s*)?([\w$]+)\s*(?:\([^)]*\)\s*)?"
+_DEFINITION = re.compile(_SIGNATURE + r"(?:\.noinline\s*)?\{")
+_DECLARATION = re.compile(r"\.extern\s+" + _SIGNATURE + ";")
+_HEAD = re.compile(r"^\s*\.(version|target|address_size)\b.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -56,13 +67,46 @@ def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
+_OPTIONS = ("fastmath", "debug", "lineinfo", "opt", "max_registers", "link", "launch_bounds")
+"""Those of `@cuda.jit` that are taken over from it."""
+_lock = threading.RLock()
+
+
+def options_of(fn: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a kernel is compiled with: the options of its `@cuda.jit`, and in their place those given.
+
+    Raises CompileError for an option that is not known.
+    """
+    if unknown := given.keys() - set(_OPTIONS):
+        raise CompileError(
+            f"{getattr(fn, '__name__', fn)}: no option {', '.join(sorted(unknown))} of Numba kernels; "
+            f"there are {', '.join(_OPTIONS)}"
+        )
+    decorated = getattr(fn, "targetoptions", {})
+    return {name: decorated[name] for name in _OPTIONS if decorated.get(name)} | dict(given)
+
+
 def compile_numba(
-    fn: Any, signature: Any, *, arch: str, fastmath: bool = False, debug_lines: bool = True
+    fn: Any,
+    signature: Any,
+    *,
+    arch: str,
+    fastmath: bool = False,
+    debug: bool = False,
+    lineinfo: bool = True,
+    opt: bool | None = None,
+    max_registers: int | None = None,
+    link: Sequence[Any] = (),
+    launch_bounds: Any = None,
 ) -> NumbaKernel:
     """Compiles a Python function, or one decorated with `@cuda.jit`, to a PTX kernel.
 
     Args:
         signature: Numba types of the arguments: a tuple, or text such as "void(float32[:], int64)".
+        fastmath, debug, lineinfo, opt, launch_bounds: as of Numba's `cuda.jit`. debug: checks that Numba puts
+            in, without those of its debugger.
+        max_registers: of a thread.
+        link: `.cu` and `.ptx` files, or Numba's LinkableCode, with functions that the kernel calls.
 
     Raises:
         CompileError: Numba refuses the function; the message is Numba's.
@@ -77,14 +121,85 @@ def compile_numba(
     number, _ = arch_number(arch)
     try:
         types, _ = sigutils.normalize_signature(signature)
-        text, _ = cuda.compile_ptx(
-            function, types, cc=divmod(number, 10), fastmath=fastmath, lineinfo=debug_lines
-        )
+        with _as_on_a_gpu(divmod(number, 10), arch):
+            codes, _ = cuda.compile_all(
+                function,
+                types,
+                cc=divmod(number, 10),
+                device=False,
+                abi="numba",
+                output="ptx",
+                fastmath=fastmath,
+                debug=bool(debug),
+                lineinfo=lineinfo and not debug,
+                opt=not debug if opt is None or debug else opt,
+                launch_bounds=launch_bounds,
+            )
+        texts = [code if isinstance(code, str) else _linked(code, arch) for code in codes]
+        texts += [_linked(code, arch) for code in link]
+    except SimtError:
+        raise
     except Exception as error:  # Numba raises errors of many classes, some of them Python's own
         raise CompileError(f"{name}: Numba does not compile it for {arch}\n{error}") from error
-    module = PtxModule.from_text(text, name)
+    module = PtxModule.from_text(texts[0], name)
     kernel = module.kernels[0]
+    text = _joined(texts) if len(texts) > 1 else texts[0]
+    if max_registers:
+        text = _with_most_registers(text, kernel, max_registers)
     return NumbaKernel(PtxModule(text, name, module.arch, names={name: kernel}), kernel, tuple(types))
+
+
+@contextmanager
+def _as_on_a_gpu(capability: tuple[int, int], arch: str) -> Iterator[None]:
+    """Numba asks the current GPU what device functions are compiled for, and has its own NVRTC, which needs a
+    driver, compile its helpers in C++. Both are answered here."""
+    device = SimpleNamespace(compute_capability=capability)
+
+    def compiled(source: Any, name: str, *rest: Any, **options: Any) -> tuple[str, str]:
+        return _from_cuda(source, name, arch), ""
+
+    dispatcher = import_module("numba.cuda.dispatcher")
+    nvrtc = import_module("numba.cuda.cudadrv.nvrtc")
+    with (
+        _lock,
+        patch.object(dispatcher, "get_current_device", lambda: device),
+        patch.object(nvrtc, "compile", compiled),
+    ):
+        yield
+
+
+def _from_cuda(source: Any, name: str, arch: str) -> str:
+    text = source.decode() if isinstance(source, bytes) else str(source)
+    return compile_cuda(text, name=name, arch=arch, options=["-rdc=true"], debug_lines=False).text
+
+
+def _linked(code: Any, arch: str) -> str:
+    """The PTX of code to be linked."""
+    kind, data, name = getattr(code, "kind", None), getattr(code, "data", None), getattr(code, "name", None)
+    if kind is None:
+        path = Path(code)
+        kind, data, name = path.suffix[1:], path.read_text(encoding="utf-8"), path.name
+    if kind == "cu":
+        return _from_cuda(data, name or "linked.cu", arch)
+    if kind == "ptx":
+        return data.decode() if isinstance(data, bytes) else str(data)
+    raise CompileError(f"{name or code}: {kind} code cannot be linked, expected CUDA C++ (.cu) or PTX (.ptx)")
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Several PTX modules as one: under the head of the first, what it calls before it, without its
+    declarations of that."""
+    first, *others = (text.rstrip("\0") for text in texts)
+    bodies = [_HEAD.sub("", text) for text in others]
+    defined = {name for body in bodies for name in _DEFINITION.findall(body)}
+    main = _DECLARATION.sub(lambda found: "" if found[1] in defined else found[0], _HEAD.sub("", first))
+    return "\n".join([*(found[0] for found in _HEAD.finditer(first)), *bodies, main])
+
+
+def _with_most_registers(text: str, kernel: str, most: int) -> str:
+    begin = text.index(f".entry {kernel}")
+    brace = text.index("{", begin)
+    return f"{text[:brace]}.maxnreg {most}\n{text[brace:]}"
 
 
 def parameters(types: Sequence[Any], args: Sequence[Any], address_of: Callable[[Any], int]) -> list[Scalar]:

@@ -197,11 +197,16 @@ class GPU(ArrayCreation, Texturing):
 
         return TritonFunction(self, fn)
 
-    def numba(self, fn: Any) -> Any:
-        """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`."""
+    def numba(self, fn: Any, signature: Any = None, **options: Any) -> Any:
+        """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`.
+
+        signature: Numba types of the arguments, or text such as "void(float32[:], int64)"; None: those of
+            each launch's arguments. Options: those of `simt.cuda.numba_cuda.compile_numba`; what a `@cuda.jit`
+            says holds, too.
+        """
         from .numba_kernel import NumbaFunction
 
-        return NumbaFunction(self, fn)
+        return NumbaFunction(self, fn, signature, options)
 
     def load_native(self, ptx: PtxModule) -> Any:
         with self.exclusive:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import Arguments
 from .module import Module
+from .stream import Stream
 
 if TYPE_CHECKING:
     from simt.result import LaunchResult
@@ -15,22 +16,28 @@ if TYPE_CHECKING:
 
 
 class NumbaFunction:
-    """A Python function or `@cuda.jit` kernel, compiled by Numba: `kernel[grid, block](arguments)`."""
+    """A Python function or `@cuda.jit` kernel, compiled by Numba: `kernel[grid, block](arguments)`.
 
-    def __init__(self, gpu: GPU, fn: Any) -> None:
+    Behind the block come shared memory and stream as for other kernels, or stream and shared memory, as Numba
+    has them: a Stream tells. Compiled once for each signature, or for the given one alone.
+    """
+
+    def __init__(self, gpu: GPU, fn: Any, signature: Any, options: dict[str, Any]) -> None:
+        from simt.cuda.numba_cuda import options_of
+
         self.gpu = gpu
         self.fn = fn
-        self._compiled: dict[tuple[Any, ...], tuple[Any, Module]] = {}
+        self._signature = signature
+        self._options = options_of(fn, options)
+        self._compiled: dict[Any, tuple[Any, Module]] = {}
 
     def __getitem__(self, configuration: Any) -> Callable[..., LaunchResult | None]:
-        def launch(*args: Any, stream: Any = None) -> LaunchResult | None:
-            from simt.cuda.numba_cuda import compile_numba, parameters, signature_of
+        configuration = _in_our_order(configuration)
 
-            types = signature_of(args)
-            if types not in self._compiled:
-                compiled = compile_numba(self.fn, types, arch=self.gpu.arch)
-                self._compiled[types] = (compiled, Module(self.gpu, compiled.module))
-            compiled, module = self._compiled[types]
+        def launch(*args: Any, stream: Any = None) -> LaunchResult | None:
+            from simt.cuda.numba_cuda import parameters
+
+            compiled, module = self._for(args)
             kernel = module[compiled.name]
             return kernel[configuration].launch(
                 lambda: Arguments(
@@ -44,3 +51,23 @@ class NumbaFunction:
             )
 
         return launch
+
+    def _for(self, args: tuple[Any, ...]) -> tuple[Any, Module]:
+        from simt.cuda.numba_cuda import compile_numba, signature_of
+
+        types = signature_of(args) if self._signature is None else self._signature
+        with self.gpu.exclusive:
+            if types not in self._compiled:
+                compiled = compile_numba(self.fn, types, arch=self.gpu.arch, **self._options)
+                self._compiled[types] = (compiled, Module(self.gpu, compiled.module))
+            return self._compiled[types]
+
+
+def _in_our_order(configuration: Any) -> Any:
+    """Grid, block, shared memory, stream. Numba's order is grid, block, stream, shared memory."""
+    if not isinstance(configuration, tuple) or len(configuration) < 3:
+        return configuration
+    grid, block, third, *rest = configuration
+    if isinstance(third, Stream) or (rest and isinstance(rest[0], int) and not third):
+        return grid, block, rest[0] if rest else 0, third, *rest[1:]
+    return configuration
