@@ -43,7 +43,7 @@ std::byte* Context::look_up(uint64_t address, uint64_t size) {
     latest_ = k;
     return memory->host(address);
   }
-  const auto found = memory->find(address, size);
+  const Allocation* found = memory->find(address, size);
   if (!found) return nullptr;
   latest_ = next_;
   next_ = (next_ + 1) % recent_.size();

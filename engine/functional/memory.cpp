@@ -69,7 +69,7 @@ std::unique_ptr<DeviceMemory> DeviceMemory::copy_on_write() const {
   copy->arena_ = map_file(file_, capacity_, MAP_PRIVATE);
   copy->capacity_ = capacity_;
   copy->used_ = used_;
-  copy->generation_ = generation();
+  copy->generation_ = generation_;
   copy->live_ = live_;
   copy->gaps_ = gaps_;
   copy->freed_ = freed_;
@@ -158,14 +158,13 @@ bool DeviceMemory::free(uint64_t address, Owner owner) {
   return true;
 }
 
-std::optional<DeviceMemory::Extent> DeviceMemory::find(uint64_t address, uint64_t size) const {
+const Allocation* DeviceMemory::find(uint64_t address, uint64_t size) const {
   const std::lock_guard lock(mutex_);
   auto it = live_.upper_bound(address);
-  if (it == live_.begin()) return std::nullopt;
+  if (it == live_.begin()) return nullptr;
   const Allocation& a = std::prev(it)->second;
   const uint64_t offset = address - a.address;
-  if (offset > a.size || size > a.size - offset) return std::nullopt;
-  return Extent{a.address, a.size, a.owner};
+  return offset <= a.size && size <= a.size - offset ? &a : nullptr;
 }
 
 std::vector<Allocation> DeviceMemory::allocations() const {

@@ -1,11 +1,9 @@
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,19 +64,14 @@ class DeviceMemory {
 
   /// Host address of a device address within an allocation.
   std::byte* host(uint64_t address) const { return arena_ + (address - window::global); }
-  /// Where the allocation that holds [address, address + size) lies, and whose it is. Kernels may allocate
-  /// and free at the same time.
-  struct Extent {
-    uint64_t address, size;
-    Owner owner;
-  };
-  std::optional<Extent> find(uint64_t address, uint64_t size) const;
+  /// The allocation that holds [address, address + size), or nullptr.
+  const Allocation* find(uint64_t address, uint64_t size) const;
   /// All that is allocated, by address.
   std::vector<Allocation> allocations() const;
   /// What lies at or near an address, for people: "12 bytes behind `x` (4,096 bytes at 0x...)".
   std::string describe(uint64_t address) const;
   /// Changes whenever an allocation comes or goes: what was looked up before may no longer hold.
-  uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
+  uint64_t generation() const { return generation_; }
 
  private:
   DeviceMemory() = default;
@@ -90,7 +83,7 @@ class DeviceMemory {
   int file_ = -1;  ///< what the arena maps; a copy has none
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
-  std::atomic<uint64_t> generation_ = 1;
+  uint64_t generation_ = 1;
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> live_;
   std::map<uint64_t, uint64_t> gaps_;     ///< free ranges: address -> size

@@ -389,7 +389,7 @@ std::vector<InstructionSource::Buffer> ExecutedSource::buffers() const {
   for (size_t offset = 0; offset + 8 <= parameters.size(); offset += 8) {
     uint64_t address;
     std::memcpy(&address, parameters.data() + offset, 8);
-    const auto allocation = grid_.memory().find(address, 1);
+    const Allocation* allocation = grid_.memory().find(address, 1);
     if (allocation && allocation->owner == Owner::Host)
       found.push_back({address, allocation->address + allocation->size - address,
                        offset / 8 < stored.size() && stored[offset / 8]});

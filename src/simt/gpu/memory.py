@@ -99,6 +99,6 @@ def whole(name: str, value: Any) -> int:
         number = value.__index__()
     except (AttributeError, TypeError):
         number = -1
-    if not 0 <= number < 1 << 64:
+    if number < 0 or (name == "address" and number >= 1 << 64):
         raise LaunchError(f"{name} is {value!r}, expected a whole number of 0 or more")
     return int(number)
