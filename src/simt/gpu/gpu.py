@@ -201,8 +201,8 @@ class GPU(ArrayCreation, Texturing):
         """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`.
 
         signature: Numba types of the arguments, or text such as "void(float32[:], int64)"; None: those of
-            each launch's arguments. Options: those of `simt.cuda.numba_cuda.compile_numba`; what a `@cuda.jit`
-            says holds, too.
+            each launch's arguments. Options: those of `simt.cuda.numba_cuda.compile_numba`; those that a
+            `@cuda.jit` gives hold, too.
         """
         from .numba_kernel import NumbaFunction
 
