@@ -314,7 +314,7 @@ class SimulatedCuda(FakeCuda):
     def __init__(self, gpu: str, **options: Any) -> None:
         super().__init__()
         self.gpu = GPU(gpu, **options)
-        self._memory = self.gpu.memory
+        self._memory = self.gpu.memory.native
 
     def cuDevicePrimaryCtxReset_v2(self, device: int) -> int:
         self.resets += 1
@@ -396,7 +396,7 @@ class SimulatedCuda(FakeCuda):
             launch["cluster"],
         )
         try:
-            done = self.gpu.launch(launcher, _Packed(launch["parameters"]))  # type: ignore[arg-type]
+            done = self.gpu.launch(launcher, lambda: _Packed(launch["parameters"]))  # type: ignore[arg-type]
         except ProgramFault:
             self._fault = ILLEGAL_ADDRESS
         else:
@@ -409,6 +409,7 @@ class _Packed:
     """A launch's parameters as the driver gets them, in the place of `Arguments`."""
 
     has_host_arrays = False
+    keeps: tuple[Any, ...] = ()
 
     def __init__(self, block: bytes) -> None:
         self.block = block

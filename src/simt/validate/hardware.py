@@ -94,6 +94,7 @@ class HardwareGPU(GPU):
         self.exclusive = Exclusive(self._memory.free)
         self._of_thread = threading.local()
         self.functional = False
+        self.fmad = True  # the driver's compiler does it
         self.times: list[LaunchTime] = []
         self._with_times = timed
         self._streams = 0
