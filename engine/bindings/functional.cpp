@@ -86,13 +86,14 @@ Machine machine_of(const nb::dict& d) {
 
 LaunchConfig config_of(std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
                        std::array<uint32_t, 3> cluster, uint32_t dynamic_shared, const nb::bytes& parameters,
-                       uint64_t id) {
+                       uint64_t id, bool cooperative) {
   LaunchConfig config;
   config.grid = grid;
   config.block = block;
   config.cluster = cluster;
   config.dynamic_shared_bytes = dynamic_shared;
   config.id = id;
+  config.cooperative = cooperative;
   const auto* bytes = reinterpret_cast<const std::byte*>(parameters.c_str());
   config.parameters.assign(bytes, bytes + parameters.size());
   return config;
@@ -335,8 +336,8 @@ void bind_functional(nb::module_& parent) {
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
          std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
          nb::bytes parameters, const nb::dict& machine, uint32_t threads, uint64_t id,
-         std::optional<nb::callable> print) {
-        LaunchConfig config = config_of(grid, block, cluster, dynamic_shared, parameters, id);
+         std::optional<nb::callable> print, bool cooperative) {
+        LaunchConfig config = config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative);
         PrintSink sink;
         if (print)
           sink = [&print](const std::string& text) {
@@ -360,7 +361,7 @@ void bind_functional(nb::module_& parent) {
         return nb::make_tuple(counts.warp_instructions, counts.thread_instructions);
       },
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
-      "machine"_a, "threads"_a, "id"_a, "print"_a.none(),
+      "machine"_a, "threads"_a, "id"_a, "print"_a.none(), "cooperative"_a = false,
       "Runs a kernel without timing. Returns warp and thread instructions.");
 
   nb::class_<ExecutedSource, simt::InstructionSource>(m, "ExecutedSource")
@@ -375,7 +376,7 @@ void bind_functional(nb::module_& parent) {
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
          std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
          nb::bytes parameters, const nb::dict& machine, const simt::OpcodeTable& table, uint32_t sm_version,
-         uint32_t registers, uint64_t stream, uint64_t id) {
+         uint32_t registers, uint64_t stream, uint64_t id, bool cooperative) {
         ExecutedSource::Description description;
         description.name = module->program.functions.at(function).name;
         description.registers_per_thread = registers;
@@ -383,12 +384,12 @@ void bind_functional(nb::module_& parent) {
         description.stream = stream;
         description.owner = module;
         return std::make_shared<ExecutedSource>(
-            module->program, function, config_of(grid, block, cluster, dynamic_shared, parameters, id),
-            *module->memory, machine_of(machine), module->lowering(sm_version), table,
-            std::move(description));
+            module->program, function,
+            config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative), *module->memory,
+            machine_of(machine), module->lowering(sm_version), table, std::move(description));
       },
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
-      "machine"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a, "id"_a,
+      "machine"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a, "id"_a, "cooperative"_a = false,
       "A launch that executes as the timing engine asks for its instructions.");
 
   nb::class_<Recorder>(m, "Recorder")

@@ -116,6 +116,7 @@ struct Program {
   std::vector<FunctionCode> functions;
   std::vector<Line> constants;  ///< bank `place::constants`
   std::vector<std::unique_ptr<Detail>> details;
+  bool asks_for_workspace = false;  ///< reads where a cooperative launch's grid barrier lies
   std::vector<uint64_t> variables;  ///< for each module variable: its address (global, constant), or its
                                     ///< offset in shared memory
 

@@ -104,6 +104,7 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
 bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const uint32_t pc = split.pc, next = pc + 1;
+  ++controls_;
   if (mask == 0) {
     warp.go_to(next);
     return true;
@@ -205,7 +206,7 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       op.run(context_, op);
       warp.go_to(next);
       warp.count(true);
-      break;
+      return !(yields_when_polling_ && op.destination != place::none && polls(pc));
   }
   return true;
 }

@@ -26,6 +26,8 @@ class Executor {
   void count_blocks(const BlockMap* map) { blocks_ = map; }
   /// From now on `run` adds to `timed` what the timing model would be given.
   void count_for_timing(const Lowering* lowering) { lowering_ = lowering; }
+  /// From now on a warp yields that reads the same place again and again: it waits for another CTA.
+  void yield_when_polling(bool yields) { yields_when_polling_ = yields; }
   /// What runs without timing happens in this cycle, as far as the order of prints goes.
   void set_cycle(uint64_t cycle) { context_.cycle = cycle; }
 
@@ -55,6 +57,15 @@ class Executor {
     const uint32_t n = lowering_->of_op[pc].count;
     timed += {n, n * static_cast<uint32_t>(std::popcount(mask))};
   }
+  /// Whether the access at `pc` follows upon the same one so soon that the warp seems to wait.
+  bool polls(uint32_t pc) {
+    constexpr uint64_t few = 8;  // branches and the like
+    constexpr uint32_t often = 4;
+    repeated_ = pc == polled_pc_ && controls_ - polled_at_ < few ? repeated_ + 1 : 0;
+    polled_pc_ = pc;
+    polled_at_ = controls_;
+    return repeated_ >= often;
+  }
   void enter(Cta& cta, Warp& warp);
   void load(const Warp::Split& split);
   bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause
@@ -77,6 +88,9 @@ class Executor {
   Warp* warp_ = nullptr;
   uint64_t ticks_ = 0;
   bool executed_ = false;
+  bool yields_when_polling_ = false;
+  uint32_t polled_pc_ = UINT32_MAX, repeated_ = 0;
+  uint64_t polled_at_ = 0, controls_ = 0;
   const BlockMap* blocks_ = nullptr;
   const Lowering* lowering_ = nullptr;
 };

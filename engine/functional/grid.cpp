@@ -79,6 +79,12 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
       memory.allocate(std::max<uint64_t>(1, k.parameter_bytes), "parameters of " + k.name, Owner::Launch);
   if (!parameters_) refuse(k, "out of memory", "no room for its parameters");
   std::copy(config_.parameters.begin(), config_.parameters.end(), memory.host(parameters_));
+  if (config_.cooperative) {
+    constexpr uint64_t bytes = 8;
+    workspace_ = memory.allocate(bytes, "grid barrier of " + k.name, Owner::Launch);
+    if (!workspace_) refuse(k, "out of memory", "no room for its grid barrier");
+    std::fill_n(memory.host(workspace_), bytes, std::byte{0});
+  }
 
   constexpr size_t lines = thread_place::bytes / sizeof(Line);
   thread_banks_.resize(lines * warps_per_cta());
@@ -103,6 +109,7 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
 
 Grid::~Grid() {
   memory_.free(parameters_, Owner::Launch);
+  if (workspace_) memory_.free(workspace_, Owner::Launch);
 }
 
 std::byte* Grid::thread_bank(uint32_t warp) {
@@ -238,7 +245,7 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
     Grid& grid;
   } asking{*this};
   stop_ = &stop;
-  return kernel().order_sensitive ? run_in_turns(part, stop) : run_unordered(part, threads, stop);
+  return order_matters() ? run_in_turns(part, stop) : run_unordered(part, threads, stop);
 }
 
 Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop) {
@@ -303,8 +310,10 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
   executor.count_for_timing(part.lowering);
   StopQuestion question(stop);
   std::deque<RunningCluster> active;
-  const size_t most = std::max<size_t>(1, machine_.resident_ctas / cluster_size());
   const uint64_t begun = part.begun.size(), clusters = begun + part.count;
+  const size_t most =
+      config_.cooperative ? clusters : std::max<size_t>(1, machine_.resident_ctas / cluster_size());
+  executor.yield_when_polling(config_.cooperative);
   uint64_t next = 0, last_finished = 0;
   // Waiting for each other takes as long as the turns of those that wait: turns are short, and grow while a
   // whole round brings none to its end.
@@ -331,7 +340,7 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
       turn = shortest_turn;
     } else if (++of_round > active.size()) {
       of_round = 0;
-      turn = std::min(cta_turn, 2 * turn);
+      if (!config_.cooperative) turn = std::min(cta_turn, 2 * turn);
     }
     const uint64_t since = executor.warp_instructions - last_finished;
     complete = !question.ask(executor.warp_instructions) &&

@@ -18,6 +18,7 @@ namespace simt::functional {
 struct LaunchConfig {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;           ///< all CTAs are under way at once, and may wait for each other
   std::vector<std::byte> parameters;  ///< laid out as FunctionCode says
   uint64_t id = 0;
 };
@@ -65,6 +66,11 @@ class Grid {
   /// Local memory of a thread: its stack, for all the functions under way.
   uint32_t local_bytes() const { return local_bytes_; }
   uint64_t parameter_address() const { return parameters_; }  ///< in global memory
+  /// Where CUDA's cooperative groups count CTAs at a grid barrier: the second of two words. 0: no cooperative
+  /// launch.
+  uint64_t workspace() const { return workspace_; }
+  /// CTAs act in a fixed order, for it can matter.
+  bool order_matters() const { return kernel().order_sensitive || config_.cooperative; }
   const std::byte* parameters() const { return memory_.host(parameters_); }
   /// Bank place::threads of a warp.
   std::byte* thread_bank(uint32_t warp);
@@ -136,6 +142,7 @@ class Grid {
   uint64_t cta_count_ = 0;
   uint32_t threads_ = 0, shared_bytes_ = 0, local_bytes_ = 0;
   uint64_t parameters_ = 0;
+  uint64_t workspace_ = 0;
   std::vector<Line> thread_banks_;
 };
 

@@ -3,6 +3,7 @@
 #include "functional/collective.hpp"
 #include "functional/cta.hpp"
 #include "functional/fault.hpp"
+#include "functional/grid.hpp"
 #include "functional/instructions.hpp"
 #include "functional/lanes.hpp"
 
@@ -60,7 +61,12 @@ void translate_exit(Translation& t) {
 }
 
 void run_trap(Context& c, const Op&) {
-  throw Fault("trap", "the program stopped itself", c.first_lane());
+  std::string what = "the program stopped itself";
+  if (c.grid->program().asks_for_workspace && !c.grid->config().cooperative)
+    what +=
+        "; the sync() of a grid does so without a cooperative launch, kernel[grid, block](..., "
+        "cooperative=True)";
+  throw Fault("trap", what, c.first_lane());
 }
 void translate_trap(Translation& t) {
   t.emit(run_trap);

@@ -77,6 +77,8 @@ enum class Special : int64_t {
   ClusterCtarank,
   ClusterNctarank,
   IsExplicitCluster,
+  WorkspaceHigh,
+  WorkspaceLow,
   Zero
 };
 
@@ -119,6 +121,8 @@ const std::map<std::string_view, Special>& specials() {
                                                          {"cluster_ctarank", ClusterCtarank},
                                                          {"cluster_nctarank", ClusterNctarank},
                                                          {"is_explicit_cluster", IsExplicitCluster},
+                                                         {"envreg1", WorkspaceHigh},
+                                                         {"envreg2", WorkspaceLow},
                                                          {"current_graph_exec", Zero},
                                                          {"tid.w", Zero},
                                                          {"ntid.w", Zero},
@@ -198,6 +202,10 @@ uint64_t special_value(const Context& c, Special which) {
       return c.cta->rank();
     case Special::ClusterNctarank:
       return g.cluster_size();
+    case Special::WorkspaceHigh:
+      return g.workspace() >> 32;
+    case Special::WorkspaceLow:
+      return g.workspace() & 0xffffffffu;
     case Special::IsExplicitCluster:
       return g.cluster_size() > 1;
     default:
@@ -410,6 +418,7 @@ void translate_mov(Translation& t) {
     if (it != specials().end()) {
       const Special which = it->second;
       if (is_clock(which)) t.order_matters();
+      if (which == Special::WorkspaceHigh) t.program().asks_for_workspace = true;
       Op& op = is_clock(which) ? t.emit(bytes == 8 ? run_clock<uint64_t> : run_clock<uint32_t>)
                                : t.emit(bytes == 8 ? run_special<uint64_t> : run_special<uint32_t>);
       op.destination = d;

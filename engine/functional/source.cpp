@@ -504,13 +504,16 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
   std::shared_ptr<InstructionSource> source(std::shared_ptr<void>(), this);
   if (lanes != warp_lanes) source = std::make_shared<PairedWarps>(source);
   sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
-  const uint32_t size = grid_.cluster_size();
+  // CTAs that may wait for each other take turns.
+  const bool cooperative = grid_.config().cooperative;
+  const auto size = cooperative ? static_cast<uint32_t>(grid_.cta_count()) : grid_.cluster_size();
+  const uint64_t turn = cooperative ? 256 : UINT64_MAX;  // records; arbitrary
   std::array<uint64_t, 64> addresses;
-  for (uint64_t number = 0; number < grid_.cluster_count(); ++number) {
+  for (uint64_t first = 0; first < grid_.cta_count(); first += size) {
     std::vector<std::unique_ptr<CtaStream>> streams;
     std::vector<std::vector<std::vector<TraceRecord>>> records(size);
     for (uint32_t rank = 0; rank < size; ++rank) {
-      streams.push_back(source->open_cta(number * size + rank));
+      streams.push_back(source->open_cta(first + rank));
       records[rank].resize(streams.back()->warps());
     }
     uint64_t now = 0;
@@ -521,7 +524,9 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
         CtaStream& stream = *streams[rank];
         for (uint32_t w = 0; w < stream.warps(); ++w) {
           DynamicRecord d;
-          for (;;) {
+          for (uint64_t given = 0;; ++given) {
+            any_left |= given == turn;
+            if (given == turn) break;
             const CtaStream::Next next = stream.next(w, d, ++now);
             if (next == CtaStream::Next::End) break;
             any_left = true;
@@ -553,7 +558,7 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
     }
     for (uint32_t rank = 0; rank < size; ++rank) {
       CtaPosition position;
-      position.cta = grid_.position(number * size + rank);
+      position.cta = grid_.position(first + rank);
       sink.begin_cta(position);
       for (uint32_t w = 0; w < records[rank].size(); ++w) {
         sink.begin_warp(w, records[rank][w].size());

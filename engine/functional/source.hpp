@@ -37,7 +37,7 @@ class ExecutedSource : public InstructionSource {
   std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return grid_.cluster_size(); }
-  bool order_matters() const override { return grid_.kernel().order_sensitive; }
+  bool order_matters() const override { return grid_.order_matters(); }
   /// From each pointer among the parameters to the end of its allocation; those first that are only read.
   std::vector<Buffer> buffers() const override;
   std::vector<uint32_t> leaders() override;

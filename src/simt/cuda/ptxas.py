@@ -15,6 +15,7 @@ from pathlib import Path
 from simt.cache import cache_directory, write_whole
 from simt.errors import CompileError, PtxError
 
+from .device_runtime import with_device_runtime
 from .ptx_module import PtxModule, arch_number, runs_on
 from .toolkit import toolkits
 
@@ -117,7 +118,7 @@ def _numbers(version: str) -> tuple[int, int]:
 def _assemble(assembler: Path, module: PtxModule, target: str) -> str:
     with tempfile.TemporaryDirectory(prefix="simt-") as folder:
         source = Path(folder) / "module.ptx"
-        source.write_text(module.text, encoding="utf-8")
+        source.write_text(with_device_runtime(module.text), encoding="utf-8")
         command: list[str | Path] = [
             assembler,
             "--verbose",

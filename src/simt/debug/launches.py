@@ -146,6 +146,8 @@ class WatchedGPU(GPU):
         return array
 
     def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        if launcher.cooperative:
+            raise DebugError(f"kernel `{launcher.kernel.name}`: cooperative launches cannot be debugged")
         kernel = launcher.kernel
         ptx, native = kernel.module.ptx, kernel.module.native
         self._shown += 1

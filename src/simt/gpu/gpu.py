@@ -22,6 +22,7 @@ import numpy.typing as npt
 from simt import _engine
 from simt.control.launch import LaunchControl, method_of
 from simt.cuda import PtxModule, compile_cuda, load
+from simt.cuda.device_runtime import with_device_runtime
 from simt.errors import (
     ControlError,
     DeadlockError,
@@ -210,7 +211,7 @@ class GPU(ArrayCreation, Texturing):
 
     def load_native(self, ptx: PtxModule) -> Any:
         with self.exclusive:
-            return _engine.functional.load(ptx.text, ptx.name, self.memory.native)
+            return _engine.functional.load(with_device_runtime(ptx.text), ptx.name, self.memory.native)
 
     # --- memory -----------------------------------------------------------------------------------------
 
@@ -274,7 +275,7 @@ class GPU(ArrayCreation, Texturing):
         self._check_registers(launcher)
         self._digest.update(
             f"{kernel.module.ptx.text}\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
-            f"{launcher.shared}".encode()
+            f"{launcher.shared}{' cooperative' if launcher.cooperative else ''}".encode()
             + arguments.block
         )
         digest = self._digest.hexdigest()
@@ -295,6 +296,7 @@ class GPU(ArrayCreation, Texturing):
                 kernel.facts.registers,
                 stream.number if stream is not None else 0,
                 launch_id,
+                cooperative=launcher.cooperative,
             )
         if self._recording is not None:
             try:
@@ -341,7 +343,11 @@ class GPU(ArrayCreation, Texturing):
         """Runs a launch without timing. What watches launches (`simt.debug`) overrides this."""
         with self._faults(launcher), self.exclusive.running():
             counts = _engine.functional.run(
-                *self._what_runs(launcher, parameters), self.threads, launch_id, self._print
+                *self._what_runs(launcher, parameters),
+                self.threads,
+                launch_id,
+                self._print,
+                cooperative=launcher.cooperative,
             )
         self.instructions += counts[0]
         self.thread_instructions += counts[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -240,15 +241,31 @@ class Launcher:
     shared: int
     stream: Stream | None
     cluster: tuple[int, int, int]
+    cooperative: bool = False
 
-    def __call__(self, *arguments: Any, stream: Any = None) -> LaunchResult | None:
+    def __call__(self, *arguments: Any, stream: Any = None, cooperative: bool = False) -> LaunchResult | None:
         """Launches. Host arrays are copied to the device and back. stream: in place of the configuration's.
+        cooperative: all CTAs are on the GPU at once and may wait for each other, as `this_grid().sync()` of
+        CUDA's cooperative groups does; LaunchError where they do not fit.
 
         Returns the LaunchResult where it was timed and is finished: not with `functional=True`, and not in a
         stream. Raises LaunchError for arguments that do not fit, ProgramFault for what the program does.
         """
         kernel, gpu = self.kernel, self.kernel.module.gpu
-        return self.launch(lambda: Arguments(gpu, kernel.name, kernel.parameters, arguments), stream)
+        launcher = self.cooperatively() if cooperative else self
+        return launcher.launch(lambda: Arguments(gpu, kernel.name, kernel.parameters, arguments), stream)
+
+    def cooperatively(self) -> Launcher:
+        """The same as a cooperative launch. Raises LaunchError where its CTAs do not fit on the GPU."""
+        occupancy, spec = self.kernel.occupancy(self.block, self.shared), self.kernel.module.gpu.spec
+        ctas, fit = math.prod(self.grid), occupancy.ctas * spec.sm.count
+        if ctas > fit:
+            raise LaunchError(
+                f"kernel `{self.kernel.name}`: a cooperative launch of {ctas:,} CTAs, of which {fit:,} fit "
+                f"on {spec.name} at once: {occupancy.ctas} on each of {spec.sm.count} SMs, limited by "
+                f"{occupancy.limited_by}; let fewer CTAs loop over the work"
+            )
+        return replace(self, cooperative=True)
 
     def launch(self, arguments: Callable[[], Arguments], stream: Any = None) -> LaunchResult | None:
         """As calling it, with what makes the arguments once the GPU is free."""

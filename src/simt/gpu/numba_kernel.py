@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from simt.cuda.device_runtime import syncs_grids
+
 from .arguments import Arguments
 from .module import Module
 from .stream import Stream
@@ -39,7 +41,10 @@ class NumbaFunction:
 
             compiled, module = self._for(args)
             kernel = module[compiled.name]
-            return kernel[configuration].launch(
+            launcher = kernel[configuration]
+            if syncs_grids(compiled.module.text):
+                launcher = launcher.cooperatively()
+            return launcher.launch(
                 lambda: Arguments(
                     self.gpu,
                     kernel.name,
