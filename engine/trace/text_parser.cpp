@@ -10,6 +10,29 @@
 namespace simt {
 namespace {
 
+/// Whether text is what Python takes for UTF-8: no stray or overlong bytes, no surrogates, nothing beyond
+/// U+10FFFF.
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i++]);
+    if (lead < 0x80) continue;
+    const int more = lead >= 0xc2 && lead < 0xe0   ? 1
+                     : (lead & 0xf0) == 0xe0       ? 2
+                     : lead >= 0xf0 && lead < 0xf5 ? 3
+                                                   : 0;
+    if (more == 0 || text.size() - i < static_cast<size_t>(more)) return false;
+    uint32_t code = lead & (0x3fu >> more);
+    for (int k = 0; k < more; ++k) {
+      const auto next = static_cast<unsigned char>(text[i++]);
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3fu);
+    }
+    const uint32_t least = more == 1 ? 0x80 : more == 2 ? 0x800 : 0x10000;
+    if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+  }
+  return true;
+}
+
 // Limits that no real trace comes near; they keep absurd input from taking all memory.
 constexpr size_t max_line_bytes = 1 << 20;
 constexpr size_t max_instructions = 1 << 22;
@@ -337,6 +360,7 @@ void TextParser::header_line(std::string_view text) {
     return d;
   };
   if (key == "kernel name") {
+    if (!is_utf8(value)) fail("the kernel's name is not text in UTF-8: " + quoted(value));
     launch_.name.assign(value);
   } else if (key == "kernel id") {
     launch_.id = in.decimal("the kernel's number");

@@ -1,19 +1,29 @@
-"""Where simt keeps what it can make again: `$SIMT_CACHE`, or `~/.cache/simt`."""
+"""Where simt keeps what it can make again: `$SIMT_CACHE`, or `~/.cache/simt`.
+
+It holds at most `$SIMT_CACHE_LIMIT` bytes (LIMIT by default): what was not used for longest goes first, but
+nothing that was used within the last hour, for a run may be reading it.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+
+from simt.errors import SimtError
+
+LIMIT = 20 << 30
+KEPT_SECONDS = 3600
 
 
 def cache_directory(kind: str) -> Path:
     """The folder for one kind of kept thing, made if need be; a temporary one where the cache cannot be
     written.
     """
-    root = os.environ.get("SIMT_CACHE")
-    directory = (Path(root) if root else Path.home() / ".cache" / "simt") / kind
+    directory = cache_root() / kind
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -32,6 +42,58 @@ def write_whole(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def cache_root() -> Path:
+    root = os.environ.get("SIMT_CACHE")
+    return Path(root) if root else Path.home() / ".cache" / "simt"
+
+
+def cached_files() -> list[tuple[Path, int, float]]:
+    """Every kept file with its bytes and when it was used last, the one used last at the end."""
+    found = []
+    for path in cache_root().glob("*/*"):
+        with suppress(OSError):
+            status = path.stat()
+            if path.is_file():
+                found.append((path, status.st_size, status.st_atime))
+    return sorted(found, key=lambda item: item[2])
+
+
+def used(path: Path) -> None:
+    """Notes that a kept file was used now."""
+    with suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
+
+
+def cache_limit() -> int:
+    """Bytes. Raises SimtError where `$SIMT_CACHE_LIMIT` is no number."""
+    text = os.environ.get("SIMT_CACHE_LIMIT", str(LIMIT))
+    if not text.isdigit():
+        raise SimtError(f"SIMT_CACHE_LIMIT is {text!r}, expected a number of bytes")
+    return int(text)
+
+
+def evict() -> None:
+    """Deletes what was not used for longest until the cache is within its limit."""
+    files = cached_files()
+    total, limit, now = sum(size for _, size, _ in files), cache_limit(), time.time()
+    for path, size, last in files:
+        if total <= limit or now - last < KEPT_SECONDS:
+            return
+        with suppress(OSError):
+            path.unlink()
+            total -= size
+
+
+def clear() -> tuple[int, int]:
+    """Deletes everything that is kept; the number of files and their bytes."""
+    count = freed = 0
+    for path, size, _ in cached_files():
+        with suppress(OSError):
+            path.unlink()
+            count, freed = count + 1, freed + size
+    return count, freed
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@ is neither waited for nor replaced."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -30,13 +31,21 @@ def kind_of(path: Path) -> str:
     return next((kind for test, kind in _KINDS if test(mode)), "")
 
 
+def require_regular(path: Path) -> None:
+    """Raises OSError for an input that is a FIFO, a device or a socket, before it is opened: a FIFO waits, a
+    device never ends."""
+    kind = kind_of(path)
+    if kind and not path.is_dir():
+        raise OSError(errno.EINVAL, f"this is {kind}, expected a regular file", str(path))
+
+
 def require_file(path: Path, what: str, error: type[SimtError]) -> None:
     """Refuses an input that is no regular file, before it is opened: a FIFO waits, a device never ends.
 
     what: was expected. Raises `error`.
     """
     if not path.exists():
-        raise error(f"{path}: there is no such file, expected {what}")
+        raise error(f"{path}: there is no such file")
     if kind := kind_of(path):
         raise error(f"{path}: this is {kind}, expected {what}")
 
@@ -64,7 +73,7 @@ def replacing(target: Path) -> Iterator[Path]:
     """Gives a temporary name beside the target and renames it at the end: no target is half-written. A link
     keeps pointing where it points. Raises FileExistsError where the target is no regular file."""
     if kind := kind_of(target):
-        raise FileExistsError(17, f"it is {kind}", str(target))
+        raise FileExistsError(errno.EEXIST, f"this is {kind}, expected the name of a file", str(target))
     target = target.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)

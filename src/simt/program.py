@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simt.errors import LaunchError
 from simt.extras import explained
+from simt.files import require_file
 from simt.hints import did_you_mean
 from simt.workloads import WORKLOADS, Outputs, Workload
 
@@ -75,8 +76,7 @@ def run_program(
         module = gpu.load(path)
     elif driver is not None:
         raise LaunchError(f"{path}: a Python program is its own driver; --driver is for .cu and .ptx files")
-    if not script.exists():
-        raise LaunchError(f"{script}: there is no such file")
+    require_file(script, "a Python program", LaunchError)
     try:
         names = runpy.run_path(str(script))
     except ModuleNotFoundError as error:

@@ -52,6 +52,7 @@ def simulate(
     plan: Plan | None = None,
     verify: float = 0.0,
     seed: int = 0,
+    outside: bool = False,
 ) -> Result:
     """Simulates the launches of a trace on a GPU and returns their counters.
 
@@ -81,6 +82,7 @@ def simulate(
         trace has, in order.
     verify: share of the launches cut short by the controller, chosen at random by `seed`, that are simulated
         in full, too: `Result.sampling` has the errors seen.
+    outside: whether a launch list may name files outside its folder.
 
     Raises SimtError on bad input and where `output` holds an unfinished run that is not to be resumed,
     SimulationError when the simulation cannot go on (DeadlockError when the simulated machine hangs), and
@@ -104,7 +106,7 @@ def simulate(
     spec = load_spec(gpu, overrides)
     # What a policy does is part of what the Result was computed from.
     overrides |= {f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()}
-    trace = open_trace(path)
+    trace = open_trace(path, outside) if outside else open_trace(path)
     every = trace.kernels
     chosen = select(every, kernels)
     if plan is not None:
@@ -173,6 +175,7 @@ def simulate(
                 window=window,
                 progress=progress,
                 policies=policies,
+                outside=outside,
             )
             verified = verification(result, full, verify, seed)
     except Interrupted as stop:

@@ -48,8 +48,7 @@ def test_what_had_finished_is_on_disk(runs: Runs, tmp_path: Path, kind: str, out
     first = tmp_path / "whole"
     first.mkdir()
     command = ["run", make_input(kind, first), "--set", "sm.count=1", "--quiet", "--output", output]
-    runs.whole(command, first)
-    seconds = runs.whole(command, first)
+    seconds = min(runs.whole(command, first) for _ in range(3))
     reference = Result.load(first / output)
     assert len(reference.launches) == LAUNCHES
     again = [*command, "--resume"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -107,7 +108,7 @@ class Runs:
     def killed(self, arguments: Sequence[str], folder: Path, after: float, number: int) -> int:
         """Runs `simt ARGUMENTS` and sends it a signal after so many seconds; its wait status."""
         process = self._start(arguments, folder)
-        time.sleep(after)
+        select.select([self._server.stdout], [], [], after)
         with suppress(ProcessLookupError):  # it has ended
             os.kill(process, number)
         return self._status()

@@ -29,6 +29,7 @@ COMMANDS = {
     "gpus": "Show, compare and import GPU specifications.",
     "trace": "Look at traces, check them, convert them, generate them.",
     "debug": "Find where two executions of a program part.",
+    "cache": "What simt keeps between runs: converted traces, compiled programs.",
 }
 
 

@@ -147,6 +147,9 @@ def run(
         Path | None,
         typer.Option(metavar="RESULT", help="A saved full Result of the same input, to compare with."),
     ] = None,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="A launch list may name files outside its folder.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
     if examples:
@@ -198,6 +201,7 @@ def run(
                     plan=less.plan,
                     verify=less.share,
                     seed=less.seed,
+                    outside=outside,
                 )
         else:
             make = partial(

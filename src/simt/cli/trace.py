@@ -17,6 +17,7 @@ from rich.text import Text
 from simt import trace as traces
 from simt.cli import COMMANDS
 from simt.errors import SimtError
+from simt.files import write_text
 from simt.trace.generate import KINDS, generate
 
 app = typer.Typer(help=COMMANDS["trace"], no_args_is_help=True)
@@ -27,6 +28,7 @@ _err = Console(stderr=True)
 TracePath = Annotated[
     Path, typer.Argument(help="A kernelslist.g, a directory with one, a kernel trace, or a .simt store.")
 ]
+Outside = Annotated[bool, typer.Option("--outside", help="A launch list may name files outside its folder.")]
 Json = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE instead; - for the screen.")
 ]
@@ -50,7 +52,7 @@ def _write_json(target: str, value: object) -> None:
     if target == "-":
         typer.echo(text)
     else:
-        Path(target).write_text(text + "\n")
+        write_text(Path(target), text + "\n")
 
 
 def _warn(warnings: list[str]) -> None:
@@ -69,6 +71,7 @@ def info(
         bool, typer.Option("--counts", help="Also count instructions (reads the whole trace).")
     ] = False,
     json_file: Json = None,
+    outside: Outside = False,
 ) -> None:
     """Shows the launches and copies of a trace.
 
@@ -79,7 +82,7 @@ def info(
       simt trace info gemm.simt --counts --json -
     """
     with _errors():
-        trace = traces.open_trace(path)
+        trace = traces.open_trace(path, outside)
         commands = [_describe(c, counts) for c in trace.commands]
     if json_file is not None:
         _write_json(json_file, {"path": str(trace.path), "commands": commands, "warnings": trace.warnings})
@@ -116,7 +119,7 @@ def _describe(command: traces.Copy | traces.Kernel, counts: bool) -> dict[str, A
 
 
 @app.command()
-def check(path: TracePath, json_file: Json = None) -> None:
+def check(path: TracePath, json_file: Json = None, outside: Outside = False) -> None:
     """Reads a trace from beginning to end and reports every kernel's problems.
 
     Exits with status 1 if a kernel cannot be read. Empty warps and thread blocks are noted, as no problem.
@@ -132,7 +135,7 @@ def check(path: TracePath, json_file: Json = None) -> None:
         def show(report: traces.KernelReport) -> None:
             status.update(f"checked {report.path.name}")
 
-        reports, warnings = traces.check_trace(path, show)
+        reports, warnings = traces.check_trace(path, show, outside)
     bad = sum(r.problem is not None for r in reports)
     if json_file is not None:
         kernels = [
@@ -170,6 +173,7 @@ def convert(
     destination: Annotated[Path, typer.Argument(help="The .simt file to write, or with --text a directory.")],
     text: Annotated[bool, typer.Option("--text", help="Write tracer version 5 text instead.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    outside: Outside = False,
 ) -> None:
     """Writes a trace into one trace store, or a store back as text.
 
@@ -183,10 +187,10 @@ def convert(
         if text:
             traces.to_text(source, destination)
         elif quiet:
-            traces.convert(source, destination)
+            traces.convert(source, destination, None, outside)
         else:
             with _progress() as advance:
-                traces.convert(source, destination, advance)
+                traces.convert(source, destination, advance, outside)
     if not quiet:
         _out.print(f"wrote {destination}", highlight=False)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import zstandard
 
 from simt.errors import PtxError, ToolkitError
+from simt.files import require_regular
 
 from .ptx_module import PtxModule, arch_number, runs_on
 from .toolkit import INSTALL
@@ -64,6 +65,7 @@ def read_fatbins(path: str | PathLike[str], arch: str | None = None) -> list[Ptx
     """
     path = Path(path)
     try:
+        require_regular(path)
         with path.open("rb") as file:
             if path.stat().st_size == 0:
                 raise PtxError(f"{path}: the file is empty")

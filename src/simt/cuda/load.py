@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simt.errors import PtxError
+from simt.files import require_regular
 
 from .fatbin import read_fatbins
 from .nvrtc import compile_cuda
@@ -39,6 +40,7 @@ def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> l
         return [_from_text(program, options.pop("name", None), arch, options)]
     path = Path(program)
     try:
+        require_regular(path)
         with path.open("rb") as file:
             binary = b"\0" in file.read(_HEAD)
         if binary:

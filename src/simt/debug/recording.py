@@ -23,6 +23,7 @@ import zstandard
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simt.errors import DebugError
+from simt.files import require_regular
 from simt.version import __version__
 
 from .executors import Scratch
@@ -213,6 +214,7 @@ class Recording:
         self.path = path
         file = path / FILE
         try:
+            require_regular(file)
             text = file.read_text(encoding="utf-8")
             self._whole = _Recording.model_validate_json(text)
         except OSError as error:

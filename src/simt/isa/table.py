@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from simt import _engine
 from simt._engine import MemorySpace, Operation, Unit
 from simt.errors import OpcodeTableError
+from simt.files import require_regular
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -76,10 +77,11 @@ def _member(kind: type[_Enum], name: object, path: Path, where: str) -> _Enum:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
+        require_regular(path)
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OpcodeTableError(f"{path}: cannot read this opcode table: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise OpcodeTableError(f"{path}: not a TOML file: {error}") from error
 
 

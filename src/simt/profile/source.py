@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 import zstandard
 
 from simt.errors import ProfileError
+from simt.files import require_regular
 from simt.run.progress import Progress
 
 PIECE = 8 << 20
@@ -38,6 +39,7 @@ class Source:
         self._began = time.monotonic()
         self._position: Callable[[], int] = lambda: 0  # in the file as it is, compressed or not
         try:
+            require_regular(self.path)
             self.size = self.path.stat().st_size
             with self.path.open("rb") as file:
                 magic = file.read(4)

@@ -14,6 +14,7 @@ import polars as pl
 
 from simt import parameter_checks as validate
 from simt.errors import PlanError
+from simt.files import require_regular
 from simt.names import function_name
 from simt.profile import Profile, kind_of
 from simt.profile.profile import COPY
@@ -88,6 +89,7 @@ def write_kernelslist(
     if path.resolve() == source.resolve():
         raise PlanError(f"{path}: is the full list itself")
     try:
+        require_regular(source)
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{source}: cannot be read: {error}") from error

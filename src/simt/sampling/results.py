@@ -10,6 +10,7 @@ from typing import Literal
 import polars as pl
 
 from simt.errors import PlanError
+from simt.files import require_regular
 from simt.profile import read_profile
 from simt.sampling.estimate import measurements
 from simt.sampling.exports import in_order, same_kernel
@@ -63,6 +64,7 @@ def read_results(
 def _table(path: Path) -> pl.DataFrame | None:
     """A table with a column `launch` and none of names, None for any other file."""
     try:
+        require_regular(path)
         if path.suffix == ".parquet":
             frame = pl.read_parquet(path)
         elif path.suffix == ".csv":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from simt.errors import SpecError
+from simt.files import require_regular
 from simt.spec.files import validate
 from simt.spec.models import Spec
 
@@ -67,6 +68,7 @@ _ADDITIONS = {
 
 def _text(path: Path) -> str:
     try:
+        require_regular(path)
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None

@@ -9,13 +9,26 @@ from simt.cache import cache_directory
 
 from .store import FORMAT_VERSION
 
+SAMPLE = 64 << 10  # bytes each
+
 
 def cached_store(path: Path) -> Path:
     """Where the store of a kernel trace is, or is to be put.
 
-    The name is made of the file's path, size and time of change and of the store's format version, so that a
-    changed file is converted again.
+    The name is made of the file's path, size, time of change and parts of its content, and of the store's
+    format version, so that a changed file is converted again.
     """
     status = path.stat()
-    identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{FORMAT_VERSION}"
+    identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{FORMAT_VERSION}\0"
+    identity += _sample(path, status.st_size)
     return cache_directory("traces") / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.simt"
+
+
+def _sample(path: Path, size: int) -> str:
+    """A hash of the beginning, the middle and the end."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for offset in sorted({0, max(0, size // 2 - SAMPLE // 2), max(0, size - SAMPLE)}):
+            file.seek(offset)
+            digest.update(file.read(SAMPLE))
+    return digest.hexdigest()

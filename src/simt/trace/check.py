@@ -33,14 +33,16 @@ class KernelReport:
 
 
 def check_trace(
-    path: str | os.PathLike[str], on_kernel: Callable[[KernelReport], None] | None = None
+    path: str | os.PathLike[str],
+    on_kernel: Callable[[KernelReport], None] | None = None,
+    outside: bool = False,
 ) -> tuple[list[KernelReport], list[str]]:
     """Reports on every kernel of a trace, and the warnings about its launch list.
 
-    on_kernel: called with each report as soon as it is there.
+    on_kernel: called with each report as soon as it is there. outside: as of `open_trace`.
     Raises TraceError where the trace itself cannot be opened.
     """
-    trace = open_trace(path)
+    trace = open_trace(path, outside)
     reports = []
     for kernel in trace.kernels:
         report = KernelReport(kernel.path)
@@ -63,8 +65,11 @@ def _check(kernel: Kernel, report: KernelReport) -> None:
         reader, summary = kernel.stored()
         report.counts = dict(summary.counts)
         source = reader.source(summary, table.native)
-        with streams.naming(kernel.path):
-            found, _ = source.walk(True)
+        try:
+            with streams.naming(kernel.path):
+                found, _ = source.walk(True)
+        except MemoryError:
+            reader.damaged("it announces more than the host's memory holds")
         if found != report.counts["instructions"]:
             reader.damaged(f"{found} instructions, {report.counts['instructions']} are announced")
     else:

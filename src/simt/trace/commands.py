@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simt.errors import TraceError
+from simt.files import require_regular
 
 _MAX_BYTES = 256 << 20
 
@@ -25,13 +26,16 @@ class KernelFile:
     path: Path
 
 
-def read_launch_list(path: Path) -> tuple[list[Copy | KernelFile], list[str]]:
+def read_launch_list(path: Path, outside: bool = False) -> tuple[list[Copy | KernelFile], list[str]]:
     """The commands of a launch list in order, and warnings about what was passed over.
+
+    outside: whether it may name files that are not in its folder.
 
     Raises TraceError naming the line where a command is malformed or a kernel's file is missing, and where
     there are only lines of other kinds.
     """
     try:
+        require_regular(path)
         if path.stat().st_size > _MAX_BYTES:
             raise TraceError(f"{path}: larger than {_MAX_BYTES} bytes; this is not a launch list")
         text = path.read_text(encoding="utf-8")
@@ -55,6 +59,11 @@ def read_launch_list(path: Path) -> tuple[list[Copy | KernelFile], list[str]]:
                 raise TraceError(
                     f"{path}: line {number}: the kernel trace {line} is not there; "
                     "delete the line to leave this launch out"
+                )
+            if not outside and not file.resolve().is_relative_to(path.parent.resolve()):
+                raise TraceError(
+                    f"{path}: line {number}: {line} is not in the list's folder; if you trust the list, "
+                    "read it with --outside (outside=True)"
                 )
             commands.append(KernelFile(file))
         elif line.isprintable():

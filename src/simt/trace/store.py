@@ -12,12 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO, NoReturn
 
+import msgspec
 import zstandard
 
 from simt import _engine
 from simt.errors import TraceError
+from simt.files import require_output
 
 from .commands import Copy
 
@@ -91,6 +93,36 @@ def compress(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=_LEVEL).compress(data)
 
 
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class _Counts(msgspec.Struct):
+    ctas: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    empty_ctas: _Number
+    warps: _Number
+    empty_warps: _Number
+    instructions: _Number
+
+
+class _IndexKernel(msgspec.Struct):
+    launch: dict[str, Any]  # checked by `launch_info`
+    counts: _Counts
+    description: tuple[_Number, _Number, _Number, _Number]
+
+
+class _Command(msgspec.Struct):
+    copy: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=0)]] | None = None
+    kernel: _Number | None = None
+
+
+class _Index(msgspec.Struct):
+    """What a store's index must hold: types and ranges."""
+
+    commands: list[_Command]
+    kernels: list[_IndexKernel]
+    warnings: list[str]
+
+
 class StoreWriter:
     """Writes a store under a temporary name; `finish` gives it its own, leaving without it removes it."""
 
@@ -98,8 +130,8 @@ class StoreWriter:
         self.path = path
         self.kernels: list[KernelSummary] = []
         self._commands: list[dict[str, Any]] = []
+        require_output(path, TraceError)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
         except OSError as error:
             raise TraceError(f"{path}: cannot write a trace store there: {error.strerror}") from error
@@ -202,6 +234,7 @@ class StoreReader:
             self.damaged("it ends too early")
         try:
             index = self._json(trailer[:4])
+            msgspec.convert(index, _Index)
             self.commands: list[Copy | int] = [
                 Copy(*c["copy"]) if "copy" in c else int(c["kernel"]) for c in index["commands"]
             ]
@@ -213,7 +246,7 @@ class StoreReader:
                 self.damaged("its list of commands does not fit its kernels")
             for kernel in self.kernels:
                 launch_info(kernel.launch)
-        except (KeyError, TypeError, ValueError, struct.error) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError, struct.error) as error:
             raise TraceError(f"{path}: the trace store is damaged: {error!r} in its index") from error
 
     def parts(self, kernel: KernelSummary) -> KernelParts:
@@ -225,7 +258,7 @@ class StoreReader:
                 for b in d["blocks"]
             ]
             return KernelParts([str(o) for o in d["opcodes"]], tuple(d["instructions"]), blocks)
-        except (KeyError, TypeError, ValueError, IndexError, struct.error) as error:
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError, struct.error) as error:
             raise TraceError(
                 f"{self.path}: the trace store is damaged: {error!r} in a kernel's description"
             ) from error
@@ -234,6 +267,9 @@ class StoreReader:
         """The kernel's instruction source. Its blocks are read when they are needed."""
         parts = self.parts(kernel)
         spans = [span for span, _ in parts.blocks]
+        held = sum(summary[1] for _, summary in parts.blocks)
+        if kernel.counts["ctas"] > held:
+            self.damaged(f"{kernel.counts['ctas']} thread blocks are announced, its blocks hold {held}")
         try:
             return _engine.TraceSource(
                 launch_info(kernel.launch),
@@ -244,8 +280,16 @@ class StoreReader:
                 table,
                 lambda block: self.part(spans[block], _MAX_BLOCK),
             )
-        except (TypeError, TraceError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError, MemoryError, TraceError) as error:
             raise TraceError(f"{self.path}: the trace store is damaged: {error}") from error
+
+    def verify(self) -> None:
+        """Raises TraceError where anything in the store is damaged."""
+        for kernel in self.kernels:
+            parts = self.parts(kernel)
+            self.compressed_part(parts.instructions)
+            for span, _ in parts.blocks:
+                self.compressed_part(span)
 
     def part(self, span: Span, limit: int) -> bytes:
         """The uncompressed bytes of a part. Raises TraceError where they are damaged."""

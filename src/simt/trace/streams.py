@@ -13,6 +13,7 @@ from typing import BinaryIO
 import zstandard
 
 from simt.errors import TraceError
+from simt.files import require_regular
 
 from . import tracez
 
@@ -30,6 +31,7 @@ def open_binary(path: Path) -> BinaryIO:
     try:
         if path.is_dir():
             raise TraceError(f"{path}: this is a directory, expected a file")
+        require_regular(path)
         return path.open("rb")
     except OSError as error:
         raise TraceError(f"{path}: cannot open this file: {error.strerror}") from error

@@ -11,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from simt import _engine
+from simt.cache import evict, used
 from simt.errors import TraceError
+from simt.files import kind_of
 from simt.isa import OpcodeTable, load_table, table_for
 
 from .cache import cached_store
@@ -35,6 +37,7 @@ class Kernel:
         self.path = path
         """The file that the launch is in: a kernel trace or a store."""
         self._stored = stored
+        self._kept: Path | None = None  # the store, where it is of the cache
 
     @cached_property
     def launch(self) -> _engine.LaunchInfo:
@@ -88,6 +91,8 @@ class Kernel:
 
         progress: called with the bytes of the kernel's file read so far.
         """
+        if self._kept is not None and not self._kept.exists():
+            self._stored = None  # another process has made room in the cache
         if self._stored is None:
             place = cached_store(self.path)
             reader = self._open_cached(place)
@@ -96,13 +101,16 @@ class Kernel:
                     convert_kernel(self.path, writer, progress)
                     writer.finish()
                 reader = StoreReader(place)
-            self._stored = (reader, reader.kernels[0])
+                evict()
+            self._stored, self._kept = (reader, reader.kernels[0]), place
         return self._stored
 
     @staticmethod
     def _open_cached(place: Path) -> StoreReader | None:
         try:
             reader = StoreReader(place)
+            reader.verify()
+            used(place)
         except TraceError:  # not there, or damaged: it is written again
             return None
         return reader if len(reader.kernels) == 1 else None
@@ -176,14 +184,17 @@ class Trace:
         return f"Trace({str(self.path)!r}, {len(self.kernels)} kernels, {len(self.commands)} commands)"
 
 
-def open_trace(path: str | os.PathLike[str]) -> Trace:
+def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
     """Opens a launch list (kernelslist.g), a directory with one, a single kernel trace, or a trace store.
 
-    Kernel traces are text of tracer versions 0 to 6: plain, .xz, .gz, .zst or .tracez. Raises TraceError.
+    Kernel traces are text of tracer versions 0 to 6: plain, .xz, .gz, .zst or .tracez.
+    outside: whether a list may name files outside its folder. Raises TraceError.
     """
     given = Path(path)
     if not given.exists():
         raise TraceError(f"{given}: there is no such file or directory")
+    if (kind := kind_of(given)) and not given.is_dir():
+        raise TraceError(f"{given}: this is {kind}, expected a trace: a regular file or a directory")
     refuse_foreign(given)
     if given.is_dir():
         given = _list_in(given)
@@ -196,7 +207,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
         ]
         trace.warnings = list(reader.warnings)
     elif "kernelslist" in given.name or given.suffix == ".g":
-        commands, trace.warnings = read_launch_list(given)
+        commands, trace.warnings = read_launch_list(given, outside)
         trace.commands = [c if isinstance(c, Copy) else Kernel(trace, c.path) for c in commands]
     else:
         kernel = Kernel(trace, given)
@@ -209,9 +220,10 @@ def convert(
     source: str | os.PathLike[str],
     destination: str | os.PathLike[str],
     progress: ConvertProgress | None = None,
+    outside: bool = False,
 ) -> None:
     """Writes a whole trace into one store, which appears complete or not at all. Raises TraceError."""
-    trace = open_trace(source)
+    trace = open_trace(source, outside)
     sizes = {k.path: k.path.stat().st_size for k in trace.kernels}
     total = sum(sizes[k.path] for k in trace.kernels)
     done = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simt.errors import SpecError, TuneError
+from simt.files import require_regular
 from simt.hints import did_you_mean
 from simt.spec import Spec, available, load_spec
 from simt.spec.files import merge, validate
@@ -87,6 +88,7 @@ class Description:
 def read_description(path: Path) -> Description:
     """Reads a description's TOML. Raises TuneError."""
     try:
+        require_regular(path)
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise TuneError(f"{path}: cannot be read: {error.strerror}") from None

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from simt.errors import TuneError
+from simt.files import require_regular
 from simt.validate.microbenchmark import SCHEMA, microbenchmarks
 
 ASSUMED_NOISE = 0.01
@@ -110,6 +111,7 @@ def _number(value: Any) -> bool:
 def _read(file: Path) -> dict[str, Any]:
     """One file, its fields checked."""
     try:
+        require_regular(file)
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise TuneError(f"{file}: cannot be read: {error.strerror}") from None

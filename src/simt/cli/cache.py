@@ -1,0 +1,33 @@
+"""`simt cache`: what simt keeps because it can be made again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import typer
+
+from simt import cache
+
+app = typer.Typer(
+    help="What simt keeps between runs: converted traces, compiled programs.", no_args_is_help=True
+)
+
+
+@app.command()
+def info() -> None:
+    """Shows where the cache is, how large it is and may be."""
+    sizes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for path, size, _ in cache.cached_files():
+        sizes[path.parent.name] += size
+        counts[path.parent.name] += 1
+    typer.echo(f"{cache.cache_root()}: {sizes.total():,} of at most {cache.cache_limit():,} bytes")
+    for kind in sorted(sizes):
+        typer.echo(f"  {kind}: {counts[kind]:,} files, {sizes[kind]:,} bytes")
+
+
+@app.command()
+def clear() -> None:
+    """Deletes everything in it."""
+    count, freed = cache.clear()
+    typer.echo(f"deleted {count:,} files, {freed:,} bytes")
