@@ -184,18 +184,17 @@ def _limits(launches: list[LaunchResult], labels: dict[str, str]) -> list[str]:
     kinds = sorted(by_kind, key=lambda k: -cycles[k])
 
     def share(kind: str) -> str:
-        n = f"{len(by_kind[kind])} launch{'es' * (len(by_kind[kind]) != 1)}"
+        n = f"{len(by_kind[kind]):,} launch{'es' * (len(by_kind[kind]) != 1)}"
         return f"{cycles[kind] / total:.0%} in {n} bound by {kind}"
 
     lines = []
     if len(launches) > 1 and len(kinds) == 1:
-        lines.append(f"All {len(launches)} launches ({total:,} cycles) are bound by {kinds[0]}.")
+        lines.append(f"All {len(launches):,} launches ({total:,} cycles) are bound by {kinds[0]}.")
     elif len(launches) > 1:
         listed = ", ".join(share(kind) for kind in kinds[:3])
         rest = len(kinds) - 3
-        lines.append(
-            f"Of {total:,} cycles, {listed}" + (f" and the rest by {rest} other limits." if rest > 0 else ".")
-        )
+        more = f" and the rest by {rest} other limit{'s' * (rest != 1)}" if rest > 0 else ""
+        lines.append(f"Of {total:,} cycles, {listed}{more}.")
     longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
     limit = bottleneck(longest)
     lines.append(f"{labels[longest.name]} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")

@@ -28,10 +28,10 @@ function launchTable(pick) {
 }
 function kernelBars() {
   const shown = D.kernels.slice(0, 15), rest = D.kernels.slice(15), add = f => sum(rest.map(f));
-  const rows = rest.length ? [...shown, {short: `${num(rest.length)} other kernels`, name: rest.map(k => k.short).join(", ").slice(0, 2000), cycles: add(k => k.cycles), latency: add(k => k.latency), launches: add(k => k.launches)}] : shown;
-  const most = Math.max(1, ...rows.map(k => k.cycles)), total = Math.max(1, sum(D.kernels.map(k => k.cycles)));
+  const rows = rest.length ? [...shown, {others: true, short: `${num(rest.length)} other kernels`, name: rest.map(k => k.short).join(", ").slice(0, 2000), cycles: add(k => k.cycles), latency: add(k => k.latency), launches: add(k => k.launches)}] : shown;
+  const most = Math.max(1, ...shown.map(k => k.cycles)), total = Math.max(1, sum(D.kernels.map(k => k.cycles)));
   return el("div", {}, el("div", {class: "bars"}, ...rows.flatMap(k => [el("span", {class: "n", title: k.name}, k.short),
-    bar([["launch latency", k.latency, "var(--gray)"], ["execution", k.cycles - k.latency, "var(--blue)"]], most),
+    k.others ? el("span") : bar([["launch latency", k.latency, "var(--gray)"], ["execution", k.cycles - k.latency, "var(--blue)"]], most),
     el("span", {class: "v"}, `${pct(100 * k.cycles / total)}, ${num(k.cycles)} cycles in ${num(k.launches)} launch${k.launches === 1 ? "" : "es"}`)])),
     legend([["launch latency", "var(--gray)"], ["execution", "var(--blue)"]]));
 }

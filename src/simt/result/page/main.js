@@ -1,7 +1,7 @@
 /* The page. */
 function build() {
   const t = D.totals;
-  const tiles = [[num(t.cycles), "cycles"], [t.time, "at the core clock"], [num(t.launches), t.launches === 1 ? "launch" : "launches"], [short(t.instructions), "warp instructions"], [num(t.ipc, 2), "IPC per SM"],
+  const tiles = [[t.cycles < 1e7 ? num(t.cycles) : short(t.cycles), "cycles"], [t.time, "at the core clock"], [num(t.launches), t.launches === 1 ? "launch" : "launches"], [short(t.instructions), "warp instructions"], [num(t.ipc, 2), "IPC per SM"],
     [pct(t.occupancy), "occupancy"], [pct(t.l2), "L2 hits"], [pct(t.dram), "DRAM bus busy"]];
   const theme = () => { const root = document.documentElement; root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; [...redraw, ...themed].forEach(f => f()); };
   main.append(el("header", {}, el("h1", {}, D.program + " ", el("span", {}, "on " + D.gpu)), el("span", {class: "input", title: D.input}, D.input), el("button", {onclick: theme}, "light / dark")));

@@ -29,9 +29,11 @@ function roofline() {
     root.append(tipped(svg("circle", {cx: px(d.x), cy: py(d.y), r: 4 + 6 * Math.sqrt(d.p.seconds / most), fill: COLOR[d.level], "fill-opacity": .65, stroke: "var(--card)"}), () => [[COLOR[d.level], k.short],
       ["", `operations per byte of ${d.roof.name}`, d.x.toPrecision(3)], ["", "operations/s", amount(d.y)], ["", "of what the roofs allow", pct(100 * d.y / peak, 1)]]));
   }
-  for (const p of points.slice(0, 3)) {
-    const d = dots.find(d => d.p === p);
-    if (d) root.append(svg("text", {x: px(d.x) + 11, y: py(d.y) + 4, class: "roof"}, D.kernels[p.kernel].short));
+  const named = [];
+  for (const d of dots) {
+    const p = d.p, y = py(d.y), clear = named.length < 8 && named.every(([u, v, k]) => k !== p.kernel && (Math.abs(u - px(d.x)) > 150 || Math.abs(v - y) > 14));
+    if (clear) named.push([px(d.x), y, p.kernel]);
+    if (clear) root.append(svg("text", {x: px(d.x) + 11, y: py(d.y) + 4, class: "roof"}, D.kernels[p.kernel].short));
   }
   return el("div", {}, root, legend(levels.map(r => [`by bytes of ${r.name}`, COLOR[r.level]])));
 }
