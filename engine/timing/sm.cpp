@@ -53,7 +53,8 @@ Sm::Sm(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral)
       issue_blocked_until_(spec.sm.sub_cores),
       access_queues_(spec.sm.sub_cores),
       last_access_left_(spec.sm.sub_cores),
-      last_reasons_(spec.sm.sub_cores, StallReason::NoInstruction) {
+      last_reasons_(spec.sm.sub_cores, StallReason::NoInstruction),
+      last_unit_busy_(spec.sm.sub_cores) {
   const uint32_t positions = (spec.sm.max_warps + spec.sm.sub_cores - 1) / spec.sm.sub_cores;
   const RegisterFileSpec& registers = spec.sm.register_file;
   for (uint32_t s = 0; s < spec.sm.sub_cores; ++s) {
@@ -253,6 +254,7 @@ void Sm::issue_instruction(uint32_t scheduler, uint32_t position, Cycle now) {
   ++executions.warps;
   executions.threads += threads;
   ++warp.issued;
+  warp.issued_index = record.static_index;
   if (warp.kernel->observed_blocks) [[unlikely]]
     observe_issue(w, record.static_index, now);
 

@@ -229,6 +229,7 @@ class Sm {
   // What the last cycle counted, for repeating it over skipped cycles.
   std::array<uint32_t, LaunchActivity::reasons> last_states_{};
   std::vector<StallReason> last_reasons_;
+  std::vector<uint64_t> last_unit_busy_;  // per scheduler: warps whose unit took nothing
 };
 
 }  // namespace simt

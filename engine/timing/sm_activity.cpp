@@ -46,6 +46,7 @@ void Sm::count_cycle(uint32_t scheduler, uint64_t issued_mask, uint64_t could_is
       dominant = static_cast<StallReason>(r);
     }
   }
+  last_unit_busy_[scheduler] = unit_busy;
   last_reasons_[scheduler] = issued_mask ? StallReason::Selected : dominant;
 }
 
@@ -77,7 +78,9 @@ StallReason Sm::state_of(uint32_t w) const {
   if (m.blocked_long & bit) return StallReason::LongScoreboard;
   if (m.blocked_short & bit) return StallReason::ShortScoreboard;
   if (m.blocked & bit) return StallReason::Wait;
-  return StallReason::NotSelected;
+  if (!(last_unit_busy_[warps_.scheduler_of(w)] & bit)) return StallReason::NotSelected;
+  return m.needs[static_cast<size_t>(Unit::Memory)] & bit ? StallReason::LgThrottle
+                                                          : StallReason::MathPipeThrottle;
 }
 
 void Sm::sample(Cycle from, Cycle to) {
@@ -88,9 +91,10 @@ void Sm::sample(Cycle from, Cycle to) {
   if (times == 0) return;
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     const WarpTable::Warp& warp = warps_[w];
-    if (!warp.resident || warp.held == 0) continue;
-    activity_[warp.kernel->slot].samples[warps_.next_record(w).static_index][index(state_of(w))] +=
-        static_cast<uint32_t>(times);
+    if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;
+    // What a warp does that knows no next instruction, such as one at a barrier, is the last one's doing.
+    const uint32_t at = warp.held > 0 ? warps_.next_record(w).static_index : warp.issued_index;
+    activity_[warp.kernel->slot].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
   }
 }
 

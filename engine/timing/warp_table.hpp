@@ -67,6 +67,7 @@ class WarpTable {
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines
     uint64_t issued = 0;               ///< instructions
+    uint32_t issued_index = 0;         ///< static index of the last one
     uint32_t outstanding_stores = 0;   ///< not acknowledged
     uint32_t outstanding_atomics = 0;  ///< lanes
     uint64_t age = 0;

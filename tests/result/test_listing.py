@@ -88,3 +88,27 @@ def test_a_launch_tells_of_itself(launch: LaunchResult) -> None:
     text = repr(launch)
     assert text.startswith(f"LaunchResult(1: walk[32x1x1, 256x1x1]: {launch.cycles:,} cycles, IPC ")
     assert "of waiting is long_scoreboard" in text and len(text) < 200
+
+
+def test_looks_find_what_counting_every_cycle_finds() -> None:
+    gpu = GPU("a100", set={"sm.count": 4})
+    x = np.ones(64 * 1024, np.float32)
+    source = """extern "C" __global__ void f(float* x) {
+      __shared__ float s[256];
+      float v = x[blockIdx.x * 256 + threadIdx.x];
+      for (int i = 0; i < 40; ++i) {
+        s[threadIdx.x] = v;
+        __syncthreads();
+        v += __sinf(s[threadIdx.x ^ i]) + s[(32 * threadIdx.x) & 255];
+        __syncthreads();
+      }
+      x[blockIdx.x * 256 + threadIdx.x] = v;
+    }"""
+    found = gpu.compile(source).f[256, 256](x)
+    assert found is not None
+    looks = {reason: sum(row) * found.pc["sample_interval"] for reason, row in found.pc["stalled"].items()}
+    total = sum(found.warp_stalls.values())
+    for reason, cycles in found.warp_stalls.items():
+        if reason not in ("selected", "not_selected", "no_instruction", "drain"):  # see sm_activity.cpp
+            assert looks[reason] / total == pytest.approx(cycles / total, abs=0.02), reason
+    assert found.warp_stalls["lg_throttle"] > 0.1 * total
