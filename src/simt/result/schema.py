@@ -89,7 +89,7 @@ class _Sampled(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Pc(msgspec.Struct):
-    pc: list[Annotated[int, Meta(ge=0)]]
+    pc: list[Annotated[int, Meta(ge=0, le=2**63 - 1)]]
     opcode: list[str]
     source_line: list[Count]
     issued: list[Count]
@@ -146,9 +146,9 @@ class _Timeline(msgspec.Struct):
 
 class _Launch(msgspec.Struct):
     index: Count
-    id: Annotated[int, Meta(ge=0)]
+    id: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     name: str
-    stream: int
+    stream: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
     launch_latency: Count
     start_cycle: Count
     end_cycle: Count
