@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from simt.policy import overrides as policy_overrides
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.run.interruption import Limits, deferred_stop
 from simt.run.progress import Progress, Reporter
-from simt.run.session import Facts, Session, to_resume
+from simt.run.session import Session, to_resume
 from simt.run.slices import NO_MEMORY, new_engine, run_slices
 from simt.spec import Spec, load_spec
 from simt.version import __version__
@@ -52,12 +52,12 @@ from .creation import ArrayCreation
 from .exclusive import Exclusive
 from .memory import Memory, whole
 from .module import Module
+from .queued import QueuedLaunch, queued_launch
 from .stream import Event, Stream
 from .texturing import Texturing
 
 if TYPE_CHECKING:
     from simt.control import Controller
-    from simt.result.listing import Origins
     from simt.sampling import Plan
 
     from .arguments import Arguments
@@ -152,7 +152,7 @@ class GPU(ArrayCreation, Texturing):
         """Warp instructions executed without timing."""
         self.thread_instructions = 0
         """Thread instructions executed without timing: those of active lanes."""
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, QueuedLaunch] = {}
         self._next_id = 1
         self._streams = 0
         self._recording: Recording | None = None
@@ -307,28 +307,7 @@ class GPU(ArrayCreation, Texturing):
             arguments.copy_back()
             return None
         control = self._control(launch_id, launcher)
-        facts = Facts(
-            index=launch_id - 1,
-            id=launch_id,
-            name=kernel.name,
-            grid=launcher.grid,
-            block=launcher.block,
-            shared_bytes=kernel.facts.shared_bytes + launcher.shared,
-            registers=kernel.facts.registers,
-            sm_version=self.spec.sm_version,
-        )
-        self._pending[launch_id] = _Pending(
-            facts,
-            kernel.module.ptx,
-            kernel.module.origins,
-            source,
-            control,
-            digest,
-            [arguments.keeps, kernel.module.keeps],
-        )
-        if arguments.has_host_arrays:
-            self._pending[launch_id].copy_back = arguments.copy_back
-            self._pending[launch_id].discard = arguments.discard
+        self._pending[launch_id] = queued_launch(launch_id, launcher, arguments, source, control, digest)
         after = stream.pending() if stream is not None else ()
         self._engine.launch(source, launch_id, [i for i in after if i in self._pending], control)
         del source, control  # the traceback of a fault would keep them alive
@@ -628,23 +607,3 @@ def _timed(plan: Plan | Collection[int] | None) -> dict[int, str] | None:
         return {int(number): "" for number in plan}
     # Positions count from 0, the ids of launches from 1.
     return {number + 1: name for number, name in plan.launches.select("position", "name").iter_rows()}
-
-
-def _nothing() -> None:
-    pass
-
-
-@dataclass
-class _Pending:
-    """A launch that is queued: what must live until it is done, without what would keep the GPU alive. Only
-    where somebody waits for it are there host arrays to be copied back."""
-
-    facts: Facts
-    ptx: PtxModule
-    origins: Origins
-    source: Any
-    control: LaunchControl | None
-    digest: str
-    keeps: Any
-    copy_back: Callable[[], None] = _nothing
-    discard: Callable[[], None] = _nothing
