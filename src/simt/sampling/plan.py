@@ -48,7 +48,7 @@ _Amount = _Count | Annotated[float, msgspec.Meta(ge=0, le=1e30)]
 
 class _WrittenLaunch(msgspec.Struct):
     launch: _Count
-    name: str | None
+    name: str
     stratum: _Small
     draws: Annotated[int, msgspec.Meta(ge=1, le=2**32 - 1)]
     weight: _Amount
@@ -58,7 +58,7 @@ class _WrittenLaunch(msgspec.Struct):
 
 class _WrittenStratum(msgspec.Struct):
     stratum: _Small
-    name: str | None
+    name: str
     launches: _Count
     draws: _Count
     time_ns: _Amount
