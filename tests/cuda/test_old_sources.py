@@ -351,3 +351,65 @@ def test_left_out_text_keeps_its_lines(text: str) -> None:
     assert "main" not in device
     assert "<<<" not in device
     assert device.count("__global__") == text.count("__global__")
+
+
+TEMPLATES = r"""
+template <class T> __global__ void fill(T *x, T value) { x[threadIdx.x] = value; }
+"""
+LAUNCHER = r"""
+#include <iostream>
+#include "templates.h"
+int main() { fill<float><<<1, 64>>>(nullptr, 2.0f); return 0; }
+"""
+
+
+def test_templates_of_own_headers_have_the_instances_that_are_launched(tmp_path: Path) -> None:
+    module = load(LAUNCHER, tmp_path, **{"templates.h": TEMPLATES})
+    x = np.zeros(N, np.float32)
+    module["fill<float>"][1, N](x, 3.0)
+    assert (x == 3).all()
+    whole = np.zeros(N, np.int32)
+    module["fill<int>"][1, N](whole, 5)  # one that nobody launches is compiled now
+    assert (whole == 5).all()
+
+
+def test_a_file_of_templates_alone(tmp_path: Path) -> None:
+    """Launched through a template of the host, whose types only a compiler of the host knows."""
+    source = LAUNCHER.replace("int main()", "template <class T> void run()").replace("<float>", "<T>")
+    module = load(source + "int main() { run<short>(); }", tmp_path, **{"templates.h": TEMPLATES})
+    assert module.kernels == ()
+    x = np.zeros(N, np.int16)
+    module["fill<short>"][1, N](x, 7)
+    assert (x == 7).all()
+
+
+def test_what_the_headers_of_a_host_bring_unasked(tmp_path: Path) -> None:
+    """`uint`, the parts of the standard library that nvcc's own headers include, all of CUB, `__host__` members."""
+    source = r"""
+#include <vector>
+#include <cub/cub.cuh>
+struct Pair {
+  uint a; ulong b; ushort c;
+  __host__ Pair(std::vector<int> &v) : a(v.size()) {}
+  __device__ Pair(uint x) : a(x), b(0), c(0) {}
+};
+__global__ void sum(float *x) {
+  static_assert(std::is_same<decltype(Pair::a), unsigned>::value, "");
+  typedef cub::BlockReduce<float, 64> Reduce;
+  __shared__ typename Reduce::TempStorage space;
+  float all = Reduce(space).Sum(x[threadIdx.x] + Pair(1u).a);
+  if (threadIdx.x == 0) x[0] = all;
+}
+int main() { std::vector<int> v(3); Pair p(v); sum<<<1, 64>>>(nullptr); }
+"""
+    x = np.ones(N, np.float32)
+    load(source, tmp_path).sum[1, N](x)
+    assert x[0] == 128
+
+
+def test_sources_of_before_utf8(tmp_path: Path) -> None:
+    file = tmp_path / "old.cu"
+    file.write_bytes("// \u00a9 1998\n__global__ void one(float *x) { *x = 1; }\n".encode("latin-1"))
+    x = np.zeros(1, np.float32)
+    simt.GPU("a100", functional=True).load(file).one[1, 1](x)
+    assert x[0] == 1

@@ -9,6 +9,11 @@ from __future__ import annotations
 PRELUDE = "simt_prelude.h"
 """Included before every source: what nvcc declares without being asked."""
 
+NO_HOST = "simt_no_host.h"
+"""Makes functions that are only for the host, such as members of classes, some of the device that nobody calls."""
+STANDARD_LIBRARY = "simt_standard_library.h"
+"""All of the C++ standard library that device code has: with nvcc the host compiler's headers bring each other."""
+
 _STD = "namespace std { using namespace cuda::std; }\n"
 _BUILT_IN = ("assert", "stdio", "string")  # NVRTC declares assert, printf, memcpy and memset itself
 _HOST_ONLY = (  # what they declare only host code uses, or NVRTC declares it itself
@@ -22,6 +27,22 @@ _CXX = (
     *("array", "atomic", "bit", "bitset", "complex", "functional", "initializer_list", "iterator", "limits"),
     *("memory", "numeric", "optional", "span", "tuple", "type_traits", "utility"),
 )
+# The whole of CUB holds host code that NVRTC refuses; kernels use these parts.
+_CUB = tuple(
+    f"block/block_{part}"
+    for part in (
+        *(
+            "adjacent_difference",
+            "discontinuity",
+            "exchange",
+            "histogram",
+            "load",
+            "merge_sort",
+            "radix_rank",
+        ),
+        *("radix_sort", "reduce", "run_length_decode", "scan", "shuffle", "store"),
+    )
+) + tuple(f"warp/warp_{part}" for part in ("exchange", "load", "merge_sort", "reduce", "scan", "store"))
 _MATH = {
     "M_E": "2.7182818284590452354",
     "M_LOG2E": "1.4426950408889634074",
@@ -46,7 +67,8 @@ _MATH = {
 def standard_headers() -> dict[str, str]:
     """Text of each header by the name that a source includes it by."""
     headers = {
-        PRELUDE: "#include <math.h>\n#include <stdint.h>\n",
+        PRELUDE: "#include <math.h>\n#include <stdint.h>\n"
+        "typedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n",
         "math.h": "".join(
             f"#ifndef {name}\n#define {name} {value}\n#endif\n" for name, value in _MATH.items()
         ),
@@ -58,6 +80,9 @@ def standard_headers() -> dict[str, str]:
             f"#include <cuda/std/detail/libcxx/include/algorithm>\n#endif\n{_STD}"
         ),
     }
+    headers[NO_HOST] = "#undef __host__\n#define __host__\n"
+    headers["cub/cub.cuh"] = "".join(f"#include <cub/{part}.cuh>\n" for part in _CUB)
+    headers[STANDARD_LIBRARY] = "".join(f"#include <{name}>\n" for name in (*_CXX, "algorithm", "cmath"))
     for name in _BUILT_IN:
         headers[f"{name}.h"] = headers[f"c{name}"] = "\n"
     for name in _C:

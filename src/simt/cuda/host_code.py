@@ -101,21 +101,23 @@ class Source:
         self.left_out.append(what)
         return True
 
-    def instances(self) -> list[str]:
-        """Kernels' template instances that the host code launches, as it writes them."""
-        launches = {
+    def launches(self) -> list[tuple[str, str]]:
+        """Template kernels that the host code launches: name, and arguments as it writes them."""
+        found = {
             (match[1], " ".join(match[2].split())): None
             for d in self.declarations
             if d.kind == "host"
             for match in _LAUNCH.finditer(self._bare[d.begin : d.end])
             if not set(re.findall(r"\w+", match[2])) & set(_PARAMETER.findall(d.head))
         }
-        templates = [d for d in self.declarations if d.kind == "device" and "template" in d.head]
+        return list(found)
+
+    def templates(self, name: str) -> list[str]:
+        """The templates of device code with this name, with their namespaces."""
         return [
-            f"{d.space}{name}{arguments}"
-            for name, arguments in launches
-            for d in templates
-            if re.search(rf"\b{name}\s*\(", d.head)
+            d.space + name
+            for d in self.declarations
+            if d.kind == "device" and "template" in d.head and re.search(rf"\b{name}\s*\(", d.head)
         ]
 
     def _scan(self) -> Iterable[Declaration]:
@@ -242,3 +244,16 @@ def _without_template(head: str) -> str:
                 break
         text = text[k:].lstrip()
     return text
+
+
+def instances(files: Iterable[Source]) -> list[str]:
+    """Template instances of kernels that the host code of any file launches, of templates of any of them."""
+    every = list(files)
+    found = {
+        f"{template}{arguments}": None
+        for file in every
+        for name, arguments in file.launches()
+        for other in every
+        for template in other.templates(name)
+    }
+    return list(found)

@@ -45,7 +45,7 @@ def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> l
             binary = b"\0" in file.read(_HEAD)
         if binary:
             return read_fatbins(path, arch)
-        text = path.read_text(encoding="utf-8")
+        text = _source(path)
     except OSError as error:
         raise PtxError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -55,6 +55,17 @@ def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> l
     options.setdefault("name", str(path))
     options["include"] = [path.parent, *options.get("include", ())]
     return [_from_text(text, options.pop("name"), arch, options)]
+
+
+def _source(path: Path) -> str:
+    """The text of a file. C++ sources of before UTF-8 have their names and signs in Latin-1."""
+    raw = path.read_bytes()
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        if path.suffix not in (".cu", ".cuh"):
+            raise
+        return raw.decode("latin-1")
 
 
 def _is_text(program: str) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 from simt.cache import cache_directory, write_whole
 from simt.errors import CompileError, ToolkitError
 
-from .headers import PRELUDE, standard_headers
-from .host_code import Source, has_host_code, marking_macros
+from .headers import NO_HOST, PRELUDE, STANDARD_LIBRARY, standard_headers
+from .host_code import Source, has_host_code, instances, marking_macros
 from .ptx_module import PtxModule, arch_number
 from .toolkit import INSTALL, Toolkit, need_nvrtc
 
@@ -24,6 +24,7 @@ _CACHE_VERSION = 1
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")?', re.MULTILINE)
 _ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error\b", re.MULTILINE)
 _MISSING = re.compile(r"cannot open source file")
+_NO_STD_MEMBER = 'namespace "std" has no member'
 _MOST_ATTEMPTS = 40
 """Compilations of one source: each finds further host code by the errors in it."""
 _NOWHERE = "/simt.nowhere"
@@ -150,28 +151,31 @@ def _compile_device_code(
         raise failure or CompileError(
             f"{name}: host code only: nothing is marked `__global__`, `__device__` or `__constant__`"
         )
-    # What is not marked is either used by kernels or never called.
-    arguments = [*arguments, "--device-as-default-execution-space"]
-    instances = [instance for instance in files[name].instances() if instance not in kernels]
+    # What is not marked, or only for the host, is either used by kernels or never called.
+    arguments = [*arguments, "--device-as-default-execution-space", f"--pre-include={NO_HOST}"]
+    launched = [instance for instance in instances(files.values()) if instance not in kernels]
     for _ in range(_MOST_ATTEMPTS):
         own = {
             title: f'#line 1 "{path}"\n{files[str(path)].device_text}' for title, (_, path) in headers.items()
         }
         text = files[name].device_text
         try:
-            return _compile(toolkit, text, name, arch, arguments, [*kernels, *instances], own)
+            return _compile(toolkit, text, name, arch, arguments, [*kernels, *launched], own)
         except CompileError as error:
             failure = error
+        if _NO_STD_MEMBER in str(failure) and (more := f"--pre-include={STANDARD_LIBRARY}") not in arguments:
+            arguments.append(more)
+            continue
         places = [(match[1], int(match[2])) for match in _ERROR.finditer(str(failure))]
         missing = _MISSING.search(str(failure)) is not None
         foreign = {file for file, _ in places if file not in files}
         own_places = [place for place in (places[-1:] if missing else places) if place[0] in files]
         gone = [files[file].leave_out(line) for file, line in own_places]
-        gone += [files[name].leave_out_header(path) for path in foreign]
-        if not any(gone) and not instances:
+        gone += [file.leave_out_header(path) for file in files.values() for path in foreign]
+        if not any(gone) and not launched:
             break
         if not any(gone):
-            instances = []  # they may depend on what only the host knows
+            launched = []  # they may depend on what only the host knows
     left = [what for file in files.values() for what in file.left_out]
     note = f"\n(left out as host code: {'; '.join(left)})" if left else ""
     raise CompileError(f"{failure}{note}")

@@ -184,7 +184,9 @@ class GPU(ArrayCreation, Texturing):
         """
         if isinstance(program, PtxModule):
             return Module(self, program)
-        modules = [m for m in load(program, self.arch, **{"fmad": self.fmad, **options}) if m.kernels]
+        every = load(program, self.arch, **{"fmad": self.fmad, **options})
+        # One without kernels may have templates, which are compiled when they are asked for.
+        modules = [m for m in every if m.kernels] if len(every) > 1 else every
         if len(modules) != 1:
             raise PtxError(
                 f"{str(program)[:200]}: {len(modules)} PTX modules with kernels, expected one; "
