@@ -10,9 +10,9 @@ PRELUDE = "simt_prelude.h"
 """Included before every source: what nvcc declares without being asked."""
 
 NO_HOST = "simt_no_host.h"
-"""Makes functions that are only for the host, such as members of classes, some of the device that nobody calls."""
+"""Makes functions that are only for the host, such as members of classes, device code that nobody calls."""
 STANDARD_LIBRARY = "simt_standard_library.h"
-"""All of the C++ standard library that device code has: with nvcc the host compiler's headers bring each other."""
+"""All that device code has of the C++ standard library: with nvcc the host's headers bring each other."""
 
 _STD = "namespace std { using namespace cuda::std; }\n"
 _BUILT_IN = ("assert", "stdio", "string")  # NVRTC declares assert, printf, memcpy and memset itself

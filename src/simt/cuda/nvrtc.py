@@ -70,6 +70,13 @@ def compile_cuda(
         CompileError: the source does not compile; the message holds NVRTC's log.
         ToolkitError: NVRTC is not installed, or does not know the target.
     """
+    settings = {
+        "options": options,
+        "include": include,
+        "defines": defines,
+        "debug_lines": debug_lines,
+        "fmad": fmad,
+    }
     toolkit = _toolkit_for(arch)
     if "\0" in source:
         raise CompileError(f"{name}: the source holds a NUL character at {source.index(chr(0))}")
@@ -103,12 +110,12 @@ def compile_cuda(
         place = cache_directory("ptx") / f"{digest[:40]}.json"
         if (kept := _read(place)) is not None:
             text, log, names = kept
-            return PtxModule(text, name, arch, source, log, names)
+            return PtxModule(text, name, arch, source, log, names, settings)
 
     text, log, names = _compile_device_code(toolkit, source, name, arch, arguments, kernels, folders)
     if place is not None:
         write_whole(place, json.dumps([text, log, names]).encode())
-    return PtxModule(text, name, arch, source, log, names)
+    return PtxModule(text, name, arch, source, log, names, settings)
 
 
 def _toolkit_for(arch: str) -> Toolkit:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from simt.errors import PtxError
 
@@ -37,6 +38,8 @@ class PtxModule:
     """Warnings of the compiler."""
     names: Mapping[str, str] = field(default_factory=dict)
     """C++ name expressions that were asked for, such as "f<float>", to names in the PTX."""
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Further arguments of `compile_cuda` that it was compiled with: instances asked for later need them."""
 
     @cached_property
     def kernels(self) -> tuple[str, ...]:

@@ -82,7 +82,8 @@ class Module:
             if self.ptx.source is None or "<" not in name:
                 raise
             if name not in self._instances:
-                again = compile_cuda(self.ptx.source, name=self.ptx.name, arch=self.ptx.arch, kernels=[name])
+                ptx, source = self.ptx, self.ptx.source
+                again = compile_cuda(source, name=ptx.name, arch=ptx.arch, kernels=[name], **ptx.settings)
                 self._instances[name] = Module(self.gpu, again)
             return self._instances[name][name]
         if ptx_name not in self._known:
