@@ -178,16 +178,16 @@ def test_what_a_launch_calls_cannot_use_its_gpu(monkeypatch: pytest.MonkeyPatch)
 def test_another_gpus_things_are_refused_by_name() -> None:
     ours, theirs = simt.GPU("qv100", functional=True), simt.GPU("a100", functional=True)
     kernel = ours.load(PTX)["twice"]
-    words = r"memory of another GPU \(a a100\), not of this one \(a qv100\)"
-    with pytest.raises(LaunchError, match=f"`twice`, argument 1: DeviceArray .*{words}"):
+    words = r"memory of another GPU \(a100\), not of this one \(qv100\)"
+    with pytest.raises(LaunchError, match=f"`twice`, argument 1: DeviceArray.*{words}"):
         kernel[1, 32](theirs.zeros(4), 4)
-    with pytest.raises(LaunchError, match=f"`twice`, argument 1: Texture .*{words}"):
+    with pytest.raises(LaunchError, match=f"`twice`, argument 1: Texture.*{words}"):
         kernel[1, 32](theirs.texture(np.zeros(4, np.float32)), 4)
     for launch in (
         lambda: kernel[1, 32, 0, theirs.stream()],
         lambda: kernel[1, 32](ours.zeros(4), 4, stream=theirs.stream()),
     ):
-        with pytest.raises(LaunchError, match=r"the stream is one of another GPU \(a a100\)"):
+        with pytest.raises(LaunchError, match=r"the stream is one of another GPU \(a100\)"):
             launch()
     with pytest.raises(LaunchError, match="no event of its GPU"):
         ours.stream().wait(theirs.event())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from simt.errors import LaunchError
 
-from .array import DeviceArray
+from .array import DeviceArray, short
 from .host_arrays import HostArrays
 from .texture import Surface, Texture
 
@@ -104,13 +104,13 @@ class Arguments:
         if isinstance(value, (DeviceArray, Surface, Texture)):
             if value.gpu is not self._gpu:
                 raise LaunchError(
-                    f"kernel `{self._kernel}`, {name}: {_short(value)} is in the memory of another GPU "
-                    f"(a {value.gpu.name}), not of this one (a {self._gpu.name}); copy it, with gpu.array()"
+                    f"kernel `{self._kernel}`, {name}: {short(value)} is in the memory of another GPU "
+                    f"({value.gpu.name}), not of this one ({self._gpu.name}); copy it, with gpu.array()"
                 )
             self._keep(value)
             if isinstance(value, DeviceArray) and not (self._strided or value.is_contiguous):
                 raise LaunchError(
-                    f"kernel `{self._kernel}`, {name}: {_short(value)} has gaps, which the kernel does not "
+                    f"kernel `{self._kernel}`, {name}: {short(value)} has gaps, which the kernel does not "
                     "know of; give a copy, .copy()"
                 )
         elif hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's tensor descriptors
@@ -126,14 +126,14 @@ class Arguments:
     def _host_array(self, value: Any, name: str) -> npt.NDArray[Any] | None:
         if hasattr(value, "__cuda_array_interface__"):
             raise LaunchError(
-                f"kernel `{self._kernel}`, {name}: {_short(value)} is in the memory of a real GPU; give a "
+                f"kernel `{self._kernel}`, {name}: {short(value)} is in the memory of a real GPU; give a "
                 "host array, or one that gpu.array() has made of it"
             )
         try:
             return host_array(value)
         except Exception as error:  # whatever __array__ raises
             raise LaunchError(
-                f"kernel `{self._kernel}`, {name}: {_short(value)} cannot be a NumPy array: {error}"
+                f"kernel `{self._kernel}`, {name}: {short(value)} cannot be a NumPy array: {error}"
             ) from error
 
     def _check_count(self, parameters: Sequence[Parameter], values: Sequence[Any]) -> None:
@@ -151,7 +151,7 @@ class Arguments:
             except (TypeError, ValueError, OverflowError) as error:
                 raise LaunchError(
                     f"kernel `{self._kernel}`, argument {number + 1}: expected {parameter.description}, "
-                    f"found {_short(value)}: {error}"
+                    f"found {short(value)}: {error}"
                 ) from error
             block[parameter.offset : parameter.offset + parameter.bytes] = raw
         return bytes(block)
@@ -182,7 +182,7 @@ class Arguments:
             return value.address
         address = self._hosts.address(value)
         if address is None:
-            raise TypeError(f"{_short(value)} is no array")
+            raise TypeError(f"{short(value)} is no array")
         return address
 
     @staticmethod
@@ -248,8 +248,3 @@ def shared_bytes(value: Any, what: str) -> int:
     if not 0 <= number < 1 << 31:
         raise LaunchError(f"{what} is {value!r}, expected a whole number of bytes")
     return number
-
-
-def _short(value: Any) -> str:
-    text = f"{type(value).__name__} {value!r}".split("\n", 1)[0]
-    return text if len(text) <= 60 else text[:59] + "…"

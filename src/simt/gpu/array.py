@@ -125,7 +125,7 @@ class DeviceArray:
             return self.numpy()
         if not isinstance(ary, np.ndarray) or ary.shape != self.shape or not ary.flags.writeable:
             raise LaunchError(
-                f"the host array is {_short(ary)}, expected a writable one of shape {self.shape}"
+                f"the host array is {short(ary)}, expected a writable one of shape {self.shape}"
             )
         ary[...] = self.numpy()
         return ary
@@ -316,7 +316,7 @@ class DeviceArray:
                 continue
             if isinstance(k, (bool, np.bool_)) or not hasattr(k, "__index__") or np.ndim(k):
                 raise LaunchError(
-                    f"index {_short(k)}: expected numbers, slices, `...` or None; index a copy, .numpy(), "
+                    f"index {short(k)}: expected numbers, slices, `...` or None; index a copy, .numpy(), "
                     "with arrays"
                 )
         whole = keys if Ellipsis in keys else (*keys, Ellipsis)  # so that one element is a view, too
@@ -368,6 +368,8 @@ def _names_element(key: Any, dimensions: int) -> bool:
     return len(keys) == dimensions and all(hasattr(k, "__index__") for k in keys)
 
 
-def _short(value: Any) -> str:
-    text = f"{type(value).__name__} {value!r}".split("\n", 1)[0]
+def short(value: Any) -> str:
+    """A value for messages: its type and the beginning of its text."""
+    text, kind = repr(value).split("\n", 1)[0], type(value).__name__
+    text = text if text.startswith(kind) else f"{kind} {text}"
     return text if len(text) <= 60 else text[:59] + "…"

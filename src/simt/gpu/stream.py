@@ -114,9 +114,7 @@ def stream_of(gpu: GPU, stream: Any, what: str) -> Stream | None:
     if not isinstance(stream, Stream):
         raise LaunchError(f"{what} is {stream!r}, expected one that gpu.stream() has made")
     if stream.gpu is not gpu:
-        raise LaunchError(
-            f"{what} is one of another GPU (a {stream.gpu.name}), not of this one (a {gpu.name})"
-        )
+        raise LaunchError(f"{what} is one of another GPU ({stream.gpu.name}), not of this one ({gpu.name})")
     return stream
 
 
