@@ -49,12 +49,32 @@ void run_from_stack(Context& c, const Op& op) {
   });
 }
 
+/// A predicate takes a byte. Op::immediate: its place, and with negated_predicate set its opposite.
+void run_predicate_to_stack(Context& c, const Op& op) {
+  const uint32_t bits = c.predicate(op.a) ^ (op.immediate & negated_predicate ? full_mask : 0);
+  const auto offset = static_cast<uint32_t>(op.immediate);
+  each_lane(c, [&](int lane) {
+    std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
+    local[c.stack + offset] = std::byte((bits >> lane) & 1);
+  });
+}
+void run_predicate_from_stack(Context& c, const Op& op) {
+  uint32_t bits = 0;
+  each_lane(c, [&](int lane) {
+    const std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
+    bits |= static_cast<uint32_t>(local[c.stack + static_cast<uint32_t>(op.immediate)]) << lane;
+  });
+  write_predicate(c, op.destination, bits);
+}
+
 }  // namespace
 
 Handler to_stack(uint32_t bytes) {
+  if (bytes == predicate_bytes) return run_predicate_to_stack;
   return bytes == 8 ? run_to_stack<uint64_t> : run_to_stack<uint32_t>;
 }
 Handler from_stack(uint32_t bytes) {
+  if (bytes == predicate_bytes) return run_predicate_from_stack;
   return bytes == 8 ? run_from_stack<uint64_t> : run_from_stack<uint32_t>;
 }
 

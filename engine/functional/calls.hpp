@@ -26,6 +26,10 @@ struct CallTarget {
   uint32_t lanes;  ///< that call it; others of the mask call something else
 };
 
+/// Of a predicate in the stack frame.
+constexpr uint32_t predicate_bytes = 1;
+/// In Op::immediate of what passes a predicate.
+constexpr int64_t negated_predicate = int64_t{1} << 32;
 /// An Op that copies a register to the thread's stack frame: Op::a to Op::immediate, of StackSlot's size.
 Handler to_stack(uint32_t bytes);
 /// And back: to Op::destination.

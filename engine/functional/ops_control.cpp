@@ -82,7 +82,12 @@ void translate_nothing(Translation& t) {
 /// registers.
 struct Passed {
   std::vector<StackSlot> slots;
-  std::vector<std::pair<Place, StackSlot>> registers;
+  struct InRegister {
+    Place place;
+    StackSlot slot;
+    bool negated = false;  ///< of a predicate
+  };
+  std::vector<InRegister> registers;
 };
 
 Passed passed(Translation& t, const ptx::Operand& list, const std::vector<ptx::Variable>* formal,
@@ -98,15 +103,25 @@ Passed passed(Translation& t, const ptx::Operand& list, const std::vector<ptx::V
                           ? t.register_type(o)
                           : (formal && k < formal->size() ? (*formal)[k].type : Type::None);
     if (o.kind == OperandKind::Discard && results) {
-      const uint32_t bytes = formal && k < formal->size() ? static_cast<uint32_t>((*formal)[k].size) : 8;
+      const bool known = formal && k < formal->size();
+      const uint32_t bytes = !known                            ? 8
+                             : (*formal)[k].type == Type::Pred ? predicate_bytes
+                                                               : static_cast<uint32_t>((*formal)[k].size);
       result.slots.push_back({t.scratch_slot(bytes), bytes});
       continue;
     }
-    if (type == Type::Pred || type == Type::None || ptx::bytes(type) > 8)
-      t.unsupported("an argument or result of this form");
+    if (type == Type::Pred) {
+      const StackSlot slot{t.scratch_slot(8), predicate_bytes};
+      result.slots.push_back(slot);
+      const PredicateOperand p =
+          results ? PredicateOperand{t.predicate_destination(o), false} : t.predicate_source(o);
+      result.registers.push_back({p.place, slot, p.negated});
+      continue;
+    }
+    if (type == Type::None || ptx::bytes(type) > 8) t.unsupported("an argument or result of this form");
     const StackSlot slot{t.scratch_slot(8), std::max(4u, ptx::bytes(type))};
     result.slots.push_back(slot);
-    result.registers.emplace_back(results ? t.destination(o, type) : t.source(o, type), slot);
+    result.registers.push_back({results ? t.destination(o, type) : t.source(o, type), slot});
   }
   return result;
 }
@@ -138,10 +153,10 @@ void translate_call(Translation& t) {
   if (first) results = passed(t, t.operand(0), signature.results, true);
   if (first + 1 < t.operand_count() && t.operand(first + 1).kind == OperandKind::List)
     arguments = passed(t, t.operand(first + 1), signature.parameters, false);
-  for (const auto& [from, slot] : arguments.registers) {
+  for (const auto& [from, slot, negated] : arguments.registers) {
     Op& op = t.emit(to_stack(slot.bytes));
     op.a = from;
-    op.immediate = slot.offset;
+    op.immediate = slot.offset | (negated ? negated_predicate : 0);
   }
   uint32_t function = UINT32_MAX;
   if (callee.kind == OperandKind::Register) {
@@ -178,7 +193,7 @@ void translate_call(Translation& t) {
   site.function = function;
   site.arguments = std::move(arguments.slots);
   site.results = std::move(results.slots);
-  for (const auto& [to, slot] : results.registers) {
+  for (const auto& [to, slot, negated] : results.registers) {
     Op& op = t.emit(from_stack(slot.bytes));
     op.destination = to;
     op.immediate = slot.offset;

@@ -391,8 +391,25 @@ void run_special_predicate(Context& c, const Op& op) {
   write_predicate(c, op.destination, special_value(c, static_cast<Special>(op.immediate)) ? ~0u : 0);
 }
 
+/// mov.v2, mov.v4: each component by itself. A special register has its own components.
+void translate_vector_move(Translation& t, Type type, uint32_t count) {
+  const ptx::Operand &d = t.operand(0), &s = t.operand(1);
+  if (d.kind != OperandKind::Vector || d.part_count != count || s.kind != OperandKind::Vector ||
+      s.part_count != count)
+    t.unsupported("operands of " + std::to_string(count) + " components are expected");
+  const uint32_t bytes = std::max(4u, ptx::bytes(type));
+  std::vector<Place> values;
+  for (uint32_t k = 0; k < count; ++k) {  // all are read before one is written
+    values.push_back(t.scratch(bytes));
+    emit_move(t, values.back(), t.source(t.part(s, k), type), bytes);
+  }
+  for (uint32_t k = 0; k < count; ++k) emit_move(t, t.destination(t.part(d, k), type), values[k], bytes);
+}
+
 void translate_mov(Translation& t) {
+  const int vector = t.take_one_of({"v2", "v4"});
   const Type type = t.take_type();
+  if (vector >= 0) return translate_vector_move(t, type, 2u << vector);
   const ptx::Operand& s = t.operand(1);
   if (s.kind == OperandKind::Vector || t.operand(0).kind == OperandKind::Vector)
     return translate_packing(t, type);

@@ -258,7 +258,6 @@ Place Translation::source_of_any_size(const ptx::Operand& operand, Type type, ui
       if (operand.component) unsupported("a component of a register");
       const auto& r = function_->registers[operand.index];
       if (r.type == Type::Pred) unsupported("a predicate where a value is expected");
-      if (r.vector != 1) unsupported("a vector register");
       bytes = ptx::bytes(r.type);
       return place::frame | allocation_.place[operand.index] * place::register_bytes;
     }
@@ -394,7 +393,13 @@ Address Translation::address(const ptx::Operand& operand) {
             v.space == Space::Param && function_->entry && base->index < function_->parameters.size();
         return result;
       }
-      result.place = constant(variable_address(*base) + static_cast<uint64_t>(result.offset), 8);
+      uint64_t at = variable_address(*base) + static_cast<uint64_t>(result.offset);
+      // Without a state space the address is a generic one.
+      const auto& modifiers = mnemonic_->modifiers;
+      const bool says_shared = std::any_of(modifiers.begin(), modifiers.end(),
+                                           [](std::string_view m) { return m.starts_with("shared"); });
+      if (v.space == Space::Shared && !says_shared) at += window::shared;
+      result.place = constant(at, 8);
       result.offset = 0;
       return result;
     }
@@ -727,8 +732,11 @@ class Translator {
       if (function.entry || variable.space != Space::Register) continue;
       const uint32_t at = t_.allocation_.place[next++];
       if (at == ptx::RegisterAllocation::unused) continue;
-      const Translation::RegisterSlot slot{place::frame | at * place::register_bytes,
-                                           {t_.stack_offsets_[v], slot_bytes(variable)}};
+      const bool predicate = variable.type == Type::Pred;
+      const Translation::RegisterSlot slot{
+          place::frame | (predicate ? t_.allocation_.registers * place::register_bytes + 4 * at
+                                    : at * place::register_bytes),
+          {t_.stack_offsets_[v], slot_bytes(variable)}};
       if (v < function.results.size()) {
         t_.register_results_.push_back(slot);
         continue;
@@ -742,6 +750,7 @@ class Translator {
   /// Of a parameter or result that is a register.
   uint32_t slot_bytes(const ptx::Variable& variable) const {
     const uint32_t bytes = ptx::bytes(variable.type);
+    if (variable.type == Type::Pred) return predicate_bytes;
     if (bytes == 0 || bytes > 8 || variable.size > bytes)
       refuse(module(), variable.line, "a parameter in a register of this type is not supported");
     return std::max(4u, bytes);

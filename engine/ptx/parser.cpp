@@ -449,8 +449,9 @@ class Parser {
     symbol.element_size = element_size;
     const Symbol* const known = symbols_.value(word.text, word.hash);
     const bool again = known && known->depth == symbols_.depth();
-    if (function_) {
-      if (again) fail_again(place);
+    const bool everywhere = variable.space == Space::Global || variable.space == Space::Constant;
+    if (function_ && again) fail_again(place);
+    if (function_ && !everywhere) {  // else it lives as long as the module, only its name ends with the scope
       symbol.kind = Symbol::Kind::LocalVariable;
       symbol.index = static_cast<uint32_t>(function_->variables.size());
       function_->variables.push_back(std::move(variable));
@@ -461,9 +462,17 @@ class Parser {
       if (known->kind != Symbol::Kind::ModuleVariable) fail_again(place);
       Variable& earlier = module_.variables[known->index];
       const uint32_t alignment = std::max(earlier.alignment, variable.alignment);
-      if (earlier.linkage == Linkage::Extern)
+      // Of several definitions the strong one counts, else the first; the largest where all are common.
+      const auto yields = [](const Variable& a, const Variable& b) {
+        return a.linkage == Linkage::Extern || (a.linkage == Linkage::Weak && b.linkage != Linkage::Extern) ||
+               (a.linkage == Linkage::Common && b.linkage != Linkage::Extern &&
+                (b.linkage != Linkage::Common || b.size > a.size));
+      };
+      if (yields(earlier, variable) && variable.linkage != Linkage::Weak)
         earlier = std::move(variable);
-      else if (variable.linkage != Linkage::Extern)
+      else if (earlier.linkage == Linkage::Extern)
+        earlier = std::move(variable);
+      else if (!yields(variable, earlier) && earlier.linkage != Linkage::Common)
         fail_again(place);
       earlier.alignment = alignment;
       return;
@@ -726,17 +735,22 @@ class Parser {
     parse_function_directives(function);
     const uint32_t index = function_index(word.text);
     if (!lexer_->accept(';')) {
-      if (module_.functions[index].defined) fail_again(start);
+      const Function& earlier = module_.functions[index];
+      if (earlier.defined && earlier.linkage != Linkage::Weak && linkage != Linkage::Weak) fail_again(start);
       lexer_->expect('{', "{ or ;");
       function.defined = true;
       function.body_begin = offset_of_position();
       parse_body();
     }
     close_scope();
-    for (const Pending& name : pending_) leave_unresolved(name, index);
     function_ = nullptr;
     Function& known = module_.functions[index];
     function.noreturn |= known.noreturn;
+    if (known.defined && function.defined) {
+      if (linkage == Linkage::Weak) return;
+      std::erase_if(unresolved_, [&](const auto& name) { return name.first == index; });
+    }
+    for (const Pending& name : pending_) leave_unresolved(name, index);
     if (function.defined || known.name.empty())
       known = std::move(function);
     else
@@ -875,20 +889,22 @@ class Parser {
     const Symbol* const known =
         family ? symbols_.family(word.text, word.hash, 0) : symbols_.value(word.text, word.hash);
     if (known && known->depth == symbols_.depth()) fail_again(place);
-    if (count > register_budget_) fail_found(place, "fewer registers in so short a text");
-    register_budget_ -= count;
+    if (count > register_budget_ / head.vector) fail_found(place, "fewer registers in so short a text");
+    register_budget_ -= count * head.vector;
     Symbol symbol;
     symbol.name = word.text;
     symbol.hash = word.hash;
     symbol.kind = family ? Symbol::Kind::Family : Symbol::Kind::Register;
     symbol.index = static_cast<uint32_t>(function_->registers.size());
     symbol.count = static_cast<uint32_t>(count);
+    symbol.element_size = head.vector;
     symbols_.add(symbol);
     digit_prefixes_ |= family && word.prefix_length < word.text.size();
     RegisterDeclaration declaration{word.text, -1, head.type, static_cast<uint8_t>(head.vector)};
     for (uint64_t k = 0; k < count; ++k) {
       if (family) declaration.number = static_cast<int32_t>(k);
-      function_->registers.push_back(declaration);
+      for (uint32_t component = 0; component < head.vector; ++component)
+        function_->registers.push_back(declaration);
     }
   }
 
@@ -1113,7 +1129,16 @@ class Parser {
       operand.kind = OperandKind::Symbol;
       operand.text = word.text;
     } else if (operand.kind == OperandKind::Register) {
-      if (lexer_->peek() == '.') operand.component = parse_component(operand.text);
+      const bool dot = lexer_->peek() == '.';
+      if (element_size > 1 && !dot) return whole_vector(operand, element_size);
+      const char* const place = lexer_->position();
+      if (dot) operand.component = parse_component(operand.text);
+      if (element_size == 1) return operand;
+      if (operand.component == 0 || operand.component > element_size)
+        fail_found(place, "a component that the vector has, such as .x");
+      operand.index += operand.component - 1u;
+      operand.component = 0;
+      operand.text = {};
       return operand;
     } else if (opcode_.branch) {
       operand = {};
@@ -1136,6 +1161,16 @@ class Parser {
     }
     if (with_offset) operand.value = add(operand.value, lexer_->offset());
     return operand;
+  }
+
+  /// {x.x, x.y, ...} for a vector register x.
+  Operand whole_vector(Operand component, uint32_t count) {
+    const size_t first = stack_.size();
+    for (uint32_t k = 0; k < count; ++k, ++component.index) stack_.push_back(component);
+    replace_by_group(OperandKind::Vector, first, 0);
+    const Operand vector = stack_.back();
+    stack_.pop_back();
+    return vector;
   }
 
   uint8_t parse_component(std::string_view& text) {
@@ -1167,11 +1202,13 @@ class Parser {
     const Symbol* const family = word.prefix_length < word.text.size() ? find_family(word, number) : nullptr;
     if (family && (!named || family->depth > named->depth)) {
       operand.kind = OperandKind::Register;
-      operand.index = family->index + static_cast<uint32_t>(number);
+      operand.index = family->index + static_cast<uint32_t>(number) * family->element_size;
+      if (element_size) *element_size = family->element_size;
       return true;
     }
     if (!named) return false;
     operand.index = named->index;
+    if (element_size) *element_size = named->element_size;
     if (named->kind == Symbol::Kind::Register) {
       operand.kind = OperandKind::Register;
       return true;
@@ -1179,7 +1216,6 @@ class Parser {
     operand.kind = OperandKind::Variable;
     operand.local = named->kind == Symbol::Kind::LocalVariable;
     operand.text = word.text;
-    if (element_size) *element_size = named->element_size;
     return true;
   }
 

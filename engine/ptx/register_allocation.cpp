@@ -83,7 +83,7 @@ void visit_accesses(const Function& function, const Instruction& instruction, De
 
 /// Registers of 32 bits that a virtual register takes.
 uint32_t width_of(const RegisterDeclaration& declaration) {
-  return std::max<uint32_t>(1, bytes(declaration.type) / 4) * std::max<uint32_t>(1, declaration.vector);
+  return std::max<uint32_t>(1, bytes(declaration.type) / 4);
 }
 
 /// A piece of the program, in program order. An instruction has two points: 2i where it reads, 2i+1 where it
@@ -328,7 +328,6 @@ class Rows {
     const auto may_join = [&](const Operand& part) {
       return part.kind == OperandKind::Register && !part.component && row_of_[part.index] == none &&
              function_.registers[part.index].type != Type::Pred &&
-             function_.registers[part.index].vector <= 1 &&
              bytes(function_.registers[part.index].type) == bytes(function_.registers[parts[0].index].type);
     };
     if (!std::all_of(parts.begin(), parts.end(), may_join)) return;

@@ -13,7 +13,7 @@ struct Symbol {
   uint32_t hash = 0;
   uint32_t index = 0;         ///< of a family: its first member
   uint32_t count = 0;         ///< of a family: members
-  uint32_t element_size = 0;  ///< of a variable: of one element of the array, in bytes
+  uint32_t element_size = 0;  ///< bytes of an element of a variable; components of a register
   uint32_t depth = 0;         ///< of the scope: 0 for the module
   uint32_t next = 0;          ///< in the chain of its bucket, innermost first
   Kind kind = Kind::Register;

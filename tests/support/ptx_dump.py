@@ -94,7 +94,7 @@ def check_allocation(module: _engine.PtxModule, index: int) -> dict[str, Any]:
     allocation = module.allocation(index)
     places = allocation["places"]
     is_predicate = [kind == "pred" for _, kind, _ in function["registers"]]
-    widths = [1 if kind == "pred" else WIDTHS[kind] * vector for _, kind, vector in function["registers"]]
+    widths = [1 if kind == "pred" else WIDTHS[kind] for _, kind, _ in function["registers"]]
 
     def held(registers: set[int], predicates: bool) -> list[int]:
         return [places[r] + k for r in registers if is_predicate[r] == predicates for k in range(widths[r])]

@@ -3,9 +3,10 @@
 `compile_triton` and `compile_numba` are in `simt.cuda.triton` and `simt.cuda.numba_cuda`.
 """
 
+from .link import link
 from .load import load
 from .nvrtc import compile_cuda
 from .ptx_module import PtxModule
 from .ptxas import Resources, resources
 
-__all__ = ["PtxModule", "Resources", "compile_cuda", "load", "resources"]
+__all__ = ["PtxModule", "Resources", "compile_cuda", "link", "load", "resources"]

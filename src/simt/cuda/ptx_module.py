@@ -40,6 +40,8 @@ class PtxModule:
     """C++ name expressions that were asked for, such as "f<float>", to names in the PTX."""
     settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Further arguments of `compile_cuda` that it was compiled with: instances asked for later need them."""
+    linked: bool = False
+    """Made of several units: names may be declared and defined more than once, which ptxas does not take."""
 
     @cached_property
     def kernels(self) -> tuple[str, ...]:

@@ -53,14 +53,14 @@ class Resources:
 
 def resources(module: PtxModule, arch: str) -> dict[str, Resources] | None:
     """Resources of each kernel of a module on a device; None where no ptxas is installed that can read the
-    module.
+    module, or where it is linked.
 
     Raises:
         CompileError: ptxas refuses the module; the message holds its log.
         PtxError: the module is not for this device.
     """
     assembler = _assembler_for(module, arch)
-    if assembler is None:
+    if assembler is None or module.linked:
         return None
     # PTX with "a" or "f" is assembled for what it is made for: sm_90a code has no meaning as sm_90.
     target = module.arch if arch_number(module.arch)[1] else arch

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from simt import _engine
 from simt.control.launch import LaunchControl, method_of
-from simt.cuda import PtxModule, compile_cuda, load
+from simt.cuda import PtxModule, compile_cuda, link, load
 from simt.cuda.device_runtime import with_device_runtime
 from simt.errors import (
     ControlError,
@@ -193,6 +193,13 @@ class GPU(ArrayCreation, Texturing):
                 "choose one of simt.cuda.load(...)"
             )
         return Module(self, modules[0])
+
+    def link(self, programs: Sequence[str | os.PathLike[str] | PtxModule], **options: Any) -> Module:
+        """Links several PTX or CUDA C++ files, texts or modules into one, as cuLink does, and loads it.
+
+        Options: those of `simt.cuda.load`. Raises PtxError for a name that two files define, or none.
+        """
+        return Module(self, link(programs, self.arch, **{"fmad": self.fmad, **options}))
 
     def triton(self, fn: Any) -> Any:
         """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`."""

@@ -1,0 +1,99 @@
+"""Forms of operands and declarations that PTX allows: each program stores one number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simt.errors import PtxError
+from support.ptx import Device
+
+PAIR = ".global .u32 g[2] = {5, 6};"
+FUNCTION = ".func (.reg .pred r) f(.reg .pred a) { not.pred r, a; ret; }"
+FORMS = {
+    # An address without a state space: that of the variable.
+    "shared": (".shared .u32 s[4]; st.u32 [s+4], 7; ld.u32 %r0, [s+4];", "", 7),
+    "atomics": (".shared .u32 s; st.shared.u32 [s], 7; atom.add.u32 %r2, [s], 5; red.add.u32 [s], 1;"
+                "ld.shared.u32 %r1, [s]; add.u32 %r0, %r1, %r2;", "", 20),
+    "of the module": ("st.u32 [s], 7; ld.u32 %r0, [s];", ".shared .u32 s;", 7),
+    "dynamic": ("st.volatile.u32 [s+8], 7; ld.shared.u32 %r0, [s+8];", ".extern .shared .u32 s[];", 7),
+    "nested": ("{ .shared .u32 s; st.u32 [s], 7; { .shared .u64 s; st.u64 [s], 9; } ld.u32 %r0, "
+               "[s]; }", "", 7),
+    "mbarrier": (".shared .b64 m; mbarrier.init.b64 [m], 3; mbarrier.arrive.b64 %q1, [m]; ld.u32 %r1, [m];"
+                 "setp.ne.u32 %p1, %r1, 0; selp.u32 %r0, 1, 2, %p1;", "", 1),
+    "constant": ("ld.u32 %r0, [c+4];", ".const .u32 c[2] = {3, 9};", 9),
+    "global": ("ld.u32 %r0, [g+4];", PAIR, 6),
+    "local": (".local .u32 l[2]; st.u32 [l+4], 7; ld.u32 %r0, [l+4];", "", 7),
+    # Variables of a body.
+    "global in a body": (".global .u32 g[2] = {5, 6}; ld.global.u32 %r0, [g+4];", "", 6),
+    "two of one name": ("{ .global .u32 g = 1; ld.global.u32 %r0, [g]; } { .global .u32 g = 2;"
+                        "ld.global.u32 %r1, [g]; } sub.u32 %r0, %r1, %r0;", ".global .u32 g = 9;", 1),
+    "constant in a body": (".const .u32 g[2] = {5, 6}; ld.const.u32 %r0, [g+4];", "", 6),
+    # Registers of several components.
+    "load": (".reg .v4 .u32 t; ld.global.v4.u32 t, [w]; add.u32 %r0, t.x, t.w;",
+             ".global .align 16 .u32 w[4] = {1, 2, 3, 4};", 5),
+    "store": (".reg .v2 .u32 t; mov.u32 t.x, 4; mov.u32 t.y, 5; .shared .align 8 .u32 s[2];"
+              "st.shared.v2.u32 [s], t; ld.shared.u32 %r0, [s+4];", "", 5),
+    "colours": (".reg .v2 .u32 t; mov.u32 t.r, 4; mov.u32 t.g, 5; add.u32 %r0, t.x, t.y;", "", 9),
+    "mov.v4": (".reg .v4 .u32 t, u; mov.v4.u32 t, {4, 5, 6, 7}; mov.v4.u32 u, t; add.u32 %r0, u.x, "
+               "u.w;", "", 11),
+    "mov.v2 swaps": (".reg .v2 .u32 t; mov.v2.u32 t, {4, 5}; mov.v2.u32 t, {t.y, t.x}; sub.u32 %r0, "
+                     "t.x, t.y;",
+                     "", 1),
+    "packed": (".reg .v2 .b16 t; mov.b16 t.x, 4; mov.b16 t.y, 5; mov.b32 %r0, t;", "", 0x50004),
+    "unpacked": (".reg .v2 .b16 t; mov.b32 t, 0x50004; mov.b32 %r0, {t.y, t.x};", "", 0x40005),
+    "families": (".reg .v2 .u32 %v<3>; mov.u32 %v2.y, 5; mov.u32 %v1.y, 6; mov.u32 %r0, %v2.y;", "", 5),
+    # Constant expressions.
+    "immediate": ("add.u32 %r0, (1 << 4) | 3, -1 + WARP_SZ;", "", 50),
+    "name + 1": ("mov.u64 %q1, g + 4; ld.global.u32 %r0, [%q1 + -4];", PAIR, 5),
+    "name + 2 * 2": ("mov.u64 %q1, g+2*2; ld.global.u32 %r0, [%q1];", PAIR, 6),
+    "name - 4": ("ld.global.u32 %r0, [g+8-4];", PAIR, 6),
+    "in braces": (".shared .align 8 .u32 s[2]; st.shared.v2.u32 [s], {1, 1 + 1}; ld.shared.u32 %r0, "
+                  "[s+4];", "", 2),
+    "initialiser": ("ld.global.u64 %q1, [p]; ld.u32 %r0, [%q1];", 
+                    PAIR + ".global .u64 p = generic(g) + (1 << 2);", 6),
+    # Predicates as parameters and results.
+    "predicate": ("setp.eq.u32 %p1, 1, 1; call (%p2), f, (%p1); selp.u32 %r0, 3, 4, %p2;", FUNCTION, 4),
+    "true": ("call (%p2), f, (1); selp.u32 %r0, 3, 4, %p2;", FUNCTION, 4),
+    "among others": ("setp.eq.u32 %p1, 1, 1; call (%r0, %p2), f, (7, %p1, %r1); selp.u32 %r1, 3, 4, %p2;"
+                     "add.u32 %r0, %r0, %r1;", ".func (.reg .u32 r, .reg .pred q) f(.reg .u32 a, "
+                     ".reg .pred p,"
+                     ".reg .u32 b) { selp.u32 r, a, b, p; not.pred q, p; ret; }", 11),
+    # Linking within one file.
+    "weak and strong": ("ld.global.u32 %r0, [w];", ".weak .global .u32 w = 4; "
+                        ".visible .global .u32 w = 5;", 5),
+    "weak functions": ("call (%r0), f, (1);",
+                       ".visible .func (.reg .u32 r) f(.reg .u32 a) { add.u32 r, a, 1; ret; }"
+                       ".weak .func (.reg .u32 r) f(.reg .u32 a) { mov.u32 r, 99; ret; }", 2),
+    "common": ("st.global.u32 [w+4], 3; ld.global.u32 %r0, [w+4];",
+               ".common .global .u32 w; .common .global .u32 w[2];", 3),
+}  # fmt: skip
+
+
+def kernel(body: str, module: str) -> str:
+    return (
+        f"{module}\n.visible .entry k(.param .u64 out) {{ .reg .b64 %o, %q<4>; .reg .b32 %r<9>;"
+        f".reg .pred %p<4>;\nld.param.u64 %o, [out];\n{body}\nst.global.u32 [%o], %r0; ret; }}"
+    )
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_form(name: str) -> None:
+    body, module, expected = FORMS[name]
+    out = np.zeros(1, np.uint32)
+    Device(kernel(body, module)).run("k", out, block=(1, 1, 1), shared=64)
+    assert out[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "module", "message"),
+    [
+        (".reg .v2 .u32 t; mov.u32 %r0, t.z;", "", "expected a component that the vector has"),
+        (".reg .v2 .u32 t; mov.v4.u32 t, {1, 2, 3, 4};", "", "operands of 4 components are expected"),
+        ("", ".visible .global .u32 w = 4; .visible .global .u32 w = 5;", "not yet declared"),
+        ("", ".visible .func f() { ret; } .visible .func f() { ret; }", "not yet declared"),
+    ],
+)
+def test_what_no_form_is(body: str, module: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        Device(kernel(body, module))

@@ -1,0 +1,12 @@
+"""Random valid programs load, run, and have the same values whether they are timed or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.ptx_programs import check
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_values_are_the_same_timed_or_not(seed: int) -> None:
+    check(seed)
