@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,14 +18,11 @@ import numpy as np
 from simt.errors import CompileError, SimtError, ToolkitError
 from simt.extras import install
 
+from .link import link as link_modules
 from .nvrtc import compile_cuda
 from .ptx_module import PtxModule, arch_number
 
 Scalar = np.generic
-_SIGNATURE = r"\.func\s*(?:\([^)]*\)\s*)?([\w$]+)\s*(?:\([^)]*\)\s*)?"
-_DEFINITION = re.compile(_SIGNATURE + r"(?:\.noinline\s*)?\{")
-_DECLARATION = re.compile(r"\.extern\s+" + _SIGNATURE + ";")
-_HEAD = re.compile(r"^\s*\.(version|target|address_size)\b.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -141,12 +137,13 @@ def compile_numba(
         raise
     except Exception as error:  # Numba raises errors of many classes, some of them Python's own
         raise CompileError(f"{name}: Numba does not compile it for {arch}\n{error}") from error
-    module = PtxModule.from_text(texts[0], name)
-    kernel = module.kernels[0]
-    text = _joined(texts) if len(texts) > 1 else texts[0]
+    units = [PtxModule.from_text(text.rstrip("\0"), name) for text in texts]
+    module = link_modules(units, arch) if len(units) > 1 else units[0]
+    kernel, text = units[0].kernels[0], module.text
     if max_registers:
         text = _with_most_registers(text, kernel, max_registers)
-    return NumbaKernel(PtxModule(text, name, module.arch, names={name: kernel}), kernel, tuple(types))
+    module = replace(module, text=text, name=name, names={name: kernel})
+    return NumbaKernel(module, kernel, tuple(types))
 
 
 @contextmanager
@@ -184,16 +181,6 @@ def _linked(code: Any, arch: str) -> str:
     if kind == "ptx":
         return data.decode() if isinstance(data, bytes) else str(data)
     raise CompileError(f"{name or code}: {kind} code cannot be linked, expected CUDA C++ (.cu) or PTX (.ptx)")
-
-
-def _joined(texts: Sequence[str]) -> str:
-    """Several PTX modules as one: under the head of the first, what it calls before it, without its
-    declarations of that."""
-    first, *others = (text.rstrip("\0") for text in texts)
-    bodies = [_HEAD.sub("", text) for text in others]
-    defined = {name for body in bodies for name in _DEFINITION.findall(body)}
-    main = _DECLARATION.sub(lambda found: "" if found[1] in defined else found[0], _HEAD.sub("", first))
-    return "\n".join([*(found[0] for found in _HEAD.finditer(first)), *bodies, main])
 
 
 def _with_most_registers(text: str, kernel: str, most: int) -> str:
