@@ -125,7 +125,7 @@ def test_views_share_memory(gpu: simt.GPU, module: Any) -> None:
     assert array[1] == 1 and isinstance(array[1], np.float32)
     column = square[:, 1]
     assert column.base is array and column.strides == (16,) and not column.is_contiguous
-    with pytest.raises(LaunchError, match=r"`twice`, argument 1: DeviceArray .* has gaps"):
+    with pytest.raises(LaunchError, match=r"`twice`, argument 1: DeviceArray.* has gaps"):
         module.twice[1, 32](column, 3)
     module.twice[1, 32](column.copy(), 3)
     assert square.transpose(1, 0).shape == (4, 3) and array.view(np.int32)[:2].dtype == np.int32

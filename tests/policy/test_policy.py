@@ -156,7 +156,7 @@ def test_simt_does_not_need_numba() -> None:
         "except PolicyError as e: print(e)\n"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "pip install simt[policies]" in out
+    assert "pip install 'simt[policies]'" in out
     loaded = "import simt, sys; print('numba' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout.strip()

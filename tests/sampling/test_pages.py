@@ -76,7 +76,12 @@ def test_notebook_fragments() -> None:
 def test_strata_beyond_the_limit_are_summed_up() -> None:
     plan = Random(p=0.5).fit_plan(example_profile())
     strata = pl.concat(
-        [plan.strata.with_columns(time_ns=pl.lit(float(t)), draws=pl.lit(t)) for t in (1, 3, 6)]
+        [
+            plan.strata.with_columns(
+                pl.lit(number).alias("stratum"), time_ns=pl.lit(float(t)), draws=pl.lit(t)
+            )
+            for number, t in enumerate((1, 3, 6))
+        ]
     )
 
     (_, rows), more = display.strata_rows(replace(plan, strata=strata, population_ns=10.0), limit=1)

@@ -53,6 +53,19 @@ profile = read_profile("profile.sqlite").kernels()
 results = profile
 """
 PREAMBLES = {
+    "docs/functional/cooperative.md": """
+import simt
+
+module = simt.GPU("h100").compile('''#include <cooperative_groups.h>
+extern "C" __global__ void steps(int* a, int* b, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] = i;
+  cooperative_groups::this_grid().sync();
+  if (i < n) b[i] = a[n - 1 - i];
+}''')
+n = 264 * 256
+a, b = module.gpu.zeros(n, "i4"), module.gpu.zeros(n, "i4")
+""",
     "docs/sampling/README.md": _SAMPLING,
     "docs/sampling/adaptive.md": _SAMPLING + "metrics = ('duration_ns',)\n",
     "docs/cuda-sources.md": """
