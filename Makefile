@@ -19,7 +19,7 @@ documents: $(VENV)/.installed  ## README and the tutorial as a new user runs the
 	$(BIN)/python tests/support/documents.py README.md docs/tutorial.md
 
 test: lint  ## lint, types, warnings as errors, and the tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
