@@ -9,7 +9,7 @@ ENGINE_TESTS ?= $(wildcard tests/engine tests/functional tests/memory tests/ptx 
   tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
-.PHONY: demo documents test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
+.PHONY: demo documents site test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
 	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
@@ -18,7 +18,10 @@ demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examp
 documents: $(VENV)/.installed  ## README and the tutorial as a new user runs them
 	$(BIN)/python tests/support/documents.py README.md docs/tutorial.md
 
-test: lint  ## lint, types, warnings as errors, and the tests
+site: $(VENV)/.tested  ## docs/ as a web site in build/site; broken links and pages outside the navigation are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+test: lint site  ## lint, types, warnings as errors, the site, and the tests
 	$(BIN)/pytest -n auto
 
 lint: $(VENV)/.tested
