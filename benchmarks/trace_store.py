@@ -3,8 +3,8 @@
 usage: python benchmarks/trace_store.py [--big N] [--real DIRECTORY]
 
 Big traces (N million warp instructions each, default 20, the irregular one a twentieth of that) are made as
-text in memory and fed to the converter, so that neither a disk nor a decompressor is measured; real and
-generated ones are converted from their files. Rates are per second of one thread's time, except the
+text in memory and fed to the converter, so that neither a disk nor a decompressor is measured; real ones (of ../shared/data/traces, left out
+where that is missing) and generated ones are converted from their files. Rates are per second of one thread's time, except the
 conversion of files, which reads, parses and compresses in three threads: there the clock counts.
 """
 
@@ -24,6 +24,8 @@ from simt import _engine
 from simt.isa import table_for
 from simt.trace import convert, open_trace, store
 from simt.trace.generate import generate
+
+REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "traces"
 
 HEADER = """-kernel name = {name}
 -kernel id = 1
@@ -187,7 +189,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--big", type=float, default=20, help="millions of warp instructions")
-    parser.add_argument("--real", type=Path, default=Path("/work/shared/data/traces"))
+    parser.add_argument("--real", type=Path, default=REAL)
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only is not None:

@@ -16,10 +16,8 @@ _ROOT = Path(__file__).parent.parent
 
 def shared_folder() -> Path | None:
     """The folder of shared material beside the repository, None where there is none."""
-    for candidate in (_ROOT.parent / "shared", Path("/work/shared")):
-        if candidate.is_dir():
-            return candidate
-    return None
+    folder = _ROOT.parent / "shared"
+    return folder if folder.is_dir() else None
 
 
 @pytest.fixture(scope="session")

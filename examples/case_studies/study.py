@@ -19,7 +19,7 @@ import simt
 from simt.result.result import Totals
 from simt.workloads import WORKLOADS
 
-TRACES = Path(os.environ.get("SIMT_TRACES", "/work/shared/data/traces"))
+TRACES = Path(os.environ.get("SIMT_TRACES", "traces"))
 COLOURS = ("#b8442a", "#2a6f97", "#7d9d3d")
 
 SOURCE = """
@@ -126,7 +126,7 @@ def traces() -> list[Path]:
     """Recorded traces, where there are any; says so where there are none."""
     found = sorted(path.parent for path in TRACES.glob("*/kernelslist.g"))
     if not found:
-        print(f"no traces in {TRACES}: executed programs only")
+        print(f"no traces in {TRACES} (SIMT_TRACES names their folder): executed programs only")
     return found
 
 
