@@ -3,9 +3,10 @@
 usage: python benchmarks/trace_store.py [--big N] [--real DIRECTORY]
 
 Big traces (N million warp instructions each, default 20, the irregular one a twentieth of that) are made as
-text in memory and fed to the converter, so that neither a disk nor a decompressor is measured; real ones (of ../shared/data/traces, left out
-where that is missing) and generated ones are converted from their files. Rates are per second of one thread's time, except the
-conversion of files, which reads, parses and compresses in three threads: there the clock counts.
+text in memory and fed to the converter, so that neither a disk nor a decompressor is measured. Real traces
+(from ../shared/data/traces; skipped where that is missing) and generated ones are converted from their files.
+Rates are per second of one thread's time, except for the conversion of files, which reads, parses and
+compresses in three threads and is timed by the clock.
 """
 
 from __future__ import annotations
