@@ -1,15 +1,19 @@
 """What tests of several parts need."""
 
+import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from simt import host_threads
 
 # How long an example takes says nothing: the machine may be busy.
-settings.register_profile("simt", deadline=None)
+settings.register_profile("simt", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("simt")
+
+# A background shell or nohup ignores SIGINT for all its children; tests of Ctrl-C need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROOT = Path(__file__).parent.parent
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from simt import _engine
 
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
@@ -14,25 +17,29 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
     return ", ".join(names[:limit]) + more
 
 
+@lru_cache(maxsize=1 << 14)
 def short_name(name: str) -> str:
     """The function's name of a mangled C++ name, with its namespaces, without template and call arguments.
 
     `_ZN7cutlass6KernelI4GemmEEvT_` becomes `cutlass::Kernel`. Any other name stays as it is.
     """
-    found = re.match(r"_Z(N[rVK]*)?(?=[0-9])", name)
-    if not found:
+    declaration = demangled(name)
+    if declaration == name:
         return name
-    nested, at, parts = found[1] is not None, found.end(), []
-    while length := re.match(r"[1-9][0-9]*", name[at:]):
-        start = at + length.end()
-        at = start + int(length[0])
-        if at > len(name):
-            return name
-        part = name[start:at]
-        parts.append("(anonymous)" if part.startswith("_GLOBAL__N") else part)
-        if not nested:
-            break
-    return "::".join(parts) or name
+    text, open_brackets, before_arguments = "", "", None
+    for c in declaration.replace("(anonymous namespace)", "\0"):
+        if c == "(" and not open_brackets:
+            before_arguments = len(text)
+        if c in "<(":
+            open_brackets += c
+        elif not open_brackets:
+            text += c
+        elif c == ")":
+            open_brackets = open_brackets[: open_brackets.rindex("(")] if "(" in open_brackets else ""
+        elif c == ">" and open_brackets[-1] == "<":
+            open_brackets = open_brackets[:-1]
+    without_return_type = text[:before_arguments].strip().rpartition(" ")[2]
+    return without_return_type.replace("\0", "(anonymous)") or name
 
 
 def function_name(name: str) -> str:
@@ -44,14 +51,8 @@ def function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """The C++ declaration of a mangled name; any other name as it is."""
-    if not name.startswith("_Z"):
-        return name
-    try:
-        from simt._engine import demangled as of_engine
-    except ImportError:  # names are read without the engine, too
-        return name
-    return of_engine(name)
+    """The C++ declaration of a mangled name, by the C++ run-time library; any other name as it is."""
+    return _engine.demangled(name) if name.startswith("_Z") and name.isascii() else name
 
 
 def kernel_labels(names: Iterable[str], width: int = 44) -> dict[str, str]:

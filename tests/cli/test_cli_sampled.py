@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import simt as package
 from simt.cli import app
-from simt.cli.less import share
+from simt.cli.sampling_options import share
 from simt.errors import SimtError
 from simt.result import Result
 from simt.trace.generate import Warp

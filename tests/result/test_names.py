@@ -23,7 +23,10 @@ ANONYMOUS = "_GLOBAL__N__1f0cba6e_4_a_cu_12345678_1234567"
         ("vecadd", "vecadd"),
         ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
         ("_Z99short", "_Z99short"),
-        ("_ZSt4swap", "_ZSt4swap"),
+        ("_ZSt4swap", "std::swap"),
+        ("_ZN7cutlass6Kern", "_ZN7cutlass6Kern"),  # cut off
+        ("_Z1fIiEDTcl1gcvT__EEEv", "f"),  # decltype (g((int)())) f<int>()
+        ("_ZN1AIXgtLi3ELi2EEE1fEPFviE", "A::f"),  # A<(3)>(2)>::f(void (*)(int))
         ("", ""),
     ],
 )

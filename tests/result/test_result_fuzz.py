@@ -65,7 +65,7 @@ def test_hostile_results(whole: Result, tmp_path: Path, form: str) -> None:
         except SimtError:
             continue
         except Exception as error:
-            kept = Path("/tmp/simt-hostile.json")
+            kept = tmp_path / "hostile.json"
             kept.write_bytes(made)
             raise AssertionError(f"mutant {seen}, kept in {kept}: {error!r}") from error
     print(f"{form}: {seen} mutants, {good} loaded")

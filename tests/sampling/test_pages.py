@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 from simt.errors import PlanError
+from simt.formatting import percent
+from simt.plots import save
 from simt.profile import Profile
-from simt.profile.display import left_out_sentences
-from simt.result.display import percent
-from simt.sampling import Random, compare, display, plots, report
+from simt.profile.kernel_table import left_out_sentences
+from simt.sampling import Random, compare, plan_tables, plots, report
 from simt.sampling.checks import example_profile
 
 
@@ -52,17 +53,17 @@ def test_strata_of_odd_profiles_are_drawn(case: str, tmp_path: Path) -> None:
     figure = plots.strata_figure(profile, sampler.plan_, sampler.strata_)
     for suffix in ("png", "svg"):
         path = tmp_path / f"strata.{suffix}"
-        plots.save(figure, path)
+        save(figure, path)
         assert path.stat().st_size > 1000
     with pytest.raises(PlanError, match=r"\.png, \.svg, \.pdf"):
-        plots.save(figure, tmp_path / "strata.gif")
+        save(figure, tmp_path / "strata.gif")
     assert sorted(x.name for x in tmp_path.iterdir()) == ["strata.png", "strata.svg"]
 
 
 def test_the_comparison_is_drawn_the_same_every_time(tmp_path: Path) -> None:
     found = compare(example_profile(), [Random(p=0.1), Random(p=0.3)], 4)
     for name in ("a.svg", "b.svg"):
-        plots.save(plots.comparison_figure(found), tmp_path / name)
+        save(plots.comparison_figure(found), tmp_path / name)
     assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
 
 
@@ -84,7 +85,7 @@ def test_strata_beyond_the_limit_are_summed_up() -> None:
         ]
     )
 
-    (_, rows), more = display.strata_rows(replace(plan, strata=strata, population_ns=10.0), limit=1)
+    (_, rows), more = plan_tables.strata_rows(replace(plan, strata=strata, population_ns=10.0), limit=1)
     assert [row[3] for row in rows] == ["60 %"]
     assert more == "... and 2 more strata with 40 % of the time and 4 draws"
 

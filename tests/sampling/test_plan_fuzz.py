@@ -17,7 +17,7 @@ import pytest
 
 from simt.errors import SimtError
 from simt.profile import Profile
-from simt.sampling import Plan, display, exports
+from simt.sampling import Plan, exports, plan_tables
 from simt.sampling.neyman import Neyman
 from support.hostile import damaged, mutant
 
@@ -37,7 +37,7 @@ def use(plan: Plan) -> None:
     """All that can be done with a Plan alone."""
     str(plan)
     plan._repr_html_()
-    display.facts(plan)
+    plan_tables.facts(plan)
     exports.to_csv(plan)
     Plan.from_json(plan.to_json())
     values = plan.launches.select("launch", pl.col("time_ns").alias("cycles"))
@@ -69,7 +69,7 @@ def test_hostile_plans(tmp_path: Path, form: str) -> None:
         except SimtError:
             continue
         except Exception as error:
-            kept = Path("/tmp/simt-hostile-plan.json")
+            kept = tmp_path / "hostile-plan.json"
             kept.write_bytes(hostile)
             raise AssertionError(f"mutant {seen}, kept in {kept}: {error!r}") from error
     print(f"{form}: {seen} mutants, {good} loaded")

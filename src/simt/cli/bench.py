@@ -11,7 +11,7 @@ from rich.console import Console
 from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.files import require_output, write_text
-from simt.result.display import percent
+from simt.formatting import percent
 from simt.run.progress import reporting
 from simt.simulate import override_texts
 from simt.validate.device import SimulatedDevice

@@ -13,8 +13,8 @@ from rich.console import Console
 from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.files import replacing, require_output
+from simt.formatting import percent
 from simt.names import short_name, shortened
-from simt.result.display import percent
 from simt.result.files import dump
 from simt.validate import Correlation, correlate, find_programs, page
 from simt.validate.correlate import CYCLES

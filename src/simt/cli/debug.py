@@ -19,7 +19,7 @@ from simt.debug.compare import DEFAULT_GPU, executor_named
 from simt.debug.recording import MAX_BYTES
 from simt.errors import DebugError
 from simt.files import require_output, write_text
-from simt.result.display import plural
+from simt.formatting import plural
 from simt.result.files import dump
 
 COMPARE_EXAMPLES = """\b

@@ -16,15 +16,15 @@ import typer
 from rich.console import Console
 
 from simt import program
-from simt.cli import COMMANDS
-from simt.cli.less import Less
-from simt.cli.less import parse as parse_less
+from simt.cli import COMMANDS, sampling_options
+from simt.cli.sampling_options import SamplingOptions
 from simt.cli.tables import print_table
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimulationError
 from simt.files import require_output, write_text
+from simt.formatting import format_time, plural
 from simt.result import Result, perfetto, sentences
-from simt.result.display import LEFT, format_time, launch_rows, plural
 from simt.result.files import dump
+from simt.result.launch_table import LEFT, launch_rows
 from simt.run.interruption import is_alarm, stoppable
 from simt.run.session import require_place
 from simt.simulate import override_texts, simulate
@@ -163,7 +163,7 @@ def run(
         return
     if path is None:
         raise typer.BadParameter("a trace or a program is missing")
-    less = parse_less(sample, sample_set, plan, verify, seed, full)
+    sampling = sampling_options.parse(sample, sample_set, plan, verify, seed, full)
     found = program.find_program(path)
     if functional and found is None:
         raise LaunchError(f"{path}: --functional is for programs; a trace holds no values")
@@ -197,10 +197,10 @@ def run(
                     progress=not quiet,
                     output=output,
                     resume=resume,
-                    controller=less.controller,
-                    plan=less.plan,
-                    verify=less.share,
-                    seed=less.seed,
+                    controller=sampling.controller,
+                    plan=sampling.plan,
+                    verify=sampling.share,
+                    seed=sampling.seed,
                     outside=outside,
                 )
         else:
@@ -216,7 +216,7 @@ def run(
             kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
             # With --json - what the program prints goes where the table does.
             with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-                result = _run_program(found, make, kept, driver, size, less, timeout)
+                result = _run_program(found, make, kept, driver, size, sampling, timeout)
     except LimitReached as stop:
         result = stop.result
     except Interrupted as stop:
@@ -239,7 +239,7 @@ def run(
     elif not result.launches:
         typer.echo(f"{path}: launched no kernel, so there is no Result.", err=True)
     if result.launches:
-        compared = less.compared(result)
+        compared = sampling.compared(result)
         if output is not None and compared is not result:
             compared.save(output)
         _deliver(compared, perfetto_, json_, quiet)
@@ -259,7 +259,7 @@ def _run_program(
     kept: Mapping[str, Any],
     driver: Path | None,
     size: int | None,
-    less: Less,
+    sampling: SamplingOptions,
     timeout: float | None,
 ) -> Result:
     """Runs a program, and a second time where launches are verified.
@@ -269,7 +269,7 @@ def _run_program(
     """
     from simt.control.accuracy import choose, verification, with_accuracy
 
-    device = make(controller=less.controller, plan=less.plan, **kept)
+    device = make(controller=sampling.controller, plan=sampling.plan, **kept)
     try:
         with stoppable(timeout):
             program.run_program(path, device, driver, size)
@@ -289,12 +289,12 @@ def _run_program(
                 _say_how_to_go_on(_saved(device, "failed"), kept["output"])
             raise
     result = device.result()
-    if less.share and (wanted := choose(result, less.share, less.seed)):
+    if sampling.share and (wanted := choose(result, sampling.share, sampling.seed)):
         with contextlib.redirect_stdout(io.StringIO()):  # it has printed all that once
             again = make(plan=wanted)
             program.run_program(path, again, driver, size)
-        verified = verification(result, again.result(), less.share, less.seed)
-        result = with_accuracy(result, less.plan, verified)
+        verified = verification(result, again.result(), sampling.share, sampling.seed)
+        result = with_accuracy(result, sampling.plan, verified)
     device.save(result)
     return result
 

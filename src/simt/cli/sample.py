@@ -22,11 +22,11 @@ from simt.cli import COMMANDS, what_if
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
 from simt.files import require_output, write_text
+from simt.formatting import percent, plural
 from simt.profile import Profile, read_profile
-from simt.profile.display import left_out_sentences
+from simt.profile.kernel_table import left_out_sentences
 from simt.profile.source import Report
-from simt.result.display import percent, plural
-from simt.sampling import Adaptive, Plan, display, exports, registry
+from simt.sampling import Adaptive, Plan, exports, plan_tables, registry
 from simt.sampling.compare import Comparison
 from simt.sampling.compare import compare as compare_methods
 from simt.sampling.results import Match, read_results
@@ -189,9 +189,10 @@ def plan(
 
         report.write(made, population, sampler.strata_, html)
     if plot is not None:
-        from simt.sampling import plots
+        from simt.plots import save
+        from simt.sampling.plots import strata_figure
 
-        plots.save(plots.strata_figure(population, made, sampler.strata_), plot)
+        save(strata_figure(population, made, sampler.strata_), plot)
     if not quiet:
         console = Console(stderr=json_ == "-")
         _show_plan(made, population, strata, console)
@@ -256,9 +257,10 @@ def compare(
     if json_ is not None and json_ != "-":
         write_text(Path(json_), found.to_json() + "\n")
     if plot is not None:
-        from simt.sampling import plots
+        from simt.plots import save
+        from simt.sampling.plots import comparison_figure
 
-        plots.save(plots.comparison_figure(found), plot)
+        save(comparison_figure(found), plot)
     if not quiet:
         _show_comparison(found, population, Console(stderr=json_ == "-"))
     if json_ == "-":
@@ -294,7 +296,7 @@ def estimate(
     if json_ is not None and json_ != "-":
         write_text(Path(json_), found.to_json() + "\n")
     console = Console(stderr=json_ == "-")
-    print_table(console, *display.estimate_rows(found, kernels), display.ESTIMATE_LEFT)
+    print_table(console, *plan_tables.estimate_rows(found, kernels), plan_tables.ESTIMATE_LEFT)
     say = _sayer(console)
     for note in found.notes:
         say(f"note: {note}")
@@ -353,13 +355,13 @@ def _columns(text: str | None) -> dict[str, str] | None:
 
 
 def _show_plan(made: Plan, population: Profile, limit: int, console: Console) -> None:
-    (header, rows), more = display.strata_rows(made, limit, width=44 if console.is_terminal else 80)
-    print_table(console, header, rows, display.STRATA_LEFT)
+    (header, rows), more = plan_tables.strata_rows(made, limit, width=44 if console.is_terminal else 80)
+    print_table(console, header, rows, plan_tables.STRATA_LEFT)
     say = _sayer(console)
     if more:
         say(more)
     say("")
-    facts = display.facts(made)
+    facts = plan_tables.facts(made)
     for label, value in facts:
         say(f"{label:<{max(len(name) for name, _ in facts)}}  {value}")
     say("")
@@ -383,11 +385,11 @@ def _show_rounds(sampler: Adaptive, measured: set[int], console: Console) -> Non
 
 
 def _show_comparison(found: Comparison, population: Profile, console: Console) -> None:
-    header, rows = display.comparison_rows(found)
-    print_table(console, header, rows, display.COMPARISON_LEFT)
+    header, rows = plan_tables.comparison_rows(found)
+    print_table(console, header, rows, plan_tables.COMPARISON_LEFT)
     say = _sayer(console)
     say("")
-    for text in (*display.comparison_sentences(found), *left_out_sentences(population)):
+    for text in (*plan_tables.comparison_sentences(found), *left_out_sentences(population)):
         say(text)
 
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from simt.cli.tables import print_table
 from simt.errors import ControlError
 from simt.files import require_output, write_text
+from simt.formatting import kernel_label, percent
 from simt.result import Result
-from simt.result.display import kernel_label, percent
 
 if TYPE_CHECKING:
     from simt.control import WhatIf
@@ -67,7 +67,7 @@ def what_if(
         write_text(Path(json_), text + "\n")
     if plot is not None:
         from simt.control.plots import sweep_figure
-        from simt.sampling.plots import save
+        from simt.plots import save
 
         save(sweep_figure(found), plot)
     if json_ == "-":

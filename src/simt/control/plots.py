@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from simt.sampling.plots import INK, SERIES
+from simt.plots import INK, SERIES
 
 if TYPE_CHECKING:
     from simt.control.what_if import WhatIf

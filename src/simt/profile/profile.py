@@ -211,9 +211,9 @@ class Profile:
         return target
 
     def _repr_html_(self) -> str:
-        from simt.profile.display import profile_fragment
+        from simt.profile.kernel_table import profile_notebook
 
-        return profile_fragment(self)
+        return profile_notebook(self)
 
 
 def metadata_of(path: Path) -> dict[str, Any] | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from simt.formatting import format_time, text_table
 from simt.names import kernel_labels
-from simt.result.display import format_time, text_table
 from simt.result.launch import LaunchResult
 from simt.result.result import Result, Totals
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from simt.files import write_text
-from simt.result import html
+from simt.formatting import format_time
+from simt.pages import Bars, Cell, Table, render
 from simt.result.compare import Comparison, KernelPair, ratio_text
 from simt.result.counters import Value
-from simt.result.display import format_time
 from simt.result.launch import LaunchResult
 from simt.result.report import program_name
 from simt.result.result import Result, Totals
@@ -42,33 +42,31 @@ def page(comparison: Comparison) -> str:
     if names[0] == names[1]:
         names = [f"A: {names[0]}", f"B: {names[1]}"]
     totals = first.totals, second.totals
-    parts = [
-        html.tiles(
-            [
-                (f"{totals[0].cycles:,}", "cycles of A"),
-                (f"{totals[1].cycles:,}", "cycles of B"),
-                (ratio_text(comparison.ratio), "B / A"),
-                (format_time(totals[0].seconds), "time of A"),
-                (format_time(totals[1].seconds), "time of B"),
-                (f"{len(comparison.launches):,}", "launches that both have"),
-            ]
-        ),
-        html.section("Kernels", "Those of the same name, the longest first.", _kernel_table(comparison)),
-        *(_kernel(comparison, k) for k in comparison.kernels[:MOST_KERNELS] if k.first and k.second),
-        html.section(
-            "Launches",
-            "A launch and the one whose turn among its kernel's launches it is."
-            + (f" The first {MOST_LAUNCHES:,}." if len(comparison.launches) > MOST_LAUNCHES else ""),
-            _launch_table(comparison),
-        ),
-    ]
-    for name, launches in zip("AB", comparison.unmatched, strict=True):
-        if launches:
-            parts.append(html.section(f"Only in {name}", "", _only(comparison, launches)))
-    parts.append(html.section("Provenance", "", _provenance(first, second)))
-    about = f"compared with {names[1]}"
-    source = f"{first.provenance.input} and {second.provenance.input}"
-    return html.page(names[0], about, source, parts)
+    longer = f" The first {MOST_LAUNCHES:,}." if len(comparison.launches) > MOST_LAUNCHES else ""
+    return render(
+        "comparison.html",
+        title=names[0],
+        about=f"compared with {names[1]}",
+        source=f"{first.provenance.input} and {second.provenance.input}",
+        tiles=[
+            (f"{totals[0].cycles:,}", "cycles of A"),
+            (f"{totals[1].cycles:,}", "cycles of B"),
+            (ratio_text(comparison.ratio), "B / A"),
+            (format_time(totals[0].seconds), "time of A"),
+            (format_time(totals[1].seconds), "time of B"),
+            (f"{len(comparison.launches):,}", "launches that both have"),
+        ],
+        kernel_table=_kernel_table(comparison),
+        kernels=[_kernel(comparison, k) for k in comparison.kernels[:MOST_KERNELS] if k.first and k.second],
+        launches_note=f"The n-th launch of a kernel in A beside its n-th launch in B.{longer}",
+        launch_table=_launch_table(comparison),
+        unmatched=[
+            (f"Only in {name}", _only(comparison, launches))
+            for name, launches in zip("AB", comparison.unmatched, strict=True)
+            if launches
+        ],
+        provenance=_provenance(first, second),
+    )
 
 
 def write(first: Result, second: Result, path: Path) -> Comparison:
@@ -78,7 +76,7 @@ def write(first: Result, second: Result, path: Path) -> Comparison:
     return comparison
 
 
-def _kernel_table(comparison: Comparison) -> str:
+def _kernel_table(comparison: Comparison) -> Table:
     header = [
         "kernel",
         "launches A",
@@ -89,7 +87,7 @@ def _kernel_table(comparison: Comparison) -> str:
         "bound in A",
         "bound in B",
     ]
-    rows: list[list[html.Cell]] = []
+    rows: list[list[Cell]] = []
     for k in comparison.kernels:
         cycles = [(f"{n:,.0f}", n) for n in k.cycles]
         counts = [(f"{len(xs):,}", float(len(xs))) for xs in (k.first, k.second)]
@@ -103,7 +101,7 @@ def _kernel_table(comparison: Comparison) -> str:
                 (_bound(k.second), None),
             ]
         )
-    return html.table(header, rows)
+    return Table(header, rows)
 
 
 def _bound(launches: Sequence[LaunchResult]) -> str:
@@ -111,8 +109,9 @@ def _bound(launches: Sequence[LaunchResult]) -> str:
     return bottleneck(max(launches, key=lambda x: x.cycles)).kind if launches else "-"
 
 
-def _kernel(comparison: Comparison, k: KernelPair) -> str:
-    rows: list[list[html.Cell]] = []
+def _kernel(comparison: Comparison, k: KernelPair) -> tuple[str, str, Bars, Table]:
+    """A kernel's section: title, note, what its warps were doing, its counters."""
+    rows: list[list[Cell]] = []
     for counter, what in _COUNTERS.items():
         a, b = (totals.counters[counter] for totals in k.totals)
         ratio = b / a if a and b and a == a and b == b else None
@@ -121,38 +120,33 @@ def _kernel(comparison: Comparison, k: KernelPair) -> str:
         f"{k.cycles[0]:,.0f} cycles in A, {k.cycles[1]:,.0f} in B ({ratio_text(k.ratio)} times as many). "
         "Below: what warps were doing, in warp-cycles per instruction."
     )
-    bars = _stalls(k.totals)
-    return html.section(
-        comparison.labels[k.name], note, bars + html.table(["counter", "A", "B", "B / A"], rows)
-    )
+    return comparison.labels[k.name], note, _stalls(k.totals), Table(["counter", "A", "B", "B / A"], rows)
 
 
-def _cell(value: Value) -> html.Cell:
+def _cell(value: Value) -> Cell:
     if value is None or value != value:
         return ("-", 0.0)
     return (f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3g}", float(value))
 
 
-def _stalls(totals: tuple[Totals, Totals]) -> str:
-    """Two bars of one scale: the states of warps per instruction executed."""
+def _stalls(totals: tuple[Totals, Totals]) -> Bars:
+    """The warp states of both per executed instruction."""
     profiles = []
     for t in totals:
         n = max(1, t.warp_instructions)
         profiles.append({reason: cycles / n for reason, cycles in t.warp_stalls.items() if cycles > 0})
-    most = max((sum(profile.values()) for profile in profiles), default=0.0)
     order = sorted(
         {r for profile in profiles for r in profile}, key=lambda r: -max(p.get(r, 0) for p in profiles)
     )
-    return html.bars(
+    return Bars(
         [
             (name, [(reason, profile.get(reason, 0.0)) for reason in order], f"{sum(profile.values()):,.1f}")
             for name, profile in zip("AB", profiles, strict=True)
-        ],
-        most,
+        ]
     )
 
 
-def _launch_table(comparison: Comparison) -> str:
+def _launch_table(comparison: Comparison) -> Table:
     header = [
         "kernel",
         "id A",
@@ -165,7 +159,7 @@ def _launch_table(comparison: Comparison) -> str:
         "bound in A",
         "bound in B",
     ]
-    rows: list[list[html.Cell]] = []
+    rows: list[list[Cell]] = []
     for pair in comparison.launches[:MOST_LAUNCHES]:
         a, b = pair.first, pair.second
         grids = ["x".join(map(str, x.grid)) for x in (a, b)]
@@ -183,11 +177,11 @@ def _launch_table(comparison: Comparison) -> str:
                 (bottleneck(b).kind, None),
             ]
         )
-    return html.table(header, rows)
+    return Table(header, rows)
 
 
-def _only(comparison: Comparison, launches: Sequence[LaunchResult]) -> str:
-    rows: list[list[html.Cell]] = [
+def _only(comparison: Comparison, launches: Sequence[LaunchResult]) -> Table:
+    rows: list[list[Cell]] = [
         [
             (comparison.labels[x.name], None),
             (str(x.id), float(x.id)),
@@ -196,10 +190,10 @@ def _only(comparison: Comparison, launches: Sequence[LaunchResult]) -> str:
         ]
         for x in launches[:MOST_LAUNCHES]
     ]
-    return html.table(["kernel", "id", "cycles", "bound by"], rows)
+    return Table(["kernel", "id", "cycles", "bound by"], rows)
 
 
-def _provenance(first: Result, second: Result) -> str:
+def _provenance(first: Result, second: Result) -> dict[str, str]:
     values = {}
     for name, result in (("A", first), ("B", second)):
         p = result.provenance
@@ -207,4 +201,4 @@ def _provenance(first: Result, second: Result) -> str:
         values[name] = (
             f"{p.input}, {p.gpu}{f' with {overrides}' if overrides else ''}, {p.method}, simt {p.version}"
         )
-    return html.facts(values)
+    return values

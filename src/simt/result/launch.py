@@ -111,9 +111,9 @@ class LaunchResult:
     machine: Machine | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        from simt.result import display
+        from simt.result import launch_table
 
-        return display.launch_text(self)
+        return launch_table.launch_text(self)
 
     @property
     def cycles(self) -> int:

@@ -1,16 +1,15 @@
-"""One self-contained HTML page of a Result: figures computed here, drawn by the scripts in page/."""
+"""One self-contained HTML page of a Result: figures computed here, drawn by the scripts in pages/result/."""
 
 from __future__ import annotations
 
-import html
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.files import write_text
+from simt.formatting import format_time
+from simt.pages import render
 from simt.result.counters import Value
-from simt.result.display import format_time
 from simt.result.launch import LaunchResult
 from simt.result.launch_page import details
 from simt.result.roofline import point, roofs
@@ -18,12 +17,6 @@ from simt.result.summary import bottleneck, sentences
 
 if TYPE_CHECKING:
     from simt.result.result import Result
-
-TEMPLATE = Path(__file__).with_name("report.html")
-STYLE = Path(__file__).with_name("page.css")  # of all pages of simt
-SCRIPTS = Path(__file__).with_name("page")
-PARTS = ("base", "bars", "charts", "streams", "roofline", "launches", "lines", "maps", "launch", "main")
-STYLE_MARK, TITLE_MARK, SCRIPT_MARK, MARK = "/*STYLE*/\n", "<!--TITLE-->", "/*SCRIPT*/\n", "/*DATA*/null"
 
 # Launches with a timeline, lines and maps: the longest of each kernel, then the longest of all.
 MAX_DETAILED = 60
@@ -40,19 +33,8 @@ _COLUMNS = {
 
 def page(result: Result) -> str:
     """The page as text."""
-    # No "<" may stand in a script: "</script" ends it, and "<!--<script" makes a browser ignore that end.
-    text = json.dumps(_data(result), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("<", "\\u003c").encode("utf-8", "replace").decode()  # names may be no Unicode
-    script = "".join((SCRIPTS / f"{name}.js").read_text(encoding="utf-8") for name in PARTS)
-    template = TEMPLATE.read_text(encoding="utf-8")
-    for mark, content in (
-        (STYLE_MARK, STYLE.read_text(encoding="utf-8")),
-        (SCRIPT_MARK, script),
-        (TITLE_MARK, html.escape(f"{program_name(result)} on {result.machine.name} - simt")),
-        (MARK, text),  # the last, for it may hold the others
-    ):
-        template = template.replace(mark, content)
-    return template
+    title = f"{program_name(result)} on {result.machine.name} - simt"
+    return render("result.html", title=title, data=_data(result))
 
 
 def write(result: Result, path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
 from simt.names import kernel_labels
-from simt.result import display, files
+from simt.result import files, launch_table
 from simt.result.columns import COLUMNS, ROWS, expanded
 from simt.result.counters import Value
 from simt.result.elapsed import covered, shares
@@ -255,10 +255,10 @@ class Result:
             raise ResultError(f"{path}: {error}") from error
 
     def __repr__(self) -> str:
-        return display.text(self)
+        return launch_table.text(self)
 
     def _repr_html_(self) -> str:
-        return display.page_fragment(self)
+        return launch_table.notebook_page(self)
 
 
 def _add_tables(tables: Iterable[CacheTable]) -> CacheTable:

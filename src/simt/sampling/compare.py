@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from simt.errors import PlanError, ProfileError
 from simt.profile import Profile
-from simt.sampling import display
+from simt.sampling import plan_tables
 from simt.sampling.adaptive import Adaptive
 from simt.sampling.align import Alignment, align
 from simt.sampling.plan import Plan
@@ -127,10 +127,10 @@ class Comparison:
         return target
 
     def __str__(self) -> str:
-        return display.comparison_text(self)
+        return plan_tables.comparison_text(self)
 
     def _repr_html_(self) -> str:
-        return display.comparison_fragment(self)
+        return plan_tables.comparison_notebook(self)
 
 
 def compare(

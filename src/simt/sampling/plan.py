@@ -264,14 +264,14 @@ class Plan:
             raise PlanError(f"{os.fspath(path)}: cannot be read: {error}") from error
 
     def __str__(self) -> str:
-        from simt.sampling.display import plan_text
+        from simt.sampling.plan_tables import plan_text
 
         return plan_text(self)
 
     def _repr_html_(self) -> str:
-        from simt.sampling.display import plan_fragment
+        from simt.sampling.plan_tables import plan_notebook
 
-        return plan_fragment(self)
+        return plan_notebook(self)
 
 
 def _finite(value: float) -> float | None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from simt.errors import PlanError
-from simt.files import replacing
+from simt.formatting import kernel_label, percent, plural
+from simt.plots import INK, SERIES
 from simt.profile import Profile
-from simt.result.display import kernel_label, percent, plural
 from simt.sampling.plan import Plan
 
 if TYPE_CHECKING:
@@ -24,31 +21,11 @@ if TYPE_CHECKING:
 
     from simt.sampling.compare import Comparison
 
-# Colours of the HTML pages, by the name of the CSS variable that has each.
-INK = {"ink": "#16181d", "soft": "#5b6069", "faint": "#8d929b", "line": "#e4e4df", "card": "#ffffff"}
-SERIES = {
-    "blue": "#2a78d6",
-    "orange": "#eb6834",
-    "aqua": "#1baf7a",
-    "violet": "#4a3aa7",
-    "yellow": "#eda100",
-    "magenta": "#e87ba4",
-    "green": "#008300",
-    "red": "#e34948",
-    "teal": "#0f8a94",
-}
 MARKERS = "osD^"  # a further marker after each round of colours
 KERNELS = 6  # panels of strata_figure
 BINS = 60
 RUG = 400  # drawn launches marked in a panel
 LEAST_ERROR = 1e-5  # an error of 0 has no place on a logarithmic axis: it is drawn here
-# The same figure is the same file: no dates, no random ids.
-SAME: dict[Any, Any] = {"svg.hashsalt": "simt"}
-METADATA: dict[str, dict[str, None]] = {
-    ".png": {},
-    ".svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
-    ".pdf": {"CreationDate": None},
-}
 
 
 def strata_figure(
@@ -265,24 +242,3 @@ def _quiet(axis: Axes) -> None:
     axis.spines[["left", "bottom"]].set_color(INK["line"])
     axis.tick_params(labelsize=8, color=INK["line"], labelcolor=INK["soft"], which="both")
     axis.set_axisbelow(True)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Writes a figure, whole or not at all. Raises PlanError for a name that ends in no known format."""
-    if path.suffix not in METADATA:
-        raise PlanError(f"{path}: expected a name that ends in {', '.join(METADATA)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary, matplotlib.rc_context(SAME):
-        figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=METADATA[path.suffix])
-
-
-def inline_svg(figure: Figure) -> str:
-    """The figure as SVG for an HTML page, in the page's colours, light and dark."""
-    text = io.StringIO()
-    with matplotlib.rc_context({**SAME, "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", transparent=True, metadata=METADATA[".svg"])
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    for name, color in {**INK, **SERIES}.items():
-        svg = svg.replace(color, f"var(--{name})")
-    return svg

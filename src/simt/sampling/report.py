@@ -11,13 +11,14 @@ import numpy.typing as npt
 import polars as pl
 
 from simt.files import write_text
+from simt.formatting import nanoseconds, percent
+from simt.pages import Cell, Table, render
+from simt.plots import inline_svg
 from simt.profile import Profile
-from simt.profile.display import left_out_sentences
-from simt.result.display import nanoseconds, percent
-from simt.result.html import Cell, facts, say, section, table, tiles, warnings
-from simt.result.html import page as html_page
-from simt.sampling import display, plots
+from simt.profile.kernel_table import left_out_sentences
+from simt.sampling import plan_tables
 from simt.sampling.plan import Plan
+from simt.sampling.plots import strata_figure
 
 MAX_ROWS = 1000  # of a table, so that the page of a large Plan still opens
 
@@ -27,8 +28,28 @@ def page(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> str:
 
     profile: the one that the Plan was made from; strata: each of its launches' stratum (`Sampler.strata_`).
     """
-    about = f"method {plan.method}" + (f" on {plan.gpu}" if plan.gpu else "")
-    return html_page("simt plan", about, plan.source, _body(plan, profile, strata))
+    figure = ""
+    if profile.has("duration_ns"):
+        figure = inline_svg(strata_figure(profile, plan, strata))
+    return render(
+        "plan.html",
+        title="simt plan",
+        about=f"method {plan.method}" + (f" on {plan.gpu}" if plan.gpu else ""),
+        source=plan.source,
+        tiles=_tiles(plan),
+        sentences=_sentences(plan, profile),
+        warnings=plan.warnings,
+        strata=_strata(plan),
+        strata_note="CoV: standard deviation of the launches' times over their mean. Click a header to sort."
+        + _left(len(plan.strata)),
+        launches=_launches(plan),
+        launches_note="The launches to simulate: the total is the sum of weight times value."
+        + _left(len(plan)),
+        figure=figure,
+        figure_note="The kernels that take longest. A colour is a stratum, a tick below the axis a chosen "
+        "launch; where strata are ranges of time the background shows them.",
+        provenance=_provenance(plan),
+    )
 
 
 def write(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64], path: Path) -> None:
@@ -36,52 +57,34 @@ def write(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64], path: Pat
     write_text(path, page(plan, profile, strata))
 
 
-def _body(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> list[str]:
-    parts = [_tiles(plan), _say(plan, profile)]
-    if plan.warnings:
-        parts.append(warnings(plan.warnings))
-    parts += [_strata(plan), _launches(plan)]
-    if profile.has("duration_ns"):
-        figure = plots.inline_svg(plots.strata_figure(profile, plan, strata))
-        note = (
-            "The kernels that take longest. A colour is a stratum, a tick below the axis a chosen launch; "
-            "where strata are ranges of time the background shows them."
-        )
-        parts.append(section("Times of the launches", note, f'<div class="figure">{figure}</div>'))
-    parts.append(_provenance(plan))
-    return parts
-
-
-def _tiles(plan: Plan) -> str:
+def _tiles(plan: Plan) -> list[tuple[str, str]]:
     claimed = "-" if plan.claimed_error is None else f"± {percent(plan.claimed_error)}"
-    return tiles(
-        [
-            (f"{len(plan):,}", f"of {plan.population:,} launches chosen"),
-            (f"{len(plan.strata):,}", "stratum" if len(plan.strata) == 1 else "strata"),
-            (display.times(plan.speedup), "speedup"),
-            (display.times(plan.distinct_speedup), "each launch once"),
-            (display.times(plan.makespan_speedup), "all side by side"),
-            (nanoseconds(plan.sampled_ns), f"of {nanoseconds(plan.population_ns)} GPU time"),
-            (
-                claimed,
-                f"claimed at {percent(plan.confidence, 1)} confidence" if plan.claimed_error else "no claim",
-            ),
-            (percent(plan.profile_error), "error on the profile"),
-        ]
-    )
+    return [
+        (f"{len(plan):,}", f"of {plan.population:,} launches chosen"),
+        (f"{len(plan.strata):,}", "stratum" if len(plan.strata) == 1 else "strata"),
+        (plan_tables.times(plan.speedup), "speedup"),
+        (plan_tables.times(plan.distinct_speedup), "each launch once"),
+        (plan_tables.times(plan.makespan_speedup), "all side by side"),
+        (nanoseconds(plan.sampled_ns), f"of {nanoseconds(plan.population_ns)} GPU time"),
+        (
+            claimed,
+            f"claimed at {percent(plan.confidence, 1)} confidence" if plan.claimed_error else "no claim",
+        ),
+        (percent(plan.profile_error), "error on the profile"),
+    ]
 
 
-def _say(plan: Plan, profile: Profile) -> str:
-    sentences = [display.headline(plan) + ".", *left_out_sentences(profile)]
+def _sentences(plan: Plan, profile: Profile) -> list[str]:
+    sentences = [plan_tables.headline(plan) + ".", *left_out_sentences(profile)]
     if plan.claimed_error is not None:
         sentences.append(
             "The claimed error is about the profiled time on the profiled GPU; what a simulator or another "
             "GPU makes of the launches can differ by more."
         )
-    return say(sentences)
+    return sentences
 
 
-def _strata(plan: Plan) -> str:
+def _strata(plan: Plan) -> Table:
     rows: list[list[Cell]] = []
     total = plan.population_ns or 1.0
     ordered = plan.strata.sort(["time_ns", "stratum"], descending=[True, False])
@@ -98,11 +101,10 @@ def _strata(plan: Plan) -> str:
             ]
         )
     header = ["stratum", "launches", "time", "share", "CoV", "draws", "why"]
-    note = "CoV: standard deviation of the launches' times over their mean. A column's head sorts."
-    return section("Strata", note + _left(len(ordered)), table(header, rows))
+    return Table(header, rows)
 
 
-def _launches(plan: Plan) -> str:
+def _launches(plan: Plan) -> Table:
     rows: list[list[Cell]] = []
     for x in (
         plan.launches.sort(pl.col("weight") * pl.col("time_ns"), descending=True).head(MAX_ROWS).to_dicts()
@@ -119,15 +121,14 @@ def _launches(plan: Plan) -> str:
             ]
         )
     header = ["kernel", "launch", "stratum", "draws", "weight", "time", "stands for"]
-    note = "The launches to simulate: the total is the sum of weight times value."
-    return section("Chosen launches", note + _left(len(plan)), table(header, rows))
+    return Table(header, rows)
 
 
 def _left(rows: int) -> str:
     return f" The largest {MAX_ROWS:,} of {rows:,}." if rows > MAX_ROWS else ""
 
 
-def _provenance(plan: Plan) -> str:
+def _provenance(plan: Plan) -> dict[str, str]:
     values: dict[str, Any] = {
         "method": plan.method,
         **plan.parameters,
@@ -138,7 +139,7 @@ def _provenance(plan: Plan) -> str:
         **{f"learned: {key}": value for key, value in plan.fitted.items()},
         "simt": plan.version,
     }
-    return section("Provenance", "", facts({key: _plain(value) for key, value in values.items()}))
+    return {key: _plain(value) for key, value in values.items()}
 
 
 def _plain(value: Any) -> str:

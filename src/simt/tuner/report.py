@@ -9,9 +9,9 @@ from typing import Any
 
 from simt.errors import TuneError
 from simt.files import write_text
-from simt.result.display import percent
+from simt.formatting import percent
+from simt.pages import Cell, Table, render
 from simt.result.files import dump
-from simt.result.html import Cell, page, section, table, tiles, warnings
 from simt.tuner.tune import Check, Tuning
 
 SCHEMA = "simt.tuning/1"
@@ -133,41 +133,35 @@ def html(tuning: Tuning) -> str:
     """The report as one page."""
     before, after = tuning.mean_error("before"), tuning.mean_error("after")
     found = [p for p in tuning.parameters if p.how != "inherited"]
-    parts = [
-        tiles(
-            [
-                (f"{len(tuning.checks)}", "benchmarks"),
-                (percent(before, 1), "mean absolute error before"),
-                (percent(after, 1), "mean absolute error after"),
-                (f"{len(found)} of {len(tuning.parameters)}", "values known"),
-                (f"{tuning.seconds:.0f} s", f"{tuning.simulated:,} simulations"),
-            ]
-        )
+    benchmarks_note = "Before: the base with what is described. Click a header to sort."
+    tables = [
+        ("Benchmarks", benchmarks_note, Table(CHECKS, [_check_cells(c) for c in tuning.checks])),
+        ("Values found", "", _texts(PARAMETERS, parameter_rows(tuning))),
     ]
-    notes = list(tuning.notes)
-    if tuning.interrupted:
-        notes.insert(0, summary(tuning)[-1])
-    if notes:
-        parts.append(warnings(notes))
-    parts.append(
-        section(
-            "Benchmarks",
-            "Before: the base with what is described. A column's head sorts.",
-            table(CHECKS, [_check_cells(c) for c in tuning.checks]),
-        )
-    )
-    parts.append(_texts("Values found", "", PARAMETERS, parameter_rows(tuning)))
     if tuning.choices:
         note = "Misfit in units of the measurements' noise, at least 1 % of each."
-        parts.append(_texts("Choices", note, CHOICES, choice_rows(tuning)))
+        tables.append(("Choices", note, _texts(CHOICES, choice_rows(tuning))))
     sources = [[p.path, shown(p.value), p.how, p.source] for p in tuning.parameters]
-    parts.append(_texts("All values", "", ["parameter", "value", "how", "source"], sources))
-    return page("simt tune", tuning.spec.name, f"{tuning.device}: {', '.join(tuning.files)}", parts)
+    tables.append(("All values", "", _texts(["parameter", "value", "how", "source"], sources)))
+    return render(
+        "tuning.html",
+        title="simt tune",
+        about=tuning.spec.name,
+        source=f"{tuning.device}: {', '.join(tuning.files)}",
+        tiles=[
+            (f"{len(tuning.checks)}", "benchmarks"),
+            (percent(before, 1), "mean absolute error before"),
+            (percent(after, 1), "mean absolute error after"),
+            (f"{len(found)} of {len(tuning.parameters)}", "values known"),
+            (f"{tuning.seconds:.0f} s", f"{tuning.simulated:,} simulations"),
+        ],
+        notes=[*summary(tuning)[-1:] * tuning.interrupted, *tuning.notes],
+        tables=tables,
+    )
 
 
-def _texts(title: str, note: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    cells: list[list[Cell]] = [[(cell, None) for cell in row] for row in rows]
-    return section(title, note, table(header, cells))
+def _texts(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    return Table(header, [[(cell, None) for cell in row] for row in rows])
 
 
 def _check_cells(check: Check) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""What `simt run` is told of simulating less: --sample, --plan, --verify, --full."""
+"""The sampling options of `simt run`: --sample, --plan, --verify, --full."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Less:
-    """controller: of --sample. plan: of --plan. share, seed: of --verify. full: of --full."""
+class SamplingOptions:
+    """controller: of --sample. plan: of --plan. share, seed: of --verify. full: the Result of --full."""
 
     controller: Controller | None
     plan: Plan | None
@@ -41,7 +41,7 @@ def parse(
     verify: str | None,
     seed: int,
     full: Path | None,
-) -> Less:
+) -> SamplingOptions:
     """From the options' texts. Raises ControlError, PlanError or ResultError."""
     if sample is None and (settings or verify or full):
         raise ControlError("--sample-set, --verify and --full need --sample")
@@ -56,7 +56,9 @@ def parse(
         from simt.sampling import Plan
 
         chosen = Plan.load(plan)
-    return Less(controller, chosen, share(verify), seed, None if full is None else Result.load(full))
+    return SamplingOptions(
+        controller, chosen, share(verify), seed, None if full is None else Result.load(full)
+    )
 
 
 def share(text: str | None) -> float:

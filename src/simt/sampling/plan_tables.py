@@ -1,4 +1,4 @@
-"""Plans and comparisons for people: rows of tables, sentences, HTML fragments for notebooks."""
+"""Plans, comparisons and estimates as text: rows of tables, sentences, fragments for notebooks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from simt.result.display import (
-    format_time,
-    fragment,
-    html_table,
-    kernel_label,
-    nanoseconds,
-    percent,
-    plural,
-    text_table,
-)
+from simt.formatting import format_time, kernel_label, nanoseconds, percent, plural, text_table
+from simt.pages import notebook
 
 if TYPE_CHECKING:
     from simt.sampling.compare import Comparison
@@ -146,11 +138,11 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
     return found
 
 
-def plan_fragment(plan: Plan) -> str:
+def plan_notebook(plan: Plan) -> str:
     """A Plan as HTML for a notebook."""
-    (header, rows), more = strata_rows(plan, 15)
-    listed = html_table(["", ""], [list(fact) for fact in facts(plan)], (0, 1))
-    return fragment(headline(plan), listed + html_table(header, rows, STRATA_LEFT), [more], plan.warnings)
+    table, more = strata_rows(plan, 15)
+    about = (["", ""], [list(fact) for fact in facts(plan)], (0, 1))
+    return notebook(headline(plan), [about, (*table, STRATA_LEFT)], [more], plan.warnings)
 
 
 def estimate_rows(estimate: Estimate, kernels: int) -> Rows:
@@ -191,12 +183,8 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n".join([*text_table(header, rows, COMPARISON_LEFT), *comparison_sentences(comparison)])
 
 
-def comparison_fragment(comparison: Comparison) -> str:
+def comparison_notebook(comparison: Comparison) -> str:
     """A Comparison as HTML for a notebook."""
     header, rows = comparison_rows(comparison)
-    return fragment(
-        f"{len(rows)} methods on {comparison.source}",
-        html_table(header, rows, COMPARISON_LEFT),
-        comparison_sentences(comparison),
-        (),
-    )
+    title = f"{len(rows)} methods on {comparison.source}"
+    return notebook(title, [(header, rows, COMPARISON_LEFT)], comparison_sentences(comparison))

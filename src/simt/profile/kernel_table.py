@@ -1,4 +1,4 @@
-"""A Profile for people: rows of tables, sentences, an HTML fragment for notebooks."""
+"""A Profile as text: its kernels as rows of a table, sentences, a fragment for notebooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from simt.result.display import fragment, html_table, kernel_label, nanoseconds, percent, plural
+from simt.formatting import kernel_label, nanoseconds, percent, plural
+from simt.pages import notebook
 
 if TYPE_CHECKING:
     from simt.profile.profile import Profile
@@ -54,15 +55,15 @@ def kernel_rows(profile: Profile, limit: int) -> tuple[tuple[list[str], list[lis
     return (header, rows), f"... and {rest:,} more kernel names" if rest else ""
 
 
-def profile_fragment(profile: Profile) -> str:
+def profile_notebook(profile: Profile) -> str:
     """A Profile as HTML for a notebook."""
     (header, rows), more = kernel_rows(profile, 15)
     where = f" on {profile.gpu}" if profile.gpu else ""
     time = f", {nanoseconds(profile.total_ns)}" if profile.has("duration_ns") else ""
     counters = f", {len(profile.counters)} counters" if profile.counters else ""
-    return fragment(
+    return notebook(
         f"{plural(len(profile), 'launch')} of {len(profile.names):,} kernels{where}{time}{counters}",
-        html_table(header, rows, (0,)),
+        [(header, rows, (0,))],
         [more, *left_out_sentences(profile)],
         profile.warnings,
     )
