@@ -10,7 +10,7 @@ from simt import _engine
 
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
-    """Names between commas for a message, at most `limit` of them: `a, b and 280 more`; `none`."""
+    """Names separated by commas for a message, at most `limit` of them: `a, b and 280 more`; `none`."""
     if not names:
         return "none"
     more = f" and {len(names) - limit} more" if len(names) > limit else ""

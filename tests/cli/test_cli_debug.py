@@ -76,8 +76,8 @@ def test_json(programs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("compare", "right.py", "nothing"), "nothing: no reference: expected a directory"),
-        (("compare", "missing.py", "right.py"), "no reference"),
+        (("compare", "right.py", "nothing"), "nothing: not a reference: expected a directory"),
+        (("compare", "missing.py", "right.py"), "not a reference"),
         (("compare", "right.py", "cuda:x"), "expected cuda or cuda:N"),
         (("compare", "right.py", "right.py", "--block", "1,a"), "expected up to three numbers"),
         (("record", "right.py", "-o", "out", "--on", "tpu"), "executor 'tpu': expected simt, cuda or cuda:N"),

@@ -63,10 +63,10 @@ def test_a_ptx_file_with_its_driver(tmp_path: Path) -> None:
         (("missing.cu",), "there is no such file"),
         (("lonely.ptx",), "its driver lonely.py is missing"),
         (("empty.py",), "has no function `main(gpu)`"),
-        (("empty.py", "--kernels", "1"), "--kernels is for traces"),
+        (("empty.py", "--kernels", "1"), "--kernels applies to traces only"),
         (("empty.py", "--driver", "x.py"), "is its own driver"),
         (("empty.py", "--functional", "--output", "out"), "there is no Result to write"),
-        (("kernelslist.g", "--functional"), "--functional is for programs"),
+        (("kernelslist.g", "--functional"), "--functional applies to programs only"),
     ],
 )
 def test_programs_that_cannot_run(

@@ -143,7 +143,7 @@ def test_damage_is_named(recorded: Path, tmp_path: Path) -> None:
     whole = json.loads((copy / "recording.json").read_text())
     whole["launches"][0]["grid"] = [1, 2]
     (copy / "recording.json").write_text(json.dumps(whole))
-    with pytest.raises(DebugError, match=r"recording\.json: no recording: launches\.0\.grid"):
+    with pytest.raises(DebugError, match=r"recording\.json: not a recording: launches\.0\.grid"):
         Recording(copy)
     with pytest.raises(DebugError, match=r"recording\.json: cannot be read"):
         Recording(tmp_path)

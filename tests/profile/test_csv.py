@@ -98,7 +98,7 @@ def test_ncu_raw(tmp_path: Path) -> None:
          "launch__shared_mem_per_block_dynamic": 0.0, "launch__shared_mem_per_block_static": 0.0,
          "sm__cycles_elapsed.avg.per_second": pytest.approx(1.4e9), "smsp__inst_executed.sum": 32.0},
     ]  # fmt: skip
-    assert profile.warnings == ("metrics that are no numbers: derived__text",)
+    assert profile.warnings == ("metrics that are not numbers: derived__text",)
 
 
 def test_ncu_details_are_one_row_a_metric(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_ten_thousand_names_and_an_enum_of_more(tmp_path: Path) -> None:
 def test_what_is_no_number(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("name,duration_ns\nf,1\ng,fast\n")
-    with pytest.raises(ProfileError, match=r"column `duration_ns`, row 2: 'fast' is no number"):
+    with pytest.raises(ProfileError, match=r"column `duration_ns`, row 2: 'fast' is not a number"):
         read_profile(path)
 
 

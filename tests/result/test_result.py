@@ -162,7 +162,7 @@ def test_directory_holds_parquet(result: Result, tmp_path: Path) -> None:
         ("[]", "schema is None, expected 'simt.result/1'"),
         ('{"schema": "simt.result/3"}', "schema is 'simt.result/3'"),
         ('{"schema": "simt.result/1", "machine": {}}', "broken Result"),
-        ('{"schema": "simt.result/2", "launches": []}', "broken Result: launches is no object"),
+        ('{"schema": "simt.result/2", "launches": []}', "broken Result: launches is not an object"),
         (b"\xff\xfe", "cannot read"),
     ],
 )

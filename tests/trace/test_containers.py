@@ -180,8 +180,8 @@ def test_launch_list(tmp_path: Path) -> None:
         assert trace.commands[0] == Copy(0x7FB0FC400000, 200000)
         assert [k.name for k in trace.kernels] == ["k", "k"]
         assert trace.warnings == [
-            "kernelslist.g: 2 lines with the unknown command 'cudaMalloc' passed over",
-            "kernelslist.g: 1 line with the unknown command 'ncclAllReduce' passed over",
+            "kernelslist.g: 2 lines with the unknown command 'cudaMalloc' skipped",
+            "kernelslist.g: 1 line with the unknown command 'ncclAllReduce' skipped",
         ]
 
 

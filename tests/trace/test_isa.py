@@ -249,7 +249,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ("colour = 1", "unknown key 'colour'"),
         ('extends = "fermi"', "expected one of ampere"),
         ("extends = 3", "expected the name of a table"),
-        ('extends = "bad.toml"', "goes in a circle"),
+        ('extends = "bad.toml"', "is circular"),
         ("sm_versions = 80", "expected a list"),
         ('[opcodes]\nfast = ["FFMA"]', "opcodes.fast is not a class"),
         ('[opcodes]\ninteger = "IADD"', "must be a list"),

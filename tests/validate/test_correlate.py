@@ -213,7 +213,7 @@ def test_tables_of_programs(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="row 2: 'x' occurs twice"):
         read_programs(table)
     table.write_text("program,cycles\nx,many\n")
-    with pytest.raises(ProfileError, match="'many' is no number"):
+    with pytest.raises(ProfileError, match="'many' is not a number"):
         read_programs(table)
     table.write_text("program,cycles\nother,1\n")
     with pytest.raises(ProfileError, match="has none of the simulated programs"):

@@ -77,7 +77,7 @@ def test_of_some_gpus_nothing_is_known() -> None:
 
 
 def test_what_is_not_published_is_refused_by_name() -> None:
-    with pytest.raises(SimtError, match="nothing is published of titan's fma_latency; there are l1_latency"):
+    with pytest.raises(SimtError, match="no value is published for fma_latency of titan, only for l1_"):
         compare("titan", ["fma_latency"])
 
 

@@ -19,17 +19,17 @@ from simt.version import __version__
 
 # Each is a file with an `app`, and what `simt --help` says of it.
 COMMANDS = {
-    "run": "Simulate the launches of a trace or a program and say where the time goes.",
+    "run": "Simulate the launches of a trace or a program, and report where the time goes.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
     "sample": "Choose which launches of a profiled program to simulate, with what weight, and how wrong the "
     "total can be.",
     "correlate": "Compare simulated with measured counters, kernel by kernel.",
-    "bench": "Microbenchmarks that determine a GPU's parameters, one by one.",
+    "bench": "Run microbenchmarks, each of which determines one parameter of a GPU.",
     "tune": "Make a GPU's specification from measured microbenchmarks.",
     "gpus": "Show, compare and import GPU specifications.",
-    "trace": "Look at traces, check them, convert them, generate them.",
-    "debug": "Find where two executions of a program part.",
-    "cache": "What simt keeps between runs: converted traces, compiled programs.",
+    "trace": "Inspect, check, convert and generate traces.",
+    "debug": "Find where two executions of a program diverge.",
+    "cache": "Show or clear what simt keeps between runs: converted traces, compiled programs.",
 }
 
 

@@ -21,7 +21,7 @@ from simt.validate.silicon import SiliconDevice
 EXAMPLES = """\b
 Examples:
   simt bench list
-  simt bench run --gpu qv100                  all, in the simulator, beside what the specification says
+  simt bench run --gpu qv100                  all, in the simulator, beside the expected values
   simt bench run l1 l2 --gpu h100             two groups
   simt bench run fma_latency --gpu a100 --set sm.units.fp32.latency=6
   simt bench run --device 0 --json h200.json  all, on the first GPU of this machine
@@ -46,27 +46,31 @@ def list_() -> None:
 
 @app.command("run", epilog=EXAMPLES)
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Microbenchmarks or groups; all if none.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Microbenchmarks or groups; all by default.")
+    ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="Simulated GPU: a name of `simt gpus`, or a TOML file.")
+        str | None, typer.Option("--gpu", help="Simulated GPU: a name listed by `simt gpus`, or a TOML file.")
     ] = None,
     device: Annotated[
-        int | None, typer.Option("--device", min=0, help="Real GPU of this machine, by its number.")
+        int | None, typer.Option("--device", min=0, help="Number of a real GPU in this machine.")
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification (--gpu)."),
     ] = None,
     threads: Annotated[
-        int, typer.Option(min=1, help="Host threads (--gpu). Does not change any result.")
+        int, typer.Option(min=1, help="Host threads (--gpu). Results do not depend on them.")
     ] = 1,
     repeats: Annotated[
-        int, typer.Option(min=1, help="Runs of each on a real GPU, of which the median counts (--device).")
+        int, typer.Option(min=1, help="Runs of each on a real GPU; their median is used (--device).")
     ] = 5,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the records as JSON; - is stdout.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")
+    ] = False,
 ) -> None:
     """Run microbenchmarks and print what each found: --gpu in the simulator, --device on a real GPU."""
     if (gpu is None) == (device is None):

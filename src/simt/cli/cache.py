@@ -7,10 +7,9 @@ from collections import Counter
 import typer
 
 from simt import cache
+from simt.cli import COMMANDS
 
-app = typer.Typer(
-    help="What simt keeps between runs: converted traces, compiled programs.", no_args_is_help=True
-)
+app = typer.Typer(help=COMMANDS["cache"], no_args_is_help=True)
 
 
 @app.command()

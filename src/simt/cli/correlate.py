@@ -23,7 +23,7 @@ from simt.validate.published import published_path
 EXAMPLES = """\b
 Examples:
   simt correlate out ncu.csv                   one program: a saved Result and Nsight Compute's CSV
-  simt correlate results/ measured/            programs of the same names; folders between are suites
+  simt correlate results/ measured/            programs with the same names; subfolders are suites
   simt correlate results/ measured/ --html page.html --csv pairs.csv
   simt correlate new/ measured/ --before old/  two versions of the model
   simt correlate results/ nvprof.csv --clock 1447 --json -
@@ -46,14 +46,14 @@ def correlate_(
         ),
     ],
     before: Annotated[
-        Path | None, typer.Option(help="Results of an earlier version of the model, to compare with.")
+        Path | None, typer.Option(help="Results of an earlier version of the model to compare with.")
     ] = None,
     counter: Annotated[
-        list[str] | None, typer.Option("--counter", "-c", help="Only this counter; may be repeated.")
+        list[str] | None, typer.Option("--counter", "-c", help="Only this counter; repeatable.")
     ] = None,
     clock: Annotated[
         float | None,
-        typer.Option(min=1, help="MHz of the core during the measurement, where only times are."),
+        typer.Option(min=1, help="Core clock in MHz during the measurement, if only times were measured."),
     ] = None,
     sms: Annotated[
         int | None, typer.Option(min=1, help="SMs of the measured GPU, for nvprof's elapsed_cycles_sm.")

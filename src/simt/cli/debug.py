@@ -1,4 +1,4 @@
-"""`simt debug`: find where two executions of a program part."""
+"""`simt debug`: find where two executions of a program diverge."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Examples:
   simt debug record gemm -o before           then, with a changed simt or program:
   simt debug compare gemm before
   simt debug compare program.py ~/old/bin/python     another version of simt
-  simt debug compare kernel.cu cuda          a GPU of this machine; kernel.py beside it is its driver
+  simt debug compare kernel.cu cuda          a GPU in this machine; kernel.py beside it is its driver
   simt debug compare program.py cuda --rtol 1e-5 --json - | jq .difference.instruction
 """
 RECORD_EXAMPLES = """\b
 Examples:
   simt debug record saxpy -o saxpy-before
-  simt debug record program.py -o silicon --on cuda  what a GPU of this machine makes of it
+  simt debug record program.py -o silicon --on cuda  results of a GPU in this machine
   simt debug record program.py -o silicon --on cuda --registers 3 --block 7,0,0
-  simt debug record program.py -o digests --digests  small: compares launches and allocations
+  simt debug record program.py -o digests --digests  small; finds the launch and allocation only
 """
 DIFFERENT_EXIT = 1
 _LEFT = {1, 2, 3}
@@ -49,7 +49,9 @@ app = typer.Typer(
 ProgramArgument = Annotated[
     Path, typer.Argument(help="A program (.py, .cu, .ptx), or the name of an example or a workload.")
 ]
-Gpu = Annotated[str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")]
+Gpu = Annotated[
+    str, typer.Option("--gpu", help="GPU specification: a name listed by `simt gpus`, or a TOML file.")
+]
 Driver = Annotated[
     Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
 ]
@@ -62,7 +64,8 @@ def compare(
     reference: Annotated[
         str,
         typer.Argument(
-            help="A directory of `simt debug record`, the Python of another version of simt, or cuda[:N]."
+            help="A directory written by `simt debug record`, the Python of another version of simt, "
+            "or cuda[:N]."
         ),
     ],
     gpu: Gpu = DEFAULT_GPU,
@@ -71,10 +74,10 @@ def compare(
     rtol: Annotated[float, typer.Option(min=0, help="Relative tolerance for floats.")] = 0.0,
     atol: Annotated[float, typer.Option(min=0, help="Absolute tolerance for floats.")] = 0.0,
     block: Annotated[
-        str | None, typer.Option(metavar="X,Y,Z", help="The CTA in which to look for the instruction.")
+        str | None, typer.Option(metavar="X,Y,Z", help="The CTA to search for the instruction.")
     ] = None,
     memory_only: Annotated[
-        bool, typer.Option("--memory-only", help="Do not look for the instruction.")
+        bool, typer.Option("--memory-only", help="Do not search for the instruction.")
     ] = False,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout.")
@@ -116,13 +119,14 @@ def record(
     gpu: Gpu = DEFAULT_GPU,
     driver: Driver = None,
     size: Size = None,
-    on: Annotated[str, typer.Option("--on", help="What executes the launches: simt, or cuda[:N].")] = "simt",
+    on: Annotated[str, typer.Option("--on", help="Executes the launches: simt, or cuda[:N].")] = "simt",
     launches: Annotated[
         str | None,
         typer.Option(help="Launches whose contents are kept: ids, ranges, names; digests are of all."),
     ] = None,
     digests: Annotated[
-        bool, typer.Option("--digests", help="Keep digests only: finds launch and allocation.")
+        bool,
+        typer.Option("--digests", help="Keep digests only; they suffice to find the launch and allocation."),
     ] = False,
     registers: Annotated[
         str | None,

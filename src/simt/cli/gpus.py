@@ -136,7 +136,7 @@ def errors(
         mean = mean_error(comparisons)
         count = sum(c.reference for c in comparisons)
         typer.echo(
-            f"{name}: unknown, nothing is published of it that a microbenchmark gives"
+            f"{name}: unknown, no published value corresponds to a microbenchmark"
             if mean is None
             else f"{name}: mean error {100 * mean:.1f} % over {count} values; whole kernels: unknown"
         )
@@ -149,7 +149,7 @@ def import_(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="TOML file to write.")],
     icnt: Annotated[
         Path | None,
-        typer.Option("--icnt", help="Interconnect file; else the one that the configuration names."),
+        typer.Option("--icnt", help="Interconnect file; by default, the one that the configuration names."),
     ] = None,
 ) -> None:
     """Convert an Accel-Sim configuration to a specification."""

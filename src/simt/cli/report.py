@@ -28,7 +28,7 @@ def report(
         Path, typer.Argument(help="What `simt run --output` saved: a directory or a .json file.")
     ],
     other: Annotated[
-        Path | None, typer.Argument(help="Another one: the page then shows the two side by side.")
+        Path | None, typer.Argument(help="Another Result: the page then shows the two side by side.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
 ) -> None:

@@ -40,8 +40,8 @@ Examples:
   simt run traces/ --kernels "*gemm*"        names, or /regular expressions/
   simt run traces/ --set sm.count=40 --threads 2
   simt run traces/ --output out --timeline 500 --perfetto out/trace.json
-  simt run traces/ --output out --resume     go on after Ctrl-C, a crash or a limit
-  simt run program.py --timeout 600          at most ten minutes; what is finished is kept
+  simt run traces/ --output out --resume     continue after Ctrl-C, a crash or a limit
+  simt run program.py --timeout 600          at most ten minutes; finished launches are kept
   simt run traces/ --json - | jq '.totals.cycles'
   simt run program.py --gpu h100             a program with a function main(gpu)
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
@@ -49,10 +49,10 @@ Examples:
   simt run resnet50 --size 64                a workload; simt run --workloads lists them
 \b
 Simulating less (docs/control):
-  simt run traces/ --sample pkp              each launch until its IPC has settled, the rest projected
+  simt run traces/ --sample pkp              simulate until the IPC has settled, project the rest
   simt run traces/ --sample pkp:artifact --sample-set threshold=0.5
   simt run traces/ --sample photon:warp      also photon, tbpoint, first-n:1e9, package.module:Class
-  simt run gemm --sample pkp --verify 5%     5 % of the launches cut short in full, too: errors seen
+  simt run gemm --sample pkp --verify 5%     also simulate 5 % of the cut launches in full
   simt run traces/ --sample pka --plan plan.json --verify 5%
   simt run traces/ --sample pkp --full out   errors against a saved full Result
 """
@@ -71,7 +71,7 @@ def run(
         ),
     ] = None,
     gpu: Annotated[
-        str, typer.Option("--gpu", help="GPU specification: a name of `simt gpus`, or a TOML file.")
+        str, typer.Option("--gpu", help="GPU specification: a name listed by `simt gpus`, or a TOML file.")
     ] = "qv100",
     set_: Annotated[
         list[str] | None,
@@ -80,12 +80,12 @@ def run(
     kernels: Annotated[
         str | None, typer.Option(help="Launches to simulate: ids, ranges, names, /regular expressions/.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Host threads. Does not change any result.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")] = 1,
     max_cycles: Annotated[
-        int | None, typer.Option(min=1, help="Stop after about so many core cycles.")
+        int | None, typer.Option(min=1, help="Stop after about this many core cycles.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after so many seconds.")
+        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after about this many seconds.")
     ] = None,
     timeline: Annotated[
         int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
@@ -96,7 +96,9 @@ def run(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on where the run with this --output stopped; caches start afresh."),
+        typer.Option(
+            "--resume", help="Continue the interrupted run with this --output; caches start afresh."
+        ),
     ] = False,
     json_: Annotated[
         str | None,
@@ -109,10 +111,10 @@ def run(
         Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
     ] = None,
     functional: Annotated[
-        bool, typer.Option("--functional", help="Of a program only the values, without timing.")
+        bool, typer.Option("--functional", help="Compute only a program's values, without timing.")
     ] = False,
     size: Annotated[
-        int | None, typer.Option(help="Size of a workload; the smallest of --workloads is the default.")
+        int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")
     ] = None,
     workloads: Annotated[
         bool, typer.Option("--workloads", help="List the workloads with their sizes.")
@@ -132,25 +134,27 @@ def run(
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Simulate only the launches of a plan that `simt sample` made."),
+        typer.Option(metavar="FILE", help="Simulate only the launches of a plan made by `simt sample`."),
     ] = None,
     verify: Annotated[
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Share of the launches cut short by --sample that are simulated in full, too, such as 5%. "
-            "A program runs a second time for it.",
+            help="Share of the launches cut short by --sample that are also simulated in full, such as 5%. "
+            "A program then runs a second time.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the launches that --verify chooses.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the launches that --verify chooses.")] = 0,
     full: Annotated[
         Path | None,
-        typer.Option(metavar="RESULT", help="A saved full Result of the same input, to compare with."),
+        typer.Option(metavar="RESULT", help="A saved full Result of the same input to compare with."),
     ] = None,
     outside: Annotated[
-        bool, typer.Option("--outside", help="A launch list may name files outside its folder.")
+        bool, typer.Option("--outside", help="Allow a launch list to name files outside its folder.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")
+    ] = False,
 ) -> None:
     if examples:
         for name, text in program.examples().items():
@@ -166,16 +170,18 @@ def run(
     sampling = sampling_options.parse(sample, sample_set, plan, verify, seed, full)
     found = program.find_program(path)
     if functional and found is None:
-        raise LaunchError(f"{path}: --functional is for programs; a trace holds no values")
+        raise LaunchError(f"{path}: --functional applies to programs only; a trace holds no values")
     if functional and (output or json_ or perfetto_):
         raise LaunchError(
             f"{path}: --functional computes values only, so there is no Result to write; "
             "leave out --functional, or --output, --json and --perfetto"
         )
     if functional and (max_cycles is not None or resume):
-        raise LaunchError(f"{path}: --functional knows no cycles and no Result: no --max-cycles, no --resume")
+        raise LaunchError(
+            f"{path}: --functional has neither cycles nor a Result; leave out --max-cycles and --resume"
+        )
     if found is not None and kernels is not None:
-        raise LaunchError(f"{path}: --kernels is for traces")
+        raise LaunchError(f"{path}: --kernels applies to traces only")
     if output is not None:
         require_place(output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
@@ -237,7 +243,7 @@ def run(
         typer.echo(f"Stopped: {result.status} reached.", err=True)
         _say_how_to_go_on(result, output)
     elif not result.launches:
-        typer.echo(f"{path}: launched no kernel, so there is no Result.", err=True)
+        typer.echo(f"{path}: no kernel was launched, so there is no Result.", err=True)
     if result.launches:
         compared = sampling.compared(result)
         if output is not None and compared is not result:
@@ -346,7 +352,7 @@ def _say_how_to_go_on(result: Result, output: Path | None) -> None:
     done, left = len(result.launches), len(result.unfinished)
     count = f"{done} of {done + left} launches" if left else plural(done, "launch")
     are = "is" if done == 1 and not left else "are"
-    typer.echo(f"{count} {are} finished and saved in {saved}. Go on with:", err=True)
+    typer.echo(f"{count} {are} finished and saved in {saved}. Continue with:", err=True)
     typer.echo(f"  {_resume_command(saved)}", err=True)
 
 

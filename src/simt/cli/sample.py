@@ -60,8 +60,8 @@ class _PlanUnlessNamed(TyperGroup):
 
 app = typer.Typer(
     cls=_PlanUnlessNamed,
-    help=COMMANDS["sample"] + " `simt sample FILE` is short for `simt sample plan FILE`, whose options "
-    "`simt sample plan --help` lists.",
+    help=COMMANDS["sample"] + " `simt sample FILE` is short for `simt sample plan FILE`; "
+    "`simt sample plan --help` lists its options.",
     epilog=EXAMPLES,
     no_args_is_help=True,
     add_completion=False,
@@ -74,17 +74,19 @@ ProfilePath = Annotated[
     Path,
     typer.Argument(
         metavar="PROFILE",
-        help="What Nsight Systems, Nsight Compute, PyTorch or rocprofv3 wrote, a table (CSV, Parquet), "
+        help="A file from Nsight Systems, Nsight Compute, PyTorch or rocprofv3, a table (CSV, Parquet), "
         "Accel-Sim's stats.csv or kernelslist.g, or a saved Result.",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(metavar="OURS=THEIRS,...", help="Which column of a table is which: name=Kernel."),
+    typer.Option(metavar="OURS=THEIRS,...", help="Names of a table's columns, such as name=Kernel."),
 ]
 Communication = Annotated[
     bool,
-    typer.Option("--include-communication", help="Keep collectives and copies, which are left out."),
+    typer.Option(
+        "--include-communication", help="Keep collectives and copies, which are left out by default."
+    ),
 ]
 Stream = Annotated[int | None, typer.Option(help="Only the launches of this stream.")]
 Process = Annotated[int | None, typer.Option(help="Only the launches of the process with this id.")]
@@ -93,12 +95,12 @@ Error = Annotated[
     float | None,
     typer.Option("--error", "-e", help="Relative error of the total: 0.05 is 5 %."),
 ]
-Confidence = Annotated[float | None, typer.Option(help="How sure, 0.95 is 95 %.")]
+Confidence = Annotated[float | None, typer.Option(help="Confidence of the bound: 0.95 is 95 %.")]
 Json = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, with nothing else."),
+    typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, which then holds nothing else."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor tables.")]
 
 
 @app.command(epilog=EXAMPLES, no_args_is_help=True)
@@ -109,7 +111,7 @@ def plan(
     ] = DEFAULT,
     error: Error = None,
     confidence: Confidence = None,
-    seed: Annotated[int | None, typer.Option(help="Of the random draws.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random draws.")] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any other parameter of the method; repeatable."),
@@ -124,10 +126,12 @@ def plan(
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launches as CSV.")] = None,
     kernelslist: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write Accel-Sim's list of these launches, beside the full one."),
+        typer.Option(
+            metavar="FILE", help="Write Accel-Sim's launch list with these launches, beside the full one."
+        ),
     ] = None,
     full_list: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The full list; kernelslist.g beside it unless given.")
+        Path | None, typer.Option(metavar="FILE", help="The full list; by default, kernelslist.g beside it.")
     ] = None,
     ncu: Annotated[
         Path | None,
@@ -137,13 +141,15 @@ def plan(
         str | None, typer.Option(metavar="COMMAND", help="The program for --ncu, with its arguments.")
     ] = None,
     tracer: Annotated[
-        bool, typer.Option("--tracer", help="Print the ranges that Accel-Sim's tracer takes.")
+        bool, typer.Option("--tracer", help="Print the ranges that Accel-Sim's tracer accepts.")
     ] = False,
     results: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="adaptive: what was measured so far; prints what comes next."),
+        typer.Option(metavar="FILE", help="adaptive: the measurements so far; prints what to measure next."),
     ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: tables, plots.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with tables and plots.")
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Plot the strata of the longest kernels (.png, .svg, .pdf)."),
@@ -156,7 +162,7 @@ def plan(
         if file is not None:
             require_output(file)
     if ncu is not None and program is None:
-        raise PlanError("--ncu needs --program: the command that Nsight Compute shall start")
+        raise PlanError("--ncu needs --program: the command that Nsight Compute starts")
     sampler = registry.make(method, set_ or [], error=error, confidence=confidence, seed=seed)
     whole = _read(profile, columns, process, stream, device, quiet)
     population = whole if include_communication else whole.kernels()
@@ -165,7 +171,7 @@ def plan(
     measured: set[int] = set()
     if results is not None:
         if not isinstance(sampler, Adaptive):
-            raise PlanError(f"--results is for the method adaptive, {method} does not look at any")
+            raise PlanError(f"--results applies to the method adaptive only; {method} uses none")
         values = read_results(made, results, match="id")
         measured.update(values["launch"])
         with _busy("looking at the results", quiet):
@@ -209,11 +215,11 @@ def compare(
     profile: ProfilePath,
     truth: Annotated[
         Path | None,
-        typer.Option(metavar="PROFILE", help="Judge by this profile of another GPU or run."),
+        typer.Option(metavar="PROFILE", help="Take the true values from this profile of another GPU or run."),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help='"root allocation=leaf, neyman": parameters after blanks.'),
+        typer.Option(help='"root allocation=leaf, neyman": parameters follow after spaces.'),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of each method.")] = 30,
     error: Error = 0.05,
@@ -269,7 +275,7 @@ def compare(
 
 @app.command(no_args_is_help=True)
 def estimate(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="What `simt sample --output` saved.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A file saved by `simt sample --output`.")],
     results: Annotated[
         Path,
         typer.Argument(
@@ -278,7 +284,8 @@ def estimate(
         ),
     ],
     metrics: Annotated[
-        str | None, typer.Option(help="Additive metrics, between commas; all that are known to be, without.")
+        str | None,
+        typer.Option(help="Additive metrics, separated by commas; by default, all known to be additive."),
     ] = None,
     match: Annotated[
         Match, typer.Option(help="Whether RESULTS has the plan's ids, or its launches in order.")
@@ -335,7 +342,7 @@ def _read(
 
 def _only(profile: Profile, column: str, value: int) -> Profile:
     if not profile.has(column):
-        raise ProfileError(f"{profile.source}: does not say the {column} of a launch")
+        raise ProfileError(f"{profile.source}: has no {column} of launches")
     launches = profile.launches.filter(pl.col(column) == value)
     if launches.is_empty():
         there = profile.launches[column].drop_nulls().unique().sort().to_list()
@@ -350,7 +357,9 @@ def _columns(text: str | None) -> dict[str, str] | None:
     pairs = [part.partition("=") for part in text.split(",")]
     for ours, equals, theirs in pairs:
         if not (ours and equals and theirs):
-            raise ProfileError(f"--columns {text}: expected OURS=THEIRS between commas, such as name=Kernel")
+            raise ProfileError(
+                f"--columns {text}: expected OURS=THEIRS separated by commas, such as name=Kernel"
+            )
     return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
 
 

@@ -28,9 +28,11 @@ _err = Console(stderr=True)
 TracePath = Annotated[
     Path, typer.Argument(help="A kernelslist.g, a directory with one, a kernel trace, or a .simt store.")
 ]
-Outside = Annotated[bool, typer.Option("--outside", help="A launch list may name files outside its folder.")]
+Outside = Annotated[
+    bool, typer.Option("--outside", help="Allow a launch list to name files outside its folder.")
+]
 Json = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE instead; - for the screen.")
+    str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE instead; - is stdout.")
 ]
 
 
@@ -68,7 +70,7 @@ def _xyz(size: tuple[int, int, int]) -> str:
 def info(
     path: TracePath,
     counts: Annotated[
-        bool, typer.Option("--counts", help="Also count instructions (reads the whole trace).")
+        bool, typer.Option("--counts", help="Also count instructions, which reads the whole trace.")
     ] = False,
     json_file: Json = None,
     outside: Outside = False,
@@ -170,7 +172,7 @@ def check(path: TracePath, json_file: Json = None, outside: Outside = False) -> 
 @app.command()
 def convert(
     source: TracePath,
-    destination: Annotated[Path, typer.Argument(help="The .simt file to write, or with --text a directory.")],
+    destination: Annotated[Path, typer.Argument(help="The .simt file to write; with --text, a directory.")],
     text: Annotated[bool, typer.Option("--text", help="Write tracer version 5 text instead.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
     outside: Outside = False,

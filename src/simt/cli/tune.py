@@ -22,14 +22,14 @@ from simt.tuner.tune import BUDGET, Tuning
 EXAMPLES = """\b
 Examples:
   simt bench run --device 0 --json v100.json        measure (here, or on the machine with the GPU)
-  simt tune v100.json -o my-v100.toml               nearest GPU, what the device says of itself
+  simt tune v100.json -o my-v100.toml               nearest GPU, and the device's own attributes
   simt tune v100-sheet.toml v100.json -o my-v100.toml --report v100.html
   simt tune sheet.toml run1.json run2.json run3.json -o my.toml    several runs: their median and spread
   simt tune sheet.toml a100.json -o my.toml --base qv100 --without copy_bandwidth --without atomics
   simt tune sheet.toml a100.json -o my.toml --search dram.scheduler_queue=16,32,64
   simt tune sheet.toml a100.json -o my.toml --json - | jq '.parameters[] | select(.how == "measured")'
 
-A description is TOML; every line may be left out:
+A description is TOML; every line is optional:
 
   sm_version = 80               memory = "HBM2E"          l2_bytes = 41943040
   sms = 108                     memory_bus_bits = 5120    l1_bytes = 196608
@@ -51,27 +51,29 @@ def tune_(
     output: Annotated[Path, typer.Option("--output", "-o", help="The specification to write, a TOML file.")],
     base: Annotated[
         str | None,
-        typer.Option(help="The GPU to start from: a name or a TOML file; the nearest if not given."),
+        typer.Option(help="The GPU to start from: a name or a TOML file; by default, the nearest."),
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(help="A microbenchmark or group not to use; may be repeated.")
+        list[str] | None, typer.Option(help="A microbenchmark or group to ignore; repeatable.")
     ] = None,
     search: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH[=A,B]", help="Search this choice, too; may be repeated."),
+        typer.Option(metavar="PATH[=A,B]", help="Also search this choice; repeatable."),
     ] = None,
-    no_search: Annotated[bool, typer.Option("--no-search", help="Only what is measured directly.")] = False,
+    no_search: Annotated[
+        bool, typer.Option("--no-search", help="Determine only what is measured directly.")
+    ] = False,
     budget: Annotated[
-        int, typer.Option(min=1, help="Most simulated values that the search may ask for.")
+        int, typer.Option(min=1, help="Maximum number of simulated values in the search.")
     ] = BUDGET,
-    threads: Annotated[int, typer.Option(min=1, help="Host threads. Does not change any result.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")] = 1,
     report: Annotated[
-        list[Path] | None, typer.Option(help="Write a report: .html or .md; may be repeated.")
+        list[Path] | None, typer.Option(help="Write a report: .html or .md; repeatable.")
     ] = None,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is stdout.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor tables.")] = False,
 ) -> None:
     descriptions = [file for file in files if file.suffix == ".toml"]
     records = [file for file in files if file.suffix != ".toml"]

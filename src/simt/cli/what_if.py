@@ -43,11 +43,16 @@ def what_if(
     ] = None,
     sweep: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=V1,V2,...", help="Try each of these values; repeatable: all combinations."),
+        typer.Option(
+            metavar="KEY=V1,V2,...", help="Try each of these values; repeatable, for all combinations."
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot error and speedup.")] = None,
     json_: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, with nothing else.")
+        str | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Write JSON; - is stdout, which then holds nothing else."
+        ),
     ] = None,
 ) -> None:
     """Stop cycle, projected and true cycles, error and speedup of a method, from a full run's timeline."""

@@ -1,5 +1,5 @@
-"""Where two executions of a program part: the first launch, then the first instruction, whose result
-differs."""
+"""Finds where two executions of a program diverge: the first launch, then the first instruction, whose
+result differs."""
 
 from .compare import compare, record
 from .cuda import CudaExecutor

@@ -228,8 +228,8 @@ def _source_of(
     found = shutil.which(text)
     if found is None:
         raise DebugError(
-            f"{text}: no reference: expected a directory that `simt debug record` wrote (with a {FILE}), the "
-            f"Python of another version of simt, or cuda"
+            f"{text}: not a reference: expected a directory written by `simt debug record` (with a {FILE}), "
+            f"the Python of another version of simt, or cuda"
         )
     if callable(program):
         raise DebugError(f"{text}: another Python runs programs in files, not functions of this one")

@@ -162,7 +162,7 @@ class CudaExecutor:
 
 
 def _moved(value: int, ours: Mapping[str, int], theirs: Mapping[str, int], launch: Launch) -> int:
-    """The address there of what an address here points to; 0 if that is no variable."""
+    """The address there of what an address here points to; 0 if that is not a variable."""
     sizes = {a.address: a.size for a in launch.before}
     for name, address in ours.items():
         if name in theirs and address <= value < address + max(1, sizes.get(address, 0)):

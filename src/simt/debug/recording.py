@@ -220,11 +220,11 @@ class Recording:
         except OSError as error:
             raise DebugError(f"{file}: cannot be read: {error.strerror}") from None
         except UnicodeDecodeError as error:
-            raise DebugError(f"{file}: no recording: byte {error.start}: {error.reason}") from None
+            raise DebugError(f"{file}: not a recording: byte {error.start}: {error.reason}") from None
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise DebugError(f"{file}: no recording: {place or 'the file'}: {first['msg']}") from None
+            raise DebugError(f"{file}: not a recording: {place or 'the file'}: {first['msg']}") from None
 
     @property
     def name(self) -> str:

@@ -120,7 +120,7 @@ def _builtin_classes() -> dict[str, OpcodeClass]:
 
 def _parse(path: Path, depth: int = 0) -> _Parsed:
     if depth > _MAX_INHERITANCE:
-        raise OpcodeTableError(f"{path}: `extends` goes in a circle")
+        raise OpcodeTableError(f"{path}: `extends` is circular")
     data = _read_toml(path)
     unknown = sorted(set(data) - {"extends", "sm_versions", "classes", "opcodes"})
     if unknown:

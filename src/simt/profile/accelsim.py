@@ -42,7 +42,7 @@ def is_get_stats_header(names: Sequence[str]) -> bool:
 def read_tracer_stats(source: Source, process: int | None, header: Header) -> Profile:
     """One row a traced launch: its size, and its warp instructions. The tracer measures no time.
 
-    Raises ProfileError where a cell is no number or a column is missing.
+    Raises ProfileError where a cell is not a number or a column is missing.
     """
     frame = read_text(source, header)
     require(frame, ["kernel mangled name", "grid_dimX", "block_dimX"], source.name)
@@ -158,6 +158,6 @@ def _lines(source: Source) -> Iterator[str]:
     for piece in source.pieces():
         *lines, rest = (rest + piece).split(b"\n")
         if len(rest) > 1 << 26:
-            raise ProfileError(f"{source.name}: a line of more than 64 MiB; this is no table")
+            raise ProfileError(f"{source.name}: a line of more than 64 MiB; this is not a table")
         yield from (line.decode("utf-8", "replace").rstrip("\r") for line in lines)
     yield rest.decode("utf-8", "replace")

@@ -16,7 +16,7 @@ class Findings:
     """What a reader knows beside the rows.
 
     source: name of the file. gpu: name of the GPU. process: the process asked for, None for all.
-    left_out: activities that are no kernel launches, such as memory copies: (kind, number, ns).
+    left_out: activities other than kernel launches, such as memory copies: (kind, number, ns).
     """
 
     source: str

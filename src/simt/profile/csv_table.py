@@ -52,7 +52,7 @@ def read_text(source: Source, header: Header, columns: Sequence[str] | None = No
     """The table below a header: these columns, or all, as text.
 
     Names lose the blanks around them. Lines that begin with `==` are Nsight Compute's messages and are passed
-    over, as is what a line has beyond the header. Raises ProfileError where this is no table.
+    over, as is what a line has beyond the header. Raises ProfileError where this is not a table.
     """
     with source.local(header.offset) as path:
         try:
@@ -86,7 +86,7 @@ def numbers(column: pl.Series, source: str, row: int = 1, european: bool = False
     """Numbers from text: thousands separators go, empty cells and n/a become null.
 
     row: number of the column's first row, for messages. european: a comma before the decimals.
-    Raises ProfileError naming column and row of what is no number.
+    Raises ProfileError naming column and row of what is not a number.
     """
     if column.dtype != pl.String:
         if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
@@ -94,12 +94,14 @@ def numbers(column: pl.Series, source: str, row: int = 1, european: bool = False
         return column
     result, bad = try_numbers(column, european)
     if bad is not None:
-        raise ProfileError(f"{source}: column `{column.name}`, row {bad + row}: {column[bad]!r} is no number")
+        raise ProfileError(
+            f"{source}: column `{column.name}`, row {bad + row}: {column[bad]!r} is not a number"
+        )
     return result
 
 
 def try_numbers(column: pl.Series, european: bool = False) -> tuple[pl.Series, int | None]:
-    """As `numbers`, with the position of the first cell that is no number instead of an error."""
+    """As `numbers`, with the position of the first cell that is not a number instead of an error."""
     text: pl.Series = column.str.strip_chars()
     if european:
         text = text.str.replace_all(".", "", literal=True).str.replace_all(",", ".", literal=True)

@@ -98,7 +98,7 @@ class JsonArrays:
         if len(self.rest) > _MAX_REST:
             raise ProfileError(
                 f"{self.source.name}: more than {_MAX_REST >> 20} MiB beside {', '.join(self.keys)}; "
-                f"this is no profile"
+                f"this is not a profile"
             )
 
     def _separated(self, text: bytes, base: int, first: bool) -> bytes:

@@ -69,7 +69,7 @@ class _Rest(msgspec.Struct):
 def read_kineto(source: Source, process: int | None) -> Profile:
     """Kernel launches in the order of their launching calls, with the operator around each call.
 
-    Raises ProfileError where the file is no such trace, is damaged, or ends too early.
+    Raises ProfileError where the file is not such a trace, is damaged, or ends too early.
     """
     stream = JsonArrays(source, ("traceEvents",))
     decoder = msgspec.json.Decoder(list[_Event])
@@ -161,7 +161,9 @@ class _Events:
         try:
             thread = self.threads.setdefault((event.pid, event.tid), len(self.threads))
         except TypeError as error:
-            raise ProfileError(f"{self.source}: event {name!r}: pid or tid is no number or text") from error
+            raise ProfileError(
+                f"{self.source}: event {name!r}: pid or tid is neither a number nor text"
+            ) from error
         label = self.labels.setdefault(name, len(self.labels))
         start = self._number(event, "ts", event.ts)
         dur = 0.0 if event.dur is None else self._number(event, "dur", event.dur)

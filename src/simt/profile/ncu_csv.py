@@ -91,7 +91,7 @@ def _one_row_a_launch(
         of_part = [1.0, *(base_unit(unit or "") for unit in units[name].to_list())]
         metrics.append((values * pl.Series(of_part).gather(part)).alias(name))
     if dropped:
-        findings.warnings.append(f"metrics that are no numbers: {', '.join(dropped)}")
+        findings.warnings.append(f"metrics that are not numbers: {', '.join(dropped)}")
     table = pl.DataFrame(metrics) if metrics else pl.DataFrame({"_": pl.Series([None] * len(about))})
     return _merge(about.select(c for c in _KEPT if c in about.columns), table, source)
 

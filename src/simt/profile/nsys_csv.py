@@ -45,7 +45,7 @@ def refuse_nsys_summary(source: Source, process: int | None, header: Header) -> 
 
 
 def read_nsys_csv(source: Source, process: int | None, header: Header) -> Profile:
-    """One row a launch. Raises ProfileError where a cell is no number or a column is missing."""
+    """One row a launch. Raises ProfileError where a cell is not a number or a column is missing."""
     frame = read_text(source, header)
     scales: dict[str, float] = {}
     renamed: dict[str, str] = {}

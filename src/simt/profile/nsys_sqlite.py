@@ -49,7 +49,7 @@ _RUNNING_NUMBER = re.compile(r", (?:seq|op_id) = \d+")  # PyTorch's emit_nvtx nu
 def read_nsys_sqlite(source: Source, process: int | None) -> Profile:
     """Kernel launches in the order of their launching calls, with the NVTX range around each call.
 
-    Raises ProfileError where the file is no such export or is damaged.
+    Raises ProfileError where the file is not such an export or is damaged.
     """
     with source.local() as path, _database(path, source.name) as database:
         return _read(_Tables(database, source), process)

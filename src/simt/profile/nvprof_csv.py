@@ -58,7 +58,7 @@ def is_nvprof_header(names: Sequence[str]) -> bool:
 def read_nvprof_csv(source: Source, process: int | None, header: Header) -> Profile:
     """One row a launch, in launch order. Events, and metrics that Nsight Compute lacks, keep nvprof's names.
 
-    Raises ProfileError where a column is missing or a time or size is no number.
+    Raises ProfileError where a column is missing or a time or size is not a number.
     """
     frame = read_text(source, header)
     findings = Findings(source.name, process=process)
@@ -82,7 +82,7 @@ def _times(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
         values, bad = try_numbers(rows[name])
         if bad is not None:
             raise ProfileError(
-                f"{findings.source}: column `{name}`, launch {bad}: {rows[name][bad]!r} is no number"
+                f"{findings.source}: column `{name}`, launch {bad}: {rows[name][bad]!r} is not a number"
             )
         return values * factors.gather(part)
 
@@ -134,7 +134,7 @@ def _metrics(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
         scale = unit.replace_strict(list(factors), list(factors.values()), return_dtype=pl.Float64)
         columns.append((values * scale).alias(counter))
     if dropped:
-        findings.warnings.append(f"metrics that are no numbers, or occur twice: {', '.join(dropped)}")
+        findings.warnings.append(f"metrics that are not numbers, or occur twice: {', '.join(dropped)}")
     return pl.DataFrame(columns)
 
 

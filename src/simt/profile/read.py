@@ -84,7 +84,7 @@ def _read(source: Source, columns: Mapping[str, str] | None, process: int | None
         return replace(profile, source=source.name)
     if b"\0" in head:
         raise ProfileError(
-            f"{source.name}: begins with {head[:8]!r}, which is no profile of a known tool; "
+            f"{source.name}: begins with {head[:8]!r}, which is not a profile of any known tool; "
             f"docs/profiles.md lists the formats"
         )
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):

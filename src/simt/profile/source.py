@@ -104,7 +104,7 @@ class Source:
                         if most < 0:
                             raise ProfileError(
                                 f"{self.name}: unpacks to more than {_MAX_RATIO} times its {self.size:,} "
-                                f"bytes; this is no profile"
+                                f"bytes; this is not a profile"
                             )
                 yield target
         except OSError as error:

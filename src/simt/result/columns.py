@@ -38,7 +38,7 @@ def expanded(data: Any) -> Any:
         return data
     columns = data.get("launches")
     if not isinstance(columns, Mapping) or not isinstance(columns.get(_KEY), list):
-        raise ResultError(f"broken Result: launches is no object of columns with a list {_KEY!r}")
+        raise ResultError(f"broken Result: launches is not an object of columns with a list {_KEY!r}")
     count = len(columns[_KEY])
     values = {name: _unpacked(column, count, f"launches.{name}") for name, column in columns.items()}
     rows = [
@@ -79,7 +79,7 @@ def _unpacked(column: Any, count: int, place: str) -> list[Any]:
             return _from_pool(column["pool"], column["index"], count, place)
         if column.keys() == {"fields", "absent"} and isinstance(column["fields"], Mapping):
             return _objects(column["fields"], column["absent"], count, place)
-    raise ResultError(f"broken Result: {place} is no column of {count} launches")
+    raise ResultError(f"broken Result: {place} is not a column of {count} launches")
 
 
 def _from_pool(pool: Any, index: Any, count: int, place: str) -> list[Any]:
@@ -92,7 +92,7 @@ def _from_pool(pool: Any, index: Any, count: int, place: str) -> list[Any]:
 
 def _objects(fields: Mapping[str, Any], absent: Any, count: int, place: str) -> list[Any]:
     if not isinstance(absent, list) or not all(type(i) is int and 0 <= i < count for i in absent):
-        raise ResultError(f"broken Result: {place}.absent is no list of positions below {count}")
+        raise ResultError(f"broken Result: {place}.absent is not a list of positions below {count}")
     values = {name: _unpacked(column, count, f"{place}.{name}") for name, column in fields.items()}
     missing = frozenset(absent)
     return [

@@ -48,8 +48,8 @@ FORMULA_NAMES = {
     "l2_cycles": "`cycles` in L2 clock cycles",
     "dram_channels": "DRAM channels of the GPU",
     "dram_cycles": "`cycles` in DRAM command clock cycles",
-    "l1(kinds, outcomes)": "sector look-ups in the L1 data caches of these kinds with these outcomes",
-    "l2(kinds, outcomes)": "sector look-ups in the L2 of these kinds with these outcomes",
+    "l1(kinds, outcomes)": "sector lookups in the L1 data caches of these kinds with these outcomes",
+    "l2(kinds, outcomes)": "sector lookups in the L2 of these kinds with these outcomes",
     "reads": "kinds `" + "`, `".join(READ_KINDS) + "`",
     "writes": "kinds `" + "`, `".join(WRITE_KINDS) + "`",
     "any_kind": "every kind of access",
@@ -311,14 +311,14 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "l1tex__t_sector_hit_rate.pct",
         "%",
-        "sector look-ups that hit in the L1. A sector already on its way is no hit",
+        "sector lookups that hit in the L1. A sector that is being fetched is not a hit",
         "100 * l1(any_kind, 'hit') / l1(any_kind, lookups)",
         "1 - L1D_total_cache_miss_rate",
     ),
     Counter(
         "simt__l1_lookups_hit_reserved.sum",
         "sector",
-        "L1 look-ups that found their sector on its way",
+        "L1 lookups of a sector that was being fetched",
         "l1(any_kind, 'hit_reserved')",
         _L1 + "[HIT_RESERVED] and [MSHR_HIT]",
     ),
@@ -384,14 +384,14 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "simt__constant_cache_hits.sum",
         "",
-        "look-ups of constants, one for each address of a load and one for an operand, that hit",
+        "constant cache hits; a load looks up each of its addresses, an operand one",
         "constant_cache_hits",
         "L1C_total_cache_accesses - misses",
     ),
     Counter(
         "simt__constant_cache_misses.sum",
         "",
-        "those that missed, or found their line under way",
+        "constant cache lookups that missed, or whose line was being fetched",
         "constant_cache_misses",
         "L1C_total_cache_misses",
     ),
@@ -452,14 +452,14 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
         "sector",
-        "of these, found in the L2. A sector already on its way is no hit",
+        "sectors that SMs read from the L2 and that it held. A sector that is being fetched is not a hit",
         "l2(reads, 'hit')",
         _L2_READ + "[HIT]",
     ),
     Counter(
         "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum",
         "sector",
-        "of these, not (yet) in the L2",
+        "sectors that SMs read from the L2 and that it did not hold yet",
         "l2(reads, lookups) - l2(reads, 'hit')",
         _L2_READ + "[MISS] + [SECTOR_MISS] + [HIT_RESERVED]",
     ),
@@ -473,7 +473,7 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "lts__t_sectors_srcunit_tex_op_write_lookup_hit.sum",
         "sector",
-        "of these, found in the L2",
+        "sectors that SMs write to the L2 and that it held",
         "l2(writes, 'hit')",
         _L2_WRITE + "[HIT]",
     ),
@@ -484,12 +484,12 @@ COUNTERS: tuple[Counter, ...] = (
         "l2('atomic', lookups)",
     ),
     Counter(
-        "lts__t_sectors.sum", "sector", "sector look-ups in the L2, of every kind", "l2(any_kind, lookups)"
+        "lts__t_sectors.sum", "sector", "sector lookups in the L2, of every kind", "l2(any_kind, lookups)"
     ),
     Counter(
         "lts__t_sector_hit_rate.pct",
         "%",
-        "look-ups in the L2 that hit",
+        "lookups in the L2 that hit",
         "100 * l2(any_kind, 'hit') / l2(any_kind, lookups)",
         "1 - L2_total_cache_miss_rate",
     ),
@@ -515,13 +515,13 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "lts__t_sectors.avg.pct_of_peak_sustained_elapsed",
         "%",
-        "look-ups in the L2, of one sector per slice and L2 cycle",
+        "lookups in the L2, of one sector per slice and L2 cycle",
         "100 * l2(any_kind, lookups) / (l2_slices * l2_cycles)",
     ),
     Counter(
         "simt__l2_lookups_hit_reserved.sum",
         "sector",
-        "L2 look-ups that found their sector on its way",
+        "L2 lookups of a sector that was being fetched",
         "l2(any_kind, 'hit_reserved')",
         _L2_READ + "[HIT_RESERVED] and [MSHR_HIT]",
     ),

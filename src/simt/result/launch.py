@@ -99,7 +99,7 @@ class LaunchResult:
     l1_bytes: int
     shared_carve_out_bytes: int
     engine: dict[str, int]  # engine/stats/counters.hpp
-    l1: CacheTable  # sector look-ups by kind and outcome
+    l1: CacheTable  # sector lookups by kind and outcome
     l2: CacheTable
     stalls: dict[str, list[int]]  # scheduler cycles by reason and scheduler; "selected": one issued
     warp_stalls: dict[str, int]  # warp-cycles by state

@@ -27,7 +27,7 @@ class KernelFile:
 
 
 def read_launch_list(path: Path, outside: bool = False) -> tuple[list[Copy | KernelFile], list[str]]:
-    """The commands of a launch list in order, and warnings about what was passed over.
+    """The commands of a launch list in order, and warnings about skipped lines.
 
     outside: whether it may name files that are not in its folder.
 
@@ -81,7 +81,7 @@ def read_launch_list(path: Path, outside: bool = False) -> tuple[list[Copy | Ker
     warnings = []
     for verb, count in passed_over.items():
         lines = "1 line" if count == 1 else f"{count} lines"
-        warnings.append(f"{path.name}: {lines} with the unknown command {verb[:40]!r} passed over")
+        warnings.append(f"{path.name}: {lines} with the unknown command {verb[:40]!r} skipped")
     return commands, warnings
 
 

@@ -14,7 +14,7 @@ _BY_SUFFIX = {
     ".ipynb": "a notebook; save its code as a Python file with a function main(gpu)",
     ".cubin": "machine code; simt reads the PTX beside it: give it the .ptx or .cu file",
     ".nsys-rep": "Nsight Systems' own format; export it with `nsys export --type sqlite`, for `simt sample`",
-    ".sqlite": "a profile, no trace; `simt sample` chooses launches from it",
+    ".sqlite": "a profile, not a trace; `simt sample` chooses launches from it",
     ".ncu-rep": "Nsight Compute's own format; export it with `ncu --import FILE --csv --page raw`, for "
     "`simt sample`",
     ".csv": "a table; `simt sample` and `simt correlate` read profiles",
@@ -27,7 +27,7 @@ _BY_MAGIC = {
     b"\x7fELF": "a program or library of this machine; simt runs kernels: give it their CUDA C++ (.cu) or "
     "PTX (.ptx), or a trace of their launches",
     b"\x50\xed\x55\xba": "a fat binary; give simt the .cu or .ptx file that it was made from",
-    b"SQLite format 3": "a profile (SQLite), no trace; `simt sample` chooses launches from it",
+    b"SQLite format 3": "a profile (SQLite), not a trace; `simt sample` chooses launches from it",
     b"%PDF": "a PDF document",
     b"PK\x03\x04": "a zip archive; unpack it",
     b"\x89PNG": "a picture",
@@ -38,7 +38,7 @@ def refuse_foreign(path: Path) -> None:
     """Raises TraceError for a file that is something else than a trace, if it shows."""
     if path.is_dir():
         if (path / "result.json").is_file():
-            raise TraceError(f"{path}: is a saved Result, no trace; `simt report` shows it")
+            raise TraceError(f"{path}: is a saved Result, not a trace; `simt report` shows it")
         return
     what = _BY_SUFFIX.get(path.suffix)
     if what is None and path.is_file():

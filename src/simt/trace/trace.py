@@ -163,7 +163,7 @@ class Trace:
     """A traced program.
 
     commands: copies and kernels in program order.
-    warnings: what was passed over or is simulated by something near; grows as kernels are opened.
+    warnings: what was skipped or is approximated; grows as kernels are opened.
     """
 
     path: Path

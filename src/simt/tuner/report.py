@@ -85,7 +85,7 @@ def summary(tuning: Tuning) -> list[str]:
         f"{tuning.asked - tuning.simulated:,} values were known.",
     ]
     if tuning.interrupted:
-        lines.append("Interrupted: this is what was found until then. The same command goes on from there.")
+        lines.append("Interrupted: these are the results so far. Give the same command again to continue.")
     return lines
 
 

@@ -354,7 +354,7 @@ def read_programs(path: str | os.PathLike[str]) -> dict[tuple[str, str], Profile
     """A table of whole programs, such as published ones: by (suite, program) a Profile of one row.
 
     The CSV has a column `program`, maybe `suite`, and counters; `cycles` stands for gpc__cycles_elapsed.max.
-    None where the file is no such table. Raises ProfileError for a cell that is no number.
+    None where the file is not such a table. Raises ProfileError for a cell that is not a number.
     """
     source = Source(path)
     header = find_header(source, lambda names: "program" in names)

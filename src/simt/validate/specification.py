@@ -166,13 +166,13 @@ def compare(
     """Runs what has been measured on a GPU on its shipped specification.
 
     benchmarks: only these. set: values of the specification to override. Raises SimtError for a benchmark of
-    which nothing is published of this GPU.
+    which no value is published for this GPU.
     """
     values = published_values(gpu)
     known = {value.benchmark for value in values}
     for name in benchmarks or []:
         if name not in known:
-            raise SimtError(f"nothing is published of {gpu}'s {name}; there are {listed(sorted(known))}")
+            raise SimtError(f"no value is published for {name} of {gpu}, only for {listed(sorted(known))}")
     values = [value for value in values if not benchmarks or value.benchmark in benchmarks]
     found: dict[tuple[str, int | None], float] = {}
     comparisons, start = [], time.monotonic()

@@ -15,8 +15,8 @@ SMALL = 1 << 16
 
 
 def l2_hit(spec: Spec) -> float:
-    """Core cycles of a load past the L1 that hits the L2: the look-up's delay, the wires, what issue, the
-    address queue and the way to the registers take, the look-up itself, and four hand-overs, into a crossbar
+    """Core cycles of a load past the L1 that hits the L2: the lookup's delay, the wires, what issue, the
+    address queue and the way to the registers take, the lookup itself, and four hand-overs, into a crossbar
     and out of it, there and back: each a cycle of the crossbar's, where that is not slower than the core.
     Behind a slower one, loads that follow each other keep in step with it and wait for one edge alone."""
     c = spec.clock
