@@ -1,4 +1,4 @@
-"""Errors that a user can cause: each names the file, the place, what was found and what was expected."""
+"""Errors that users can cause. Messages name the file and place, what was found, and what was expected."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class OpcodeTableError(SimtError):
 
 
 class SpecError(SimtError):
-    """A GPU specification cannot be read, or does not make sense."""
+    """A GPU specification cannot be read, or is inconsistent."""
 
 
 class SelectionError(SimtError):
-    """A kernel selection that cannot be understood or that selects nothing."""
+    """A kernel selection cannot be parsed, or selects nothing."""
 
 
 class ResultError(SimtError):
-    """A saved Result that cannot be read or written, or that does not belong to the run to be resumed."""
+    """A saved Result cannot be read or written, or does not belong to the run to be resumed."""
 
 
 class TuneError(SimtError):
@@ -38,23 +38,23 @@ class TuneError(SimtError):
 
 
 class ProfileError(SimtError):
-    """A profile cannot be read, or lacks what a method needs."""
+    """A profile cannot be read, or lacks data that a method needs."""
 
 
 class PlanError(SimtError):
-    """A Plan cannot be made or read, or does not fit what it is used with."""
+    """A Plan cannot be made or read, or does not match what it is used with."""
 
 
 class ParameterError(PlanError):
-    """A parameter of a sampler or a controller has a value that makes no sense."""
+    """A parameter of a sampler or a controller has an invalid value."""
 
 
 class ControlError(SimtError):
-    """A controller cannot be made, or cannot do what it decided."""
+    """A controller cannot be made, or cannot carry out its decision."""
 
 
 class PtxError(SimtError):
-    """No PTX can be read from a file, or it does not hold what is asked for."""
+    """No PTX can be read from a file, or it lacks what was requested."""
 
 
 class CompileError(SimtError):
@@ -62,7 +62,7 @@ class CompileError(SimtError):
 
 
 class ToolkitError(SimtError):
-    """A compiler or library that is needed is not installed."""
+    """A required compiler or library is not installed."""
 
 
 class DebugError(SimtError):
@@ -70,8 +70,10 @@ class DebugError(SimtError):
 
 
 class DriverError(SimtError):
-    """The CUDA driver of this machine is missing, or refuses something. status: its number of the error, 0
-    for none."""
+    """The CUDA driver of this machine is missing or refused a call.
+
+    status: the driver's error number, or 0.
+    """
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -79,10 +81,10 @@ class DriverError(SimtError):
 
 
 class LaunchError(SimtError):
-    """A launch that cannot be made: arguments, sizes, memory.
+    """A launch is impossible: its arguments, sizes or memory are invalid.
 
-    kind: "invalid launch", "too much shared memory", "too many registers", ... where the GPU has no room for
-    it, else empty.
+    kind: "invalid launch", "too much shared memory", "too many registers", ... if the GPU lacks resources for
+        the launch, else empty.
     """
 
     def __init__(self, message: str, kind: str = "") -> None:
@@ -91,12 +93,14 @@ class LaunchError(SimtError):
 
 
 class ProgramFault(SimtError):
-    """A simulated program did something wrong: an illegal address, a trap, a failed assertion, ...
+    """A simulated program made an error: an illegal address, a trap, a failed assertion, ...
 
     kind: "illegal address", "misaligned address", "trap", "assert", "divergent barrier", ...
-    kernel: its name.
-    block, thread: indices (x, y, z) of who did it. instruction, ptx_line: where, in the PTX. source_file,
-    source_line, source_text: where, in the source, if known. address: where it is about memory, else None.
+    kernel: name of the kernel.
+    block, thread: indices (x, y, z) of the faulting thread.
+    instruction, ptx_line: the place in the PTX.
+    source_file, source_line, source_text: the place in the source, if known.
+    address: the address, for memory faults, else None.
     launch: number of the launch on its GPU, from 1.
     """
 
@@ -114,7 +118,7 @@ class ProgramFault(SimtError):
 
     @classmethod
     def from_native(cls, error: Exception, source_text: str = "") -> ProgramFault:
-        """From what the engine raised. source_text: the line of the source, where it is known."""
+        """Makes a fault from the engine's exception. source_text: the line of the source, if known."""
         fault = cls(f"{error}: {source_text}" if source_text else str(error))
         for name, value in vars(error).items():
             setattr(fault, name, value)
@@ -123,7 +127,7 @@ class ProgramFault(SimtError):
 
 
 class SimulationError(SimtError):
-    """A simulation cannot go on. `result` holds the launches finished before."""
+    """A simulation cannot continue. `result` holds the launches that had finished."""
 
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
@@ -131,17 +135,17 @@ class SimulationError(SimtError):
 
 
 class DeadlockError(SimulationError):
-    """The simulated machine can make no further progress."""
+    """The simulated machine is deadlocked."""
 
 
 class LimitReached(SimulationError):
-    """A program's run has reached its limit of cycles."""
+    """A program reached its limit of cycles."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation, or what else stops it. `result` holds the launches finished before.
+    """A simulation was stopped by Ctrl-C or another signal. `result` holds the launches that had finished.
 
-    number: of the signal: SIGINT, SIGTERM, SIGHUP, or SIGALRM where the time was over.
+    number: the signal: SIGINT, SIGTERM, SIGHUP, or SIGALRM for a timeout.
     """
 
     def __init__(self, result: Result, number: int = signal.SIGINT) -> None:

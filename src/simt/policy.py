@@ -13,18 +13,16 @@ calls it in place of a built-in policy:
 
     simt.simulate(path, policies={"scheduler": oldest})
 
-Signatures (arrays are NumPy-like and must not be written to):
+The signatures are as follows. Arrays are NumPy-like and must not be written to.
 
-scheduler(ready, age, last, cycle)
-    ready[w]: 1 where warp w of the scheduler can issue now; age[w]: order of launch, smaller is older; last:
-    the warp that issued last, -1 for none. Returns the warp to issue, -1 for none.
-replacement(evictable, last_access, allocated)
-    One entry per way of the set: 1 where it may be evicted, times of last access and of allocation. Returns
-    the way.
-slice_hash(address, slices)
-    Returns the L2 slice, 0 to slices - 1, of a byte address.
+- `scheduler(ready, age, last, cycle)` returns the warp to issue, or -1 for none. `ready[w]` is 1 if warp w of
+  the scheduler can issue now; `age[w]` is its order of launch (smaller is older); `last` is the warp that
+  issued last, or -1.
+- `replacement(evictable, last_access, allocated)` returns the way to evict. The arrays have one entry per way
+  of the set: 1 if it may be evicted, the time of its last access, and the time of its allocation.
+- `slice_hash(address, slices)` returns the L2 slice, 0 to slices - 1, of a byte address.
 
-A return value that is out of range, or names a warp or way that is not eligible, counts as none.
+A return value that is out of range, or that names a warp or way that is not eligible, counts as none.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ class PolicyError(SimtError):
 
 @dataclass(frozen=True)
 class Policy:
-    """A compiled policy function. Keep it alive while the engine runs."""
+    """A compiled policy function. Keep a reference to it while the engine runs."""
 
     kind: str
     name: str
@@ -69,7 +67,7 @@ def scheduler(function: Callable[..., int]) -> Policy:
 
 
 def replacement(function: Callable[..., int]) -> Policy:
-    """Compiles a cache replacement. Raises PolicyError."""
+    """Compiles a cache replacement policy. Raises PolicyError."""
     return _compile("replacement", function)
 
 
@@ -79,7 +77,7 @@ def slice_hash(function: Callable[..., int]) -> Policy:
 
 
 def overrides(policies: Mapping[str, Policy]) -> dict[str, Any]:
-    """The settings that make a specification use the policies. Raises PolicyError."""
+    """The settings with which a specification uses the policies. Raises PolicyError."""
     settings: dict[str, Any] = {}
     for key, policy in policies.items():
         if key not in SETTINGS:

@@ -1,4 +1,4 @@
-"""Runs a program on two executors and finds where they part."""
+"""Runs a program on two executors and finds where they diverge."""
 
 from __future__ import annotations
 
@@ -50,19 +50,24 @@ def compare(
     instructions: bool = True,
     block: tuple[int, int, int] | None = None,
 ) -> Comparison:
-    """Runs a program on our executor and on a reference, and reports the first launch, then the first
+    """Runs a program on our executor and on a reference, and reports the first launch, and then the first
     instruction, whose result differs (Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU
     Simulator", section III-D).
 
-    program: a .py, .cu or .ptx file as `simt run` takes it, the name of an example or a workload, or a
-    function of a GPU. reference: a directory that `record` wrote; the Python of another version of simt;
-    "cuda" or "cuda:1" for a GPU of this machine; or an Executor. gpu: a name of `simt gpus`, or a TOML file.
-    driver: of a .cu or .ptx file. size: of a workload. rtol, atol: floats a (ours) and b are equal where |a -
-    b| <= atol + rtol * |b|, and any two NaNs; by default equal is equal bit by bit. instructions: whether to
-    look for the instruction, too. block: the CTA to search for it, where that is known better.
+    program: a .py, .cu or .ptx file as for `simt run`, the name of an example or a workload, or a function of
+        a GPU.
+    reference: a directory written by `record`; the Python of another version of simt; "cuda" or "cuda:1" for
+        a GPU in this machine; or an Executor.
+    gpu: a name listed by `simt gpus`, or a TOML file.
+    driver: the driver of a .cu or .ptx file.
+    size: the size of a workload.
+    rtol, atol: floats a (ours) and b are equal if |a - b| <= atol + rtol * |b|, and so are any two NaNs; by
+        default, equal means bitwise equal.
+    instructions: whether to search for the instruction, too.
+    block: the CTA to search, if it is known better.
 
-    Raises DebugError where the executions cannot be compared; LaunchError, PtxError, CompileError as `simt
-    run`.
+    Raises DebugError if the executions cannot be compared; LaunchError, PtxError or CompileError as `simt
+    run` does.
     """
     if rtol < 0 or atol < 0:
         raise DebugError(f"tolerances are {rtol} and {atol}, expected 0 or more")
@@ -103,16 +108,19 @@ def record(
     registers: Selection = None,
     block: tuple[int, int, int] = (0, 0, 0),
 ) -> Recording:
-    """Runs a program and writes each launch with the memory before and behind it into a directory.
+    """Runs a program and writes each launch, with the memory before and after it, into a directory.
 
-    program, gpu, driver, size: as of `compare`. executor: what runs the launches, ours by default. max_bytes:
-    of the data. contents: False keeps digests only: a comparison then finds launch and allocation. launches:
-    the launches whose contents are kept, by number, range or kernel, as `kernels` of `simt.simulate`; all by
-    default. registers: launches of which the registers that the threads of `block` write are recorded, too,
-    so that the instruction can be found.
+    program, gpu, driver, size: as in `compare`.
+    executor: runs the launches; ours by default.
+    max_bytes: limit on the size of the data.
+    contents: False keeps only digests, with which a comparison finds the launch and the allocation.
+    launches: the launches whose contents are kept, by number, range or kernel, as `kernels` of
+        `simt.simulate`; all by default.
+    registers: launches for which the registers written by the threads of `block` are recorded, too, so that
+        the instruction can be found.
 
-    Raises DebugError where the directory exists or becomes too large; what the program raises goes through,
-    except its faults: they are recorded.
+    Raises DebugError if the directory exists or becomes too large. Exceptions of the program propagate,
+    except its faults, which are recorded.
     """
     name = getattr(program, "__name__", "program") if callable(program) else str(program)
     runs = executor or Ours()
@@ -148,11 +156,11 @@ class _Source(Protocol):
     exclude: frozenset[str]
 
     def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
-        """The launch that stands for one of ours, and its outcome; None where there is none."""
+        """The launch that corresponds to one of ours, and its outcome; None if there is none."""
         ...
 
     def launch_after(self, count: int) -> Launch | None:
-        """A launch that it makes behind our last one."""
+        """A launch that it makes after our last one."""
         ...
 
     def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
@@ -397,7 +405,7 @@ def _whole(launch: Launch, a: Allocation) -> MemoryDifference:
 
 
 def executor_named(name: str) -> Executor | None:
-    """The executor of `simt debug record --on NAME`: None for ours. Raises DebugError for another name."""
+    """The executor of `simt debug record --on NAME`: None for ours. Raises DebugError for other names."""
     if name == "simt":
         return None
     if name == "cuda" or name.startswith("cuda:"):

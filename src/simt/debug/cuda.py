@@ -14,11 +14,11 @@ from .launches import Allocation, Launch, Outcome, content_of
 
 
 class CudaExecutor:
-    """Runs launches on a GPU of this machine, from the memory that ours begins with, at the same addresses:
-    so all pointers hold.
+    """Runs launches on a GPU in this machine, with the same initial memory at the same addresses, so that all
+    pointers are valid.
 
-    The module's variables lie elsewhere; where their initialisers name other variables, the driver's
-    addresses are kept. Memory from a kernel's own malloc is not compared.
+    The module's variables have other addresses; initialisers that name other variables keep the driver's
+    addresses. Memory from a kernel's own malloc is not compared.
     """
 
     exclude: frozenset[str] = frozenset({"time", "address", "order"})
@@ -32,7 +32,7 @@ class CudaExecutor:
 
     @staticmethod
     def of(name: str) -> CudaExecutor:
-        """The executor called "cuda" or "cuda:1". Raises DebugError, or DriverError where there is no GPU."""
+        """The executor called "cuda" or "cuda:1". Raises DebugError, or DriverError if there is no GPU."""
         _, colon, ordinal = name.partition(":")
         if colon and not ordinal.isdecimal():
             raise DebugError(f"{name!r}: expected cuda or cuda:N, N being the number of a GPU")

@@ -1,4 +1,4 @@
-"""What runs a launch again, from the memory that it begins with."""
+"""Executors, which run a launch again from its initial memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ALIGNMENT = 256  # of allocations, with as much between them
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory for an instrumented kernel: what is in it at first, and the header that names it.
+    """Memory for an instrumented kernel: its initial contents, and the header that names it.
 
-    header: 64 bytes whose first 8 get the address of the buffer.
+    header: 64 bytes, the first 8 of which receive the address of the buffer.
     """
 
     header: bytes
@@ -34,16 +34,18 @@ class InstrumentedExecutor(Protocol):
     """Results in which it may differ from our own executor and be right: see `Program.points`."""
 
     def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
-        """The launch with other code; what is in the scratch memory then. A fault of the program just ends
-        it."""
+        """Runs the launch with other code and returns the scratch memory. A fault of the program only ends
+        the
+        launch.
+        """
         ...
 
 
 class Executor(InstrumentedExecutor, Protocol):
-    """Runs launches as they are, too."""
+    """Also runs launches unmodified."""
 
     def run(self, launch: Launch) -> Outcome:
-        """The launch with its own code, and the memory behind it."""
+        """Runs the launch with its own code and returns the memory after it."""
         ...
 
 

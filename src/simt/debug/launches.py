@@ -1,4 +1,4 @@
-"""Launches with the memory that they begin and end with, and a GPU that shows them."""
+"""Launches with their initial and final memory, and a GPU that exposes them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ Program = str | os.PathLike[str] | Callable[[GPU], Any]
 
 @dataclass(frozen=True)
 class Allocation:
-    """Device memory that belongs together.
+    """One allocation of device memory.
 
-    label: of a variable its name. by_kernel: from a kernel's malloc. dtype, shape: of an array, None and ()
-    where they are not known. content: its bytes; None where only their digest is known.
+    label: the name, for a variable.
+    by_kernel: from a kernel's malloc.
+    dtype, shape: of an array; None and () if unknown.
+    content: its bytes; None if only their digest is known.
     """
 
     address: int
@@ -53,11 +55,14 @@ Memory = tuple[Allocation, ...]
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch, with all that it needs to run again on another executor.
+    """A launch, with everything needed to run it again on another executor.
 
-    index: from 1. module: name of the PTX; ptx: its text. variables: addresses of the module's variables,
-    references to textures among them. machine: what the engine must know of the GPU. source_text: gives a
-    source line, for messages.
+    index: from 1.
+    module: name of the PTX.
+    ptx: its text.
+    variables: addresses of the module's variables, including texture references.
+    machine: the properties of the GPU that the engine needs.
+    source_text: returns a source line, for messages.
     """
 
     index: int
@@ -98,7 +103,7 @@ class Launch:
         return _unravel(thread // self.threads_per_block, self.grid)
 
     def number_of(self, block: Index) -> int:
-        """Number of a CTA in the grid. Raises DebugError where there is no such CTA."""
+        """Number of a CTA in the grid. Raises DebugError if there is no such CTA."""
         if any(not 0 <= index < size for index, size in zip(block, self.grid, strict=True)):
             raise DebugError(
                 f"launch {self.index} (`{self.kernel}`) has no block {block}: its grid is {self.grid}"
@@ -113,7 +118,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an executor makes of a launch: the memory behind it, or the program's fault."""
+    """The result of a launch on an executor: the memory after it, or the program's fault."""
 
     after: Memory
     fault: str = ""
@@ -123,9 +128,9 @@ Watcher = Callable[[Launch, Outcome], None]
 
 
 class WatchedGPU(GPU):
-    """A GPU that computes values and shows each launch, with the memory before and behind it, to `watch`.
+    """A GPU that computes values and passes each launch, with the memory before and after it, to `watch`.
 
-    run: what executes launches instead of our own engine.
+    run: executes launches in place of our own engine.
     """
 
     def __init__(
@@ -212,9 +217,9 @@ def run_watched(
     size: int | None = None,
     run: Callable[[Launch], Outcome] | None = None,
 ) -> None:
-    """Runs a program on our executor, or launch by launch on another (`run`), and shows its launches.
+    """Runs a program on our executor or, launch by launch, on another (`run`), and passes on its launches.
 
-    Raises LaunchError where there is no such program; what the program itself raises goes through.
+    Raises LaunchError if there is no such program; exceptions of the program propagate.
     """
     device = WatchedGPU(gpu, watch, run)
     if callable(program):
@@ -229,7 +234,7 @@ def run_watched(
 
 
 def check_same_program(ours: Launch, reference: Launch) -> str:
-    """In which way two launches are different ones; empty where they are the same but for their code."""
+    """How two launches differ; empty if they are the same except for their code."""
     for what in ("kernel", "grid", "block", "cluster", "shared"):
         a, b = getattr(ours, what), getattr(reference, what)
         if a != b:

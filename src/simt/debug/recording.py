@@ -1,7 +1,7 @@
-"""Recorded executions: a directory with each launch of a program and the memory before and behind it.
+"""Recorded executions: a directory with each launch of a program and the memory before and after it.
 
 recording.json       launches: configuration, allocations with the digests of their contents
-registers/N.npz      what the threads of one CTA of launch N wrote to registers, if it was asked for
+registers/N.npz      registers written by the threads of one CTA of launch N, if requested
 modules/DIGEST.ptx   the code of the launches
 data/DIGEST.zst      contents of allocations, each kept once
 """
@@ -83,10 +83,11 @@ class _Recording(_Model):
 class RecordingWriter:
     """Writes a recording. It appears under its name when the block ends, and not at all after an exception.
 
-    max_bytes: of compressed data. keep: the launches whose contents are kept, not their digests only.
-    registers: takes those of a launch, or None.
+    max_bytes: limit on the compressed data.
+    keep: the launches whose contents are kept, rather than only digests.
+    registers: returns those of a launch, or None.
 
-    Raises DebugError where the path exists already or becomes too large.
+    Raises DebugError if the path exists already or the data becomes too large.
     """
 
     def __init__(
@@ -208,7 +209,7 @@ class RecordingWriter:
 
 
 class Recording:
-    """A recording on disk. Raises DebugError where it cannot be read."""
+    """A recording on disk. Raises DebugError if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -246,7 +247,7 @@ class Recording:
         return (self.launch(k + 1) for k in range(len(self)))
 
     def launch(self, index: int) -> tuple[Launch, Outcome]:
-        """A launch, from 1, with what became of it."""
+        """A launch, numbered from 1, and its outcome."""
         raw = self._whole.launches[index - 1]
         values: dict[str, Any] = {name: getattr(raw, name) for name in _Launch.model_fields}
         fault, after = values.pop("fault"), values.pop("after")
@@ -262,7 +263,7 @@ class Recording:
         return Launch(**values), Outcome(tuple(self._allocation(a) for a in after), fault)
 
     def registers(self, launch: Launch) -> RegisterLog | None:
-        """What the threads of one CTA of a launch wrote to registers; None where that was not recorded."""
+        """The registers written by the threads of one CTA of a launch; None if they were not recorded."""
         place = self.path / "registers" / f"{launch.index}.npz"
         return RegisterLog.load(place, launch) if place.exists() else None
 
@@ -288,9 +289,10 @@ class Recording:
 
 
 class OtherPython:
-    """Another version of our own executor: the simt of another Python, in processes of its own.
+    """Another version of our own executor: the simt of another Python, run in separate processes.
 
-    python: its interpreter. folder: for the files that go to and fro.
+    python: its interpreter.
+    folder: for exchanged files.
     """
 
     exclude: frozenset[str] = frozenset({"time"})
@@ -303,7 +305,7 @@ class OtherPython:
         self.name = f"simt {version} of {python}"
 
     def record(self, program: str, gpu: str, driver: Path | None, size: int | None) -> Recording:
-        """What the other version makes of a whole program."""
+        """Records a whole program with the other version."""
         place = self._folder / "recording"
         arguments = ["debug", "record", program, "-o", str(place), "--gpu", gpu]
         arguments += ["--driver", str(driver)] if driver else []

@@ -1,4 +1,4 @@
-"""What a comparison found."""
+"""The result of a comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ Index = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Value:
-    """text: as a number of its type. bits: hexadecimal, empty for predicates and large elements."""
+    """A value of memory or a register.
+
+    text: as a number of its type.
+    bits: hexadecimal; empty for predicates and large elements.
+    """
 
     text: str
     bits: str
@@ -21,7 +25,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Writer:
-    """The thread that stored to a place in memory last, and with which instruction."""
+    """The thread and instruction that last stored to a location."""
 
     block: Index
     thread: Index
@@ -33,10 +37,15 @@ class Writer:
 class MemoryDifference:
     """An allocation in which two executions differ.
 
-    allocation: its label. parameter: number, from 1, of the kernel's parameter that points to it, 0 for none.
-    element: index of the first element that differs; flat: its number in memory. dtype: of the elements, ""
-    where no contents are known. ours, reference: its value. ulps: how far apart they are, None where they are
-    no finite floats. differing, elements: how many differ, of how many. largest_ulps: of all that differ.
+    allocation: its label.
+    parameter: number, from 1, of the kernel's parameter that points to it; 0 for none.
+    element: index of the first element that differs.
+    flat: its position in memory.
+    dtype: type of the elements; "" if no contents are known.
+    ours, reference: its values.
+    ulps: the distance between them; None unless both are finite floats.
+    differing, elements: the number of elements that differ, and of all.
+    largest_ulps: the largest distance of all that differ.
     """
 
     allocation: str
@@ -57,8 +66,11 @@ class MemoryDifference:
 
 @dataclass(frozen=True)
 class RegisterInput:
-    """A register that an instruction reads, with its value in both executions. Where another instruction
-    stands in the reference's PTX, each has registers of its own, and the other value is None."""
+    """A register that an instruction reads, with its value in both executions.
+
+    If the reference's PTX has a different instruction there, each has registers of its own, and the other
+    value is None.
+    """
 
     register: str
     type: str
@@ -70,12 +82,14 @@ class RegisterInput:
 class InstructionDifference:
     """The first instruction of a thread whose result differs.
 
-    count: so many registers had the thread written before. kind: "value"; "path", where the executions go
-    different ways: then `ours` and `reference` are None, and the instructions are those that come next.
-    instruction, ptx_line: as in our PTX; reference_instruction, reference_line: in the reference's.
-    replaced, replacement: where the two have other PTX there, the instructions that stand for each other.
-    inputs: what the instruction reads. threads: how many threads of the launch differ anywhere (of those
-    looked at).
+    count: the number of registers that the thread had written before.
+    kind: "value"; or "path" if the executions take different paths: then `ours` and `reference` are None, and
+        the instructions are those that come next.
+    instruction, ptx_line: in our PTX.
+    reference_instruction, reference_line: in the reference's PTX.
+    replaced, replacement: if the PTX differs there, the instructions that correspond to each other.
+    inputs: the registers that the instruction reads.
+    threads: the number of threads of the launch that differ anywhere (of those examined).
     """
 
     kind: str
@@ -104,11 +118,12 @@ class InstructionDifference:
 class LaunchDifference:
     """The first launch that differs.
 
-    launch: from 1. kind: "memory", what it leaves in memory differs; "inputs", the memory that it begins with
-    does, so the programs' host code differs; "launch", it is another launch; "fault", one execution ends with
-    a fault; "missing", only one program makes it.
-    memory: allocations that differ, in the order of addresses. instruction: None where it was not found or
-    not asked for; `note` says why.
+    launch: from 1.
+    kind: "memory" if memory differs after it; "inputs" if memory differs before it, so that the programs'
+        host code differs; "launch" if it is a different launch; "fault" if one execution ends with a fault;
+        "missing" if only one program makes it.
+    memory: allocations that differ, in address order.
+    instruction: None if it was not found or not requested; `note` says why.
     """
 
     launch: int
@@ -124,7 +139,10 @@ class LaunchDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `simt.debug.compare`. launches: how many were compared, with the one that differs."""
+    """The result of `simt.debug.compare`.
+
+    launches: the number of launches compared, including the one that differs.
+    """
 
     program: str
     reference: str
@@ -136,5 +154,5 @@ class Comparison:
         return self.difference is None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; names as here."""
+        """Plain values under the same names."""
         return {**asdict(self), "same": self.same}

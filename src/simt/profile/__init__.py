@@ -1,4 +1,4 @@
-"""Profiles of real programs: a table of launches with times and counters, read from what tools write."""
+"""Profiles of real programs: tables of launches with times and counters, read from profilers' files."""
 
 from simt.profile.profile import LeftOut, Profile, kind_of
 from simt.profile.read import read_profile

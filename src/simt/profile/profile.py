@@ -1,4 +1,4 @@
-"""Profile: a table of launches with their times and counters, whatever tool measured them."""
+"""Profile: a table of launches with their times and counters, independent of the tool that measured them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ _COMMUNICATION = re.compile(
 
 
 def kind_of(name: str) -> str:
-    """`kernel`, `copy` (memory copies and fills) or `communication` (collectives), by a kernel's name."""
+    """Classifies a kernel by its name: `kernel`, `copy` (memory copies and fills) or `communication`
+    (collectives).
+    """
     if _COMMUNICATION.search(name):
         return COMMUNICATION
     return COPY if _COPY.search(name) else KERNEL
@@ -55,7 +57,7 @@ def kind_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Work of the GPU that is no kernel to be simulated."""
+    """GPU work other than kernels to be simulated."""
 
     kind: str  # COPY, COMMUNICATION, or GRAPH: a CUDA graph of which only the whole was timed
     launches: int
@@ -67,14 +69,14 @@ class LeftOut:
 class Profile:
     """Launches in launch order, one row each.
 
-    launches: columns of COLUMNS, and any other as counters under their Nsight Compute names (Float64; null
-        where a launch was not measured). Rows may come in any order; they are sorted by `launch`.
-    gpu: name of the GPU that was measured, where the tool says.
+    launches: the columns of COLUMNS; any others are counters under their Nsight Compute names (Float64; null
+        if a launch was not measured). Rows may come in any order; they are sorted by `launch`.
+    gpu: name of the measured GPU, if the tool gives it.
     source: the file that was read, for messages.
-    left_out: what `kernels()` dropped, and what a reader found beside kernels: memory copies by copy engines.
-    warnings: what the reader noticed, a line each.
+    left_out: work that `kernels()` dropped, and memory copies by copy engines that the reader found.
+    warnings: the reader's remarks, one line each.
 
-    Raises ProfileError where a column is missing, has another type, or ids repeat.
+    Raises ProfileError if a column is missing or has another type, or if ids repeat.
     """
 
     launches: pl.DataFrame
@@ -119,7 +121,7 @@ class Profile:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The distinct kernel names in lexical order; `name_codes` indexes it."""
+        """The distinct kernel names in lexical order; `name_codes` indexes them."""
         return tuple(self.launches["name"].dtype.categories)  # type: ignore[attr-defined]
 
     @cached_property
@@ -130,14 +132,14 @@ class Profile:
 
     @property
     def total_ns(self) -> float:
-        """Sum of the launches' durations, ns."""
+        """Sum of the launches' durations in ns."""
         return float(self.column("duration_ns").sum())
 
     def has(self, column: str) -> bool:
         return column in self.launches.columns
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
-        """One numeric column as float64, NaN where unknown. Raises ProfileError where it is missing."""
+        """One numeric column as float64, with NaN for unknown values. Raises ProfileError if it is missing."""
         if not self.has(name):
             raise ProfileError(
                 f"{self.source}: no `{name}`, which this method needs; the profile has "
@@ -160,7 +162,10 @@ class Profile:
         return replace(self, launches=self.launches.filter(mask))
 
     def kernels(self) -> Profile:
-        """Without copies and communication, which no kernel simulation covers; `left_out` says how much."""
+        """The profile without copies and communication, which kernel simulation does not cover; `left_out`
+        sums
+        them up.
+        """
         kinds = {name: kind_of(name) for name in self.names}
         if all(kind == KERNEL for kind in kinds.values()):
             return self
@@ -180,7 +185,7 @@ class Profile:
         return replace(self, launches=launches, left_out=tuple(left_out))
 
     def with_columns(self, columns: Mapping[str, Sequence[float] | npt.NDArray[Any]]) -> Profile:
-        """With further counters, or others in place of those there; each holds one value a launch."""
+        """The profile with additional or replaced counters; each holds one value per launch."""
         return replace(
             self,
             launches=self.launches.with_columns(
@@ -191,7 +196,7 @@ class Profile:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a Parquet file, whole or not at all, that `read_profile` reads back as the same Profile.
 
-        Raises ProfileError where it cannot be written.
+        Raises ProfileError if it cannot be written.
         """
         from simt.files import replacing
 
@@ -217,7 +222,7 @@ class Profile:
 
 
 def metadata_of(path: Path) -> dict[str, Any] | None:
-    """What `Profile.save` wrote beside the table; None for a Parquet file that it did not write."""
+    """The metadata that `Profile.save` wrote beside the table; None for other Parquet files."""
     text = pl.read_parquet_metadata(path).get(METADATA)
     if text is None:
         return None

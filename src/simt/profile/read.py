@@ -44,15 +44,15 @@ def read_profile(
     process: int | None = None,
     progress: Report | None = None,
 ) -> Profile:
-    """Reads a profile; docs/profiles.md lists the formats and what becomes of each.
+    """Reads a profile; docs/profiles.md lists the formats and how each is read.
 
-    columns: for a CSV or Parquet table of no known tool, our column (or a counter's name) to the table's
-        column, which a unit may follow: `{"name": "kernel", "duration_ns": "time:us"}`.
-    process: id of the one process whose launches are wanted, where the file holds several.
-    progress: called now and then with the fraction read so far.
+    columns: for a CSV or Parquet table of no known tool, a map from our column (or a counter's name) to the
+        table's column, optionally followed by a unit: `{"name": "kernel", "duration_ns": "time:us"}`.
+    process: id of the process whose launches are read, if the file holds several.
+    progress: called occasionally with the fraction read so far.
 
-    Raises ProfileError naming the file, the place, what was found and what was expected; TraceError or
-    ResultError for what is wrong in a trace or a saved Result.
+    Raises ProfileError with the file, the place, what was found and what was expected; TraceError or
+    ResultError for errors in a trace or a saved Result.
     """
     folder = Path(path)
     if folder.is_dir():

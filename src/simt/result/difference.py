@@ -1,4 +1,4 @@
-"""Why one launch is faster than another: the counters in which they differ most."""
+"""Explains why one launch is faster than another by the counters in which they differ most."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST = 6
 class Difference:
     """Two launches side by side.
 
-    rows: (what, of the first, of the second, second / first), those that differ most first.
+    rows: (label, value of the first, value of the second, second / first), largest differences first.
     """
 
     first: LaunchResult
@@ -40,7 +40,7 @@ class Difference:
 
     @property
     def speedup(self) -> float:
-        """Cycles of the first over cycles of the second."""
+        """Cycles of the first launch divided by those of the second."""
         return self.first.cycles / self.second.cycles
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""One finished launch, and the facts of the machine that its ratios need."""
+"""One finished launch, and the facts about the machine that its ratios need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TENSOR_FLOPS = 4096  # of the tensor instruction that a specification's interval
 
 @dataclass(frozen=True)
 class Machine:
-    """The facts of the GPU specification that ratios and reports need. Clocks in kHz."""
+    """The facts of the GPU specification that ratios and reports need. Clocks are in kHz."""
 
     name: str
     sm_count: int
@@ -36,7 +36,7 @@ class Machine:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
-        """From the dictionary that the engine gets (names as in engine/timing/spec.hpp)."""
+        """Makes the facts from the engine's dictionary (names as in engine/timing/spec.hpp)."""
         addresses, clock, sm, dram = spec["address_map"], spec["clock"], spec["sm"], spec["dram"]
         fp32, tensor = sm["units"]["fp32"], sm["units"]["tensor"]
         bus = addresses["channels"] * dram["bus_bytes"] * dram["data_command_ratio"]
@@ -64,7 +64,7 @@ def _rate(unit: Mapping[str, int]) -> float:
 
 @dataclass(frozen=True)
 class Sample:
-    """One interval of the timeline, as rates. Percentages are None where there was nothing to count."""
+    """One interval of the timeline, as rates. Percentages without a denominator are None."""
 
     start: int  # core cycle
     end: int
@@ -79,7 +79,7 @@ class Sample:
 
 @dataclass(frozen=True, repr=False)
 class LaunchResult:
-    """One finished launch: what the engine counted, and (as `counters`) what follows from it."""
+    """One finished launch: the engine's counts, and (as `counters`) what follows from them."""
 
     index: int  # position among the kernels of the input, from 0
     id: int
@@ -122,7 +122,7 @@ class LaunchResult:
 
     @property
     def interval(self) -> tuple[int, int]:
-        """Core cycles from its launch up to its end."""
+        """Core cycles at which the launch began and ended."""
         return self.start_cycle, self.end_cycle
 
     @property
@@ -156,7 +156,7 @@ class LaunchResult:
         )
 
     def samples(self) -> list[Sample]:
-        """The timeline as rates; empty without one."""
+        """The timeline as rates; empty if there is none."""
         t, m = self.timeline, self.machine
         if t is None or m is None:
             return []
@@ -240,7 +240,7 @@ class LaunchResult:
 
 
 def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
-    """For JSON, which has no NaN: null in its place."""
+    """Replaces NaN, which JSON lacks, by null."""
     return {key: None if value != value else value for key, value in row.items()}
 
 

@@ -29,7 +29,9 @@ SCHEMA = ROWS
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a Result was computed from. Two Results with the same `identity` have the same counters."""
+    """Everything that a Result was computed from. Two Results with the same `identity` have the same
+    counters.
+    """
 
     input: str
     input_hash: str
@@ -50,7 +52,10 @@ class Provenance:
 
     @property
     def identity(self) -> str:
-        """SHA-256 over everything that counters depend on: not the input's path, the threads, or the time."""
+        """SHA-256 over everything that counters depend on, which excludes the input's path, the threads and
+        the
+        time.
+        """
         keep = asdict(self)
         for name in ("input", "threads", "wall_seconds", "created", "full_wall_seconds"):
             del keep[name]
@@ -62,7 +67,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Totals:
-    """All launches together. `cycles` are those in which at least one launch was under way."""
+    """Sums over all launches. `cycles` counts those in which at least one launch was running."""
 
     launches: int
     cycles: int
@@ -102,8 +107,9 @@ class Totals:
 class Result:
     """Counters per launch, timeline, and provenance.
 
-    `status` is "complete", or why some launches of the selection are missing: "max_cycles", "interrupted",
-    "deadlock", "failed". `unfinished` holds the positions (`LaunchResult.index`) of those launches.
+    `status` is "complete", or the reason why selected launches are missing: "max_cycles", "timeout",
+    "interrupted", "deadlock", "failed". `unfinished` holds the positions (`LaunchResult.index`) of those
+    launches.
     """
 
     launches: tuple[LaunchResult, ...]
@@ -152,12 +158,14 @@ class Result:
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """Of each launch, the cycles of `totals` that it accounts for: all its own, but time in which several
-        are under way is divided evenly."""
+        """For each launch, its part of the cycles in `totals`: cycles in which several launches run are
+        divided
+        evenly among them.
+        """
         return tuple(shares([x.interval for x in self.launches]))
 
     def labels(self, width: int = 44) -> dict[str, str]:
-        """A short text for each kernel's name, different for different kernels."""
+        """A short text for each kernel's name, unique within the Result."""
         return kernel_labels((x.name for x in self.launches), width)
 
     def __getitem__(self, launch_id: int) -> LaunchResult:
@@ -170,14 +178,14 @@ class Result:
     def to_polars(self, table: str = "launches") -> pl.DataFrame:
         """One of the tables as a polars DataFrame.
 
-        - `launches`: a row per launch; its fields and every counter of docs/counters.md.
-        - `stalls`: a row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs.
-          `selected` are those in which it issued.
-        - `pc`: a row per launch and static instruction; `issued`, and by state `stalled_*`: how often a warp
-          was found in this state before the instruction, looked at every `sample_interval` cycles.
-        - `timeline`: a row per launch and interval (empty unless a timeline was asked for).
-        - `dram`: a row per launch, interval and channel.
-        - `spread`: a row per launch and SM or L2 slice: how the launch's work is spread over them.
+        - `launches`: one row per launch; its fields and every counter of docs/counters.md.
+        - `stalls`: one row per launch, scheduler and reason; `cycles` of the scheduler, summed over SMs. In
+          cycles of `selected`, it issued.
+        - `pc`: one row per launch and static instruction; `issued`, and `stalled_*` by state: how often a
+          warp was found in this state at the instruction, sampled every `sample_interval` cycles.
+        - `timeline`: one row per launch and interval (empty unless a timeline was requested).
+        - `dram`: one row per launch, interval and channel.
+        - `spread`: one row per launch and SM or L2 slice: the launch's work by SM and slice.
 
         Raises ValueError for another name.
         """
@@ -206,7 +214,7 @@ class Result:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """Reads what to_json gives, or the object in a saved file. Raises ResultError."""
+        """Reads the output of to_json, or the object in a saved file. Raises ResultError."""
         data = expanded(data)
         schema = data.get("schema") if isinstance(data, Mapping) else None
         if schema != SCHEMA:
@@ -240,7 +248,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Reads what `save` wrote, or of a run that has not saved it yet the journal: what had finished.
+        """Reads what `save` wrote, or the journal of a run that has not saved its Result.
 
         Raises ResultError.
         """

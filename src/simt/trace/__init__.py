@@ -1,4 +1,4 @@
-"""Instruction traces: open, convert, check, write."""
+"""Instruction traces: opening, converting, checking and writing them."""
 
 from .check import KernelReport, check_trace
 from .commands import Copy

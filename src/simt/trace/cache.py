@@ -1,4 +1,4 @@
-"""Where converted traces are kept."""
+"""The cache of converted traces."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SAMPLE = 64 << 10  # bytes each
 
 
 def cached_store(path: Path) -> Path:
-    """Where the store of a kernel trace is, or is to be put.
+    """The path of a kernel trace's store, whether it exists or not.
 
-    The name is made of the file's path, size, time of change and parts of its content, and of the store's
-    format version, so that a changed file is converted again.
+    The name is derived from the file's path, size, modification time and samples of its content, and from the
+    store's format version, so a changed file is converted again.
     """
     status = path.stat()
     identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{FORMAT_VERSION}\0"

@@ -17,11 +17,11 @@ from .trace import Kernel, open_trace
 
 @dataclass
 class KernelReport:
-    """What was found in one kernel of a trace.
+    """The result of checking one kernel of a trace.
 
     counts: ctas, empty_ctas, warps, empty_warps, instructions.
-    problem: why it cannot be read, None if it can.
-    notes: what is unusual, and how it is simulated.
+    problem: why the kernel cannot be read, or None.
+    notes: unusual properties, and how they are simulated.
     """
 
     path: Path
@@ -37,10 +37,12 @@ def check_trace(
     on_kernel: Callable[[KernelReport], None] | None = None,
     outside: bool = False,
 ) -> tuple[list[KernelReport], list[str]]:
-    """Reports on every kernel of a trace, and the warnings about its launch list.
+    """Checks every kernel of a trace and returns the reports, and the warnings about the launch list.
 
-    on_kernel: called with each report as soon as it is there. outside: as of `open_trace`.
-    Raises TraceError where the trace itself cannot be opened.
+    on_kernel: called with each report as soon as it is complete.
+    outside: as in `open_trace`.
+
+    Raises TraceError if the trace itself cannot be opened.
     """
     trace = open_trace(path, outside)
     reports = []

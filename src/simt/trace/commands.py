@@ -27,11 +27,11 @@ class KernelFile:
 
 
 def read_launch_list(path: Path, outside: bool = False) -> tuple[list[Copy | KernelFile], list[str]]:
-    """The commands of a launch list in order, and warnings about skipped lines.
+    """Returns the commands of a launch list in order, and warnings about skipped lines.
 
-    outside: whether it may name files that are not in its folder.
+    outside: whether it may name files outside its folder.
 
-    Raises TraceError naming the line where a command is malformed or a kernel's file is missing, and where
+    Raises TraceError with the line number if a command is malformed or a kernel's file is missing, and if
     there are only lines of other kinds.
     """
     try:

@@ -1,4 +1,4 @@
-"""From text to trace store."""
+"""Conversion from text to a trace store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCKS_IN_FLIGHT = 16
 def convert_kernel(path: Path, writer: store.StoreWriter, progress: Progress | None = None) -> None:
     """Appends one kernel trace (text in any form) to a store.
 
-    Memory stays bounded whatever the trace's size. Raises TraceError with file, line and reason.
+    Memory stays bounded for traces of any size. Raises TraceError with file, line and reason.
     """
     converter = _engine.TraceConverter()
     blocks: list[tuple[store.Span, store.BlockSummary]] = []
@@ -72,7 +72,7 @@ def read_header(path: Path) -> _engine.LaunchInfo:
 
 
 def _ahead(windows: Iterator[tuple[bytes, int]], pool: ThreadPoolExecutor) -> Iterator[tuple[bytes, int]]:
-    """The same items, each fetched by the pool while the one before it is in use."""
+    """The same items, each fetched by the pool while its predecessor is in use."""
     future = pool.submit(next, windows, None)
     while (item := future.result()) is not None:
         future = pool.submit(next, windows, None)

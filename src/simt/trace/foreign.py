@@ -1,4 +1,4 @@
-"""Files that people take for traces: what they are, and what to do with them."""
+"""Recognises files that are often mistaken for traces, and says what to do with them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BY_MAGIC = {
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raises TraceError for a file that is something else than a trace, if it shows."""
+    """Raises TraceError for a file that is recognisably not a trace."""
     if path.is_dir():
         if (path / "result.json").is_file():
             raise TraceError(f"{path}: is a saved Result, not a trace; `simt report` shows it")

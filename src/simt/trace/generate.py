@@ -1,7 +1,7 @@
 """Makes instruction traces of typical kernels, for demonstrations, tests and benchmarks.
 
-The instructions are such as nvcc emits for these kernels; addresses, masks and loop counts are those that the
-kernel would have. `KernelWriter` and `Warp` serve to write traces of other kernels.
+The instructions are like those that nvcc emits for these kernels; addresses, masks and loop counts are those
+of the real kernel. Use `KernelWriter` and `Warp` to write traces of other kernels.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Addresses = Sequence[int | None]
 class Warp:
     """The instructions of one warp, in program order.
 
-    `pc` is where the next instruction lies; set it back to repeat a loop's instructions.
+    `pc` is the address of the next instruction; set it back to repeat a loop's instructions.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def _coded(addresses: list[int], mask: int) -> str:
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """What the header of a kernel trace says."""
+    """The header of a kernel trace."""
 
     name: str
     grid: tuple[int, int, int]
@@ -169,7 +169,7 @@ def _header(shape: LaunchShape) -> str:
 
 @dataclass
 class _Heap:
-    """Hands out device addresses as cudaMalloc does: 512-byte aligned, large ones on 2 MiB."""
+    """Allocates device addresses as cudaMalloc does: 512-byte aligned, large ones on 2 MiB."""
 
     next: int = _HEAP
     copies: list[tuple[int, int]] = field(default_factory=list)

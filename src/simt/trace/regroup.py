@@ -1,4 +1,4 @@
-"""Un-grouped traces, as the tracer itself writes them: sorted by CTA and warp, on disk if they are large."""
+"""Sorts ungrouped traces, as the tracer itself writes them, by CTA and warp, on disk if they are large."""
 
 from __future__ import annotations
 

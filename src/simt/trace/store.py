@@ -54,7 +54,7 @@ COUNT_FIELDS = ("ctas", "empty_ctas", "warps", "empty_warps", "instructions")
 
 @dataclass(frozen=True)
 class KernelSummary:
-    """What a store's index says of a kernel: its launch, and counts of CTAs, warps and warp instructions."""
+    """A kernel in a store's index: its launch, and counts of CTAs, warps and warp instructions."""
 
     launch: dict[str, Any]
     counts: dict[str, int]
@@ -63,7 +63,7 @@ class KernelSummary:
 
 @dataclass
 class KernelParts:
-    """What a kernel's blocks need to be read: kept in the kernel's description."""
+    """The data from a kernel's description that is needed to read its blocks."""
 
     opcodes: list[str]
     instructions: Span
@@ -71,7 +71,7 @@ class KernelParts:
 
 
 def launch_dict(launch: _engine.LaunchInfo) -> dict[str, Any]:
-    """A launch as JSON takes it. `warp_size` is there where it is not 32."""
+    """A launch in JSON form. `warp_size` is included unless it is 32."""
     fields = {name: getattr(launch, name) for name in _LAUNCH_FIELDS}
     return fields if launch.warp_size == 32 else {**fields, "warp_size": launch.warp_size}
 
@@ -89,7 +89,7 @@ def launch_info(launch: dict[str, Any]) -> _engine.LaunchInfo:
 
 
 def compress(data: bytes) -> bytes:
-    """A block's bytes as they are written. May be called from any thread."""
+    """A block's bytes in stored form. May be called from any thread."""
     return zstandard.ZstdCompressor(level=_LEVEL).compress(data)
 
 
@@ -116,7 +116,7 @@ class _Command(msgspec.Struct):
 
 
 class _Index(msgspec.Struct):
-    """What a store's index must hold: types and ranges."""
+    """Types and ranges of a store's index."""
 
     commands: list[_Command]
     kernels: list[_IndexKernel]
@@ -124,7 +124,9 @@ class _Index(msgspec.Struct):
 
 
 class StoreWriter:
-    """Writes a store under a temporary name; `finish` gives it its own, leaving without it removes it."""
+    """Writes a store under a temporary name. `finish` gives it its final name; leaving the block without it
+    removes the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -151,7 +153,7 @@ class StoreWriter:
                 self._temporary.unlink()
 
     def add_part(self, raw_size: int, compressed: bytes) -> Span:
-        """Appends compressed bytes and tells where they lie."""
+        """Appends compressed bytes and returns their location."""
         span = (self._file.tell(), len(compressed), raw_size, zlib.crc32(compressed))
         try:
             self._file.write(compressed)
@@ -164,7 +166,7 @@ class StoreWriter:
         self._commands.append({"copy": [copy.address, copy.bytes]})
 
     def add_kernel(self, converter: _engine.TraceConverter, blocks: list[tuple[Span, BlockSummary]]) -> None:
-        """Appends a launch whose blocks were all added, and its description."""
+        """Appends a launch whose blocks have all been added, and its description."""
         instructions = converter.instructions
         description = {
             "opcodes": converter.opcodes,
@@ -176,7 +178,7 @@ class StoreWriter:
         self._commands.append({"kernel": len(self.kernels) - 1})
 
     def copy_kernel(self, reader: StoreReader, kernel: KernelSummary) -> None:
-        """Appends a kernel of another store as it is."""
+        """Appends a kernel of another store unchanged."""
         parts = reader.parts(kernel)
         blocks = [[*self._copy_part(reader, span), *summary] for span, summary in parts.blocks]
         description = {
@@ -213,7 +215,7 @@ class StoreWriter:
 
 
 class StoreReader:
-    """Reads a store; every part is checked against its checksum. Safe to use from several threads."""
+    """Reads a store and checks every part against its checksum. Safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -264,7 +266,7 @@ class StoreReader:
             ) from error
 
     def source(self, kernel: KernelSummary, table: _engine.OpcodeTable) -> _engine.TraceSource:
-        """The kernel's instruction source. Its blocks are read when they are needed."""
+        """The kernel's instruction source, which reads blocks on demand."""
         parts = self.parts(kernel)
         spans = [span for span, _ in parts.blocks]
         held = sum(summary[1] for _, summary in parts.blocks)
@@ -284,7 +286,7 @@ class StoreReader:
             raise TraceError(f"{self.path}: the trace store is damaged: {error}") from error
 
     def verify(self) -> None:
-        """Raises TraceError where anything in the store is damaged."""
+        """Raises TraceError if anything in the store is damaged."""
         for kernel in self.kernels:
             parts = self.parts(kernel)
             self.compressed_part(parts.instructions)
@@ -292,7 +294,7 @@ class StoreReader:
                 self.compressed_part(span)
 
     def part(self, span: Span, limit: int) -> bytes:
-        """The uncompressed bytes of a part. Raises TraceError where they are damaged."""
+        """The uncompressed bytes of a part. Raises TraceError if they are damaged."""
         offset, _, raw_size, _ = span
         if raw_size > limit:
             self.damaged(f"a part of {raw_size} bytes, at most {limit} are expected")
@@ -305,7 +307,7 @@ class StoreReader:
             raise TraceError(f"{self.path}: the part at byte {offset} is damaged: {error}") from error
 
     def compressed_part(self, span: Span) -> bytes:
-        """The bytes of a part as they are in the file. Raises TraceError where they are damaged."""
+        """The bytes of a part as stored in the file. Raises TraceError if they are damaged."""
         offset, size, _, checksum = span
         data = self._read(offset, size)
         if zlib.crc32(data) != checksum:
@@ -333,7 +335,7 @@ class StoreReader:
 
 
 def is_store(path: Path) -> bool:
-    """Whether a file begins as a store does."""
+    """Whether a file begins like a store."""
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC

@@ -1,4 +1,4 @@
-"""Kernel trace files as pieces of grouped text, whatever they are compressed with."""
+"""Reads kernel trace files as pieces of grouped text, independent of their compression."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEMORY_LIMIT = 256 << 20
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """Opens a file for reading; raises TraceError where that fails."""
+    """Opens a file for reading. Raises TraceError if that fails."""
     try:
         if path.is_dir():
             raise TraceError(f"{path}: this is a directory, expected a file")
@@ -39,7 +39,7 @@ def open_binary(path: Path) -> BinaryIO:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Puts the file's name in front of what the engine finds wrong with its text."""
+    """Adds the file's name to errors that the engine finds in its text."""
     try:
         yield
     except TraceError as error:
@@ -47,9 +47,9 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def compression(path: Path, beginning: bytes) -> str | None:
-    """What a file is compressed with ("xz", "gz", "zst"), by its content; None for plain text.
+    """How a file is compressed ("xz", "gz", "zst"), determined from its content; None for plain text.
 
-    Raises TraceError where the name promises something else than the content keeps.
+    Raises TraceError if the name contradicts the content.
     """
     found = next((name for magic, name in _MAGIC.items() if beginning.startswith(magic)), None)
     promised = _SUFFIXES.get(path.suffix)
@@ -62,7 +62,7 @@ def compression(path: Path, beginning: bytes) -> str | None:
 def text_windows(path: Path) -> Iterator[tuple[bytes, int]]:
     """The text of a kernel trace in pieces, each with the number of file bytes read so far.
 
-    Raises TraceError where the file cannot be read or decompressed, or ends too early for its compression.
+    Raises TraceError if the file cannot be read or decompressed, or is truncated.
     """
     with open_binary(path) as file:
         try:

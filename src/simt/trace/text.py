@@ -18,9 +18,10 @@ _LIST = "kernelslist.g"
 
 
 def to_text(source: str | os.PathLike[str], directory: str | os.PathLike[str]) -> Path:
-    """Writes a trace as version 5 text, one `kernel-N.traceg` each, and returns the path of its launch list.
+    """Writes a trace as version 5 text, one `kernel-N.traceg` per kernel, and returns the path of its launch
+    list.
 
-    The launch list appears last, so that a directory with one is complete. Raises TraceError.
+    The launch list is written last, so a directory that has one is complete. Raises TraceError.
     """
     trace = open_trace(source)
     folder = Path(directory)
@@ -45,7 +46,7 @@ def to_text(source: str | os.PathLike[str], directory: str | os.PathLike[str]) -
 
 
 def no_text(lanes: int) -> str:
-    """Why warps of that many lanes cannot be written as text."""
+    """Why warps with this many lanes cannot be written as text."""
     return f"its warps have {lanes} lanes; the text formats know warps of 32 only"
 
 

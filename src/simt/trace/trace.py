@@ -1,4 +1,4 @@
-"""Traces as the rest of simt sees them: a list of copies and kernels."""
+"""A trace as a list of copies and kernels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ConvertProgress = Callable[[int, int], None]
 
 
 class Kernel:
-    """One kernel launch of a trace. Its file is opened only when something of it is asked for."""
+    """One kernel launch of a trace. Its file is opened only when its data is needed."""
 
     def __init__(
         self, trace: Trace, path: Path, stored: tuple[StoreReader, KernelSummary] | None = None
@@ -41,7 +41,7 @@ class Kernel:
 
     @cached_property
     def launch(self) -> _engine.LaunchInfo:
-        """The launch as the engine takes it."""
+        """The launch in the form that the engine takes."""
         if self._stored is not None:
             return launch_info(self._stored[1].launch)
         return read_header(self.path)
@@ -78,7 +78,7 @@ class Kernel:
 
     @property
     def sm_version(self) -> int:
-        """70, 80, 90, ...; 0 where the trace does not say."""
+        """70, 80, 90, ...; 0 if the trace does not say."""
         return self.launch.sm_version
 
     @property
@@ -87,9 +87,9 @@ class Kernel:
         return self.launch.stream
 
     def stored(self, progress: Callable[[int], None] | None = None) -> tuple[StoreReader, KernelSummary]:
-        """The kernel in a trace store; converts it into the cache where it is not in one yet.
+        """The kernel in a trace store. Converts it into the cache first if necessary.
 
-        progress: called with the bytes of the kernel's file read so far.
+        progress: called with the number of bytes of the kernel's file read so far.
         """
         if self._kept is not None and not self._kept.exists():
             self._stored = None  # another process has made room in the cache
@@ -117,7 +117,9 @@ class Kernel:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the launch and its instructions, wherever they lie. Converts if needed."""
+        """SHA-256 of the launch and its instructions, independent of their location. Converts the kernel if
+        necessary.
+        """
         reader, summary = self.stored()
         parts = reader.parts(summary)
         content = [
@@ -131,7 +133,9 @@ class Kernel:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of ctas, empty_ctas, warps, empty_warps and (warp) instructions. Converts if needed."""
+        """Numbers of ctas, empty_ctas, warps, empty_warps and (warp) instructions. Converts the kernel if
+        necessary.
+        """
         return dict(self.stored()[1].counts)
 
     def source(
@@ -139,8 +143,8 @@ class Kernel:
     ) -> _engine.TraceSource:
         """The instruction streams for the engine.
 
-        table: an opcode table, or a file to read it from; without it, that of the trace's SM version.
-        Opcodes that it does not know are added to the trace's warnings.
+        table: an opcode table, or a file to read it from; by default, the table of the trace's SM version.
+            Opcodes missing from it are added to the trace's warnings.
         """
         if table is None:
             chosen, warning = table_for(self.sm_version)
@@ -176,7 +180,7 @@ class Trace:
         return [c for c in self.commands if isinstance(c, Kernel)]
 
     def warn(self, text: str) -> None:
-        """Adds a warning unless it is there already."""
+        """Adds a warning unless it is already present."""
         if text not in self.warnings:
             self.warnings.append(text)
 
@@ -185,10 +189,14 @@ class Trace:
 
 
 def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
-    """Opens a launch list (kernelslist.g), a directory with one, a single kernel trace, or a trace store.
+    """Opens a launch list (kernelslist.g), a directory that contains one, a single kernel trace, or a trace
+    store.
 
     Kernel traces are text of tracer versions 0 to 6: plain, .xz, .gz, .zst or .tracez.
-    outside: whether a list may name files outside its folder. Raises TraceError.
+
+    outside: whether a list may name files outside its folder.
+
+    Raises TraceError.
     """
     given = Path(path)
     if not given.exists():

@@ -20,7 +20,7 @@ _INDEX_PER_WARP = 16
 
 
 class _Reader:
-    """Reads counted pieces of one file and refuses those that it cannot hold."""
+    """Reads a given number of bytes at a time from one file, and refuses sizes that the file cannot hold."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self.file = file

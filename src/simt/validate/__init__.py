@@ -1,4 +1,4 @@
-"""How far the model is from silicon: correlation of simulated with measured counters."""
+"""Comparison of the model with silicon: correlation of simulated with measured counters."""
 
 from simt.validate.correlate import Correlation, Program, correlate, find_programs
 

@@ -1,7 +1,7 @@
-"""Simulated against measured, kernel by kernel and counter by counter.
+"""Correlates simulated with measured values, kernel by kernel and counter by counter.
 
-Accel-Sim (ISCA'20, section II-D) gives the idea and the pairs of counters; section V the measures: mean
-absolute error where the measured value is never zero, NRMSE where it can be, and Pearson's correlation.
+The method and the pairs of counters follow Accel-Sim (ISCA'20, section II-D), and so do the measures (section
+V): mean absolute error if the measured value is never zero, NRMSE if it can be, and Pearson's correlation.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _STALL = "smsp__average_warps_issue_stalled_", "simt__average_warps_issue_stalle
 
 @dataclass(frozen=True)
 class Program:
-    """What was simulated and what was measured of one program.
+    """The simulated and the measured values of one program.
 
-    measured: one profile a run; several runs give a mean and a range.
+    measured: one profile per run; several runs give a mean and a range.
     sms: SMs of the measured GPU, for events that are sums over SMs.
     """
 
@@ -75,8 +75,8 @@ class Program:
 class Correlation:
     """Pairs of simulated and measured values.
 
-    kernels, programs: columns PAIR_COLUMNS; a row a launch and counter, and a row a program and counter.
-    unpaired: launches that only one side has, a line for each program where there are any.
+    kernels, programs: columns PAIR_COLUMNS; one row per launch and counter, and one per program and counter.
+    unpaired: launches on one side only, one line for each program that has any.
     """
 
     kernels: pl.DataFrame
@@ -90,7 +90,7 @@ class Correlation:
         return names
 
     def only(self, counters: Sequence[str]) -> Correlation:
-        """With these counters alone. Raises ProfileError for one that is not on both sides."""
+        """The pairs of these counters only. Raises ProfileError for one that is not on both sides."""
         for name in counters:
             if name not in self.counters:
                 raise ProfileError(f"no {name} on both sides; there are {listed(self.counters)}")
@@ -98,14 +98,16 @@ class Correlation:
         return Correlation(self.kernels.filter(keep), self.programs.filter(keep), self.unpaired)
 
     def agreement(self, level: str = "kernels", by_suite: bool = False) -> pl.DataFrame:
-        """How well the two sides agree: a row a counter (and suite).
+        """How well the two sides agree: one row per counter (and suite).
 
-        level: "kernels" or "programs". Columns, over the n pairs of simulated s and measured m:
+        level: "kernels" or "programs".
+
+        The columns, over the n pairs of simulated s and measured m, are
 
         - mae: mean of |s - m| / m over the pairs with m > 0 (Accel-Sim, ISCA'20, section V);
-        - nrmse: root of the mean of (s - m)^2, over the mean of m; also where some m are zero;
+        - nrmse: root of the mean of (s - m)^2, divided by the mean of m; defined even if some m are zero;
         - pearson, spearman: correlation of the values, and of their ranks; null for fewer than three pairs or
-          where one side is constant;
+          if one side is constant;
         - bias: geometric mean of s / m over the pairs with both above 0, minus 1;
         - p90: the absolute error that 90 % of the pairs do not exceed; worst: the largest;
         - within_10, within_25: share of the pairs with an absolute error of at most 10 and 25 %.
@@ -131,7 +133,7 @@ class Correlation:
     def against(self, before: Correlation, counter: str = CYCLES) -> pl.DataFrame:
         """The same kernels under two versions of the model: error before and now, largest change first.
 
-        Raises ProfileError where they have no kernel in common.
+        Raises ProfileError if they have no kernel in common.
         """
         keys = ["suite", "program", "launch", "name"]
 
@@ -164,7 +166,7 @@ MEASURES = {
 
 
 def measures(s: npt.NDArray[np.float64], m: npt.NDArray[np.float64]) -> dict[str, float | int | None]:
-    """The measures of `Correlation.agreement`, of simulated `s` and measured `m`."""
+    """The measures of `Correlation.agreement` for simulated `s` and measured `m`."""
     positive = m > 0
     error = np.abs(s[positive] - m[positive]) / m[positive]
     both = positive & (s > 0)
@@ -193,13 +195,13 @@ def _pearson(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | 
 def correlate(programs: Iterable[Program], clock_mhz: float | None = None) -> Correlation:
     """Pairs the launches of each program, and every counter that both sides have.
 
-    A simulated and a measured launch are a pair if they are the same occurrence of the same function with the
-    same grid and CTA size, as far as both sides know these.
+    A simulated and a measured launch form a pair if they are the same occurrence of the same function with
+    the same grid and CTA size, as far as both sides know these.
 
-    clock_mhz: the core clock during the measurement, for cycles where only times were measured; by default
-        the simulated one.
+    clock_mhz: the core clock during the measurement, to convert times to cycles; by default the simulated
+        one.
 
-    Raises ProfileError where a program has no pair, or where no counter is on both sides.
+    Raises ProfileError if a program has no pair, or if no counter is on both sides.
     """
     kernels, totals, unpaired = [], [], []
     for program in programs:
@@ -351,10 +353,11 @@ def _stalls(profile: Profile) -> list[str | None]:
 
 
 def read_programs(path: str | os.PathLike[str]) -> dict[tuple[str, str], Profile] | None:
-    """A table of whole programs, such as published ones: by (suite, program) a Profile of one row.
+    """Reads a table of whole programs, such as a published one, as a Profile of one row by (suite, program).
 
-    The CSV has a column `program`, maybe `suite`, and counters; `cycles` stands for gpc__cycles_elapsed.max.
-    None where the file is not such a table. Raises ProfileError for a cell that is not a number.
+    The CSV has a column `program`, optionally `suite`, and counters; `cycles` stands for
+    gpc__cycles_elapsed.max. Returns None if the file is not such a table. Raises ProfileError for a cell that
+    is not a number.
     """
     source = Source(path)
     header = find_header(source, lambda names: "program" in names)
@@ -394,10 +397,11 @@ def find_programs(
 
     Either side may also be a table of whole programs (`read_programs`), such as a published one.
 
-    A folder of Results holds one saved Result (folder or `.json`) or other profile a program, the folder of
-    measurements one profile, or a folder with one profile a run. A folder between the two is a suite.
+    A folder of Results holds one saved Result (folder or `.json`) or other profile per program. The folder of
+    measurements holds, for each program, one profile, or a folder with one profile per run. An intermediate
+    folder is a suite.
 
-    Raises ProfileError where there is nothing to pair, ResultError for a damaged Result.
+    Raises ProfileError if there is nothing to pair, ResultError for a damaged Result.
     """
     ours, theirs = Path(results), Path(measured)
     for path in (ours, theirs):

@@ -1,4 +1,4 @@
-"""Workloads to study sampling with: those of Photon's evaluation (MICRO'23, table 2), written anew.
+"""Workloads for studying sampling: those of Photon's evaluation (MICRO'23, table 2), written anew.
 
 Sizes are those of its figures; its problem sizes count warps of 64 lanes.
 """

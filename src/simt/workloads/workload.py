@@ -1,4 +1,4 @@
-"""What a workload is."""
+"""The Workload class."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ Outputs = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Workload:
-    """A program of a given size whose results are known. Inputs are random with a fixed seed.
+    """A program of a given size with known results. Inputs are random with a fixed seed.
 
-    unit: what a size counts. sizes: those of the literature, ascending; the first is the default.
-    multiple: sizes must be multiples of it. small: a size that is quick to test.
-    on_gpu: runs the program and gives its outputs; on_host: the same outputs by NumPy.
-    tolerance: how far outputs may be from NumPy's, relative to the largest value.
+    unit: what a size counts.
+    sizes: those of the literature, ascending; the first is the default.
+    multiple: sizes must be multiples of it.
+    small: a size for quick tests.
+    on_gpu: runs the program and returns its outputs.
+    on_host: computes the same outputs with NumPy.
+    tolerance: largest allowed difference from NumPy's outputs, relative to the largest value.
     """
 
     name: str
@@ -39,15 +42,17 @@ class Workload:
     tolerance: float = 1e-5
 
     def run(self, gpu: GPU, size: int | None = None) -> Outputs:
-        """Launches its kernels on a GPU; the outputs by name. Raises LaunchError for an impossible size."""
+        """Launches the kernels on a GPU and returns the outputs by name. Raises LaunchError for an invalid
+        size.
+        """
         return self.on_gpu(gpu, self._checked(size))
 
     def reference(self, size: int | None = None) -> Outputs:
-        """What `run` must give, computed by NumPy alone."""
+        """The expected outputs of `run`, computed with NumPy."""
         return self.on_host(self._checked(size))
 
     def error(self, outputs: Outputs, reference: Outputs) -> float:
-        """The largest difference, relative to the largest value of the output that it is in."""
+        """The largest difference, relative to the largest value of its output."""
         worst = 0.0
         for name, expected in reference.items():
             difference = np.abs(outputs[name].astype(np.float64) - expected).max()
@@ -65,6 +70,6 @@ class Workload:
 
 
 def with_midpoints(*sizes: int) -> tuple[int, ...]:
-    """The sizes, and between two neighbours their mean."""
+    """The sizes, and the mean of each pair of neighbours."""
     between = [(a + b) // 2 for a, b in pairwise(sizes)]
     return tuple(sorted([*sizes, *between]))
