@@ -16,7 +16,7 @@ namespace simt {
 
 /// The SM's load/store unit: shared memory, the banked L1 data cache, and the way to the interconnect.
 ///
-/// One warp instruction at a time sends its transactions (section 5 of the performance model): shared-memory
+/// One warp instruction at a time sends its transactions (docs/model/load-store.md): shared-memory
 /// accesses take one cycle a pass and then `shared_memory.latency`; global and local ones go to the L1's
 /// banks, one transaction a bank and cycle, and look up the tags `l1.latency` cycles later; what bypasses the
 /// L1 goes straight out. Results return to the registers one a cycle.

@@ -25,7 +25,7 @@ def test_ipoly_is_a_permutation(n: int, high: int) -> None:
 
 @pytest.mark.parametrize("n", [16, 32, 64])
 def test_ipoly_by_hand(n: int) -> None:
-    """Coefficients of address bit 0 in performance model section 8, and linearity."""
+    """GPGPU-Sim's coefficients of address bit 0, and linearity."""
     bit0 = {16: 0b0011, 32: 0b00101, 64: 0b000011}[n]
     assert testing.ipoly_hash(1, 0, n) == bit0
     assert testing.ipoly_hash(0, 5, n) == 5

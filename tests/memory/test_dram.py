@@ -133,7 +133,7 @@ def test_rtpl_from_read_to_precharge_in_the_group(rtpl: int) -> None:
 
 @pytest.mark.parametrize("cdlr", [4, 5])
 def test_write_to_read(cdlr: int) -> None:
-    """WTR = WL + burst + CDLR (performance model section 10), here 3 + 1 + CDLR."""
+    """WTR = WL + burst + CDLR (GPGPU-Sim), here 3 + 1 + CDLR."""
     d = dram(cdlr=cdlr)
     d.push(0, 5, write=True)
     d.push(1, 5)

@@ -6,8 +6,8 @@
 namespace simt {
 namespace {
 
-// Rows of the remainder maps: output bit i is the parity of `high & rows[i]`, plus index bit i. Coefficients
-// as listed in the performance model, section 8.
+// Rows of the remainder maps: output bit i is the parity of `high & rows[i]`, plus index bit i. The
+// coefficients are GPGPU-Sim's.
 constexpr uint64_t bits(std::initializer_list<uint32_t> positions) {
   uint64_t mask = 0;
   for (uint32_t p : positions) mask |= uint64_t{1} << p;
@@ -36,7 +36,7 @@ uint32_t hash_by_rows(const std::array<uint64_t, N>& rows, uint64_t high, uint32
 constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1,  0x3,  0x3, 0x3, 0x5, 0x3,
                                                   0x3, 0x1b, 0x11, 0x9, 0x5, 0x53};
 
-// Page address entropy (Liu et al., ISCA 2018) for 32 slices, as listed in the performance model, section 8.
+// Page address entropy (Liu et al., ISCA 2018) for 32 slices, with GPGPU-Sim's coefficients.
 constexpr std::array<uint64_t, 5> pae_high = {bits({13, 10, 9, 5, 0}), bits({12, 11, 6, 1}),
                                               bits({14, 9, 8, 7, 2}), bits({11, 10, 8, 3}),
                                               bits({12, 9, 8, 5, 4})};

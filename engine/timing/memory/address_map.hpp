@@ -17,17 +17,17 @@ struct MemoryLocation {
   uint32_t slice = 0;  ///< L2 slice of the whole GPU; its channel is slice / slices_per_channel
   uint32_t channel = 0;
   uint32_t bank = 0, row = 0, column = 0;
-  uint64_t local = 0;  ///< address within the slice: channel and slice bits removed
+  uint64_t local = 0;  ///< address within the slice, without channel and slice bits
 };
 
-/// Maps addresses to slices and DRAM banks (performance model section 8).
+/// Maps addresses to slices and DRAM banks, as GPGPU-Sim 4 does (docs/model/l2.md).
 class AddressMap {
  public:
   AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom);
 
   MemoryLocation locate(uint64_t address) const;
   uint32_t slice_of(uint64_t address) const;
-  /// MemoryLocation::local alone.
+  /// Only MemoryLocation::local.
   uint64_t local_address(uint64_t address) const { return without_slice_.extract(without_channel(address)); }
 
  private:
@@ -62,7 +62,7 @@ class AddressMap {
   SliceHashFunction custom_;
   uint32_t slices_;
   bool power_of_two_;
-  uint32_t odd_;  // factor of the channels
+  uint32_t odd_;  // odd factor of the number of channels
   uint32_t channel_bits_, slice_bits_;
   bool bank_xor_;
   uint32_t banks_;

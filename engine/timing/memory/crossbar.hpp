@@ -10,19 +10,19 @@
 
 namespace simt {
 
-/// How much of a crossbar's queues its outputs see, and how wide its ports are.
+/// How far a crossbar's outputs look into the queues, and how wide its ports are.
 struct CrossbarPorts {
-  uint32_t look_ahead = 1;    ///< packets at the head of a queue among which outputs choose
-  uint32_t input_width = 1;   ///< packets that an input sends in a cycle, where outputs look ahead
-  uint32_t output_width = 1;  ///< packets that an output takes in a cycle
+  uint32_t look_ahead = 1;    ///< packets at the head of a queue from which outputs choose
+  uint32_t input_width = 1;   ///< packets that an input sends per cycle, if outputs look ahead
+  uint32_t output_width = 1;  ///< packets that an output takes per cycle
 };
 
 /// One direction of the interconnect: a crossbar with a queue per input. Each interconnect cycle every output
 /// takes at most `output_width` packets.
 ///
-/// Outputs that see the heads of the queues alone choose one after the other, so that an input whose next
-/// packets go to rising outputs can send several in a cycle; packets behind a blocked head wait (performance
-/// model, section 7). Uniform traffic then gets 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE
+/// Outputs that see only the heads of the queues choose one after the other, so an input whose next packets
+/// go to ascending outputs can send several per cycle; packets behind a blocked head wait (as in GPGPU-Sim).
+/// Uniform traffic then gets 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE
 /// Transactions on Communications 1987), and more where outputs look ahead (section V there).
 template <typename Packet>
 class Crossbar {
@@ -77,7 +77,7 @@ class Crossbar {
       uint64_t done = 0;
       while (const uint64_t open = requested_[word] & ~done) {
         const auto bit = static_cast<uint32_t>(__builtin_ctzll(open));
-        // Outputs choose in order: those below this one have had their turn.
+        // Outputs choose in order; lower ones have had their turn.
         done |= (uint64_t{2} << bit) - 1;
         const uint32_t output = word * 64 + bit;
         if (!has_room(output)) continue;
@@ -100,7 +100,7 @@ class Crossbar {
   uint64_t* wanted(uint32_t output) { return &wanted_[size_t{output} * input_words_]; }
   const uint64_t* wanted(uint32_t output) const { return &wanted_[size_t{output} * input_words_]; }
 
-  /// Outputs choose in an order that starts with another one each cycle.
+  /// The first output to choose changes each cycle.
   template <typename HasRoom, typename Move>
   uint64_t advance_looking_ahead(HasRoom& has_room, Move& move) {
     uint64_t moved = 0;
@@ -136,7 +136,7 @@ class Crossbar {
     requested_[output / 64] |= uint64_t{1} << (output % 64);
   }
 
-  /// The next input in turn that has a packet for the output and may still send.
+  /// The next input in turn that has a packet for the output and can still send.
   uint32_t first_wanting(uint32_t output) const {
     const uint64_t* open = wanted(output);
     const uint32_t start = next_input_[output];

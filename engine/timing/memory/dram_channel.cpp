@@ -19,7 +19,7 @@ DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
       counters_(counters),
       groups_(std::max(1u, std::min(spec.bank_groups, spec.banks))),
       burst_cycles_(std::max(1u, spec.burst_length / std::max(1u, spec.data_command_ratio))),
-      // Derived timings: performance model section 10.
+      // Derived timings: docs/model/dram.md.
       read_to_write_(spec.cl + burst_cycles_ + 2 > spec.wl ? spec.cl + burst_cycles_ + 2 - spec.wl : 0),
       write_to_read_(spec.wl + burst_cycles_ + spec.cdlr),
       write_to_precharge_(spec.wl + burst_cycles_ + spec.wr),
@@ -71,7 +71,7 @@ void DramChannel::schedule_first_ready() {
       write_mode_ = true;
     else if (write_mode_ && pending_writes_ < spec_.write_low)
       write_mode_ = false;
-    // Writes alone do not wait for the high mark for ever.
+    // Without reads, writes do not wait for the high mark, or they might never be served.
     if (!write_mode_ && pending_ == pending_writes_) write_mode_ = true;
   }
   std::vector<Queue>& queues = write_mode_ ? writes_ : reads_;
@@ -182,8 +182,8 @@ void DramChannel::refresh_next() {
 }
 
 void DramChannel::refresh(uint64_t cycle) {
-  // A channel without requests does not run. Of a long rest the first round, which closes rows, and the last
-  // ones count.
+  // A channel without requests does not run. After a long rest, only the first round of refreshes, which
+  // closes rows, and the last ones matter.
   const uint64_t round = uint64_t{refresh_interval_} * (spec_.per_bank_refresh ? spec_.banks : 1);
   if (cycle - refresh_at_ > 4 * round) {
     for (const uint64_t end = refresh_at_ + round; refresh_at_ < end;) refresh_next();

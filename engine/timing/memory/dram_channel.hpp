@@ -26,7 +26,7 @@ struct ChannelActivity {
   uint64_t pending_cycles = 0;  ///< command cycles with a request waiting for or in a bank
 };
 
-/// One DRAM channel: scheduler, banks and their timing (performance model section 10). Time is counted in
+/// One DRAM channel: scheduler, banks and their timing (docs/model/dram.md). Time is counted in
 /// command cycles.
 ///
 /// A command of type X that must be followed no earlier than tY cycles later by Z allows Z in cycle (cycle of
@@ -40,7 +40,7 @@ class DramChannel {
   /// One command cycle. Reads whose data has arrived go to `returned`; writes that are done are counted in
   /// take_writes_done().
   void tick(uint64_t cycle);
-  /// The simple model: a request is done when the controller's latency has passed.
+  /// The simple model: a request completes after the controller's latency.
   void serve_at_once(const DramRequest& request);
   bool idle() const { return pending_ == 0 && in_banks_ == 0 && data_.empty() && returned_.empty(); }
 
@@ -85,9 +85,9 @@ class DramChannel {
   void choose(Queue& queue, uint32_t current_row, DramRequest& chosen);
   bool column_command(uint32_t bank, uint64_t cycle);
   bool row_command(uint32_t bank, uint64_t cycle);
-  /// Does all refreshes that are due by `cycle`, each at its own time.
+  /// Performs all refreshes that are due by `cycle`, each at its own time.
   void refresh(uint64_t cycle);
-  /// Closes the row as soon as it may be, and keeps the bank (or all banks) until the refresh is done.
+  /// Closes the row as soon as possible, and blocks the bank (or all banks) until the refresh is done.
   void refresh_next();
 
   const DramSpec spec_;
@@ -101,9 +101,9 @@ class DramChannel {
   uint64_t read_banks_ = 0, write_banks_ = 0;  // banks with requests in reads_, writes_
   uint64_t busy_banks_ = 0;                    // banks with a request in service
   uint32_t pending_ = 0;                       // in queues
-  uint32_t pending_writes_ = 0;                // of them, in the write queue
+  uint32_t pending_writes_ = 0;                // those in the write queue
   uint32_t in_banks_ = 0;
-  uint16_t latest_slot_ = 0;  // of the request that came last: its launch is charged with pending cycles
+  uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
   bool write_mode_ = false;
   uint32_t priority_ = 0;
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;

@@ -7,8 +7,8 @@
 
 namespace simt {
 
-/// Which SMs and slices belong together where parts of the L2 are far from each other. Each part caches what
-/// its SMs read: a slice has a partner in each other part, which keeps copies of what lives in it.
+/// Assigns SMs and slices to the parts of an L2 whose parts are far from each other. Each part caches what
+/// its SMs read: a slice has a partner in each other part, which keeps copies of its lines.
 class L2Partitions {
  public:
   explicit L2Partitions(const Spec& spec)

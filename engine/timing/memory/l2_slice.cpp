@@ -7,7 +7,7 @@ namespace simt {
 
 namespace {
 
-/// Keeps `queue` in the order of arrival; what comes at the same time stays in the order of calls.
+/// Keeps `queue` in order of arrival; simultaneous arrivals stay in the order of calls.
 template <typename T>
 void insert_by_time(std::deque<T>& queue, T item) {
   auto at = queue.end();
@@ -52,7 +52,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       insert_by_time(far_data_, message);
       break;
     case FarKind::Written:
-      // The slice has been simulated up to when the message was sent, so older ones can be done with.
+      // The slice has been simulated up to the time when the message was sent, so older ones are settled.
       drop_outdated(message.ready - partitions_.there());
       insert_by_time(outdated_, {message.ready, message.request.address});
       break;
@@ -89,7 +89,7 @@ uint64_t L2Slice::next_event() const {
 
 void L2Slice::answer(const Access& access, uint64_t cycle) {
   const MemoryRequest& request = access.request;
-  if (request.kind == AccessKind::L1Writeback) return;  // nobody waits for it
+  if (request.kind == AccessKind::L1Writeback) return;  // no reply needed
   if (access.asker != an_sm) {
     far_messages_.push_back({cycle + partitions_.back(), access.asker, index_, FarKind::Data, request});
     return;
@@ -117,7 +117,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   const MemoryRequest& request = asked.request;
   const bool lives_far =
       partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(request.address)) != partition_;
-  // Some MSHRs are kept for what other slices ask for, which never waits for another slice.
+  // Some MSHRs are reserved for requests from other slices, which never wait for another slice.
   if (lives_far && !request.write &&
       waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
     return false;
@@ -139,14 +139,14 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   access.kind = request.kind;
   access.slot = request.slot;
   Counters& counters = counters_[request.slot];
-  // Likewise a way of each set: two slices whose sets wait for each other would do so for ever.
+  // Likewise one way of each set: two slices whose sets wait for each other would deadlock.
   const bool waits = lives_far && !request.write && !cache_.leaves_a_way(access);
   const CacheOutcome outcome = waits ? CacheOutcome::ReservationFail : cache_.access(access);
   if (outcome == CacheOutcome::ReservationFail) {
     ++counters[Counter::l2_reservation_fail];
     return false;
   }
-  // What a copy lacks is counted where it lives.
+  // A sector missing from a copy is counted at its home slice.
   const bool asks_far = lives_far && (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss);
   if (asks_far) {
     ++waiting_for_far_;
@@ -155,7 +155,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
     ++activity_[request.slot].lookups;
     activity_[request.slot].hits += outcome == CacheOutcome::Hit;
   }
-  // Reading out what is written back occupies the data port.
+  // Reading out a write-back occupies the data port.
   port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
                                            std::max(1u, spec_.l2.slice.port_bytes));
   if (request.write || access.atomic) tell_of_write(request, cycle);

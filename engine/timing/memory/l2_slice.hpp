@@ -13,13 +13,13 @@
 
 namespace simt {
 
-/// What one slice did of one launch.
+/// Activity of one slice for one launch.
 struct SliceActivity {
-  uint64_t lookups = 0, hits = 0;  ///< of sectors; what a copy lacks is looked up where it lives
+  uint64_t lookups = 0, hits = 0;  ///< of sectors; a sector missing from a copy is counted at its home slice
 };
 
-/// One L2 slice with its queues (performance model section 9). Time is counted in L2 cycles. A request waits
-/// `l2.latency` cycles, then a look-up is made per cycle; hits and writes are answered at once, misses when
+/// One L2 slice with its queues (docs/model/l2.md). Time is counted in L2 cycles. A request waits
+/// `l2.latency` cycles, then one lookup is made per cycle; hits and writes are answered at once, misses when
 /// DRAM has answered, or the slice of another partition where the sector lives.
 class L2Slice {
  public:
@@ -29,7 +29,7 @@ class L2Slice {
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
   void arrive(const MemoryRequest& packet, uint64_t cycle);
 
-  /// What slices of different partitions send each other.
+  /// A message between slices of different partitions.
   enum class FarKind : uint8_t {
     Read,
     Data,    ///< for a read
@@ -42,8 +42,8 @@ class L2Slice {
     FarKind kind = FarKind::Read;
     MemoryRequest request{};
   };
-  /// Messages on their way, `ready` rising; the caller hands them to the slices that they are for, by
-  /// arrive_from_far(), before these reach that cycle.
+  /// Messages in flight, by ascending `ready`. The caller delivers them with arrive_from_far() before their
+  /// destination reaches that cycle.
   std::vector<FarMessage>& far_messages() { return far_messages_; }
   void arrive_from_far(const FarMessage& message);
   /// Whether the slice takes packets from the interconnect: its request queue has room for all sectors of
@@ -71,7 +71,7 @@ class L2Slice {
   void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
 
   void insert(uint64_t address, bool modified);
-  /// Forgets its copy of a sector that lives in another partition.
+  /// Invalidates the copy of a sector whose home is in another partition.
   void drop_copy(uint64_t address) { cache_.drop(address); }
   uint64_t free_lines() const { return cache_.free_lines(); }
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
@@ -87,7 +87,7 @@ class L2Slice {
     Access access;
   };
   void look_up_next(uint64_t cycle);
-  bool look_up(const Access& asked, uint64_t cycle);  ///< false: refused, to be tried again
+  bool look_up(const Access& asked, uint64_t cycle);  ///< false: refused, to be retried
   void tell_of_write(const MemoryRequest& request, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
   void answer(const Access& access, uint64_t cycle);
@@ -101,10 +101,10 @@ class L2Slice {
   uint32_t partition_;
   std::vector<Counters>& counters_;
   std::vector<SliceActivity> activity_;  // by launch slot
-  SectoredCache cache_;                  // also holds copies of what lives in other partitions
+  SectoredCache cache_;                  // also holds copies of lines whose home is in other partitions
   std::deque<Delayed> near_, far_;       // on their way to the request queue, by the side that they come from
-  // What slices of other partitions ask for. It has a way of its own: behind requests that wait for those
-  // slices, both would wait for ever.
+  // Requests from slices of other partitions. They need a separate path: queued behind requests that wait
+  // for those slices, they would deadlock.
   std::deque<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors asked of other slices
   std::deque<FarMessage> far_data_;

@@ -7,12 +7,12 @@
 
 namespace simt {
 
-/// Lines that come sector by sector.
+/// Lines that arrive sector by sector.
 class LineAssembly {
  public:
   explicit LineAssembly(uint32_t line_bytes) : line_bytes_(std::max(sector_bytes, line_bytes)) {}
 
-  /// A sector has come. Whether it is the last one of its line.
+  /// Records the arrival of a sector. Returns whether its line is now complete.
   bool add(uint64_t sector) {
     if (line_bytes_ == sector_bytes) return true;
     const uint64_t line = sector / line_bytes_ * line_bytes_;

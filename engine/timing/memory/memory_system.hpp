@@ -33,7 +33,7 @@ class MemorySystem {
 
   /// Runs channels first to last - 1 up to core cycle `end`. Different channels may run on different threads.
   void advance_slices(uint32_t first, uint32_t last, Cycle end);
-  /// Takes what slices of different L2 partitions have sent each other to where it goes, and runs the reply
+  /// Delivers messages between slices of different L2 partitions, and runs the reply
   /// network up to core cycle `end`; appends to replies().
   void advance_replies(Cycle end);
   /// Runs the request network up to core cycle `end`; takes what has left the SMs from requests(), appends to
@@ -55,7 +55,7 @@ class MemorySystem {
   /// Core cycle before which nothing happens; ~0 if never.
   Cycle next_event() const;
 
-  /// Lines of the L2 that have never held anything.
+  /// Lines of the L2 that have never held data.
   uint64_t free_l2_lines() const;
 
   Counters counters(uint16_t slot) const;
@@ -67,7 +67,7 @@ class MemorySystem {
 
  private:
   struct Arrival {
-    uint64_t l2_cycle;  // first in which the slice can take it
+    uint64_t l2_cycle;  // first in which the slice can accept it
     MemoryRequest request;
   };
   void exchange_far_messages();

@@ -252,7 +252,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
     if (found != Probe::HitReserved) {
       Line& l = lines_[line];
       const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
-      // A partly written sector stays modified under the fetch that completes it.
+      // A partially written sector stays modified during the fetch that completes it.
       if (l.modified & bit) {
         l.modified_on_fill |= bit;
         l.modified &= static_cast<uint8_t>(~bit);
@@ -279,7 +279,8 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
 
 void SectoredCache::pass_on(const CacheAccess& access) {
   CacheMiss miss;
-  miss.address = access.address / sector_bytes * sector_bytes;  // writes come by sectors, to whole lines too
+  miss.address =
+      access.address / sector_bytes * sector_bytes;  // writes come sector by sector, even to whole lines
   miss.token = access.token;
   miss.byte_mask = access.byte_mask;
   miss.write = true;

@@ -25,14 +25,14 @@ struct CacheAccess {
   uint16_t slot = 0;
 };
 
-/// What a cache sends to the next level.
+/// A request from a cache to the next level.
 struct CacheMiss {
   uint64_t address = 0;
   uint64_t token = 0;  ///< of the access, for writes passed through
   uint32_t byte_mask = ~0u;
   uint8_t sectors = 1;  ///< of a write-back: how many of the line's are modified
   bool write = false;
-  bool write_back = false;  ///< what was modified of an evicted line: nobody waits for it
+  bool write_back = false;  ///< the modified sectors of an evicted line; no reply needed
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
 };
@@ -41,8 +41,8 @@ struct CacheMiss {
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
 
 /// A set-associative cache whose lines share a tag over four 32-byte sectors that are allocated and filled
-/// one by one (or, not sectored, whole lines), with its MSHRs and miss queue. It knows nothing of time but
-/// the order of accesses; latencies and ports belong to who owns it. Rules: performance model section 6.
+/// one by one (or, not sectored, whole lines), with its MSHRs and miss queue. It models
+/// the order of accesses but not time; its owner adds latencies and ports. Rules: docs/model/caches.md.
 class SectoredCache {
  public:
   explicit SectoredCache(const CacheSpec& spec, ReplacementFunction custom = nullptr);
@@ -54,7 +54,7 @@ class SectoredCache {
   /// until fill(); it then comes out of pop_ready(). ReservationFail changes nothing; ask again.
   CacheOutcome access(const CacheAccess& access);
   CacheFailure last_failure() const { return failure_; }
-  /// Whether the last access, a write, was passed on to the next level, which will acknowledge it.
+  /// Whether the last access, a write, went to the next level, which will acknowledge it.
   bool last_write_sent() const { return write_sent_; }
   /// Modified sectors that the last access evicted.
   uint32_t last_evicted_sectors() const { return evicted_sectors_; }
@@ -69,17 +69,17 @@ class SectoredCache {
   /// Token of the oldest access whose data has arrived; one per call.
   uint64_t pop_ready();
 
-  /// Puts a sector in without time or traffic, as if it had been read or, by a write, written in full.
+  /// Inserts a sector without time or traffic, as if it had been read or, for a write, written in full.
   void insert(const CacheAccess& access);
   void invalidate();
-  /// Forgets a sector that is as in memory, if it is there.
+  /// Invalidates an unmodified sector if it is present.
   void drop(uint64_t address);
 
   bool contains(uint64_t address) const;
   uint64_t modified_lines() const { return modified_lines_; }
-  /// Whether the access would find its line, or take one and leave another in its set that can be taken.
+  /// Whether the access would find its line, or allocate one and leave another in its set to allocate.
   bool leaves_a_way(const CacheAccess& access) const;
-  /// Lines that have never held anything.
+  /// Lines that have never held data.
   uint64_t free_lines() const { return free_lines_; }
   uint32_t outstanding_misses() const { return mshrs_used_; }
   uint32_t ways() const { return ways_; }
@@ -87,14 +87,14 @@ class SectoredCache {
  private:
   static constexpr uint32_t none = ~0u;
   static constexpr uint32_t max_sectors = 4;
-  // A sector is reserved (its read is under way), valid (as in memory), modified, or none of these: invalid.
+  // A sector is reserved (being read), valid (as in memory), modified, or none of these: invalid.
   struct Line {
     uint64_t tag = 0;                               // line address
     uint32_t previous = none, next = none;          // of the set's replacement order, oldest first
     uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
-    uint8_t readable = 0;                           // modified sectors of which every byte is known
-    uint8_t modified_on_fill = 0;  // reserved sectors that a write came to while the read was under way
-    bool in_order = false;         // holds a tag
+    uint8_t readable = 0;                           // modified sectors with all bytes known
+    uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
+    bool in_order = false;                          // holds a tag
   };
   struct Times {
     uint64_t allocated = 0, last_access = 0;
@@ -134,7 +134,7 @@ class SectoredCache {
   void unlink(uint32_t set, uint32_t line);
   void append(uint32_t set, uint32_t line);
 
-  /// Makes the victim `line` hold `access`'s tag; what was modified in it goes to the miss queue.
+  /// Gives the victim `line` the tag of `access`; its modified sectors go to the miss queue.
   void replace(uint32_t line, const CacheAccess& access);
   void touch(uint32_t line, uint64_t time);
   void modify(uint32_t line, uint32_t sector, uint32_t byte_mask);

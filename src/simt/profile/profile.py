@@ -139,7 +139,7 @@ class Profile:
         return column in self.launches.columns
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
-        """One numeric column as float64, with NaN for unknown values. Raises ProfileError if it is missing."""
+        """One numeric column as float64, NaN if unknown. Raises ProfileError if it is missing."""
         if not self.has(name):
             raise ProfileError(
                 f"{self.source}: no `{name}`, which this method needs; the profile has "
