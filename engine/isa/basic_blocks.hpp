@@ -16,8 +16,7 @@ class BasicBlocks {
     uint32_t first = 0, length = 0;  ///< static instructions [first, first + length)
   };
 
-  /// `leaders`: static indices that control may reach from elsewhere than the instruction before; those
-  /// beyond the end are ignored.
+  /// `leaders`: static indices of jump targets; indices beyond the end are ignored.
   BasicBlocks(const std::vector<StaticInstruction>& instructions, const std::vector<uint32_t>& leaders);
 
   uint32_t count() const { return static_cast<uint32_t>(blocks_.size()); }
@@ -27,7 +26,7 @@ class BasicBlocks {
   /// Whether a warp's record `index` after its record `previous` begins an execution of a block. A jump into
   /// a block's middle, to no known leader, begins one of that block.
   bool begins(uint32_t previous, uint32_t index) const { return index != previous + 1 || leads_[index] != 0; }
-  /// What stands for `previous` at a warp's first record.
+  /// The value of `previous` at a warp's first record.
   static constexpr uint32_t none = UINT32_MAX - 1;
 
  private:
@@ -51,8 +50,8 @@ struct InstructionCounts {
 struct BlockCounts {
   uint32_t warps_per_cta = 0, blocks = 0;
   std::vector<uint32_t> counts;  ///< by CTA, warp and block
-  bool complete = true;          ///< false: some warps were followed only part of their way
-  /// Of programs that have been executed without timing: what the timing model would have been given.
+  bool complete = true;          ///< false: some warps were followed only in part
+  /// For programs executed without timing: the input that the timing model would have had.
   std::optional<InstructionCounts> executed;
 };
 

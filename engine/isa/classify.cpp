@@ -61,8 +61,8 @@ bool is_memory(Operation operation) {
   }
 }
 
-// The opcode says how wide the access is; the width that the tracer writes can be wrong and only stands in
-// where the opcode itself is not known.
+// The opcode determines the access width. The width that the tracer writes can be wrong and is used only for
+// unknown opcodes.
 uint8_t access_bytes(const RawInstruction& raw, const Tokens& tokens, bool known) {
   if (tokens[0] == "LDSM" || tokens[0] == "STSM")
     return 16;  // each address names a row of eight 16-bit elements
@@ -159,9 +159,9 @@ void set_memory_widths(StaticInstruction& s, const Tokens& tokens) {
   if (s.operation == Operation::AsyncCopy && s.source_count == 1) s.sources[0].width = 2;
 }
 
-// Widths of registers that are wider than 32 bits, as far as the opcode tells. Where fewer sources are listed
-// than the opcode has (constants, immediates and uniform registers are not), the missing ones cannot be told:
-// then width 1.
+// Widths of registers that are wider than 32 bits, as far as the opcode determines them. If fewer sources are
+// listed than the opcode has (constants, immediates and uniform registers are not listed), it is unknown
+// which are missing, and the width is 1.
 void set_arithmetic_widths(StaticInstruction& s, const Tokens& tokens) {
   const std::string_view op = tokens[0];
   if (s.unit == Unit::Tensor) {
@@ -180,7 +180,7 @@ void set_arithmetic_widths(StaticInstruction& s, const Tokens& tokens) {
   } else if (op == "CS2R") {
     set_widths(s, has(tokens, "32") ? 1 : 2, {});
   } else if (op == "F2F" || op == "F2I" || op == "I2F" || op == "I2I" || op == "FRND") {
-    // F2F.F64.F32 writes what it names first and reads what it names second; F2I.F64 and I2F.F64 name the
+    // F2F.F64.F32 writes the first type and reads the second; F2I.F64 and I2F.F64 name the
     // wide side.
     std::vector<uint32_t> bits;
     for (size_t i = 1; i < tokens.size(); ++i)
@@ -201,8 +201,8 @@ void refine_by_modifiers(StaticInstruction& s, const Tokens& tokens) {
   const std::string_view op = tokens[0];
   if (op == "BAR") {
     if (has(tokens, "ARV")) s.operation = Operation::BarrierArrive;
-    // Tracers before version 6 keep only the last immediate: the barrier's number where it stands alone, else
-    // the number of threads, and then all that is known of the barrier is that it is not number 0.
+    // Tracers before version 6 keep only the last immediate. If it was the only one, it is the barrier's
+    // number; otherwise it is the number of threads, and the barrier is only known not to be number 0.
     if (s.immediate >= barriers_per_cta || s.immediate < 0) {
       s.immediate2 = std::max<int64_t>(s.immediate, 0);
       s.immediate = 1;
@@ -280,7 +280,8 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     has_async_groups |= s.operation == Operation::AsyncCommit;
     instructions.push_back(s);
   }
-  // DEPBAR.LE also waits for ordinary scoreboards; without groups of asynchronous copies that is all it does.
+  // DEPBAR.LE also waits for ordinary scoreboards; without groups of asynchronous copies, it does nothing
+  // else.
   if (!has_async_groups)
     for (StaticInstruction& s : instructions)
       if (s.operation == Operation::AsyncWait) s.operation = Operation::Arithmetic;

@@ -9,7 +9,7 @@
 namespace simt {
 
 /// Gives each raw instruction of one kernel its class, access width and register widths.
-/// `unknown` receives, for each opcode that the table does not have, what it is simulated as.
+/// `unknown` receives the replacement for each opcode missing from the table.
 std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
                                         const std::vector<std::string>& opcodes, const OpcodeTable& table,
                                         std::map<std::string, std::string>& unknown);

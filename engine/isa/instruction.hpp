@@ -8,7 +8,7 @@ namespace simt {
 /// Execution unit that an instruction is issued to.
 enum class Unit : uint8_t { Int, Fp32, Fp64, Sfu, Tensor, Branch, Texture, Uniform, Memory, Tma, Count };
 
-/// What an instruction does beyond occupying its unit.
+/// The effect of an instruction beyond occupying its unit.
 enum class Operation : uint8_t {
   Arithmetic,
   Branch,
@@ -19,7 +19,7 @@ enum class Operation : uint8_t {
   AsyncCopy,      ///< LDGSTS: global to shared without registers
   AsyncCommit,    ///< LDGDEPBAR, cp.async.commit_group: closes a group of asynchronous copies
   AsyncWait,      ///< DEPBAR N: waits until at most `immediate` groups are open
-  Barrier,        ///< BAR: waits at CTA barrier `immediate` (0 when the trace does not say) for `immediate2`
+  Barrier,        ///< BAR: waits at CTA barrier `immediate` (0 if the trace does not say) for `immediate2`
                   ///< threads (0: all of the CTA)
   BarrierArrive,  ///< BAR.ARV: arrives without waiting
   MemoryBarrier,  ///< MEMBAR, FENCE
@@ -40,12 +40,12 @@ enum class RegisterFile : uint8_t { General, Uniform, Predicate, UniformPredicat
 struct Register {
   uint16_t index = 0;  ///< 255 (RZ) is kept as written; the engine ignores it where hardware does
   RegisterFile file = RegisterFile::General;
-  uint8_t width = 1;  ///< number of consecutive 32-bit registers, as far as the opcode tells
+  uint8_t width = 1;  ///< number of consecutive 32-bit registers, as far as the opcode determines it
 
   friend bool operator==(const Register&, const Register&) = default;
 };
 
-/// What is the same each time a PC executes. Interned once per kernel.
+/// The properties that are the same each time a PC executes. Interned once per kernel.
 struct StaticInstruction {
   static constexpr int max_registers = 8;
   static constexpr uint32_t no_constant = ~0u;
@@ -55,12 +55,12 @@ struct StaticInstruction {
   uint32_t source_line = 0;  ///< 0 when unknown
   int64_t immediate = 0;
   int64_t immediate2 = 0;                   ///< version 6 only
-  uint32_t constant_operand = no_constant;  ///< where in the launch's constant bank an operand lies
+  uint32_t constant_operand = no_constant;  ///< byte of an operand in the launch's constant bank
   Unit unit = Unit::Int;
   Operation operation = Operation::Arithmetic;
   MemorySpace space = MemorySpace::None;
   uint8_t access_bytes =
-      0;  ///< bytes that each lane accesses, 0 for none or where no addresses are known (LDC)
+      0;  ///< bytes that each lane accesses; 0 for none, or if no addresses are known (LDC)
   bool half_precision = false;  ///< packed FP16: half the initiation interval of its unit
   bool bypass_l1 = false;  ///< STRONG.GPU and wider, and what the cache operator sends to the L2; of a memory
                            ///< barrier: it orders beyond the CTA
@@ -77,8 +77,8 @@ struct StaticInstruction {
 /// One execution of an instruction by one warp.
 struct DynamicRecord {
   uint32_t static_index = 0;
-  uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64; a barrier that none
-                      ///< executes holds nobody back
+  uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64; a barrier that no
+                      ///< lane executes blocks no warp
   uint32_t nanoseconds = 0;  ///< of a sleep whose length is in a register
   // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the
   // running sum of the coded deltas. Decode with lane_addresses().
@@ -88,7 +88,7 @@ struct DynamicRecord {
   uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
   uint64_t bulk_bytes = 0;  ///< TMA: bytes that the instruction copies, 0 if unknown
   uint64_t mbarrier = 0;    ///< TMA: address of the mbarrier that the copy completes on, 0 if unknown
-  uint32_t ticket = 0;      ///< of an executed access whose effect comes after its issue; 0: none
+  uint32_t ticket = 0;      ///< of an executed access that takes effect after its issue; 0: none
 };
 
 }  // namespace simt

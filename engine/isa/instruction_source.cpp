@@ -28,7 +28,7 @@ class Counter {
   void add(CtaStream& stream) {
     std::vector<uint32_t>& counts = of_ctas_.emplace_back(size_t{stream.warps()} * blocks_.count());
     walk(stream, [&](uint32_t warp, uint32_t previous, uint32_t index) {
-      // The rest of a block that has been begun is not another one.
+      // The rest of a block that has begun is not counted again.
       if (previous == BasicBlocks::none) previous = index - 1;
       if (blocks_.begins(previous, index)) ++counts[size_t{warp} * blocks_.count() + blocks_.of(index)];
     });
@@ -59,7 +59,7 @@ std::vector<uint32_t> InstructionSource::leaders() {
   std::vector<uint8_t> leads(instructions().size());
   const uint64_t searched = std::min(ctas_searched, cta_count());
   for (uint64_t i = 0; i < searched; ++i) {
-    // The middles of equal parts of the grid.
+    // The midpoints of equal parts of the grid.
     const auto stream = open_cta((2 * i + 1) * cta_count() / (2 * searched));
     walk(*stream, [&](uint32_t, uint32_t previous, uint32_t index) {
       if (index != previous + 1) leads[index] = 1;

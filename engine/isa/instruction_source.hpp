@@ -14,7 +14,7 @@ struct Dim3 {
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
 
-/// One kernel launch as the front end knows it.
+/// A kernel launch as described by the front end.
 struct LaunchInfo {
   uint64_t id = 0;
   std::string name;
@@ -31,38 +31,38 @@ struct LaunchInfo {
 
 /// The instruction streams of one CTA's warps. Used by one SM's thread only.
 ///
-/// A stream that executes a program runs ahead of issue by what the instruction buffers hold. That changes no
-/// value of a program without data races: it stops (NotYet) where a warp waits for others, and where a value
-/// comes from an access that acts in the order of time, or from the clock. Such an access has a ticket; the
-/// SM tells the stream when it issues, and the GPU performs all accesses of a window in the order of issue at
-/// the window's end.
+/// A stream that executes a program runs ahead of issue by the contents of the instruction buffers. This does
+/// not change the values of a program without data races: the stream stops (NotYet) where a warp waits for
+/// others, and where a value comes from an access that takes effect in time order, or from the clock. Such an
+/// access has a ticket; the SM tells the stream when it issues, and the GPU performs all accesses of a window
+/// in the order of issue at the window's end.
 class CtaStream {
  public:
   enum class Next : uint8_t { Record, End, NotYet };
 
   virtual ~CtaStream() = default;
   virtual uint32_t warps() const = 0;
-  /// Gives warp `warp` its next record in program order, as of core cycle `now`.
-  /// `record.deltas` stays valid until `lookahead` more records of the same warp were taken.
+  /// Returns the next record of warp `warp` in program order, as of core cycle `now`.
+  /// `record.deltas` stays valid until `lookahead` more records of the same warp have been taken.
   virtual Next next(uint32_t warp, DynamicRecord& record, uint64_t now) = 0;
   static constexpr uint32_t lookahead = 8;
 
-  /// Whether a warp that was told NotYet waits for other warps (at a barrier), and not just for time to pass.
+  /// Whether a warp that got NotYet waits for other warps (at a barrier) rather than for time to pass.
   virtual bool waits_for_warps(uint32_t warp) const;
   /// The CTA is going to run on this SM.
   virtual void placed(uint32_t sm);
-  /// Whether since the last question warps that were told NotYet may have been let go: by a call of next(),
-  /// of this stream or of another one of its cluster.
+  /// Whether warps that got NotYet may have been released since the last call of this function, by a call of
+  /// next() of this stream or of another one in its cluster.
   virtual bool take_woken() { return false; }
-  /// The access with this ticket issues in cycle `now`; what it returns can be used from `visible` on.
+  /// The access with this ticket issues in cycle `now`; its result is available from `visible` on.
   virtual void issued(uint32_t warp, uint32_t ticket, uint64_t now, uint64_t visible);
   /// Performs the access. Called from one thread, in the order of issue on the whole GPU.
   virtual void perform(uint32_t warp, uint32_t ticket);
-  /// What a warp that was told NotYet waits for, for people.
+  /// Describes what a warp that got NotYet waits for, for messages.
   virtual std::string waits_for(uint32_t warp) const;
 };
 
-/// Where a launch's instructions come from: a trace, or functional execution.
+/// The source of a launch's instructions: a trace, or functional execution.
 class InstructionSource {
  public:
   virtual ~InstructionSource() = default;
@@ -71,37 +71,38 @@ class InstructionSource {
   virtual const std::vector<std::string>& opcodes() const = 0;
   /// CTAs that have instructions, in the order in which they are dispatched.
   virtual uint64_t cta_count() const = 0;
-  /// Called by the CTA dispatcher, from one thread at a time, `ordinal` rising.
+  /// Called by the CTA dispatcher, from one thread at a time, with ascending `ordinal`.
   virtual std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) = 0;
   /// Writes the address of each active lane (in lane order) to `out`, which holds at least 64 entries
   /// (bulk_count for TMA records); returns how many were written.
   virtual uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const = 0;
   /// CTAs that run together, with consecutive ordinals.
   virtual uint32_t cluster_size() const { return 1; }
-  /// CTAs act on each other's state while they execute (clusters): SMs then go cycle by cycle, one by one.
+  /// CTAs act on each other's state while they execute (clusters): SMs then advance cycle by cycle, one after
+  /// the other.
   bool couples_ctas() const { return cluster_size() > 1; }
-  /// A stretch of global memory.
+  /// A range of global memory.
   struct Buffer {
     uint64_t address = 0, bytes = 0;
     bool stored = false;  ///< the launch may write to it
   };
-  /// What the launch works on, as far as its arguments tell.
+  /// The memory that the launch works on, as far as its arguments show.
   virtual std::vector<Buffer> buffers() const { return {}; }
-  /// CTAs act on each other through memory, so that what they do depends on their order.
+  /// CTAs interact through memory, so their behaviour depends on their order.
   virtual bool order_matters() const { return false; }
 
-  /// Static indices that control reaches from elsewhere than the instruction before, as far as is known.
-  /// Sources that replay know those of some CTAs, spread over the grid.
+  /// Static indices of jump targets, as far as known. Sources that replay know those of some CTAs, spread
+  /// over the grid.
   virtual std::vector<uint32_t> leaders();
   /// Follows these CTAs on up to `threads` host threads, without any effect on memory or on their later
   /// simulation. CTAs of a cluster are followed together, so `ordinals` names whole clusters.
   virtual BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                               uint32_t threads);
-  /// CTAs [first, end), whole clusters, will never be opened: what they do to memory happens now, on up to
+  /// CTAs [first, end), whole clusters, will never be opened: their effects on memory happen now, on up to
   /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
   /// The CTAs of `begun`, which have not ended, and those from `first` on will not be asked for instructions
-  /// any more: what they do to memory happens now, on up to `threads` host threads. Counts, CTA by CTA, the
+  /// any more: their effects on memory happen now, on up to `threads` host threads. Counts, CTA by CTA, the
   /// blocks that warps of `begun` have not begun yet, then those of the others, unless `blocks` is nullptr.
   virtual BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                              const BasicBlocks* blocks, uint32_t threads);

@@ -22,8 +22,8 @@ bool reads_or_writes_memory(const OpcodeClass& c) {
   }
 }
 
-// A guess may occupy the wrong unit; it must never end a warp or make it wait for something that does not
-// happen.
+// A guess may occupy the wrong unit; it must never end a warp or make it wait for an event that does not
+// occur.
 bool safe_to_guess(const OpcodeClass& c, bool has_addresses) {
   if (reads_or_writes_memory(c)) return has_addresses;
   return !has_addresses && (c.operation == Operation::Arithmetic || c.operation == Operation::Branch);
@@ -37,7 +37,7 @@ size_t OpcodeTable::longest_common_prefix(const Opcodes& opcodes, std::string_vi
     const auto end = std::mismatch(mnemonic.begin(), mnemonic.end(), it->first.begin(), it->first.end());
     longest = std::max(longest, static_cast<size_t>(end.first - mnemonic.begin()));
   };
-  // In sorted order the longest common beginning is found next to the place where the opcode itself would be.
+  // In sorted order, the longest common prefix is next to the opcode's own position.
   const auto after = opcodes.lower_bound(mnemonic);
   if (after != opcodes.end()) consider(after);
   if (after != opcodes.begin()) consider(std::prev(after));
@@ -49,7 +49,7 @@ OpcodeTable::Match OpcodeTable::find(std::string_view mnemonic, bool has_address
   if (const auto it = opcodes_.find(mnemonic); it != opcodes_.end()) return {it->second, true, {}};
   if (const auto it = related_.find(mnemonic); it != related_.end())
     return {it->second, false, "the same opcode of another architecture"};
-  // Of those that share the longest beginning, the first in order is the family's plainest.
+  // Among those with the longest common prefix, the first in order is the plainest of the family.
   const size_t own = longest_common_prefix(opcodes_, mnemonic);
   const size_t others = longest_common_prefix(related_, mnemonic);
   const std::string_view family = mnemonic.substr(0, std::max(own, others));

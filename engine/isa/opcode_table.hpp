@@ -7,7 +7,7 @@
 
 namespace simt {
 
-/// What an opcode table says about an opcode's first token.
+/// An opcode table's entry for an opcode's first token.
 struct OpcodeClass {
   Unit unit = Unit::Int;
   Operation operation = Operation::Arithmetic;
@@ -17,27 +17,26 @@ struct OpcodeClass {
   friend bool operator==(const OpcodeClass&, const OpcodeClass&) = default;
 };
 
-/// The opcodes of one architecture, and those of its relatives for opcodes that it does not know.
+/// The opcodes of one architecture, with related architectures as a fallback for unknown opcodes.
 class OpcodeTable {
  public:
   struct Match {
     OpcodeClass opcode_class;
     bool exact = true;
-    std::string
-        nearest;  ///< where not exact: the opcode whose class was taken, or a description of the class
+    std::string nearest;  ///< if not exact: the opcode whose class was used, or a description of the class
   };
 
   explicit OpcodeTable(std::string name) : name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
   void add(const std::string& mnemonic, OpcodeClass opcode_class) { opcodes_[mnemonic] = opcode_class; }
-  /// Adds an opcode of another architecture; it is used only where this one has nothing exact.
+  /// Adds an opcode of another architecture; it is used only if this one has no exact match.
   void add_related(const std::string& mnemonic, OpcodeClass opcode_class) {
     related_.emplace(mnemonic, opcode_class);
   }
 
   /// Finds the class of an opcode's first token. An unknown one gets the class of the same opcode elsewhere,
-  /// of the known opcode that shares its longest beginning (three letters or more), or else a plain memory or
+  /// of the known opcode with the longest common prefix (three letters or more), or else a plain memory or
   /// integer class.
   Match find(std::string_view mnemonic, bool has_addresses, bool has_destination) const;
 

@@ -9,8 +9,8 @@ namespace simt {
 namespace {
 
 constexpr uint32_t half_lanes = 32;
-/// A half that has run alone for so many records, or for so many with accesses that act in the order of time
-/// among them, lets the other one go on for a turn. Arbitrary; it only has to end waiting for each other.
+/// A half that has run alone for this many records, or for this many with accesses in time order among them,
+/// yields to the other one for a turn. The numbers are arbitrary; they only have to prevent a deadlock.
 constexpr uint32_t longest_run = 4096, suspicious_run = 256, suspicious_accesses = 16, turn = 64;
 
 /// Counts of warps from those of their halves.
@@ -67,10 +67,10 @@ class PairedWarps::Stream : public CtaStream {
     const uint32_t h = low.state == State::Held ? 0 : 1;
     const Half &one = pair.half[h], &other = pair.half[1 - h];
     if (one.state != State::Held) return Next::NotYet;
-    // What waits for time is about to go on, and then both may do so together; unless it waits for this
-    // access.
+    // A half that waits for time will continue soon, and then both may continue together; unless it waits for
+    // this access.
     if (other.state == State::Waits && !one.record.ticket) return Next::NotYet;
-    // A barrier for all is also the other half's.
+    // A barrier for all threads is also the other half's.
     if (other.state == State::Blocked && waits_for_all(one.record)) return Next::NotYet;
     take(pair, h, record);
     return Next::Record;
@@ -98,9 +98,9 @@ class PairedWarps::Stream : public CtaStream {
 
  private:
   enum class State : uint8_t {
-    Empty,    ///< its next record has not been asked for
-    Held,     ///< its next record is here
-    Waits,    ///< has none yet, but will without the other half
+    Empty,    ///< its next record has not been requested
+    Held,     ///< its next record is available
+    Waits,    ///< has none yet, but will get one without the other half
     Blocked,  ///< has none yet, perhaps because of the other half
     Ended
   };
@@ -110,7 +110,7 @@ class PairedWarps::Stream : public CtaStream {
   };
   struct Pair {
     std::array<Half, 2> half{};
-    uint32_t forced = 2;    ///< half whose barrier has to be next: the other one's was handed out; 2: none
+    uint32_t forced = 2;    ///< half whose barrier must be next, as the other one's was delivered; 2: none
     uint32_t alone = 2;     ///< half that has run alone; 2: none
     uint32_t run = 0;       ///< records since they were together, or since the last turn
     uint32_t accesses = 0;  ///< in the run, with tickets
@@ -118,7 +118,7 @@ class PairedWarps::Stream : public CtaStream {
     std::array<std::array<uint64_t, 2 * half_lanes>, lookahead + 2> addresses{};
     uint32_t next_addresses = 0;
   };
-  /// What a ticket of ours stands for.
+  /// The source's access behind one of our tickets.
   struct Part {
     uint32_t half = 0, ticket = 0;
   };
@@ -167,7 +167,7 @@ class PairedWarps::Stream : public CtaStream {
     return s.operation != Operation::MbarrierWait || a.base == b.base;
   }
 
-  /// Which of two halves that have a record each goes on alone.
+  /// Which of two halves with a record each continues alone.
   uint32_t choose(Pair& pair) {
     const bool low_waits = waits_for_all(pair.half[0].record);
     const bool high_waits = waits_for_all(pair.half[1].record);
@@ -192,7 +192,7 @@ class PairedWarps::Stream : public CtaStream {
     return behind;
   }
 
-  /// Hands out one half's record.
+  /// Delivers one half's record.
   void take(Pair& pair, uint32_t h, DynamicRecord& record) {
     Half& half = pair.half[h];
     const Half& other = pair.half[1 - h];
@@ -223,7 +223,7 @@ class PairedWarps::Stream : public CtaStream {
     pair.run = pair.accesses = pair.turn_left = 0;
   }
 
-  /// Leaves the lanes' addresses in an array of ours.
+  /// Stores the lanes' addresses in an array of this class.
   void expand(Pair& pair, const DynamicRecord& first, const DynamicRecord* second, DynamicRecord& record) {
     auto& addresses = pair.addresses[pair.next_addresses];
     uint32_t count = source_.source_->lane_addresses(first, addresses.data());

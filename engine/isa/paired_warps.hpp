@@ -10,14 +10,15 @@ namespace simt {
 /// Presents the 32-lane warps of another source as warps of 64 lanes: warps 2w and 2w + 1 are the lower and
 /// the upper half of warp w.
 ///
-/// Halves whose next records are of the same instruction go on together, as one record; otherwise the half
-/// that is behind (lower PC) goes on alone, so that they meet again where their paths do. A half that runs
-/// alone for long is interrupted for a while by the other one, which it may be waiting for.
+/// Halves whose next records are of the same instruction continue together, as one record. Otherwise the half
+/// with the lower PC continues alone, so that they meet again where their paths do. A half that runs alone
+/// for long is interrupted for a while by the other one, which it may be waiting for.
 ///
-/// A warp of 64 lanes that waits at a barrier waits as a whole, while programs for 32 lanes may part at one.
-/// So the record of a barrier for the whole CTA is held back until both halves have come to it. Barriers for
-/// a number of threads, and the first of two halves that come to one at different instructions, have no lanes
-/// in their record: only the source itself makes the warps wait (where it executes them; a trace does not).
+/// A warp of 64 lanes waits at a barrier as a whole, while programs for 32 lanes may diverge at one. The
+/// record of a barrier for the whole CTA is therefore held back until both halves have reached it. Barriers
+/// with a thread count have no lanes in their record, and neither has the first of two halves that reach a
+/// barrier at different instructions: only the source itself makes the warps wait (if it executes them; a
+/// trace does not).
 class PairedWarps : public InstructionSource {
  public:
   explicit PairedWarps(std::shared_ptr<InstructionSource> source);
@@ -33,7 +34,7 @@ class PairedWarps : public InstructionSource {
   std::vector<Buffer> buffers() const override { return source_->buffers(); }
   std::vector<uint32_t> leaders() override { return source_->leaders(); }
   /// A warp's count of a block is that of the half that executes it more often: halves that go through a loop
-  /// do so together as long as both are in it. Where they part in other ways it may be too small.
+  /// do so together as long as both are in it. If they diverge in other ways, it may be too small.
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;
   BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;

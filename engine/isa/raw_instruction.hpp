@@ -13,7 +13,7 @@ enum class AddressKind : uint8_t {
   Bulk    ///< any number, not tied to lanes (TMA)
 };
 
-/// A static instruction as a trace writes it, before an opcode table gives it its class.
+/// A static instruction as written in a trace, before an opcode table classifies it.
 struct RawInstruction {
   uint64_t pc = 0;
   uint32_t opcode = 0;       ///< index into the kernel's opcode strings

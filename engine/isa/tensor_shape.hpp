@@ -5,9 +5,9 @@ namespace simt {
 
 /// Work of a tensor-core instruction for one warp, relative to FP16 m16n8k16 (2,048 multiply-adds), read from
 /// the shape and type in its opcode: HMMA.16816.F32, IMMA.16832.S8.S8, HGMMA.64x256x16.F32. The four warps of
-/// a warpgroup share an HGMMA's rows. Types of other widths run at proportionally other rates; FP64 at a
-/// sixteenth. 0 if the opcode gives no shape that is known (HMMA.884: its steps are what the unit's interval
-/// is given for).
+/// a warpgroup share an HGMMA's rows. Rates scale with the width of the type; FP64 has a
+/// sixteenth. Returns 0 if the opcode has no known shape (HMMA.884: the unit's interval applies to its
+/// steps).
 double tensor_work(std::string_view opcode);
 
 }  // namespace simt

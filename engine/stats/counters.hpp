@@ -7,7 +7,7 @@
 
 namespace simt {
 
-// What the engine counts, per launch. SIMT_COUNTER(name, "what it counts").
+// The engine's counters, per launch. SIMT_COUNTER(name, "meaning").
 #define SIMT_COUNTERS(SIMT_COUNTER)                                                                          \
   SIMT_COUNTER(sm_active_cycles, "core cycles in which an SM had a resident warp, summed over SMs")          \
   SIMT_COUNTER(active_warp_cycles, "resident warps, summed over core cycles and SMs")                        \
@@ -68,7 +68,7 @@ struct Counters {
   using CacheTable = std::array<std::array<uint64_t, outcomes>, kinds>;
 
   std::array<uint64_t, static_cast<size_t>(Counter::Count)> values{};
-  CacheTable l1{}, l2{};  ///< look-ups, one per sector, by kind and outcome
+  CacheTable l1{}, l2{};  ///< lookups, one per sector, by kind and outcome
 
   uint64_t& operator[](Counter c) { return values[static_cast<size_t>(c)]; }
   uint64_t operator[](Counter c) const { return values[static_cast<size_t>(c)]; }

@@ -14,7 +14,7 @@ struct AddressList {
   uint64_t base = 0;
   int64_t stride = 0;
   bool strided = true;
-  std::vector<int64_t> differences;  ///< to the previous address; used where not strided
+  std::vector<int64_t> differences;  ///< from the previous address; unused if strided
 
   /// Differences that are all equal become a stride.
   void find_stride() {
@@ -25,7 +25,7 @@ struct AddressList {
 };
 
 /// Coded differences: one header byte, then the differences as little-endian two's complement integers of
-/// equal width. Header bits 0-2: width - 1 in bytes, bits 3-7: how far each difference is shifted left.
+/// equal width. Header bits 0-2: width - 1 in bytes, bits 3-7: left shift of each difference.
 namespace differences {
 
 inline uint8_t width(uint8_t header) {
@@ -55,8 +55,8 @@ inline void put(std::string& out, const std::vector<int64_t>& values) {
   }
 }
 
-/// Writes the `count` addresses after `base` to `out`. The caller has checked that all coded bytes are there
-/// and that seven more can be read.
+/// Writes the `count` addresses after `base` to `out`. The caller has checked that all coded bytes are
+/// present and that seven more can be read.
 inline void expand(const uint8_t* coded, uint64_t base, uint64_t count, uint64_t* out) {
   const int bytes = width(coded[0]);
   const int shift = coded[0] >> 3;

@@ -6,7 +6,7 @@
 
 #include "trace/trace_error.hpp"
 
-/// Integers as the trace store writes them: little-endian base 128, signed values folded to unsigned ones.
+/// The trace store's integers: little-endian base 128, with signed values zigzag-encoded.
 namespace simt {
 
 inline uint64_t fold_sign(int64_t value) {
@@ -51,7 +51,7 @@ class ByteReader {
     corrupted();
   }
   int64_t signed_varint() { return unfold_sign(varint()); }
-  /// A count of things of which each takes at least `bytes_each` bytes of what is left.
+  /// A count of items, each of which takes at least `bytes_each` of the remaining bytes.
   uint64_t count(uint64_t bytes_each = 1) {
     const uint64_t n = varint();
     if (n > left() / bytes_each) corrupted();

@@ -51,7 +51,7 @@ TraceLayout trace_layout(std::string_view beginning) {
     else if (!in_header)
       return token[0] >= '0' && token[0] <= '9' ? TraceLayout::Ungrouped : TraceLayout::Grouped;
     else if (token[0] != '-')
-      return TraceLayout::Grouped;  // no trace at all; the parser says what is wrong
+      return TraceLayout::Grouped;  // not a trace; the parser reports the error
   }
 }
 
@@ -116,7 +116,7 @@ void Regrouper::line(std::string_view text) {
   std::string_view rest = text;
   std::array<uint32_t, cluster_prefix> prefix{};
   if (prefix_ == 0) {
-    // Where the tracer also writes the SM, the mask of eight digits comes two places later.
+    // If the tracer also writes the SM, the mask of eight digits comes two positions later.
     prefix_ = version_ >= first_with_clusters ? cluster_prefix : short_prefix;
     if (prefix_ == short_prefix) {
       std::string_view ahead = text;

@@ -10,16 +10,16 @@ namespace simt {
 
 enum class TraceLayout { Unknown, Grouped, Ungrouped };
 
-/// Tells from a trace's beginning whether its lines are grouped by warp; Unknown where the beginning is too
+/// Whether a trace's lines are grouped by warp, judged by its beginning; Unknown if the beginning is too
 /// short.
 TraceLayout trace_layout(std::string_view beginning);
 
-/// Sorts the lines of an un-grouped trace, as the tracer itself writes it, by CTA and warp. What is buffered
-/// is to be taken whenever it has grown large; the pieces of a warp then follow each other in the order in
+/// Sorts the lines of an ungrouped trace, as the tracer itself writes it, by CTA and warp. The caller takes
+/// the buffered lines whenever there are many; the pieces of a warp then follow each other in the order in
 /// which they are taken.
 class Regrouper {
  public:
-  /// Of LDGSTS, the tracer writes two lines, of which only the second (the global access) is kept.
+  /// For LDGSTS, the tracer writes two lines; only the second (the global access) is kept.
   struct Piece {
     std::array<uint32_t, 3> cta{};
     uint32_t warp = 0;
@@ -28,13 +28,13 @@ class Regrouper {
     std::string lines;
   };
 
-  /// Throws TraceError where a line does not begin with a CTA and a warp.
+  /// Throws TraceError if a line does not begin with a CTA and a warp.
   void feed(std::string_view text);
   void finish();
   /// The header's lines.
   const std::string& header() const { return header_; }
   uint64_t buffered_bytes() const { return buffered_; }
-  /// What is buffered, in the order of CTAs and warps.
+  /// The buffered lines, in the order of CTAs and warps.
   std::vector<Piece> take_pieces();
 
  private:

@@ -9,14 +9,14 @@
 
 namespace simt {
 
-/// One decoded block of a trace store: the pieces of warps, ready to be walked. Immutable, so threads may
+/// One decoded block of a trace store: the pieces of warps, ready to be traversed. Immutable, so threads may
 /// share it.
 class StoreBlock {
  public:
   struct Piece {
     uint32_t warp = 0;
     uint32_t path = 0;
-    uint64_t data = 0;  ///< where its data begins
+    uint64_t data = 0;  ///< start of its data
     uint32_t data_bytes = 0;
     uint32_t first_bases = 0;  ///< index of its first base
   };
@@ -33,7 +33,7 @@ class StoreBlock {
     uint32_t piece_count = 0;
   };
 
-  /// Takes a block's uncompressed bytes. Throws TraceError where they make no sense.
+  /// Takes a block's uncompressed bytes. Throws TraceError if they are invalid.
   StoreBlock(const uint8_t* bytes, size_t size, const Dim3& grid);
 
   const std::vector<Cta>& ctas() const { return ctas_; }

@@ -44,7 +44,7 @@ std::vector<StoreEncoder::Block> StoreEncoder::take_blocks() {
 }
 
 uint64_t StoreEncoder::coded_bytes() const {
-  constexpr uint64_t decoded_base = 8, decoded_piece = 32;  // what the decoder keeps in memory for them
+  constexpr uint64_t decoded_base = 8, decoded_piece = 32;  // the decoder's memory for each
   return block_.ctas.size() + block_.pieces.size() + block_.paths.size() + block_.data.size() + runs_.size() +
          block_.first_count * decoded_base + block_.piece_count * decoded_piece;
 }

@@ -9,8 +9,8 @@
 
 namespace simt {
 
-/// Encodes a kernel trace into the blocks of a trace store. Finished blocks are to be taken after every piece
-/// of text that was parsed; memory is then bounded by a block and the static instructions.
+/// Encodes a kernel trace into the blocks of a trace store. The caller takes finished blocks after each
+/// parsed piece of text, so memory is bounded by one block and the static instructions.
 class StoreEncoder : public TraceSink {
  public:
   struct Block {
@@ -24,7 +24,7 @@ class StoreEncoder : public TraceSink {
   void begin_warp(uint32_t warp, uint64_t instructions) override;
   void record(const TraceRecord& record) override;
   void end_cta() override;
-  /// Closes the last block; to be called once, after the last CTA.
+  /// Closes the last block. Call it once, after the last CTA.
   void finish();
 
   /// The blocks finished since the last call.
@@ -46,7 +46,7 @@ class StoreEncoder : public TraceSink {
   store::SlotMap slots_;
   std::vector<Block> finished_;
 
-  /// The block being written. Each column is compressed better alone than mixed with the others.
+  /// The block being written. Columns compress better separately than mixed.
   struct OpenBlock {
     BlockSummary summary;
     std::string masks, ctas, pieces, paths, bases, data;
@@ -69,7 +69,7 @@ class StoreEncoder : public TraceSink {
   uint32_t warp_ = 0;
   bool piece_open_ = false;
   uint32_t piece_number_ = 0;
-  uint64_t piece_data_ = 0;  ///< where its data begins
+  uint64_t piece_data_ = 0;  ///< start of its data
   uint64_t piece_instructions_ = 0;
   std::string runs_;
   std::string first_slots_;  ///< slots in the order of their first execution in the piece

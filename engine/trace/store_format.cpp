@@ -11,8 +11,8 @@ constexpr uint64_t max_constant_bank = 64 * 1024;  // bytes
 
 }  // namespace
 
-// Columns rather than rows: neighbouring instructions are alike field by field, and the block compressor sees
-// that.
+// Columns rather than rows: neighbouring instructions are similar field by field, which the block compressor
+// exploits.
 std::string encode_instructions(const std::vector<RawInstruction>& instructions) {
   std::string out;
   put_varint(out, instructions.size());
@@ -88,7 +88,7 @@ std::vector<RawInstruction> decode_instructions(const uint8_t* data, size_t size
     for (int i = 0; i < r.destination_count; ++i) read_register(r.destinations[i]);
     for (int i = 0; i < r.source_count; ++i) read_register(r.sources[i]);
   }
-  // Tracers know no constant operands; there is no column then.
+  // Tracers record no constant operands; the column is then omitted.
   if (in.left() != 0)
     for (auto& r : instructions) {
       const uint64_t after = in.varint();

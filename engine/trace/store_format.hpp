@@ -5,10 +5,10 @@
 
 #include "isa/raw_instruction.hpp"
 
-/// What the store's encoder and decoder share. docs/trace-store.md describes the format.
+/// Shared by the store's encoder and decoder. docs/trace-store.md describes the format.
 namespace simt {
 
-/// What the store's index keeps of a block.
+/// A block's entry in the store's index.
 struct BlockSummary {
   uint64_t first_cta = 0;   ///< ordinal of the CTA to which the first piece belongs
   uint64_t cta_count = 0;   ///< CTAs that have a piece in the block
@@ -38,7 +38,7 @@ inline constexpr uint64_t run_changes_mask = 1;
 inline constexpr uint64_t run_jumps = 2;
 inline constexpr int run_length_shift = 2;
 
-/// How an execution's addresses differ from those of the slot's last one: low two bits of its first byte.
+/// How an execution's addresses differ from those of the slot's previous one: low two bits of its first byte.
 enum class Shape : uint8_t { Same = 0, Stride = 1, Inline = 2, Reference = 3 };
 inline constexpr uint8_t residual_bits = 5;     ///< of the base's residual, in the first byte
 inline constexpr uint8_t residual_more = 0x80;  ///< the rest follows
@@ -54,8 +54,8 @@ struct SlotState {
   uint64_t differences = 0;  ///< position of the coded differences in the block's data
 };
 
-/// Predicts the base of a slot's first execution in a warp from the warps before it in the block: bases that
-/// are linear in the CTA's and the warp's number leave nothing to store.
+/// Predicts the base of a slot's first execution in a warp from earlier warps in the block, so that bases
+/// that are linear in the CTA's and the warp's number need no storage.
 class FirstBasePredictor {
  public:
   void begin_cta() { ++cta_; }
@@ -143,7 +143,7 @@ class SlotMap {
 };
 
 std::string encode_instructions(const std::vector<RawInstruction>& instructions);
-/// Throws TraceError where the bytes are damaged or an opcode index is not below `opcodes`.
+/// Throws TraceError if the bytes are damaged or an opcode index is not below `opcodes`.
 std::vector<RawInstruction> decode_instructions(const uint8_t* data, size_t size, size_t opcodes);
 
 }  // namespace simt::store

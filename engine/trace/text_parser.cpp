@@ -33,7 +33,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// Limits that no real trace comes near; they keep absurd input from taking all memory.
+// Limits far above those of real traces; they keep absurd input from exhausting memory.
 constexpr size_t max_line_bytes = 1 << 20;
 constexpr size_t max_instructions = 1 << 22;
 constexpr size_t max_opcode_bytes = 96;
@@ -77,7 +77,7 @@ bool starts_with(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
 }
 
-// Text from the file inside an error message: short, and without anything that a terminal would act on.
+// Text from the file inside an error message: short, and without control characters.
 std::string quoted(std::string_view text) {
   constexpr size_t longest = 40;
   std::string shown = "'";
@@ -100,9 +100,8 @@ size_t hash_of(const RawInstruction& r) {
 
 }  // namespace
 
-// The text of an instruction line from behind the mask to the addresses, and from behind them to the end, as
-// it was seen last at this PC. Nearly every line of a trace repeats one of these, and then needs no further
-// reading.
+// The text of the latest instruction line at this PC, between the mask and the addresses, and after the
+// addresses. Nearly every line of a trace repeats one of these, and then needs no further parsing.
 struct TextParser::KnownLine {
   static constexpr size_t count = 1 << 13;
   static constexpr size_t capacity = 100;
@@ -653,7 +652,7 @@ void TextParser::bulk_access(Scanner& in) {
   addresses(in, AddressKind::Bulk, mode);
 }
 
-// Register values are checked and dropped: no model uses them.
+// Register values are checked and discarded: no model uses them.
 void TextParser::register_values(Scanner& in, uint32_t registers) {
   for (uint32_t r = 0; r < registers; ++r) {
     const uint64_t count = in.decimal("a number of register values", 32);

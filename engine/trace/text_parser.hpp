@@ -21,7 +21,7 @@ class TextParser {
   TextParser& operator=(const TextParser&) = delete;
 
   void feed(std::string_view text);
-  /// To be called after the last piece; throws where the trace ends in the middle of something.
+  /// Call after the last piece. Throws if the trace is incomplete.
   void finish();
 
   struct Counts {

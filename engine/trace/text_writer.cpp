@@ -124,7 +124,7 @@ void TextWriter::header(std::string& out) const {
 }
 
 void TextWriter::begin_cta(std::string& out) {
-  // The number of instructions stands before them, so the CTA is walked twice.
+  // The number of instructions precedes them, so the CTA is traversed twice.
   stream_ = source_->open_cta(ordinal_);
   counts_.assign(stream_->warps(), 0);
   DynamicRecord record;

@@ -8,9 +8,9 @@
 
 namespace simt {
 
-/// Writes a stored kernel back as tracer version 5 text, piece by piece. What version 5 has no place for is
-/// left out: predicate and uniform registers, second immediates, clusters, and what TMA instructions carry
-/// besides addresses.
+/// Writes a stored kernel back as tracer version 5 text, piece by piece. Data that version 5 cannot represent
+/// is omitted: predicate and uniform registers, second immediates, clusters, and the data of TMA instructions
+/// other than addresses.
 class TextWriter {
  public:
   explicit TextWriter(std::shared_ptr<TraceSource> source);
@@ -28,7 +28,7 @@ class TextWriter {
   std::shared_ptr<TraceSource> source_;
   bool header_written_ = false;
   bool line_info_ = false;
-  std::vector<std::string> heads_;  ///< of each static instruction: what stands between mask and addresses
+  std::vector<std::string> heads_;  ///< for each static instruction, the text between mask and addresses
   uint64_t ordinal_ = 0;
   std::unique_ptr<CtaStream> stream_;
   std::vector<uint64_t> counts_;  ///< instructions of each warp of the open CTA

@@ -5,7 +5,7 @@
 
 namespace simt {
 
-/// A trace or a trace store that cannot be read. The file's name is added by whoever knows it.
+/// A trace or a trace store cannot be read. A caller that knows the file's name adds it.
 class TraceError : public std::runtime_error {
  public:
   explicit TraceError(const std::string& reason) : std::runtime_error(reason) {}

@@ -10,7 +10,7 @@
 
 namespace simt {
 
-/// Where a CTA lies. Cluster values are 0 before tracer version 6.
+/// The position of a CTA. Cluster values are 0 before tracer version 6.
 struct CtaPosition {
   std::array<uint32_t, 3> cta{};
   std::array<uint32_t, 3> cluster{};
@@ -24,7 +24,7 @@ struct CtaPosition {
   friend bool operator==(const CtaPosition&, const CtaPosition&) = default;
 };
 
-/// What a bulk copy (TMA) carries besides its addresses; version 6.
+/// The data of a bulk copy (TMA) other than its addresses; version 6.
 struct BulkAccess {
   uint64_t mbarrier = 0;
   uint64_t bytes = 0;

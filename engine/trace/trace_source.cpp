@@ -12,7 +12,7 @@ namespace simt {
 using store::Shape;
 using store::SlotState;
 
-/// Walks the pieces of one CTA's warps.
+/// Reads the pieces of one CTA's warps.
 class TraceSource::Stream : public CtaStream {
  public:
   Stream(TraceSource& source, uint64_t ordinal) : source_(source), ordinal_(ordinal) {
@@ -78,7 +78,7 @@ class TraceSource::Stream : public CtaStream {
     uint32_t warp = 0;
     uint32_t next_static = 0;
     uint32_t run_left = 0;
-    uint32_t piece = 0;  ///< number of the piece, to tell slot states of earlier ones
+    uint32_t piece = 0;  ///< number of the piece, to recognise slot states of earlier ones
     uint64_t mask = 0;
     uint64_t left = 0;  ///< instructions of the piece beyond the run
     ByteReader runs;
@@ -127,7 +127,7 @@ class TraceSource::Stream : public CtaStream {
     return true;
   }
 
-  // A CTA that does not fit into one block has the pieces of its warps in rising order over several.
+  // A CTA that does not fit into one block has the pieces of its warps in ascending order across several.
   bool next_piece(Cursor& c) {
     const auto& blocks = source_.kernel_.blocks;
     for (; c.next_block <= last_block_; ++c.next_block) {
@@ -252,7 +252,7 @@ TraceSource::TraceSource(StoredKernel kernel, const OpcodeTable& table, Fetch fe
 }
 
 size_t TraceSource::first_block(uint64_t ordinal) const {
-  // The first block that reaches beyond the CTA's beginning; a CTA's continuation has a later one.
+  // The first block that extends beyond the CTA's beginning; a CTA's continuation has a later one.
   const auto it =
       std::partition_point(kernel_.blocks.begin(), kernel_.blocks.end(),
                            [&](const BlockSummary& b) { return b.first_cta + b.cta_count <= ordinal; });

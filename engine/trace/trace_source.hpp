@@ -24,14 +24,14 @@ struct StoredKernel {
   uint64_t cta_count = 0;
 };
 
-/// Feeds a launch from a trace store. Blocks are fetched when a warp comes to them and dropped when no warp
-/// is in them.
+/// Feeds a launch from a trace store. A block is fetched when a warp reaches it and dropped when no warp
+/// is in it.
 class TraceSource : public InstructionSource {
  public:
-  /// Gives the uncompressed, checked bytes of a block. Called from any thread, without locks held.
+  /// Returns the uncompressed, checked bytes of a block. Called from any thread, without locks held.
   using Fetch = std::function<std::vector<uint8_t>(size_t block)>;
 
-  /// Throws TraceError where the kernel's description contradicts itself.
+  /// Throws TraceError if the kernel's description is inconsistent.
   TraceSource(StoredKernel kernel, const OpcodeTable& table, Fetch fetch);
 
   const LaunchInfo& launch() const override { return kernel_.launch; }
@@ -41,7 +41,7 @@ class TraceSource : public InstructionSource {
   std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
 
-  /// Opcodes that the table does not have, and what each is simulated as.
+  /// Opcodes missing from the table, and the replacement for each.
   const std::map<std::string, std::string>& unknown_opcodes() const { return unknown_; }
   const std::vector<RawInstruction>& raw_instructions() const { return kernel_.instructions; }
   CtaPosition position(uint64_t ordinal);
