@@ -139,7 +139,7 @@ def record(
     ] = "0,0,0",
     max_bytes: Annotated[int, typer.Option(min=1, help="Largest size of the data.")] = MAX_BYTES,
 ) -> None:
-    """Record each launch of a program, with the memory before and behind it."""
+    """Record each launch of a program, with the memory before and after it."""
     with contextlib.redirect_stdout(sys.stderr):
         recording = record_execution(
             program,

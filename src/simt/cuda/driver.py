@@ -108,7 +108,7 @@ class Driver:
     """The driver library. library: an object with its functions, such as a stand-in for tests; by default the
     one that is installed.
 
-    Every call that fails raises DriverError with the driver's name for it. Raises DriverError where there is
+    Every call that fails raises DriverError with the driver's name for it. Raises DriverError if there is
     no driver, or it cannot be initialised.
     """
 
@@ -151,7 +151,7 @@ class Device:
     """A GPU of this machine, with its primary context, current in the thread that makes it. Closes as a
     context manager.
 
-    Raises DriverError where there is no such device.
+    Raises DriverError if there is no such device.
     """
 
     def __init__(self, ordinal: int = 0, driver: Driver | None = None) -> None:
@@ -257,7 +257,7 @@ class Device:
         self.driver.call("cuMemFree_v2", c_uint64(address))
 
     def map(self, address: int, size: int) -> MappedMemory:
-        """Memory at a given address, or a multiple of the page size before it. Raises DriverError where that
+        """Memory at a given address, or a multiple of the page size before it. Raises DriverError if that
         cannot be had."""
         return MappedMemory(self.driver, self._device, address, size)
 
@@ -297,7 +297,7 @@ class DeviceModule:
         self.log = log
 
     def kernel(self, name: str) -> DeviceKernel:
-        """Raises DriverError where there is none of that name."""
+        """Raises DriverError if there is none of that name."""
         function = c_void_p()
         self._driver.call(
             "cuModuleGetFunction", byref(function), self._handle, ctypes.c_char_p(name.encode())

@@ -192,7 +192,7 @@ def _lz4(entry: _Entry, name: str) -> bytes:
 
 
 def _debug_ptx(data: Buffer, name: str) -> str | None:
-    """The PTX that `nvcc -G` keeps in a cubin, None where there is none; NUL takes the place of line ends."""
+    """The PTX that `nvcc -G` keeps in a cubin, None if there is none; NUL takes the place of line ends."""
     if data[:4] != ELF_MAGIC or data[18:20] != _CUDA_MACHINE.to_bytes(2, "little"):
         return None
     end = len(data)

@@ -301,7 +301,7 @@ def _brings_headers(options: Sequence[str]) -> bool:
 
 
 def _own_headers(source: str, folders: Sequence[Path]) -> list[tuple[str, str]] | None:
-    """The user's headers that a source may include, with digests; None where that cannot be told from the
+    """The user's headers that a source may include, with digests; None if that cannot be told from the
     text, because a macro names one or the source asks which exist.
 
     Every file that an `#include` may mean counts, whatever conditions it stands under: a header too many
@@ -327,7 +327,7 @@ def _own_headers(source: str, folders: Sequence[Path]) -> list[tuple[str, str]] 
 
 
 def _read(place: Path) -> tuple[str, str, dict[str, str]] | None:
-    """A kept compilation, None where there is none or where it is damaged."""
+    """A kept compilation, None if there is none or where it is damaged."""
     try:
         text, log, names = json.loads(place.read_bytes())
     except (OSError, ValueError):

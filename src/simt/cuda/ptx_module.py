@@ -90,7 +90,7 @@ class PtxModule:
         return match[1] or ""
 
     def source_text(self, file: str, line: int) -> str:
-        """A line of the source without blanks behind it, or an empty string where it is not known.
+        """A line of the source without blanks after it, or an empty string where it is not known.
 
         file, line: as `.file` and `.loc` have them: the source that was compiled, or a file on disk.
         """

@@ -52,7 +52,7 @@ class Resources:
 
 
 def resources(module: PtxModule, arch: str) -> dict[str, Resources] | None:
-    """Resources of each kernel of a module on a device; None where no ptxas is installed that can read the
+    """Resources of each kernel of a module on a device; None if no ptxas is installed that can read the
     module, or where it is linked.
 
     Raises:
@@ -151,7 +151,7 @@ def _parse(log: str) -> dict[str, Resources]:
 
 
 def _read(place: Path) -> dict[str, Resources] | None:
-    """Kept numbers, None where there are none or where they are damaged."""
+    """Kept numbers, None if there are none or where they are damaged."""
     try:
         return {name: Resources(**value) for name, value in json.loads(place.read_bytes()).items()}
     except (OSError, ValueError, TypeError, AttributeError):

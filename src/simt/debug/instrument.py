@@ -1,9 +1,9 @@
 """Rewrites PTX so that it stores every written register (Lew et al., section III-D).
 
 Each thread counts the registers that it has written and keeps a running hash of their values. A window of
-them goes into a buffer: every one, or one in `stride`. So the memory is bounded however long a kernel runs,
-and two executions can be compared in a few runs: whole threads by their hashes, windows by hashes on the way,
-registers one by one in the end.
+them goes into a buffer: every one, or one in `stride`. Memory is therefore bounded however long a kernel
+runs, and two executions can be compared in a few runs: whole threads by their hashes, windows by intermediate
+hashes, and finally individual registers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class WritePoint:
     """A register that an instruction writes.
 
     function, instruction: name, and number in it from 0. text: the instruction. line: of the PTX.
-    location: (file, line) of the source, None where it is not known. part: number of this register among
+    location: (file, line) of the source, None if it is not known. part: number of this register among
     those that the instruction writes.
     """
 
@@ -92,9 +92,9 @@ class _Write:
 
 
 class Program:
-    """A PTX module, seen from one of its kernels, to be instrumented.
+    """A PTX module to be instrumented, seen from one of its kernels.
 
-    Raises PtxError where the text is no PTX, DebugError where there is no such kernel.
+    Raises PtxError if the text is not PTX, DebugError if there is no such kernel.
     """
 
     def __init__(self, text: str, name: str, kernel: str) -> None:
@@ -246,7 +246,9 @@ class Program:
         return self._insert(insertions)
 
     def writers(self) -> str:
-        """The module with what notes the last thread that stores to the bytes of `target` in the header."""
+        """The module with code that records, in the header, the last thread that stores to the bytes of
+        `target`.
+        """
         insertions: list[tuple[int, str]] = [(self._preamble, _DECLARATION)]
         for number, (f, k, address) in enumerate(self._stores()):
             i = f["instructions"][k]
@@ -429,8 +431,8 @@ class Matching:
 
 
 def match(ours: Program, reference: Program, exclude: Iterable[str] = ()) -> Matching:
-    """Functions are matched by name, instructions by what they do and the kinds of their operands. Where some
-    were replaced by others, the last results of both stand for each other.
+    """Matches functions by name, and instructions by opcode and kinds of operands. Where instructions were
+    replaced by others, the last results of both correspond.
     """
     first, second = ours.points(exclude), reference.points(exclude)
     if [(p.text, p.part) for p in first] == [(p.text, p.part) for p in second]:
@@ -600,7 +602,7 @@ def _ends(f: Mapping[str, Any]) -> bool:
 
 
 def _asynchronous(i: Mapping[str, Any]) -> bool:
-    """Whether results come later than the instruction ends, so that they cannot be read behind it."""
+    """Whether results arrive after the instruction ends, so that they cannot be read right after it."""
     return i["opcode"] == "wgmma" or (i["opcode"] == "tcgen05" and "ld" in i["modifiers"])
 
 

@@ -37,7 +37,7 @@ class RegisterLog:
 
     @staticmethod
     def take(executor: InstrumentedExecutor, launch: Launch, block: Index) -> RegisterLog:
-        """Runs a launch instrumented. Raises DebugError where it has no such CTA."""
+        """Runs a launch instrumented. Raises DebugError if it has no such CTA."""
         first = launch.number_of(block) * launch.threads_per_block
         program = Program(launch.ptx, launch.module, launch.kernel)
         points = program.points(executor.exclude | Ours.exclude)
@@ -67,7 +67,7 @@ class RegisterLog:
 
     @staticmethod
     def load(path: Path, launch: Launch) -> RegisterLog:
-        """Raises DebugError where the file is damaged or does not belong to the launch."""
+        """Raises DebugError if the file is damaged or does not belong to the launch."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 x, y, z = (int(n) for n in arrays["block"])
@@ -100,9 +100,9 @@ class RegisterLog:
 
 
 class LoggedTracer:
-    """A RegisterLog in the place of a launch on an executor.
+    """A RegisterLog in place of a launch on an executor.
 
-    Raises DebugError where it was made of other code, or by another version of the instrumentation.
+    Raises DebugError if it was made from other code, or by another version of the instrumentation.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class LoggedTracer:
         self._first = launch.number_of(log.block) * launch.threads_per_block
 
     def trace(self, windows: Windows) -> Trace:
-        """As of Tracer, from the log: windows begin at one place, with a stride of 1."""
+        """Like Tracer, from the log: windows begin at one point, with a stride of 1."""
         threads = slice(windows.first - self._first, windows.first - self._first + len(windows.starts))
         start = int(windows.starts[0]) if len(windows.starts) else 0
         states = np.zeros(len(windows.starts), STATE_TYPE)
@@ -134,8 +134,10 @@ class LoggedTracer:
         return Trace(states, entries)
 
     def inputs(self, thread: int, count: int, point: WritePoint) -> list[int | None]:
-        """Bits of the registers that an instruction reads: what the thread wrote there last; None where that
-        is not in the log."""
+        """Bits of the registers that an instruction reads, as last written by the thread; None if the log
+        does
+        not have them.
+        """
         found: list[int | None] = []
         row = thread - self._first
         for register, _ in self.program.inputs(point):

@@ -105,7 +105,7 @@ class Tracer:
 def find_writer(
     executor: InstrumentedExecutor, launch: Launch, address: int, size: int
 ) -> tuple[int, Writer] | None:
-    """The thread (its number in the grid) that stored to a place last; None where no plain store did."""
+    """The thread (its number in the grid) that last stored to a location; None if no plain store did."""
     program = Program(launch.ptx, launch.module, launch.kernel)
     header = np.zeros(1, HEADER_TYPE)
     header["target"], header["size"] = address, size
@@ -121,8 +121,10 @@ def find_writer(
 
 @dataclass(frozen=True)
 class _Suspect:
-    """Where a thread's executions part: after `count` written registers, at entries of the two (None: it has
-    ended)."""
+    """Where a thread's executions diverge: after `count` written registers, at entries of the two (None: it
+    has
+    ended).
+    """
 
     thread: int
     count: int
@@ -176,7 +178,7 @@ class Search:
 
     def first_difference(self, writer: int | None, block: Index | None) -> InstructionDifference | None:
         """The first difference of the thread `writer` if it computes something else itself; else of another
-        thread, of its CTA first. None where no written register differs."""
+        thread, of its CTA first. None if no written register differs."""
         size = self._launch.threads_per_block
         block = self._reference.block or block
         if block is not None:

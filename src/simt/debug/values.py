@@ -1,4 +1,4 @@
-"""Values of memory and registers: how far two differ, and how they are written."""
+"""Values of memory and registers: their distance, and how they are written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _PTX_TYPES = {"pred": "?", "f16": "float16", "f32": "float32", "f64": "float64"}
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Floats a (ours) and b (reference) are equal where |a - b| <= absolute + relative * |b|, as in NumPy's
-    `isclose`; so are any two NaNs. With both 0, the default, equal is equal bit by bit."""
+    """Floats a (ours) and b (reference) are equal if |a - b| <= absolute + relative * |b|, as in NumPy's
+    `isclose`; so are any two NaNs. With both 0, the default, equal means bitwise equal.
+    """
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -39,7 +40,7 @@ class ArrayDifference:
 
 
 def dtype_of(ptx_type: str, size: int) -> np.dtype[Any]:
-    """The NumPy type for a variable of a PTX type, or bytes where there is none such."""
+    """The NumPy type for a variable of a PTX type, or bytes if there is no such type."""
     kind, digits = ptx_type[:1], ptx_type[1:]
     if ptx_type in _PTX_TYPES:
         found = np.dtype(_PTX_TYPES[ptx_type])
@@ -57,7 +58,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 def compare_arrays(
     ours: bytes, reference: bytes, dtype: np.dtype[Any], tolerance: Tolerance
 ) -> ArrayDifference | None:
-    """Where the contents of two arrays of `dtype` differ; None where they do not. Equally many bytes each."""
+    """Where the contents of two arrays of `dtype` differ; None if they are equal. Both have the same size."""
     if ours == reference:
         return None
     a, b = np.frombuffer(ours, dtype), np.frombuffer(reference, dtype)
@@ -93,8 +94,9 @@ def equal(ours: int, reference: int, kind: str, tolerance: Tolerance) -> bool:
 
 
 def ulps(a: Any, b: Any) -> int | None:
-    """How many floats lie between two, and one: 0 for equal ones, 1 for neighbours. +0 and -0 are neighbours
-    here. None for what is no float, NaN or infinite."""
+    """The number of floats between two floats, plus one: 0 for equal ones, 1 for neighbours. +0 and -0 are
+    neighbours here. None unless both are finite floats.
+    """
     dtype = np.asarray(a).dtype
     if not is_float(dtype) or dtype.itemsize > 8 or not (np.isfinite(a) and np.isfinite(b)):
         return None

@@ -29,7 +29,7 @@ _MAX_INHERITANCE = 16
 
 @dataclass(frozen=True)
 class OpcodeClass:
-    """What all opcodes of a class do to the machine."""
+    """The effect of all opcodes of a class on the machine."""
 
     unit: Unit
     operation: Operation
@@ -212,7 +212,7 @@ def load_table(path: str | Path) -> OpcodeTable:
 
 
 def table_for(sm_version: int) -> tuple[OpcodeTable, str | None]:
-    """The table of an SM version (70, 80, ...), and a warning where there is none and the nearest is used."""
+    """The table of an SM version (70, 80, ...), and a warning if there is none and the nearest is used."""
     tables = builtin_tables()
     versions = {v: table for table in tables.values() for v in table.sm_versions}
     if sm_version in versions:

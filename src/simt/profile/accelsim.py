@@ -1,4 +1,6 @@
-"""What Accel-Sim's tools write: the tracer's `stats.csv`, launch lists, and the tables of get_stats.py."""
+"""Reads the files of Accel-Sim's tools: the tracer's `stats.csv`, launch lists, and the tables of
+get_stats.py.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ def is_get_stats_header(names: Sequence[str]) -> bool:
 
 
 def read_tracer_stats(source: Source, process: int | None, header: Header) -> Profile:
-    """One row a traced launch: its size, and its warp instructions. The tracer measures no time.
+    """One row per traced launch: its size and its warp instructions. The tracer measures no time.
 
-    Raises ProfileError where a cell is not a number or a column is missing.
+    Raises ProfileError if a cell is not a number or a column is missing.
     """
     frame = read_text(source, header)
     require(frame, ["kernel mangled name", "grid_dimX", "block_dimX"], source.name)
@@ -87,9 +89,10 @@ def read_traces(path: Path, process: int | None) -> Profile:
 
 
 def read_get_stats(source: Source, process: int | None, header: Header) -> Profile:
-    """Tables of get_stats.py, one a statistic, of a run with -k or -K: a row (or with -R a column) a kernel.
+    """Reads the tables of get_stats.py, one per statistic, from a run with -k or -K: a row (or, with -R, a
+    column) per kernel.
 
-    Raises ProfileError where a table is cut off, or the file has totals of programs only.
+    Raises ProfileError if a table is truncated, or if the file has only totals of programs.
     """
     tables, configurations = _tables(source)
     findings = Findings(source.name, process=process)

@@ -1,4 +1,4 @@
-"""From the rows that a reader found to a Profile."""
+"""Builds a Profile from the rows that a reader found."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from simt.profile.profile import COLUMNS, COPY, LeftOut, Profile, kind_of
 
 @dataclass
 class Findings:
-    """What a reader knows beside the rows.
+    """What a reader knows apart from the rows.
 
-    source: name of the file. gpu: name of the GPU. process: the process asked for, None for all.
+    source: name of the file.
+    gpu: name of the GPU.
+    process: the requested process, or None for all.
     left_out: activities other than kernel launches, such as memory copies: (kind, number, ns).
     """
 
@@ -27,12 +29,12 @@ class Findings:
 
 
 def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("start_ns",)) -> Profile:
-    """The Profile of these rows.
+    """Makes a Profile of the rows.
 
-    Rows are brought into launch order, by `order`, and numbered from 0. `process` is a column that is used
-    and dropped, as are the columns of `order` that a Profile does not have. Times become relative to the
-    first start, for a float64 holds no nanoseconds since 1970. Where there are copies among the rows,
-    `position` counts the kernels alone, as simulators and tracers do.
+    Rows are sorted into launch order, by `order`, and numbered from 0. The column `process` is used and
+    dropped, as are the columns of `order` that a Profile does not have. Times become relative to the first
+    start because a float64 cannot hold nanoseconds since 1970. If there are copies among the rows, `position`
+    counts only kernels, as simulators and tracers do.
     """
     frame = one_process(frame, findings)
     order = [name for name in order if name in frame.columns]
@@ -60,9 +62,11 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
 
 
 def one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
-    """The rows of the process asked for, or all with a warning if there are several; without `process`.
+    """The rows of the requested process or, by default, all rows, with a warning if there are several
+    processes.
+    Drops the column `process`.
 
-    Raises ProfileError where that process is not among them.
+    Raises ProfileError if there are no rows of that process.
     """
     wanted = findings.process
     if "process" not in frame.columns:

@@ -1,4 +1,4 @@
-"""CSV as tools write it: text before the header, units in it, thousands separators."""
+"""CSV as written by profilers: with text before the header, units in it, and thousands separators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Header:
 
 
 def find_header(source: Source, fits: Callable[[Sequence[str]], bool]) -> Header | None:
-    """The first line of the file's beginning whose fields fit; None where there is none."""
+    """The first line of the file's beginning whose fields fit; None if there is none."""
     offset = 0
     for number, line in enumerate(source.head.split(b"\n")):
         if number > _MAX_PREAMBLE:
@@ -49,10 +49,10 @@ def find_header(source: Source, fits: Callable[[Sequence[str]], bool]) -> Header
 
 
 def read_text(source: Source, header: Header, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """The table below a header: these columns, or all, as text.
+    """The table below a header: the given columns, or all, as text.
 
-    Names lose the blanks around them. Lines that begin with `==` are Nsight Compute's messages and are passed
-    over, as is what a line has beyond the header. Raises ProfileError where this is not a table.
+    Names are stripped of blanks. Lines that begin with `==` are Nsight Compute's messages and are skipped, as
+    are values beyond the header's columns. Raises ProfileError if this is not a table.
     """
     with source.local(header.offset) as path:
         try:
@@ -74,7 +74,7 @@ def read_text(source: Source, header: Header, columns: Sequence[str] | None = No
 
 
 def require(frame: pl.DataFrame, columns: Sequence[str], source: str) -> None:
-    """Raises ProfileError naming the columns that are missing and those that are there."""
+    """Raises ProfileError if columns are missing; it names them and those present."""
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise ProfileError(
@@ -83,10 +83,12 @@ def require(frame: pl.DataFrame, columns: Sequence[str], source: str) -> None:
 
 
 def numbers(column: pl.Series, source: str, row: int = 1, european: bool = False) -> pl.Series:
-    """Numbers from text: thousands separators go, empty cells and n/a become null.
+    """Converts text to numbers: thousands separators are removed, empty cells and n/a become null.
 
-    row: number of the column's first row, for messages. european: a comma before the decimals.
-    Raises ProfileError naming column and row of what is not a number.
+    row: number of the column's first row, for messages.
+    european: whether decimals follow a comma.
+
+    Raises ProfileError with the column and row of a cell that is not a number.
     """
     if column.dtype != pl.String:
         if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):

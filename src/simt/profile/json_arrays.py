@@ -1,4 +1,6 @@
-"""Large JSON files whose bulk is a few arrays of objects: their elements in batches, all else at the end."""
+"""Reads large JSON files that consist mainly of a few arrays of objects: elements in batches, the rest at the
+end.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ _DEPTH[[ord("}"), ord("]")]] = -1
 class Batch:
     """Some elements of one array, in order.
 
-    array: number of the array, from 0; it stands in `JsonArrays.rest` as the array's only element.
-    text: the elements as a JSON array. offset: of `text` in the decompressed file.
+    array: number of the array, from 0; in `JsonArrays.rest`, it is the array's only element.
+    text: the elements as a JSON array.
+    offset: position of `text` in the decompressed file.
     """
 
     key: str
@@ -43,10 +46,10 @@ class Batch:
 class JsonArrays:
     """Iterates once over the elements of the arrays under `keys`.
 
-    A key is known by its text `"key": [`, which valid JSON cannot have within a string. Memory is bounded by
-    a piece of the file, the largest element, and `rest`: the file without those elements, complete after the
-    iteration. Raises ProfileError where the file ends within an array, an element is larger than 64 MiB, or
-    the rest larger than 256 MiB.
+    A key is recognised by its text `"key": [`, which valid JSON cannot contain within a string. Memory is
+    bounded by a piece of the file, the largest element, and `rest`: the file without those elements, which is
+    complete after the iteration. Raises ProfileError if the file ends within an array, an element is larger
+    than 64 MiB, or the rest is larger than 256 MiB.
     """
 
     source: Source
@@ -111,9 +114,9 @@ class JsonArrays:
         return stripped[1:]
 
     def decode(self, batch: Batch, decoder: msgspec.json.Decoder[list[T]]) -> list[T]:
-        """The batch's elements. Raises ProfileError with the place of what is no JSON or has another shape.
+        """The batch's elements. Raises ProfileError with the place of invalid JSON or of another structure.
 
-        Numbers such as NaN, which are no JSON but are written by some versions of tools, become null.
+        Numbers such as NaN, which are not valid JSON but are written by some versions of tools, become null.
         """
         try:
             elements = decoder.decode(batch.text)
@@ -129,7 +132,7 @@ class JsonArrays:
         return elements
 
     def decode_rest(self, kind: type[T]) -> T:
-        """All that is no element of the arrays."""
+        """Everything except the elements of the arrays."""
         try:
             return msgspec.json.decode(self.rest, type=kind)
         except _NO_JSON:

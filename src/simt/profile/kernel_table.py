@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def left_out_sentences(profile: Profile) -> list[str]:
-    """What `Profile.kernels` dropped, a sentence each."""
+    """Sentences about what `Profile.kernels` dropped."""
     words = {"copy": "copy or fill", "communication": "communication"}
     return [
         f"Left out: {plural(part.launches, words[part.kind] + ' launch')}, {nanoseconds(part.duration_ns)}, "
@@ -24,7 +24,7 @@ def left_out_sentences(profile: Profile) -> list[str]:
 
 
 def kernel_rows(profile: Profile, limit: int) -> tuple[tuple[list[str], list[list[str]]], str]:
-    """Time by kernel name, longest first, and a sentence on those beyond `limit`."""
+    """Time by kernel name, longest first, and a sentence about those beyond `limit`."""
     header = ["kernel", "launches", "time", "share", "mean", "CoV"]
     timed = profile.has("duration_ns")
     duration = pl.col("duration_ns") if timed else pl.lit(float("nan"))

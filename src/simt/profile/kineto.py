@@ -1,6 +1,6 @@
 """Traces of the PyTorch profiler (Kineto): Chrome trace JSON.
 
-Source: libkineto's output_json.cpp names the categories and arguments; they changed case over the years.
+Source: libkineto's output_json.cpp names the categories and arguments; their case has changed over the years.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Rest(msgspec.Struct):
 def read_kineto(source: Source, process: int | None) -> Profile:
     """Kernel launches in the order of their launching calls, with the operator around each call.
 
-    Raises ProfileError where the file is not such a trace, is damaged, or ends too early.
+    Raises ProfileError if the file is not such a trace, is damaged, or ends too early.
     """
     stream = JsonArrays(source, ("traceEvents",))
     decoder = msgspec.json.Decoder(list[_Event])
@@ -112,7 +112,7 @@ class _Ranges:
 
 
 class _Events:
-    """What is kept of the events: numbers in arrays, and each distinct text and launch shape once."""
+    """The data kept from the events: numbers in arrays, and each distinct text and launch shape once."""
 
     def __init__(self, source: str) -> None:
         self.findings = Findings(source)
@@ -202,7 +202,7 @@ class _Events:
         )
 
     def profile(self, rest: _Rest, process: int | None) -> Profile:
-        """All that was added, as a Profile."""
+        """The added events as a Profile."""
         findings = self.findings
         findings.process = process
         findings.left_out.append((COPY, self.copies, self.copy_ns))

@@ -1,4 +1,4 @@
-"""CSV of Nsight Compute: the raw page (one row a launch) and the pages with one row a metric.
+"""CSV of Nsight Compute: the raw page (one row per launch) and the pages with one row per metric.
 
 Written by `ncu --csv --page raw` or `ncu --csv`; source of the layout: Nsight Compute CLI guide, section
 "Console Output".
@@ -49,9 +49,9 @@ def is_ncu_header(names: Sequence[str]) -> bool:
 
 
 def read_ncu_csv(source: Source, process: int | None, header: Header) -> Profile:
-    """One row a launch, in the order of the file, with every numeric metric as a counter in its base unit.
+    """One row per launch, in the order of the file, with every numeric metric as a counter in its base unit.
 
-    Raises ProfileError where rows contradict each other or a size is not three numbers.
+    Raises ProfileError if rows contradict each other or a size is not three numbers.
     """
     frame = read_text(source, header)
     # A file of several runs one after the other has a header before each.

@@ -33,7 +33,7 @@ def is_nsys_header(names: Sequence[str]) -> bool:
 
 
 def is_nsys_summary_header(names: Sequence[str]) -> bool:
-    """A table of totals per kernel, of which no launches can be had."""
+    """Whether this is a table of totals per kernel, which has no launches."""
     return {"Instances", "Name"}.issubset(names) and any(name.startswith("Total Time") for name in names)
 
 
@@ -45,7 +45,7 @@ def refuse_nsys_summary(source: Source, process: int | None, header: Header) -> 
 
 
 def read_nsys_csv(source: Source, process: int | None, header: Header) -> Profile:
-    """One row a launch. Raises ProfileError where a cell is not a number or a column is missing."""
+    """One row per launch. Raises ProfileError if a cell is not a number or a column is missing."""
     frame = read_text(source, header)
     scales: dict[str, float] = {}
     renamed: dict[str, str] = {}

@@ -49,7 +49,7 @@ _RUNNING_NUMBER = re.compile(r", (?:seq|op_id) = \d+")  # PyTorch's emit_nvtx nu
 def read_nsys_sqlite(source: Source, process: int | None) -> Profile:
     """Kernel launches in the order of their launching calls, with the NVTX range around each call.
 
-    Raises ProfileError where the file is not such an export or is damaged.
+    Raises ProfileError if the file is not such an export or is damaged.
     """
     with source.local() as path, _database(path, source.name) as database:
         return _read(_Tables(database, source), process)
@@ -80,7 +80,7 @@ class _Tables:
         return table in self.columns and self.columns[table].issuperset(columns)
 
     def read(self, table: str, columns: Sequence[str], where: str = "1", whole: float = 0.0) -> pl.DataFrame:
-        """Integer columns. Raises ProfileError where one holds anything else."""
+        """Integer columns. Raises ProfileError if one holds anything else."""
         names = ", ".join(map(_quoted, columns))
         cursor = self.database.execute(f"SELECT {names} FROM {_quoted(table)} WHERE {where}")
         parts = []
@@ -256,7 +256,7 @@ def _text(row: tuple[Any, ...], strings: dict[int, str]) -> str | None:
 
 
 def _others(tables: _Tables, findings: Findings) -> None:
-    """What ran on the GPU beside kernels: memory copies, and CUDA graphs traced as wholes."""
+    """GPU activities other than kernels: memory copies, and CUDA graphs traced as a whole."""
     copies = [_sum(tables, table, findings.process) for table in _COPIES]
     findings.left_out.append((COPY, sum(n for n, _ in copies), sum(ns for _, ns in copies)))
     count, ns = _sum(tables, _GRAPHS, findings.process)

@@ -56,9 +56,10 @@ def is_nvprof_header(names: Sequence[str]) -> bool:
 
 
 def read_nvprof_csv(source: Source, process: int | None, header: Header) -> Profile:
-    """One row a launch, in launch order. Events, and metrics that Nsight Compute lacks, keep nvprof's names.
+    """One row per launch, in launch order. Events, and metrics unknown to Nsight Compute, keep nvprof's
+    names.
 
-    Raises ProfileError where a column is missing or a time or size is not a number.
+    Raises ProfileError if a column is missing, or if a time or size is not a number.
     """
     frame = read_text(source, header)
     findings = Findings(source.name, process=process)

@@ -1,4 +1,4 @@
-"""Nsight's own report files, which only Nsight's tools can read: they are run where they are installed."""
+"""Reads Nsight's own report files by running Nsight's tools if they are installed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ _SYSTEMS, _COMPUTE = (".nsys-rep", ".qdrep"), (".ncu-rep", ".nsight-cuprof-repor
 
 
 def is_report(source: Source) -> bool:
-    """Nsight Compute's reports begin with a magic number; those of Nsight Systems only have their names."""
+    """Whether a file is a report: Nsight Compute's begin with a magic number, those of Nsight Systems are
+    known
+    by name.
+    """
     if source.head.startswith(_COMPUTE_MAGIC):
         return True
     return b"\0" in source.head and source.path.suffix in (*_SYSTEMS, *_COMPUTE)
 
 
 def read_report(source: Source, read: Callable[[Path], Profile]) -> Profile:
-    """Exports a report and hands the export to `read`.
+    """Exports a report and passes the export to `read`.
 
-    Raises ProfileError that says what to run where the tool is not installed, and what it said if it fails.
+    Raises ProfileError with the command to run if the tool is not installed, and with its output if it fails.
     """
     compute = source.head.startswith(_COMPUTE_MAGIC) or source.path.suffix in _COMPUTE
     with tempfile.TemporaryDirectory(prefix="simt-profile-") as folder:

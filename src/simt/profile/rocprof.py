@@ -99,7 +99,7 @@ def is_rocprof_header(names: Sequence[str]) -> bool:
 def read_rocprof_json(source: Source, process: int | None) -> Profile:
     """Kernel dispatches in the order of their ids (by time, if there are several processes).
 
-    Raises ProfileError where the file is not such a record, is damaged, or ends too early.
+    Raises ProfileError if the file is not such a record, is damaged, or ends too early.
     """
     stream = JsonArrays(source, (_DISPATCHES, _COPIES, *_OTHERS))
     dispatches = msgspec.json.Decoder(list[_Dispatch])
@@ -196,7 +196,7 @@ def _name(symbol: _Symbol) -> str:
 
 
 def read_rocprof_csv(source: Source, process: int | None, header: Header) -> Profile:
-    """One row a dispatch. Raises ProfileError where a cell is not a number or a column is missing."""
+    """One row per dispatch. Raises ProfileError if a cell is not a number or a column is missing."""
     frame = read_text(source, header)
     sizes = [f"{what}_Size_{axis}" for what in ("Workgroup", "Grid") for axis in "XYZ"]
     require(frame, ["Kernel_Name", "Start_Timestamp", "End_Timestamp", *sizes], source.name)

@@ -1,4 +1,4 @@
-"""simt's own saved Results as profiles: what a simulated GPU would have measured."""
+"""simt's own saved Results as profiles, as if measured on the simulated GPU."""
 
 from __future__ import annotations
 

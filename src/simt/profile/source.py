@@ -1,4 +1,4 @@
-"""The file that a profile is read from: its content as a stream, whatever it is compressed with."""
+"""The file that a profile is read from, as a decompressed stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Report = Callable[[Progress], None]
 
 
 class Source:
-    """A file to be read once or more, from the start; nothing of it is held but `head`.
+    """A file that can be read several times from the start; only `head` is kept in memory.
 
     head: its first bytes, at most HEAD, decompressed.
     compression: "gz", "zst", or None.
@@ -53,7 +53,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The decompressed content. Raises ProfileError where it cannot be read, then or while reading."""
+        """The decompressed content. Raises ProfileError if it cannot be opened or read."""
         try:
             with self.path.open("rb") as raw:
                 self._position = raw.tell
@@ -88,7 +88,7 @@ class Source:
     def local(self, offset: int = 0) -> Iterator[Path]:
         """An uncompressed file with the content from `offset` on: the file itself, or a temporary one.
 
-        Raises ProfileError where the content is so much larger than the file that no tool wrote it.
+        Raises ProfileError if the content is implausibly larger than the file.
         """
         if self.compression is None and not offset:
             yield self.path
@@ -111,7 +111,7 @@ class Source:
             raise ProfileError(f"{self.name}: cannot be unpacked: {error.strerror or error}") from error
 
     def report(self, fraction: float, launches: int = 0) -> None:
-        """Tells the caller of `read_profile` how far the reading is."""
+        """Reports progress to the caller of `read_profile`."""
         if self._progress is not None:
             seconds = time.monotonic() - self._began
             self._progress(Progress("reading", min(fraction, 1.0), seconds, launches, launches))

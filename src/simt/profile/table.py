@@ -1,4 +1,4 @@
-"""Any CSV or Parquet table whose columns are named: by our names, or by a mapping."""
+"""Reads CSV and Parquet tables with known column names: ours, or given by a mapping."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT = ("name", "annotation")
 
 
 def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
-    """A Parquet table; one that `Profile.save` wrote comes back as it was."""
+    """A Parquet table; one written by `Profile.save` is restored exactly."""
     with source.local() as path:
         try:
             schema = pl.read_parquet_schema(path)

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: counters per launch, tables, sentences, reports."""
+"""The results of a simulation: counters per launch, tables, sentences, reports."""
 
 from simt.result.counters import COUNTERS, Counter
 from simt.result.difference import Difference, difference

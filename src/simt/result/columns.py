@@ -1,12 +1,12 @@
-"""A saved Result's launches as columns: what thousands of them have in common is written once.
+"""Stores a saved Result's launches as columns, so that data common to thousands of launches is written once.
 
 A column is one of
 
-- a list: a value per launch;
+- a list: one value per launch;
 - `{"same": value}`: the same value for every launch;
-- `{"pool": [values], "index": [numbers]}`: per launch the position of its value in `pool`, -1 where it has
+- `{"pool": [values], "index": [numbers]}`: for each launch, the position of its value in `pool`, or -1 for
   none;
-- `{"fields": {name: column}, "absent": [launches]}`: an object per launch, except those in `absent`.
+- `{"fields": {name: column}, "absent": [launches]}`: one object per launch, except those in `absent`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _ABSENT: Any = object()
 
 
 def compact(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A Result's JSON object with a row per launch (simt.result/1) as one with columns (simt.result/2)."""
+    """Converts a Result's JSON object with one row per launch (simt.result/1) to one with columns
+    (simt.result/2).
+    """
     rows = [{k: v for k, v in row.items() if k not in _DERIVED} for row in data["launches"]]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: _packed([row.get(name, _ABSENT) for row in rows]) for name in names}
@@ -33,7 +35,7 @@ def compact(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expanded(data: Any) -> Any:
-    """The inverse of compact; anything else stays as it is. Raises ResultError."""
+    """The inverse of compact; anything else is returned unchanged. Raises ResultError."""
     if not isinstance(data, Mapping) or data.get("schema") != COLUMNS:
         return data
     columns = data.get("launches")

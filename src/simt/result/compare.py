@@ -1,4 +1,4 @@
-"""Two Results side by side: kernels matched by name, launches by their turn among those of the name."""
+"""Two Results side by side: kernels matched by name, launches by their order among those of the name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True)
 class KernelPair:
-    """The launches of one kernel in both Results; in one of them there may be none.
+    """The launches of one kernel in both Results; one of them may have none.
 
-    cycles: what they account for of each Result's total (`Result.shares`).
+    cycles: their part of each Result's total (`Result.shares`).
     """
 
     name: str
@@ -29,13 +29,15 @@ class KernelPair:
 
     @property
     def ratio(self) -> float | None:
-        """Cycles of the second over cycles of the first; None where either has none."""
+        """Cycles of the second divided by those of the first; None if either has none."""
         return self.cycles[1] / self.cycles[0] if self.cycles[0] and self.cycles[1] else None
 
 
 @dataclass(frozen=True)
 class LaunchPair:
-    """A launch and its counterpart: the launch of the other Result whose turn among its kernel's it is."""
+    """A launch and its counterpart: the launch of the other Result with the same position among its kernel's
+    launches.
+    """
 
     first: LaunchResult
     second: LaunchResult
@@ -47,7 +49,7 @@ class LaunchPair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two Results. `kernels` are those of either, the longest first."""
+    """Two Results. `kernels` are those of either, longest first."""
 
     first: Result
     second: Result
@@ -64,13 +66,13 @@ class Comparison:
 
     @cached_property
     def launches(self) -> tuple[LaunchPair, ...]:
-        """Launches that both have, in the order of the first Result."""
+        """Launches in both Results, in the order of the first."""
         pairs = [LaunchPair(a, b) for k in self.kernels for a, b in zip(k.first, k.second, strict=False)]
         return tuple(sorted(pairs, key=lambda pair: pair.first.index))
 
     @cached_property
     def unmatched(self) -> tuple[tuple[LaunchResult, ...], tuple[LaunchResult, ...]]:
-        """Launches that only the first, only the second has."""
+        """Launches in the first Result only, and in the second only."""
         first = [x for k in self.kernels for x in k.first[len(k.second) :]]
         second = [x for k in self.kernels for x in k.second[len(k.first) :]]
         a, b = (tuple(sorted(xs, key=lambda x: x.index)) for xs in (first, second))
@@ -78,12 +80,12 @@ class Comparison:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Short texts for the kernels of both."""
+        """Short texts for the kernels of both Results."""
         return kernel_labels((k.name for k in self.kernels), 40)
 
     @property
     def ratio(self) -> float | None:
-        """All cycles of the second over those of the first."""
+        """All cycles of the second Result divided by those of the first."""
         a, b = self.first.totals.cycles, self.second.totals.cycles
         return b / a if a and b else None
 

@@ -70,7 +70,7 @@ def page(comparison: Comparison) -> str:
 
 
 def write(first: Result, second: Result, path: Path) -> Comparison:
-    """Writes the page and gives what it shows. Raises ResultError."""
+    """Writes the page and returns the comparison that it shows. Raises ResultError."""
     comparison = Comparison(first, second)
     write_text(path, page(comparison))
     return comparison

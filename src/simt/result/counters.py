@@ -1,6 +1,6 @@
-"""The counters of a Result: one table, from which values are computed and docs/counters.md is written.
+"""The counters of a Result: one table, from which values are computed and docs/counters.md is generated.
 
-A counter bears Nsight Compute's name where it means the same thing; all others begin with `simt__`.
+A counter has Nsight Compute's name if it means the same thing; all others begin with `simt__`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long launches take together, where several may be under way at once."""
+"""Total time of launches that may run concurrently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Interval = tuple[int, int]  # half open
 
 
 def covered(intervals: Sequence[Interval]) -> int:
-    """Length of their union."""
+    """Length of the union of the intervals."""
     total, reached = 0, 0
     for start, end in sorted(intervals):
         total += max(0, end - max(start, reached))
@@ -17,7 +17,7 @@ def covered(intervals: Sequence[Interval]) -> int:
 
 
 def shares(intervals: Sequence[Interval]) -> list[float]:
-    """What each accounts for of `covered`, their sum: time that several cover is divided evenly."""
+    """The part of `covered` that each interval accounts for: time covered by several is divided evenly."""
     moments = sorted({moment for interval in intervals for moment in interval})
     change = dict.fromkeys(moments, 0)
     for start, end in intervals:

@@ -74,7 +74,7 @@ class Journal:
     def begin(self, launches: Iterable[tuple[LaunchResult, str]] = ()) -> None:
         """Starts afresh with these launches and their digests; what was there is replaced at once.
 
-        Raises ResultError where that cannot be written.
+        Raises ResultError if that cannot be written.
         """
         self.close()
         lines = [_line(self._head), *(_launch_line(launch, digest) for launch, digest in launches)]
@@ -90,7 +90,7 @@ class Journal:
         self._written = len(lines) - 1
 
     def add(self, launch: LaunchResult, digest: str = "") -> None:
-        """Appends a finished launch. Raises ResultError where it cannot be written; those before are kept."""
+        """Appends a finished launch. Raises ResultError if it cannot be written; those before are kept."""
         if self._file is None:
             self.begin()
         self._append(_launch_line(launch, digest))
@@ -170,7 +170,7 @@ def read_saved(output: Path) -> Saved | None:
 
 
 def read_journal(path: Path) -> Saved:
-    """Reads a journal up to its end. Raises ResultError where it is none."""
+    """Reads a journal up to its end. Raises ResultError if it is none."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]  # what no newline ends was cut short
     except OSError as error:

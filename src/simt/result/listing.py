@@ -1,8 +1,8 @@
 """The instructions of a launch as lines of source, PTX and machine code, with what their warps waited for.
 
-A launch's `pc` has these columns beside `pc`, `opcode` and the counts: `text`, the instruction as machine
-code is written, and for programs `ptx`, the PTX statement that it stands for, `source_file` and
-`source_text`. They are empty texts where nothing is known.
+A launch's `pc` has these columns beside `pc`, `opcode` and the counts: `text`, the instruction in the form of
+machine code and, for programs, `ptx`, the PTX statement that it comes from, `source_file` and `source_text`.
+Unknown values are empty texts.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ _STATIC = ("pc", "opcode", "source_line", *TEXTS)
 class Line:
     """A line of source, or an instruction.
 
-    place: (file, line), or (pc,). text: as it stands there. issued, threads: warp and thread instructions.
-    stalled: how often a warp was found waiting there, by its state. instructions: positions in `pc`.
+    place: (file, line), or (pc,).
+    text: its text.
+    issued, threads: warp and thread instructions.
+    stalled: how often a warp was found waiting there, by its state.
+    instructions: positions in `pc`.
     """
 
     place: tuple[Any, ...]
@@ -92,10 +95,11 @@ def _held(column: tuple[Any, ...]) -> list[Any]:
 
 
 class Origins:
-    """Where the instructions of a program come from.
+    """The origin of a program's instructions.
 
     rows: per instruction (line of the PTX, source file, line in it), as the engine's `listing` gives them.
-    ptx: the text. source_text: a file's line, see `PtxModule.source_text`.
+    ptx: the text.
+    source_text: returns a file's line, see `PtxModule.source_text`.
     """
 
     def __init__(

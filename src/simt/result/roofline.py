@@ -1,7 +1,7 @@
-"""Where a kernel stands under its GPU's roofs (Williams, Waterman, Patterson: "Roofline", CACM 2009).
+"""A kernel's position under its GPU's roofs (Williams, Waterman, Patterson: "Roofline", CACM 2009).
 
-Operations are those of floating-point additions, multiplications and fused multiply-adds (which are two) by
-the lanes that execute them, and of tensor cores; bytes are the sectors that DRAM or the L2 moves.
+Operations are floating-point additions, multiplications and fused multiply-adds (which count as two) by the
+lanes that execute them, and those of tensor cores; bytes are the sectors that DRAM or the L2 moves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP_884 = 512  # of a step of Volta's HMMA.884 with FP32 accumulators; with FP
 
 @dataclass(frozen=True)
 class Point:
-    """Launches together. seconds: while they ran."""
+    """A group of launches. seconds: their running time."""
 
     flops: float
     dram_bytes: float
@@ -31,7 +31,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Roof:
-    """A limit: of operations a second, or (`bandwidth`) of bytes a second from `level`."""
+    """A limit: in operations per second, or (`bandwidth`) in bytes per second from `level`."""
 
     name: str
     value: float
@@ -40,7 +40,7 @@ class Roof:
 
 
 def flops_of(launch: LaunchResult) -> float | None:
-    """Floating-point operations; None where threads per instruction are not known."""
+    """Floating-point operations; None if threads per instruction are unknown."""
     pc = launch.pc
     if not pc or "threads" not in pc:
         return None
@@ -67,7 +67,7 @@ def _operations(opcode: str) -> tuple[float, float]:
 
 
 def point(launches: Sequence[LaunchResult]) -> Point | None:
-    """None where nothing is known of their operations or their time."""
+    """None if their operations or time are unknown."""
     every = [flops_of(x) for x in launches]
     known = [n for n in every if n is not None]
     seconds = sum(x.seconds for x in launches)
@@ -81,7 +81,7 @@ def point(launches: Sequence[LaunchResult]) -> Point | None:
 
 
 def roofs(machine: Machine) -> list[Roof]:
-    """Those that the specification tells of."""
+    """The roofs that the specification gives."""
     hertz = 1000 * machine.core_khz
     found = [
         Roof("DRAM", machine.dram_bytes_per_cycle * hertz, True, "dram"),

@@ -1,4 +1,4 @@
-"""What of a launch was simulated, where a controller decided that not all of it would be."""
+"""Which part of a launch was simulated, if a controller did not simulate all of it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Sampled:
-    """How a launch's values came about, beside simulation in full detail.
+    """How a launch's values were obtained, other than by simulation in full detail.
 
     method: the controller's name.
-    decision: `full`: it never found reason to simulate less; `stop`: simulated to `at_cycle`, the rest
-        projected; `skip`: some CTAs left out; `predict`: CTAs from then on took a predicted time.
-    reason: why, for people.
+    decision: `full`: it found no reason to simulate less; `stop`: simulated up to `at_cycle`, the rest
+        projected; `skip`: some CTAs left out; `predict`: later CTAs took a predicted time.
+    reason: explanation for users.
     at_cycle: core cycles from the first dispatch to the decision that counted; None for `full`.
     cycles: core cycles simulated in detail, launch latency included.
     ctas, warp_instructions, thread_instructions: simulated in detail; ctas are those finished.
-    total_ctas: of the launch.
-    projected: counter -> how its total was made from what was simulated.
-    unprojected: counter -> why it could not be; its value is NaN.
-    rates: value per core cycle in the stretch that stands for the rest.
+    total_ctas: CTAs of the launch.
+    projected: counter -> how its total was derived from the simulated part.
+    unprojected: counter -> why it could not be derived; its value is NaN.
+    rates: value per core cycle in the section that stands for the rest.
     """
 
     method: str

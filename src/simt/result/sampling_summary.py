@@ -1,4 +1,4 @@
-"""Says of a sampled Result how much was simulated, and how wrong it may be."""
+"""Describes how much of a sampled Result was simulated, and how wrong it may be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DECISIONS = {
 
 
 def sampling_sentences(result: Result) -> list[str]:
-    """Sentences for people; none where nothing was sampled."""
+    """Sentences for users; none if nothing was sampled."""
     lines = []
     sampled = [x for x in result.launches if x.sampled is not None]
     if sampled:

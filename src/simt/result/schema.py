@@ -1,6 +1,6 @@
-"""What a saved Result must look like before anything is made of it: types, ranges, lengths.
+"""Checks a saved Result before it is used: types, ranges, lengths.
 
-The limits are far beyond what a simulation gives; they keep sums and plots finite.
+The limits are far beyond what simulations produce; they keep sums and plots finite.
 """
 
 from __future__ import annotations
@@ -240,7 +240,9 @@ class _Whole(msgspec.Struct):
 
 
 def check(data: Any) -> None:
-    """Raises ResultError where the JSON object of a Result (simt.result/1) is none that simt has written."""
+    """Raises ResultError if the JSON object of a Result (simt.result/1) is not one that simt can have
+    written.
+    """
     found = _converted(data, _Whole)
     if len({x.timeline.names() for x in found.launches if x.timeline is not None}) > 1:
         raise ResultError("broken Result: the timelines of its launches have different columns")

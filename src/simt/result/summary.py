@@ -1,8 +1,8 @@
-"""Says in two or three sentences where the time goes.
+"""Describes in two or three sentences where the time goes.
 
-Each launch is put into one class by the first rule that holds, from what limits the whole chip to what
-limits one warp. Shares are of the time after the launch latency. A resource counts as the limit from 60 % of
-its peak: above that, queues in front of it grow long, and a perfectly even flow is out of reach.
+Each launch belongs to one class, given by the first rule that holds; rules go from limits of the whole chip
+to limits of one warp. Shares are relative to the time after the launch latency. A resource counts as the
+limit from 60 % of its peak: above that, its queues grow long, and perfectly even use is out of reach.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LATENCY = {
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What a launch is bound by: a short name, and a clause with figures that completes `KERNEL: ...`."""
+    """What limits a launch: a short name, and a clause with figures that completes `KERNEL: ...`."""
 
     kind: str
     text: str
@@ -127,7 +127,7 @@ def _mixed(launch: LaunchResult) -> bool:
 
 
 def _latency(launch: LaunchResult, issue: float) -> Bottleneck:
-    """The limit of a launch that saturates nothing: what its schedulers wait for most."""
+    """The limit of a launch that saturates nothing: its schedulers' most frequent wait."""
     idle = {reason: sum(row) for reason, row in launch.stalls.items() if reason != "selected"}
     lost = sum(idle.values())
     if not lost:
@@ -167,8 +167,10 @@ def _hottest_opcode(launch: LaunchResult, reason: str) -> str | None:
 
 
 def sentences(result: Result) -> list[str]:
-    """Two or three sentences that say where the time goes, and of a sampled Result how much was simulated and
-    how wrong it may be; none for a Result without launches."""
+    """Two or three sentences that say where the time goes and, for a sampled Result, how much was simulated
+    and
+    how wrong it may be; none for a Result without launches.
+    """
     launches = [x for x in result.launches if x.cycles]
     return [*_limits(launches, result.labels(60)), *sampling_sentences(result)] if launches else []
 

@@ -51,7 +51,7 @@ class _Reader:
 
 
 def grouped_text(file: BinaryIO, path: Path) -> Iterator[tuple[bytes, int]]:
-    """The container's content as grouped text, each piece with the number of file bytes behind it."""
+    """The container's content as grouped text, each piece with the number of file bytes after it."""
     reader = _Reader(file, path)
     beginning = file.read(_MAX_HEADER)
     end = beginning.find(b"\0")

@@ -69,7 +69,7 @@ class Description:
     specification: Mapping[str, Any] = field(default_factory=dict)
 
     def completed(self, device: Mapping[str, Any], source: str) -> Description:
-        """With what the device's record says beside it. Raises TuneError where the two contradict."""
+        """With what the device's record says beside it. Raises TuneError if the two contradict."""
         facts, origin = dict(self.facts), dict(self.origin)
         for key, value in device.items():
             if key in FACTS and key not in facts:
@@ -112,7 +112,7 @@ def read_description(path: Path) -> Description:
 
 
 def _problem(key: str, value: Any) -> str | None:
-    """What was expected of a fact's value; None where it is right."""
+    """What was expected of a fact's value; None if it is right."""
     if key == "memory":
         kinds = sorted(set(MEMORY.values()))
         return None if isinstance(value, str) and value.upper() in kinds else f"one of {', '.join(kinds)}"
@@ -133,7 +133,7 @@ def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
     """The shipped GPU, of those whose values are of the silicon, that is nearest to a description.
 
     First the architecture: same major compute capability, then the nearest minor. Then the least sum of
-    logarithms of ratios of what is described. Raises TuneError where the compute capability is not known.
+    logarithms of ratios of what is described. Raises TuneError if the compute capability is not known.
     """
     if "sm_version" not in facts:
         raise TuneError("sm_version: neither the description nor a record says it; or choose with --base")
@@ -162,7 +162,7 @@ def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
 def described(base: Spec, description: Description, name: str) -> Draft:
     """The base with what is described, and what that implies. What is described is pinned.
 
-    Raises TuneError or SpecError where that makes no valid specification.
+    Raises TuneError or SpecError if that makes no valid specification.
     """
     draft, facts = Draft(base, name), description.facts
     if "memory" in facts:
@@ -244,7 +244,7 @@ def _l2(spec: Spec, facts: Mapping[str, Any]) -> tuple[_Changes, _Changes]:
 
 
 def _geometry(lines: int, ways: int) -> tuple[int, int]:
-    """Sets, a power of two, and ways that hold so many lines or slightly fewer, with ways near the given."""
+    """Sets, a power of two, and ways that hold this many lines or slightly fewer, near the given ways."""
     lines = max(1, lines)
     options = []
     for power in range(lines.bit_length()):

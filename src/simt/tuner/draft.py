@@ -39,7 +39,7 @@ class Draft:
         return other
 
     def tried(self, changes: Mapping[str, Any]) -> Spec | None:
-        """The specification with these values, and what must follow them; None where it is not valid."""
+        """The specification with these values, and what must follow them; None if it is not valid."""
         try:
             spec, followed = with_values(self.spec, changes)
         except SpecError:
@@ -47,7 +47,7 @@ class Draft:
         return None if self.pinned & set(followed) else spec
 
     def change(self, changes: Mapping[str, Any], source: str) -> None:
-        """Takes values over, with their source. Raises SpecError where they are not valid."""
+        """Takes values over, with their source. Raises SpecError if they are not valid."""
         self.spec, followed = with_values(self.spec, changes)
         for path in changes:
             self.sources[path] = source
@@ -78,7 +78,7 @@ def put(values: dict[str, Any], path: str, value: Any) -> None:
 def with_values(spec: Spec, changes: Mapping[str, Any]) -> tuple[Spec, dict[str, str]]:
     """A specification with other values, and the paths that had to follow them, with the path they follow.
 
-    Raises SpecError where it is not valid.
+    Raises SpecError if it is not valid.
     """
     values = spec.values()
     for path, value in changes.items():

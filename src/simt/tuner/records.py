@@ -51,7 +51,7 @@ class Records:
 def read_records(files: Sequence[Path]) -> Records:
     """Reads records of one device.
 
-    Raises TuneError where a file cannot be read, is not a record, or is of another device than the first.
+    Raises TuneError if a file cannot be read, is not a record, or is of another device than the first.
     """
     if not files:
         raise TuneError("no records; `simt bench run --json FILE` makes them")

@@ -1,4 +1,4 @@
-"""Microbenchmarks in the simulator, for any specification; what was simulated once is kept."""
+"""Runs microbenchmarks in the simulator for any specification, and caches their values."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ COLLECT_EVERY = 16
 
 
 class Simulator:
-    """Runs one microbenchmark at a time, each on a GPU of its own, so that order has no influence.
+    """Runs one microbenchmark at a time, each on its own GPU, so the order has no influence.
 
-    Values are kept in simt's cache, by specification and program: a run that was stopped goes on there.
-    threads: of the engine; without influence on any value. report: is called before each run with what runs.
+    Values are kept in simt's cache, by specification and program, so an interrupted run can be continued.
+
+    threads: host threads of the engine; values do not depend on them.
+    report: called before each run with its description.
     """
 
     def __init__(self, threads: int = 1, report: Callable[[str], None] | None = None) -> None:
@@ -39,7 +41,7 @@ class Simulator:
         """Of these, simulated now; the others were in the cache."""
 
     def value(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
-        """What the microbenchmark gives; None where it gives none on such a GPU."""
+        """The microbenchmark's result; None if it gives none on such a GPU."""
         key = (spec.hash, benchmark.name)
         if key not in self._known:
             self.asked += 1
@@ -54,7 +56,7 @@ class Simulator:
         return self._known[key]
 
     def known(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
-        """The value where it was asked for before; None otherwise."""
+        """The value if it was computed before, otherwise None."""
         return self._known.get((spec.hash, benchmark.name))
 
     def _measure(self, benchmark: Microbenchmark, spec: Spec) -> float | None:

@@ -1,4 +1,4 @@
-"""Values that microbenchmarks determine: moved until the simulated benchmark gives what was measured."""
+"""Values that microbenchmarks determine, adjusted until the simulated benchmark matches the measurement."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ RESPONDS = 0.9  # of the distance is what is left at most after a guess that goe
 
 @dataclass(frozen=True)
 class Trials:
-    """What a benchmark gave for values of one parameter."""
+    """Results of a benchmark for several values of one parameter."""
 
     benchmark: str
     measured: float
     found: Mapping[Any, float]
 
     def precision(self, value: Any, noise: float) -> float | None:
-        """By how much the parameter may be off, given the measurement's relative noise: from the slope
-        between the value and its nearest neighbour tried. None where nothing can be said; inf where the
-        benchmark does not depend on it."""
+        """The uncertainty of the parameter, given the measurement's relative noise: from the slope between
+        the
+        value and its nearest tried neighbour. None if unknown; inf if the benchmark does not depend on it.
+        """
         others = [p for p in self.found if p != value and isinstance(p, (int, float))]
         if value not in self.found or not others:
             return None
@@ -48,7 +49,7 @@ class Trials:
 class Fit:
     """The value of a parameter that agrees best with its benchmarks.
 
-    wants: what each benchmark alone would have it be, where it responds to it.
+    wants: the value that each benchmark alone would require, if it responds to the parameter.
     """
 
     path: str
@@ -66,14 +67,14 @@ def parameters(benchmark: Microbenchmark) -> tuple[str, ...]:
 
 
 def agrees(benchmark: Microbenchmark, simulated: float | None, measured: float) -> bool:
-    """Within what no parameter can improve."""
+    """Whether the two are so close that no parameter can improve the match."""
     if simulated is None:
         return False
     return abs(simulated - measured) <= (CYCLES_OFF if benchmark.unit == "cycle" else SHARE_OFF * measured)
 
 
 def apart(simulated: float | None, measured: float) -> float:
-    """How far a simulated value is from a measured one: the logarithm of their ratio; 0 is near to 0 only."""
+    """Distance of a simulated from a measured value: the logarithm of their ratio; 0 is close to 0 only."""
     if simulated is None or simulated < 0:
         return math.inf
     if simulated == 0 or measured == 0:
@@ -111,10 +112,9 @@ def fit(
     benchmarks: Iterable[tuple[Microbenchmark, Record]],
     before: Fit | None = None,
 ) -> Fit:
-    """The value of one parameter with which its benchmarks agree best; the draft stays as it is.
+    """The value of one parameter with which its benchmarks agree best; the draft is not changed.
 
-    before: what was found earlier, when other values were different: kept where its benchmarks still give
-    the same.
+    before: the earlier result, for other values of the rest; kept if its benchmarks still give the same.
     """
     benchmarks = list(benchmarks)
     if before is not None and _same(simulator, draft, before, benchmarks):
@@ -205,7 +205,7 @@ def _approach(
     measured: float,
     off: Callable[[Any], float | None],
 ) -> None:
-    """Tries values until one agrees, or none is between two that do not."""
+    """Tries values until one agrees, or until no untried value lies between two that do not."""
     simulated = first + measured
     guesses = [start * measured / simulated, start * simulated / measured] if simulated > 0 else []
     if benchmark.unit == "cycle":
@@ -271,8 +271,9 @@ def _between(draft: Draft, path: str, one: float, other: float, off: Callable[[A
 
 
 def first_parameter(benchmark: Microbenchmark, draft: Draft, tried: Iterable[str]) -> str | None:
-    """The parameter to move for a benchmark: the first that was not tried; None where there is none, or the
-    description pins one: it is then the benchmark that shows how right the description is."""
+    """The parameter to adjust for a benchmark: the first that was not tried; None if there is none, or if the
+    description pins one, since the benchmark then tests the description.
+    """
     paths, done = parameters(benchmark), set(tried)
     if any(path in draft.pinned for path in paths):
         return None

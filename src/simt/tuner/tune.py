@@ -1,4 +1,4 @@
-"""The tuner: a description and measurements in, a complete specification and how it was found out."""
+"""The tuner: turns a description and measurements into a complete specification with its evidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ How = Literal["described", "measured", "searched", "inherited"]
 class Parameter:
     """One value of the specification, and how it was found.
 
-    before: in the base. benchmarks: those that were used for it. certainty: how well they determine it.
+    before: its value in the base.
+    benchmarks: those that were used for it.
+    certainty: how well they determine it.
     """
 
     path: str
@@ -48,7 +50,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Check:
-    """A benchmark measured, and simulated before (the base with what is described) and after."""
+    """A measured benchmark, simulated before (the base with the description) and after."""
 
     name: str
     group: str
@@ -60,7 +62,7 @@ class Check:
     parameters: tuple[str, ...]
 
     def error(self, simulated: float | None) -> float | None:
-        """Relative to what was measured, where that is not 0."""
+        """The error relative to the measurement, unless that is 0."""
         if simulated is None:
             return None
         return abs(simulated - self.measured) / (self.measured or 1.0)
@@ -70,8 +72,12 @@ class Check:
 class Tuning:
     """A tuned specification.
 
-    files: of the records. notes: what a user should know. interrupted: Ctrl-C ended it early.
-    asked: different values needed; simulated: of these, not known before. seconds: that it took.
+    files: the records.
+    notes: remarks for the user.
+    interrupted: whether Ctrl-C ended it early.
+    asked: number of different values needed.
+    simulated: the number of those that were not cached.
+    seconds: its duration.
     """
 
     spec: Spec
@@ -110,18 +116,18 @@ def tune(
     threads: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> Tuning:
-    """Makes the specification with which simulated microbenchmarks give what was measured.
+    """Makes the specification with which simulated microbenchmarks match the measurements.
 
-    description: a TOML file of what is known of the GPU; None: what the records say of their device.
-    records: files of `simt bench run --json`, all of one device; several are several runs.
+    description: a TOML file with known facts about the GPU; None: what the records say about their device.
+    records: files of `simt bench run --json`, all of one device; several files are several runs.
     base: the GPU whose values are inherited; None: the nearest one.
-    without: microbenchmarks or groups not to use.
+    without: microbenchmarks or groups to ignore.
     search: blocks of choices that are tried together; None for those of `default_blocks`; [] for no search.
-    budget: values that the search may ask of the simulator.
-    threads: host threads. Has no influence on any value.
+    budget: maximum number of simulated values in the search.
+    threads: host threads. Values do not depend on them.
 
-    On Ctrl-C it returns what it has, with `interrupted`; the next run goes on there.
-    Raises TuneError or SpecError on bad input.
+    On Ctrl-C it returns the results so far, with `interrupted` set; the next run continues from there. Raises
+    TuneError or SpecError on bad input.
     """
     start = time.monotonic()
     measured = read_records([Path(file) for file in records])
@@ -150,7 +156,7 @@ def tune(
 
 @dataclass
 class _Run:
-    """A tuning under way."""
+    """A tuning in progress."""
 
     draft: Draft
     base: Spec

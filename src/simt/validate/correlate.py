@@ -314,7 +314,7 @@ def _column(profile: Profile, counter: str) -> npt.NDArray[np.float64]:
 def _measured(
     counter: str, run: Profile, simulated: Profile, sms: int | None, clock_mhz: float | None
 ) -> npt.NDArray[np.float64] | None:
-    """The measured values of a simulated counter; None where there are none."""
+    """The measured values of a simulated counter; None if there are none."""
     for name in (counter, *ALIASES.get(counter, ())):
         if run.has(name) and name not in COLUMNS:
             return run.column(name)

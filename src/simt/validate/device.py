@@ -62,7 +62,7 @@ class Device(Protocol):
         """A copy on the host."""
 
     def copied(self, bytes_: int) -> float:
-        """Nanoseconds until a copy of so many bytes from the host to the device is done. Raises SimtError on
+        """Nanoseconds that a copy of this many bytes from the host to the device takes. Raises SimtError on
         a simulated GPU, where copies take no time."""
 
     def free(self, array: Any) -> None: ...

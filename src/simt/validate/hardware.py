@@ -41,7 +41,7 @@ _PERIOD_LAUNCHES = 33
 class LaunchTime:
     """A launch on a real GPU. shared_bytes: static and dynamic, of a CTA. registers: of a thread.
 
-    nanoseconds: from its first CTA's start to its end; None where launches are not timed.
+    nanoseconds: from its first CTA's start to its end; None if launches are not timed.
     core_mhz: the core's clock just before it. late: whether the host was too slow, so that its own time may
     be in `nanoseconds`.
     """
@@ -82,7 +82,7 @@ class HardwareGPU(GPU):
 
     timed: False under a profiler, which takes times itself and should see the program's launches alone.
 
-    Raises DriverError where there is no such GPU.
+    Raises DriverError if there is no such GPU.
     """
 
     def __init__(self, ordinal: int = 0, *, timed: bool = True, driver: Driver | None = None) -> None:

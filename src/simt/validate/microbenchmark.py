@@ -35,7 +35,7 @@ class Microbenchmark:
         those before it do not suffice; empty: what `determines` begins with, where that is a path.
     unit: of the value. sm_version: the least compute capability that has what it measures.
     measure: runs it on a device; a number.
-    expected: what the engine must give for a specification; None where that does not follow from one value.
+    expected: what the engine must give for a specification; None if that does not follow from one value.
     tolerance: how far, relative to what is expected, a simulated measurement may be off.
     """
 
@@ -55,7 +55,7 @@ class Microbenchmark:
 class Measurement:
     """What a microbenchmark gave.
 
-    value: the median of `runs`; None where it could not run; `note` says why. low, high: the least and the
+    value: the median of `runs`; None if it could not run; `note` says why. low, high: the least and the
     greatest of the runs.
     """
 

@@ -36,7 +36,7 @@ class SiliconDevice(ProgramDevice):
     kernel before it has measured. Every launch is one launch: what a benchmark finds depends on what lies in
     the caches, so whole benchmarks are repeated, never launches inside them.
 
-    Raises DriverError where there is no such GPU.
+    Raises DriverError if there is no such GPU.
     """
 
     simulated = False

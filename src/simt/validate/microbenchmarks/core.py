@@ -263,7 +263,7 @@ SET_STRIDE = 4096  # bytes between words of one set, if sets are chosen by an ad
 
 
 def _constant_walk(device: Device, size: int, stride: int = CONSTANT_STRIDE) -> float:
-    """Cycles of a load of constant memory in walks over so many bytes."""
+    """Cycles of a load of constant memory in walks over this many bytes."""
     cycles, end, count = device.zeros(2, np.int64), device.zeros(1, np.int32), size // stride
     kernel = device.kernel("constant.cu", "constant_walk")
     kernel(1, 1, np.int32(count), np.int32(stride), cycles, end)
@@ -274,7 +274,7 @@ def _constant_walk(device: Device, size: int, stride: int = CONSTANT_STRIDE) -> 
 def _constant_step(device: Device, least: int) -> int:
     """The most bytes in walks over which a load takes no longer than over `least`.
 
-    Raises SimtError where all constant memory is as near.
+    Raises SimtError if all constant memory is as near.
     """
     limit = 1.05 * _constant_walk(device, least)
     low, high = least // CONSTANT_STRIDE, CONSTANT_BYTES // CONSTANT_STRIDE
@@ -360,7 +360,7 @@ def constant_l2_latency(device: Device) -> float:
 def constant_l2_size(device: Device) -> float:
     """Bytes of constant memory that later walks find in the second constant cache.
 
-    None where it holds all constant memory that a program can have, as those since Volta do;
+    None if it holds all constant memory that a program can have, as those since Volta do;
     instruction_l1_shared is for these.
     """
     return float(_constant_step(device, 2 * _constant_step(device, CONSTANT_SMALL)))

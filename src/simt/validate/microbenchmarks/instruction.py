@@ -44,7 +44,7 @@ class _Walk:
 
     def most(self, apart: int, least: int, slower: float) -> int:
         """The most targets, every `apart`-th block, between which a jump takes at most so many times as long
-        as between `least`. Raises SimtError where the kernel has no more."""
+        as between `least`. Raises SimtError if the kernel has no more."""
 
         def slowest(targets: int) -> float:  # of two measurements: what does not fit need not miss evenly
             once, twice = self._run(targets, apart, 0)

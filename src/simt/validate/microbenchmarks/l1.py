@@ -34,7 +34,7 @@ def _hit(spec: Spec) -> float | None:
 
 
 def _ways(spec: Spec, shared: int = 0, threads: int = THREADS, ctas: int = 1) -> float | None:
-    """Ways that the carve-out leaves a kernel whose CTAs have so much shared memory and so many threads
+    """Ways that the carve-out leaves a kernel whose CTAs have so much shared memory and this many threads
     (docs/model/dispatch.md). ctas: of its grid."""
     if spec.l1.bypass_global:
         return None
@@ -248,7 +248,7 @@ class _Behind:
     def most(self, least: int, limit: int) -> float:
         """The most misses behind which the hit does not wait, from 64 on to 2 %; tried from `least` on.
 
-        Raises SimtError where it never waits.
+        Raises SimtError if it never waits.
         """
         quiet = self.cycles(1)
 

@@ -70,7 +70,7 @@ def l2_latency(device: Device) -> float:
 
 
 def _apart(device: Device, stride: int) -> float:
-    """Bytes a core cycle that all SMs together read from the L2, of sectors so many bytes apart."""
+    """Bytes a core cycle that all SMs together read from the L2, of sectors this many bytes apart."""
     count, repeats = 256, 2
     kernel, sink = device.kernel("bandwidth.cu", "apart"), device.zeros(1, np.uint32)
     data = device.zeros(count * stride // 4, np.uint32)
@@ -269,7 +269,7 @@ def l2_size(device: Device) -> float:
 
 
 def _after_store(device: Device, bytes_: int, distance: int) -> float:
-    """1 if a load finds in the L2 what lies `distance` bytes behind the begin of so many bytes that were
+    """1 if a load finds in the L2 what lies `distance` bytes behind the begin of this many bytes that were
     stored, in lines that were not there; else 0."""
     lines = 192  # more than lie in a row in one part
     kernel = device.kernel("stores.cu", "store_then_load")
