@@ -1,4 +1,4 @@
-"""What a data sheet, or the device itself, says of a GPU, as values of a specification."""
+"""The facts from a data sheet, or from the device itself, as values of a specification."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ _LARGEST = 1 << 40
 
 @dataclass(frozen=True)
 class Description:
-    """Facts of a GPU (keys of FACTS), each with where it is from; and values of the specification itself.
+    """Facts about a GPU (keys of FACTS), each with its origin, and values of the specification itself.
 
-    source: what the sources of values say. specification: nested as in a specification's file.
+    source: text used in the sources of values.
+    specification: nested as in a specification's file.
     """
 
     source: str
@@ -69,7 +70,7 @@ class Description:
     specification: Mapping[str, Any] = field(default_factory=dict)
 
     def completed(self, device: Mapping[str, Any], source: str) -> Description:
-        """With what the device's record says beside it. Raises TuneError if the two contradict."""
+        """The description, completed by the device's record. Raises TuneError if the two contradict."""
         facts, origin = dict(self.facts), dict(self.origin)
         for key, value in device.items():
             if key in FACTS and key not in facts:
@@ -112,7 +113,7 @@ def read_description(path: Path) -> Description:
 
 
 def _problem(key: str, value: Any) -> str | None:
-    """What was expected of a fact's value; None if it is right."""
+    """The expected form of a fact's value; None if the value is valid."""
     if key == "memory":
         kinds = sorted(set(MEMORY.values()))
         return None if isinstance(value, str) and value.upper() in kinds else f"one of {', '.join(kinds)}"
@@ -130,10 +131,11 @@ def peak_gbs(spec: Spec) -> float:
 
 
 def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
-    """The shipped GPU, of those whose values are of the silicon, that is nearest to a description.
+    """The shipped GPU nearest to a description, among those whose values describe silicon.
 
-    First the architecture: same major compute capability, then the nearest minor. Then the least sum of
-    logarithms of ratios of what is described. Raises TuneError if the compute capability is not known.
+    The architecture comes first: same major compute capability, then the nearest minor one; then the smallest
+    sum of logarithms of the ratios of described values. Raises TuneError if the compute capability is not
+    known.
     """
     if "sm_version" not in facts:
         raise TuneError("sm_version: neither the description nor a record says it; or choose with --base")
@@ -160,9 +162,9 @@ def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
 
 
 def described(base: Spec, description: Description, name: str) -> Draft:
-    """The base with what is described, and what that implies. What is described is pinned.
+    """The base with the described values and those that follow from them. Described values are pinned.
 
-    Raises TuneError or SpecError if that makes no valid specification.
+    Raises TuneError or SpecError if the result is not a valid specification.
     """
     draft, facts = Draft(base, name), description.facts
     if "memory" in facts:

@@ -1,4 +1,4 @@
-"""A specification in the making: values, sources, and which of them the description pins."""
+"""A specification under construction: values, sources, and the values pinned by the description."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simt.spec.models import Spec
 class Draft:
     """A valid specification that changes value by value.
 
-    base: what it starts from. `pinned`: paths that the description gives; measurements do not move them.
+    base: the starting point. `pinned`: paths given by the description; measurements do not change them.
     """
 
     def __init__(self, base: Spec, name: str) -> None:
@@ -33,13 +33,13 @@ class Draft:
         return value_at(self.spec.values(), path)
 
     def copy(self) -> Draft:
-        """Another one with the same content."""
+        """A copy with the same content."""
         other = copy.copy(self)
         other.pinned, other.sources = set(self.pinned), dict(self.sources)
         return other
 
     def tried(self, changes: Mapping[str, Any]) -> Spec | None:
-        """The specification with these values, and what must follow them; None if it is not valid."""
+        """The specification with these values, and those that must follow them; None if it is not valid."""
         try:
             spec, followed = with_values(self.spec, changes)
         except SpecError:
@@ -47,7 +47,7 @@ class Draft:
         return None if self.pinned & set(followed) else spec
 
     def change(self, changes: Mapping[str, Any], source: str) -> None:
-        """Takes values over, with their source. Raises SpecError if they are not valid."""
+        """Sets values, with their source. Raises SpecError if they are not valid."""
         self.spec, followed = with_values(self.spec, changes)
         for path in changes:
             self.sources[path] = source

@@ -1,4 +1,4 @@
-"""Measured records: what `simt bench run --json` wrote, of one device, one file or several."""
+"""Measured records, written by `simt bench run --json`, of one device, in one file or several."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ LARGEST = 1e15  # of any value in a record
 
 @dataclass(frozen=True)
 class Record:
-    """What one microbenchmark gave.
+    """The result of one microbenchmark.
 
-    value: the median over files. spread: half the range of all runs, relative to it; None with one run.
+    value: the median over files.
+    spread: half the range of all runs, relative to it; None with one run.
     """
 
     name: str
@@ -33,13 +34,17 @@ class Record:
 
     @property
     def noise(self) -> float:
-        """Relative error to weigh it with."""
+        """The relative error used to weigh it."""
         return max(self.spread or 0.0, ASSUMED_NOISE)
 
 
 @dataclass(frozen=True)
 class Records:
-    """Measurements of one device. facts: what the device says of itself. notes: what was left out."""
+    """Measurements of one device.
+
+    facts: the device's own attributes.
+    notes: what was left out.
+    """
 
     device: str
     facts: dict[str, Any]

@@ -22,14 +22,15 @@ _FORMATS = {".html", ".md"}
 
 
 def require_format(path: Path) -> None:
-    """Raises TuneError for a report whose ending is none of those known."""
+    """Raises TuneError for a report with an unknown ending."""
     if path.suffix not in _FORMATS:
         raise TuneError(f"{path}: found the ending {path.suffix!r}, expected {' or '.join(sorted(_FORMATS))}")
 
 
 def parameter_rows(tuning: Tuning) -> list[list[str]]:
-    """The values that were found, in the order of the specification: those inherited only where a search or a
-    benchmark was about them."""
+    """The values found, in the order of the specification; inherited ones only if a search or a benchmark
+    addressed them.
+    """
     return [
         [p.path, shown(p.value), shown(p.before), p.how, ", ".join(p.benchmarks), p.certainty]
         for p in tuning.parameters
@@ -55,7 +56,7 @@ def check_rows(tuning: Tuning) -> list[list[str]]:
 
 
 def choice_rows(tuning: Tuning) -> list[list[str]]:
-    """What was searched."""
+    """The choices that were searched."""
     return [
         [
             ", ".join(c.paths),
@@ -69,7 +70,7 @@ def choice_rows(tuning: Tuning) -> list[list[str]]:
 
 
 def summary(tuning: Tuning) -> list[str]:
-    """Sentences on the whole."""
+    """Sentences about the whole tuning."""
     counts = {how: 0 for how in ("described", "measured", "searched", "inherited")}
     for p in tuning.parameters:
         counts[p.how] += 1

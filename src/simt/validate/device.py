@@ -1,4 +1,6 @@
-"""Where a microbenchmark runs: on a simulated GPU here, on a real one in `silicon.py`; both look the same."""
+"""The device that a microbenchmark runs on: a simulated GPU here, a real one in `silicon.py`, with the same
+interface.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ class Kernel(Protocol):
     """A kernel of a microbenchmark."""
 
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
-        """Launches it and waits; returns core cycles from its first CTA's start to its end.
+        """Launches the kernel and waits; returns core cycles from its first CTA's start to its end.
 
-        Arguments: arrays of the device, and NumPy scalars. shared: dynamic shared memory, bytes.
+        Arguments are device arrays and NumPy scalars. shared: bytes of dynamic shared memory.
         """
 
 
@@ -45,7 +47,7 @@ class Device(Protocol):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What else a record should say of it."""
+        """Additional entries of a record about the device."""
 
     def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
         """A kernel of a file in `microbenchmarks/`, compiled with these macros."""
@@ -69,7 +71,7 @@ class Device(Protocol):
 
 
 class ProgramDevice:
-    """What both kinds share: a GPU that compiles programs, holds arrays and launches."""
+    """Common to both kinds: a GPU that compiles programs, holds arrays and launches."""
 
     def __init__(self, gpu: GPU) -> None:
         self._gpu = gpu

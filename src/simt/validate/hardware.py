@@ -1,4 +1,4 @@
-"""A real GPU as programs see a simulated one, so that one source runs on both."""
+"""A real GPU with the interface of a simulated one, so that one source runs on both."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LaunchTime:
 
     @property
     def cycles(self) -> float:
-        """Core cycles from its first CTA's start to its end; NaN where launches are not timed."""
+        """Core cycles from its first CTA's start to its end; NaN if launches are not timed."""
         return math.nan if self.nanoseconds is None else self.nanoseconds * self.core_mhz / 1e3
 
 
@@ -71,16 +71,17 @@ class _Between:
 
 
 class HardwareGPU(GPU):
-    """A GPU of this machine on which programs run that were written for a simulated one: they compile, make
-    arrays and launch, and find the times of their launches in `times`.
+    """A GPU in this machine for programs written for a simulated one: they compile, make arrays and launch,
+    and
+    find the times of their launches in `times`.
 
-    Launches run one after the other, whatever their streams. There is no specification, there are no
-    counters, textures and recordings. A launch returns None, as without timing.
+    Launches run one after the other, whatever their streams. There is no specification, and there are no
+    counters, textures or recordings. A launch returns None, as without timing.
 
-    A launch is timed by two events around it, while a kernel that was launched before still runs: the host's
-    own time is not in it. From the time between the events that of an empty kernel is taken off.
+    A launch is timed by two events around it, queued while an earlier kernel is still running, so the host's
+    own time is not included. The time of an empty kernel is subtracted.
 
-    timed: False under a profiler, which takes times itself and should see the program's launches alone.
+    timed: False under a profiler, which measures times itself and should see only the program's launches.
 
     Raises DriverError if there is no such GPU.
     """
@@ -107,12 +108,12 @@ class HardwareGPU(GPU):
         return self.device.arch
 
     def close(self) -> None:
-        """Gives back the GPU and all memory."""
+        """Releases the GPU and all memory."""
         self._memory.closed = True
         self.device.close()
 
     def abandon(self) -> None:
-        """After a kernel's fault: resets the GPU for this process, and all memory and programs are gone."""
+        """Resets the GPU for this process after a kernel's fault; all memory and programs are lost."""
         self._memory.closed = True
         self.device.reset()
         self.device.close()
@@ -191,9 +192,11 @@ class HardwareGPU(GPU):
         return self.period(self._nothing, _PERIOD_LAUNCHES)[0]
 
     def measure_clock(self) -> float:
-        """MHz of the core under load: cycles of a kernel of 2 ms against the GPU's timer. A GPU that was idle
-        takes a while to get there: the median of the first five in a row that differ by less than 0.5 %, or
-        of the last five after 2 s."""
+        """MHz of the core under load: cycles of a kernel of 2 ms against the GPU's timer.
+
+        An idle GPU takes a while to reach its clock, so the result is the median of the first five in a row
+        that differ by less than 0.5 %, or of the last five after 2 s.
+        """
         found: list[float] = []
         for _ in range(_MOST_CLOCKS):
             self._spin(_CLOCK_NS)
@@ -231,7 +234,7 @@ class HardwareGPU(GPU):
         return _Between(nanoseconds, self._spun_mhz(), late)
 
     def _spin(self, nanoseconds: float) -> None:
-        """Keeps the GPU busy about so long."""
+        """Keeps the GPU busy for about this long."""
         khz = self.device.attribute(Attribute.CLOCK_RATE)
         cycles = int(nanoseconds * khz / 1e6)
         parameters = np.array([cycles, self._elapsed], np.int64).tobytes()
@@ -251,7 +254,7 @@ class HardwareGPU(GPU):
 
     @cached_property
     def _own(self) -> Mapping[str, DeviceKernel]:
-        """Kernels by which clocks and launches are measured."""
+        """The kernels that measure clocks and launches."""
         found = {}
         for file, name in (("spin.cu", "spin"), ("residency.cu", "nothing")):
             module = self.compile((SOURCES / file).read_text(encoding="utf-8"), name=file, include=[SOURCES])

@@ -1,4 +1,4 @@
-"""Microbenchmarks: what each determines, how it is run, what a specification says it must give."""
+"""Microbenchmarks: what each determines, how it runs, and what a specification predicts for it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ EXACT, WITHIN_3_PERCENT = 0.0, 0.03
 class Microbenchmark:
     """One measurement.
 
-    determines: path of the value of a GPU specification that it gives, or in words what it finds.
-    moves: paths of the values that the tuner moves until the simulator gives what was measured, each where
-        those before it do not suffice; empty: what `determines` begins with, where that is a path.
-    unit: of the value. sm_version: the least compute capability that has what it measures.
-    measure: runs it on a device; a number.
-    expected: what the engine must give for a specification; None if that does not follow from one value.
-    tolerance: how far, relative to what is expected, a simulated measurement may be off.
+    determines: path of the value of a GPU specification that it measures, or a description of what it finds.
+    moves: paths of the values that the tuner adjusts until the simulator matches the measurement, each if
+        those before it do not suffice; if empty, the beginning of `determines`, if that is a path.
+    unit: unit of the value.
+    sm_version: the lowest compute capability that has the measured feature.
+    measure: runs it on a device and returns a number.
+    expected: the engine's value for a specification; None if it does not follow from a single value.
+    tolerance: how far, relative to the expected value, a simulated measurement may be off.
     """
 
     name: str
@@ -53,10 +54,10 @@ class Microbenchmark:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a microbenchmark gave.
+    """The result of a microbenchmark.
 
-    value: the median of `runs`; None if it could not run; `note` says why. low, high: the least and the
-    greatest of the runs.
+    value: the median of `runs`; None if it could not run, for the reason in `note`.
+    low, high: the minimum and maximum of the runs.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Measurement:
 
     @property
     def error(self) -> float | None:
-        """Relative to what the specification says."""
+        """The error relative to the specification."""
         if self.value is None or self.expected is None:
             return None
         return abs(self.value - self.expected) / abs(self.expected) if self.expected else abs(self.value)
@@ -136,10 +137,11 @@ def run_microbenchmarks(
 ) -> list[Measurement]:
     """Runs microbenchmarks one after the other.
 
-    spec: of a simulated device, to say what each must give.
-    repeats: runs of each, of which the median counts; where there are several, one more comes before them
-        and does not count. One that cannot run on this device gives a
-    Measurement without a value.
+    spec: of a simulated device, for the expected values.
+    repeats: runs of each, of which the median is used; if there are several, one additional run comes first
+        and is discarded.
+
+    A microbenchmark that cannot run on this device gives a Measurement without a value.
     """
     chosen, found, start = choose(names), [], time.monotonic()
     for i, benchmark in enumerate(chosen):

@@ -1,4 +1,4 @@
-"""Measurements and simulations that others have published, as tables of programs.
+"""Published measurements and simulations, as tables of programs.
 
 Each CSV file in the folder `published` names its source in its first line.
 """
@@ -18,5 +18,5 @@ def published() -> dict[str, str]:
 
 
 def published_path(path: Path) -> Path:
-    """The file of a published table where `path` is the name of one and no file; else `path`."""
+    """The file of a published table if `path` is the name of one and not a file; else `path`."""
     return FOLDER / f"{path}.csv" if not path.exists() and str(path) in published() else path

@@ -1,4 +1,4 @@
-"""A real GPU as microbenchmarks see it: NVIDIA's driver and NVRTC, no toolkit."""
+"""A real GPU as a device for microbenchmarks, through NVIDIA's driver and NVRTC; no toolkit needed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SiliconDevice(ProgramDevice):
         }
 
     def close(self) -> None:
-        """Gives the GPU back."""
+        """Releases the GPU."""
         self._hardware.close()
 
     def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:

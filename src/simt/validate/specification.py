@@ -46,7 +46,7 @@ STREAMS, STREAM_SETS = ("memory_bandwidth", "copy_bandwidth", "fill_bandwidth"),
 
 @dataclass(frozen=True)
 class Published:
-    """One published value of a GPU; `low` and `high` are the ends of what was seen."""
+    """One published value of a GPU; `low` and `high` are the ends of the measured range."""
 
     benchmark: str
     bytes: int | None
@@ -62,14 +62,14 @@ class Published:
         return f"{self.benchmark}, {self.bytes / 2**20:g} MiB" if self.bytes else self.benchmark
 
     def error(self, value: float) -> float:
-        """Relative distance, signed, to the nearest value that was seen; 0 between two of them."""
+        """Signed relative distance to the nearest measured value; 0 within the range."""
         nearest = min(max(value, self.low), self.high)
         return (value - nearest) / nearest
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A published value and what the simulated GPU gives. reference: the first value of its benchmark."""
+    """A published value and that of the simulated GPU. reference: the first value of its benchmark."""
 
     published: Published
     simulated: float
@@ -102,7 +102,7 @@ def _memory_load_latency(device: Device, _: int) -> float:
 
 
 def _l2_read_bandwidth(device: Device, _: int) -> float:
-    """Bytes a core cycle that all SMs read from the L2; each thread has four loads of 16 bytes under way."""
+    """Bytes per core cycle that all SMs read from the L2; four loads of 16 bytes per thread in flight."""
     threads = 1024 if 4 * 1024 * 16 * device.sms <= device.l2_bytes // 2 else 512
     elements = 4 * threads * device.sms
     data, sink = device.zeros(4 * elements, np.uint32), device.zeros(1, np.uint32)
@@ -117,7 +117,7 @@ def _l2_read_bandwidth(device: Device, _: int) -> float:
 
 
 def _memory_bandwidth(device: Device, _: int) -> float:
-    """Bytes a core cycle read from device memory, 8 by each thread."""
+    """Bytes per core cycle read from device memory, 8 by each thread."""
     return stream_bandwidth(device, "read_each", 1)
 
 
@@ -132,12 +132,12 @@ _UNITS = {"l2_load_latency": "cycle", "memory_load_latency": "cycle"}  # others:
 
 
 def published_gpus() -> list[str]:
-    """Names of the specifications of whose GPUs something is published."""
+    """Names of the specifications with published values."""
     return sorted(path.stem for path in FOLDER.glob("*.csv"))
 
 
 def published_values(gpu: str) -> list[Published]:
-    """What is published of a shipped specification's GPU; nothing for one of which nothing is known."""
+    """The published values for a shipped specification's GPU; empty if there are none."""
     path = FOLDER / f"{gpu}.csv"
     if not path.exists():
         return []
@@ -163,10 +163,12 @@ def compare(
     set: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[Comparison]:
-    """Runs what has been measured on a GPU on its shipped specification.
+    """Runs the microbenchmarks with published values for a GPU on its shipped specification.
 
-    benchmarks: only these. set: values of the specification to override. Raises SimtError for a benchmark of
-    which no value is published for this GPU.
+    benchmarks: only these.
+    set: values of the specification to override.
+
+    Raises SimtError for a benchmark without a published value for this GPU.
     """
     values = published_values(gpu)
     known = {value.benchmark for value in values}
@@ -189,7 +191,7 @@ def compare(
 
 
 def _simulated(gpu: str, value: Published, overrides: dict[str, Any]) -> float:
-    """What the simulated GPU gives, in the unit of the published value."""
+    """The simulated GPU's value, in the unit of the published one."""
     name = value.benchmark
     conditions = {"l2.slice.sets": STREAM_SETS} if name in STREAMS else {}
     if name == "l1_latency":  # Kepler and Pascal cache global loads if they are told to

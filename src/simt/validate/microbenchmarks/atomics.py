@@ -10,7 +10,7 @@ from simt.validate.microbenchmark import microbenchmark
 
 @microbenchmark("atomics", "atomic addition in device memory, with its result", "cycle")
 def atomic_latency(device: Device) -> float:
-    """Cycles from an atomic addition that hits the L2, where it is near, to the use of its result."""
+    """Cycles from an atomic addition that hits in the near L2 to the use of its result."""
     steps, cycles, end = 32, device.zeros(2, np.int64), device.zeros(1, np.uint32)
     kernel, found = device.kernel("atomics.cu", "atomic_chain"), []
     # Of words so far from each other that some lie in the near part of an L2 that has two.
@@ -42,11 +42,11 @@ def _stream(device: Device, target: str) -> float:
 
 @microbenchmark("atomics", "atomic additions a cycle, each thread its own word", "operation/cycle")
 def atomic_throughput(device: Device) -> float:
-    """Atomic additions that the GPU does in a cycle, neighbouring threads in neighbouring words."""
+    """Atomic additions of the GPU per cycle, neighbouring threads in neighbouring words."""
     return _stream(device, "i")
 
 
 @microbenchmark("atomics", "atomic additions a cycle, one word for each warp", "operation/cycle")
 def atomic_throughput_conflict(device: Device) -> float:
-    """Atomic additions that the GPU does in a cycle, all threads of a warp in one word."""
+    """Atomic additions of the GPU per cycle, all threads of a warp in one word."""
     return _stream(device, "i / 32 * 8")

@@ -80,55 +80,55 @@ def _lanes(spec: Spec, unit: str) -> float:
 
 @microbenchmark("core", "sm.units.fp32.latency", "cycle", expected=lambda s: _dependent(s, "fp32"))
 def fma_latency(device: Device) -> float:
-    """FFMA: cycles until one that needs its result can issue."""
+    """FFMA: cycles until a dependent instruction can issue."""
     return chain(device, "float", FMA, np.float32)
 
 
 @microbenchmark("core", "sm.units.fp64.latency", "cycle", expected=lambda s: _dependent(s, "fp64"))
 def double_fma_latency(device: Device) -> float:
-    """DFMA: cycles until one that needs its result can issue."""
+    """DFMA: cycles until a dependent instruction can issue."""
     return chain(device, "double", DFMA, np.float64)
 
 
 @microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
 def add_latency(device: Device) -> float:
-    """IADD3: cycles until one that needs its result can issue."""
+    """IADD3: cycles until a dependent instruction can issue."""
     return chain(device, "int", ADD, np.int32)
 
 
 @microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
 def mad_latency(device: Device) -> float:
-    """IMAD: cycles until one that needs its result can issue."""
+    """IMAD: cycles until a dependent instruction can issue."""
     return chain(device, "int", MAD, np.int32)
 
 
 @microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
 def logic_latency(device: Device) -> float:
-    """LOP3: cycles until one that needs its result can issue."""
+    """LOP3: cycles until a dependent instruction can issue."""
     return chain(device, "int", LOGIC, np.int32)
 
 
 @microbenchmark("core", "sm.units.int.latency", "cycle", expected=lambda s: _dependent(s, "int"))
 def shift_latency(device: Device) -> float:
-    """SHF: cycles until one that needs its result can issue."""
+    """SHF: cycles until a dependent instruction can issue."""
     return chain(device, "int", SHIFT, np.int32)
 
 
 @microbenchmark("core", "sm.units.fp32.latency", "cycle", expected=lambda s: _dependent(s, "fp32"))
 def half_fma_latency(device: Device) -> float:
-    """HFMA2: cycles until one that needs its result can issue."""
+    """HFMA2: cycles until a dependent instruction can issue."""
     return chain(device, "unsigned", HFMA2, np.uint32)
 
 
 @microbenchmark("core", "sm.units.sfu.latency", "cycle", expected=lambda s: _dependent(s, "sfu"))
 def rsqrt_latency(device: Device) -> float:
-    """MUFU: cycles until one that needs its result can issue."""
+    """MUFU: cycles until a dependent instruction can issue."""
     return chain(device, "float", RSQRT, np.float32)
 
 
 @microbenchmark("core", "cycles of a shuffle", "cycle")
 def shuffle_latency(device: Device) -> float:
-    """SHFL: cycles until one that needs its result can issue."""
+    """SHFL: cycles until a dependent instruction can issue."""
     return chain(device, "unsigned", SHUFFLE, np.uint32)
 
 
@@ -140,7 +140,7 @@ def shuffle_latency(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def fma_throughput(device: Device) -> float:
-    """FFMA: lanes that an SM finishes in a cycle."""
+    """FFMA: lanes that an SM completes per cycle."""
     return throughput(device, "float", FMA, np.float32)
 
 
@@ -152,7 +152,7 @@ def fma_throughput(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def add_throughput(device: Device) -> float:
-    """IADD3: lanes that an SM finishes in a cycle."""
+    """IADD3: lanes that an SM completes per cycle."""
     return throughput(device, "int", ADD, np.int32)
 
 
@@ -164,13 +164,13 @@ def add_throughput(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def mad_throughput(device: Device) -> float:
-    """IMAD: lanes that an SM finishes in a cycle."""
+    """IMAD: lanes that an SM completes per cycle."""
     return throughput(device, "int", MAD, np.int32)
 
 
 @microbenchmark("core", "HFMA2 lanes of an SM, as registers can feed them", "lane/cycle")
 def half_fma_throughput(device: Device) -> float:
-    """HFMA2, two values a lane: lanes that an SM finishes in a cycle."""
+    """HFMA2, two values per lane: lanes that an SM completes per cycle."""
     return throughput(device, "unsigned", HFMA2, np.uint32)
 
 
@@ -182,7 +182,7 @@ def half_fma_throughput(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def double_fma_throughput(device: Device) -> float:
-    """DFMA: lanes that an SM finishes in a cycle."""
+    """DFMA: lanes that an SM completes per cycle."""
     return throughput(device, "double", DFMA, np.float64)
 
 
@@ -194,13 +194,13 @@ def double_fma_throughput(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def rsqrt_throughput(device: Device) -> float:
-    """MUFU: lanes that an SM finishes in a cycle."""
+    """MUFU: lanes that an SM completes per cycle."""
     return throughput(device, "float", RSQRT, np.float32)
 
 
 @microbenchmark("core", "sm.sub_cores", "scheduler", expected=lambda s: float(s.sm.sub_cores))
 def schedulers(device: Device) -> float:
-    """Schedulers of an SM: warps beyond which one more takes longer, each at its scheduler's full rate."""
+    """Schedulers of an SM: the number of warps that can all run at their scheduler's full rate."""
     one = throughput(device, "float", FMA, np.float32, 1)
     return float(round(throughput(device, "float", FMA, np.float32, 16) / one))
 
@@ -222,7 +222,7 @@ def _share(device: Device, warp: int) -> float:
 
 @microbenchmark("core", "sm.scheduler.policy: instructions of the oldest of eight warps", "instruction/cycle")
 def oldest_warp_rate(device: Device) -> float:
-    """Instructions a cycle of a scheduler's oldest warp, while seven younger ones have the same to do."""
+    """Instructions per cycle of a scheduler's oldest warp, beside seven younger ones with the same work."""
     return _share(device, 0)
 
 
@@ -230,13 +230,13 @@ def oldest_warp_rate(device: Device) -> float:
     "core", "sm.scheduler.policy: instructions of the youngest of eight warps", "instruction/cycle"
 )
 def youngest_warp_rate(device: Device) -> float:
-    """Instructions a cycle of a scheduler's youngest warp, while seven older ones have the same to do."""
+    """Instructions per cycle of a scheduler's youngest warp, beside seven older ones with the same work."""
     return _share(device, 7)
 
 
 @microbenchmark("core", "cycles of a CTA barrier, one warp", "cycle")
 def barrier_latency(device: Device) -> float:
-    """BAR: cycles of a barrier that nobody else is waited for at."""
+    """BAR: cycles of a barrier with no other warp to wait for."""
     return chain(device, "int", "__syncthreads()", np.int32)
 
 
@@ -251,7 +251,7 @@ def _constant_chain(device: Device, sums: int) -> float:
 
 @microbenchmark("core", "constant_cache.latency", "cycle", expected=_constant)
 def constant_latency(device: Device) -> float:
-    """Cycles from a load of constant memory whose address is in a register to its use."""
+    """Cycles from a load of constant memory with its address in a register to its use."""
     once, twice = (_constant_chain(device, sums) for sums in (1, 2))
     return once - (twice - once)
 
@@ -311,7 +311,7 @@ def _second_constants(spec: Spec) -> float | None:
     moves=("constant_cache.l1.ways",),
 )
 def constant_l1_size(device: Device) -> float:
-    """Bytes of constant memory that later walks find in the first constant cache."""
+    """Bytes of constant memory that repeated walks find in the first constant cache."""
     return float(_constant_step(device, CONSTANT_SMALL))
 
 
@@ -322,7 +322,7 @@ def constant_l1_size(device: Device) -> float:
     expected=_of_constants(lambda s: float(s.constant_cache.l1.line_bytes)),
 )
 def constant_line(device: Device) -> float:
-    """Bytes of a line of the first constant cache: the least distance of words at which every load misses."""
+    """Line size of the first constant cache: the smallest distance of words at which every load misses."""
     strides = (8, 16, 32, 64, 128, 256)
     cycles = {stride: _constant_walk(device, CONSTANT_LARGE, stride) for stride in strides}
     return float(step_of(cycles, 0.97 * max(cycles.values())))
@@ -330,7 +330,7 @@ def constant_line(device: Device) -> float:
 
 @microbenchmark("core", "constant_cache.l1.ways", "way", expected=_of_constants(_constant_ways))
 def constant_ways(device: Device) -> float:
-    """Ways of the first constant cache: the most words of one set, 4 KiB apart, that stay in it."""
+    """Ways of the first constant cache: the largest number of words in one set, 4 KiB apart, that stay in it."""
     limit = 1.05 * _constant_walk(device, SET_STRIDE, SET_STRIDE)
     counts = range(2, CONSTANT_BYTES // SET_STRIDE + 1)
     cycles = {count: _constant_walk(device, count * SET_STRIDE, SET_STRIDE) for count in counts}
@@ -345,7 +345,7 @@ def constant_ways(device: Device) -> float:
     moves=("constant_cache.miss_latency",),
 )
 def constant_l2_latency(device: Device) -> float:
-    """Cycles by which a load of constant memory takes longer whose line only the second cache has."""
+    """Additional cycles of a load of constant memory whose line is only in the second cache."""
     return _constant_walk(device, CONSTANT_LARGE) - _constant_walk(device, CONSTANT_SMALL)
 
 
@@ -358,10 +358,10 @@ def constant_l2_latency(device: Device) -> float:
     moves=("sm.front_end.instruction_cache.l1.ways",),
 )
 def constant_l2_size(device: Device) -> float:
-    """Bytes of constant memory that later walks find in the second constant cache.
+    """Bytes of constant memory that repeated walks find in the second constant cache.
 
-    None if it holds all constant memory that a program can have, as those since Volta do;
-    instruction_l1_shared is for these.
+    None if it holds all constant memory that a program can have, as on GPUs since Volta; use
+    instruction_l1_shared for these.
     """
     return float(_constant_step(device, 2 * _constant_step(device, CONSTANT_SMALL)))
 
@@ -380,7 +380,7 @@ def _l2_for_constants(spec: Spec) -> float | None:
     moves=(),
 )
 def constant_l3_latency(device: Device) -> float:
-    """Cycles by which a load of constant memory takes longer from the L2 than from the second cache."""
+    """Additional cycles of a load of constant memory from the L2, compared with the second cache."""
     count, stride = 64, 256
     cycles, end = device.zeros(2, np.int64), device.zeros(1, np.int32)
     # A module of its own has constant memory that no one has read; one SM brings it into the L2 for another.
@@ -435,7 +435,7 @@ def constant_operand_size(device: Device) -> float:
     moves=("constant_cache.miss_latency",),
 )
 def constant_operand_latency(device: Device) -> float:
-    """Cycles by which an instruction issues later whose constant operand only the second cache has."""
+    """Additional cycles before an instruction issues whose constant operand is only in the second cache."""
     near = _constant_operands(device, CONSTANT_SMALL // CONSTANT_STRIDE)
     return _constant_operands(device, OPERANDS) - near
 
@@ -453,10 +453,10 @@ def _banks(spec: Spec) -> float | None:
 
 @microbenchmark("core", "sm.register_file.banks: of each scheduler", "bank", expected=_banks)
 def register_banks(device: Device) -> float:
-    """Banks of a scheduler's registers: values of one take three cycles to be read when there are three.
+    """Banks of a scheduler's registers: three values in the same bank take three cycles to read.
 
-    Which registers values are in is the compiler's choice: those that share a bank with one of them are
-    found out, and their share is one bank's.
+    The compiler chooses the registers; the benchmark finds those that share a bank with a given one, and
+    their share is one bank's.
     """
     pairs = [(j, k) for j in range(1, VALUES) for k in range(j + 1, VALUES)]
     sections = " ".join(f"F({j}, {k})" for j, k in pairs)

@@ -68,37 +68,37 @@ def _of_tensor(share: float) -> Callable[[Callable[[Device], float]], Callable[[
 
 @_of_tensor(1)
 def wgmma_f16(device: Device) -> float:
-    """wgmma m64n256k16 of FP16: multiply-adds of an SM in a cycle."""
+    """wgmma m64n256k16 of FP16: multiply-adds of an SM per cycle."""
     return _wgmma(device, "f16", 256)
 
 
 @_of_tensor(1)
 def wgmma_f16_n64(device: Device) -> float:
-    """wgmma m64n64k16 of FP16: multiply-adds of an SM in a cycle."""
+    """wgmma m64n64k16 of FP16: multiply-adds of an SM per cycle."""
     return _wgmma(device, "f16", 64)
 
 
 @_of_tensor(1)
 def wgmma_bf16(device: Device) -> float:
-    """wgmma m64n256k16 of BF16: multiply-adds of an SM in a cycle."""
+    """wgmma m64n256k16 of BF16: multiply-adds of an SM per cycle."""
     return _wgmma(device, "bf16", 256)
 
 
 @_of_tensor(0.5)
 def wgmma_tf32(device: Device) -> float:
-    """wgmma m64n256k8 of TF32: multiply-adds of an SM in a cycle."""
+    """wgmma m64n256k8 of TF32: multiply-adds of an SM per cycle."""
     return _wgmma(device, "tf32", 256)
 
 
 @_of_tensor(2)
 def wgmma_fp8(device: Device) -> float:
-    """wgmma m64n256k32 of E4M3: multiply-adds of an SM in a cycle."""
+    """wgmma m64n256k32 of E4M3: multiply-adds of an SM per cycle."""
     return _wgmma(device, "e4m3", 256)
 
 
 @_of_tensor(2)
 def wgmma_int8(device: Device) -> float:
-    """wgmma m64n256k32 of 8-bit integers: multiply-adds of an SM in a cycle."""
+    """wgmma m64n256k32 of 8-bit integers: multiply-adds of an SM per cycle."""
     return _wgmma(device, "s8", 256)
 
 
@@ -128,7 +128,7 @@ def async_copy_latency(device: Device) -> float:
     sm_version=80,
 )
 def async_copy_bandwidth(device: Device) -> float:
-    """Bytes that an SM copies by cp.async from the L2 in a cycle."""
+    """Bytes that an SM copies by cp.async from the L2 per cycle."""
     threads, each = 256, 32
     return 16.0 * threads * each / (_copied(device, threads, 2 * each) - _copied(device, threads, each))
 
@@ -152,14 +152,14 @@ def bulk_copy_latency(device: Device) -> float:
 
 @microbenchmark("hopper", "bytes a cycle of an SM's bulk copies", "byte/cycle", sm_version=90)
 def bulk_copy_bandwidth(device: Device) -> float:
-    """Bytes that an SM copies by cp.async.bulk from the L2 in a cycle."""
+    """Bytes that an SM copies by cp.async.bulk from the L2 per cycle."""
     bytes_ = 4096
     return 4.0 * bytes_ / (_bulk(device, bytes_, 8) - _bulk(device, bytes_, 4))
 
 
 @microbenchmark("hopper", "load of another CTA's shared memory", "cycle", sm_version=90)
 def cluster_latency(device: Device) -> float:
-    """Cycles from a load of the shared memory of another CTA of the cluster to its use.
+    """Cycles from a load of the shared memory of another CTA in the cluster to its use.
 
     The engine gives such a load the latency of the SM's own shared memory (docs/model/load-store.md).
     """
@@ -171,7 +171,7 @@ def cluster_latency(device: Device) -> float:
 
 @microbenchmark("hopper", "bytes a cycle of another CTA's shared memory", "byte/cycle", sm_version=90)
 def cluster_bandwidth(device: Device) -> float:
-    """Bytes that a CTA reads in a cycle of the shared memory of another one of its cluster.
+    """Bytes per cycle that a CTA reads from the shared memory of another CTA in its cluster.
 
     The engine takes them from the SM's own (docs/model/load-store.md).
     """

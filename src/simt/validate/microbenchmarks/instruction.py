@@ -91,7 +91,7 @@ _CACHE = "sm.front_end.instruction_cache"
     moves=(f"{_CACHE}.l0.ways",),
 )
 def instruction_l0_size(device: Device) -> float:
-    """Bytes of code among which jumps take no longer than among few: the L0 instruction cache."""
+    """L0 instruction cache: bytes of code within which jumps are as fast as within little code."""
     return float(_first_bytes(device))
 
 
@@ -104,7 +104,7 @@ def instruction_l0_size(device: Device) -> float:
     moves=(),
 )
 def instruction_line(device: Device) -> float:
-    """Bytes of a line, 128 at least: the L0's size over the targets that fit when each has its own."""
+    """Line size, 128 bytes at least: the L0's size divided by the jump targets that fit, one per line."""
     pads = range(BLOCK // 16)  # with one of them, targets begin with lines
     lines = max(_Walk(device, pad=pad).most(2, SMALL, 1.1) for pad in pads)
     whole = _first_bytes(device)
@@ -119,7 +119,7 @@ def instruction_line(device: Device) -> float:
     moves=(f"{_CACHE}.l1_latency",),
 )
 def instruction_l1_latency(device: Device) -> float:
-    """Cycles by which a jump takes longer whose target is in the L1 instruction cache alone."""
+    """Additional cycles of a jump whose target is only in the L1 instruction cache."""
     walk = _Walk(device)
     return walk.cycles(BLOCKS - 1) - walk.cycles(SMALL)
 
@@ -142,7 +142,7 @@ def _hidden(spec: Spec) -> int:
     moves=(f"{_CACHE}.prefetch_lines",),
 )
 def instruction_prefetch(device: Device) -> float:
-    """Bytes that jumps forward may skip without taking longer, in code that is not in the L0."""
+    """Bytes that forward jumps may skip at no additional cost, in code that is not in the L0."""
     found = []
     for pad in range(BLOCK // 16):  # with one of them no target crosses lines
         walk = _Walk(device, pad=pad)
@@ -163,7 +163,7 @@ def instruction_prefetch(device: Device) -> float:
     moves=(f"{_CACHE}.l1.sets", f"{_CACHE}.l1.ways"),
 )
 def instruction_l1_size(device: Device) -> float:
-    """Bytes of code among which jumps take no longer than among what just exceeds the L0."""
+    """Bytes of code within which jumps are as fast as in code that just exceeds the L0."""
     least = 2 * _first_bytes(device) // LARGE
     return float(_Walk(device, large=True).most(1, least, 1.02) * LARGE)
 
@@ -187,7 +187,7 @@ def _with_constants(spec: Spec) -> float | None:
     moves=(f"{_CACHE}.l1.sets", f"{_CACHE}.l1.ways"),
 )
 def instruction_l1_shared(device: Device) -> float:
-    """Bytes of code and constants, walked in turn, among which constants are as near as with little code."""
+    """Bytes of code and constants, walked alternately, that keep constants as near as with little code."""
     kernel = device.kernel("jumps.cu", "walk_code", {"LARGE": 1, "PADDING": "", "CONSTANTS": CONSTANTS})
 
     def slowest(targets: int) -> float:

@@ -103,7 +103,7 @@ def l1_ways(device: Device) -> float:
     "l1", "bytes of an L1 sector", "byte", expected=lambda s: 32.0 if s.l1.cache.sectored else None
 )
 def l1_sector(device: Device) -> float:
-    """Bytes that a miss brings into the L1: the least distance at which a second load misses, too."""
+    """Bytes fetched by a miss: the smallest distance at which a second load misses, too."""
     count = 64 * 1024 // 128
     kernel = device.kernel("fetch.cu", "second_load")
     data = device.zeros(1 << 16, np.uint32)
@@ -123,7 +123,7 @@ def l1_sector(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def l1_line(device: Device) -> float:
-    """Bytes of a line: the L1's size over the pointers that fit when each has a line of its own."""
+    """Line size: the L1's size divided by the pointers that fit, one per line."""
     limit = chase_latency(device, SMALL, 128) * 1.02
     # An odd number of sectors: every set gets its share of the lines.
     apart = 17 * 32
@@ -151,13 +151,13 @@ def _bandwidth(spec: Spec) -> float | None:
 
 @microbenchmark("l1", "bytes a cycle of the L1, 32-bit loads", "byte/cycle")
 def l1_bandwidth_32(device: Device) -> float:
-    """Bytes that an SM reads from its L1 a cycle, 32 bits a lane."""
+    """Bytes that an SM reads from its L1 per cycle, 32 bits per lane."""
     return _within(device, "unsigned", 4)
 
 
 @microbenchmark("l1", "bytes a cycle of the L1, 64-bit loads", "byte/cycle")
 def l1_bandwidth_64(device: Device) -> float:
-    """Bytes that an SM reads from its L1 a cycle, 64 bits a lane."""
+    """Bytes that an SM reads from its L1 per cycle, 64 bits per lane."""
     return _within(device, "uint2", 8)
 
 
@@ -165,7 +165,7 @@ def l1_bandwidth_64(device: Device) -> float:
     "l1", "l1.banks, of 32 bytes a cycle", "byte/cycle", expected=_bandwidth, tolerance=WITHIN_3_PERCENT
 )
 def l1_bandwidth_128(device: Device) -> float:
-    """Bytes that an SM reads from its L1 a cycle, 128 bits a lane."""
+    """Bytes that an SM reads from its L1 per cycle, 128 bits per lane."""
     return _within(device, "uint4", 16)
 
 
@@ -181,9 +181,9 @@ def _strided(device: Device, distance: int) -> float:
 
 @microbenchmark("l1", "load_store.sectored_coalescing", "byte", expected=_coalesced)
 def coalescing(device: Device) -> float:
-    """Bytes of a transaction, 32 at most: the least distance of the lanes' words at which each takes its own.
+    """Transaction size, 32 bytes at most: the smallest distance of lanes' words that need one each.
 
-    Words further apart meet in the L1's banks, which would be taken for larger transactions.
+    Words further apart collide in the L1's banks, which would be mistaken for larger transactions.
     """
     times = {distance: _strided(device, distance) for distance in (4, 8, 16, 32)}
     return float(step_of(times, 0.97 * max(times.values())))
@@ -196,7 +196,7 @@ def _stores_coalesced(spec: Spec) -> float | None:
 
 @microbenchmark("l1", "load_store.sectored_coalescing: of stores", "byte", expected=_stores_coalesced)
 def store_coalescing(device: Device) -> float:
-    """Bytes of a store's transaction: the least distance of words at which each takes its own."""
+    """Transaction size of stores: the smallest distance of words that need one each."""
     kernel, threads, stores = device.kernel("stores.cu", "store_strided"), 512, 16
     times = {}
     for distance in (4, 8, 16, 32, 64):
@@ -209,7 +209,7 @@ def store_coalescing(device: Device) -> float:
 
 @microbenchmark("l1", "l1.banks", "bank", expected=_banks, tolerance=WITHIN_3_PERCENT)
 def l1_banks(device: Device) -> float:
-    """Banks of the L1: how much longer a load takes when its sectors meet in one of them."""
+    """Banks of the L1: how much longer a load takes if its sectors are all in one of them."""
     return _strided(device, 128) / _strided(device, 32)
 
 
@@ -279,7 +279,7 @@ def _through_l1(value: Callable[[Spec], float]) -> Callable[[Spec], float | None
     tolerance=WITHIN_3_PERCENT,
 )
 def l1_mshrs(device: Device) -> float:
-    """Sectors that can be missing at once: so many misses do not hold up a load that hits behind them."""
+    """Sectors that can be missing at once: the number of misses that do not block a later load that hits."""
     return _Behind(device, 32, 128, busy=True).most(32, 2048)
 
 
@@ -287,7 +287,7 @@ def l1_mshrs(device: Device) -> float:
     "l1", "l1.cache.mshr_merge", "request", expected=_through_l1(lambda s: float(s.l1.cache.mshr_merge))
 )
 def l1_merges(device: Device) -> float:
-    """Loads that can wait for one sector before the next one holds up what follows."""
+    """Loads that can wait for one sector before the next one blocks later accesses."""
     return _Behind(device, 1, 0, busy=True).most(4, 128)
 
 
@@ -306,10 +306,10 @@ def _most_shared(spec: Spec) -> int:
 
 @microbenchmark("l1", "l1.cache.allocation: lines of a set that misses reserve", "line", expected=_reserved)
 def l1_reserved_lines(device: Device) -> float:
-    """Misses of one set that do not hold up what follows, with the L1 at its smallest.
+    """Misses of one set that do not block later accesses, with the L1 at its smallest.
 
-    As many as the set has lines if a miss reserves one at once, as many as MSHRs if data looks for a line
-    when it comes.
+    It equals the lines of the set if a miss reserves one at once, and the MSHRs if a line is allocated when
+    the data arrives.
     """
     return _Behind(device, 32, SET_STRIDE, busy=True, shared=device.shared_bytes_per_cta).most(16, 1024)
 
@@ -343,7 +343,7 @@ def _keeps(spec: Spec, whole: bool, before: bool) -> float | None:
     expected=lambda s: _keeps(s, True, True),
 )
 def l1_store_keeps(device: Device) -> float:
-    """1 if a load finds a line in the L1 to which was stored while it was there, else 0."""
+    """1 if a load finds a line in the L1 that was stored to while it was there, else 0."""
     return _found_after_store(device, 32, before=True)
 
 
@@ -351,7 +351,7 @@ def l1_store_keeps(device: Device) -> float:
     "l1", "l1.cache.write_allocation: of a whole sector", "of 1", expected=lambda s: _keeps(s, True, False)
 )
 def l1_store_allocates(device: Device) -> float:
-    """1 if a load finds a sector in the L1 that was stored as a whole, without being there, else 0."""
+    """1 if a load finds a sector in the L1 after a store of the whole sector that missed, else 0."""
     return _found_after_store(device, 32, before=False)
 
 
@@ -359,7 +359,7 @@ def l1_store_allocates(device: Device) -> float:
     "l1", "l1.cache.write_allocation: of a word", "of 1", expected=lambda s: _keeps(s, False, False)
 )
 def l1_store_word_allocates(device: Device) -> float:
-    """1 if a load finds a word in the L1 that was stored, without its sector being there, else 0."""
+    """1 if a load finds a word in the L1 after a store of the word that missed, else 0."""
     return _found_after_store(device, 4, before=False)
 
 
@@ -384,7 +384,9 @@ def _leaves(spec: Spec) -> float | None:
     tolerance=WITHIN_3_PERCENT,
 )
 def l1_store_bandwidth(device: Device) -> float:
-    """Bytes that an SM stores in a cycle over and over to the same lines: a sector, if stores go through."""
+    """Bytes per cycle that an SM stores repeatedly to the same lines: a sector, if stores are written
+    through.
+    """
     kernel, threads, stores = device.kernel("stores.cu", "store_stream"), 512, 256
     data, cycles = device.zeros(threads, np.uint32), device.zeros(2, np.int64)
     kernel(1, threads, data, np.int32(stores), cycles)
@@ -401,7 +403,7 @@ def l1_store_bandwidth(device: Device) -> float:
     moves=("interconnect.sm_port_sectors", "clock.interconnect_mhz"),
 )
 def l1_bypass_bandwidth(device: Device) -> float:
-    """Bytes that one SM reads past its L1 a cycle, from the L2."""
+    """Bytes per cycle that one SM reads from the L2, bypassing its L1."""
     threads, size = 1024, 1 << 16
     kernel = device.kernel("bandwidth.cu", "within", {"TYPE": "uint4", "LOAD": "PAST_L1"})
     region, cycles = device.zeros(size // 4, np.uint32), device.zeros(2, np.int64)

@@ -41,7 +41,7 @@ def whole_bandwidth(device: Device, size: int, repeats: int) -> float:
 
 @microbenchmark("l2", "l2.slice.line_bytes, in sectors of", "byte", expected=lambda s: 32.0)
 def l2_sector(device: Device) -> float:
-    """Bytes that a miss brings into the L2: the least distance at which a second load misses, too."""
+    """Bytes fetched by a miss: the smallest distance at which a second load misses, too."""
     count, distances = 128, (4, 8, 16, 32, 64, 96)
     kernel = device.kernel("fetch.cu", "second_load")
     held = evict(device)
@@ -83,19 +83,19 @@ def _apart(device: Device, stride: int) -> float:
 
 @microbenchmark("l2", "bytes a cycle of the L2, sectors 1 KiB apart: address_map.hash", "byte/cycle")
 def l2_bandwidth_1k(device: Device) -> float:
-    """Bytes a core cycle from the L2 of sectors 1 KiB apart: fewer where they meet in some of the slices."""
+    """Bytes per core cycle from the L2 of sectors 1 KiB apart; fewer if they share some of the slices."""
     return _apart(device, 1 << 10)
 
 
 @microbenchmark("l2", "bytes a cycle of the L2, sectors 8 KiB apart: address_map.hash", "byte/cycle")
 def l2_bandwidth_8k(device: Device) -> float:
-    """Bytes a core cycle from the L2 of sectors 8 KiB apart: fewer where they meet in some of the slices."""
+    """Bytes per core cycle from the L2 of sectors 8 KiB apart; fewer if they share some of the slices."""
     return _apart(device, 1 << 13)
 
 
 @microbenchmark("l2", "bytes a cycle of the L2, sectors 64 KiB apart: address_map.hash", "byte/cycle")
 def l2_bandwidth_64k(device: Device) -> float:
-    """Bytes a core cycle from the L2 of sectors 64 KiB apart: fewer where they meet in some of the slices."""
+    """Bytes per core cycle from the L2 of sectors 64 KiB apart; fewer if they share some of the slices."""
     return _apart(device, 1 << 16)
 
 
@@ -137,7 +137,7 @@ SLICE_SMS = 64  # that fill the queue of a slice
     tolerance=WITHIN_3_PERCENT,
 )
 def l2_slices(device: Device) -> float:
-    """Slices: lines over those that are served late while the first one's slice is kept busy."""
+    """Slices: lines, divided by those that are delayed while the first one's slice is kept busy."""
     return SLICE_LINES / len(_beside(device, SLICE_LINES, 128))
 
 
@@ -156,7 +156,7 @@ def _interleave(spec: Spec) -> float:
     moves=("address_map.channel_bit",),
 )
 def l2_interleave(device: Device) -> float:
-    """Bytes in a row that lie in one slice: those served late while the first is kept busy."""
+    """Consecutive bytes in one slice: those delayed while the first is kept busy."""
     late = _beside(device, 256, 32)
     return 32.0 * float(np.argmin(np.append(np.diff(late) == 1, False)) + 1)
 
@@ -170,9 +170,9 @@ def l2_interleave(device: Device) -> float:
     moves=(),
 )
 def l2_ways(device: Device) -> float:
-    """Ways: the fewest other lines after which a line is not in the L2 any more, as its set is full.
+    """Ways: the smallest number of other lines that evict a line because its set is full.
 
-    Of lines that displace it, ever smaller parts are left out as long as the rest still does.
+    Ever smaller parts of the lines that displace it are left out as long as the rest still does.
     """
     kernel, latency = device.kernel("slices.cu", "displaced"), device.zeros(1, np.int32)
     lines = 3 * device.l2_bytes // 128
@@ -218,7 +218,7 @@ def l2_ways(device: Device) -> float:
     moves=("interconnect.look_ahead",),
 )
 def l2_bandwidth(device: Device) -> float:
-    """Bytes a core cycle that all SMs together read from the L2."""
+    """Bytes per core cycle that all SMs together read from the L2."""
     return whole_bandwidth(device, min(device.l2_bytes // 4, 2 << 20), 2)
 
 
@@ -243,7 +243,7 @@ def _far(device: Device) -> tuple[float, float]:
     moves=("l2.far_latency",),
 )
 def l2_far_latency(device: Device) -> float:
-    """Cycles by which lines in the L2 are further from an SM than the nearest; 0: all are as near."""
+    """Additional cycles of far lines in the L2, compared with the nearest; 0 if all are equally near."""
     return _far(device)[1]
 
 
@@ -299,7 +299,7 @@ def _keeps(spec: Spec, whole: bool) -> float:
     moves=("l2.slice.write_allocation",),
 )
 def l2_store_allocates(device: Device) -> float:
-    """1 if a load finds a sector in the L2 that was stored, without being there before; else 0."""
+    """1 if a load finds a sector in the L2 after a store to it that missed, else 0."""
     return _after_store(device, 32, 0)
 
 
@@ -322,7 +322,7 @@ def l2_store_fetches(device: Device) -> float:
     expected=lambda s: float(s.l2.copies_fill),
 )
 def l2_copies_fill(device: Device) -> float:
-    """1 if the L2 has what was last copied from the host, else 0."""
+    """1 if the L2 holds the latest copy from the host, else 0."""
     hit = chase_latency(device, SMALL, 128, "cg")
     held = evict(device)
     latencies = walk_latency(device, held, device.l2_bytes * 5 // 2 - 256 * 128, 128, 256)
@@ -343,7 +343,7 @@ def l2_copies_fill(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def l2_slice_bandwidth(device: Device) -> float:
-    """Bytes a core cycle that all SMs together read of one sector."""
+    """Bytes per core cycle that all SMs together read of one sector."""
     kernel = device.kernel("fetch.cu", "same_sector")
     data, sink = device.zeros(8, np.uint32), device.zeros(1, np.uint32)
     times = [kernel(device.sms, 128, data, np.int32(n), sink) for n in (8, 8, 24)]
@@ -357,7 +357,7 @@ def l2_slice_bandwidth(device: Device) -> float:
     expected=lambda s: float(s.l2.slice.write_policy == "write_back"),
 )
 def l2_write_back(device: Device) -> float:
-    """1 if stores of all SMs to one sector are faster than a channel of memory, else 0: 0.4 of loads."""
+    """1 if stores of all SMs to one sector are faster than a memory channel, else 0: 0.4 of loads."""
     kernel, data = device.kernel("stores.cu", "store_sector"), device.zeros(8, np.uint32)
     times = [kernel(device.sms, 128, data, np.int32(n)) for n in (16, 16, 64)]
     stored = 32.0 * device.sms * 4 * 48 / (times[2] - times[1])

@@ -92,7 +92,7 @@ def _row_miss(spec: Spec) -> float:
     moves=("dram.latency",),
 )
 def memory_latency(device: Device) -> float:
-    """Cycles from a load that misses both caches, as rows come and go, to its use."""
+    """Cycles from a load that misses both caches to its use, with rows opened and closed as usual."""
     # A number of lines without a common divisor with 35 makes it one ring, each step into another row.
     lines = 2 * device.l2_bytes // LINE | 1
     lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
@@ -112,7 +112,7 @@ def memory_latency(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def row_hit_latency(device: Device) -> float:
-    """Cycles from a load that misses both caches, and finds its row open, to its use."""
+    """Cycles from a load that misses both caches and finds its row open to its use."""
     ring, _ = ring_of(device, LINE * 544, LINE // 2)
     held = evict(device)
     latencies = each_latency(device, ring, 1024, warm=32)
@@ -130,7 +130,7 @@ def row_hit_latency(device: Device) -> float:
     tolerance=0.05,
 )
 def row_open_latency(device: Device) -> float:
-    """Cycles by which a load takes longer whose bank has been closed by a refresh."""
+    """Additional cycles of a load whose bank was closed by a refresh."""
     return _reopened(device)[0]
 
 
@@ -142,7 +142,7 @@ def row_open_latency(device: Device) -> float:
     tolerance=0.05,
 )
 def row_miss_latency(device: Device) -> float:
-    """Cycles by which a load takes longer that finds another row open in its bank."""
+    """Additional cycles of a load that finds another row open in its bank."""
     return _reopened(device)[1]
 
 
@@ -156,9 +156,9 @@ def _row_bytes(spec: Spec) -> float | None:
     "memory", "address_map.layout: bytes of a row", "byte", expected=_row_bytes, tolerance=WITHIN_3_PERCENT
 )
 def row_bytes(device: Device) -> float:
-    """Bytes of a row of a channel, to a power of two.
+    """Bytes of a row of a channel, rounded to a power of two.
 
-    How often a load finds its row open, after one in 32 of the lines around it was loaded.
+    It follows from how often a load finds its row open after one in 32 of the lines around it was loaded.
     """
     lines, windows = 4096, 512
     data, found = device.zeros(windows * lines * LINE // 4, np.uint32), device.zeros(windows, np.int32)
@@ -196,7 +196,7 @@ def _most_read(spec: Spec) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def memory_bandwidth(device: Device) -> float:
-    """Bytes a core cycle that all SMs together read from device memory, each thread 16."""
+    """Bytes per core cycle that all SMs together read from device memory, 16 per thread."""
     kernel, sink = device.kernel("streams.cu", "read_vectors"), device.zeros(1, np.uint32)
     size = max(STREAM, STREAM_CTAS * device.sms * 1024 * 16)
     held = evict(device)
@@ -215,7 +215,7 @@ def memory_bandwidth(device: Device) -> float:
     tolerance=0.05,  # between clocks nine cycles of three intervals are not told from eight and a half
 )
 def row_sector_interval(device: Device) -> float:
-    """Cycles from one sector of a line in device memory to the next: they lie in one bank."""
+    """Cycles from one sector of a line in device memory to the next, in the same bank."""
     kernel, lines = device.kernel("fetch.cu", "whole_line"), 2048
     arrays = [device.zeros(lines * LINE // 4, np.uint32) for _ in range(2)]
     held = evict(device)
@@ -233,7 +233,7 @@ def row_sector_interval(device: Device) -> float:
 
 @microbenchmark("memory", "bytes a cycle of device memory, sectors 4 KiB apart", "byte/cycle")
 def memory_bandwidth_4k(device: Device) -> float:
-    """Bytes a core cycle, of sectors 4 KiB apart that are in no cache: fewer where they meet in channels."""
+    """Bytes per core cycle of uncached sectors 4 KiB apart; fewer if they share channels."""
     count, stride = 8192, 4096
     kernel, sink = device.kernel("bandwidth.cu", "apart"), device.zeros(1, np.uint32)
     # The first brings the instructions.
@@ -277,11 +277,11 @@ def stream_bandwidth(device: Device, name: str, arrays: int) -> float:
 
 @microbenchmark("memory", "bytes a cycle of device memory, read and written", "byte/cycle")
 def copy_bandwidth(device: Device) -> float:
-    """Bytes a core cycle, read and written, of a copy in device memory."""
+    """Bytes per core cycle, read and written, of a copy in device memory."""
     return stream_bandwidth(device, "scale_each", 2)
 
 
 @microbenchmark("memory", "bytes a cycle of device memory, written", "byte/cycle")
 def fill_bandwidth(device: Device) -> float:
-    """Bytes a core cycle that all SMs together write to device memory."""
+    """Bytes per core cycle that all SMs together write to device memory."""
     return stream_bandwidth(device, "fill_each", 1)

@@ -33,7 +33,7 @@ def shared_latency(device: Device) -> float:
 
 @microbenchmark("shared", "shared_memory.banks", "bank", expected=lambda s: float(s.shared_memory.banks))
 def shared_banks(device: Device) -> float:
-    """Banks: the least stride in words at which all lanes of a warp meet in one bank."""
+    """Banks: the smallest stride in words at which all lanes of a warp use one bank."""
     times = {words: _within(device, "unsigned", 4 * words) for words in (1, 2, 4, 8, 16, 32, 64)}
     most = max(times.values())
     return float(min(words for words, time in times.items() if time > 0.97 * most))
@@ -57,7 +57,7 @@ def _wide(spec: Spec) -> float | None:
     tolerance=WITHIN_3_PERCENT,
 )
 def shared_bandwidth_32(device: Device) -> float:
-    """Bytes of an SM's shared memory a cycle, 32 bits a lane."""
+    """Bytes of an SM's shared memory per cycle, 32 bits per lane."""
     return 32 * 4 / _within(device, "unsigned", 4)
 
 
@@ -69,7 +69,7 @@ def shared_bandwidth_32(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def shared_bandwidth_64(device: Device) -> float:
-    """Bytes of an SM's shared memory a cycle, 64 bits a lane."""
+    """Bytes of an SM's shared memory per cycle, 64 bits per lane."""
     return 32 * 8 / _within(device, "uint2", 8)
 
 
@@ -81,7 +81,7 @@ def shared_bandwidth_64(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def shared_bandwidth_128(device: Device) -> float:
-    """Bytes of an SM's shared memory a cycle, 128 bits a lane."""
+    """Bytes of an SM's shared memory per cycle, 128 bits per lane."""
     return 32 * 16 / _within(device, "uint4", 16)
 
 
@@ -93,5 +93,5 @@ def shared_bandwidth_128(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def shared_conflict(device: Device) -> float:
-    """Cycles that a load takes the banks when all its lanes meet in one."""
+    """Cycles for which a load occupies the banks if all its lanes use one."""
     return _within(device, "unsigned", 128)

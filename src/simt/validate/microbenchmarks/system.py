@@ -35,7 +35,7 @@ def _most_at_once(device: Device, grid: int, block: int, shared: int = 0, name: 
     "system", "clock.core_mhz: under load", "MHz", expected=lambda s: s.clock.core_mhz, tolerance=0.001
 )
 def core_clock(device: Device) -> float:
-    """Clock of the SMs under load: cycles over nanoseconds of the GPU's timer."""
+    """Clock of the SMs under load: cycles divided by nanoseconds of the GPU's timer."""
     kernel, times = device.kernel("residency.cu", "clocks"), device.zeros(5, np.uint64)
     kernel(1, 32, np.int32(4096 if device.simulated else 1 << 20), times)
     begin, timer, end, timer_end, _ = device.numpy(times).astype(np.int64)
@@ -73,7 +73,7 @@ def _whole_warps(spec: Spec) -> float:
 
 @microbenchmark("system", "sm.register_file.registers: in whole warps", "register", expected=_whole_warps)
 def registers_per_sm(device: Device) -> float:
-    """Registers of an SM: what CTAs of a warp with 128 registers a thread take that it holds at once."""
+    """Registers of an SM: those of the resident CTAs of one warp with 128 registers per thread."""
     return float(32 * REGISTERS * _most_at_once(device, 40 * device.sms, 32, name="with_registers"))
 
 
@@ -105,7 +105,7 @@ def _reserved(device: Device) -> int:
 
 @microbenchmark("system", "shared_memory.bytes", "byte", expected=lambda s: float(s.shared_memory.bytes))
 def shared_bytes_per_sm(device: Device) -> float:
-    """Shared memory of an SM: the most that each of four CTAs can have, and what is reserved for them."""
+    """Shared memory of an SM: the maximum for each of four CTAs, and the part reserved for them."""
     return 4.0 * (_shared_of_each(device, 4) + _reserved(device))
 
 
@@ -116,7 +116,7 @@ def shared_bytes_per_sm(device: Device) -> float:
     expected=lambda s: float(s.shared_memory.reserved_per_cta),
 )
 def shared_reserved_per_cta(device: Device) -> float:
-    """Shared memory that the system takes of each CTA: what eight CTAs have less than four."""
+    """Shared memory that the system reserves per CTA: what eight CTAs have less than four."""
     return float(_reserved(device))
 
 
@@ -134,7 +134,7 @@ def _alone(device: Device, ctas_each: int) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def dispatch_latency(device: Device) -> float:
-    """Cycles from a CTA's end to the begin of the next one, where an SM holds but one."""
+    """Cycles from the end of a CTA to the beginning of the next one, with one CTA per SM."""
     count = 16 if device.simulated else 256  # of an SM's CTAs, so that a real GPU's launches can be timed
     _, some, more = (_alone(device, n) for n in (1, count, 2 * count))
     return (more - some) / count - EMPTY_CTA
@@ -150,7 +150,7 @@ def _starts(spec: Spec) -> float:
     "system", "CTAs that start in a cycle", "CTA/cycle", expected=_starts, tolerance=WITHIN_3_PERCENT
 )
 def dispatch_rate(device: Device) -> float:
-    """CTAs of a warp that the GPU starts and ends in a cycle."""
+    """CTAs of one warp that the GPU starts and ends per cycle."""
     kernel, grid = device.kernel("residency.cu", "nothing"), (64 if device.simulated else 1024) * device.sms
     times = [kernel(size, 32) for size in (grid, grid, 2 * grid)]  # first come the instructions
     return grid / (times[2] - times[1])
@@ -164,7 +164,7 @@ def dispatch_rate(device: Device) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def launch_latency(device: Device) -> float:
-    """Core cycles from the end of an empty kernel to the begin of the next one in its stream."""
+    """Core cycles from the end of an empty kernel to the beginning of the next one in its stream."""
     # Brings the instructions into the caches of all SMs, of which each launch takes the next.
     device.kernel("residency.cu", "nothing")(device.sms, 32)
     return device.period("residency.cu", "nothing", 16) - EMPTY_CTA - 1
@@ -172,13 +172,13 @@ def launch_latency(device: Device) -> float:
 
 @microbenchmark("system", "a copy from the host of four bytes", "us")
 def copy_latency(device: Device) -> float:
-    """Microseconds until a copy of four bytes from the host is done. On real GPUs only."""
+    """Microseconds that a copy of four bytes from the host takes. On real GPUs only."""
     return min(device.copied(4) for _ in range(9)) / 1e3
 
 
 @microbenchmark("system", "bytes a second from the host's pageable memory", "GB/s")
 def host_copy_bandwidth(device: Device) -> float:
-    """Gigabytes a second of a large copy from the host's pageable memory. On real GPUs only."""
+    """Gigabytes per second of a large copy from the host's pageable memory. On real GPUs only."""
     size = 32 << 20
     once, twice = (min(device.copied(n) for _ in range(3)) for n in (size, 2 * size))
     return size / (twice - once)

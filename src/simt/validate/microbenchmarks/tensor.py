@@ -39,6 +39,6 @@ def mma_latency(device: Device) -> float:
     moves=("sm.units.tensor.initiation_interval",),
 )
 def mma_throughput(device: Device) -> float:
-    """FP16 multiply-adds that an SM finishes in a cycle, by mma.sync m16n8k16."""
+    """FP16 multiply-adds that an SM completes per cycle, by mma.sync m16n8k16."""
     warps, chains = 8, 4
     return warps * chains * 16 * 8 * 16 / _mma(device, chains, warps)
