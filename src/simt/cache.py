@@ -1,7 +1,7 @@
-"""Where simt keeps what it can make again: `$SIMT_CACHE`, or `~/.cache/simt`.
+"""The cache of converted traces and compiled programs: `$SIMT_CACHE`, or `~/.cache/simt`.
 
-It holds at most `$SIMT_CACHE_LIMIT` bytes (LIMIT by default): what was not used for longest goes first, but
-nothing that was used within the last hour, for a run may be reading it.
+It holds at most `$SIMT_CACHE_LIMIT` bytes (LIMIT by default). The least recently used entries are removed
+first, but none that was used within the last hour, since a run may be reading it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ KEPT_SECONDS = 3600
 
 
 def cache_directory(kind: str) -> Path:
-    """The folder for one kind of kept thing, made if need be; a temporary one where the cache cannot be
-    written.
-    """
+    """The folder for one kind of entry, created if needed; a temporary one if the cache is not writable."""
     directory = cache_root() / kind
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -33,7 +31,7 @@ def cache_directory(kind: str) -> Path:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that no reader ever sees a part of it: under a temporary name, then renamed."""
+    """Writes a file atomically: under a temporary name, then renamed, so that no reader sees a part of it."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -50,7 +48,7 @@ def cache_root() -> Path:
 
 
 def cached_files() -> list[tuple[Path, int, float]]:
-    """Every kept file with its bytes and when it was used last, the one used last at the end."""
+    """Every cached file with its size and time of last use, the most recently used last."""
     found = []
     for path in cache_root().glob("*/*"):
         with suppress(OSError):
@@ -61,13 +59,13 @@ def cached_files() -> list[tuple[Path, int, float]]:
 
 
 def used(path: Path) -> None:
-    """Notes that a kept file was used now."""
+    """Records that a cached file was used now."""
     with suppress(OSError):
         os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
 def cache_limit() -> int:
-    """Bytes. Raises SimtError where `$SIMT_CACHE_LIMIT` is no number."""
+    """The limit in bytes. Raises SimtError if `$SIMT_CACHE_LIMIT` is not a number."""
     text = os.environ.get("SIMT_CACHE_LIMIT", str(LIMIT))
     if not text.isdigit():
         raise SimtError(f"SIMT_CACHE_LIMIT is {text!r}, expected a number of bytes")
@@ -75,7 +73,7 @@ def cache_limit() -> int:
 
 
 def evict() -> None:
-    """Deletes what was not used for longest until the cache is within its limit."""
+    """Deletes the least recently used files until the cache is within its limit."""
     files = cached_files()
     total, limit, now = sum(size for _, size, _ in files), cache_limit(), time.time()
     for path, size, last in files:
@@ -87,7 +85,7 @@ def evict() -> None:
 
 
 def clear() -> tuple[int, int]:
-    """Deletes everything that is kept; the number of files and their bytes."""
+    """Deletes all cached files; returns their number and bytes."""
     count = freed = 0
     for path, size, _ in cached_files():
         with suppress(OSError):

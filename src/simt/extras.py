@@ -1,4 +1,4 @@
-"""Packages that only parts of simt need, and what installs them."""
+"""Optional packages, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def install(extra: str) -> str:
 
 
 def explained(error: ModuleNotFoundError, what: str) -> Exception:
-    """A ToolkitError with the command that installs the missing module; the error itself for modules that
-    simt does not bring. what: who needs it, for the message."""
+    """A ToolkitError with the command that installs the missing module; other modules' errors are returned
+    unchanged.
+
+    what: the feature that needs it, for the message.
+    """
     package = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
         if package in modules:

@@ -1,5 +1,4 @@
-"""Files as all of simt reads and writes them: outputs appear whole or not at all, and what is no regular file
-is neither waited for nor replaced."""
+"""Reads and writes files: outputs appear whole or not at all; only regular files are read or replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _KINDS = (
 
 
 def kind_of(path: Path) -> str:
-    """What a path is if it is something else than a regular file; "" for that and for nothing."""
+    """The kind of a path that is not a regular file; "" for a regular file or if nothing is there."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -32,17 +31,18 @@ def kind_of(path: Path) -> str:
 
 
 def require_regular(path: Path) -> None:
-    """Raises OSError for an input that is a FIFO, a device or a socket, before it is opened: a FIFO waits, a
-    device never ends."""
+    """Raises OSError for an input that is a FIFO, a device or a socket, before it is opened: opening a FIFO
+    would block, and a device never ends.
+    """
     kind = kind_of(path)
     if kind and not path.is_dir():
         raise OSError(errno.EINVAL, f"this is {kind}, expected a regular file", str(path))
 
 
 def require_file(path: Path, what: str, error: type[SimtError]) -> None:
-    """Refuses an input that is no regular file, before it is opened: a FIFO waits, a device never ends.
+    """Refuses an input that is not a regular file before it is opened.
 
-    what: was expected. Raises `error`.
+    what: the expected kind of file. Raises `error`.
     """
     if not path.exists():
         raise error(f"{path}: there is no such file")
@@ -51,15 +51,17 @@ def require_file(path: Path, what: str, error: type[SimtError]) -> None:
 
 
 def require_output(path: Path, error: type[SimtError] = ResultError) -> None:
-    """Makes the folder of an output file. Raises `error` where the file could not be written, or is something
-    that must not be replaced: a directory, a device, a FIFO."""
+    """Makes the folder of an output file. Raises `error` if the file cannot be written, or must not be
+    replaced
+    because it is a directory, a device or a FIFO.
+    """
     if kind := kind_of(path):
         raise error(f"{path}: this is {kind}, expected the name of a file to write")
     require_folder(path.parent, error)
 
 
 def require_folder(folder: Path, error: type[SimtError] = ResultError) -> None:
-    """Makes the directory. Raises `error` where files could not be written in it."""
+    """Makes the directory. Raises `error` if files cannot be written in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -70,8 +72,10 @@ def require_folder(folder: Path, error: type[SimtError] = ResultError) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Gives a temporary name beside the target and renames it at the end: no target is half-written. A link
-    keeps pointing where it points. Raises FileExistsError where the target is no regular file."""
+    """Yields a temporary name beside the target and renames it at the end, so the target is never half-
+    written.
+    A link keeps its destination. Raises FileExistsError if the target is not a regular file.
+    """
     if kind := kind_of(target):
         raise FileExistsError(errno.EEXIST, f"this is {kind}, expected the name of a file", str(target))
     target = target.resolve()

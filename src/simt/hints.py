@@ -1,4 +1,4 @@
-"""What an error suggests."""
+"""Suggestions in error messages."""
 
 from __future__ import annotations
 

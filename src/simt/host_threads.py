@@ -1,4 +1,4 @@
-"""How many threads of the host simulate."""
+"""The number of host threads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from simt.errors import SimtError
 
 
 def host_threads(threads: Any) -> int:
-    """The threads to use where so many are asked for: no more than this process has cores, with a warning.
+    """The number of threads to use for a requested number: at most the cores of this process, with a warning.
 
-    Results do not depend on it. Raises SimtError where it is no whole number of 1 or more.
+    Results do not depend on it. Raises SimtError unless it is a whole number of 1 or more.
     """
     try:
         number = operator.index(threads)

@@ -19,9 +19,9 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def short_name(name: str) -> str:
-    """The function's name of a mangled C++ name, with its namespaces, without template and call arguments.
+    """The function's name in a mangled C++ name, with namespaces, without template and call arguments.
 
-    `_ZN7cutlass6KernelI4GemmEEvT_` becomes `cutlass::Kernel`. Any other name stays as it is.
+    `_ZN7cutlass6KernelI4GemmEEvT_` becomes `cutlass::Kernel`. Any other name is returned unchanged.
     """
     declaration = demangled(name)
     if declaration == name:
@@ -43,8 +43,10 @@ def short_name(name: str) -> str:
 
 
 def function_name(name: str) -> str:
-    """What different tools call a kernel, reduced to the function's own name: no return type, namespaces,
-    template or call arguments."""
+    """A kernel's name from any tool, reduced to the function's own name: no return type, namespaces, template
+    or
+    call arguments.
+    """
     short = re.sub(r"\(anonymous namespace\)|<unnamed>|\(anonymous\)", "", short_name(name))
     head = re.match(r"[^<(]*", short)
     return (head[0] if head else short).strip().split(" ")[-1].split("::")[-1]
@@ -58,8 +60,8 @@ def demangled(name: str) -> str:
 def kernel_labels(names: Iterable[str], width: int = 44) -> dict[str, str]:
     """A label of at most `width` characters for each kernel, different for different kernels.
 
-    A kernel whose short name no other one has is called by it; instances of a template bear their arguments,
-    those that all have in common as `…` where room is short. What still looks alike is numbered.
+    A kernel with a unique short name is labelled with it. Instances of a template have their arguments;
+    arguments that all share become `…` if room is short. Labels that are still equal are numbered.
     """
     families: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""What all plots share: colours, files, and SVG for HTML pages."""
+"""Common parts of all plots: colours, files, and SVG for HTML pages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ METADATA: dict[str, dict[str, None]] = {
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure, whole or not at all. Raises PlanError for a name that ends in no known format."""
+    """Writes a figure, whole or not at all. Raises PlanError if the name's ending is not a known format."""
     if path.suffix not in METADATA:
         raise PlanError(f"{path}: expected a name that ends in {', '.join(METADATA)}")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ _EXAMPLES = Path(__file__).parent / "examples"
 
 
 def examples() -> dict[str, str]:
-    """The ready examples: name, and the first line of what each says of itself."""
+    """The ready examples: name and summary."""
     found = {}
     for path in sorted(_EXAMPLES.glob("[a-z]*.py")):
         found[path.stem] = path.read_text(encoding="utf-8").split('"""')[1].strip().split("\n")[0]
@@ -28,8 +28,9 @@ def examples() -> dict[str, str]:
 
 
 def find_program(name: Path) -> Path | Workload | None:
-    """The program that a path, the name of an example or of a workload stands for; None for what may be a
-    trace. Raises LaunchError for a name that is nothing at all."""
+    """The program named by a path, an example or a workload; None for a path that may be a trace. Raises
+    LaunchError for an unknown name.
+    """
     if name.suffix in SUFFIXES:
         return name
     if name.exists() or len(name.parts) != 1 or name.suffix:
@@ -48,10 +49,11 @@ def run_program(
 ) -> None:
     """Runs a program on a GPU; `gpu.result()` then has its launches.
 
-    A `.py` file has a function `main(gpu)`. A `.cu` or `.ptx` file has a driver, a Python file of the same
-    name unless another is given, with a function `main(gpu, module)`. size: of a workload; None: its default.
+    A `.py` file has a function `main(gpu)`. A `.cu` or `.ptx` file has a driver, a Python file with a
+    function `main(gpu, module)`; by default, the one with the same name. size: the size of a workload; None:
+    its default.
 
-    Raises LaunchError where a file or its `main` is missing; what the program itself raises goes through.
+    Raises LaunchError if a file or its `main` is missing; exceptions of the program propagate.
     """
     gpu.program = program.name if isinstance(program, Workload) else str(program)
     if isinstance(program, Workload):

@@ -14,7 +14,7 @@ Selection = str | int | Iterable["str | int"] | None
 
 
 class Named(Protocol):
-    """What a selection looks at."""
+    """Anything that a selection can be applied to."""
 
     @property
     def id(self) -> int: ...
@@ -35,12 +35,13 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
     """Positions of the chosen kernels, in order.
 
     `selection` is None (all), or a comma-separated list (or an iterable) of
-    - ids and ranges of ids, ends included: `5`, `3-7`, `12-`, `-4`;
-    - names: a glob (`*gemm*`; without `*`, `?` or `[` the whole name, mangled or as `short_name` has it), or
-      a regular expression searched for in the name, between slashes: `/gemm_\\d+/`. A comma inside a regular
-      expression does not separate.
 
-    Raises SelectionError for a part that cannot be understood or that no kernel matches.
+    - ids and ranges of ids, both ends included: `5`, `3-7`, `12-`, `-4`;
+    - names: a glob (`*gemm*`; without `*`, `?` or `[`, the whole name, mangled or as returned by
+      `short_name`), or a regular expression searched in the name, between slashes: `/gemm_\d+/`. A comma
+      inside a regular expression does not separate.
+
+    Raises SelectionError for a part that cannot be parsed or that no kernel matches.
     """
     text = canonical(selection)
     if text is None:
@@ -58,7 +59,10 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
 
 
 def chooser(selection: Selection) -> Callable[[Named], bool]:
-    """Whether a kernel is chosen, for kernels that come one by one; `selection` as of `select`."""
+    """Returns a function that says whether a kernel is chosen, for kernels that arrive one by one;
+    `selection`
+    as in `select`.
+    """
     text = canonical(selection)
     if text is None:
         return lambda kernel: True

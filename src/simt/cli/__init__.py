@@ -1,4 +1,4 @@
-"""The command `simt`. One file per command; nothing here computes anything."""
+"""The command `simt`. One file per command; the computation is elsewhere."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from simt.version import __version__
 COMMANDS = {
     "run": "Simulate the launches of a trace or a program, and report where the time goes.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
-    "sample": "Choose which launches of a profiled program to simulate, with what weight, and how wrong the "
-    "total can be.",
+    "sample": "Choose which launches of a profiled program to simulate, with weights and an error bound.",
     "correlate": "Compare simulated with measured counters, kernel by kernel.",
     "bench": "Run microbenchmarks, each of which determines one parameter of a GPU.",
     "tune": "Make a GPU's specification from measured microbenchmarks.",
@@ -34,7 +33,7 @@ COMMANDS = {
 
 
 class _Commands(TyperGroup):
-    """Imports a command's file when it is used: `simt --help` must not wait for what all of them need."""
+    """Imports a command's file only when it is used, so that `simt --help` is fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -83,8 +82,10 @@ def _root(
 
 
 class _Pipe(io.FileIO):
-    """Standard output to a pipe. Once the reader, such as head, has gone, what is written is dropped: the
-    command still does its work and saves it."""
+    """Standard output to a pipe. Once the reader, such as head, has gone, further output is dropped: the
+    command
+    still does its work and saves it.
+    """
 
     def write(self, data: Any) -> int:
         try:
@@ -104,7 +105,7 @@ def _outlive_readers() -> None:
 
 
 def main() -> None:
-    """Runs the command line. Bad input is one line on standard error and exit status 2."""
+    """Runs the command line. Bad input gives one line on standard error and exit status 2."""
     _outlive_readers()
     arguments = sys.argv[1:]
     debug = "--debug" in arguments

@@ -72,7 +72,7 @@ def run(
         bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")
     ] = False,
 ) -> None:
-    """Run microbenchmarks and print what each found: --gpu in the simulator, --device on a real GPU."""
+    """Run microbenchmarks and print their results: --gpu in the simulator, --device on a real GPU."""
     if (gpu is None) == (device is None):
         raise typer.BadParameter("give either --gpu NAME (simulated) or --device N (a real GPU)")
     if device is not None and set_:
@@ -96,7 +96,7 @@ def run(
 
 
 def _show(console: Console, found: list[Measurement], simulated: bool) -> None:
-    """A simulated GPU is compared with its specification; of a real one the runs' range is shown."""
+    """Compares a simulated GPU with its specification; shows the range of the runs for a real one."""
     between = ["specified", "error"] if simulated else ["least", "most"]
     header = ["microbenchmark", "found", "unit", *between, "determines", "note"]
     rows = []

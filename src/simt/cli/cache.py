@@ -1,4 +1,4 @@
-"""`simt cache`: what simt keeps because it can be made again."""
+"""`simt cache`: the cache of converted traces and compiled programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(help=COMMANDS["cache"], no_args_is_help=True)
 
 @app.command()
 def info() -> None:
-    """Shows where the cache is, how large it is and may be."""
+    """Show the location, size and limit of the cache."""
     sizes: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for path, size, _ in cache.cached_files():
@@ -27,6 +27,6 @@ def info() -> None:
 
 @app.command()
 def clear() -> None:
-    """Deletes everything in it."""
+    """Delete everything in the cache."""
     count, freed = cache.clear()
     typer.echo(f"deleted {count:,} files, {freed:,} bytes")

@@ -83,7 +83,7 @@ def compare(
         str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout.")
     ] = None,
 ) -> None:
-    """Report the first launch, then the first instruction, whose result differs.
+    """Report the first launch, and then the first instruction, whose result differs.
 
     Exit status: 0 the same, 1 different, 2 an error.
     """

@@ -100,7 +100,7 @@ def errors(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Compare GPUs with what has been published of them: simulates the same microbenchmarks."""
+    """Compare GPUs with published values by simulating the same microbenchmarks."""
     # Here, for it loads the engine.
     from simt.run.progress import reporting
     from simt.simulate import override_texts

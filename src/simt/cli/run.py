@@ -268,10 +268,13 @@ def _run_program(
     sampling: SamplingOptions,
     timeout: float | None,
 ) -> Result:
-    """Runs a program, and a second time where launches are verified.
+    """Runs a program, and a second time if launches are verified.
 
-    make: a GPU for it. kept: options of the one whose Result is saved. Raises Interrupted with what is
-    finished, and what the program raises when that is saved.
+    make: makes a GPU for it.
+    kept: options of the GPU whose Result is saved.
+
+    Raises Interrupted with the finished launches; saves the finished launches before exceptions of the
+    program propagate.
     """
     from simt.control.accuracy import choose, verification, with_accuracy
 
@@ -306,7 +309,7 @@ def _run_program(
 
 
 def _saved(device: GPU, status: str) -> Result:
-    """What a device has finished, saved."""
+    """Saves the finished launches of a device and returns them."""
     result = device.result(status)
     device.save(result)
     return result
@@ -344,7 +347,7 @@ def _show(result: Result, console: Console) -> None:
 
 
 def _say_how_to_go_on(result: Result, output: Path | None) -> None:
-    """Saves what is finished where no output was given, and says where it is."""
+    """Saves the finished launches if no output was given, and says where they are."""
     if not result.launches and not result.unfinished:
         typer.echo("No launch had finished.", err=True)
         return
@@ -365,7 +368,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _resume_command(saved: Path) -> str:
-    """The command line of this run, with what makes it resume."""
+    """The command line that resumes this run."""
     arguments = [a for a in sys.argv[1:] if a != "--resume"]
     if not any(a in ("-o", "--output") or a.startswith("--output=") for a in arguments):
         arguments += ["--output", str(saved)]

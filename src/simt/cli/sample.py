@@ -295,7 +295,7 @@ def estimate(
     kernels: Annotated[int, typer.Option(min=0, metavar="N", help="Kernel names to list.")] = 0,
     json_: Json = None,
 ) -> None:
-    """Totals of the whole program from values of the chosen launches, with confidence intervals."""
+    """Estimate totals of the whole program from values of the chosen launches, with confidence intervals."""
     made = Plan.load(plan)
     measured = read_results(made, results, columns=_columns(columns), match=match)
     wanted = [name.strip() for name in metrics.split(",")] if metrics else None

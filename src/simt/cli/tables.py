@@ -17,8 +17,8 @@ def print_table(
 ) -> None:
     """Prints a table; the columns `left` are text.
 
-    A pipe gets whole lines. On a terminal that is too narrow columns of text are cut; if that is not enough,
-    the columns follow in blocks, each with the first column.
+    Lines written to a pipe are not cut. On a narrow terminal, columns of text are cut; if that is not enough,
+    the columns are printed in blocks, each with the first column.
     """
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     room = console.width if console.is_terminal else sum(widths) + GAP * len(widths)

@@ -1,4 +1,4 @@
-"""`simt trace`: look at traces, check them, convert them, generate them."""
+"""`simt trace`: inspect, check, convert and generate traces."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def info(
     json_file: Json = None,
     outside: Outside = False,
 ) -> None:
-    """Shows the launches and copies of a trace.
+    """Show the launches and copies of a trace.
 
     Examples:
 
@@ -122,9 +122,9 @@ def _describe(command: traces.Copy | traces.Kernel, counts: bool) -> dict[str, A
 
 @app.command()
 def check(path: TracePath, json_file: Json = None, outside: Outside = False) -> None:
-    """Reads a trace from beginning to end and reports every kernel's problems.
+    """Read a trace from beginning to end and report problems of every kernel.
 
-    Exits with status 1 if a kernel cannot be read. Empty warps and thread blocks are noted, as no problem.
+    Exits with status 1 if a kernel cannot be read. Empty warps and thread blocks are noted only.
 
     Examples:
 
@@ -177,7 +177,7 @@ def convert(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
     outside: Outside = False,
 ) -> None:
-    """Writes a trace into one trace store, or a store back as text.
+    """Write a trace into one trace store, or a store back as text.
 
     Examples:
 
@@ -228,7 +228,7 @@ def generate_command(
     seed: Annotated[int, typer.Option(help="Seed of random accesses.")] = 0,
     compression: Annotated[str, typer.Option(help="none, xz, gz or zst.")] = "xz",
 ) -> None:
-    """Generates a trace of typical kernels.
+    """Generate a trace of typical kernels.
 
     Examples:
 

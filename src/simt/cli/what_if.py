@@ -55,7 +55,9 @@ def what_if(
         ),
     ] = None,
 ) -> None:
-    """Stop cycle, projected and true cycles, error and speedup of a method, from a full run's timeline."""
+    """Show the stop cycle, projected and true cycles, error and speedup of a method, from a full run's
+    timeline.
+    """
     from simt.control import what_if as show
     from simt.control.registry import make
 

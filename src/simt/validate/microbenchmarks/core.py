@@ -330,7 +330,7 @@ def constant_line(device: Device) -> float:
 
 @microbenchmark("core", "constant_cache.l1.ways", "way", expected=_of_constants(_constant_ways))
 def constant_ways(device: Device) -> float:
-    """Ways of the first constant cache: the largest number of words in one set, 4 KiB apart, that stay in it."""
+    """Ways of the first constant cache: the most words of one set, 4 KiB apart, that stay in it."""
     limit = 1.05 * _constant_walk(device, SET_STRIDE, SET_STRIDE)
     counts = range(2, CONSTANT_BYTES // SET_STRIDE + 1)
     cycles = {count: _constant_walk(device, count * SET_STRIDE, SET_STRIDE) for count in counts}
