@@ -38,7 +38,7 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
 
     - ids and ranges of ids, both ends included: `5`, `3-7`, `12-`, `-4`;
     - names: a glob (`*gemm*`; without `*`, `?` or `[`, the whole name, mangled or as returned by
-      `short_name`), or a regular expression searched in the name, between slashes: `/gemm_\d+/`. A comma
+      `short_name`), or a regular expression searched in the name, between slashes: `/gemm_\\d+/`. A comma
       inside a regular expression does not separate.
 
     Raises SelectionError for a part that cannot be parsed or that no kernel matches.
