@@ -5,6 +5,7 @@
 void bind_trace(nanobind::module_& m);
 void bind_spec(nanobind::module_& m);
 void bind_testing(nanobind::module_& m);
+void bind_testing_dispatch(nanobind::module_& testing);
 void bind_ptx(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);
 void bind_functional(nanobind::module_& m);

@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "stats/counters.hpp"
-#include "timing/sm.hpp"
+#include "timing/core/activity.hpp"
 
 // What Python calls the things that the engine counts.
 

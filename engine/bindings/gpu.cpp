@@ -85,7 +85,7 @@ nb::dict per_instruction(const simt::LaunchRecord& record) {
   result["issued"] = issued;
   result["threads"] = threads;
   result["stalled"] = stalled;
-  result["sample_interval"] = simt::Sm::sample_interval;
+  result["sample_interval"] = simt::ActivityRecorder::sample_interval;
   return result;
 }
 

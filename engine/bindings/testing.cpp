@@ -10,7 +10,7 @@
 #include "bindings.hpp"
 #include "spec.hpp"
 #include "timing/coalescer.hpp"
-#include "timing/easing.hpp"
+#include "timing/control/easing.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
@@ -286,6 +286,7 @@ std::vector<std::tuple<uint64_t, uint32_t, uint32_t>> coalesced(const std::vecto
 
 void bind_testing(nb::module_& m) {
   nb::module_ t = m.def_submodule("testing", "Single components of the engine, for its tests.");
+  bind_testing_dispatch(t);
   nb::class_<TestCache>(t, "Cache")
       .def(nb::init<nb::dict, std::string>(), "spec"_a, "which"_a = "l1")
       .def("access", &TestCache::access, "address"_a, "write"_a = false, "atomic"_a = false,

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/in_flight.hpp"
+#include "timing/core/in_flight.hpp"
 
 namespace simt {
 

@@ -11,34 +11,26 @@ constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight ind
 constexpr uint64_t store_token = uint64_t{1} << 62;   // low bits: warp
 constexpr uint64_t fill_token = 0;
 
-// With read ports, the specification's latency is the whole distance from a load's issue to the issue of an
-// instruction that needs its result; these cycles of it are spent outside the L1's or shared memory's own
-// pipeline.
-constexpr uint32_t l1_overhead = 5, shared_overhead = 6;
-
-uint32_t own_latency(const Spec& spec, uint32_t latency, uint32_t overhead) {
-  if (spec.sm.register_file.model == OperandModel::OperandCollector) return std::max(1u, latency);
+uint32_t own_latency(uint32_t latency, uint32_t overhead) {
   return latency > overhead ? latency - overhead : 1;
 }
 
 }  // namespace
 
-LoadStoreUnit::LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, InFlightPool& pool,
-                             OperandCollector& collector, std::vector<Counters>& counters,
+LoadStoreUnit::LoadStoreUnit(const Spec& spec, const CoreTraits& traits, uint16_t sm, WarpTable& warps,
+                             InFlightPool& pool, std::vector<Counters>& counters,
                              std::vector<MemoryRequest>& requests)
     : spec_(spec),
       sm_(sm),
-      as_collector_(spec.sm.register_file.model == OperandModel::OperandCollector),
       warps_(warps),
       pool_(pool),
-      collector_(collector),
       counters_(counters),
       requests_(requests),
       l1_(spec.l1.cache, reinterpret_cast<ReplacementFunction>(spec.policy.l1_replacement)),
       arriving_(spec.l1.cache.sectored ? sector_bytes : spec.l1.cache.line_bytes),
       banks_(std::max(1u, spec.l1.banks)),
-      shared_latency_(own_latency(spec, spec.shared_memory.latency, shared_overhead)),
-      l1_latency_(own_latency(spec, spec.l1.latency, l1_overhead)),
+      shared_latency_(own_latency(spec.shared_memory.latency, traits.shared_overhead)),
+      l1_latency_(own_latency(spec.l1.latency, traits.l1_overhead)),
       width_(std::max(1u, spec.interconnect.sm_port_sectors)) {}
 
 AccessKind LoadStoreUnit::kind_of(const InFlight& instruction) const {
@@ -147,20 +139,8 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
   if (instruction.outstanding == 0 && dispatch_ != in_flight) complete(in_flight);
 }
 
-bool LoadStoreUnit::write_back(Cycle now) {
+bool LoadStoreUnit::take_results(Cycle now) {
   bool changed = false;
-  for (size_t i = 0; i < results_.size();) {
-    const Done done = results_[i];
-    const InFlight& instruction = pool_[done.in_flight];
-    changed = true;
-    if (as_collector_ && !collector_.write_back(*instruction.instruction, instruction.warp,
-                                                warps_.scheduler_of(instruction.warp))) {
-      ++i;
-      continue;
-    }
-    results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
-    finish_transaction(done.in_flight, done.lanes);
-  }
   // Clients in turn; `idle` of them had nothing.
   for (uint32_t idle = 0; idle < 3 && results_.size() < width_;) {
     const uint32_t client = (result_turn_ + idle) % 3;
@@ -377,7 +357,7 @@ bool LoadStoreUnit::dispatch(Cycle now) {
 
 bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
   blocked_by_network_ = false;
-  bool changed = write_back(now);
+  bool changed = false;
   for (uint32_t n = 0; n < width_ && take_reply(now, replies, next_reply); ++n) changed = true;
   for (uint32_t n = 0; n < width_ && drain_misses(now); ++n) changed = true;
   changed |= look_up(now);

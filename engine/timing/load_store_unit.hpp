@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "stats/counters.hpp"
-#include "timing/in_flight.hpp"
+#include "timing/core/core_traits.hpp"
+#include "timing/core/in_flight.hpp"
 #include "timing/memory/line_assembly.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/memory/sectored_cache.hpp"
-#include "timing/operand_collector.hpp"
 #include "timing/spec.hpp"
 #include "timing/warp_table.hpp"
 
@@ -22,12 +22,29 @@ namespace simt {
 /// L1 goes straight out. Results return to the registers one a cycle.
 class LoadStoreUnit {
  public:
-  LoadStoreUnit(const Spec& spec, uint16_t sm, WarpTable& warps, InFlightPool& pool,
-                OperandCollector& collector, std::vector<Counters>& counters,
-                std::vector<MemoryRequest>& requests);
+  LoadStoreUnit(const Spec& spec, const CoreTraits& traits, uint16_t sm, WarpTable& warps, InFlightPool& pool,
+                std::vector<Counters>& counters, std::vector<MemoryRequest>& requests);
 
   bool can_accept(Cycle now) const { return dispatch_ == InFlightPool::none && now >= next_accept_; }
   void accept(uint32_t in_flight, Cycle now);
+  /// Writes results to the registers, as far as `port_free(instruction, warp)` lets it, and takes the next
+  /// ones; call once a cycle, before cycle(). True if anything changed.
+  template <class PortFree>
+  bool write_back(Cycle now, PortFree&& port_free) {
+    bool changed = !results_.empty();
+    for (size_t i = 0; i < results_.size();) {
+      const Done done = results_[i];
+      const InFlight& instruction = pool_[done.in_flight];
+      if (!port_free(*instruction.instruction, instruction.warp)) {
+        ++i;
+        continue;
+      }
+      results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
+      finish_transaction(done.in_flight, done.lanes);
+    }
+    changed |= take_results(now);
+    return changed;
+  }
   /// One core cycle. True if anything changed.
   bool cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
   /// The next cycle after `now` in which it can do something by itself, not counting replies; ~0 for none.
@@ -84,7 +101,7 @@ class LoadStoreUnit {
 
   bool network_full(Cycle now);
   void send(MemoryRequest request, Cycle now);
-  bool write_back(Cycle now);
+  bool take_results(Cycle now);
   bool take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
   bool drain_misses(Cycle now);
   bool look_up(Cycle now);
@@ -98,10 +115,8 @@ class LoadStoreUnit {
 
   const Spec& spec_;
   uint16_t sm_;
-  bool as_collector_;
   WarpTable& warps_;
   InFlightPool& pool_;
-  OperandCollector& collector_;
   std::vector<Counters>& counters_;
   std::vector<MemoryRequest>& requests_;
   SectoredCache l1_;

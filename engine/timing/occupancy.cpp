@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "timing/core/core_traits.hpp"
+
 namespace simt {
 namespace {
 
@@ -51,9 +53,7 @@ Occupancy occupancy_of(const Spec& spec, const LaunchInfo& launch, uint64_t ctas
   if (needed < limit) {
     limit = std::max<uint64_t>(1, needed);
     result.limited_by = "grid";
-    // The compared-with model divides the memory for the CTAs that the grid brings, hardware for those that
-    // fit.
-    if (sm.register_file.model == OperandModel::OperandCollector) carved_for = limit;
+    if (core_traits(spec).carve_out_for_grid) carved_for = limit;
   }
   result.ctas_per_sm = static_cast<uint32_t>(limit);
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
+#include "timing/core/sm.hpp"
 #include "timing/memory/memory_system.hpp"
 #include "timing/memory/request.hpp"
-#include "timing/sm.hpp"
 
 namespace simt {
 

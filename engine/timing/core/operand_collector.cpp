@@ -1,4 +1,4 @@
-#include "timing/operand_collector.hpp"
+#include "timing/core/operand_collector.hpp"
 
 #include <algorithm>
 #include <bit>

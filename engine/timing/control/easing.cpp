@@ -1,4 +1,4 @@
-#include "timing/easing.hpp"
+#include "timing/control/easing.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/in_flight.hpp"
+#include "timing/core/in_flight.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {

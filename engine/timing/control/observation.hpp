@@ -1,0 +1,17 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "timing/control/controller.hpp"
+#include "timing/core/sm.hpp"
+#include "timing/decoded_kernel.hpp"
+#include "timing/memory/memory_system.hpp"
+
+namespace simt {
+
+/// What a controller is shown of a launch now: all but the interval. Takes what the SMs have written down.
+/// origin: cycle of the launch's first dispatch.
+Observation observation_of(const DecodedKernel& kernel, const std::vector<std::unique_ptr<Sm>>& sms,
+                           const MemorySystem& memory, Cycle origin, Cycle now);
+
+}  // namespace simt

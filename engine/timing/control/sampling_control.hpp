@@ -1,0 +1,97 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "timing/control/controller.hpp"
+#include "timing/control/prediction.hpp"
+#include "timing/dispatch/cta_dispatcher.hpp"
+#include "timing/launch_record.hpp"
+
+namespace simt {
+
+/// What sampling needs of the machine that runs a launch.
+class SampledMachine {
+ public:
+  virtual ~SampledMachine() = default;
+  /// Forgets what was written down of the launch slot before. latencies: static instructions whose latencies
+  /// are wanted.
+  virtual void begin_observing(uint16_t slot, size_t latencies) = 0;
+  virtual Observation observe(const RunningLaunch& launch) = 0;
+  virtual LaunchRecord record(const RunningLaunch& launch) = 0;
+  /// The CTAs of the launch that are on SMs execute nothing more; in the order of SMs.
+  virtual std::vector<DroppedCta> drop(uint16_t slot) = 0;
+};
+
+/// Carries out what the controller of one launch decides: asks it at each interval's end, and lets its
+/// decisions take effect a fixed time later, wherever windows end.
+class SamplingControl {
+ public:
+  struct Limits {
+    uint32_t sms = 0;
+    uint32_t threads = 1;  ///< of the host, for execution without timing
+    Cycle delay = 0;       ///< core cycles from a decision to its effect
+  };
+
+  /// What is referred to must outlive this; `launch` is about to begin at launch.first_dispatch.
+  SamplingControl(std::shared_ptr<Controller> controller, RunningLaunch& launch, CtaDispatcher& dispatcher,
+                  SampledMachine& machine, const Limits& limits);
+
+  /// Asks the controller for its first decision.
+  void begin(Cycle now);
+  /// Lets decisions take effect and observes, as far as it is due at `now`.
+  void advance(Cycle now);
+  /// When the next decision takes effect; ~0 for none.
+  Cycle next_effect() const { return pending_.empty() ? ~Cycle{0} : pending_.front().effective; }
+  /// When advance() has something to do next.
+  Cycle next_event() const { return std::min(observes() ? next_ : ~Cycle{0}, next_effect()); }
+
+  /// A CTA has got its place. True if it is predicted, and nothing of it is to be simulated.
+  bool placed(const CtaDispatcher::Placement& placement);
+  /// A simulated CTA has left its SM. The cycle of its end where it was predicted before, else 0.
+  Cycle left(uint32_t sm, uint32_t cta_slot, Cycle cycle);
+  /// All CTAs are done. The launch's record.
+  LaunchRecord finish();
+
+ private:
+  struct Pending {
+    Cycle effective;
+    Decision decision;
+  };
+  bool observes() const;
+  void observe(Cycle now);
+  void stop_observing();
+  void take(Decision decision, Cycle now, Cycle effective);
+  void apply(Decision decision, Cycle now);
+  void stop(Cycle now);
+  void skip(uint64_t ctas, Cycle now);
+  void predict(Decision decision, Cycle now);
+  void predict_launch(double cycles);
+  void predict_residents(Cycle now);
+  void ease(Cycle cycle);
+  /// Drops what is on SMs; it, and the CTAs from `first` on, are executed without timing.
+  BlockCounts execute_dropped(const std::vector<DroppedCta>& dropped, uint64_t first,
+                              const BasicBlocks* blocks);
+
+  std::shared_ptr<Controller> controller_;
+  RunningLaunch& launch_;
+  CtaDispatcher& dispatcher_;
+  SampledMachine& machine_;
+  Limits limits_;
+  uint16_t slot_;
+  std::unique_ptr<BasicBlocks> blocks_;  // where they are observed or predicted by
+  uint64_t intervals_ = 0;               // observed
+  Cycle next_ = ~Cycle{0};               // next observation
+  std::deque<Pending> pending_;
+  Sampled sampled_;
+  CtaPrediction prediction_;
+  bool predicted_residents_ = false;
+  uint64_t timed_ctas_ = 0, ended_ctas_ = 0;                          // simulated: dispatched, ended
+  std::map<std::pair<uint32_t, uint32_t>, Cycle> ends_of_residents_;  // predicted, by SM and CTA slot
+  std::unique_ptr<LaunchRecord> stopped_;                             // as it was when Stop was decided
+};
+
+}  // namespace simt

@@ -1,0 +1,121 @@
+#include "timing/core/activity.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace simt {
+namespace {
+
+size_t index(StallReason reason) {
+  return static_cast<size_t>(reason);
+}
+
+}  // namespace
+
+void LaunchActivity::add_cycles(const LaunchActivity& other) {
+  for (size_t r = 0; r < reasons; ++r) warp_states[r] += other.warp_states[r];
+  scheduler_cycles.resize(std::max(scheduler_cycles.size(), other.scheduler_cycles.size()));
+  for (size_t s = 0; s < other.scheduler_cycles.size(); ++s)
+    for (size_t r = 0; r < reasons; ++r) scheduler_cycles[s][r] += other.scheduler_cycles[s][r];
+}
+
+ActivityRecorder::ActivityRecorder(const WarpTable& warps, uint32_t launch_slots)
+    : warps_(warps),
+      counters_(launch_slots),
+      activity_(launch_slots),
+      scheduler_did_(warps.schedulers(), StallReason::NoInstruction),
+      unit_busy_(warps.schedulers()) {}
+
+void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
+  LaunchActivity& activity = activity_[kernel.slot];
+  activity = LaunchActivity{};
+  activity.scheduler_cycles.resize(warps_.schedulers());
+  activity.executions.resize(kernel.instructions.size());
+  activity.samples.resize(kernel.instructions.size());
+  counters_[kernel.slot] = Counters{};
+}
+
+void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue) {
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  const uint64_t waiting = m.waiting();
+  const uint64_t idle = m.resident & ~waiting & ~m.has_instruction;
+  const uint64_t blocked = m.blocked & ~waiting;
+  const uint64_t ready = m.issuable();
+  const uint64_t unit_busy = ready & ~could_issue;
+  std::array<uint64_t, LaunchActivity::reasons> masks{};
+  masks[index(StallReason::Selected)] = issued_mask;
+  masks[index(StallReason::NotSelected)] = could_issue & ~issued_mask;
+  masks[index(StallReason::NoInstruction)] = idle;
+  masks[index(StallReason::Barrier)] = m.barrier & ~m.finished;
+  masks[index(StallReason::Membar)] = m.membar & ~m.finished;
+  masks[index(StallReason::AsyncCopy)] = m.async_copy & ~m.finished;
+  masks[index(StallReason::LongScoreboard)] = (blocked & m.blocked_long) | (m.atomics & ~m.finished);
+  masks[index(StallReason::ShortScoreboard)] = blocked & m.blocked_short;
+  masks[index(StallReason::Wait)] = blocked & ~m.blocked_long & ~m.blocked_short;
+  masks[index(StallReason::LgThrottle)] = unit_busy & m.needs[static_cast<size_t>(Unit::Memory)];
+  masks[index(StallReason::MathPipeThrottle)] = unit_busy & ~m.needs[static_cast<size_t>(Unit::Memory)];
+  masks[index(StallReason::Sleeping)] = m.sleeping & ~m.finished;
+  masks[index(StallReason::ImcMiss)] = m.constant & ~m.finished;
+  masks[index(StallReason::Drain)] = m.finished;
+  StallReason dominant = StallReason::NoInstruction;
+  uint32_t most = 0;
+  for (size_t r = 0; r < masks.size(); ++r) {
+    const auto warps = static_cast<uint32_t>(std::popcount(masks[r]));
+    states_[r] += warps;
+    if (r != index(StallReason::NotSelected) && warps > most) {
+      most = warps;
+      dominant = static_cast<StallReason>(r);
+    }
+  }
+  unit_busy_[scheduler] = unit_busy;
+  scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;
+}
+
+void ActivityRecorder::count_cycles(Cycle cycles) {
+  LaunchActivity& activity = activity_[current_];
+  uint64_t resident = 0;
+  for (size_t r = 0; r < states_.size(); ++r) activity.warp_states[r] += cycles * states_[r];
+  for (uint32_t s = 0; s < warps_.schedulers(); ++s) {
+    const auto here = static_cast<uint64_t>(std::popcount(warps_.masks(s).resident));
+    resident += here;
+    if (here > 0) activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
+  }
+  Counters& counters = counters_[current_];
+  counters[Counter::sm_active_cycles] += cycles;
+  counters[Counter::active_warp_cycles] += cycles * resident;
+}
+
+StallReason ActivityRecorder::state_of(uint32_t w) const {
+  const WarpTable::SchedulerMasks& m = warps_.masks(warps_.scheduler_of(w));
+  const uint64_t bit = warps_.bit_of(w);
+  if (m.finished & bit) return StallReason::Drain;
+  if (m.barrier & bit) return StallReason::Barrier;
+  if (m.membar & bit) return StallReason::Membar;
+  if (m.async_copy & bit) return StallReason::AsyncCopy;
+  if (m.sleeping & bit) return StallReason::Sleeping;
+  if (m.constant & bit) return StallReason::ImcMiss;
+  if (m.atomics & bit) return StallReason::LongScoreboard;
+  if (!(m.has_instruction & bit)) return StallReason::NoInstruction;
+  if (m.blocked_long & bit) return StallReason::LongScoreboard;
+  if (m.blocked_short & bit) return StallReason::ShortScoreboard;
+  if (m.blocked & bit) return StallReason::Wait;
+  if (!(unit_busy_[warps_.scheduler_of(w)] & bit)) return StallReason::NotSelected;
+  return m.needs[static_cast<size_t>(Unit::Memory)] & bit ? StallReason::LgThrottle
+                                                          : StallReason::MathPipeThrottle;
+}
+
+void ActivityRecorder::sample(Cycle from, Cycle to) {
+  if ((from - 1) / sample_interval == (to - 1) / sample_interval && from > 0) return;
+  const uint64_t times =
+      (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
+  if (times == 0) return;
+  for (uint32_t w = 0; w < warps_.slots(); ++w) {
+    const WarpTable::Warp& warp = warps_[w];
+    if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;
+    // What a warp does that knows no next instruction, such as one at a barrier, is the last one's doing.
+    const uint32_t at = warp.held > 0 ? warps_.next_record(w).static_index : warp.issued_index;
+    activity_[warp.kernel->slot].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
+  }
+}
+
+}  // namespace simt

@@ -1,0 +1,80 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/decoded_kernel.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+/// What one SM counts of one launch beyond Counters.
+struct LaunchActivity {
+  static constexpr size_t reasons = static_cast<size_t>(StallReason::Count);
+  Counters counters{};
+  std::array<uint64_t, reasons> warp_states{};                  ///< warp-cycles by state
+  std::vector<std::array<uint64_t, reasons>> scheduler_cycles;  ///< per scheduler: cycles by what it did
+  struct Executions {
+    uint64_t warps = 0, threads = 0;
+  };
+  std::vector<Executions> executions;  ///< per static instruction
+  std::vector<std::array<uint32_t, reasons>>
+      samples;  ///< per static instruction: warps found there, by state
+
+  /// Adds what another SM's warps and schedulers did.
+  void add_cycles(const LaunchActivity& other);
+};
+
+/// What an SM counts, by launch slot. Scheduler cycles and warp states of all its launches count for the one
+/// whose CTA came last.
+class ActivityRecorder {
+ public:
+  static constexpr Cycle sample_interval = 64;  ///< core cycles between samples of the warps' states
+
+  ActivityRecorder(const WarpTable& warps, uint32_t launch_slots);
+
+  void begin_launch(const DecodedKernel& kernel);
+  void cta_started(const DecodedKernel& kernel) {
+    current_ = kernel.slot;
+    Counters& counters = counters_[current_];
+    ++counters[Counter::ctas];
+    counters[Counter::warps] += kernel.warps_per_cta;
+  }
+  void issued(uint16_t slot, const DynamicRecord& record) {
+    Counters& counters = counters_[slot];
+    ++counters[Counter::warp_instructions];
+    const auto threads = static_cast<uint64_t>(std::popcount(record.mask));
+    counters[Counter::thread_instructions] += threads;
+    LaunchActivity::Executions& executions = activity_[slot].executions[record.static_index];
+    ++executions.warps;
+    executions.threads += threads;
+  }
+
+  void begin_cycle() { states_.fill(0); }
+  /// Which of a scheduler's warps could issue in the cycle, and which did, as masks of positions.
+  void count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);
+  /// Adds what the last cycle was like, `cycles` times.
+  void count_cycles(Cycle cycles);
+  /// Samples the warps' states at multiples of the interval in [from, to).
+  void sample(Cycle from, Cycle to);
+  StallReason state_of(uint32_t w) const;
+
+  std::vector<Counters>& counters() { return counters_; }
+  const Counters& counters(uint16_t slot) const { return counters_[slot]; }
+  Counters& current_counters() { return counters_[current_]; }
+  LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
+
+ private:
+  const WarpTable& warps_;
+  std::vector<Counters> counters_;
+  std::vector<LaunchActivity> activity_;
+  uint16_t current_ = 0;  // launch slot that cycles count for
+  // The last cycle, for repeating it over skipped ones.
+  std::array<uint32_t, LaunchActivity::reasons> states_{};
+  std::vector<StallReason> scheduler_did_;
+  std::vector<uint64_t> unit_busy_;  // per scheduler: warps whose unit took nothing
+};
+
+}  // namespace simt

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "timing/core/core_traits.hpp"
+#include "timing/core/cta_table.hpp"
+#include "timing/core/in_flight.hpp"
+#include "timing/spec.hpp"
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+/// Turns a memory instruction that issues into what the load/store unit sends: its address space, its
+/// transactions after coalescing, or its passes through shared memory.
+class AddressGenerator {
+ public:
+  AddressGenerator(const Spec& spec, const CoreTraits& traits, WarpTable& warps, const CtaTable& ctas)
+      : spec_(spec), traits_(traits), warps_(warps), ctas_(ctas) {}
+
+  /// Fills in space, passes and transactions.
+  void start(InFlight& instruction, const DynamicRecord& record);
+
+ private:
+  MemorySpace resolve_generic(const LaunchInfo& launch, uint64_t address) const;
+  void start_local(InFlight& instruction, const DynamicRecord& record, uint32_t count);
+  void coalesce_sub_warps(InFlight& instruction, const DynamicRecord& record, uint32_t count);
+
+  const Spec& spec_;
+  const CoreTraits& traits_;
+  WarpTable& warps_;
+  const CtaTable& ctas_;
+  std::vector<uint64_t> addresses_;  // of the lanes
+  std::vector<uint64_t> words_;      // of local memory
+  std::vector<Transaction> part_;    // of a sub-warp
+};
+
+}  // namespace simt

@@ -1,0 +1,72 @@
+#pragma once
+#include <concepts>
+
+#include "timing/constant_cache.hpp"
+#include "timing/core/core_traits.hpp"
+#include "timing/core/front_end.hpp"
+#include "timing/core/in_flight.hpp"
+#include "timing/load_store_unit.hpp"
+#include "timing/spec.hpp"
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+/// What a core model uses of its SM.
+struct CoreParts {
+  const Spec& spec;
+  WarpTable& warps;
+  InFlightPool& pool;
+  FrontEnd& front_end;
+  ConstantCache& constant_cache;
+  LoadStoreUnit& load_store;
+  std::vector<Counters>& counters;  ///< by launch slot
+
+  /// An instruction of fixed latency is done.
+  void complete(const DecodedInstruction& instruction, uint32_t w) const {
+    if (instruction.fixed.destination_count > 0) warps.release(w, instruction);
+    warps.leave_pipeline(w);
+  }
+};
+
+/// An instruction that a scheduler issues.
+struct Issued {
+  const DecodedInstruction& instruction;
+  const DynamicRecord& record;
+  uint32_t warp;
+  uint16_t slot;  ///< of its launch
+  /// Its place in the pool; none for instructions of fixed latency, unless Core::pools_all.
+  uint32_t in_flight;
+};
+
+/// A core model: what an SM does with instructions from fetch to write-back. SmWith calls, in each cycle and
+/// in this order, write_back(), execute(), write_port_free() for results from memory, send_access(),
+/// read_operands(), for each scheduler begin_issue(), takes() and dispatch(), and fetch(). Those that return
+/// bool and are not const tell whether anything changed.
+template <class Core>
+concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uint32_t n,
+                             const DecodedInstruction& d, const Issued& issued, Counters& counters) {
+  { Core::traits } -> std::convertible_to<const CoreTraits&>;
+  { Core::pools_all } -> std::convertible_to<bool>;
+  { core.write_back(now) } -> std::same_as<bool>;
+  { core.execute(now) } -> std::same_as<bool>;
+  // Takes the write ports for the result of warp n's instruction, if they are free.
+  { core.write_port_free(d, n) } -> std::same_as<bool>;
+  // Hands one instruction to the load/store unit, which can take it.
+  { core.send_access(now) } -> std::same_as<bool>;
+  { core.read_operands(counters) } -> std::same_as<bool>;
+  // Whether scheduler n may issue in this cycle.
+  { core.begin_issue(n, now) } -> std::same_as<bool>;
+  // Whether every unit takes an instruction of any scheduler; false if that is not known at a glance.
+  { c.takes_all() } -> std::same_as<bool>;
+  // Whether the unit takes an instruction of scheduler n.
+  { c.takes(unit, n, now) } -> std::same_as<bool>;
+  // The instruction that scheduler n has chosen lacks its constant operand.
+  { core.operand_missing(n, now) } -> std::same_as<void>;
+  { core.dispatch(issued, now) } -> std::same_as<void>;
+  { core.fetch(now) } -> std::same_as<bool>;
+  // Warp n has been dropped.
+  { core.forget_fetch(n) } -> std::same_as<void>;
+  { c.next_event(now) } -> std::same_as<Cycle>;
+};
+
+}  // namespace simt

@@ -1,0 +1,94 @@
+#include "timing/core/cta_table.hpp"
+
+#include <bit>
+
+namespace simt {
+
+void CtaTable::place(const CtaStart& start) {
+  const uint32_t warps = start.kernel->warps_per_cta;
+  Cta& cta = ctas_[start.cta_slot];
+  cta = Cta{start.kernel,
+            start.stream,
+            start.ordinal,
+            start.cycle,
+            start.first_warp,
+            warps,
+            start.thread_base,
+            start.concurrent_threads,
+            CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1),
+            {},
+            0};
+  for (uint32_t i = 0; i < warps; ++i)
+    warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
+                 static_cast<uint16_t>(i), next_age_++);
+  ++resident_;
+}
+
+bool CtaTable::retire(uint32_t warp) {
+  warps_.retire(warp);
+  Cta& cta = ctas_[warps_[warp].cta_slot];
+  cta.instructions += warps_[warp].issued;
+  if (--cta.warps_left > 0) return false;
+  cta.stream.reset();
+  --resident_;
+  return true;
+}
+
+void CtaTable::arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected) {
+  Cta& cta = ctas_[warps_[warp].cta_slot];
+  if (waits) warps_.masks(warps_.scheduler_of(warp)).barrier |= warps_.bit_of(warp);
+  release(cta, cta.barriers.arrive(barrier, warps_[warp].index_in_cta, waits, expected));
+}
+
+void CtaTable::release(const Cta& cta, uint64_t warps) {
+  for (; warps; warps &= warps - 1) {
+    const uint32_t w = cta.first_warp + static_cast<uint32_t>(std::countr_zero(warps));
+    warps_.masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
+  }
+}
+
+void CtaTable::bulk_copy_started(uint32_t cta_slot, uint64_t mbarrier) {
+  auto& copies = ctas_[cta_slot].bulk_copies;
+  for (auto& [address, count] : copies)
+    if (address == mbarrier) {
+      ++count;
+      return;
+    }
+  copies.emplace_back(mbarrier, 1);
+}
+
+bool CtaTable::bulk_copies_pending(uint32_t cta_slot, uint64_t mbarrier) const {
+  for (const auto& [address, count] : ctas_[cta_slot].bulk_copies)
+    if (count > 0 && (mbarrier == 0 || address == 0 || address == mbarrier)) return true;
+  return false;
+}
+
+void CtaTable::wait_for_bulk_copies(uint32_t w, uint64_t mbarrier) {
+  WarpTable::Warp& warp = warps_[w];
+  if (!bulk_copies_pending(warp.cta_slot, mbarrier)) return;
+  warp.awaited_mbarrier = mbarrier;
+  warp.awaits_bulk_copies = true;
+  warps_.masks(warps_.scheduler_of(w)).async_copy |= warps_.bit_of(w);
+}
+
+void CtaTable::bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier) {
+  Cta& cta = ctas_[cta_slot];
+  for (auto& [address, count] : cta.bulk_copies)
+    if (address == mbarrier && count > 0) --count;
+  for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) {
+    const uint32_t w = cta.first_warp + i;
+    if (warps_[w].dropped) warps_.touch(w);
+    if (!warps_[w].awaits_bulk_copies || bulk_copies_pending(cta_slot, warps_[w].awaited_mbarrier)) continue;
+    warps_[w].awaits_bulk_copies = false;
+    warps_.masks(warps_.scheduler_of(w)).async_copy &= ~warps_.bit_of(w);
+  }
+}
+
+bool CtaTable::wake(uint32_t cta_slot) {
+  const Cta& cta = ctas_[cta_slot];
+  if (!cta.stream) return false;
+  for (uint32_t i = 0; i < cta.kernel->warps_per_cta; ++i) warps_.source_goes_on(cta.first_warp + i);
+  return true;
+}
+
+}  // namespace simt

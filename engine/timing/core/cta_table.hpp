@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "timing/core/cta_barriers.hpp"
+#include "timing/decoded_kernel.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+/// A CTA on its way to an SM.
+struct CtaStart {
+  const DecodedKernel* kernel = nullptr;
+  std::shared_ptr<CtaStream> stream;
+  uint64_t ordinal = 0;      ///< of the CTA in its launch
+  uint32_t cta_slot = 0;     ///< chosen by the dispatcher
+  uint32_t first_warp = 0;   ///< first warp slot
+  Cycle cycle = 0;           ///< first cycle in which its warps can be fetched
+  uint64_t thread_base = 0;  ///< of its first thread among the GPU's concurrent threads (local memory)
+  uint64_t concurrent_threads = 1;
+};
+
+/// The resident CTAs of one SM, and what makes their warps wait for each other: barriers and bulk copies.
+class CtaTable {
+ public:
+  struct Cta {
+    const DecodedKernel* kernel = nullptr;
+    std::shared_ptr<CtaStream> stream;  ///< nullptr: the slot is free
+    uint64_t ordinal = 0;
+    Cycle begin = 0;
+    uint32_t first_warp = 0;
+    uint32_t warps_left = 0;
+    uint64_t thread_base = 0, concurrent_threads = 1;
+    CtaBarriers barriers{};
+    std::vector<std::pair<uint64_t, uint32_t>> bulk_copies;  ///< outstanding, by mbarrier address
+    uint64_t instructions = 0;                               ///< issued by its warps that have retired
+  };
+
+  CtaTable(uint32_t slots, WarpTable& warps) : warps_(warps), ctas_(slots) {}
+
+  uint32_t slots() const { return static_cast<uint32_t>(ctas_.size()); }
+  const Cta& operator[](uint32_t slot) const { return ctas_[slot]; }
+  uint32_t resident() const { return resident_; }
+
+  void place(const CtaStart& start);
+  /// Retires a warp that has issued everything. True if it was the last of its CTA, whose stream is closed.
+  bool retire(uint32_t warp);
+
+  /// `expected`: as CtaBarriers::arrive().
+  void arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected);
+  /// The warp has issued its last instruction. `index`: in its CTA.
+  void exit(uint32_t cta_slot, uint32_t index) {
+    Cta& cta = ctas_[cta_slot];
+    release(cta, cta.barriers.exit(index));
+  }
+
+  void bulk_copy_started(uint32_t cta_slot, uint64_t mbarrier);
+  void bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier);
+  /// mbarrier 0: any of the CTA's.
+  bool bulk_copies_pending(uint32_t cta_slot, uint64_t mbarrier) const;
+  void wait_for_bulk_copies(uint32_t warp, uint64_t mbarrier);
+
+  /// The CTA's streams may have something again. False if the slot is free.
+  bool wake(uint32_t cta_slot);
+
+ private:
+  void release(const Cta& cta, uint64_t warps);
+
+  WarpTable& warps_;
+  std::vector<Cta> ctas_;
+  uint32_t resident_ = 0;
+  uint64_t next_age_ = 0;  // of warps
+};
+
+}  // namespace simt

@@ -1,0 +1,41 @@
+#include "timing/core/front_end.hpp"
+
+#include <algorithm>
+
+namespace simt {
+
+bool FrontEnd::cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache) {
+  bool changed = false;
+  for (; !wakes_.empty() && wakes_.front().cycle <= now; wakes_.pop_front())
+    changed |= ctas_.wake(wakes_.front().cta_slot);
+  if (caches_.perfect() && constant_cache.perfect()) return changed;
+  arrived_.clear();
+  changed |= caches_.cycle(now, load_store, arrived_);
+  if (!caches_.constants().empty()) constant_cache.take_lines(now);
+  for (uint32_t w : arrived_) {
+    if (!warps_[w].resident) continue;
+    warps_.set_fetch_pending(w, false);
+    fill(w, now);
+  }
+  return changed;
+}
+
+bool FrontEnd::look_up(uint32_t w, Cycle now) {
+  const WarpTable::Warp& warp = warps_[w];
+  const uint64_t pc = warps_.next_pc(w, now);
+  if (warp.held == 0) return true;  // nothing yet, or the end: the buffer learns it
+  const DecodedKernel& kernel = *warp.kernel;
+  if (caches_.fetch(w, warps_.scheduler_of(w), kernel.code_base + pc, kernel.slot, now,
+                    counters_[kernel.slot]))
+    return true;
+  warps_.set_fetch_pending(w, true);
+  return false;
+}
+
+Cycle FrontEnd::next_event(Cycle now) const {
+  Cycle next = caches_.next_event(now);
+  if (!wakes_.empty()) next = std::min(next, std::max(now + 1, wakes_.front().cycle));
+  return next;
+}
+
+}  // namespace simt

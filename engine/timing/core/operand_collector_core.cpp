@@ -1,0 +1,106 @@
+#include "timing/core/operand_collector_core.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "timing/core/sm_with.hpp"
+
+namespace simt {
+namespace {
+
+// Order in which the units are offered their instructions; it decides who gets the last slot of the result
+// bus.
+constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::Int,    Unit::Sfu,
+                                             Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
+
+// Cycles from a unit's last stage to the registers.
+constexpr Cycle result_latency = 2;
+
+}  // namespace
+
+// Inline: SmWith, which is instantiated at the end, takes them in.
+
+inline bool OperandCollectorCore::write_back(Cycle now) {
+  if (!wheel_.any(now)) return false;
+  for (const CompletionWheel::Entry& entry : wheel_.at(now)) {
+    collector_.write_back(*entry.instruction, entry.warp, parts_.warps.scheduler_of(entry.warp));
+    parts_.complete(*entry.instruction, entry.warp);
+  }
+  wheel_.clear(now);
+  return true;
+}
+
+inline bool OperandCollectorCore::execute(Cycle now) {
+  const bool divided = parts_.spec.sm.sub_core_model;
+  bool changed = false;
+  for (Unit unit : start_order) {
+    for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1) {
+      uint32_t entry = static_cast<uint32_t>(std::countr_zero(ready));
+      if (!divided) entry = collector_.oldest_ready(unit);
+      const uint32_t in_flight = collector_.ready_instruction(unit, entry);
+      const DecodedInstruction& d = *parts_.pool[in_flight].instruction;
+      uint32_t k = entry % units_.count(unit);
+      if (!divided)
+        for (uint32_t i = 0; i < units_.count(unit) && !units_.accepts(unit, k, now); ++i)
+          k = (k + 1) % units_.count(unit);
+      if (!units_.accepts(unit, k, now) || !units_.reserve_result(unit, k, now, d.latency)) continue;
+      units_.start(unit, k, now, d.initiation_interval);
+      wheel_.schedule(now + d.latency + result_latency, {&d, parts_.pool[in_flight].warp});
+      collector_.take(unit, entry);
+      parts_.pool.release(in_flight);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+inline bool OperandCollectorCore::send_access(Cycle now) {
+  if (collector_.ready_entries(Unit::Memory) == 0) return false;
+  const uint32_t entry = collector_.oldest_ready(Unit::Memory);
+  parts_.load_store.accept(collector_.ready_instruction(Unit::Memory, entry), now);
+  collector_.take(Unit::Memory, entry);
+  return true;
+}
+
+inline bool OperandCollectorCore::read_operands(Counters& counters) {
+  for (uint32_t i = 0; i < parts_.spec.sm.register_file.port_throughput && collector_.busy(); ++i)
+    collector_.step();
+  collector_.end_cycle();
+  counters[Counter::register_bank_conflicts] += collector_.take_bank_conflicts();
+  return collector_.take_changed();
+}
+
+inline bool OperandCollectorCore::fetch(Cycle now) {
+  // Fetch and decode are two stages with one buffer between them, repeated fetch_width times a cycle; a warp
+  // is fetched only when its instruction buffer is empty, and then gets all its entries.
+  bool changed = false;
+  for (uint32_t i = 0; i < parts_.spec.sm.front_end.fetch_width; ++i) {
+    if (fetched_ >= 0) {
+      parts_.front_end.fill(static_cast<uint32_t>(fetched_), now);
+      fetched_ = -1;
+      changed = true;
+    }
+    const uint64_t wanted = parts_.warps.fetchable();
+    if (wanted == 0) break;
+    const uint32_t w = parts_.front_end.next_in_turn(wanted);
+    changed = true;
+    if (parts_.front_end.fetch(w, now)) fetched_ = static_cast<int32_t>(w);
+  }
+  return changed;
+}
+
+inline Cycle OperandCollectorCore::next_event(Cycle now) const {
+  Cycle next = wheel_.next_after(now);
+  for (Unit unit : start_order) {
+    if (collector_.ready_entries(unit) == 0) continue;
+    // A unit that is free was refused the result bus: ask again next cycle.
+    for (uint32_t k = 0; k < units_.count(unit); ++k)
+      next = std::min(next, std::max(now + 1, units_.free_at(unit, k)));
+  }
+  return next;
+}
+
+template class SmWith<OperandCollectorCore>;
+
+}  // namespace simt

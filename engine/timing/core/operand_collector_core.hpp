@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+
+#include "timing/core/completion_wheel.hpp"
+#include "timing/core/core_parts.hpp"
+#include "timing/core/execution_units.hpp"
+#include "timing/core/operand_collector.hpp"
+
+namespace simt {
+
+/// The core of GPGPU-Sim and Accel-Sim, which the field compares with: operand collectors between issue and
+/// execution, every instruction through them; a result bus; a fetch stage that fills empty instruction
+/// buffers in turn. Dependences are those that a trace lists.
+class OperandCollectorCore {
+ public:
+  static constexpr CoreTraits traits{.vector_registers = false,
+                                     .textures_in_memory = false,
+                                     .sleeps = false,
+                                     .bypass_only_strong_gpu = true,
+                                     .tensor_shapes = false,
+                                     .generic_space = MemorySpace::Shared,
+                                     .atomics_hold_warp = true,
+                                     .reductions_as_stores = false,
+                                     .numbered_barriers = false,
+                                     .membar_awaits_stores = false,
+                                     .carve_out_for_grid = true,
+                                     .l1_overhead = 0,
+                                     .shared_overhead = 0};
+  static constexpr bool pools_all = true;
+
+  explicit OperandCollectorCore(const CoreParts& parts)
+      : parts_(parts), collector_(parts.spec.sm, parts.pool), units_(parts.spec.sm) {}
+
+  bool write_back(Cycle now);
+  bool write_port_free(const DecodedInstruction& d, uint32_t w) {
+    return collector_.write_back(d, w, parts_.warps.scheduler_of(w));
+  }
+  bool execute(Cycle now);
+  bool send_access(Cycle now);
+  bool read_operands(Counters& counters);
+  bool begin_issue(uint32_t, Cycle) { return true; }
+  bool takes_all() const { return collector_.all_can_issue(); }
+  bool takes(Unit unit, uint32_t scheduler, Cycle) const { return collector_.can_issue(unit, scheduler); }
+  void operand_missing(uint32_t, Cycle) {}
+  void dispatch(const Issued& issued, Cycle) {
+    collector_.issue(issued.instruction.unit, parts_.warps.scheduler_of(issued.warp), issued.in_flight);
+  }
+  bool fetch(Cycle now);
+  void forget_fetch(uint32_t w) {
+    if (fetched_ == static_cast<int32_t>(w)) fetched_ = -1;
+  }
+  Cycle next_event(Cycle now) const;
+
+ private:
+  CoreParts parts_;
+  OperandCollector collector_;
+  ExecutionUnits units_;
+  CompletionWheel wheel_;
+  int32_t fetched_ = -1;  // warp fetched and not yet decoded
+};
+
+}  // namespace simt

@@ -1,0 +1,146 @@
+#include "timing/core/read_ports_core.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "timing/core/sm_with.hpp"
+
+namespace simt {
+namespace {
+
+// Memory instructions leave their sub-core's queue 4 cycles after issue, then one every 4 cycles (address
+// calculation), and give their place back some cycles later (Huerta et al., section 4.4).
+constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
+
+// A scheduler whose instruction lacks its constant operand issues nothing for so long, then goes on to other
+// warps (same paper).
+constexpr Cycle operand_miss = 4;
+
+}  // namespace
+
+// Inline: SmWith, which is instantiated at the end, takes them in.
+
+ReadPortsCore::ReadPortsCore(const CoreParts& parts)
+    : parts_(parts),
+      units_(parts.spec.sm),
+      queue_places_(std::max(1u, parts.spec.load_store.sub_core_queue + 1)) {
+  const RegisterFileSpec& registers = parts.spec.sm.register_file;
+  const ReadPorts ports(std::max(1u, registers.banks / parts.spec.sm.sub_cores),
+                        std::max(1u, registers.read_ports_per_bank), registers.operand_cache);
+  sub_cores_.assign(parts.spec.sm.sub_cores, SubCore{ports});
+  for (uint32_t w = 0; w < parts.warps.slots(); ++w)
+    sub_cores_[parts.warps.scheduler_of(w)].warps |= uint64_t{1} << w;
+}
+
+inline bool ReadPortsCore::write_back(Cycle now) {
+  if (!wheel_.any(now)) return false;
+  for (const CompletionWheel::Entry& entry : wheel_.at(now)) parts_.complete(*entry.instruction, entry.warp);
+  wheel_.clear(now);
+  return true;
+}
+
+inline bool ReadPortsCore::send_access(Cycle now) {
+  const auto count = static_cast<uint32_t>(sub_cores_.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t s = (next_sub_core_ + i) % count;
+    std::deque<QueuedAccess>& queue = sub_cores_[s].accesses;
+    auto waiting = std::find_if(queue.begin(), queue.end(),
+                                [](const QueuedAccess& q) { return q.in_flight != InFlightPool::none; });
+    if (waiting == queue.end() || waiting->leaves > now) continue;
+    parts_.load_store.accept(waiting->in_flight, now);
+    *waiting = {InFlightPool::none, now + access_place_return};
+    next_sub_core_ = (s + 1) % count;
+    return true;
+  }
+  return false;
+}
+
+inline bool ReadPortsCore::begin_issue(uint32_t scheduler, Cycle now) {
+  SubCore& sub_core = sub_cores_[scheduler];
+  std::deque<QueuedAccess>& queue = sub_core.accesses;
+  while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
+    queue.pop_front();
+  return sub_core.issue_blocked_until <= now;
+}
+
+inline void ReadPortsCore::operand_missing(uint32_t scheduler, Cycle now) {
+  sub_cores_[scheduler].issue_blocked_until = now + operand_miss;
+}
+
+inline void ReadPortsCore::dispatch(const Issued& issued, Cycle now) {
+  const uint32_t scheduler = parts_.warps.scheduler_of(issued.warp);
+  if (!issued.instruction.memory_pipeline) {
+    start(issued, scheduler, now);
+    return;
+  }
+  SubCore& sub_core = sub_cores_[scheduler];
+  const Cycle leaves = std::max(now + access_first, sub_core.last_access_left + access_interval);
+  sub_core.last_access_left = leaves;
+  sub_core.accesses.push_back({issued.in_flight, leaves});
+}
+
+inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle now) {
+  const DecodedInstruction& d = issued.instruction;
+  constants_.clear();
+  if (d.constant_load && issued.record.mask != 0) find_constants(issued);
+  const uint32_t passes = constants_.empty() ? 1 : static_cast<uint32_t>(constants_.size());
+  SubCore& sub_core = sub_cores_[scheduler];
+  const uint32_t delay = sub_core.ports.read(d, issued.warp, now);
+  units_.start(d.unit, scheduler % units_.count(d.unit), now, d.initiation_interval * passes);
+  if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
+  Counters& counters = parts_.counters[issued.slot];
+  counters[Counter::register_bank_conflicts] += delay;
+  const auto w = static_cast<uint16_t>(issued.warp);
+  const Cycle done = now + d.latency + delay + Cycle{d.initiation_interval} * (passes - 1);
+  if (constants_.empty() || parts_.constant_cache.load({&d, w}, constants_, issued.slot, now, done, counters))
+    wheel_.schedule(done, {&d, w});
+}
+
+inline void ReadPortsCore::find_constants(const Issued& issued) {
+  std::array<uint64_t, 64> lanes;
+  const InstructionSource& source = *parts_.warps[issued.warp].kernel->source;
+  const auto end = lanes.begin() + source.lane_addresses(issued.record, lanes.data());
+  // In the order of lanes; mostly there is one.
+  for (auto lane = lanes.begin(); lane != end; ++lane)
+    if (lane == lanes.begin() ||
+        (*lane != constants_.back() && std::find(lanes.begin(), lane, *lane) == lane))
+      constants_.push_back(*lane);
+}
+
+inline bool ReadPortsCore::fetch(Cycle now) {
+  // Each sub-core refills one warp a cycle: an empty one if there is one, else the next in turn.
+  const WarpTable& warps = parts_.warps;
+  bool changed = false;
+  for (const SubCore& sub_core : sub_cores_) {
+    const uint64_t wanted = warps.fillable() & sub_core.warps;
+    if (wanted == 0) continue;
+    const uint64_t empty = wanted & warps.fetchable();
+    const uint32_t w = parts_.front_end.next_in_turn(empty ? empty : wanted);
+    changed = true;
+    if (parts_.front_end.fetch(w, now)) parts_.front_end.fill(w, now);
+  }
+  return changed;
+}
+
+inline Cycle ReadPortsCore::next_event(Cycle now) const {
+  Cycle next = wheel_.next_after(now);
+  for (uint32_t s = 0; s < sub_cores_.size(); ++s) {
+    const SubCore& sub_core = sub_cores_[s];
+    if (sub_core.issue_blocked_until > now) next = std::min(next, sub_core.issue_blocked_until);
+    for (const QueuedAccess& access : sub_core.accesses)
+      next = std::min(next, std::max(now + 1, access.leaves));
+    const WarpTable::SchedulerMasks& m = parts_.warps.masks(s);
+    const uint64_t ready = m.issuable();
+    if (ready == 0) continue;
+    for (size_t u = 0; u < m.needs.size(); ++u) {
+      const Unit unit = static_cast<Unit>(u);
+      if (!(m.needs[u] & ready) || unit == Unit::Memory) continue;
+      next = std::min(next, std::max(now + 1, units_.free_at(unit, s % units_.count(unit))));
+    }
+  }
+  return next;
+}
+
+template class SmWith<ReadPortsCore>;
+
+}  // namespace simt

@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "timing/core/completion_wheel.hpp"
+#include "timing/core/core_parts.hpp"
+#include "timing/core/execution_units.hpp"
+#include "timing/core/read_ports.hpp"
+
+namespace simt {
+
+/// The core of recent GPUs, after Huerta et al., MICRO 2025: sub-cores without operand collectors, whose
+/// instructions read their operands at a fixed distance from issue; a queue of memory instructions in each;
+/// constant caches; a front end that refills one instruction buffer a cycle and sub-core.
+class ReadPortsCore {
+ public:
+  static constexpr CoreTraits traits{.vector_registers = true,
+                                     .textures_in_memory = true,
+                                     .sleeps = true,
+                                     .bypass_only_strong_gpu = false,
+                                     .tensor_shapes = true,
+                                     .generic_space = MemorySpace::Global,
+                                     .atomics_hold_warp = false,
+                                     .reductions_as_stores = true,
+                                     .numbered_barriers = true,
+                                     .membar_awaits_stores = true,
+                                     .carve_out_for_grid = false,
+                                     // A specified latency is the whole distance from a load's issue to the
+                                     // issue of an instruction that needs its result.
+                                     .l1_overhead = 5,
+                                     .shared_overhead = 6};
+  static constexpr bool pools_all = false;
+
+  explicit ReadPortsCore(const CoreParts& parts);
+
+  bool write_back(Cycle now);
+  bool write_port_free(const DecodedInstruction&, uint32_t) { return true; }
+  bool execute(Cycle) { return false; }  // instructions start as they issue
+  bool send_access(Cycle now);
+  bool read_operands(Counters&) { return false; }
+  bool begin_issue(uint32_t scheduler, Cycle now);
+  bool takes_all() const { return false; }
+  bool takes(Unit unit, uint32_t scheduler, Cycle now) const {
+    return unit == Unit::Memory ? sub_cores_[scheduler].accesses.size() < queue_places_
+                                : units_.accepts(unit, scheduler % units_.count(unit), now);
+  }
+  void operand_missing(uint32_t scheduler, Cycle now);
+  void dispatch(const Issued& issued, Cycle now);
+  bool fetch(Cycle now);
+  void forget_fetch(uint32_t) {}
+  Cycle next_event(Cycle now) const;
+
+ private:
+  struct QueuedAccess {
+    uint32_t in_flight;  ///< none: sent; the place is not free yet
+    Cycle leaves;        ///< earliest cycle; of one that has been sent: when its place is free
+  };
+  struct SubCore {
+    ReadPorts ports;
+    uint64_t warps = 0;  ///< bit per warp slot
+    Cycle issue_blocked_until = 0;
+    std::deque<QueuedAccess> accesses{};
+    Cycle last_access_left = 0;
+  };
+  void start(const Issued& issued, uint32_t scheduler, Cycle now);
+  void find_constants(const Issued& issued);
+
+  CoreParts parts_;
+  ExecutionUnits units_;
+  CompletionWheel wheel_;
+  std::vector<SubCore> sub_cores_;
+  size_t queue_places_;
+  uint32_t next_sub_core_ = 0;       // whose memory instruction goes first
+  std::vector<uint64_t> constants_;  // different addresses of a load of constant memory
+};
+
+}  // namespace simt

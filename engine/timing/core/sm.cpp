@@ -1,0 +1,303 @@
+#include "timing/core/sm.hpp"
+
+#include <bit>
+
+namespace simt {
+namespace {
+
+constexpr uint64_t longest_sleep = 1'000'000;  // nanoseconds (PTX)
+constexpr uint32_t numbered_barriers = 16;     // of a CTA
+
+}  // namespace
+
+Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral)
+    : spec_(spec),
+      traits_(traits),
+      id_(id),
+      warps_(spec.sm.max_warps, spec.sm.sub_cores, std::min(spec.sm.front_end.instruction_buffer, 3u)),
+      ctas_(spec.sm.max_ctas, warps_),
+      recorder_(warps_, launch_slots),
+      observer_(warps_, ctas_, launch_slots),
+      addresses_(spec, traits, warps_, ctas_),
+      load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), requests_),
+      front_end_(spec, warps_, ctas_, recorder_.counters()),
+      constant_cache_(spec, front_end_.caches()),
+      deferral_(deferral) {
+  const uint32_t positions = (spec.sm.max_warps + spec.sm.sub_cores - 1) / spec.sm.sub_cores;
+  for (uint32_t s = 0; s < spec.sm.sub_cores; ++s)
+    schedulers_.emplace_back(spec.sm.scheduler, reinterpret_cast<SchedulerFunction>(spec.policy.scheduler), s,
+                             positions);
+}
+
+void Sm::take_arrivals(Cycle now) {
+  for (; !starts_.empty() && starts_.front().cycle <= now; starts_.pop_front()) {
+    const DecodedKernel& kernel = *starts_.front().kernel;
+    ctas_.place(starts_.front());
+    // The launch brings its constant bank, so that only the caches nearest to the sub-cores lack it.
+    front_end_.caches().insert_constants(kernel.constant_bank + kernel.constants_begin,
+                                         kernel.constant_bank + kernel.constants_end);
+    recorder_.cta_started(kernel);
+    changed_ = true;
+  }
+  while (next_reply_ < replies_.size() && replies_[next_reply_].cycle <= now &&
+         LoadStoreUnit::is_fetch(replies_[next_reply_])) {
+    front_end_.caches().fill(replies_[next_reply_++].address, now);
+    changed_ = true;
+  }
+  for (; !line_arrivals_.empty() && line_arrivals_.front().cycle <= now; line_arrivals_.pop_front()) {
+    front_end_.caches().arrive(line_arrivals_.front(), now, recorder_.counters());
+    changed_ = true;
+  }
+  if (!sleepers_.empty()) wake_sleepers(now);
+}
+
+void Sm::deliver(const LineArrival& arrival) {
+  const auto before = [](const LineArrival& a, const LineArrival& b) { return a.cycle < b.cycle; };
+  line_arrivals_.insert(std::upper_bound(line_arrivals_.begin(), line_arrivals_.end(), arrival, before),
+                        arrival);
+}
+
+bool Sm::constant_operand_there(uint32_t w, Cycle now) {
+  const uint32_t operand = warps_.next_instruction(w).constant_operand;
+  if (operand == StaticInstruction::no_constant) return true;
+  const DecodedKernel& kernel = *warps_[w].kernel;
+  const uint32_t scheduler = warps_.scheduler_of(w);
+  if (constant_cache_.read_operand(w, scheduler, kernel.constant_bank + operand, kernel.slot, now,
+                                   recorder_.counters()[kernel.slot]))
+    return true;
+  warps_.masks(scheduler).constant |= warps_.bit_of(w);
+  return false;
+}
+
+void Sm::take_constants(Cycle now) {
+  constant_warps_.clear();
+  constant_loads_.clear();
+  constant_cache_.cycle(now, constant_warps_, constant_loads_, recorder_.counters());
+  for (const uint32_t w : constant_warps_) warps_.masks(warps_.scheduler_of(w)).constant &= ~warps_.bit_of(w);
+  for (const ConstantCache::Load& load : constant_loads_) {
+    warps_.release(load.warp, *load.instruction);
+    warps_.leave_pipeline(load.warp);
+  }
+  changed_ = true;
+}
+
+void Sm::synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, uint32_t in_flight,
+                     Cycle now) {
+  switch (s.operation) {
+    case Operation::Barrier:
+    case Operation::BarrierArrive:
+      if (record.mask != 0) arrive_at_barrier(w, s, record);
+      break;
+    case Operation::MemoryBarrier:
+      warps_.masks(warps_.scheduler_of(w)).membar |= warps_.bit_of(w);
+      break;
+    case Operation::AsyncCopy:
+      pool_[in_flight].async_group = warps_.async_copy_started(w);
+      break;
+    case Operation::AsyncCommit:
+      warps_.async_commit(w);
+      break;
+    case Operation::AsyncWait:
+      warps_.async_wait(w, s.immediate);
+      break;
+    case Operation::BulkLoad:
+      ctas_.bulk_copy_started(warps_[w].cta_slot, record.mbarrier);
+      break;
+    case Operation::MbarrierWait:
+      ctas_.wait_for_bulk_copies(w, record.base);
+      break;
+    case Operation::Sleep:
+      if (record.mask != 0)
+        sleep(w, now, s.immediate > 0 ? static_cast<uint64_t>(s.immediate) : record.nanoseconds);
+      break;
+    default:
+      break;
+  }
+}
+
+void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record) {
+  uint32_t barrier = 0, expected = 0;
+  if (traits_.numbered_barriers) {
+    // An executed program may compute both.
+    const bool computed = s.immediate < 0;
+    barrier = static_cast<uint32_t>(computed ? record.base : static_cast<uint64_t>(s.immediate)) %
+              numbered_barriers;
+    const uint64_t threads =
+        computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2);
+    expected = static_cast<uint32_t>(
+        std::min<uint64_t>(threads / spec_.sm.warp_size, warps_[w].kernel->warps_per_cta));
+  }
+  ctas_.arrive(w, barrier, s.operation == Operation::Barrier, expected);
+}
+
+void Sm::check_membars() {
+  for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
+    WarpTable::SchedulerMasks& m = warps_.masks(s);
+    for (uint64_t waiting = m.membar; waiting; waiting &= waiting - 1) {
+      const auto position = static_cast<uint32_t>(std::countr_zero(waiting));
+      const uint32_t w = warps_.slot_at(s, position);
+      if (warps_.has_pending_registers(w)) continue;
+      if (traits_.membar_awaits_stores && warps_[w].outstanding_stores > 0) continue;
+      m.membar &= ~(uint64_t{1} << position);
+      if (spec_.l1.invalidate_at_membar) load_store_.invalidate_l1();
+      changed_ = true;
+    }
+  }
+}
+
+void Sm::sleep(uint32_t w, Cycle now, uint64_t nanoseconds) {
+  const Cycle cycles = (std::min(nanoseconds, longest_sleep) * spec_.clock.core_khz + 999'999) / 1'000'000;
+  if (cycles == 0) return;
+  warps_.masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
+  sleepers_.push_back({now + cycles, w, warps_[w].age});
+}
+
+void Sm::wake_sleepers(Cycle now) {
+  std::erase_if(sleepers_, [&](const Sleeper& s) {
+    const bool same = warps_[s.warp].resident && warps_[s.warp].age == s.age;
+    if (same && s.until > now) return false;
+    if (same) warps_.masks(warps_.scheduler_of(s.warp)).sleeping &= ~warps_.bit_of(s.warp);
+    return true;
+  });
+}
+
+void Sm::defer(const WarpTable::Warp& warp, uint32_t ticket, Cycle now) {
+  const std::shared_ptr<CtaStream>& stream = ctas_[warp.cta_slot].stream;
+  stream->issued(warp.index_in_cta, ticket, now, now + deferral_);
+  deferred_.push_back({now, stream, warp.index_in_cta, ticket});
+  front_end_.wake_at(now + deferral_, warp.cta_slot);
+}
+
+void Sm::retire_warps(Cycle now) {
+  for (uint64_t touched = warps_.take_touched(); touched; touched &= touched - 1) {
+    const auto w = static_cast<uint32_t>(std::countr_zero(touched));
+    if (!warps_[w].resident || !warps_.can_retire(w)) continue;
+    const uint16_t cta_slot = warps_[w].cta_slot;
+    const bool dropped = warps_[w].dropped;
+    if (dropped && ctas_.bulk_copies_pending(cta_slot, 0)) continue;
+    observer_.retires(w, now);
+    changed_ = true;
+    if (!ctas_.retire(w)) continue;
+    const uint16_t slot = ctas_[cta_slot].kernel->slot;
+    if (!dropped) {
+      Counters& counters = recorder_.counters()[slot];
+      ++counters[Counter::ctas_finished];
+      counters[Counter::finished_instructions] += ctas_[cta_slot].instructions;
+    }
+    ended_.push_back({cta_slot, slot, now});
+  }
+}
+
+void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {
+  for (CtaStart& start : starts_) {
+    if (start.kernel->slot != slot) continue;
+    dropped.push_back({id_, std::move(start.stream), start.cta_slot, start.cycle, {}, {}});
+    ended_.push_back({start.cta_slot, slot, now});
+  }
+  std::erase_if(starts_, [&](const CtaStart& start) { return start.kernel->slot == slot; });
+  for (uint32_t i = 0; i < ctas_.slots(); ++i) {
+    const CtaTable::Cta& cta = ctas_[i];
+    if (!cta.stream || cta.kernel->slot != slot) continue;
+    DroppedCta& d = dropped.emplace_back(DroppedCta{id_, cta.stream, i, cta.begin, {}, {}});
+    for (uint32_t w = cta.first_warp; w < cta.first_warp + cta.kernel->warps_per_cta; ++w) {
+      const WarpTable::Warp& warp = warps_[w];
+      if (!warp.resident || warp.cta_slot != i) continue;
+      for (uint32_t k = 0; k < warp.held; ++k) {
+        const DynamicRecord& r = warp.buffer[(warp.buffer_head + k) % WarpTable::buffer_capacity];
+        d.buffered += {1, static_cast<uint64_t>(std::popcount(r.mask))};
+      }
+      if (cta.kernel->observed_blocks) observer_.under_way(w, now, d.blocks);
+    }
+  }
+  for (uint32_t w = 0; w < warps_.slots(); ++w) {
+    if (!warps_[w].resident || warps_[w].kernel->slot != slot) continue;
+    forget_fetch(w);
+    warps_.drop(w);
+  }
+  own_event_ = std::min(own_event_, now);
+}
+
+void Sm::wake_clusters(Cycle now) {
+  for (uint32_t i = 0; i < ctas_.slots(); ++i) {
+    if (!ctas_[i].stream || !ctas_[i].stream->take_woken()) continue;
+    ctas_.wake(i);
+    own_event_ = std::min(own_event_, now);
+  }
+}
+
+Cycle Sm::next_shared_event(Cycle now) const {
+  Cycle next = std::min(load_store_.next_event(now), front_end_.next_event(now));
+  for (const Sleeper& sleeper : sleepers_) next = std::min(next, sleeper.until);
+  return std::min(next, std::max(now + 1, constant_cache_.next_event()));
+}
+
+Cycle Sm::next_outside_event() const {
+  Cycle next = ~Cycle{0};
+  if (!starts_.empty()) next = starts_.front().cycle;
+  if (next_reply_ < replies_.size()) next = std::min(next, replies_[next_reply_].cycle);
+  if (!line_arrivals_.empty()) next = std::min(next, line_arrivals_.front().cycle);
+  return next;
+}
+
+void Sm::pass_idle(Cycle from, Cycle to) {
+  load_store_.skip(to - from);
+  if (ctas_.resident() > 0) {
+    issue_first_ = static_cast<uint32_t>((issue_first_ + (to - from)) % spec_.sm.sub_cores);
+    recorder_.count_cycles(to - from);
+  }
+  recorder_.sample(from, to);
+}
+
+void Sm::drop_taken_replies() {
+  replies_.erase(replies_.begin(), replies_.begin() + static_cast<std::ptrdiff_t>(next_reply_));
+  next_reply_ = 0;
+}
+
+std::string Sm::describe_waits() const {
+  std::string text;
+  for (uint32_t w = 0; w < warps_.slots(); ++w)
+    if (warps_[w].resident) text += describe_wait(w);
+  return text;
+}
+
+std::string Sm::describe_wait(uint32_t w) const {
+  static constexpr std::array<const char*, LaunchActivity::reasons> words = {
+      "can issue",
+      "can issue but no unit takes it",
+      "its instruction buffer to be filled",
+      "barrier",
+      "memory barrier: earlier accesses have not finished",
+      "asynchronous copies",
+      "a value from global or local memory",
+      "a value from shared memory",
+      "a fixed-latency result",
+      "its execution unit",
+      "the memory pipeline",
+      "the end of its sleep",
+      "a constant operand",
+      "outstanding stores or results after its last instruction"};
+  const WarpTable::Warp& warp = warps_[w];
+  const StallReason state = recorder_.state_of(w);
+  std::string text = "  SM " + std::to_string(id_) + " CTA slot " + std::to_string(warp.cta_slot) + " warp " +
+                     std::to_string(warp.index_in_cta) + " of launch " +
+                     std::to_string(warp.kernel->launch.id) + ": waits for " +
+                     words[static_cast<size_t>(state)];
+  if (warp.held > 0) {
+    const StaticInstruction& s = warps_.next_instruction(w).fixed;
+    text +=
+        ", next instruction " + warp.kernel->source->opcodes()[s.opcode] + " at pc " + std::to_string(s.pc);
+  }
+  if (warp.source_waits) text += "; the program waits: " + warp.stream->waits_for(warp.index_in_cta);
+  if (state == StallReason::Barrier) {
+    const CtaBarriers& barriers = ctas_[warp.cta_slot].barriers;
+    for (uint32_t b = 0; b < CtaBarriers::count; ++b) {
+      if (!(barriers.arrived(b) >> warp.index_in_cta & 1)) continue;
+      text += "; barrier " + std::to_string(b) + " still misses warps";
+      for (uint64_t rest = barriers.running() & ~barriers.arrived(b); rest; rest &= rest - 1)
+        text += " " + std::to_string(std::countr_zero(rest));
+    }
+  }
+  return text + "\n";
+}
+
+}  // namespace simt

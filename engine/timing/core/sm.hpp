@@ -1,0 +1,152 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stats/counters.hpp"
+#include "timing/constant_cache.hpp"
+#include "timing/core/activity.hpp"
+#include "timing/core/address_generator.hpp"
+#include "timing/core/core_traits.hpp"
+#include "timing/core/cta_table.hpp"
+#include "timing/core/front_end.hpp"
+#include "timing/core/in_flight.hpp"
+#include "timing/core/warp_observer.hpp"
+#include "timing/instruction_cache.hpp"
+#include "timing/load_store_unit.hpp"
+#include "timing/memory/request.hpp"
+#include "timing/warp_scheduler.hpp"
+#include "timing/warp_table.hpp"
+
+namespace simt {
+
+/// One streaming multiprocessor: what its two core models share, and the way in and out. It runs alone
+/// through a window of cycles: everything that reaches it from outside in the window (replies, new CTAs) is
+/// known before, everything that it causes outside (requests, finished CTAs) takes effect after.
+class Sm {
+ public:
+  struct CtaEnd {
+    uint32_t cta_slot = 0;
+    uint16_t launch_slot = 0;
+    Cycle cycle = 0;
+  };
+  /// An executed access whose effect comes at the end of the window in which it issued.
+  struct Deferred {
+    Cycle cycle = 0;
+    std::shared_ptr<CtaStream> stream;
+    uint32_t warp = 0, ticket = 0;
+  };
+
+  /// An SM with the specification's core model. deferral: core cycles from the issue of a deferred access to
+  /// where its value can be used; no window is longer.
+  static std::unique_ptr<Sm> make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral);
+  virtual ~Sm() = default;
+
+  /// Runs the cycles [begin, end).
+  virtual void run(Cycle begin, Cycle end) = 0;
+
+  void begin_launch(const DecodedKernel& kernel) { recorder_.begin_launch(kernel); }
+  void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
+  void configure_l1(uint32_t ways) { load_store_.set_l1_ways(ways); }
+  void invalidate_l1() { load_store_.invalidate_l1(); }
+  /// The CTAs of a launch execute nothing more from cycle `now` on, at which the SM stands.
+  void drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped);
+  /// Warps of clusters may have been released by other SMs.
+  void wake_clusters(Cycle now);
+
+  std::vector<MemoryReply>& replies() { return replies_; }
+  std::vector<MemoryRequest>& requests() { return requests_; }
+  /// Lines to ask a shared instruction cache for; the caller empties it.
+  std::vector<LineFetch>& fetches() { return front_end_.caches().fetches(); }
+  /// What a shared instruction cache answers.
+  void deliver(const LineArrival& arrival);
+  /// As LoadStoreUnit::take_departures().
+  void take_departures(std::vector<Cycle>& cycles) { load_store_.take_departures(cycles); }
+  std::vector<CtaEnd>& ended_ctas() { return ended_; }
+  std::vector<Deferred>& deferred() { return deferred_; }
+
+  /// What a launch's controller wants to see, by launch slot.
+  WarpObserver::Observed& observed(uint16_t slot) { return observer_.observed(slot); }
+  std::vector<WarpTable::Latency>& latencies(uint16_t slot) { return warps_.latencies(slot); }
+  const Counters& counters(uint16_t slot) const { return recorder_.counters(slot); }
+  LaunchActivity& activity(uint16_t slot) { return recorder_.activity(slot); }
+  /// The next cycle in which it has something to do with what is known now; ~0 if it only waits for others.
+  Cycle next_event() const { return std::min(own_event_, next_outside_event()); }
+  bool has_work() const { return ctas_.resident() > 0 || !starts_.empty(); }
+  /// What every warp waits for, for the explanation of a deadlock.
+  std::string describe_waits() const;
+
+ protected:
+  Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral);
+
+  /// Places the CTAs and takes the instructions that have come.
+  void take_arrivals(Cycle now);
+  void wake_sleepers(Cycle now);
+  /// Constant operands and loads of constants have come.
+  void take_constants(Cycle now);
+  /// Whether the constant operand of a warp's next instruction, if it has one, is there.
+  bool constant_operand_there(uint32_t w, Cycle now);
+  void check_membars();
+  /// The part of an instruction that makes warps wait for something else than registers.
+  void synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, uint32_t in_flight,
+                   Cycle now);
+  /// The effect of the instruction that issues comes at the end of the window.
+  void defer(const WarpTable::Warp& warp, uint32_t ticket, Cycle now);
+  void finish_bulk_copies() {
+    for (const LoadStoreUnit::BulkDone& done : load_store_.bulk_done())
+      ctas_.bulk_copy_done(done.cta_slot, done.mbarrier);
+    load_store_.bulk_done().clear();
+  }
+  void retire_warps(Cycle now);
+  /// A dropped warp may be between fetch and decode.
+  virtual void forget_fetch(uint32_t w) = 0;
+
+  Cycle next_shared_event(Cycle now) const;
+  Cycle next_outside_event() const;
+  void pass_idle(Cycle from, Cycle to);
+  void drop_taken_replies();
+
+  const Spec& spec_;
+  const CoreTraits& traits_;
+  uint16_t id_;
+  WarpTable warps_;
+  InFlightPool pool_;
+  CtaTable ctas_;
+  ActivityRecorder recorder_;
+  WarpObserver observer_;
+  AddressGenerator addresses_;
+  std::vector<MemoryRequest> requests_;
+  LoadStoreUnit load_store_;
+  FrontEnd front_end_;
+  ConstantCache constant_cache_;
+  std::vector<WarpScheduler> schedulers_;
+  std::vector<MemoryReply> replies_;
+  size_t next_reply_ = 0;
+  bool changed_ = false;         // something happened in the cycle, so that the next one may differ
+  uint32_t issue_first_ = 0;     // scheduler that goes first
+  Cycle own_event_ = ~Cycle{0};  // next cycle in which something happens that no one else causes
+
+ private:
+  void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record);
+  void sleep(uint32_t w, Cycle now, uint64_t nanoseconds);
+  std::string describe_wait(uint32_t w) const;
+
+  Cycle deferral_;
+  std::deque<LineArrival> line_arrivals_;  // cycles rising
+  std::deque<CtaStart> starts_;
+  std::vector<CtaEnd> ended_;
+  std::vector<Deferred> deferred_;
+  struct Sleeper {
+    Cycle until;
+    uint32_t warp;
+    uint64_t age;  // of the warp: its slot may have another one by then
+  };
+  std::vector<Sleeper> sleepers_;
+  std::vector<uint32_t> constant_warps_;             // whose operands have come
+  std::vector<ConstantCache::Load> constant_loads_;  // that are done
+};
+
+}  // namespace simt

@@ -1,0 +1,193 @@
+#pragma once
+#include <bit>
+
+#include "timing/core/core_parts.hpp"
+#include "timing/core/sm.hpp"
+
+namespace simt {
+
+/// An SM with one of the core models. The model's functions are bound when this is compiled, so that which
+/// model it is costs nothing in a cycle.
+template <CoreModel Core>
+class SmWith final : public Sm {
+ public:
+  SmWith(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral)
+      : Sm(spec, Core::traits, id, launch_slots, deferral),
+        core_(CoreParts{spec_, warps_, pool_, front_end_, constant_cache_, load_store_,
+                        recorder_.counters()}) {}
+
+  void run(Cycle begin, Cycle end) override;
+
+ private:
+  void tick(Cycle now);
+  void issue(Cycle now);
+  void issue_from(uint32_t scheduler, Cycle now);
+  void issue_instruction(uint32_t w, Cycle now);
+  uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
+  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const;
+  Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
+  void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
+
+  Core core_;
+  uint64_t next_issue_ = 0;  // of instructions
+};
+
+template <CoreModel Core>
+void SmWith<Core>::run(Cycle begin, Cycle end) {
+  for (Cycle now = begin; now < end;) {
+    const Cycle wake = std::min(end, std::min(own_event_, next_outside_event()));
+    if (wake > now) {
+      pass_idle(now, wake);
+      now = wake;
+      continue;
+    }
+    tick(now);
+    own_event_ = changed_ ? now + 1 : find_next_event(now);
+    if (ctas_.resident() > 0) recorder_.count_cycles(1);
+    recorder_.sample(now, now + 1);
+    ++now;
+  }
+  drop_taken_replies();
+}
+
+template <CoreModel Core>
+void SmWith<Core>::tick(Cycle now) {
+  warps_.set_time(now);
+  changed_ = false;
+  recorder_.begin_cycle();
+  take_arrivals(now);
+  changed_ |= core_.write_back(now);
+  if (constant_cache_.next_event() <= now) take_constants(now);
+  changed_ |= core_.execute(now);
+  changed_ |= load_store_.write_back(
+      now, [&](const DecodedInstruction& d, uint32_t w) { return core_.write_port_free(d, w); });
+  changed_ |= load_store_.cycle(now, replies_, next_reply_);
+  finish_bulk_copies();
+  if (load_store_.can_accept(now)) changed_ |= core_.send_access(now);
+  changed_ |= core_.read_operands(recorder_.current_counters());
+  issue(now);
+  retire_warps(now);
+  changed_ |= front_end_.cycle(now, load_store_, constant_cache_);
+  changed_ |= core_.fetch(now);
+}
+
+template <CoreModel Core>
+uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
+                                 Cycle now) const {
+  if (candidates == 0) return 0;
+  if (excluded_units == 0 && core_.takes_all()) return candidates;
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  uint64_t free = 0;
+  for (size_t u = 0; u < m.needs.size(); ++u) {
+    if ((m.needs[u] & candidates) == 0 || (excluded_units >> u & 1)) continue;
+    if (core_.takes(static_cast<Unit>(u), scheduler, now)) free |= m.needs[u];
+  }
+  return candidates & free;
+}
+
+template <CoreModel Core>
+void SmWith<Core>::issue(Cycle now) {
+  check_membars();
+  const uint32_t count = spec_.sm.sub_cores;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t s = (issue_first_ + i) % count;
+    if (warps_.masks(s).resident == 0) continue;
+    if (core_.begin_issue(s, now))
+      issue_from(s, now);
+    else
+      recorder_.count_scheduler(s, 0, 0);
+  }
+  if (ctas_.resident() > 0) issue_first_ = (issue_first_ + 1) % count;
+}
+
+/// Units that an instruction for `unit` keeps from the next one of the same warp and cycle. The specialised
+/// ones share their way from the scheduler.
+constexpr uint32_t units_excluded_by(Unit unit) {
+  constexpr auto bit = [](Unit u) { return 1u << static_cast<uint32_t>(u); };
+  constexpr uint32_t specialised =
+      bit(Unit::Branch) | bit(Unit::Texture) | bit(Unit::Tensor) | bit(Unit::Uniform);
+  return bit(unit) & specialised ? specialised : bit(unit);
+}
+
+template <CoreModel Core>
+void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
+  const WarpTable::SchedulerMasks& m = warps_.masks(s);
+  schedulers_[s].begin_cycle(warps_);
+  uint64_t could_issue = available(s, m.issuable(), 0, now);
+  const int32_t position = could_issue ? schedulers_[s].choose(warps_, could_issue, now) : -1;
+  if (position < 0) {
+    recorder_.count_scheduler(s, 0, could_issue);
+    return;
+  }
+  const uint64_t chosen = uint64_t{1} << position;
+  const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(position));
+  changed_ = true;
+  if (!constant_operand_there(w, now)) {
+    recorder_.count_scheduler(s, 0, could_issue & ~chosen);
+    core_.operand_missing(s, now);
+    return;
+  }
+  recorder_.count_scheduler(s, chosen, could_issue);
+  uint32_t used_units = 0;
+  for (uint32_t n = 0; n < spec_.sm.scheduler.issue_width; ++n) {
+    if (n > 0 &&
+        (available(s, chosen & m.issuable(), used_units, now) == 0 || !constant_operand_there(w, now)))
+      break;
+    if (spec_.sm.scheduler.dual_issue_different_units)
+      used_units |= units_excluded_by(warps_.next_instruction(w).unit);
+    issue_instruction(w, now);
+  }
+  schedulers_[s].issued(position);
+}
+
+/// Whether Sm::synchronise() has something to do.
+constexpr bool synchronises(Operation operation) {
+  constexpr auto bit = [](Operation o) { return 1u << static_cast<uint32_t>(o); };
+  constexpr uint32_t operations =
+      bit(Operation::Barrier) | bit(Operation::BarrierArrive) | bit(Operation::MemoryBarrier) |
+      bit(Operation::AsyncCopy) | bit(Operation::AsyncCommit) | bit(Operation::AsyncWait) |
+      bit(Operation::BulkLoad) | bit(Operation::MbarrierWait) | bit(Operation::Sleep);
+  return bit(operation) & operations;
+}
+
+template <CoreModel Core>
+uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record) {
+  const uint32_t index = pool_.allocate();
+  InFlight& instruction = pool_[index];
+  instruction.instruction = &d;
+  instruction.mask = record.mask;
+  instruction.age = next_issue_++;
+  instruction.warp = static_cast<uint16_t>(w);
+  instruction.slot = warps_[w].kernel->slot;
+  instruction.space = d.fixed.space;
+  instruction.passes = 0;
+  instruction.outstanding = 0;
+  instruction.counts_as_store = false;
+  instruction.transactions.clear();
+  if (d.memory_pipeline) addresses_.start(instruction, record);
+  return index;
+}
+
+template <CoreModel Core>
+void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
+  WarpTable::Warp& warp = warps_[w];
+  const DynamicRecord& record = warps_.next_record(w);  // until advance()
+  const DecodedInstruction& d = warp.kernel->instructions[record.static_index];
+  const uint16_t slot = warp.kernel->slot;
+  recorder_.issued(slot, record);
+  ++warp.issued;
+  warp.issued_index = record.static_index;
+  if (warp.kernel->observed_blocks) [[unlikely]]
+    observer_.issued(w, record.static_index, now);
+
+  uint32_t in_flight = InFlightPool::none;
+  if (Core::pools_all || d.memory_pipeline) in_flight = put_in_flight(w, d, record);
+  if (synchronises(d.fixed.operation)) synchronise(w, d.fixed, record, in_flight, now);
+  warps_.reserve(w, d);
+  core_.dispatch({d, record, w, slot, in_flight}, now);
+  if (record.ticket) defer(warp, record.ticket, now);
+  const uint16_t cta_slot = warp.cta_slot, index_in_cta = warp.index_in_cta;
+  if (warps_.advance(w)) ctas_.exit(cta_slot, index_in_cta);
+}
+
+}  // namespace simt

@@ -1,0 +1,128 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "timing/memory/request.hpp"
+#include "timing/spec.hpp"
+
+namespace simt {
+
+/// Which CTA goes to which SM, in which cycle, and where on it: keeps account of the SMs' warp slots, CTA
+/// slots, registers and shared memory. Knows nothing of what CTAs do; who uses it says when they end.
+class CtaDispatcher {
+ public:
+  /// The CTAs of one launch, and what each takes of an SM.
+  struct Grid {
+    uint64_t ctas = 0;
+    Cycle first_dispatch = 0;
+    uint32_t warps = 0, shared_bytes = 0, registers = 0;  ///< of a CTA
+    uint32_t ctas_per_sm = 0;                             ///< at most
+    bool overcommits = false;  ///< needs more than an SM has: shared memory and registers do not count
+  };
+  struct Placement {
+    uint16_t launch_slot = 0, sm = 0;
+    uint32_t cta_slot = 0, first_warp = 0;
+    uint64_t cta = 0;  ///< ordinal in its grid
+    Cycle cycle = 0;
+  };
+
+  CtaDispatcher(const Spec& spec, uint16_t launch_slots);
+
+  void begin(uint16_t launch_slot, const Grid& grid);
+  /// The launch has ended, and all its CTAs' places are free again.
+  void end(uint16_t launch_slot) { grids_[launch_slot] = {}; }
+
+  /// Decides the dispatch cycles below `limit` that are not decided yet, and calls `place(Placement)` for
+  /// each CTA in order; it may release(), for example the CTA that it is given. In one cycle every SM, in
+  /// turn after the one served last, gets at most one CTA: of the launch that was served last if it can, else
+  /// of the next slot.
+  template <class Place>
+  void dispatch(Cycle limit, Place&& place);
+  /// Dispatch cycles below this are decided.
+  Cycle decided_until() const { return decided_until_; }
+  /// The first cycle from which a place gets free or a launch can begin; ~0 if nothing is to come.
+  Cycle next_event() const;
+
+  /// The ordinal of the launch's next CTA.
+  uint64_t next_cta(uint16_t launch_slot) const { return grids_[launch_slot].next; }
+  /// CTAs below `next` are not dispatched.
+  void skip_to(uint16_t launch_slot, uint64_t next) { grids_[launch_slot].next = next; }
+
+  /// A CTA ends at `cycle`. Its place can be used again launch.dispatch_latency later.
+  void release(uint16_t sm, uint32_t cta_slot, Cycle cycle);
+  /// CTAs of the launch whose end is known end no later than `ends` says, by SM.
+  void release_no_later(uint16_t launch_slot, const std::vector<Cycle>& ends);
+
+ private:
+  struct Progress {
+    Grid grid{};
+    uint64_t next = 0;
+    std::vector<uint32_t> on_sm;  ///< CTAs on each SM; empty: no launch
+    bool has_ctas() const { return next < grid.ctas; }
+  };
+  struct Held {
+    uint16_t launch_slot = 0;
+    uint32_t first_warp = 0, warps = 0, shared_bytes = 0, registers = 0;
+  };
+  struct SmResources {
+    uint64_t free_warps = 0;  // bit per warp slot
+    uint64_t free_ctas = 0;   // bit per CTA slot
+    uint32_t shared_left = 0, registers_left = 0;
+    std::vector<Held> held;  // by CTA slot
+  };
+  struct Freed {
+    Cycle cycle;  // dispatch cycle from which the place can be used again
+    uint16_t sm;
+    uint32_t cta_slot;
+    bool operator>(const Freed& other) const {
+      return std::pair{cycle, sm} > std::pair{other.cycle, other.sm};
+    }
+  };
+
+  bool begin_cycle(Cycle cycle);
+  void take_back(const Freed& freed);
+  Cycle next_possible(Cycle cycle) const;
+  std::optional<Placement> place_on(uint16_t sm, Cycle cycle);
+  std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Grid& grid) const;
+
+  Cycle latency_;
+  std::vector<Progress> grids_;  // by launch slot
+  std::vector<SmResources> sms_;
+  std::vector<Freed> freed_;  // a heap, the earliest first
+  Cycle decided_until_ = 0;
+  uint32_t last_sm_;
+  uint16_t last_slot_ = 0;
+  std::vector<uint16_t> dispatchable_;  // launch slots that have CTAs to give out, in order of turn
+};
+
+template <class Place>
+void CtaDispatcher::dispatch(Cycle limit, Place&& place) {
+  // Only cycles in which something becomes possible are visited.
+  Cycle cycle = decided_until_;
+  bool leftover = true;  // the last cycle visited gave out CTAs, so the next one may, too
+  while (cycle < limit) {
+    if (!leftover) {
+      cycle = std::max(cycle, next_possible(cycle));
+      if (cycle >= limit) break;
+    }
+    leftover = false;
+    if (begin_cycle(cycle)) {
+      const auto count = static_cast<uint32_t>(sms_.size());
+      const uint32_t first = last_sm_;
+      for (uint32_t i = 0; i < count; ++i) {
+        const auto sm = static_cast<uint16_t>((first + 1 + i) % count);
+        const std::optional<Placement> placement = place_on(sm, cycle);
+        if (!placement) continue;
+        place(*placement);
+        last_sm_ = sm;
+        leftover = true;
+      }
+    }
+    ++cycle;
+  }
+  decided_until_ = std::max(decided_until_, limit);
+}
+
+}  // namespace simt

@@ -1,0 +1,86 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "timing/control/controller.hpp"
+#include "timing/core/sm.hpp"
+#include "timing/memory/memory_system.hpp"
+#include "timing/occupancy.hpp"
+#include "timing/timeline.hpp"
+
+namespace simt {
+
+/// What a controller decided, and what became of it.
+struct Sampled {
+  struct Taken {
+    Cycle cycle = 0;  ///< since the first dispatch
+    Decision decision;
+  };
+  std::vector<Taken> decisions;  ///< without those to go on
+  uint64_t predicted_ctas = 0, skipped_ctas = 0;
+  bool stopped = false;      ///< the record's counters and end are those of the moment of the decision
+  Cycle detailed_cycle = 0;  ///< end of what was simulated in detail
+  Cycle released_cycle = 0;  ///< end as the launches after it see it
+  /// Of a program: instructions that are not in the record's counters, and were executed without timing.
+  /// Without a value where they were not counted.
+  std::optional<InstructionCounts> executed = InstructionCounts{};
+
+  bool in_full() const { return !stopped && predicted_ctas + skipped_ctas == 0; }
+  void add_executed(const BlockCounts& counts) {
+    if (executed && counts.executed)
+      *executed += *counts.executed;
+    else
+      executed.reset();
+  }
+};
+
+class SamplingControl;
+
+/// A launch that the GPU runs.
+struct RunningLaunch {
+  RunningLaunch();
+  ~RunningLaunch();
+
+  std::shared_ptr<InstructionSource> source;
+  std::unique_ptr<DecodedKernel> kernel;
+  Occupancy occupancy{};
+  Cycle start_cycle = 0;
+  Cycle latency = 0;  ///< from start_cycle to the first dispatch
+  Cycle first_dispatch = 0;
+  uint64_t total_ctas = 0, done_ctas = 0;
+  Cycle last_end = 0;  ///< cycle after the end of the last CTA that is done
+  Cycle drained = 0;   ///< CTAs that were dropped may leave their SMs later than they are predicted to end
+  Timeline timeline{};
+  std::unique_ptr<SamplingControl> control;  ///< nullptr: simulated in full
+
+  bool done() const { return done_ctas >= total_ctas; }
+  Cycle gone() const { return std::max(last_end, drained); }
+};
+
+/// What a finished launch leaves behind.
+struct LaunchRecord {
+  LaunchInfo launch;
+  Cycle start_cycle = 0;  ///< when it became the GPU's to run; launch latency follows
+  Cycle end_cycle = 0;    ///< cycle after its last CTA ended
+  Cycle launch_latency = 0;
+  Occupancy occupancy{};
+  LaunchActivity activity{};
+  std::vector<StaticInstruction> instructions;
+  std::vector<std::string> opcodes;
+  Timeline timeline{};
+  struct SmShare {
+    uint64_t warp_instructions = 0, active_cycles = 0, active_warp_cycles = 0;
+  };
+  std::vector<SmShare> sms;           ///< what each SM did of it
+  std::vector<SliceActivity> slices;  ///< what each L2 slice did of it
+  std::optional<Sampled> sampled;     ///< of a launch with a controller
+};
+
+/// The record of a launch as it is now.
+LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::unique_ptr<Sm>>& sms,
+                       const MemorySystem& memory);
+
+}  // namespace simt
