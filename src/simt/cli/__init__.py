@@ -17,7 +17,7 @@ from simt.errors import SimtError
 from simt.extras import explained
 from simt.version import __version__
 
-# Each is a file with an `app`, and what `simt --help` says of it.
+# Each is a file with an `app`; the text is that of `simt --help`.
 COMMANDS = {
     "run": "Simulate the launches of a trace or a program, and report where the time goes.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
@@ -44,7 +44,7 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        for name in COMMANDS:  # so that the message about an unknown one can suggest another
+        for name in COMMANDS:  # so that the message about an unknown command can suggest another
             self.get_command(ctx, name)
         if (name := args[0]) in COMMANDS:
             command = typer.main.get_command(import_module(f"simt.cli.{name}").app)
@@ -98,7 +98,7 @@ class _Pipe(io.FileIO):
 
 def _outlive_readers() -> None:
     output = sys.stdout
-    with contextlib.suppress(OSError, ValueError):  # no standard output, or one that is no file
+    with contextlib.suppress(OSError, ValueError):  # no standard output, or one that is not a file
         if stat.S_ISFIFO(os.fstat(output.fileno()).st_mode):
             pipe = io.BufferedWriter(_Pipe(output.fileno(), "w", closefd=False))
             sys.stdout = io.TextIOWrapper(pipe, output.encoding, output.errors)

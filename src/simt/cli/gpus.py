@@ -101,7 +101,7 @@ def errors(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Compare GPUs with published values by simulating the same microbenchmarks."""
-    # Here, for it loads the engine.
+    # Imported here because it loads the engine.
     from simt.run.progress import reporting
     from simt.simulate import override_texts
     from simt.validate.specification import compare as compare_published

@@ -291,7 +291,7 @@ def _run_program(
     except SimulationError as error:
         device.save(error.result)
         raise
-    except BaseException as error:  # of the program: it goes on when what is finished is saved
+    except BaseException as error:  # of the program: raised again after the finished launches are saved
         ended = isinstance(error, SystemExit) and not error.code
         if not ended:
             if not isinstance(error, ResultError) and not device.functional:
@@ -299,7 +299,7 @@ def _run_program(
             raise
     result = device.result()
     if sampling.share and (wanted := choose(result, sampling.share, sampling.seed)):
-        with contextlib.redirect_stdout(io.StringIO()):  # it has printed all that once
+        with contextlib.redirect_stdout(io.StringIO()):  # its output has been printed already
             again = make(plan=wanted)
             program.run_program(path, again, driver, size)
         verified = verification(result, again.result(), sampling.share, sampling.seed)

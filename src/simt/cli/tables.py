@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 GAP = 2  # blanks between columns
-LEAST = 24  # to which a column of text is cut before anything else gives way
+LEAST = 24  # minimum width of a column of text on a narrow terminal
 
 
 def print_table(

@@ -86,7 +86,7 @@ def compare(
                 found.append(difference)
                 raise _Found
 
-        with suppress(_Found, ProgramFault):  # a fault that both have ends the program
+        with suppress(_Found, ProgramFault):  # a fault in both ends the program
             run_watched(program, gpu, watch, driver, size)
         if not found and (extra := source.launch_after(compared)) is not None:
             compared += 1

@@ -72,7 +72,7 @@ class Ours:
         for a in launch.before:
             if a.address not in variables and not memory.allocate_at(a.address, a.size, a.label, a.by_kernel):
                 raise DebugError(f"no room for `{a.label}` at {a.address:#x}")
-        # The header's variable must not take the place of one that comes behind it.
+        # The header's variable must not take the place of one that follows it.
         places = {**launch.variables, HEADER: (end // _ALIGNMENT + 2) * _ALIGNMENT}
         module = _engine.functional.load(ptx, launch.module, memory, places)
         for a in launch.before:
@@ -99,7 +99,7 @@ class Ours:
             )
         except _engine.functional.ProgramFault as error:
             fault = str(error)
-        # Read while the module lives: its variables go with it.
+        # Read while the module is loaded: its variables disappear with it.
         if scratch is not None:
             return Outcome((), fault), memory.read(address, room)
         return Outcome(_read(memory, launch.before), fault), b""

@@ -50,7 +50,7 @@ _FACTOR = 0x9E3779B97F4A7C15
 _COMMENT = re.compile(rb'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _PREAMBLE = re.compile(rb"\.address_size\s+\d+|\.target\s[^\n]*")
 _MEMORY_READS = {"ld", "ldu", "ldmatrix", "tex", "tld4", "suld", "wmma.load"}
-# What the machine or the moment decides, not the program (PTX ISA, special registers).
+# Decided by the machine or the time, not by the program (PTX ISA, special registers).
 _TIME_REGISTERS = re.compile(
     r"(clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|pm\d|envreg|aggr_smem|reserved_smem|current_graph)"
 )
@@ -327,7 +327,9 @@ class Program:
             found: list[_Write] = []
             for register in dict.fromkeys(writes):
                 name, kind, vector = f["registers"][register]
-                if vector == 1 and kind != "b128":  # those are rare: whoever reads them shows their values
+                if (
+                    vector == 1 and kind != "b128"
+                ):  # those are rare; instructions that read them show their values
                     found.append(_Write(name, kind, len(found)))
             known[k] = found
         return known[k]
@@ -584,7 +586,7 @@ def _probe_code(inputs: Sequence[tuple[str, str]]) -> str:
     return code
 
 
-# --- what instructions are ------------------------------------------------------------------------------
+# --- properties of instructions ---------------------------------------------------------------------------
 
 
 def _opcode(i: Mapping[str, Any]) -> str:

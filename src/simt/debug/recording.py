@@ -334,7 +334,7 @@ class OtherPython:
         return (self._folder / "result").read_bytes()
 
     def _call(self, *arguments: str) -> str:
-        # Our own search path would make it import our own version.
+        # With our search path, it would import our own version.
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         try:
             done = subprocess.run(

@@ -173,7 +173,7 @@ class Search:
         self._matching = match(*self._programs, exclude)
         self._ours: Registers = Tracer(ours, launch, self._programs[0], self._matching.ours)
         self._reference = open_reference(reference_launch, self._programs[1], self._matching.reference)
-        # Hashes show nothing where a tolerance is given, and are not recorded.
+        # Hashes are useless with a tolerance, and are not recorded.
         self._hashes = tolerance.exact and self._reference.block is None
 
     def first_difference(self, writer: int | None, block: Index | None) -> InstructionDifference | None:
@@ -234,7 +234,7 @@ class Search:
         differs = (a["hash"] != b["hash"]) | (a["count"] != b["count"])
         if not differs.any():
             return []
-        # Only the range of threads that holds those that differ is stored.
+        # Only the range of threads that differ is stored.
         where = np.flatnonzero(differs)
         first, size = first + int(where[0]), int(where[-1] - where[0]) + 1
         starts = np.zeros(size, np.uint32)
@@ -249,7 +249,7 @@ class Search:
     def _first_unequal_hash(self, windows: Windows) -> npt.NDArray[np.uint32]:
         a, b = self._ours.trace(windows).entries, self._reference.trace(windows).entries
         unequal = a["hash"] != b["hash"]
-        # A thread that has ended has written no entry: both have none there, or one of them ends in between.
+        # A thread that has ended has no entry: both have none there, or one of them ends in between.
         return np.where(unequal.any(axis=1), unequal.argmax(axis=1), _written(a, b)).astype(np.uint32)
 
     def _scan(self, first: int, size: int, longest: int) -> list[_Suspect]:
@@ -286,7 +286,7 @@ class Search:
                     found.append(_Suspect(windows.first + k, start + shorter, x, y))
         return found
 
-    # --- what it is -------------------------------------------------------------------------------------
+    # --- the difference -------------------------------------------------------------------------------------
 
     def _point(self, tracer: Registers, entry: npt.NDArray[Any] | None) -> WritePoint | None:
         return None if entry is None else tracer.points[int(entry["point"])]

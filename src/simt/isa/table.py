@@ -189,7 +189,7 @@ def _finish(parsed: _Parsed) -> OpcodeTable:
         native.add(name, c.unit, c.operation, c.space, c.half_precision)
     for other in reversed(
         _parsed_builtins().values()
-    ):  # of several, the newest architecture's class is taken
+    ):  # if there are several, the newest architecture's class is used
         for name, c in other.opcodes.items():
             native.add_related(name, c.unit, c.operation, c.space, c.half_precision)
     return OpcodeTable(parsed.name, parsed.sm_versions, dict(parsed.opcodes), native)

@@ -24,13 +24,13 @@ from simt.profile.source import Source
 _KERNEL = {"kernel"}
 _COPIES = {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 _CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime"}
-# What annotates a launch, the best first.
+# Categories that annotate a launch, in order of preference.
 _RANGES = {"cpu_op": 0, "operator": 0, "user_annotation": 1, "python_function": 2}
 _SCALARS = (
     ("registers", "registers per thread"), ("shared_bytes", "shared memory"), ("stream", "stream"),
     ("device", "device"),
 )  # fmt: skip
-# HIP's calls that take the grid in threads, as OpenCL does, and not in CTAs.
+# HIP calls that take the grid in threads, as OpenCL does, rather than in CTAs.
 _GRID_IN_THREADS = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
 
 
@@ -127,7 +127,7 @@ class _Events:
         self.threads: dict[tuple[Any, Any], int] = {}
         self.copies = 0
         self.copy_ns = 0.0
-        self.kinds: dict[str, _Ranges | str | None] = {}  # what is done with events of a category
+        self.kinds: dict[str, _Ranges | str | None] = {}  # handlers by event category
 
     def add(self, event: _Event) -> None:
         category = event.cat
@@ -257,7 +257,7 @@ class _Events:
         end: npt.NDArray[np.float64],
     ) -> pl.Series:
         """The label of the best range around each launching call; without a call, the operator of its id."""
-        chosen = np.full(len(found), len(names), np.int64)  # a label, or one behind the last: none
+        chosen = np.full(len(found), len(names), np.int64)  # index of a label, or one past the last for none
         calls = call[found]
         at_thread, at = thread[calls], (start[calls] + end[calls]) / 2
         for ranges in self.ranges:

@@ -30,7 +30,7 @@ _DURATION = (
     "gpu__time_duration",
 )
 _SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic")
-# What the details page calls some metrics.
+# Names of some metrics on the details page.
 _DISPLAYED = {
     "Duration": "gpu__time_duration.sum",
     "Elapsed Cycles": "gpc__cycles_elapsed.max",
@@ -54,7 +54,7 @@ def read_ncu_csv(source: Source, process: int | None, header: Header) -> Profile
     Raises ProfileError if rows contradict each other or a size is not three numbers.
     """
     frame = read_text(source, header)
-    # A file of several runs one after the other has a header before each.
+    # A file with several runs has a header before each.
     frame = frame.filter(pl.col("ID") != "ID")
     findings = Findings(source.name, process=process)
     if {"Metric Name", "Metric Value"}.issubset(frame.columns):

@@ -121,7 +121,7 @@ def _metrics(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
     for name in rows.columns:
         if name in _ABOUT:
             continue
-        # A value may bear its unit: `12.5GB/s`, `98.1%`; a level such as `Low (2)` is its number.
+        # A value may include its unit: `12.5GB/s`, `98.1%`; a level such as `Low (2)` is read as its number.
         text = rows[name].str.replace(r"^\s*[A-Za-z]+ \((\d+)\)\s*$", "$1").str.extract_groups(_VALUE)
         values, bad = try_numbers(text.struct.field("1"))
         nothing = values.is_null() & rows[name].is_not_null() & (rows[name].str.strip_chars() != "")

@@ -18,9 +18,9 @@ import polars as pl
 from simt.errors import ProfileError
 from simt.names import listed
 
-# Column -> type. `launch` and `name` are always there; any other may be missing where a tool does not say.
+# Column -> type. `launch` and `name` are always there; others may be missing if a tool lacks them.
 COLUMNS: dict[str, Any] = {
-    "launch": pl.UInt64,  # id, unique, rising in launch order
+    "launch": pl.UInt64,  # id, unique, ascending in launch order
     "position": pl.UInt64,  # kernels that the program launched before it, where ids count copies as well
     "name": pl.Enum,  # full demangled name
     "grid_x": pl.UInt32,  # CTAs
@@ -40,7 +40,7 @@ COLUMNS: dict[str, Any] = {
 KERNEL, COPY, COMMUNICATION, GRAPH = "kernel", "copy", "communication", "graph"
 METADATA = "simt.profile/1"  # key of our own entry in a Parquet file's metadata
 _COPY = re.compile(r"memcpy|memset|rocclr", re.IGNORECASE)
-# Libraries for communication, and the all-reduce kernels that PyTorch, vLLM and DeepEP bring along.
+# Libraries for communication, and the all-reduce kernels of PyTorch, vLLM and DeepEP.
 _COMMUNICATION = re.compile(
     r"nccl|rccl|nvshmem|cross_device_reduce|(?:one|two)_shot_all_reduce|multimem_|deep_ep::", re.IGNORECASE
 )
@@ -59,7 +59,7 @@ def kind_of(name: str) -> str:
 class LeftOut:
     """GPU work other than kernels to be simulated."""
 
-    kind: str  # COPY, COMMUNICATION, or GRAPH: a CUDA graph of which only the whole was timed
+    kind: str  # COPY, COMMUNICATION, or GRAPH: a CUDA graph timed only as a whole
     launches: int
     duration_ns: float
     share: float  # of the whole profile's time, 0 to 1
@@ -248,7 +248,7 @@ def _typed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
         casts.append(pl.col(name).cast(wanted))
     try:
         frame = frame.with_columns(casts)
-        # On the few distinct names only: ten million names as text would take gigabytes.
+        # Only on the few distinct names: ten million names as text would take gigabytes.
         names = frame["name"].unique().cast(pl.String).sort()
         if names.null_count():
             raise ProfileError(f"{source}: a launch has no name")

@@ -36,7 +36,9 @@ def innermost(
     for r0, r1, m0, m1 in zip(*range_bounds, *moment_bounds, strict=True):
         indices = of_range[r0:r1].tolist()
         starts, ends = start[of_range[r0:r1]].tolist(), end[of_range[r0:r1]].tolist()
-        stack: list[int] = []  # positions of ranges in order of start; those that ended are dropped when seen
+        stack: list[
+            int
+        ] = []  # positions of ranges in order of start; ended ones are dropped when encountered
         position, count = 0, len(indices)
         answers = []
         for moment in at[moments[m0:m1]].tolist():

@@ -20,7 +20,7 @@ from simt.profile.profile import COPY, Profile
 from simt.profile.source import Source
 
 _DISPATCHES, _COPIES = "kernel_dispatch", "memory_copy"
-# Records that are read over: they can be far more than the launches.
+# Records that are skipped; they can far outnumber the launches.
 _OTHERS = (
     "hip_api", "hsa_api", "marker_api", "rccl_api", "memory_allocation", "scratch_memory", "rocdecode_api",
     "rocjpeg_api", "pc_sample_host_trap", "pc_sample_stochastic", "counter_collection",

@@ -20,7 +20,7 @@ from simt.run.progress import Progress
 
 PIECE = 8 << 20
 HEAD = 1 << 20
-_ZSTD_WINDOW = 128 << 20  # bytes that a frame may ask the decompressor to keep
+_ZSTD_WINDOW = 128 << 20  # maximum window of the decompressor, in bytes
 _MAX_UNPACKED, _MAX_RATIO = 64 << 20, 200  # SQLite exports shrink about tenfold, CSV up to fiftyfold
 Report = Callable[[Progress], None]
 
@@ -37,7 +37,7 @@ class Source:
         self.name = os.fspath(path)
         self._progress = progress
         self._began = time.monotonic()
-        self._position: Callable[[], int] = lambda: 0  # in the file as it is, compressed or not
+        self._position: Callable[[], int] = lambda: 0  # position in the file itself, compressed or not
         try:
             require_regular(self.path)
             self.size = self.path.stat().st_size

@@ -18,7 +18,7 @@ from simt.result.summary import bottleneck
 MOST_KERNELS = 25  # shown with their counters and stalls
 MOST_LAUNCHES = 2000
 
-# What is compared of each kernel, and how to call it.
+# Counters compared for each kernel, with their labels.
 _COUNTERS = {
     "smsp__inst_executed.sum": "warp instructions",
     "sm__inst_executed.avg.per_cycle_elapsed": "IPC per SM",

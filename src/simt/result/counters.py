@@ -29,7 +29,7 @@ ALL_KINDS = (
 )
 LOOKUP_OUTCOMES = ("hit", "hit_reserved", "miss", "sector_miss")
 
-# Names usable in formulas beside the engine's counters: (how docs/counters.md explains it).
+# Names usable in formulas in addition to the engine's counters, with their meaning for docs/counters.md.
 FORMULA_NAMES = {
     "cycles": "core cycles from the launch to its end, launch latency included",
     "launch_latency": "core cycles between the launch and the start of its first CTA",
@@ -198,7 +198,7 @@ COUNTERS: tuple[Counter, ...] = (
         "100 * active_warp_cycles / (sm_active_cycles * max_warps)",
         "gpu_occupancy",
     ),
-    # Where warps wait
+    # States of warps
     *(
         Counter(
             f"smsp__average_warps_issue_stalled_{nsight}_per_issue_active.ratio",

@@ -8,7 +8,7 @@ from simt.names import short_name
 from simt.result.launch import LaunchResult
 from simt.result.summary import bottleneck
 
-# What explains time, and how to call it.
+# Counters that explain time, with their labels.
 _TOLD = {
     "smsp__inst_executed.sum": "warp instructions",
     "sm__inst_executed.avg.per_cycle_elapsed": "warp instructions per SM and cycle",
@@ -23,7 +23,7 @@ _TOLD = {
     "dram__bytes_write.sum": "bytes written to DRAM",
     "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy, %",
 }
-_NOTABLE = 1.15  # ratios nearer to 1 explain little
+_NOTABLE = 1.15  # ratios closer to 1 explain little
 _MOST = 6
 
 

@@ -24,7 +24,7 @@ def shares(intervals: Sequence[Interval]) -> list[float]:
         change[start] += 1
         change[end] -= 1
     until, under_way, before = {}, 0, 0
-    passed = 0.0  # what one that ran all the time would account for
+    passed = 0.0  # the part of one that ran all the time
     for moment in moments:
         if under_way:
             passed += (moment - before) / under_way

@@ -95,7 +95,7 @@ class Journal:
             self.begin()
         self._append(_launch_line(launch, digest))
         self._written += 1
-        # The system keeps what a killed process has written; only a crash of the machine asks for more.
+        # Writes survive the death of the process; only a crash of the machine would require a sync.
         now = time.monotonic()
         if now - self._synced > max(_SYNC_SECONDS, self._sync_cost / _SYNC_SHARE):
             self._sync(now)
@@ -130,10 +130,10 @@ class Journal:
         before = self._file.tell()
         try:
             written = self._file.write(line)
-            if written != len(line):  # the disk is full: the next byte says so
+            if written != len(line):  # the disk is full: the next byte will fail
                 self._file.write(line[written:])
         except OSError as error:
-            # What is there of the line would hide those that another run appends.
+            # A partial line would hide the lines that another run appends.
             os.ftruncate(self._file.fileno(), before)
             raise self._refused(error, self._written) from error
 
@@ -172,7 +172,7 @@ def read_saved(output: Path) -> Saved | None:
 def read_journal(path: Path) -> Saved:
     """Reads a journal up to its end. Raises ResultError if it is none."""
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]  # what no newline ends was cut short
+        lines = path.read_bytes().split(b"\n")[:-1]  # a line without a newline is truncated
     except OSError as error:
         raise ResultError(f"{path}: cannot read: {error.strerror}") from error
     found: list[dict[str, Any]] = []
@@ -203,7 +203,7 @@ def _saved(found: list[dict[str, Any]]) -> Saved:
         if "end" in value:
             end = value["end"]
             continue
-        end = {}  # another run went on
+        end = {}  # another run continued
         launch, digest = value["launch"], value["digest"]
         launches[int(launch["index"])] = launch
         digests[int(launch["index"])] = str(digest)

@@ -12,7 +12,7 @@ from simt.result.counters import Value, evaluate
 from simt.result.sampled import Sampled
 
 CacheTable = dict[str, dict[str, int]]
-TENSOR_FLOPS = 4096  # of the tensor instruction that a specification's interval is of: FP16 m16n8k16
+TENSOR_FLOPS = 4096  # of the tensor instruction that defines a specification's interval: FP16 m16n8k16
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Machine:
     core_khz: int
     l2_khz: int
     dram_khz: int
-    # What its units and buses can do at most per core cycle; 0: not known.
+    # Peak rates of its units and buses per core cycle; 0: unknown.
     fp32_flops_per_cycle: float = 0.0
     tensor_flops_per_cycle: float = 0.0
     dram_bytes_per_cycle: float = 0.0
@@ -107,7 +107,7 @@ class LaunchResult:
     timeline: dict[str, Any] | None
     spread: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # by SM, by L2 slice
     warnings: tuple[str, ...] = ()
-    sampled: Sampled | None = None  # where a controller decided how much of it to simulate
+    sampled: Sampled | None = None  # if a controller decided how much of it to simulate
     machine: Machine | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ class LaunchResult:
             "registers": self.registers,
             "shared_bytes": self.shared_bytes,
         }
-        if self.occupancy_limited_by != "grid":  # else nobody knows how many would fit
+        if self.occupancy_limited_by != "grid":  # otherwise it is unknown how many would fit
             names["occupancy_limit_ctas"] = self.occupancy_limit_ctas
         return evaluate_counters(
             names, self.machine, self.cycles, self.engine, self.l1, self.l2, self.stalls, self.warp_stalls
@@ -164,7 +164,7 @@ class LaunchResult:
         for i, end in enumerate(t["cycle"]):
             cycles = max(1, end - start)
             dram_cycles = cycles * m.dram_khz / m.core_khz
-            # A burst counts where it begins, so an interval may hold a little more than its length.
+            # A burst counts where it begins, so a value may slightly exceed the length of the interval.
             bus, pending = t["dram_bus_cycles"][i], sum(t["dram_pending_cycles"][i])
             found.append(
                 Sample(

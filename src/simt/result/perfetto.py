@@ -69,7 +69,7 @@ def _slices(launch: LaunchResult, label: str, tid: int) -> list[dict[str, Any]]:
         "cycles": launch.cycles,
         "bound by": bottleneck(launch).kind,
     }
-    known = without_nan(launch.counters)  # of a projected launch not all are
+    known = without_nan(launch.counters)  # not all are known for a projected launch
     args |= {name: known[name] for name in _SHOWN if known[name] is not None}
     found = [{**shared, "name": label, "dur": launch.cycles * scale, "args": args}]
     if 0 < launch.launch_latency <= launch.cycles:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Launches with a timeline, lines and maps: the longest of each kernel, then the longest of all.
 MAX_DETAILED = 60
-MAX_POINTS = 60  # kernels under the roofs: those that take longest
+MAX_POINTS = 60  # kernels in the roofline: the longest
 
 _COLUMNS = {
     "ipc": "sm__inst_executed.avg.per_cycle_elapsed",

@@ -43,12 +43,12 @@ class Provenance:
     kernels: str | None
     max_cycles: int | None
     timeline: int | None
-    resumed_after: int  # launches taken over from an earlier, unfinished run; 0: none
-    # How it was computed; without influence on any counter.
+    resumed_after: int  # number of launches kept from an earlier, unfinished run
+    # How it was computed; counters do not depend on it.
     threads: int
     wall_seconds: float
     created: str
-    full_wall_seconds: float | None = None  # of full detail, measured or estimated, for a sampled run
+    full_wall_seconds: float | None = None  # time of full detail, measured or estimated, for a sampled run
 
     @property
     def identity(self) -> str:

@@ -75,7 +75,7 @@ def point(launches: Sequence[LaunchResult]) -> Point | None:
         return None
     dram = sum(x.engine["dram_reads"] + x.engine["dram_writes"] for x in launches)
     lookups = sum(x.counters["lts__t_sectors.sum"] or 0 for x in launches)
-    if dram != dram or lookups != lookups:  # what a controller could not project
+    if dram != dram or lookups != lookups:  # values that a controller could not project
         return None
     return Point(sum(known), SECTOR * dram, SECTOR * lookups, seconds)
 

@@ -21,7 +21,7 @@ Signed = Annotated[int, Meta(ge=-(2**53), le=2**53)] | Annotated[float, Meta(ge=
 Extent = Annotated[int, Meta(ge=1, le=2**31)]
 Row = dict[str, Number | None]
 Stalls = dict[str, list[Count]]
-ENGINE = (  # what sentences and tables cannot do without
+ENGINE = (  # required by sentences and tables
     "warp_instructions",
     "thread_instructions",
     "sm_active_cycles",

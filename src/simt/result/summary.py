@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simt.result.result import Result
 
 SATURATED = 0.6
-DRAM_PENDING, DRAM_BUSY = 0.8, 0.3  # DRAM has work nearly always, yet moves data in less than SATURATED
+DRAM_PENDING, DRAM_BUSY = 0.8, 0.3  # DRAM nearly always has work, but moves data in less than SATURATED
 ISSUE_SATURATED = 0.7
 MOSTLY_IDLE = 0.5
 DOMINANT_STALL = 0.4

@@ -23,7 +23,7 @@ _TIMELINE_COLUMNS = (
     "l2_accesses",
     "l2_hits",
 )
-_LATER_PC_COLUMNS = ("threads", *TEXTS)  # not in the Results of earlier versions
+_LATER_PC_COLUMNS = ("threads", *TEXTS)  # missing from Results of earlier versions
 _DRAM_COLUMNS = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
 
 

@@ -89,7 +89,7 @@ def _read_text(path: Path, report: KernelReport, table: _engine.OpcodeTable) -> 
     with streams.naming(path):
         converter.finish()
     report.counts = {name: getattr(converter.counts, name) for name in store.COUNT_FIELDS}
-    # Only the static instructions are wanted: a source without CTAs.
+    # Only the static instructions are needed: a source without CTAs.
     return _engine.TraceSource(
         converter.launch, converter.opcodes, converter.instructions, [], 0, table, lambda _: b""
     )

@@ -115,7 +115,7 @@ def _gz(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def _zst(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    # A kilobyte of zstd data can stand for 32 MiB of text; small bites keep the pieces small.
+    # A kilobyte of zstd data can expand to 32 MiB of text; small reads keep the pieces small.
     bite = 1 << 10
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MEMORY_LIMIT // 2)
     try:

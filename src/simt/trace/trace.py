@@ -37,7 +37,7 @@ class Kernel:
         self.path = path
         """The file that the launch is in: a kernel trace or a store."""
         self._stored = stored
-        self._kept: Path | None = None  # the store, where it is of the cache
+        self._kept: Path | None = None  # the store, if it is in the cache
 
     @cached_property
     def launch(self) -> _engine.LaunchInfo:
@@ -111,7 +111,7 @@ class Kernel:
             reader = StoreReader(place)
             reader.verify()
             used(place)
-        except TraceError:  # not there, or damaged: it is written again
+        except TraceError:  # missing or damaged: it is written again
             return None
         return reader if len(reader.kernels) == 1 else None
 
@@ -219,7 +219,7 @@ def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
         trace.commands = [c if isinstance(c, Copy) else Kernel(trace, c.path) for c in commands]
     else:
         kernel = Kernel(trace, given)
-        _ = kernel.launch  # refuses here what is not a kernel trace
+        _ = kernel.launch  # refuses files that are not kernel traces
         trace.commands = [kernel]
     return trace
 

@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# Which memory the shipped GPUs have: specifications do not say it.
+# The memory of the shipped GPUs, which specifications do not give.
 MEMORY = {
     "titan": "GDDR5",
     "titanx": "GDDR5X",
@@ -80,7 +80,7 @@ class Description:
                 raise TuneError(
                     f"{self.source}: {key}: found {facts[key]}, but {source} was measured with {value}"
                 )
-        if not {"memory_gbs", "memory_mhz"}.isdisjoint(self.facts):  # one way to say it is enough
+        if not {"memory_gbs", "memory_mhz"}.isdisjoint(self.facts):  # one of the forms suffices
             for key in {"memory_gbs", "memory_mhz"} - set(self.facts):
                 facts.pop(key, None)
         return Description(self.source, facts, origin, self.about, self.specification)
@@ -253,7 +253,7 @@ def _geometry(lines: int, ways: int) -> tuple[int, int]:
         sets = 1 << power
         fits = lines // sets
         options.append((lines - sets * fits, abs(math.log(fits / ways)), sets, fits))
-    # Two ways are no cache and a thousand none either: a few lines less rather than that.
+    # Neither two nor a thousand ways are plausible: prefer a few lines less.
     usual = [option for option in options if option[1] <= math.log(3)] or options
     least = max(min(lost for lost, *_ in usual), lines // 50)
     _, _, sets, fits = min((o for o in usual if o[0] <= least), key=lambda o: (o[1], o[0]))

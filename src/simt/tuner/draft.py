@@ -85,7 +85,7 @@ def with_values(spec: Spec, changes: Mapping[str, Any]) -> tuple[Spec, dict[str,
         put(values, path, value)
     followed = {}
     for path, value, reason in _follow(values):
-        # Of two that contradict each other the one that does not change follows.
+        # If two contradict each other, the unchanged one follows.
         if path not in changes and value_at(values, path) != value:
             put(values, path, value)
             followed[path] = reason
@@ -112,7 +112,7 @@ def _follow(values: dict[str, Any]) -> list[tuple[str, Any, str]]:
         found.append(
             ("address_map.layout", rest[:first] + "B" * max(0, want - have) + rest[first:], "dram.banks")
         )
-    # One without the other gains nothing, so neither would be found alone.
+    # Either alone has no effect, so neither would be found alone.
     port = values["interconnect"]["sm_port_sectors"]
     if l1["bypass_sectors_per_cycle"] < port:
         found.append(("l1.bypass_sectors_per_cycle", port, "interconnect.sm_port_sectors"))

@@ -28,12 +28,12 @@ from simt.validate.microbenchmark import Microbenchmark
 
 GIVE_UP = 25.0  # 5 sigma
 EVIDENCE = (
-    3  # benchmarks of a level that all run: one alone may be met by chance where the model lacks something
+    3  # benchmarks of a level that always run: a single one may match by chance if the model lacks a feature
 )
 DETERMINED, WEAK = 9.0, 1.0  # 3 sigma and 1
 SHOWN = 0.03  # relative error of the best choice from which on the verdict says so
 LEVELS = 3  # the SM, the L2, memory
-BEAM = 8  # candidates that go on to the next level at most
+BEAM = 8  # maximum number of candidates for the next level
 _LEVELS = {"l2": 1, "atomics": 1, "memory": 2}  # groups outside the SM
 WORST = 1e6  # misfit of a benchmark that gives no value, so that all sums are finite
 

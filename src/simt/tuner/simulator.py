@@ -67,7 +67,7 @@ class Simulator:
         try:
             found = float(benchmark.measure(SimulatedDevice(spec, threads=self._threads)))
         except (SimtError, ArithmeticError, ValueError):
-            # On an odd GPU, such as one whose L2 holds nothing, a microbenchmark may find nothing.
+            # On an unusual GPU, such as one whose L2 holds nothing, a microbenchmark may give no value.
             return None
         return found if abs(found) < float("inf") else None
 

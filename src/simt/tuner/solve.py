@@ -260,7 +260,7 @@ def _between(draft: Draft, path: str, one: float, other: float, off: Callable[[A
         if value not in memory:
             memory[value] = off(value)
         found = memory[value]
-        if found is None:  # no value there: as at the nearer end
+        if found is None:  # no value there: use that of the nearer end
             end = min((one, other), key=lambda p: abs(p - wanted))
             found = memory[end]
         assert found is not None

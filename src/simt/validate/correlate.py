@@ -34,7 +34,7 @@ PAIR_COLUMNS = {
     "counter": pl.String,
     "simulated": pl.Float64,
     "measured": pl.Float64,  # mean over the measured runs
-    "measured_low": pl.Float64,  # least and greatest of them
+    "measured_low": pl.Float64,  # minimum and maximum of them
     "measured_high": pl.Float64,
     "stall": pl.String,  # what the simulated kernel's warps waited for most
 }

@@ -29,7 +29,7 @@ from simt.validate.device import SOURCES
 _HOLD_NS = 500_000.0  # in which the host queues a launch and two events
 _LONGEST_HOLD_NS = 5_000_000.0
 _CLOCK_NS = 2_000_000
-_CLOCKS = 5  # spins in a row whose clock is the same
+_CLOCKS = 5  # consecutive spins with the same clock
 _SAME_CLOCK = 0.005
 _MOST_CLOCKS = 1000
 _ATTEMPTS = 5
@@ -87,7 +87,7 @@ class HardwareGPU(GPU):
     """
 
     def __init__(self, ordinal: int = 0, *, timed: bool = True, driver: Driver | None = None) -> None:
-        # A kernel that is loaded when it is launched first would be timed with its loading.
+        # If a kernel were loaded at its first launch, its time would include the loading.
         os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
         self.device = Device(ordinal, driver)
         self._memory = _Memory(self.device)

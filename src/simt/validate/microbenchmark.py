@@ -22,7 +22,7 @@ from simt.version import __version__
 SCHEMA = "simt.microbenchmarks/1"
 GROUPS = ("system", "core", "instruction", "tensor", "shared", "l1", "l2", "memory", "atomics", "hopper")
 _MODULES = "simt.validate.microbenchmarks"
-# Shares of a value by which a simulated measurement may miss what the specification says.
+# Relative tolerances of a simulated measurement against the specification.
 EXACT, WITHIN_3_PERCENT = 0.0, 0.03
 
 

@@ -194,7 +194,7 @@ def _simulated(gpu: str, value: Published, overrides: dict[str, Any]) -> float:
     """The simulated GPU's value, in the unit of the published one."""
     name = value.benchmark
     conditions = {"l2.slice.sets": STREAM_SETS} if name in STREAMS else {}
-    if name == "l1_latency":  # Kepler and Pascal cache global loads if they are told to
+    if name == "l1_latency":  # Kepler and Pascal cache global loads only on request
         conditions = {"l1.bypass_global": False}
     device = SimulatedDevice(gpu, {**conditions, **overrides})
     if name in PROBES:

@@ -257,7 +257,7 @@ def constant_latency(device: Device) -> float:
 
 
 CONSTANT_BYTES = 61440  # constant.cu
-CONSTANT_STRIDE = 64  # no line is less
+CONSTANT_STRIDE = 64  # the smallest possible line
 CONSTANT_SMALL, CONSTANT_LARGE = 512, 16384  # bytes: less and more than the caches nearest to schedulers hold
 SET_STRIDE = 4096  # bytes between words of one set, if sets are chosen by an address's low bits
 
@@ -383,7 +383,7 @@ def constant_l3_latency(device: Device) -> float:
     """Additional cycles of a load of constant memory from the L2, compared with the second cache."""
     count, stride = 64, 256
     cycles, end = device.zeros(2, np.int64), device.zeros(1, np.int32)
-    # A module of its own has constant memory that no one has read; one SM brings it into the L2 for another.
+    # A separate module has constant memory that is in no cache yet; one SM brings it into the L2 for another.
     kernel = device.kernel("constant.cu", "constant_first", {"STEPS": 1})
     for ctas in (1, 2):
         kernel(ctas, 1, np.int32(count), np.int32(stride), cycles, end)

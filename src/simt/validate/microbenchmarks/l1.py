@@ -218,11 +218,11 @@ class _Behind:
 
     def __init__(self, device: Device, lanes: int, apart: int, busy: bool, shared: int = 0) -> None:
         self._device, self._lanes, self._apart, self._shared = device, lanes, apart, shared
-        # While memory is kept busy nothing returns that would make room.
+        # While memory is kept busy, no data returns, so no room is made.
         self._grid, self._rounds, self._delay = (device.sms, 2, 100) if busy else (1, 0, 0)
         self._kernel = device.kernel("misses.cu", "behind_misses")
         self._threads = min(THREADS, device.threads_per_sm)
-        self._held = [evict(device)]  # what was read once is in the L2, so each probe reads other memory
+        self._held = [evict(device)]  # data read once is in the L2, so each probe reads other memory
 
     def cycles(self, misses: int) -> float:
         data = self._device.zeros((128 * 66 + (misses + 1) * self._apart) // 4, np.uint32)

@@ -165,7 +165,7 @@ def l2_interleave(device: Device) -> float:
     "l2",
     "l2.slice.ways",
     "way",
-    # What a part of the L2 keeps of another one's lines has places of its own.
+    # A part's copies of another part's lines have separate entries.
     expected=lambda s: float(s.l2.slice.ways) if s.l2.partitions == 1 else None,
     moves=(),
 )
@@ -261,7 +261,7 @@ def l2_size(device: Device) -> float:
     held = evict(device)
     latencies = walk_latency(device, held, 128 * (lines - 1), -128 * apart, (lines - 1) // apart)
     device.free(held)
-    # What was copied last is there: a part near, the others in parts as large, as far as memory maybe.
+    # The latest copy is in the L2: one part of it near, the others, equally large, perhaps as far as memory.
     near = float(np.percentile(latencies[: len(latencies) // 10], 10))
     hits = latencies < near + 25
     parts = max(1, round(1 / float(hits[: len(hits) // 10].mean())))
@@ -279,7 +279,7 @@ def _after_store(device: Device, bytes_: int, distance: int) -> float:
     flags = (np.int32(lines), np.int32(bytes_), np.int32(0), np.int32(1), np.int32(distance))
     kernel(1, 32, data, *flags, found)
     device.free(held)
-    # Of two parts of the L2 the nearer one counts.
+    # If the L2 has two parts, the nearer one counts.
     return float(np.percentile(device.numpy(found), 25) < 1.25 * hit)
 
 

@@ -37,7 +37,7 @@ def _reopened(device: Device) -> tuple[float, float]:
         raise SimtError("all loads take the same time: no rows are seen")
     peaks = np.split(values[beyond], np.nonzero(np.diff(values[beyond]) > 1)[0] + 1)
     tops = [int(peak[near[peak - values[0]].argmax()]) for peak in peaks]
-    # Behind the first are loads that wait for a refresh as well, never as many in one place.
+    # Loads that also wait for a refresh come after the first peak, and are more spread out.
     most = max(tops[1:], key=lambda top: near[top - values[0]], default=tops[0])
 
     def middle(value: int) -> float:
@@ -176,7 +176,7 @@ def row_bytes(device: Device) -> float:
     stays = (stays - 1) / np.log(stays) if 0 < stays < 1 else stays
     if not 0 < opened < stays:
         raise SimtError("all loads take the same time: no rows are seen")
-    # Of a row's other lines none was loaded, each with a probability of 31/32.
+    # None of a row's other lines was loaded, each with a probability of 31/32.
     others = np.log(1 - opened / stays) / np.log(31 / 32)
     return float(LINE * 2 ** round(np.log2(1 + others)))
 
