@@ -1,9 +1,9 @@
-"""PTX in what nvcc makes: programs, libraries, objects, archives, `.fatbin` files and cubins with debug
-information.
+"""Reads PTX from files made by nvcc: programs, libraries, objects, archives, `.fatbin` files and cubins with
+debug information.
 
-A fat binary is a header and entries, each PTX or machine code for one architecture. It is found by its
-header wherever it stands in a file, so that every kind of program is read alike. NVIDIA does not document the
-layout; this is what files made by nvcc 12 and 13 show.
+A fat binary is a header followed by entries, each PTX or machine code for one architecture. It is recognised
+by its header anywhere in a file, so all kinds of programs are read alike. NVIDIA does not document the
+layout; this is based on files made by nvcc 12 and 13.
 """
 
 from __future__ import annotations

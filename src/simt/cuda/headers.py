@@ -1,7 +1,7 @@
 """The standard headers that kernels include and that NVRTC lacks.
 
-NVRTC has no host compiler's headers: `#include <cstdint>` fails and `INFINITY` is unknown, though nvcc takes
-both. The headers here hand on to libcu++ (`cuda/std/...`), whose names are then also those of `std`.
+NVRTC has no host compiler's headers: `#include <cstdint>` fails and `INFINITY` is undefined, although nvcc
+accepts both. The headers here forward to libcu++ (`cuda/std/...`) and also declare its names in `std`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MATH = {
 
 
 def standard_headers() -> dict[str, str]:
-    """Text of each header by the name that a source includes it by."""
+    """Text of each header by its name in `#include`."""
     headers = {
         PRELUDE: "#include <math.h>\n#include <stdint.h>\n"
         "typedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n",

@@ -1,10 +1,10 @@
-"""Host code in CUDA C++, which NVRTC refuses: found, and left out of what it compiles.
+"""Finds host code in CUDA C++, which NVRTC refuses, and leaves it out of what it compiles.
 
 A `.cu` file holds two programs. Its kernels need the functions, types, variables and macros that are marked
-for the device, or that both sides share; `main`, launches and functions without a mark are the host's. The
-scanner knows where declarations begin and end, not what they mean: a host function goes at once, any other
-unmarked declaration only if the compiler finds an error in it (a global `std::vector`, say). What goes is
-replaced by blanks, so that every line keeps its number.
+for the device, or that both sides share; `main`, launches and unmarked functions belong to the host. The
+scanner knows where declarations begin and end, not what they mean. Host functions are always removed; any
+other unmarked declaration (such as a global `std::vector`) is removed only if the compiler finds an error in
+it. Removed text is replaced by blanks, so line numbers do not change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HOST = re.compile(
 
 @dataclass(frozen=True)
 class Declaration:
-    """A piece of the text, [begin, end). kind: "device", "host", or "shared" for what is not marked."""
+    """A piece of the text, [begin, end). kind: "device", "host", or "shared" for unmarked ones."""
 
     begin: int
     end: int
@@ -61,7 +61,7 @@ class Source:
 
     @property
     def device_text(self) -> str:
-        """The text with blanks for what is left out."""
+        """The text with blanks in place of the parts left out."""
         text, place, pieces = self.text, 0, []
         for begin, end in sorted(self._gone):
             if end <= place:
@@ -72,8 +72,9 @@ class Source:
         return "".join([*pieces, text[place:]])
 
     def leave_out(self, line: int) -> bool:
-        """Leaves out what an error stands in, at `line` from 1: an `#include`, or an unmarked declaration.
-        False where that is code of the device, or is left out already."""
+        """Leaves out the `#include` or unmarked declaration that contains an error at `line`, from 1. Returns
+        False if that is device code, or is left out already.
+        """
         lines = self.text.splitlines(keepends=True)
         if not 1 <= line <= len(lines):
             return False
@@ -85,7 +86,9 @@ class Source:
         return any([self._leave_out(d.begin, d.end, " ".join(d.head.split())) for d in hit])
 
     def leave_out_header(self, path: str) -> bool:
-        """Leaves out each `#include` that the foreign header at `path` belongs to: itself, or its folder."""
+        """Leaves out each `#include` to which the foreign header at `path` belongs: the header itself, or its
+        folder.
+        """
         gone = []
         for number, line in enumerate(self.text.splitlines(), 1):
             if match := re.match(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', line):

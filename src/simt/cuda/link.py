@@ -1,4 +1,4 @@
-"""Several PTX translation units made one, as cuLink and nvJitLink do."""
+"""Links several PTX translation units into one, as cuLink and nvJitLink do."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ _NAME = re.compile(r"(?<![\w$%.])([A-Za-z_$][\w$]*|%[\w$]+)")
 def link(programs: Sequence[str | PathLike[str] | PtxModule], arch: str, **options: Any) -> PtxModule:
     """Links translation units into one module.
 
-    Names that are neither `.visible`, `.weak`, `.common` nor `.extern` stay each unit's own. A `.visible`
-    definition comes before `.weak` ones, of which the first counts; of `.common` variables the largest.
+    Names that are neither `.visible`, `.weak`, `.common` nor `.extern` stay local to their unit. A `.visible`
+    definition takes precedence over `.weak` ones, of which the first is used; of `.common` variables, the
+    largest is used.
 
     Args:
         programs: PTX or CUDA C++, files or text, compiled programs with relocatable device code, or modules.
         arch: the device, such as "sm_90a".
-        options: as of `load`.
+        options: as in `load`.
 
     Raises:
-        PtxError: a name is defined twice, or not at all; both files are named. Or as `load`.
+        PtxError: a name is defined twice, or not at all; both files are named. Otherwise as `load`.
     """
     units = []
     for program in programs:

@@ -1,4 +1,4 @@
-"""PTX from whatever holds a program: its content decides how it is read."""
+"""Reads the PTX of a program in any form; its content decides the form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(program: str | PathLike[str], arch: str, *, fmad: bool = True, **option
             text itself of CUDA C++ or PTX. A `str` is text if it has more than one line or names no file but
             holds `__global__` or `.version`.
         arch: the device, such as "sm_90a".
-        fmad: products and sums that do not say how they round may become one fma, as with nvcc's `--fmad`.
+        fmad: contract products and sums without a rounding modifier to fma, as with nvcc's `--fmad`.
         options: for CUDA C++, those of `compile_cuda`; the folder of the file is searched for headers first.
 
     Raises:
@@ -58,7 +58,7 @@ def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> l
 
 
 def _source(path: Path) -> str:
-    """The text of a file. C++ sources of before UTF-8 have their names and signs in Latin-1."""
+    """The text of a file. C++ sources from before UTF-8 have names and signs in Latin-1."""
     raw = path.read_bytes()
     try:
         return raw.decode()

@@ -99,9 +99,9 @@ def compile_numba(
 
     Args:
         signature: Numba types of the arguments: a tuple, or text such as "void(float32[:], int64)".
-        fastmath, debug, lineinfo, opt, launch_bounds: as of Numba's `cuda.jit`. debug: checks that Numba puts
-            in, without those of its debugger.
-        max_registers: of a thread.
+        fastmath, debug, lineinfo, opt, launch_bounds: as in Numba's `cuda.jit`. debug: adds Numba's checks,
+            but not those for its debugger.
+        max_registers: limit per thread.
         link: `.cu` and `.ptx` files, or Numba's LinkableCode, with functions that the kernel calls.
 
     Raises:

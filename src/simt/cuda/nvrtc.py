@@ -53,18 +53,18 @@ def compile_cuda(
 ) -> PtxModule:
     """Compiles CUDA C++ (C++17 unless an option says otherwise) to PTX.
 
-    What was compiled before with the same source, options and headers is read from the cache.
+    Compilations with the same source, options and headers are read from the cache.
 
     Args:
-        name: what messages and line information call the source; `#include "..."` does not look there.
-        arch: target; "sm_90a" has what only Hopper has (wgmma, tensor maps), "sm_90" has not.
+        name: the source's name in messages and line information; `#include "..."` does not search there.
+        arch: target; "sm_90a" has features specific to Hopper (wgmma, tensor maps), "sm_90" does not.
         kernels: C++ name expressions, such as "f<float>" or "&space::table", that are to be compiled and
             can then be asked for by that name.
         options: further options of NVRTC, such as "--use_fast_math".
         include: folders of headers.
         defines: macros and their values.
         debug_lines: keep the source line of each instruction.
-        fmad: products and sums may become one fma, as with nvcc's `--fmad`.
+        fmad: contract products and sums to fma, as with nvcc's `--fmad`.
 
     Raises:
         CompileError: the source does not compile; the message holds NVRTC's log.

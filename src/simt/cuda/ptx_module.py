@@ -24,7 +24,7 @@ _ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 class PtxModule:
     """One PTX translation unit.
 
-    Units are never joined: each keeps its own names, so that two files may hold kernels of one name.
+    Units are never merged: each keeps its own names, so two files may have kernels of the same name.
     """
 
     text: str
@@ -45,12 +45,12 @@ class PtxModule:
 
     @cached_property
     def kernels(self) -> tuple[str, ...]:
-        """Names of the kernels as they stand in the PTX, in its order."""
+        """Names of the kernels in the PTX, in its order."""
         return tuple(dict.fromkeys(_ENTRY.findall(self._bare)))
 
     @cached_property
     def has_code(self) -> bool:
-        """Whether there is a kernel or function in it: nvcc keeps the PTX of host-only files, too."""
+        """Whether it has a kernel or function: nvcc also keeps the PTX of host-only files."""
         return _CODE.search(self._bare) is not None
 
     def kernel(self, name: str) -> str:
@@ -105,8 +105,9 @@ class PtxModule:
         return _COMMENT.sub(" ", self.text)
 
     def without_contraction(self) -> PtxModule:
-        """This module with every product and sum rounded by itself: `mul.f32` is `mul.rn.f32`, which is never
-        made one fma with what follows."""
+        """This module with every product and sum rounded separately: `mul.f32` becomes `mul.rn.f32`, which is
+        never contracted to an fma.
+        """
         return replace(self, text=_CONTRACTED.sub(r"\1.rn\2", self.text))
 
     @staticmethod
@@ -126,7 +127,7 @@ class PtxModule:
 
 
 def is_ptx(text: str) -> bool:
-    """Whether a text begins as PTX does: with a `.version` directive after nothing but comments."""
+    """Whether a text begins like PTX: with a `.version` directive after nothing but comments."""
     return _VERSION.match(_COMMENT.sub(" ", text)) is not None
 
 

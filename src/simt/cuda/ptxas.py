@@ -1,4 +1,4 @@
-"""What a kernel takes of the machine, from ptxas where a wheel brings it."""
+"""The resources that a kernel needs, from ptxas if a wheel provides it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Resources:
-    """What ptxas gives a kernel; bytes of shared memory are those known when it is compiled."""
+    """Resources of a kernel according to ptxas; bytes of shared memory are those known at compile time."""
 
     registers: int
     """Per thread."""
@@ -99,7 +99,7 @@ def _assemblers() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=8)
 def _version(path: Path) -> str:
-    """Such as "12.9.86"; empty where the program does not run on this machine."""
+    """The version, such as "12.9.86"; empty if the program does not run on this machine."""
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_TIME_LIMIT, check=True

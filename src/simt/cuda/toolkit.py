@@ -1,4 +1,4 @@
-"""Where pip put NVIDIA's compilers and headers."""
+"""Locates NVIDIA's compilers and headers installed by pip."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Toolkit:
 
 
 def toolkits() -> tuple[Toolkit, ...]:
-    """What is installed, CUDA 12 first: it is the last whose compiler knows Volta.
+    """The installed toolkits, CUDA 12 first because it is the last whose compiler supports Volta.
 
     The wheels of CUDA 12 have a folder for each part (`nvidia/cuda_nvrtc`), those of CUDA 13 one for all
     (`nvidia/cu13`).
