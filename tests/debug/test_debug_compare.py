@@ -14,7 +14,7 @@ from simt.debug import compare, record
 from simt.debug.executors import Ours
 from simt.errors import DebugError, DriverError
 from support.debug_programs import AXPY, HEADER, axpy, gpu_with
-from support.fake_cuda import replacing
+from support.fake_cuda import no_driver, replacing
 
 ROUNDED_UP = replacing(r"fma\.rn\.f32", "fma.rp.f32")
 N = 1000
@@ -266,7 +266,7 @@ def test_a_fault_of_one_of_them() -> None:
 
 
 def test_no_gpu_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simt.cuda.driver._LIBRARIES", ("libsimt-nowhere.so.1",))
+    monkeypatch.setattr("cuda.bindings.driver.cuInit", no_driver)
     with pytest.raises(DriverError, match="no CUDA driver on this machine"):
         compare(axpy(), "cuda")
     with pytest.raises(DebugError, match="expected cuda or cuda:N"):

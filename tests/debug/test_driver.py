@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
-from simt.cuda import driver as cuda
-from simt.cuda.driver import Attribute, Device, Driver, FunctionAttribute
+from simt.cuda.driver import Device, Driver
 from simt.errors import CompileError, DriverError
-from support.fake_cuda import UNSUPPORTED_PTX, FakeCuda
+from support.fake_cuda import FakeCuda, Status, no_driver
 
 PTX = """.version 8.0
 .target sm_70
@@ -42,7 +43,7 @@ def test_a_kernel_runs_and_its_results_come_back() -> None:
         kernel.launch((1, 1, 1), (32, 1, 1), out.to_bytes(8, "little") + np.uint32(7).tobytes())
         gpu.synchronize()
         assert np.frombuffer(gpu.read(out, 128), np.uint32).tolist() == [7 + 5 * k for k in range(32)]
-        assert kernel.attribute(FunctionAttribute.NUM_REGS) > 0
+        assert kernel.attribute("NUM_REGS") > 0
         gpu.free(out)
         module.unload()
 
@@ -68,7 +69,7 @@ def test_the_launch_is_what_was_asked_for() -> None:
 def test_what_the_device_is() -> None:
     gpu, _ = device()
     assert (gpu.name, gpu.compute_capability, gpu.arch) == ("Fake GPU", (8, 0), "sm_80")
-    assert gpu.attribute(Attribute.WARP_SIZE) == 32
+    assert gpu.attribute("WARP_SIZE") == 32
     assert gpu.memory_bytes == 1 << 36
 
 
@@ -128,11 +129,26 @@ def test_what_is_not_there() -> None:
 
 
 def test_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "_LIBRARIES", ("libsimt-nowhere.so.1",))
+    monkeypatch.setattr("cuda.bindings.driver.cuInit", no_driver)
     with pytest.raises(
-        DriverError, match=r"no CUDA driver on this machine: libsimt-nowhere\.so\.1 is not there"
+        DriverError, match=r"no CUDA driver on this machine: libcuda\.so\.1 is not there, or is older"
     ):
         Device()
+
+
+def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(
+        DriverError, match=r"needs cuda-bindings, which is not installed: pip install 'simt\[cuda"
+    ):
+        Device()
+
+
+def test_a_status_that_the_bindings_do_not_know() -> None:
+    gpu, library = device()
+    library.cuCtxSynchronize = lambda: Status(7001)  # type: ignore[method-assign]
+    with pytest.raises(DriverError, match="cuCtxSynchronize: 7001 is not a valid CUresult"):
+        gpu.synchronize()
 
 
 def test_memory_is_filled_and_the_version_is_said() -> None:
@@ -147,6 +163,7 @@ def test_memory_is_filled_and_the_version_is_said() -> None:
 
 def test_ptx_newer_than_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu, library = device()
-    monkeypatch.setattr(library, "cuModuleLoadDataEx", lambda *arguments: UNSUPPORTED_PTX)
+    refused = Status.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    monkeypatch.setattr(library, "cuModuleLoadDataEx", lambda *arguments: (refused, None))
     with pytest.raises(CompileError, match=r"the driver runs CUDA 12\.8 and knows no newer PTX"):
         gpu.load(PTX)

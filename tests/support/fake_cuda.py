@@ -1,17 +1,18 @@
-"""A stand-in for NVIDIA's driver library: a GPU whose kernels our engine executes.
+"""A stand-in for `cuda.bindings.driver`: a GPU whose kernels our engine executes.
 
-It takes what `simt.cuda.driver` passes through ctypes, writes through the pointers that it is given, and
-keeps the rules that the real one has: addresses must be free, handles must exist, sizes must fit.
+Its functions take and return what those of the bindings do, with the bindings' types, and keep the driver's
+rules: addresses must be free, handles must exist, sizes must fit.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from cuda.bindings import driver
 
 from simt import _engine
 from simt.cuda import PtxModule
@@ -19,18 +20,15 @@ from simt.errors import ProgramFault, PtxError
 from simt.gpu import GPU
 from simt.gpu.module import Launcher
 
-SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_PTX, UNSUPPORTED_PTX = 0, 1, 2, 218, 222
-NOT_FOUND, ILLEGAL_ADDRESS = 500, 700
-NAMES = {
-    INVALID_VALUE: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
-    OUT_OF_MEMORY: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
-    INVALID_PTX: ("CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"),
-    UNSUPPORTED_PTX: (
-        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-        "the PTX is newer than the driver",
-    ),
-    NOT_FOUND: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
-    ILLEGAL_ADDRESS: ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
+Status = driver.CUresult
+INVALID_VALUE, NOT_FOUND = (Status.CUDA_ERROR_INVALID_VALUE, None), (Status.CUDA_ERROR_NOT_FOUND, None)
+TEXTS = {
+    Status.CUDA_ERROR_INVALID_VALUE: b"invalid argument",
+    Status.CUDA_ERROR_OUT_OF_MEMORY: b"out of memory",
+    Status.CUDA_ERROR_INVALID_PTX: b"a PTX JIT compilation failed",
+    Status.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: b"the PTX is newer than the driver",
+    Status.CUDA_ERROR_NOT_FOUND: b"named symbol not found",
+    Status.CUDA_ERROR_ILLEGAL_ADDRESS: b"an illegal memory access was encountered",
 }
 PAGE = 2 << 20
 _MACHINE = {
@@ -43,15 +41,27 @@ _MACHINE = {
 }
 
 
-def _at(pointer: Any) -> Any:
-    """What a pointer made by `byref` points to."""
-    return pointer._obj
+Answer = tuple[Any, ...]
+
+
+def done(*values: Any) -> Answer:
+    return Status.CUDA_SUCCESS, *values
 
 
 class FakeCuda:
     """change: what the GPU makes of PTX before it executes it, such as another rounding: its bug.
     mapped_elsewhere: whether memory cannot be had at the address that is asked for.
     """
+
+    name = "Fake GPU"
+    attributes: Mapping[str, int] = {
+        "WARP_SIZE": 32,
+        "CLOCK_RATE": 1_410_000,
+        "MULTIPROCESSOR_COUNT": 2,
+        "COMPUTE_CAPABILITY_MAJOR": 8,
+        "COMPUTE_CAPABILITY_MINOR": 0,
+        "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED": 1,
+    }
 
     def __init__(
         self, change: Callable[[str], str] = lambda text: text, mapped_elsewhere: bool = False
@@ -62,7 +72,7 @@ class FakeCuda:
         self._kernels: dict[int, tuple[Any, str]] = {}
         self._memory = _engine.functional.DeviceMemory(1 << 36)
         self._handles = 100
-        self._fault = 0
+        self._fault = Status.CUDA_SUCCESS
         self._time = 0.0
         self._events: dict[int, float] = {}
         self._reserved: dict[int, int] = {}
@@ -71,219 +81,216 @@ class FakeCuda:
 
     # The engine keeps what is mapped and what is allocated in one memory; mapped pages come first.
 
+    def __getattr__(self, name: str) -> Any:
+        """The bindings' types and constants; a function that is not below is one that the driver lacks."""
+        if name.startswith("cu"):
+            raise RuntimeError(f"Function {name} not found")
+        return getattr(driver, name)
+
     def _handle(self) -> int:
         self._handles += 1
         return self._handles
 
-    def cuInit(self, flags: int) -> int:
-        return SUCCESS
+    def cuInit(self, flags: int) -> Answer:
+        return done()
 
-    def cuDriverGetVersion(self, version: Any) -> int:
-        _at(version).value = 12080
-        return SUCCESS
+    def cuDriverGetVersion(self) -> Answer:
+        return done(12080)
 
-    def cuGetErrorName(self, status: int, text: Any) -> int:
-        _at(text).value = NAMES[status][0].encode()
-        return SUCCESS
+    def cuGetErrorString(self, status: Any) -> Answer:
+        return done(TEXTS[status])
 
-    def cuGetErrorString(self, status: int, text: Any) -> int:
-        _at(text).value = NAMES[status][1].encode()
-        return SUCCESS
+    def cuDeviceGetCount(self) -> Answer:
+        return done(1)
 
-    def cuDeviceGetCount(self, count: Any) -> int:
-        _at(count).value = 1
-        return SUCCESS
+    def cuDeviceGet(self, ordinal: int) -> Answer:
+        return done(driver.CUdevice(ordinal))
 
-    def cuDeviceGet(self, device: Any, ordinal: int) -> int:
-        _at(device).value = 0
-        return SUCCESS
+    def cuDeviceGetName(self, length: int, device: Any) -> Answer:
+        return done(self.name.encode().ljust(length, b"\0"))
 
-    def cuDeviceGetName(self, text: Any, size: int, device: int) -> int:
-        text.value = b"Fake GPU"
-        return SUCCESS
+    def cuDeviceTotalMem(self, device: Any) -> Answer:
+        return done(1 << 36)
 
-    def cuDeviceTotalMem_v2(self, size: Any, device: int) -> int:
-        _at(size).value = 1 << 36
-        return SUCCESS
+    def cuDeviceGetAttribute(self, attribute: Any, device: Any) -> Answer:
+        numbers = driver.CUdevice_attribute
+        known = {getattr(numbers, f"CU_DEVICE_ATTRIBUTE_{name}"): of for name, of in self.attributes.items()}
+        return done(known[attribute]) if attribute in known else INVALID_VALUE
 
-    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
-        known = {10: 32, 13: 1_410_000, 16: 2, 75: 8, 76: 0, 102: 1}
-        if attribute not in known:
-            return INVALID_VALUE
-        _at(value).value = known[attribute]
-        return SUCCESS
+    def cuDevicePrimaryCtxRetain(self, device: Any) -> Answer:
+        return done(driver.CUcontext(7))
 
-    def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:
-        _at(context).value = 7
-        return SUCCESS
+    def cuDevicePrimaryCtxRelease(self, device: Any) -> Answer:
+        return done()
 
-    def cuDevicePrimaryCtxRelease_v2(self, device: int) -> int:
-        return SUCCESS
-
-    def cuDevicePrimaryCtxReset_v2(self, device: int) -> int:
+    def cuDevicePrimaryCtxReset(self, device: Any) -> Answer:
         self.resets += 1
-        self._fault = 0
+        self._fault = Status.CUDA_SUCCESS
         self._memory = _engine.functional.DeviceMemory(1 << 36)
         self._modules, self._reserved = {}, {}
-        return SUCCESS
+        return done()
 
-    def cuCtxSetCurrent(self, context: Any) -> int:
-        return SUCCESS
+    def cuCtxSetCurrent(self, context: Any) -> Answer:
+        return done()
 
-    def cuCtxSynchronize(self) -> int:
-        return self._fault
+    def cuCtxSynchronize(self) -> Answer:
+        return (self._fault,)
 
-    def cuModuleLoadDataEx(self, module: Any, image: Any, count: int, options: Any, values: Any) -> int:
-        logs = dict(zip(list(options), list(values), strict=True))
+    def cuModuleLoadDataEx(self, image: bytes, count: int, options: list[Any], values: list[Any]) -> Answer:
+        logs = {option.name: value for option, value in zip(options, values, strict=True)}
         try:
-            text = self._change(image.value.decode())
+            text = self._change(image.rstrip(b"\0").decode())
             loaded = _engine.functional.load(text, "fake", self._memory)
         except PtxError as error:
-            said = f"ptxas fake; error: {error}".encode()[: logs[6] - 1]
-            ctypes.memmove(logs[5], said + b"\0", len(said) + 1)
-            return INVALID_PTX
-        said = b"info: 0 bytes gmem\0"
-        ctypes.memmove(logs[3], said, len(said))
-        _at(module).value = self._handle()
-        self._modules[_at(module).value] = loaded
-        return SUCCESS
+            said = f"ptxas fake; error: {error}".encode()[: logs["CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES"] - 1]
+            logs["CU_JIT_ERROR_LOG_BUFFER"][: len(said)] = said
+            return Status.CUDA_ERROR_INVALID_PTX, None
+        said = b"info: 0 bytes gmem"
+        logs["CU_JIT_INFO_LOG_BUFFER"][: len(said)] = said
+        return self._module(loaded)
 
-    def cuModuleUnload(self, module: Any) -> int:
-        return SUCCESS if self._modules.pop(module.value, None) is not None else INVALID_VALUE
+    def _module(self, loaded: Any) -> Answer:
+        module = driver.CUmodule(self._handle())
+        self._modules[int(module)] = loaded
+        return done(module)
 
-    def cuModuleGetFunction(self, function: Any, module: Any, name: Any) -> int:
-        loaded = self._modules[module.value]
-        if name.value.decode() not in loaded.kernels:
+    def cuModuleUnload(self, module: Any) -> Answer:
+        return done() if self._modules.pop(int(module), None) is not None else INVALID_VALUE
+
+    def cuModuleGetFunction(self, module: Any, name: bytes) -> Answer:
+        loaded = self._modules[int(module)]
+        if name.decode() not in loaded.kernels:
             return NOT_FOUND
-        _at(function).value = self._handle()
-        self._kernels[_at(function).value] = (loaded, name.value.decode())
-        return SUCCESS
+        function = driver.CUfunction(self._handle())
+        self._kernels[int(function)] = (loaded, name.decode())
+        return done(function)
 
-    def cuModuleGetGlobal_v2(self, address: Any, size: Any, module: Any, name: Any) -> int:
-        variables = self._modules[module.value].variables
-        if name.value.decode() not in variables:
-            return NOT_FOUND
-        _at(address).value, _at(size).value = variables[name.value.decode()]
-        return SUCCESS
+    def cuModuleGetGlobal(self, module: Any, name: bytes) -> Answer:
+        variables = self._variables(self._modules[int(module)])
+        if name.decode() not in variables:
+            return *NOT_FOUND, None
+        address, size = variables[name.decode()]
+        return done(driver.CUdeviceptr(address), size)
 
-    def cuFuncGetAttribute(self, value: Any, attribute: int, function: Any) -> int:
-        loaded, name = self._kernels[function.value]
-        known = {1: loaded.kernels[name]["shared_bytes"], 4: loaded.kernels[name]["registers"]}
-        if attribute not in known:
-            return INVALID_VALUE
-        _at(value).value = known[attribute]
-        return SUCCESS
+    def _variables(self, loaded: Any) -> Any:
+        return loaded.variables
 
-    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
-        return SUCCESS if attribute == 8 and value <= 160 << 10 else INVALID_VALUE
+    def cuFuncGetAttribute(self, attribute: Any, function: Any) -> Answer:
+        shared_bytes, registers = self._resources(*self._kernels[int(function)])
+        known = {
+            driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: shared_bytes,
+            driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS: registers,
+        }
+        return done(known[attribute]) if attribute in known else INVALID_VALUE
 
-    def cuMemAlloc_v2(self, address: Any, size: Any) -> int:
-        _at(address).value = self._memory.allocate(size.value, "cuMemAlloc")
-        return SUCCESS if size.value else INVALID_VALUE
+    def _resources(self, loaded: Any, name: str) -> tuple[int, int]:
+        return loaded.kernels[name]["shared_bytes"], loaded.kernels[name]["registers"]
 
-    def cuMemFree_v2(self, address: Any) -> int:
-        return SUCCESS if self._memory.free(address.value) else INVALID_VALUE
+    def cuFuncSetAttribute(self, function: Any, attribute: Any, value: int) -> Answer:
+        dynamic = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        return done() if attribute == dynamic and value <= 160 << 10 else INVALID_VALUE
 
-    def cuMemcpyHtoD_v2(self, address: Any, data: Any, size: Any) -> int:
+    def cuMemAlloc(self, size: int) -> Answer:
+        address = self._memory.allocate(size, "cuMemAlloc")
+        return done(driver.CUdeviceptr(address)) if size else INVALID_VALUE
+
+    def cuMemFree(self, address: int) -> Answer:
+        return done() if self._memory.free(address) else INVALID_VALUE
+
+    def cuMemcpyHtoD(self, address: int, data: bytes, size: int) -> Answer:
         try:
-            self._memory.write(address.value, ctypes.string_at(data, size.value))
+            self._memory.write(address, data[:size])
         except IndexError:
             return INVALID_VALUE
-        return SUCCESS
+        return done()
 
-    def cuMemsetD8_v2(self, address: Any, value: Any, size: Any) -> int:
+    def cuMemsetD8(self, address: int, value: int, size: int) -> Answer:
+        return self.cuMemcpyHtoD(address, bytes([value]) * size, size)
+
+    def cuMemcpyDtoH(self, data: bytearray, address: int, size: int) -> Answer:
         try:
-            self._memory.write(address.value, bytes([value.value]) * size.value)
+            data[:] = self._memory.read(address, size)
         except IndexError:
             return INVALID_VALUE
-        return SUCCESS
+        return done()
 
-    def cuMemcpyDtoH_v2(self, data: Any, address: Any, size: Any) -> int:
-        try:
-            ctypes.memmove(data, self._memory.read(address.value, size.value), size.value)
-        except IndexError:
+    def cuMemGetAllocationGranularity(self, properties: Any, option: Any) -> Answer:
+        made = (properties.type, properties.location.type, properties.location.id)
+        on_device = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        pinned = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        return done(PAGE) if made == (pinned, on_device, 0) else INVALID_VALUE
+
+    def cuMemAddressReserve(self, size: int, alignment: int, wanted: int, flags: int) -> Answer:
+        if size % PAGE or wanted % PAGE:
             return INVALID_VALUE
-        return SUCCESS
+        found = wanted + (PAGE << 8 if self._elsewhere else 0)
+        self._reserved[found] = size
+        return done(driver.CUdeviceptr(found))
 
-    def cuMemGetAllocationGranularity(self, size: Any, properties: Any, option: int) -> int:
-        made = _at(properties)
-        _at(size).value = PAGE
-        return SUCCESS if (made.type, made.location.type, made.location.id) == (1, 1, 0) else INVALID_VALUE
+    def cuMemCreate(self, size: int, properties: Any, flags: int) -> Answer:
+        return done(driver.CUmemGenericAllocationHandle(self._handle()))
 
-    def cuMemAddressReserve(self, found: Any, size: Any, alignment: Any, wanted: Any, flags: Any) -> int:
-        if size.value % PAGE or wanted.value % PAGE:
+    def cuMemMap(self, address: int, size: int, offset: int, handle: Any, flags: int) -> Answer:
+        if self._reserved.get(address) != size or not int(handle):
             return INVALID_VALUE
-        _at(found).value = wanted.value + (PAGE << 8 if self._elsewhere else 0)
-        self._reserved[_at(found).value] = size.value
-        return SUCCESS
+        return done() if self._memory.allocate_at(address, size, "mapped") else INVALID_VALUE
 
-    def cuMemCreate(self, handle: Any, size: Any, properties: Any, flags: Any) -> int:
-        _at(handle).value = self._handle()
-        return SUCCESS
+    def cuMemSetAccess(self, address: int, size: int, access: list[Any], count: int) -> Answer:
+        both = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        return done() if [a.flags for a in access] == [both] and count == 1 else INVALID_VALUE
 
-    def cuMemMap(self, address: Any, size: Any, offset: Any, handle: Any, flags: Any) -> int:
-        if self._reserved.get(address.value) != size.value or not handle.value:
-            return INVALID_VALUE
-        fits = self._memory.allocate_at(address.value, size.value, "mapped")
-        return SUCCESS if fits else INVALID_VALUE
+    def cuMemUnmap(self, address: int, size: int) -> Answer:
+        return done() if self._memory.free(address) else INVALID_VALUE
 
-    def cuMemSetAccess(self, address: Any, size: Any, access: Any, count: Any) -> int:
-        return SUCCESS if _at(access).flags == 3 and count.value == 1 else INVALID_VALUE
+    def cuMemRelease(self, handle: Any) -> Answer:
+        return done()
 
-    def cuMemUnmap(self, address: Any, size: Any) -> int:
-        return SUCCESS if self._memory.free(address.value) else INVALID_VALUE
+    def cuMemAddressFree(self, address: int, size: int) -> Answer:
+        return done() if self._reserved.pop(address, 0) == size else INVALID_VALUE
 
-    def cuMemRelease(self, handle: Any) -> int:
-        return SUCCESS
+    def cuEventCreate(self, flags: int) -> Answer:
+        return done(driver.CUevent(self._handle()))
 
-    def cuMemAddressFree(self, address: Any, size: Any) -> int:
-        return SUCCESS if self._reserved.pop(address.value, 0) == size.value else INVALID_VALUE
+    def cuEventRecord(self, event: Any, stream: Any) -> Answer:
+        self._events[int(event)] = self._time
+        return done()
 
-    def cuEventCreate(self, event: Any, flags: int) -> int:
-        _at(event).value = self._handle()
-        return SUCCESS
+    def cuEventSynchronize(self, event: Any) -> Answer:
+        return done() if int(event) in self._events else INVALID_VALUE
 
-    def cuEventRecord(self, event: Any, stream: Any) -> int:
-        self._events[event.value] = self._time
-        return SUCCESS
+    def cuEventElapsedTime(self, start: Any, end: Any) -> Answer:
+        return done(self._events[int(end)] - self._events[int(start)])
 
-    def cuEventSynchronize(self, event: Any) -> int:
-        return SUCCESS if event.value in self._events else INVALID_VALUE
+    def cuEventDestroy(self, event: Any) -> Answer:
+        return done() if self._events.pop(int(event), None) is not None else INVALID_VALUE
 
-    def cuEventElapsedTime(self, elapsed: Any, start: Any, end: Any) -> int:
-        _at(elapsed).value = self._events[end.value] - self._events[start.value]
-        return SUCCESS
-
-    def cuEventDestroy_v2(self, event: Any) -> int:
-        return SUCCESS if self._events.pop(event.value, None) is not None else INVALID_VALUE
-
-    def cuLaunchKernelEx(self, config: Any, function: Any, parameters: Any, extra: Any) -> int:
-        made = _at(config)
-        loaded, name = self._kernels[function.value]
+    def cuLaunchKernelEx(self, config: Any, function: Any, parameters: Any, extra: int) -> Answer:
+        loaded, name = self._kernels[int(function)]
         block = b""
-        if extra is not None:
-            given = list(extra)
-            if [given[0], given[2], given[4]] != [1, 2, None]:
+        if extra:
+            given = ctypes.cast(extra, ctypes.POINTER(ctypes.c_uint64 * 5))[0]
+            if [given[0], given[2], given[4]] != [1, 2, 0]:  # CU_LAUNCH_PARAM_* of cuda.h
                 return INVALID_VALUE
             block = ctypes.string_at(given[1], ctypes.cast(given[3], ctypes.POINTER(ctypes.c_size_t))[0])
         cluster = (1, 1, 1)
-        if made.attribute_count:
-            words = ctypes.cast(made.attributes, ctypes.POINTER(ctypes.c_uint * 5))[0]
-            if words[0] != 4:
+        for attribute in config.attrs[: config.numAttrs]:
+            if attribute.id != driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
                 return INVALID_VALUE
-            cluster = tuple(words[2:5])
+            dimensions = attribute.value.clusterDim
+            cluster = (dimensions.x, dimensions.y, dimensions.z)
         launch = {
             "kernel": name,
-            "grid": tuple(made.grid),
-            "block": tuple(made.block),
-            "shared": made.shared,
+            "grid": (config.gridDimX, config.gridDimY, config.gridDimZ),
+            "block": (config.blockDimX, config.blockDimY, config.blockDimZ),
+            "shared": config.sharedMemBytes,
             "cluster": cluster,
             "parameters": block,
         }
         self.launches.append(launch)
-        return self._run(loaded, launch)
+        self._run(loaded, launch)
+        return done()
 
-    def _run(self, loaded: Any, launch: dict[str, Any]) -> int:
+    def _run(self, loaded: Any, launch: dict[str, Any]) -> None:
         self._time += 0.5
         try:
             _engine.functional.run(
@@ -300,8 +307,7 @@ class FakeCuda:
                 None,
             )
         except _engine.functional.ProgramFault:
-            self._fault = ILLEGAL_ADDRESS
-        return SUCCESS
+            self._fault = Status.CUDA_ERROR_ILLEGAL_ADDRESS
 
 
 class SimulatedCuda(FakeCuda):
@@ -315,78 +321,50 @@ class SimulatedCuda(FakeCuda):
         super().__init__()
         self.gpu = GPU(gpu, **options)
         self._memory = self.gpu.memory.native
-
-    def cuDevicePrimaryCtxReset_v2(self, device: int) -> int:
-        self.resets += 1
-        self._fault = 0
-        return SUCCESS
-
-    def cuDeviceGetName(self, text: Any, size: int, device: int) -> int:
-        text.value = self.gpu.spec.name.encode()
-        return SUCCESS
-
-    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
         spec = self.gpu.spec
-        known = {
-            10: spec.sm.warp_size,
-            13: round(1000 * spec.clock.core_mhz),
-            16: spec.sm.count,
-            36: round(1000 * spec.clock.dram_mhz),
-            37: 8 * spec.dram.bus_bytes * spec.address_map.channels,
-            38: spec.l2.slice.bytes * spec.address_map.slices,
-            39: spec.sm.max_warps * spec.sm.warp_size,
-            75: spec.sm_version // 10,
-            76: spec.sm_version % 10,
-            81: spec.shared_memory.bytes,
-            82: spec.sm.register_file.registers,
-            97: spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta,
-            106: spec.sm.max_ctas,
-            111: spec.shared_memory.reserved_per_cta,
+        self.name = spec.name
+        self.attributes = {
+            "WARP_SIZE": spec.sm.warp_size,
+            "CLOCK_RATE": round(1000 * spec.clock.core_mhz),
+            "MULTIPROCESSOR_COUNT": spec.sm.count,
+            "MEMORY_CLOCK_RATE": round(1000 * spec.clock.dram_mhz),
+            "GLOBAL_MEMORY_BUS_WIDTH": (8 * spec.dram.bus_bytes * spec.address_map.channels),
+            "L2_CACHE_SIZE": spec.l2.slice.bytes * spec.address_map.slices,
+            "MAX_THREADS_PER_MULTIPROCESSOR": spec.sm.max_warps * spec.sm.warp_size,
+            "COMPUTE_CAPABILITY_MAJOR": spec.sm_version // 10,
+            "COMPUTE_CAPABILITY_MINOR": spec.sm_version % 10,
+            "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": spec.shared_memory.bytes,
+            "MAX_REGISTERS_PER_MULTIPROCESSOR": spec.sm.register_file.registers,
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": (
+                spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
+            ),
+            "MAX_BLOCKS_PER_MULTIPROCESSOR": spec.sm.max_ctas,
+            "RESERVED_SHARED_MEMORY_PER_BLOCK": spec.shared_memory.reserved_per_cta,
         }
-        if attribute not in known:
-            return INVALID_VALUE
-        _at(value).value = known[attribute]
-        return SUCCESS
 
-    def cuModuleLoadDataEx(self, module: Any, image: Any, count: int, options: Any, values: Any) -> int:
-        loaded = self.gpu.load(PtxModule.from_text(image.value.decode(), "fake"))
-        _at(module).value = self._handle()
-        self._modules[_at(module).value] = loaded
-        return SUCCESS
+    def cuDevicePrimaryCtxReset(self, device: Any) -> Answer:
+        self.resets += 1
+        self._fault = Status.CUDA_SUCCESS
+        return done()
 
-    def cuModuleGetFunction(self, function: Any, module: Any, name: Any) -> int:
-        loaded = self._modules[module.value]
-        if name.value.decode() not in loaded.kernels:
-            return NOT_FOUND
-        _at(function).value = self._handle()
-        self._kernels[_at(function).value] = (loaded, name.value.decode())
-        return SUCCESS
+    def cuModuleLoadDataEx(self, image: bytes, count: int, options: list[Any], values: list[Any]) -> Answer:
+        return self._module(self.gpu.load(PtxModule.from_text(image.rstrip(b"\0").decode(), "fake")))
 
-    def cuModuleGetGlobal_v2(self, address: Any, size: Any, module: Any, name: Any) -> int:
-        variables = self._modules[module.value].native.variables
-        if name.value.decode() not in variables:
-            return NOT_FOUND
-        _at(address).value, _at(size).value = variables[name.value.decode()]
-        return SUCCESS
+    def _variables(self, loaded: Any) -> Any:
+        return loaded.native.variables
 
-    def cuFuncGetAttribute(self, value: Any, attribute: int, function: Any) -> int:
-        loaded, name = self._kernels[function.value]
-        facts = loaded[name].facts
-        known = {1: facts.shared_bytes, 4: facts.registers}
-        if attribute not in known:
-            return INVALID_VALUE
-        _at(value).value = known[attribute]
-        return SUCCESS
+    def _resources(self, loaded: Any, name: str) -> tuple[int, int]:
+        return loaded[name].facts.shared_bytes, loaded[name].facts.registers
 
-    def cuMemAlloc_v2(self, address: Any, size: Any) -> int:
-        _at(address).value = self._memory.allocate(size.value, "cuMemAlloc")
-        return SUCCESS if _at(address).value else OUT_OF_MEMORY
+    def cuMemAlloc(self, size: int) -> Answer:
+        address = self._memory.allocate(size, "cuMemAlloc")
+        return done(driver.CUdeviceptr(address)) if address else (Status.CUDA_ERROR_OUT_OF_MEMORY, None)
 
-    def cuMemcpyHtoD_v2(self, address: Any, data: Any, size: Any) -> int:
-        self.gpu.write(address.value, np.frombuffer(ctypes.string_at(data, size.value), np.uint8))
-        return SUCCESS
+    def cuMemcpyHtoD(self, address: int, data: bytes, size: int) -> Answer:
+        self.gpu.write(address, np.frombuffer(data, np.uint8, size))
+        return done()
 
-    def _run(self, loaded: Any, launch: dict[str, Any]) -> int:
+    def _run(self, loaded: Any, launch: dict[str, Any]) -> None:
         launcher = Launcher(
             loaded[launch["kernel"]],
             launch["grid"],
@@ -396,13 +374,12 @@ class SimulatedCuda(FakeCuda):
             launch["cluster"],
         )
         try:
-            done = self.gpu.launch(launcher, lambda: _Packed(launch["parameters"]))  # type: ignore[arg-type]
+            result = self.gpu.launch(launcher, lambda: _Packed(launch["parameters"]))  # type: ignore[arg-type]
         except ProgramFault:
-            self._fault = ILLEGAL_ADDRESS
+            self._fault = Status.CUDA_ERROR_ILLEGAL_ADDRESS
         else:
-            assert done is not None
-            self._time = done.end_cycle / (1e3 * self.gpu.spec.clock.core_mhz)
-        return SUCCESS
+            assert result is not None
+            self._time = result.end_cycle / (1e3 * self.gpu.spec.clock.core_mhz)
 
 
 class _Packed:
@@ -418,6 +395,11 @@ class _Packed:
         """Nothing was copied."""
 
     discard = copy_back
+
+
+def no_driver(flags: int) -> None:
+    """What `cuInit` of the bindings does where the library is not there."""
+    raise RuntimeError("Failed to dlopen libcuda.so.1")
 
 
 def replacing(pattern: str, replacement: str) -> Callable[[str], str]:

@@ -20,7 +20,7 @@ from simt.cuda import toolkit
 from simt.errors import SimtError
 from simt.profile import Profile, read_profile
 from simt.validate import hardware
-from support.fake_cuda import SimulatedCuda
+from support.fake_cuda import SimulatedCuda, no_driver
 
 SCRIPTS = Path(__file__).parents[2] / "validation"
 pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
@@ -108,7 +108,7 @@ def test_a_campaign_on_a_real_gpu(
 ) -> None:
     """The driver is a stand-in that simulates; times must be those of the simulated GPU."""
     library = SimulatedCuda("qv100")
-    monkeypatch.setattr(cuda, "_load_library", lambda: library)
+    monkeypatch.setattr(cuda, "_import_bindings", lambda: library)
     for name, value in (("_HOLD_NS", 4000.0), ("_LONGEST_HOLD_NS", 4000.0), ("_CLOCK_NS", 20_000)):
         monkeypatch.setattr(hardware, name, value)
     monkeypatch.setattr(hardware, "perf_counter", lambda: 0.0)
@@ -230,7 +230,7 @@ def test_a_fault_ends_one_program_only(
     campaign: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = SimulatedCuda("qv100")
-    monkeypatch.setattr(cuda, "_load_library", lambda: library)
+    monkeypatch.setattr(cuda, "_import_bindings", lambda: library)
     source = 'extern "C" __global__ void wrong(int* out) { *out = 1; }'
 
     def fault(gpu: simt.GPU) -> object:
@@ -259,7 +259,7 @@ def test_without_records_there_is_nothing_to_judge(judge: ModuleType, tmp_path: 
 def test_without_a_gpu_the_campaign_says_so(
     campaign: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda, "_LIBRARIES", ("libnothing-of-the-kind.so",))
+    monkeypatch.setattr("cuda.bindings.driver.cuInit", no_driver)
     with pytest.raises(SystemExit, match=r"no CUDA driver.*--gpu NAME"):
         command(monkeypatch, campaign, "--out", tmp_path / "x", "--device", 0)
     assert not (tmp_path / "x").exists()

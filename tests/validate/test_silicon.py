@@ -22,7 +22,7 @@ from simt.validate.hardware import HardwareGPU
 from simt.validate.microbenchmark import Microbenchmark, run_microbenchmarks
 from simt.validate.silicon import SiliconDevice
 from simt.workloads import WORKLOADS
-from support.fake_cuda import SimulatedCuda
+from support.fake_cuda import SimulatedCuda, no_driver
 
 pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
 
@@ -66,7 +66,7 @@ def test_records_are_those_of_the_simulated_gpu(
     """The whole way: command line, driver, NVRTC, clocks, events, JSON."""
     names = ["fma_latency", "fma_throughput", "sm_count", "launch_latency", "l1_latency", "l1_sector"]
     names += ["l2_latency", "l2_bandwidth", "shared_conflict", "atomic_latency"]
-    monkeypatch.setattr(cuda, "_load_library", lambda: library)
+    monkeypatch.setattr(cuda, "_import_bindings", lambda: library)
     command = ["simt", "bench", "run", *names, "--device", "0", "--repeats", "2", "--json", "-"]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as end:
@@ -167,7 +167,7 @@ def test_what_it_cannot_do_is_said(gpu: HardwareGPU) -> None:
 def test_without_a_gpu_it_says_what_works(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cuda, "_LIBRARIES", ("libnothing-of-the-kind.so",))
+    monkeypatch.setattr("cuda.bindings.driver.cuInit", no_driver)
     monkeypatch.setattr(sys, "argv", ["simt", "bench", "run", "--device", "0"])
     with pytest.raises(SystemExit) as end:
         main()

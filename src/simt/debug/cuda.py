@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 
-from simt.cuda.driver import Attribute, Device, DeviceModule
+from simt.cuda.driver import Device, DeviceModule
 from simt.errors import DebugError, DriverError
 
 from .executors import Scratch
@@ -27,7 +27,7 @@ class CudaExecutor:
         self._device = device
         major, minor = device.compute_capability
         self.name = f"{device.name} (compute capability {major}.{minor})"
-        if not device.attribute(Attribute.VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED):
+        if not device.attribute("VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED"):
             raise DebugError(f"{self.name}: its driver cannot map memory at given addresses")
 
     @staticmethod

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from simt import _engine
 from simt.cuda import PtxModule
-from simt.cuda.driver import Attribute, Device, DeviceKernel, Driver, FunctionAttribute
+from simt.cuda.driver import Device, DeviceKernel, Driver
 from simt.errors import DriverError, LaunchError
 from simt.gpu import GPU
 from simt.gpu.arguments import Arguments
@@ -169,8 +169,8 @@ class HardwareGPU(GPU):
             else:
                 put()
             self.synchronize()
-            registers = kernel.attribute(FunctionAttribute.NUM_REGS)
-            shared = kernel.attribute(FunctionAttribute.SHARED_SIZE_BYTES) + launcher.shared
+            registers = kernel.attribute("NUM_REGS")
+            shared = kernel.attribute("SHARED_SIZE_BYTES") + launcher.shared
             time = LaunchTime(launcher.kernel.name, launcher.grid, launcher.block, registers, shared, None)
             if between is not None:
                 nanoseconds = max(0.0, between.nanoseconds - empty)
@@ -235,7 +235,7 @@ class HardwareGPU(GPU):
 
     def _spin(self, nanoseconds: float) -> None:
         """Keeps the GPU busy for about this long."""
-        khz = self.device.attribute(Attribute.CLOCK_RATE)
+        khz = self.device.attribute("CLOCK_RATE")
         cycles = int(nanoseconds * khz / 1e6)
         parameters = np.array([cycles, self._elapsed], np.int64).tobytes()
         self._own["spin"].launch((1, 1, 1), (32, 1, 1), parameters)

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from simt.cuda.driver import Attribute, Driver
+from simt.cuda.driver import Driver
 from simt.errors import DriverError
 from simt.gpu.array import DeviceArray
 from simt.validate.device import Kernel, ProgramDevice
 from simt.validate.hardware import HardwareGPU
 
 _CALLED = {
-    "l2_bytes": Attribute.L2_CACHE_SIZE,
-    "memory_mhz": Attribute.MEMORY_CLOCK_RATE,
-    "memory_bus_bits": Attribute.GLOBAL_MEMORY_BUS_WIDTH,
-    "registers_per_sm": Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR,
-    "shared_bytes_per_sm": Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
-    "shared_bytes_per_cta": Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-    "shared_bytes_reserved_per_cta": Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK,
-    "threads_per_sm": Attribute.MAX_THREADS_PER_MULTIPROCESSOR,
-    "ctas_per_sm": Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR,
-    "boost_mhz": Attribute.CLOCK_RATE,
+    "l2_bytes": "L2_CACHE_SIZE",
+    "memory_mhz": "MEMORY_CLOCK_RATE",
+    "memory_bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
+    "registers_per_sm": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+    "shared_bytes_per_sm": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    "shared_bytes_per_cta": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "shared_bytes_reserved_per_cta": "RESERVED_SHARED_MEMORY_PER_BLOCK",
+    "threads_per_sm": "MAX_THREADS_PER_MULTIPROCESSOR",
+    "ctas_per_sm": "MAX_BLOCKS_PER_MULTIPROCESSOR",
+    "boost_mhz": "CLOCK_RATE",
 }
 
 
@@ -55,11 +55,11 @@ class SiliconDevice(ProgramDevice):
         major, minor = device.compute_capability
         self.name = device.name
         self.sm_version = 10 * major + minor
-        self.sms = device.attribute(Attribute.MULTIPROCESSOR_COUNT)
-        self.l2_bytes = device.attribute(Attribute.L2_CACHE_SIZE)
-        self.shared_bytes_per_sm = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
-        self.shared_bytes_per_cta = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-        self.threads_per_sm = device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR)
+        self.sms = device.attribute("MULTIPROCESSOR_COUNT")
+        self.l2_bytes = device.attribute("L2_CACHE_SIZE")
+        self.shared_bytes_per_sm = device.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR")
+        self.shared_bytes_per_cta = device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        self.threads_per_sm = device.attribute("MAX_THREADS_PER_MULTIPROCESSOR")
         self.core_mhz = hardware.measure_clock()
         self._evictor = 0
 
