@@ -1,6 +1,9 @@
 """CUDA C++ through NVRTC."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -197,8 +200,39 @@ def test_options() -> None:
 
 def test_no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolkit, "_find", lambda _: ())
+    monkeypatch.setattr(toolkit, "_find_outside_pip", lambda: None)
     with pytest.raises(ToolkitError, match=r"is not installed: pip install 'simt\[cuda\]'"):
         compile_cuda("")
+
+
+def test_nvrtc_of_conda_or_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "lib" / "libnvrtc.so.12.9.86"
+    library.parent.mkdir()
+    library.touch()
+    soname = library.with_name("libnvrtc.so.12")
+    soname.symlink_to(library)
+    headers = {"cudart": "/cuda/include", "nvcc": "/cuda/include", "cccl": None}
+    monkeypatch.setattr(toolkit, "_find", lambda _: ())
+    monkeypatch.setattr(
+        "cuda.pathfinder.load_nvidia_dynamic_lib", lambda name: SimpleNamespace(abs_path=str(soname))
+    )
+    monkeypatch.setattr("cuda.pathfinder.find_nvidia_header_directory", headers.get)
+    toolkit._find_outside_pip.cache_clear()
+    found = toolkit.need_nvrtc()
+    toolkit._find_outside_pip.cache_clear()
+    assert (found.major, found.nvrtc, found.include) == (12, library, (Path("/cuda/include"),))
+    assert str(library) in found.versions[0]
+
+
+def test_nvrtc_through_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = toolkit.need_nvrtc()
+    with pytest.raises(ToolkitError, match=r"this process already uses NVRTC \d+\.\d+, not /"):
+        nvrtc._Nvrtc(replace(found, versions=("nvrtc 11.8.89",)))
+    with pytest.raises(ToolkitError, match=r"cannot be loaded: .* pip install"):
+        nvrtc._Nvrtc(replace(found, nvrtc=Path("/nowhere/libnvrtc.so.12")))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(ToolkitError, match=r"needs cuda-bindings, which is not installed: pip install"):
+        nvrtc._Nvrtc(found)
 
 
 class TestCache:
@@ -257,6 +291,19 @@ class TestCache:
         (first / "mine.h").write_text("#define MINE 43\n")
         assert ", 43;" in compiled()
         assert len(compilations) == 3
+
+    def test_headers_that_include_each_other(self, tmp_path: Path, compilations: list[str]) -> None:
+        """By paths that would grow without an end."""
+        for here, there in (("one", "two"), ("two", "one")):
+            (tmp_path / here).mkdir()
+            text = f'#pragma once\n#include "../{there}/{there}.h"\n#define {here.upper()} 21\n'
+            (tmp_path / here / f"{here}.h").write_text(text)
+        source = '#include "one/one.h"\n__global__ void f(int *a) { a[0] = ONE + TWO; }'
+        for _ in range(2):
+            assert ", 42;" in compile_cuda(source, include=[tmp_path]).text
+        (tmp_path / "two" / "two.h").write_text("#define TWO 22\n")
+        assert ", 43;" in compile_cuda(source, include=[tmp_path]).text
+        assert len(compilations) == 2
 
     def test_headers_that_cannot_be_told(self, tmp_path: Path, compilations: list[str]) -> None:
         (tmp_path / "mine.h").write_text("#define MINE 41\n")

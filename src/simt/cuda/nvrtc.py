@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX with NVRTC, from its wheel: no GPU, driver or CUDA installation."""
+"""CUDA C++ to PTX with NVRTC through cuda-bindings: no GPU, driver or CUDA installation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -17,11 +17,11 @@ from simt.errors import CompileError, ToolkitError
 
 from .headers import NO_HOST, PRELUDE, STANDARD_LIBRARY, standard_headers
 from .host_code import Source, has_host_code, instances, marking_macros
+from .includes import Headers, find_headers, raw
 from .ptx_module import PtxModule, arch_number
 from .toolkit import INSTALL, Toolkit, need_nvrtc
 
 _CACHE_VERSION = 1
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")?', re.MULTILINE)
 _ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error\b", re.MULTILINE)
 _MISSING = re.compile(r"cannot open source file")
 _NO_STD_MEMBER = 'namespace "std" has no member'
@@ -77,10 +77,10 @@ def compile_cuda(
         "debug_lines": debug_lines,
         "fmad": fmad,
     }
-    toolkit = _toolkit_for(arch)
+    number, letter = arch_number(arch)
+    toolkit = need_nvrtc()
     if "\0" in source:
         raise CompileError(f"{name}: the source holds a NUL character at {source.index(chr(0))}")
-    number, letter = arch_number(arch)
     folders = [Path(folder).resolve() for folder in include]
     arguments = [f"--gpu-architecture=compute_{number}{letter}", _QUIET, f"--pre-include={PRELUDE}"]
     arguments += [f"-I{folder}" for folder in (*folders, *toolkit.include)]
@@ -93,9 +93,9 @@ def compile_cuda(
     arguments += [f"-D{macro}={value}" for macro, value in (defines or {}).items()]
     arguments += options
 
-    own = None if _brings_headers(options) else _own_headers(source, folders)
+    headers = find_headers(source, folders)
     place = None
-    if own is not None:
+    if headers.complete and not _brings_headers(options):
         identity = [
             _CACHE_VERSION,
             toolkit.versions,
@@ -103,7 +103,7 @@ def compile_cuda(
             name,
             arguments,
             list(kernels),
-            own,
+            headers.digests,
             standard_headers(),
         ]
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
@@ -112,46 +112,40 @@ def compile_cuda(
             text, log, names = kept
             return PtxModule(text, name, arch, source, log, names, settings)
 
-    text, log, names = _compile_device_code(toolkit, source, name, arch, arguments, kernels, folders)
+    nvrtc = _nvrtc(toolkit)
+    if number not in nvrtc.archs:
+        known = ", ".join(f"sm_{other}" for other in nvrtc.archs)
+        raise ToolkitError(f"no installed NVRTC compiles for {arch}: NVRTC {nvrtc.version} knows {known}")
+    text, log, names = _compile_device_code(nvrtc, source, name, arch, arguments, kernels, headers)
     if place is not None:
         write_whole(place, json.dumps([text, log, names]).encode())
     return PtxModule(text, name, arch, source, log, names, settings)
-
-
-def _toolkit_for(arch: str) -> Toolkit:
-    number, _ = arch_number(arch)
-    tried = []
-    for toolkit in need_nvrtc():
-        library = _library(toolkit)
-        if number in library.archs:
-            return toolkit
-        tried.append(f"NVRTC {library.version} knows {', '.join(f'sm_{known}' for known in library.archs)}")
-    raise ToolkitError(f"no installed NVRTC compiles for {arch}: {'; '.join(tried)}")
 
 
 _Compiled = tuple[str, str, dict[str, str]]
 
 
 def _compile_device_code(
-    toolkit: Toolkit,
+    nvrtc: _Nvrtc,
     source: str,
     name: str,
     arch: str,
     arguments: Sequence[str],
     kernels: Sequence[str],
-    folders: Sequence[Path],
+    headers: Headers,
 ) -> _Compiled:
     """Compiles a source as it is, or where that fails without its host code."""
     failure = None
     if not has_host_code(source):
         try:
-            return _compile(toolkit, source, name, arch, arguments, kernels)
+            return _compile(nvrtc, source, name, arch, arguments, kernels)
         except CompileError as error:
             failure = error
-    headers = dict(_included(source, folders))
-    marks = marking_macros([source, *(text for text, _ in headers.values())])
-    files = {name: Source(source, marks)}
-    files |= {str(path): Source(text, marks) for text, path in headers.values()}
+    texts = {
+        str(path): raw(headers.texts[path]).decode("utf-8", "replace") for path in headers.named.values()
+    }
+    marks = marking_macros([source, *texts.values()])
+    files = {file: Source(text, marks) for file, text in [(name, source), *texts.items()]}
     if failure is not None and all(file.device_text == file.text for file in files.values()):
         raise failure
     if not any(d.kind == "device" for file in files.values() for d in file.declarations):
@@ -163,11 +157,12 @@ def _compile_device_code(
     launched = [instance for instance in instances(files.values()) if instance not in kernels]
     for _ in range(_MOST_ATTEMPTS):
         own = {
-            title: f'#line 1 "{path}"\n{files[str(path)].device_text}' for title, (_, path) in headers.items()
+            title: f'#line 1 "{path}"\n{files[str(path)].device_text}'
+            for title, path in headers.named.items()
         }
         text = files[name].device_text
         try:
-            return _compile(toolkit, text, name, arch, arguments, [*kernels, *launched], own)
+            return _compile(nvrtc, text, name, arch, arguments, [*kernels, *launched], own)
         except CompileError as error:
             failure = error
         if _NO_STD_MEMBER in str(failure) and (more := f"--pre-include={STANDARD_LIBRARY}") not in arguments:
@@ -188,25 +183,8 @@ def _compile_device_code(
     raise CompileError(f"{failure}{note}")
 
 
-def _included(source: str, folders: Sequence[Path]) -> Iterator[tuple[str, tuple[str, Path]]]:
-    """The user's headers that a source includes, by the names it gives them: text and file."""
-    todo: list[tuple[str, Path | None]] = [(source, None)]
-    seen = set()
-    while todo:
-        text, file = todo.pop()
-        for match in _INCLUDE.finditer(text):
-            title = match[1] or match[2]
-            for folder in [*([file.parent] if file else []), *folders] if title else []:
-                path = folder / title
-                if title not in seen and path.is_file():
-                    seen.add(title)
-                    content = path.read_text(encoding="utf-8", errors="replace")
-                    yield title, (content, path)
-                    todo.append((content, path))
-
-
 def _compile(
-    toolkit: Toolkit,
+    nvrtc: _Nvrtc,
     source: str,
     name: str,
     arch: str,
@@ -214,116 +192,87 @@ def _compile(
     kernels: Sequence[str],
     headers: Mapping[str, str] | None = None,
 ) -> _Compiled:
-    library = _library(toolkit)
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    program = library.create(
-        f'#line 1 "{quoted}"\n{source}', f"{_NOWHERE}/{name}", {**standard_headers(), **(headers or {})}
+    given = {**standard_headers(), **(headers or {})}
+    program = nvrtc.call(
+        name,
+        "nvrtcCreateProgram",
+        f'#line 1 "{quoted}"\n{source}'.encode(),
+        f"{_NOWHERE}/{name}".encode(),
+        len(given),
+        [text.encode() for text in given.values()],
+        [raw(title) for title in given],
     )
     try:
         for kernel in kernels:
-            library.check(library.dll.nvrtcAddNameExpression(program, kernel.encode()), name)
-        status = library.dll.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
-        log = _DEPRECATED.sub("", library.text("ProgramLog", program)).replace(f"{_NOWHERE}/", "").strip()
-        if status != 0:
+            nvrtc.call(name, "nvrtcAddNameExpression", program, kernel.encode())
+        failure = None
+        try:
+            encoded = [argument.encode() for argument in arguments]
+            nvrtc.call(name, "nvrtcCompileProgram", program, len(encoded), encoded)
+        except CompileError as error:
+            failure = error
+        log = nvrtc.text(name, "ProgramLog", program)
+        log = _DEPRECATED.sub("", log).replace(f"{_NOWHERE}/", "").strip()
+        if failure is not None:
             advice = "".join(f"\n({text})" for sign, text in _ADVICE.items() if sign in log)
-            reason = log or library.error(status)
             raise CompileError(
-                f"{name}: does not compile for {arch} with NVRTC {library.version}\n{reason}{advice}"
+                f"{name}: does not compile for {arch} with NVRTC {nvrtc.version}\n{log or failure}{advice}"
             )
-        names = {kernel: library.lowered(program, kernel, name) for kernel in kernels}
-        text = library.text("PTX", program)
+        lowered = [nvrtc.call(name, "nvrtcGetLoweredName", program, kernel.encode()) for kernel in kernels]
+        text = nvrtc.text(name, "PTX", program)
     finally:
-        library.dll.nvrtcDestroyProgram(ctypes.byref(program))
+        nvrtc.call(name, "nvrtcDestroyProgram", program)
+    names = {kernel: mangled.decode() for kernel, mangled in zip(kernels, lowered, strict=True)}
     # Line information has put the source into the current directory, where it need not be.
     return text.replace(f'"{Path.cwd()}/{quoted}"', f'"{quoted}"'), log, names
 
 
-class _Library:
-    """NVRTC's C interface (NVRTC User Guide, "User Interface")."""
+class _Nvrtc:
+    """NVRTC's functions through cuda-bindings, which keep the first NVRTC that a process uses."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, toolkit: Toolkit) -> None:
         try:
-            self.dll = ctypes.CDLL(str(path))
+            # The bindings use a library that is already loaded; otherwise they would prefer CUDA 13's.
+            ctypes.CDLL(str(toolkit.nvrtc), ctypes.RTLD_GLOBAL)
         except OSError as error:
-            raise ToolkitError(f"{path}: cannot be loaded: {error}; {INSTALL} brings a whole NVRTC") from None
-        self.dll.nvrtcGetErrorString.restype = ctypes.c_char_p
-        major, minor, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-        self.check(self.dll.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), str(path))
-        self.check(self.dll.nvrtcGetNumSupportedArchs(ctypes.byref(count)), str(path))
-        archs = (ctypes.c_int * count.value)()
-        self.check(self.dll.nvrtcGetSupportedArchs(archs), str(path))
-        self.version = f"{major.value}.{minor.value}"
-        self.archs = tuple(archs)
+            raise ToolkitError(
+                f"{toolkit.nvrtc}: cannot be loaded: {error}; {INSTALL} brings a whole NVRTC"
+            ) from None
+        try:
+            from cuda.bindings import nvrtc
+        except ModuleNotFoundError:
+            raise ToolkitError(f"NVRTC needs cuda-bindings, which is not installed: {INSTALL}") from None
+        self._bindings: Any = nvrtc
+        self.version = "{}.{}".format(*self.call("NVRTC", "nvrtcVersion"))
+        self.archs = tuple(self.call("NVRTC", "nvrtcGetSupportedArchs"))
+        wheels = [version for version in toolkit.versions if version.startswith("nvrtc ")]
+        if not all(version.startswith(f"nvrtc {self.version}.") for version in wheels):
+            raise ToolkitError(
+                f"this process already uses NVRTC {self.version}, not {toolkit.nvrtc}: "
+                "compile with simt before another package loads its own"
+            )
 
-    def error(self, status: int) -> str:
-        return bytes(self.dll.nvrtcGetErrorString(status)).decode()
+    def call(self, name: str, function: str, *arguments: Any) -> Any:
+        """Calls a function and returns what follows the status: one value or a list. name: the program, for
+        messages. Raises CompileError unless it succeeds."""
+        status, *values = getattr(self._bindings, function)(*arguments)
+        if status:
+            _, text = self._bindings.nvrtcGetErrorString(status)
+            raise CompileError(f"{name}: NVRTC: {text.decode()}")
+        return values[0] if len(values) == 1 else values
 
-    def check(self, status: int, name: str) -> None:
-        if status != 0:
-            raise CompileError(f"{name}: NVRTC: {self.error(status)}")
-
-    def create(self, source: str, name: str, headers: Mapping[str, str]) -> ctypes.c_void_p:
-        program = ctypes.c_void_p()
-        texts, titles = _strings(headers.values()), _strings(headers.keys())
-        status = self.dll.nvrtcCreateProgram(
-            ctypes.byref(program), source.encode(), name.encode(), len(headers), texts, titles
-        )
-        self.check(status, name)
-        return program
-
-    def text(self, what: str, program: ctypes.c_void_p) -> str:
-        size = ctypes.c_size_t()
-        self.check(getattr(self.dll, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
-        buffer = ctypes.create_string_buffer(size.value)
-        self.check(getattr(self.dll, f"nvrtcGet{what}")(program, buffer), what)
-        return buffer.value.decode(errors="replace")
-
-    def lowered(self, program: ctypes.c_void_p, kernel: str, name: str) -> str:
-        lowered = ctypes.c_char_p()
-        self.check(self.dll.nvrtcGetLoweredName(program, kernel.encode(), ctypes.byref(lowered)), name)
-        return (lowered.value or b"").decode()
+    def text(self, name: str, what: str, program: Any) -> str:
+        buffer = bytearray(self.call(name, f"nvrtcGet{what}Size", program))
+        self.call(name, f"nvrtcGet{what}", program, buffer)
+        return buffer.partition(b"\0")[0].decode(errors="replace")
 
 
-@lru_cache(maxsize=4)
-def _library(toolkit: Toolkit) -> _Library:
-    if toolkit.nvrtc is None:
-        raise ToolkitError(f"NVRTC is not installed: {INSTALL}")
-    return _Library(toolkit.nvrtc)
-
-
-def _strings(texts: Iterable[str]) -> Any:
-    encoded = [text.encode() for text in texts]
-    return (ctypes.c_char_p * len(encoded))(*encoded)
+_nvrtc = lru_cache(maxsize=1)(_Nvrtc)
 
 
 def _brings_headers(options: Sequence[str]) -> bool:
     return any(option.startswith(("-I", "--include", "-include", "--pre-include")) for option in options)
-
-
-def _own_headers(source: str, folders: Sequence[Path]) -> list[tuple[str, str]] | None:
-    """The user's headers that a source may include, with digests; None if that cannot be told from the
-    text, because a macro names one or the source asks which exist.
-
-    Every file that an `#include` may mean counts, whatever conditions it stands under: a header too many
-    costs a compilation, one too few would give stale code.
-    """
-    found: dict[Path, str] = {}
-    todo: list[tuple[str, Path | None]] = [(source, None)]
-    while todo:
-        text, file = todo.pop()
-        if "__has_include" in text:
-            return None
-        for match in _INCLUDE.finditer(text):
-            target = match[1] or match[2]
-            if target is None:
-                return None
-            for folder in [*([file.parent] if file else []), *folders]:
-                path = folder / target
-                if path not in found and path.is_file():
-                    content = path.read_text(encoding="utf-8", errors="surrogateescape")
-                    found[path] = hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
-                    todo.append((content, path))
-    return sorted((str(path), digest) for path, digest in found.items())
 
 
 def _read(place: Path) -> tuple[str, str, dict[str, str]] | None:
