@@ -271,7 +271,7 @@ def test_no_gpu_here(monkeypatch: pytest.MonkeyPatch) -> None:
         compare(axpy(), "cuda")
     with pytest.raises(DebugError, match="expected cuda or cuda:N"):
         compare(axpy(), "cuda:x")
-    with pytest.raises(DebugError, match="no reference"):
+    with pytest.raises(DebugError, match="not a reference"):
         compare(axpy(), "/nowhere/at/all")
 
 
