@@ -2,8 +2,9 @@
 
 usage: python benchmarks/samplers_stratified.py [PROFILES...] [--seeds N] [--adaptive N]
 
-Without profiles: those of the shared folder. Each method designs its strata once; its draws are made for all
-seeds at once (simple random samples in each stratum), so that hundreds of seeds take seconds. Four tables:
+By default, it uses the profiles in ../shared/data/profiles, which are not part of the repository. Each method
+designs its strata once; its draws are made for all seeds at once (simple random samples in each stratum), so
+that hundreds of seeds take seconds. There are four tables:
 
 1. every method at a bound of 5 %: means over the profiles, as in the STEM paper's tables;
 2. ROOT against Neyman, profile by profile: at ROOT's realised error, how long is each one's sample;
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
@@ -251,6 +253,8 @@ def main() -> None:
     options = parser.parse_args()
     shared = Path(__file__).parents[2] / "shared" / "data" / "profiles"
     paths = options.profiles or sorted(p for p in shared.glob("*.gz"))
+    if not paths:
+        sys.exit(f"no profiles in {shared}: name some on the command line")
     profiles = {path.name.split(".")[0]: read_profile(path).kernels() for path in paths}
     all_methods(profiles, options.seeds)
     against_root(profiles, options.seeds)

@@ -2,7 +2,8 @@
 
 python benchmarks/sampling_accuracy.py [--seeds 10] [--coverage 300]
 
-Reads the profiles of the shared folder beside the repository (docs/sampling/README.md shows the results).
+Reads the profiles in ../shared/data/profiles, which are not part of the repository, and skips without them.
+docs/sampling/README.md shows the results.
 """
 
 from __future__ import annotations
