@@ -8,7 +8,7 @@ function details(i) {
   const title = `Launch ${L.id[i]}: ${k.short}`;
   if (!x) {
     const like = Object.keys(D.details).map(Number).find(j => L.kernel[j] === L.kernel[i]);
-    return [section(title, `Bound by ${L.bound[i]}. Timeline, lines and maps are kept of the longest launches only${like === undefined ? "" : `, of this kernel of launch ${L.id[like]}`}.`, shown)];
+    return [section(title, `Bound by ${L.bound[i]}. Timeline, lines and maps are kept for the longest launches only${like === undefined ? "" : `; for this kernel, see launch ${L.id[like]}`}.`, shown)];
   }
   const parts = [section(title, `Bound by ${L.bound[i]}: ${x.why}.`, shown, ...stalls(x))], t = x.timeline;
   if (t) {

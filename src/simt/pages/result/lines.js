@@ -56,5 +56,5 @@ function lines(x) {
     place.replaceChildren(el("div", {class: "scroll lines"}, node), below);
   }
   show(...kinds[0]);
-  return [section("Lines, and where warps wait", `How often a warp was found waiting to issue the instruction: one look in ${x.interval} cycles. Lanes: active threads per warp instruction.` + (x.left_out ? ` ${num(x.left_out)} instructions without waiting are left out.` : ""), el("div", {class: "tabs"}, ...buttons), place)];
+  return [section("Lines, and where warps wait", `How often a warp was found waiting to issue the instruction, sampled every ${x.interval} cycles. Lanes: active threads per warp instruction.` + (x.left_out ? ` ${num(x.left_out)} instructions without waiting are left out.` : ""), el("div", {class: "tabs"}, ...buttons), place)];
 }

@@ -11,11 +11,11 @@ function build() {
   if (N) {
     const place = el("div"), pick = i => { table.choose(i); over?.choose(i); place.replaceChildren(...details(i)); };
     const table = launchTable(pick), over = N > 1 ? streams(pick) : null;
-    if (over) main.append(section("Time by kernel", "Time in which several launches are under way is divided among them.", kernelBars()),
-      section("Launches over time", "A row per stream. Drag moves, the wheel zooms, a double click shows all; a click chooses.", over.node));
+    if (over) main.append(section("Time by kernel", "Cycles in which several launches run are divided among them.", kernelBars()),
+      section("Launches over time", "One row per stream. Drag to move, use the wheel to zoom, double-click to show all, click to select.", over.node));
     const roof = roofline();
-    if (roof) main.append(section("Roofline", "Kernels by operations per byte, against the peaks of the specification; the larger, the longer they take.", roof));
-    main.append(section("Launches", "Choose one to see its stalls, lines and maps. A column's head sorts.", table.node), place);
+    if (roof) main.append(section("Roofline", "Kernels by operations per byte, against the peaks of the specification; larger circles take longer.", roof));
+    main.append(section("Launches", "Select one to see its stalls, lines and maps. Click a column's head to sort.", table.node), place);
     pick(L.cycles.reduce((best, c, i) => c > L.cycles[best] ? i : best, 0));
   } else main.append(section("Launches", "No launch finished."));
   main.append(section("Provenance", null, el("dl", {}, ...D.provenance.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]))));

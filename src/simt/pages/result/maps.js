@@ -12,7 +12,7 @@ function maps(x) {
   const ipc = sm.warp_instructions.map((n, i) => sm.active_cycles[i] ? n / sm.active_cycles[i] : null);
   const rate = slice.lookups.map((n, i) => n ? 100 * slice.hits[i] / n : null), about = i => [["", "active cycles", num(sm.active_cycles[i])], ["", "warp instructions", num(sm.warp_instructions[i])], ["", "IPC while active", num(ipc[i], 2)]];
   const hits = i => [["", "sector look-ups", num(slice.lookups[i])], ["", "hits", pct(rate[i], 1)]];
-  return [section("Maps", `How the launch's work is spread over ${sm.warp_instructions.length} SMs and ${slice.lookups.length} L2 slices, in their order.`, el("div", {class: "charts"},
+  return [section("Maps", `The launch's work by SM (${sm.warp_instructions.length}) and by L2 slice (${slice.lookups.length}), in their order.`, el("div", {class: "charts"},
     map("Cycles with a resident warp, by SM", "SM", sm.active_cycles, about), map("Warp instructions, by SM", "SM", sm.warp_instructions, about),
     map("Sector look-ups, by L2 slice", "slice", slice.lookups, hits), map("Hits, %, by L2 slice", "slice", rate, hits)))];
 }
