@@ -20,14 +20,14 @@ from simt.control import Controller
 class Onlooker(Controller):
     """Sees all there is to see."""
 
-    name = "onlooker"
+    method = "onlooker"
     interval, warps, blocks = 500, True, True
 
 
 class Glance(Controller):
     """Sees the counters."""
 
-    name = "glance"
+    method = "glance"
 
 
 def seconds(trace: Path, controller: Controller | None) -> float:

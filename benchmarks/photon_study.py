@@ -29,7 +29,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 import simt
 from simt.control import PKP, Controller
-from simt.control.photon import Photon
+from simt.control.photon import Photon, PublishedPhoton
 from simt.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +43,7 @@ METHODS: dict[str, Callable[[], Controller | None]] = {
     "photon:block": lambda: Photon("block"),
     "photon:warp": lambda: Photon("warp"),
     "photon:kernel": lambda: Photon("kernel"),
-    "photon:published-tests": lambda: Photon(preset="paper"),
+    "photon:published-tests": lambda: PublishedPhoton(small="wave", work=0.1),
 }
 SAMPLED = [method for method in METHODS if method != "full"]
 

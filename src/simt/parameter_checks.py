@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from simt.errors import ParameterError
+from simt.methods import Method
 
 
 def refuse(name: str, value: Any, expected: str) -> ParameterError:
@@ -53,6 +54,13 @@ def integer(name: str, value: Any, low: int | None = None) -> int:
     if isinstance(value, Integral) and not isinstance(value, bool) and (low is None or int(value) >= low):
         return int(value)
     raise refuse(name, value, "a whole number" + (f" of {low} or more" if low is not None else ""))
+
+
+def valid_method(name: str, value: Any, kind: type[Method]) -> None:
+    """A method whose own parameters make sense; `kind` says which."""
+    if not isinstance(value, kind):
+        raise refuse(name, value, f"a {kind.__name__}")
+    value.validate()
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -30,7 +30,7 @@ extern "C" __global__ void nothing() {}
 class Interrupting(Controller):
     """Stops the first launch, and presses Ctrl-C in the second."""
 
-    name = "interrupting"
+    method = "interrupting"
     interval = 200
 
     def begin(self, launch: LaunchView) -> Decision:
@@ -77,7 +77,7 @@ def test_ctrl_c_in_a_program_keeps_what_is_finished() -> None:
 
 
 class AtOnce(Controller):
-    name = "at-once"
+    method = "at-once"
     interval = 1
 
     def __init__(self, answer: Decision) -> None:

@@ -58,7 +58,7 @@ HOW = {"sm.count": 2, "sm.max_ctas": 4}
 class At(Controller):
     """Decides once, at the end of the interval that ends at `cycle`, or at the beginning."""
 
-    name = "at"
+    method = "at"
 
     def __init__(self, cycle: int, decide: Callable[[LaunchView], Decision], interval: int = 100) -> None:
         self.interval = interval

@@ -24,7 +24,7 @@ SMALL = {"sm.count": 4}
 class Recorder(Controller):
     """Sees everything and decides what it is told to."""
 
-    name = "recorder"
+    method = "recorder"
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ def test_skipped_ctas_are_left_out(uniform: Path) -> None:
 class Everything(Controller):
     """Uses all there is: previews, blocks, warps, a new prediction at every interval, a stop."""
 
-    name = "everything"
+    method = "everything"
 
     def __init__(self) -> None:
         self.interval, self.warps, self.blocks = 70, True, True

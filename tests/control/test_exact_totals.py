@@ -24,7 +24,7 @@ INSTRUCTIONS = ("warp_instructions", "finished_instructions", "thread_instructio
 class Cut(Controller):
     """Answers once, at the end of an interval or (at = -1) before anything is simulated."""
 
-    name = "cut"
+    method = "cut"
 
     def __init__(self, how: str, at: int, interval: int) -> None:
         self.how, self.at, self.interval = how, at, interval

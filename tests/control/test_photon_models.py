@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simt._engine import MemorySpace, Operation
-from simt.control.basic_block_vectors import WarpTypes, block_projection, distance, gpu_vector
-from simt.control.interval_model import BlockInstruction, block_cycles, mean_by_opcode
+from simt.control.photon.basic_block_vectors import WarpTypes, block_projection, distance, gpu_vector
+from simt.control.photon.interval_model import BlockInstruction, block_cycles, mean_by_opcode
 
 
 def test_types_of_warps_by_descending_weight() -> None:

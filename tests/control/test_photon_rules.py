@@ -17,8 +17,8 @@ from simt._engine import MemorySpace, Operation
 from simt.control import GO_ON, Interval, LaunchView, Predict
 from simt.control.code import BlockTable, Preview, spread
 from simt.control.controller import BLOCK, WARP
-from simt.control.photon import Photon
-from simt.control.photon_analysis import load_analyses
+from simt.control.photon import Photon, PublishedPhoton
+from simt.control.photon.analysis import load_analyses
 from simt.errors import ParameterError, SimtError
 
 LENGTH = np.array([4, 6, 2], np.uint32)
@@ -117,8 +117,9 @@ def blocks_of(number: int, index: int, time: int, count: int = 10) -> list[tuple
 SAME = [[1, 10, 1]] * 40
 
 
-def photon(**settings: Any) -> Photon:
-    return Photon(**{"preset": "paper", "block_window": 20, "warp_window": 20, **settings})
+def photon(**settings: Any) -> PublishedPhoton:
+    rules: dict[str, Any] = {"small": "wave", "work": 0.1, "block_window": 20, "warp_window": 20}
+    return PublishedPhoton(**{**rules, **settings}).start()
 
 
 def test_warps_of_stable_time_predict_by_their_mean() -> None:
@@ -166,7 +167,7 @@ def test_blocks_predict_once_they_cover_enough_instructions() -> None:
 
 
 def test_spans_of_time_and_a_scaled_model() -> None:
-    p = Photon("block", block_window=8, coverage=0.85, below_wave=0)
+    p = Photon("block", block_window=8, coverage=0.85, below_wave=0).start()
     p.begin(launch(Code(SAME), ctas=40))
     # Times of 400 cycles, an end every 5: windows of 81 executions. 600 of the 1000 instructions of an
     # interval are in them. The first 8 intervals are only looked at.
@@ -189,7 +190,7 @@ def test_spans_of_time_and_a_scaled_model() -> None:
 
 def test_a_launch_that_fits_the_gpu_is_watched_for_a_share_of_it() -> None:
     for share in (0.0, 0.5, 0.75):
-        p = Photon("block", block_window=8, coverage=0.85, below_wave=share)
+        p = Photon("block", block_window=8, coverage=0.85, below_wave=share).start()
         p.begin(launch(Code([[1, 60, 1]] * 40), ctas=20))
         found = []
         for i in range(30):
@@ -205,7 +206,7 @@ def test_nothing_predicts_before_the_l2_is_full_if_its_stores_will_keep_the_memo
     rates = {"l2.global_write.miss": 100, "l2.global_write.sector_miss": 300}
 
     def decided(free: int, bandwidth: float = 51.1, **counted: int) -> bool:
-        p = Photon("block", block_window=8, coverage=0.85)
+        p = Photon("block", block_window=8, coverage=0.85).start()
         p.begin(launch(Code(SAME), ctas=60, **known | {"dram_bytes_per_cycle": bandwidth}))
         # 60 CTAs of 4 warps of 66 instructions: 15.84 intervals, a hundred lines in each.
         events = []
@@ -228,7 +229,7 @@ def test_nothing_predicts_before_the_l2_is_full_if_its_stores_will_keep_the_memo
 
 
 def test_of_many_waves_warps_are_waited_for() -> None:
-    p = Photon("block+warp")
+    p = Photon("block+warp").start()
     p.begin(launch(Code(SAME)))
     assert p.warps and not p.blocks
     p.begin(launch(Code(SAME), 1, ctas=60))
@@ -283,7 +284,7 @@ def test_the_nearest_number_of_warps_is_taken() -> None:
         view = launch(Code([[1, 10 + index, 1]] * 40), index, ctas)
         p.begin(view)
         p.end(view, result(cycles))
-    p.distance = 0.1
+    p.kernels_.distance = 0.1
     near = p.begin(launch(Code(SAME), 2, ctas=3000))
     assert isinstance(near, Predict) and near.launch_cycles is not None
     # From the second one: 66 of 72 instructions a warp, 3000 of 4000 CTAs, 3000 cycles.
@@ -389,14 +390,18 @@ def test_bad_settings_are_refused() -> None:
     for settings in (
         {"levels": "kernel+grid"},
         {"levels": ()},
-        {"preset": "best"},
         {"sample": 0},
         {"coverage": 1.1},
         {"block_window": 1},
         {"delta": -1},
     ):
-        with pytest.raises(ParameterError):
-            Photon(**settings)  # type: ignore[arg-type]
+        for kind in (Photon, PublishedPhoton):
+            with pytest.raises(ParameterError, match=next(iter(settings))):
+                kind(**settings).start()  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="fidelity is 'best'"):
+        PublishedPhoton(fidelity="best").start()  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="below_wave is 2"):
+        Photon(below_wave=2).start()
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 4))

@@ -17,6 +17,7 @@ from simt.control import (
     Photon,
     Predict,
     Projection,
+    PublishedPhoton,
     Stop,
 )
 
@@ -74,8 +75,10 @@ def run_meeting(controller: Any, threads: int = 1) -> Any:
     return gpu.result().launches, [a.numpy() for a in (*arrays, tickets)]
 
 
-def eager(levels: str, **settings: Any) -> Photon:
-    return Photon(levels, preset="paper", block_window=16, warp_window=16, delta=20, interval=100, **settings)
+def eager(levels: str, **settings: Any) -> PublishedPhoton:
+    """As published but for the choice of similar launches, and with tests that hold early."""
+    rules: dict[str, Any] = {"small": "wave", "work": 0.1, "block_window": 16, "warp_window": 16}
+    return PublishedPhoton(levels, delta=20, interval=100, **rules, **settings)
 
 
 @pytest.mark.parametrize("levels", ["block", "warp", "kernel", "kernel+block+warp"])
@@ -94,7 +97,7 @@ def test_values_are_those_of_a_full_run(levels: str, residents: bool) -> None:
 class At(Controller):
     """Answers with one decision at the end of an interval."""
 
-    name = "at"
+    method = "at"
     interval = 300
 
     def __init__(self, number: int, decision: Decision) -> None:
@@ -142,7 +145,7 @@ def test_threads_and_windows_have_no_influence(levels: str) -> None:
 
 
 class Latencies(Controller):
-    name = "latencies"
+    method = "latencies"
     interval = 200
     blocks = True
 
@@ -188,14 +191,14 @@ def test_the_same_launch_again_takes_the_same_time() -> None:
     first, second, *others = (x.cycles - x.launch_latency for x in launches)
     assert others == [second, second]
     assert launches[2].engine["warp_instructions"] == launches[1].engine["warp_instructions"]
-    published, _ = run_stream(Photon("kernel", preset="paper"))
+    published, _ = run_stream(PublishedPhoton("kernel"))
     assert published[1].cycles - published[1].launch_latency == first
 
 
 class SecondUnseen(Controller):
     """Of a program's launches the second is not simulated."""
 
-    name = "second-unseen"
+    method = "second-unseen"
 
     def begin(self, launch: LaunchView) -> Decision:
         return Predict(launch_cycles=1000) if launch.index == 1 else GO_ON

@@ -183,7 +183,7 @@ def test_one_controller_serves_launch_after_launch() -> None:
 )
 def test_parameters_without_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
-        PKP(**wrong)  # type: ignore[arg-type]
+        PKP(**wrong).start()  # type: ignore[arg-type]
 
 
 @given(

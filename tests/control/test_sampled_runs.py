@@ -402,7 +402,7 @@ def test_sampled_memory_is_that_of_the_full_run() -> None:
             step[512, 256](x, 131072, 40)
         values.append(np.asarray(x).copy())
         if controller is not None:
-            assert any(cut_short(launch) for launch in gpu.result().launches), controller.name
+            assert any(cut_short(launch) for launch in gpu.result().launches), controller.label()
     assert all(np.array_equal(values[0], other) for other in values[1:])
 
 

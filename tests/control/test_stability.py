@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simt.control.stability import SpanStability, Stability, StabilityRule
+from simt.control.photon.stability import SpanStability, Stability, StabilityRule
 from simt.errors import SimtError
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from simt import _engine
 from simt.control import Interval
 from simt.control.controller import BLOCK, WARP
-from simt.control.cta_times import CtaTimes
-from simt.control.throughput import Throughput
+from simt.control.photon.cta_times import CtaTimes
+from simt.control.photon.throughput import Throughput
 
 eased_cycles = _engine.testing.eased_cycles
 

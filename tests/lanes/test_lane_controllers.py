@@ -36,7 +36,7 @@ CTAS, BLOCK = 120, 96
 
 
 class Recorder(Controller):
-    name = "recorder"
+    method = "recorder"
     interval = 200
     warps = blocks = True
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import simt
-from simt.errors import LimitReached, ProgramFault, ResultError
+from simt.errors import LimitReached, ProgramFault, ResultError, SimtError
 from simt.result import Result
 from simt.run import progress
 from support.fake_gpu import installed
@@ -115,6 +115,24 @@ def test_max_cycles_of_a_program(tmp_path: Path) -> None:
         launch_all(gpu)
     assert stopped.value.result.status == "max_cycles"
     assert stopped.value.result.launches == tuple(whole.launches[:2])
+
+
+def test_timeout_of_a_gpu(tmp_path: Path) -> None:
+    """What a trace's run has, a program's has, too: a limit of seconds, overrides as texts, a Result to go on
+    from; wrong parameters are refused by both."""
+    gpu = simt.GPU("qv100", set=["sm.count=1"], output=tmp_path / "out", timeout=3)
+    module, x = gpu.load(PTX), gpu.zeros(64, np.uint32)
+    module.work[1, 64](x, 100)
+    with pytest.raises(LimitReached, match="the limit of 3 seconds is reached") as stopped:
+        module.work[1, 64](x, 0)
+    left = stopped.value.result
+    assert left.status == "timeout" and [launch.id for launch in left.launches] == [1]
+    again = simt.GPU("qv100", set=SMALL, resume=left)
+    again.load(PTX).work[1, 64](again.zeros(64, np.uint32), 100)
+    assert again.result().launches == left.launches
+    for wrong in ({"timeout": 0}, {"max_cycles": 0}, {"timeline": 0}):
+        with pytest.raises(SimtError, match=f"{next(iter(wrong))} is 0"):
+            simt.GPU("qv100", **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("endless", ["while True: pass", "gpu.load(PTX).work[1, 64](gpu.zeros(64, int), 0)"])

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from simt.errors import PlanError, ProfileError
 from simt.profile import Profile
-from simt.sampling import PKS, TwoLevel, check_sampler
+from simt.sampling import PKS, Random, TwoLevel, check_sampler
 from simt.sampling import pks as pks_module
 from simt.sampling.cells import Cells
 from simt.sampling.checks import example_profile
@@ -206,6 +206,8 @@ def test_the_artifact_tries_one_cluster_less() -> None:
         (TwoLevel(None), "no launch has counters"),
         (TwoLevel(0), "detailed is 0"),
         (TwoLevel(classifier="svm"), "classifier is 'svm'"),  # type: ignore[arg-type]
+        (TwoLevel(pks=PKS(error=-1)), "error is -1"),
+        (TwoLevel(pks=Random()), "expected a PKS"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_missing_or_senseless_is_named(sampler: PKS | TwoLevel, words: str) -> None:
@@ -251,7 +253,7 @@ def test_two_levels_carry_the_groups_of_the_detailed_part_to_all(
     classifier: str, detailed: int | None
 ) -> None:
     p = two_level_profile(counted=60)
-    sampler = TwoLevel(detailed, classifier, ["x"], error=1e-9).fit(p)  # type: ignore[arg-type]
+    sampler = TwoLevel(detailed, classifier, PKS(["x"], error=1e-9)).fit(p)  # type: ignore[arg-type]
     assert sampler.plan_.launches["launch"].to_list() == [0, 1, 2]
     assert sampler.plan_.launches["weight"].to_list() == [40.0, 40.0, 40.0]
     assert sampler.plan_.profile_error == pytest.approx(0.0, abs=1e-12)
@@ -267,7 +269,7 @@ def test_two_levels_tell_of_kernels_that_the_detailed_part_lacks() -> None:
         .otherwise(pl.col("name").cast(pl.String))
         .alias("name")
     )
-    sampler = TwoLevel(60, features=["x"], error=1e-9).fit(Profile(late))
+    sampler = TwoLevel(60, pks=PKS(["x"], error=1e-9)).fit(Profile(late))
     assert sampler.unseen_ == ["late"]
     unseen = sampler.plan_.fitted["unseen"]
     assert unseen["launches"] == 3 and unseen["share_of_time"] == pytest.approx(125 / 5000)
@@ -277,7 +279,7 @@ def test_two_levels_tell_of_kernels_that_the_detailed_part_lacks() -> None:
 def test_a_lookup_takes_the_most_frequent_cluster() -> None:
     # One name and grid, whose detailed launches are mostly of the second cluster (x = 9).
     p = profile(x=[1.0, 9.0, 9.0, 9.0, None, None], duration_ns=[1.0, 5.0, 5.0, 5.0, 5.0, 5.0])
-    plan = TwoLevel(4, features=["x"], error=1e-9).fit_plan(p)
+    plan = TwoLevel(4, pks=PKS(["x"], error=1e-9)).fit_plan(p)
     assert plan.launches["weight"].to_list() == [1.0, 5.0]
 
 
@@ -289,6 +291,7 @@ def test_a_lookup_takes_the_most_frequent_cluster() -> None:
         PKS(representative="random", seed=5, fidelity="artifact"),
         TwoLevel(60),
         TwoLevel(None, "naive_bayes"),
+        TwoLevel(60, pks=PKS(scale="log1p+zscore", fidelity="artifact"), seed=3),
     ],
     ids=str,
 )

@@ -207,7 +207,7 @@ def finished_launch(
 def fake_launch(ctas: int = 4, **changes: Any) -> Any:
     """A LaunchResult of `finished_launch`."""
     from simt.result import Machine
-    from simt.run.session import Facts, launch_result
+    from simt.run.record import Facts, launch_result
 
     facts = Facts(0, 1, "kernel", (ctas, 1, 1), (256, 1, 1), 0, 32, 70)
     return launch_result(finished_launch(1, ctas=ctas, **changes), facts, Machine.from_spec(SPEC))
@@ -233,8 +233,10 @@ class FakeGpu:
     def copy_from_host(self, address: int, nbytes: int) -> None:
         self.copies.append((address, nbytes))
 
-    def launch(self, source: int, launch_id: int, controller: object = None) -> None:
-        assert controller is None
+    def launch(
+        self, source: int, launch_id: int, after: list[int] | None = None, controller: object = None
+    ) -> None:
+        assert controller is None and not after
         start = self._queue[-1][2] if self._queue else 0
         self._queue.append((launch_id, source, start + LATENCY + source * CTA_CYCLES))
 
@@ -330,6 +332,8 @@ COMMANDS = [
 def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
     """Replaces simt._engine, simt.trace and simt.spec by fakes; gives the Gpus that simulate makes."""
     import simt
+    import simt._engine  # or it would be loaded beside the fake, and a second time later, which it cannot
+    import simt.control.launch  # bound to the real one
 
     gpus: list[FakeGpu] = []
     engine: Any = types.ModuleType("simt._engine")
@@ -341,6 +345,7 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
         return gpu
 
     engine.Gpu, engine.DeadlockError = make_gpu, DeadlockError
+    engine.functional = types.SimpleNamespace(ProgramFault=type("ProgramFault", (Exception,), {}))
     engine.before_run, engine.deadlock_at = None, None
     trace: Any = types.ModuleType("simt.trace")
     trace.Copy, trace.Kernel = Copy, Kernel

@@ -52,17 +52,17 @@ def _child(arguments: Sequence[str], folder: str) -> None:
     for stream in (0, 1, 2):
         os.dup2(silent, stream)
     from simt.cli import main
-    from simt.run.session import Session
+    from simt.run.record import Record
 
     note = os.open("finished", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    add = Session.add
+    add = Record.add
 
-    def noted(self: Session, *values: Any, **named: Any) -> Any:
+    def noted(self: Record, *values: Any, **named: Any) -> Any:
         launch = add(self, *values, **named)
         os.write(note, f"{launch.index}\n".encode())
         return launch
 
-    Session.add = noted  # type: ignore[method-assign]
+    Record.add = noted  # type: ignore[method-assign]
     sys.argv = ["simt", *arguments]
     status = 0
     try:

@@ -102,8 +102,8 @@ def errors(
 ) -> None:
     """Compare GPUs with published values by simulating the same microbenchmarks."""
     # Imported here because it loads the engine.
+    from simt.run.overrides import override_texts
     from simt.run.progress import reporting
-    from simt.simulate import override_texts
     from simt.validate.specification import compare as compare_published
     from simt.validate.specification import mean_error, published_gpus, to_json
 

@@ -26,8 +26,9 @@ from simt.result import Result, perfetto, sentences
 from simt.result.files import dump
 from simt.result.launch_table import LEFT, launch_rows
 from simt.run.interruption import is_alarm, stoppable
-from simt.run.session import require_place
-from simt.simulate import override_texts, simulate
+from simt.run.overrides import override_texts
+from simt.run.record import require_place
+from simt.simulate import simulate
 from simt.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def run(
         typer.Option(
             metavar="METHOD[:VARIANT]",
             help="Simulate less of each launch: pkp, pkp:paper, pkp:artifact, pka (with --plan), photon, "
-            "photon:block, photon:warp, photon:kernel, tbpoint, first-n:N, or package.module:Class.",
+            "photon:block, photon:warp, photon:kernel, photon-published, tbpoint, first-n:N, or "
+            "package.module:Class.",
         ),
     ] = None,
     sample_set: Annotated[

@@ -17,12 +17,12 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from simt import settings
 from simt.cli import COMMANDS, what_if
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
 from simt.files import require_output, write_text
 from simt.formatting import percent, plural
+from simt.methods.from_text import summary
 from simt.profile import Profile, read_profile
 from simt.profile.kernel_table import left_out_sentences
 from simt.profile.source import Report
@@ -319,8 +319,8 @@ def methods(
     rows = []
     for name in registry.METHODS:
         kind = registry.find(name)
-        parameters = ", ".join(f"{p.name}={p.default!r}" for p in settings.parameters(kind).values())
-        rows.append([name, settings.summary(kind), parameters])
+        parameters = ", ".join(f"{p.name}={p.default!r}" for p in kind.parameters().values())
+        rows.append([name, summary(kind), parameters])
     print_table(Console(), ["method", "what it does", "parameters"], rows, (0, 1, 2))
 
 

@@ -1,5 +1,6 @@
 """Deciding during a launch: go on, stop and project, or predict the rest."""
 
+from simt.control.checks import check_controller
 from simt.control.controller import (
     GO_ON,
     Contention,
@@ -13,7 +14,7 @@ from simt.control.controller import (
     Stop,
 )
 from simt.control.first_instructions import FirstInstructions
-from simt.control.photon import Photon
+from simt.control.photon import Photon, PublishedPhoton
 from simt.control.pkp import PKP
 from simt.control.projection import Projection
 from simt.control.tbpoint_regions import TBPointRegions
@@ -32,10 +33,12 @@ __all__ = [
     "Photon",
     "Predict",
     "Projection",
+    "PublishedPhoton",
     "Skip",
     "Stop",
     "TBPointRegions",
     "WhatIf",
+    "check_controller",
     "sweep",
     "what_if",
 ]

@@ -7,16 +7,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from simt.methods import Method
 
 if TYPE_CHECKING:
     from simt.control.code import LaunchCode
     from simt.control.projection import Projection
     from simt.result import LaunchResult
 
+Self = TypeVar("Self", bound="Controller")
 PREVIEWED_CTAS = 16
 
 WARP = np.dtype(
@@ -171,25 +174,21 @@ class Interval:
         return self.counters["ctas"] - self.counters["ctas_finished"]
 
 
-class Controller:
-    """Base class. What a controller is asked is asked of the object that `for_launch` gives for the launch.
+class Controller(Method):
+    """Decides during a launch how much of it is simulated, on the conventions of scikit-learn (see Method).
 
-    name: for provenance and reports.
+    A run calls `start` once and `for_launch` for every launch; the object that this gives is asked about the
+    launch. To write one: subclass, give `method` a name, implement `observe`, and `validate` if there are
+    parameters. `check_controller` tries what any controller must hold.
+
     interval: core cycles between observations, from the launch's first dispatch.
     warps, blocks: whether observations carry finished warps and executed basic blocks.
     """
 
-    name: ClassVar[str] = ""
-    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # settings by the name of a variant
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # parameters by the name of a variant
     interval: int = 500
     warps: bool = False
     blocks: bool = False
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What decisions depend on, as plain values, for provenance."""
-        wanted = (key for key in sorted(vars(self)) if not key.startswith("_"))
-        return {key: getattr(self, key) for key in wanted if key not in ("warps", "blocks")}
 
     @property
     def why_full(self) -> str:
@@ -198,13 +197,19 @@ class Controller:
 
     @classmethod
     def variant(cls, text: str) -> dict[str, Any]:
-        """Settings of `METHOD:TEXT` on the command line. Raises KeyError or ValueError for another text."""
+        """Parameters of `METHOD:TEXT` on the command line. Raises KeyError or ValueError for another text."""
         return cls.presets[text]
 
-    def for_launch(self, launch: LaunchView) -> Controller:
+    def start(self: Self) -> Self:
+        """Before the first launch of a run: checks the parameters (ParameterError), and makes what one launch
+        teaches later ones: lists and dictionaries under names that end in an underscore, which all launches
+        share. Called again, it forgets the runs before. Returns the controller."""
+        self.validate()
+        return self
+
+    def for_launch(self: Self, launch: LaunchView) -> Self:
         """Who decides for this launch: a shallow copy, so that launches that run at the same time do not mix
-        their attributes. A list or dictionary made by `__init__` is shared by all launches: it is where what
-        one launch teaches is kept for later ones."""
+        their attributes."""
         return copy.copy(self)
 
     def study(self, launch: LaunchView, intervals: Sequence[Interval]) -> None:

@@ -27,14 +27,22 @@ class FirstInstructions(Controller):
     `simt.sampling.FirstN` is the same method as a choice of launches from a profile.
     """
 
-    name: ClassVar[str] = "first-n"
+    method: ClassVar[str] = "first-n"
 
     def __init__(self, instructions: float = 1e9, unit: str = "thread", interval: int = 500) -> None:
-        self.instructions = real("instructions", instructions, 0, open_low=True)
-        self.unit = one_of("unit", unit, ("thread", "warp"))
-        self.interval = integer("interval", interval, 1)
-        # Of the launches before: cycles from first dispatch to end, and what was counted. Shared by all.
-        self._counters: dict[str, int] = {"cycles": 0}
+        self.instructions = instructions
+        self.unit = unit
+        self.interval = interval
+
+    def validate(self) -> None:
+        real("instructions", self.instructions, 0, open_low=True)
+        one_of("unit", self.unit, ("thread", "warp"))
+        integer("interval", self.interval, 1)
+
+    def start(self) -> FirstInstructions:
+        # Of the launches before: cycles from first dispatch to end, and what was counted.
+        self.counters_: dict[str, int] = {"cycles": 0}
+        return super().start()
 
     @classmethod
     def variant(cls, text: str) -> dict[str, Any]:
@@ -45,22 +53,22 @@ class FirstInstructions(Controller):
         self._observed: Interval | None = None
         if launch.warp_instructions is None and not launch.counted:
             _ = launch.previewed  # before the launch changes the memory
-        before = self._counters.get(f"{self.unit}_instructions", 0)
+        before = self.counters_.get(f"{self.unit}_instructions", 0)
         return Stop(self._reason(before)) if before >= self.instructions else GO_ON
 
     def observe(self, interval: Interval) -> Decision:
         self._observed = interval
         name = f"{self.unit}_instructions"
-        executed = self._counters.get(name, 0) + interval.counters[name]
+        executed = self.counters_.get(name, 0) + interval.counters[name]
         return Stop(self._reason(executed)) if executed >= self.instructions else GO_ON
 
     def _reason(self, executed: int) -> str:
         return f"{executed:,} {self.unit} instructions executed, of {self.instructions:,.0f} to simulate"
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
-        cycles = self._counters["cycles"] + now.end
-        names = (self._counters.keys() | now.counters.keys()) - {"cycles"}
-        prefix = {name: self._counters.get(name, 0) + now.counters.get(name, 0) for name in sorted(names)}
+        cycles = self.counters_["cycles"] + now.end
+        names = (self.counters_.keys() | now.counters.keys()) - {"cycles"}
+        prefix = {name: self.counters_.get(name, 0) + now.counters.get(name, 0) for name in sorted(names)}
         if now.end == 0 and launch.warp_instructions is None and launch.previewed is None:
             raise ControlError(
                 f"launch {launch.id} ({launch.name}) comes after the first {self.instructions:,.0f} "
@@ -87,4 +95,4 @@ class FirstInstructions(Controller):
 
     def _add(self, counters: Mapping[str, int], cycles: int) -> None:
         for name, n in {**counters, "cycles": cycles}.items():
-            self._counters[name] = self._counters.get(name, 0) + n
+            self.counters_[name] = self.counters_.get(name, 0) + n

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,9 +28,6 @@ from simt.control.projection import apply, with_known
 from simt.errors import ControlError
 from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
-
-if TYPE_CHECKING:
-    from simt.sampling import Plan
 
 Answer = dict[str, Any]
 """A decision under the names that the engine knows (engine/bindings/control.cpp)."""
@@ -164,7 +160,7 @@ class LaunchControl:
                 kind, at_cycle = decided, cycle
         refused = kind == "full" and any(decided == "skip" for _, decided, _ in decisions)
         sampled = Sampled(
-            method=self._controller.name,
+            method=self._controller.label(),
             decision=kind,
             reason="; ".join(dict.fromkeys(reason for _, _, reason in decisions if reason)),
             at_cycle=at_cycle,
@@ -269,7 +265,7 @@ class LaunchControl:
         return answer
 
     def _error(self, what: str) -> ControlError:
-        name = self._controller.name or type(self._controller).__name__
+        name = self._controller.label()
         return ControlError(f"controller {name}, launch {self._known['id']} ({self._known['name']}): {what}")
 
     @contextmanager
@@ -279,15 +275,3 @@ class LaunchControl:
             yield
         except Exception as error:
             raise self._error(f"{method}: {type(error).__name__}: {error}") from error
-
-
-def method_of(controller: Controller | None, plan: Plan | None = None) -> str:
-    """What a Result's provenance calls the method."""
-    parts = []
-    if plan is not None:
-        digest = hashlib.sha256(plan.to_json().encode()).hexdigest()[:12]
-        parts.append(f"plan({plan.method}, {len(plan)} of {plan.population} launches, {digest})")
-    if controller is not None:
-        settings = ", ".join(f"{key}={value}" for key, value in controller.settings.items())
-        parts.append(f"{controller.name or type(controller).__name__}({settings})")
-    return " + ".join(parts) or "full"

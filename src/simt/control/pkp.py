@@ -46,7 +46,7 @@ class PKP(Controller):
     followed functionally before, estimated: there would be nothing to project from.
     """
 
-    name: ClassVar[str] = "pkp"
+    method: ClassVar[str] = "pkp"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             "signal": "instantaneous",
@@ -83,21 +83,33 @@ class PKP(Controller):
         tail: float = 0.25,
         rate: Rate = "auto",
     ) -> None:
-        self.threshold = real("threshold", threshold, 0)
-        self.signal = one_of("signal", signal, ("instantaneous", "cumulative"))
-        self.metric = one_of("metric", metric, ("cov", "std"))
-        self.interval = integer("interval", interval, 1)
-        self.window = integer("window", window, 2 * self.interval)
-        self.waves = real("waves", waves, 0)
-        if below_wave != "ignore":
-            below_wave = real("below_wave", below_wave, 0, 1)
+        self.threshold = threshold
+        self.signal = signal
+        self.metric = metric
+        self.window = window
+        self.interval = interval
+        self.waves = waves
         self.below_wave = below_wave
-        self.latched = boolean("latched", latched)
-        self.unit = one_of("unit", unit, ("warp", "thread"))
-        one_of("projection", projection, ("work", "ctas", "artifact"))
-        self.projection: By = projection
-        self.tail = real("tail", tail, 0)
-        self.rate = one_of("rate", rate, ("window", "settled", "auto"))
+        self.latched = latched
+        self.unit = unit
+        self.projection = projection
+        self.tail = tail
+        self.rate = rate
+
+    def validate(self) -> None:
+        real("threshold", self.threshold, 0)
+        one_of("signal", self.signal, ("instantaneous", "cumulative"))
+        one_of("metric", self.metric, ("cov", "std"))
+        integer("interval", self.interval, 1)
+        integer("window", self.window, 2 * self.interval)
+        real("waves", self.waves, 0)
+        if self.below_wave != "ignore":
+            real("below_wave", self.below_wave, 0, 1)
+        boolean("latched", self.latched)
+        one_of("unit", self.unit, ("warp", "thread"))
+        one_of("projection", self.projection, ("work", "ctas", "artifact"))
+        real("tail", self.tail, 0)
+        one_of("rate", self.rate, ("window", "settled", "auto"))
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch

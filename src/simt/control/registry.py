@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from simt.control.controller import Controller
 from simt.errors import ControlError
-from simt.settings import construct, find_class
+from simt.methods.from_text import construct, find_class
 
 # Method -> class. PKA is a plan of launches with PKP inside each.
 METHODS = {
     "pkp": "simt.control.pkp:PKP",
     "pka": "simt.control.pkp:PKP",
     "photon": "simt.control.photon:Photon",
+    "photon-published": "simt.control.photon:PublishedPhoton",
     "tbpoint": "simt.control.tbpoint_regions:TBPointRegions",
     "first-n": "simt.control.first_instructions:FirstInstructions",
 }

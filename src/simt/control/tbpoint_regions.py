@@ -57,7 +57,8 @@ class TBPointRegions(Controller):
     interval: core cycles between observations.
     """
 
-    name: ClassVar[str] = "tbpoint"
+    method: ClassVar[str] = "tbpoint"
+    _learned: list[Region] | None = None
 
     def __init__(
         self,
@@ -67,12 +68,18 @@ class TBPointRegions(Controller):
         ctas_per_epoch: int = 2,
         interval: int = 500,
     ) -> None:
-        self.threshold = real("threshold", threshold, 0)
-        self.scale = one_of("scale", scale, ("mean", "zscore"))
-        self.tolerance = real("tolerance", tolerance, 0)
-        self.ctas_per_epoch = integer("ctas_per_epoch", ctas_per_epoch, 1)
-        self.interval = integer("interval", interval, 1)
-        self._learned: list[Region] | None = None
+        self.threshold = threshold
+        self.scale = scale
+        self.tolerance = tolerance
+        self.ctas_per_epoch = ctas_per_epoch
+        self.interval = interval
+
+    def validate(self) -> None:
+        real("threshold", self.threshold, 0)
+        one_of("scale", self.scale, ("mean", "zscore"))
+        real("tolerance", self.tolerance, 0)
+        integer("ctas_per_epoch", self.ctas_per_epoch, 1)
+        integer("interval", self.interval, 1)
 
     def study(self, launch: LaunchView, intervals: Sequence[Interval]) -> None:
         self._learned = self.regions_of(launch, *_epochs_of_timeline(launch, intervals))

@@ -145,14 +145,14 @@ def what_if(result: Result, controller: Controller, *, instructions_known: bool 
     """
     if controller.warps or controller.blocks:
         raise ControlError(
-            f"{controller.name}: looks at finished warps or basic blocks; a timeline has neither. "
+            f"{controller.label()}: looks at finished warps or basic blocks; a timeline has neither. "
             f"Simulate with it"
         )
-    copy = deepcopy(controller)
+    copy = deepcopy(controller).start()
     outcomes = tuple(_launch(launch, result, copy, instructions_known) for launch in result.launches)
     if not outcomes:
         raise ResultError("the Result has no launches")
-    return WhatIf(controller.name, controller.settings, outcomes)
+    return WhatIf(controller.label(), controller.get_params(deep=False), outcomes)
 
 
 def sweep(result: Result, controllers: Sequence[Controller]) -> list[WhatIf]:
@@ -189,7 +189,7 @@ def _launch(launch: LaunchResult, result: Result, shared: Controller, known: boo
     while not isinstance(decision, Stop):
         if isinstance(decision, Predict):
             raise ControlError(
-                f"{controller.name}: predicts; what would follow is not in a timeline. Simulate"
+                f"{controller.label()}: predicts; what would follow is not in a timeline. Simulate"
             )
         if isinstance(decision, Skip):
             skipping, skipped, reason = decision.ctas, skipped + decision.ctas, decision.reason
@@ -232,7 +232,7 @@ def _launch(launch: LaunchResult, result: Result, shared: Controller, known: boo
         },
     )
     sampled = Sampled(
-        method=controller.name,
+        method=controller.label(),
         decision="stop" if stop is not None else "skip" if skipped else "full",
         reason=reason,
         at_cycle=stop,

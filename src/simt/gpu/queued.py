@@ -1,40 +1,18 @@
-"""Launches that wait for the timing engine."""
+"""Launches of a program as the session takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from simt.cuda import PtxModule
-from simt.run.session import Facts
+from simt.run.record import Facts
+from simt.run.session import QueuedLaunch
+
+from .output import Output
 
 if TYPE_CHECKING:
-    from simt.control.launch import LaunchControl
-    from simt.result.listing import Origins
-
     from .arguments import Arguments
     from .module import Launcher
-
-
-def _nothing() -> None:
-    pass
-
-
-@dataclass
-class QueuedLaunch:
-    """A launch that is queued: what must live until it is done, without what would keep the GPU alive. Only
-    where somebody waits for it are there host arrays to be copied back."""
-
-    facts: Facts
-    ptx: PtxModule
-    origins: Origins
-    source: Any
-    control: LaunchControl | None
-    digest: str
-    keeps: Any
-    copy_back: Callable[[], None] = _nothing
-    discard: Callable[[], None] = _nothing
 
 
 def queued_launch(
@@ -42,11 +20,31 @@ def queued_launch(
     launcher: Launcher,
     arguments: Arguments,
     source: Any,
-    control: LaunchControl | None,
+    after: Sequence[int],
     digest: str,
+    output: Output,
 ) -> QueuedLaunch:
-    """source: what the engine runs. digest: of what is launched."""
+    """It holds what must live until it is done, and nothing that would keep the GPU alive. There are host
+    arrays to be copied back only where somebody waits for it.
+
+    source: what the engine runs. digest: of what is launched.
+    """
     kernel = launcher.kernel
+    waited = arguments.has_host_arrays
+    keeps = [arguments.keeps, kernel.module.keeps]
+    copy_back = arguments.copy_back if waited else None
+    discard = arguments.discard if waited else None
+
+    def ended() -> None:
+        output.write(source.printed)
+        if copy_back is not None:
+            copy_back()
+
+    def dropped() -> None:
+        output.write(source.printed)
+        if discard is not None:
+            discard()
+
     facts = Facts(
         index=launch_id - 1,
         id=launch_id,
@@ -57,8 +55,15 @@ def queued_launch(
         registers=kernel.facts.registers,
         sm_version=kernel.module.gpu.spec.sm_version,
     )
-    keeps = [arguments.keeps, kernel.module.keeps]
-    queued = QueuedLaunch(facts, kernel.module.ptx, kernel.module.origins, source, control, digest, keeps)
-    if arguments.has_host_arrays:
-        queued.copy_back, queued.discard = arguments.copy_back, arguments.discard
-    return queued
+    return QueuedLaunch(
+        facts,
+        source,
+        launch_id,
+        after,
+        digest=digest,
+        origins=kernel.module.origins,
+        source_text=kernel.module.ptx.source_text,
+        keeps=keeps,
+        ended=ended,
+        dropped=dropped,
+    )

@@ -1,273 +1,424 @@
-"""The finished launches of one run, and their way to disk."""
+"""Runs launches on the timing engine, whoever asks for them: a trace, a program."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simt.control.clock import ProjectedClock
-from simt.errors import ResultError
-from simt.files import require_folder, require_output
+from simt.errors import (
+    ControlError,
+    DeadlockError,
+    Interrupted,
+    LaunchError,
+    LimitReached,
+    ResultError,
+    SimtError,
+    SimulationError,
+)
+from simt.host_threads import host_threads
+from simt.policy import Policy
+from simt.policy import overrides as policy_overrides
 from simt.result import LaunchResult, Machine, Provenance, Result
-from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
-from simt.result.listing import shared
+from simt.result.journal import Saved
+from simt.version import __version__
+
+from .faults import SourceText, explained
+from .interruption import Limits, deferred_stop
+from .overrides import Overrides, override_texts
+from .progress import Progress, Reporter
+from .record import Facts, Record, to_resume
+from .slices import NO_MEMORY, new_engine, run_slices
 
 if TYPE_CHECKING:
+    from simt.control import Controller
     from simt.control.launch import LaunchControl
+    from simt.result.listing import Origins
+    from simt.sampling import Plan
+    from simt.spec import Spec
 
-_SAME = (
-    ("kernels", "another selection of kernels"),
-    ("input_hash", "another input"),
-    ("spec_hash", "another GPU specification"),
-    ("version", "another version of simt"),
-    ("method", "another method"),
-    ("timeline", "another timeline interval"),
-)
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(eq=False)
+class QueuedLaunch:
+    """A launch that a session is asked to run.
+
+    facts: what its row in the Result says of it beforehand.
+    source: what the engine executes: instructions of a trace, or a grid of a program's kernel.
+    number: what the engine, its messages and `after` call it.
+    after: numbers of the launches that must have ended before it starts, besides those before it in its
+        stream; those that are not queued any more have ended.
+    warp_instructions: of all of it, where known.
+    digest: of what it is launched with, where that is not in the input's hash.
+    origins: where its instructions come from. source_text: lines of its source, for faults.
+    keeps: what must live until it is done.
+    ended: called when its row is in the Result. dropped: called when it will not run to its end.
+    """
+
+    facts: Facts
+    source: Any
+    number: int
+    after: Sequence[int] = ()
+    warp_instructions: int | None = None
+    digest: str = ""
+    origins: Origins | None = None
+    source_text: SourceText | None = None
+    keeps: Any = None
+    ended: Callable[[], None] = _nothing
+    dropped: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What the engine does not know of a launch."""
+class _Work:
+    """What one call of `Session.run` is to do, for progress: where it begins, and where it ends."""
 
-    index: int
-    id: int
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    registers: int
-    sm_version: int
-
-
-def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
-    """A finished launch, from what the engine gives. cycle_offset: added to its cycles."""
-    timeline = raw["timeline"]
-    if timeline is not None and timeline["cycle"]:
-        timeline = {**timeline, "cycle": [cycle + cycle_offset for cycle in timeline["cycle"]]}
-    else:
-        timeline = None
-    return LaunchResult(
-        **asdict(facts),
-        stream=raw["stream"],
-        start_cycle=raw["start_cycle"] + cycle_offset,
-        end_cycle=raw["end_cycle"] + cycle_offset,
-        launch_latency=raw["launch_latency"],
-        clock_khz=raw["clock_khz"],
-        occupancy_limit_ctas=raw["occupancy_limit_ctas"],
-        occupancy_limited_by=raw["occupancy_limited_by"],
-        l1_bytes=raw["l1_bytes"],
-        shared_carve_out_bytes=raw["shared_carve_out_bytes"],
-        engine=raw["counters"],
-        l1=raw["l1"],
-        l2=raw["l2"],
-        stalls=raw["stalls"],
-        warp_stalls=raw["warp_stalls"],
-        pc=shared(raw["pc"]),
-        timeline=timeline,
-        spread=raw["spread"],
-        warnings=tuple(raw["warnings"]),
-        machine=machine,
-    )
-
-
-def require_place(output: Path) -> None:
-    """Refuses an output that a Result cannot be saved in: before the run, not after it."""
-    if output.suffix == ".json":
-        require_output(output, ResultError)
-    else:
-        require_folder(output, ResultError)
-
-
-def to_resume(output: Path | None, resume: bool) -> Saved | None:
-    """What to go on from. Raises ResultError where saving would destroy an unfinished run."""
-    if output is None:
-        if resume:
-            raise ResultError("--resume needs --output, the place of the Result to go on from")
-        return None
-    require_place(output)
-    found = read_saved(output)
-    if resume or found is None:
-        return found
-    if found.result.status != "complete":
-        raise ResultError(
-            f"{output}: holds an unfinished Result; add --resume to go on, or choose another place"
-        )
-    return None
+    start: float
+    done: int
+    total: int
+    executed: int
+    instructions: int | None
 
 
 class Session:
-    """The finished launches of one run: in order, with their cycles, in the journal, and as a Result.
+    """Launches on one simulated GPU: each becomes a row of the Result.
 
-    wanted: positions of the launches that the run is for; None where nobody knows them beforehand. Then
-        launches of an earlier run are taken over one by one (`take_over`), else all at once.
-    output: where the Result and, before it is there, the journal are; None for nowhere.
-    before: what an earlier run left; its launches are not simulated again.
+    What every run has is here once: specification and policies, provenance, control by a sampling method,
+    limits, progress, interruption, the journal of finished launches, and going on where an earlier run
+    stopped. Parameters: see `simt.simulate` and `simt.GPU`.
 
-    Raises ResultError where `before` is of another run.
+    `begin` says what the input is; then launches are queued and run. Raises SimtError for parameters that
+    make no sense, ResultError where `output` holds an unfinished run that is not to be resumed.
     """
 
     def __init__(
         self,
-        machine: Machine,
-        provenance: Provenance,
+        gpu: str | os.PathLike[str] | Spec,
+        *,
+        set: Overrides = None,
+        policies: Mapping[str, Policy] | None = None,
+        threads: int = 1,
+        window: int | None = None,
+        timeline: int | None = None,
+        max_cycles: int | None = None,
+        timeout: float | None = None,
+        progress: Callable[[Progress], None] | bool | None = None,
+        output: str | os.PathLike[str] | None = None,
+        resume: Result | bool = False,
+        controller: Controller | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        from simt.spec import load_spec
+
+        self.threads = host_threads(threads)
+        if timeline is not None and timeline < 1:
+            raise SimtError(f"timeline is {timeline}, expected 1 or more")
+        self.limits = Limits(max_cycles, timeout)
+        self.controller = None if controller is None else controller.start()
+        self.plan = plan
+        self._output = None if output is None else Path(output)
+        self._before = Saved(resume) if isinstance(resume, Result) else to_resume(self._output, resume)
+        own = dict(policies or {})
+        self._overrides = {**override_texts(set), **policy_overrides(own)}
+        self.spec = load_spec(gpu, self._overrides)
+        # What a policy does is part of what the Result is computed from.
+        self._overrides |= {
+            f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()
+        }
+        self.native_spec = self.spec.native({key: policy.address for key, policy in own.items()})
+        self.machine = Machine.from_spec(self.native_spec)
+        self._timeline = timeline
+        self._window = window or 0
+        self.reporter = Reporter(progress)
+        self._queued: dict[int, QueuedLaunch] = {}
+        self._controls: dict[int, LaunchControl] = {}
+        self._raw: deque[dict[str, Any]] = deque()
+        self._cycles_before = 0
+        self._engine: Any = None
+
+    def begin(
+        self,
+        input: str,
+        input_hash: str,
         *,
         wanted: Iterable[int] | None = None,
-        output: Path | None = None,
-        before: Saved | None = None,
+        kernels: str | None = None,
+        timed: bool = True,
+        warnings: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self.machine = machine
-        self.launches: dict[int, LaunchResult] = {}
-        """By position, in the order in which they finished."""
-        self._wanted = None if wanted is None else frozenset(wanted)
-        self._provenance = provenance
-        self._before = before
-        self._kept: dict[int, LaunchResult] = {}
-        self._digests: dict[int, str] = {}
-        self._taken = 0
-        self._offset = 0
-        self._clock = ProjectedClock()
-        self._start = time.monotonic()
-        self._output = output
-        self._notes: list[str] = []
-        if before is not None:
-            self._notes = [text for text in before.result.warnings if not text.startswith(UNFINISHED)]
-            self._check(before.result.provenance)
-            self._kept = {x.index: x for x in before.result.launches}
-            self._digests = dict(before.digests)
-            self._offset = max((x.end_cycle for x in self._kept.values()), default=0)
-        if self._wanted is not None:
-            for index in list(self._kept):
-                self.take_over(index)
-        self._journal = None
-        if output is not None:
-            notes = list(self._notes)
-            if before is not None and before.result.launches:
-                provenance = replace(provenance, resumed_after=len(before.result.launches))
-                notes.append(_resumed_text(len(before.result.launches)))
-            self._journal = Journal(output, machine, provenance, self._wanted, notes)
-            if before is not None and before.result.launches:
-                self._journal.begin((x, self._digests.get(x.index, "")) for x in before.result.launches)
+        """input, input_hash: for provenance; what is not known yet can be set later.
+        wanted: positions of the launches that the run is for; None where nobody knows them beforehand.
+        kernels: the selection that they come from. timed: False where nothing will be queued.
+        warnings: tells those of the input, for the Result.
 
-    def _check(self, old: Provenance) -> None:
-        for name, what in _SAME:
-            if name == "input_hash" and self._wanted is None:
-                continue  # `take_over` compares launch by launch
-            found, now = getattr(old, name), getattr(self._provenance, name)
-            if found != now:
-                raise ResultError(
-                    f"cannot resume: the saved Result is of {what} "
-                    f"({found!r}, now {now!r}); start afresh in another place"
-                )
+        Raises ResultError where what is to be resumed is another run, SpecError where the host has no memory
+        for a GPU of this specification.
+        """
+        self.input, self.input_hash = input, input_hash
+        self._warnings = warnings
+        provenance = Provenance(
+            input=input,
+            input_hash=input_hash,
+            gpu=self.spec.name,
+            spec_hash=self.spec.hash,
+            overrides=self._overrides,
+            version=__version__,
+            method=_method_of(self.controller, self.plan),
+            kernels=kernels,
+            max_cycles=self.limits.max_cycles,
+            timeline=self._timeline,
+            resumed_after=0,
+            threads=self.threads,
+            wall_seconds=0.0,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        )
+        self._record = Record(
+            self.machine, provenance, wanted=wanted, output=self._output, before=self._before
+        )
+        self._timed = timed
+        if timed:
+            self._running_engine()
+
+    # --- launches ---------------------------------------------------------------------------------------
+
+    @property
+    def launches(self) -> dict[int, LaunchResult]:
+        """Those that have finished, by position, in the order in which they did."""
+        return self._record.launches
+
+    @property
+    def queued(self) -> tuple[int, ...]:
+        """Numbers of the launches that are not finished."""
+        return tuple(self._queued)
 
     def kept(self, index: int, digest: str, name: str) -> bool:
-        """Whether an earlier run has finished this launch. Raises ResultError where that was another launch.
-
-        digest: of what it is launched with.
-        """
-        launch = self._kept.get(index)
-        if launch is None:
-            return False
-        known = self._digests.get(index)  # none where only a Result was left
-        if launch.name != name or (known and known != digest):
-            raise ResultError(
-                f"cannot resume: launch {launch.id} was {launch.name!r} and is {name!r} now, "
-                f"with {'the same' if launch.name != name else 'other'} arguments, sizes or code: "
-                "the program does not do the same again; start afresh in another place"
-            )
-        return True
+        """Whether the resumed run has finished this launch; see `Record.kept`."""
+        return self._record.kept(index, digest, name)
 
     def take_over(self, index: int) -> LaunchResult:
-        """A launch that an earlier run has finished becomes one of this run."""
-        launch = self.launches[index] = self._kept.pop(index)
-        self._taken += 1
-        return launch
+        """A launch that the resumed run has finished becomes one of this run."""
+        return self._record.take_over(index)
 
-    def add(
-        self, raw: dict[str, Any], facts: Facts, control: LaunchControl | None = None, digest: str = ""
-    ) -> LaunchResult:
-        """Takes over a launch that the engine has finished, and writes it down.
+    def copy_from_host(self, address: int, nbytes: int) -> None:
+        """Tells the timing model of a copy to the device, in order with the launches."""
+        if self._timed:
+            self._running_engine().copy_from_host(address, nbytes)
 
-        digest: of what it was launched with, where that is not in the input's hash. Raises ResultError where
-        it cannot be written.
-        """
-        offset = self._offset + self._clock.offset(raw["start_cycle"])
-        launch = launch_result(raw, facts, self.machine, offset)
+    def queue(self, launch: QueuedLaunch) -> None:
+        """Puts a launch behind those that are queued; `run` runs it."""
+        control = self._control(launch)
+        after = [number for number in launch.after if number in self._queued]
+        self._running_engine().launch(launch.source, launch.number, after=after, controller=control)
+        self._queued[launch.number] = launch
         if control is not None:
-            launch = control.finish(raw, launch)
-            self._clock.ended(raw["sampled"]["released_cycle"], launch.end_cycle - self._offset)
-        self.launches[launch.index] = launch
-        self._digests[launch.index] = digest
-        if self._journal is not None:
-            self._journal.add(launch, digest)
-        return launch
+            self._controls[launch.number] = control
 
-    def new_engine(self, cycle: int) -> None:
-        """The engine begins anew, at cycle 0, after it stood at `cycle`."""
-        self._offset += cycle
-        self._clock = ProjectedClock()
-
-    def result(
+    def run(
         self,
-        status: str,
+        coming: Iterator[QueuedLaunch] | None = None,
         *,
-        why: str = "",
-        warnings: Iterable[str] = (),
-        input_hash: str | None = None,
-    ) -> Result:
-        """The launches finished so far, in the order of the input; `status` says why some may be missing.
+        launches: int | None = None,
+        instructions: int | None = None,
+        ahead: int | None = None,
+    ) -> None:
+        """Runs what is queued, and what comes, to its end.
 
-        why: the same for people. warnings: of the input. input_hash: where it was not known at the beginning.
+        coming: gives further launches, and tells of copies between them. launches: how many.
+        instructions: warp instructions of all of them, where known; progress goes by them.
+        ahead: how many launches are queued at a time; None: all.
+
+        Raises ProgramFault for what a program does wrong, DeadlockError where it can never end, LimitReached,
+        Interrupted, SimulationError where the host has no memory, ResultError where a finished launch cannot
+        be saved. What had finished by then is in the Result; what was queued is dropped, and the engine
+        begins anew.
         """
-        finished = dict(self.launches) if status == "complete" else {**self._kept, **self.launches}
-        launches = tuple(finished[index] for index in sorted(finished))
-        left = tuple(sorted(self._wanted - finished.keys())) if self._wanted is not None else ()
-        before = None if self._before is None else self._before.result
-        resumed = bool(self._taken) and (len(self.launches) > self._taken or bool(left))
-        notes = [*self._notes, *([_resumed_text(self._taken)] if resumed else [])]
-        if status == "complete" and self._kept:
-            notes.append(
-                f"{len(self._kept)} launches of the resumed run did not occur again; they are left out"
-            )
-        notes += [*warnings, *(w for launch in launches for w in launch.warnings)]
-        if self._wanted is not None and not left:
-            status = "complete"
-        if status != "complete":
-            count = f"{len(left)} of {len(left) + len(launches)}" if left else f"after {len(launches)}"
-            notes.append(f"{UNFINISHED}: {count} launches, {why or status}")
-        wall = time.monotonic() - self._start + (before.provenance.wall_seconds if before else 0.0)
-        after = self._taken if resumed else before.provenance.resumed_after if before else 0
-        provenance = replace(self._provenance, wall_seconds=round(wall, 3), resumed_after=after)
-        if input_hash is not None:
-            provenance = replace(provenance, input_hash=input_hash)
-        return Result(
-            launches=launches,
-            machine=self.machine,
-            provenance=provenance,
-            warnings=tuple(dict.fromkeys(notes)),
-            status=status,
-            unfinished=left,
+        from simt import _engine
+
+        before = len(self.launches)
+        work = _Work(
+            start=time.monotonic(),
+            done=before,
+            total=before + (len(self._queued) if launches is None else launches),
+            executed=self._running_engine().progress()["warp_instructions"],
+            instructions=instructions,
+        )
+        exhausted = coming is None
+
+        def is_over() -> bool:
+            nonlocal exhausted
+            while not exhausted and (ahead is None or len(self._queued) < ahead):
+                launch = next(coming, None) if coming is not None else None
+                if launch is None:
+                    exhausted = True
+                else:
+                    self.queue(launch)
+            return exhausted and not self._queued
+
+        def after_slice() -> None:
+            self._collect()
+            report(self._progress(work))
+
+        with self.reporter.showing() as report, deferred_stop() as stop_requested, explained():
+            try:
+                # No name for the engine here: the traceback of a fault would keep it, and its memory, alive.
+                why = run_slices(
+                    self._running_engine(),
+                    is_over=is_over,
+                    after_slice=after_slice,
+                    limits=self.limits,
+                    cycles_before=self._cycles_before,
+                    stop_requested=stop_requested,
+                )
+            except _engine.DeadlockError as error:
+                self._abandon()
+                raise DeadlockError(str(error), self.result("deadlock")) from error
+            except MemoryError as error:
+                self._abandon(collect=False)
+                raise SimulationError(NO_MEMORY, self.result("failed")) from error
+            except LaunchError:  # a finished launch's values cannot be copied back; the others can go on
+                raise
+            except ResultError:
+                self._abandon(collect=False)
+                raise
+            except (SimtError, ValueError):
+                self._abandon()
+                raise
+            except _engine.functional.ProgramFault as error:
+                error.source_text = self._source_line(error)
+                self._abandon()
+                raise
+            if exhausted and not self._queued:
+                return
+            self._abandon()
+            if why == "interrupted":
+                raise Interrupted(self.result(why), stop_requested())
+            raise LimitReached(self.limits.text(why), self.result(why))
+
+    def result(self, status: str = "complete") -> Result:
+        """The launches finished so far as a Result. status: why some may be missing."""
+        return self._record.result(
+            status,
+            why=f"{status} reached" if status in ("max_cycles", "timeout") else "",
+            warnings=self._warnings(),
+            input=self.input,
+            input_hash=self.input_hash,
         )
 
     def save(self, result: Result) -> None:
-        """Puts the Result where the output is to be. The journal goes when the run is complete.
+        """Puts a Result where the output is to be. Raises ResultError."""
+        self._record.save(result)
 
-        Raises ResultError; what is finished is in the journal then.
-        """
-        if self._output is None or self._journal is None:
-            return
-        if result.launches:
-            self._journal.end(result)
-        result.save(self._output)
-        if result.status == "complete":
-            self._journal.remove()
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _running_engine(self) -> Any:
+        """The engine; a new one at the beginning, and after a run that was stopped."""
+        if self._engine is None:
+            self._engine = new_engine(
+                self.native_spec,
+                threads=self.threads,
+                window=self._window,
+                timeline_interval=self._timeline or 0,
+            )
+        return self._engine
+
+    def _control(self, launch: QueuedLaunch) -> LaunchControl | None:
+        if self.controller is None:
+            return None
+        from simt.control.launch import LaunchControl
+
+        facts = launch.facts
+        return LaunchControl(
+            self.controller,
+            index=facts.index,
+            id=facts.id,
+            name=facts.name,
+            grid=facts.grid,
+            block=facts.block,
+            sm_count=self.machine.sm_count,
+            l2_lines=self.spec.l2_lines,
+            dram_bytes_per_cycle=self.spec.dram_bytes_per_cycle,
+            warp_instructions=launch.warp_instructions,
+            threads=self.threads,
+        )
+
+    def _collect(self) -> None:
+        """Takes over the launches that the engine has finished. Raises the first LaunchError of those that
+        could not copy values back, when all are taken over."""
+        refused: list[LaunchError] = []
+        self._raw += self._engine.finished()
+        while self._raw:
+            raw = self._raw.popleft()
+            launch = self._queued.pop(raw["id"])
+            if launch.origins is not None:
+                raw["pc"] = launch.origins.added_to(raw["pc"])
+            try:
+                self._record.add(raw, launch.facts, self._controls.pop(launch.number, None), launch.digest)
+            finally:
+                try:
+                    launch.ended()
+                except LaunchError as error:
+                    refused.append(error)
+        if refused:
+            raise refused.pop(0)
+
+    def _abandon(self, collect: bool = True) -> None:
+        """Drops what is queued, and the engine. collect: takes over first what that had finished when it
+        stopped."""
+        if collect:
+            with suppress(ControlError, LaunchError):  # there is a reason to stop already
+                self._collect()
+        for _, launch in sorted(self._queued.items()):
+            launch.dropped()
+        self._queued.clear()
+        self._controls.clear()
+        self._raw.clear()
+        self._cycles_before += self._engine.cycle
+        self._record.new_engine(self._engine.cycle)
+        self._engine = None
+
+    def _source_line(self, fault: Any) -> str:
+        launch = self._queued.get(fault.launch)
+        if launch is None or launch.source_text is None:
+            return ""
+        return launch.source_text(fault.source_file, fault.source_line)
+
+    def _progress(self, work: _Work) -> Progress:
+        p = self._engine.progress()
+        done, executed = len(self.launches), p["warp_instructions"] - work.executed
+        if work.instructions is not None:
+            fraction = executed / max(1, work.instructions)
+        else:
+            under_way = p["ctas_done"] / max(1, p["ctas_total"]) if p["running"] else 0
+            fraction = (done - work.done + under_way) / (work.total - work.done)
+        return Progress(
+            phase="simulating",
+            fraction=min(1.0, fraction),
+            seconds=time.monotonic() - work.start,
+            launches_done=done,
+            launches_total=work.total,
+            cycle=p["cycle"],
+            warp_instructions=executed,
+            running=tuple(self._queued[i].facts.name for i in p["running"] if i in self._queued),
+        )
 
 
-def _resumed_text(launches: int) -> str:
-    return (
-        f"resumed after {launches} launches: the caches hold what copies left there, "
-        f"not what those "
-        f"launches would have left, so cycles of the later launches may differ from a run in one go"
-    )
+def _method_of(controller: Controller | None, plan: Plan | None) -> str:
+    """What a Result's provenance calls the method."""
+    parts = []
+    if plan is not None:
+        digest = hashlib.sha256(plan.to_json().encode()).hexdigest()[:12]
+        parts.append(f"plan({plan.method}, {len(plan)} of {plan.population} launches, {digest})")
+    if controller is not None:
+        # A class of somebody's own may keep what it was given under another name.
+        values = (f"{name}={getattr(controller, name, '?')}" for name in sorted(controller.parameters()))
+        parts.append(f"{controller.label()}({', '.join(values)})")
+    return " + ".join(parts) or "full"

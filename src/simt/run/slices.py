@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simt.errors import SpecError
-from simt.run.interruption import Limits, is_alarm
+from simt.run.interruption import Limits
 
 # Core cycles per call of the engine while nothing is known of its speed; then as many as take about
 # SLICE_SECONDS.
@@ -37,23 +37,22 @@ class _Slice:
     def __init__(self) -> None:
         self._cycles = FIRST_SLICE
 
-    def run(self, engine: Any, most: int) -> bool:
-        """Runs the engine; whether all its work is done."""
+    def run(self, engine: Any, most: int) -> None:
+        """Runs the engine."""
         before, asked = time.monotonic(), min(self._cycles, most)
         end = engine.cycle + asked
-        done: bool = engine.run(asked)
+        engine.run(asked)
         if engine.cycle < end:  # it has paused: a short time says nothing of its speed
-            return done
+            return
         seconds = time.monotonic() - before
         growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
         self._cycles = min(LARGEST_SLICE, max(1, int(self._cycles * growth)))
-        return done
 
 
 def run_slices(
     engine: Any,
     *,
-    is_over: Callable[[bool], bool],
+    is_over: Callable[[], bool],
     after_slice: Callable[[], None],
     limits: Limits,
     cycles_before: int,
@@ -62,18 +61,18 @@ def run_slices(
     """Runs the engine until nothing is left to do, or something stops it; returns what: "" (all is done),
     "interrupted", "max_cycles" or "timeout".
 
-    is_over: queues what comes next and tells whether nothing is left; it is told whether the engine has done
-        all that it had. after_slice: takes over what is finished, and reports. cycles_before: of earlier
-        engines of the same run, which count for the limits. stop_requested: see `deferred_stop`.
+    is_over: queues what comes next and tells whether nothing is left. after_slice: takes over what is
+        finished, and reports. cycles_before: of earlier engines of the same run, which count for the limits.
+        stop_requested: see `deferred_stop`.
     """
-    size, done = _Slice(), False
+    size = _Slice()
     while True:
-        if number := stop_requested():
-            return "timeout" if is_alarm(number) else "interrupted"
-        if is_over(done):
+        if stop_requested():
+            return "interrupted"
+        if is_over():
             return ""
         cycle = cycles_before + engine.cycle
         if why := limits.reached(cycle):
             return why
-        done = size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE))
+        size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE))
         after_slice()

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from scipy.stats import chi2
-from sklearn.base import clone
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.errors import PlanError
+from simt.methods import clone
 from simt.profile import Profile
 from simt.sampling.allocation import Ints, check_bound, whole_sizes
 from simt.sampling.draws import choose
@@ -71,22 +71,23 @@ class Adaptive(Sampler):
         self.limit = limit
         self.seed = seed
 
+    def validate(self) -> None:
+        check_bound(self.error, self.confidence, self.seed)
+        check.integer("min_launches", self.min_launches, 1)
+        check.real("caution", self.caution, 0, 0.5, open_low=True)
+        check.real("limit", self.limit, 0, 1, open_low=True)
+        _check_metrics(self.metrics)
+        if self.sampler is not None:
+            check.valid_method("sampler", self.sampler, Sampler)
+
     def choose(self, profile: Profile) -> Choice:
         """The pilot: the sampler's, with two draws from each large stratum and `min_launches` in all."""
-        check_bound(self.error, self.confidence, self.seed)
-        validate.integer("min_launches", self.min_launches, 1)
-        validate.real("caution", self.caution, 0, 0.5, open_low=True)
-        validate.real("limit", self.limit, 0, 1, open_low=True)
-        _check_metrics(self.metrics)
-        pilot = Neyman(aim="time", draw="random") if self.sampler is None else self.sampler
-        if not isinstance(pilot, Sampler):
-            raise validate.refuse("sampler", self.sampler, "a sampler")
-        pilot = clone(pilot)
-        if "seed" in pilot.get_params():
+        pilot = Neyman(aim="time", draw="random") if self.sampler is None else clone(self.sampler)
+        if "seed" in pilot.parameters():
             pilot.set_params(seed=self.seed)
         choice = pilot.choose(profile)
         if choice.replacement or (choice.draws != 1).any():
-            raise PlanError(f"{pilot.method} draws with replacement: a launch cannot be added to its sample")
+            raise PlanError(f"{pilot.label()} draws with replacement: a launch cannot be added to its sample")
         sizes = np.bincount(choice.strata)
         drawn = np.bincount(choice.strata[choice.rows], minlength=len(sizes))
         times = profile.column("duration_ns") if profile.has("duration_ns") else np.ones(len(profile))
@@ -97,7 +98,7 @@ class Adaptive(Sampler):
         while wanted.sum() < min(self.min_launches, sizes.sum()):
             room = np.flatnonzero(wanted < sizes)
             wanted[room[np.argmax((totals / np.maximum(wanted, 0.5))[room])]] += 1
-        self._choice = _enlarged(choice, profile, wanted, self.seed, {"pilot": pilot.method})
+        self._choice = _enlarged(choice, profile, wanted, self.seed, {"pilot": pilot.label()})
         return self._choice
 
     def fit(self, profile: Profile) -> Adaptive:
@@ -237,10 +238,10 @@ class Adaptive(Sampler):
 def _check_metrics(metrics: object) -> list[str]:
     """Names of additive metrics. Raises PlanError for anything else."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
-        raise validate.refuse("metrics", metrics, "names of metrics")
+        raise check.refuse("metrics", metrics, "names of metrics")
     for metric in metrics:
         if not isinstance(metric, str) or not additive(metric):
-            raise validate.refuse("metrics", metrics, "names of metrics that add up over launches")
+            raise check.refuse("metrics", metrics, "names of metrics that add up over launches")
     return list(metrics)
 
 

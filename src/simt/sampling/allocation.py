@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.profile import Profile
 from simt.sampling import columns
 from simt.sampling.draws import starts, uniform
@@ -100,11 +100,11 @@ def quantile(confidence: float) -> float:
     return float(norm.ppf(0.5 + confidence / 2))
 
 
-def check_bound(error: object, confidence: object, seed: object) -> float:
-    """z of the confidence. Raises PlanError for a parameter that makes no sense."""
-    validate.real("error", error, 0, open_low=True)
-    validate.integer("seed", seed)
-    return quantile(validate.real("confidence", confidence, 0, 1, open_low=True, open_high=True))
+def check_bound(error: object, confidence: object, seed: object) -> None:
+    """Raises ParameterError for a parameter that makes no sense."""
+    check.real("error", error, 0, open_low=True)
+    check.integer("seed", seed)
+    check.real("confidence", confidence, 0, 1, open_low=True, open_high=True)
 
 
 def durations(profile: Profile, method: str) -> Floats:
@@ -278,16 +278,20 @@ class Design:
 class Stratified(Sampler):
     """A sampler that draws from strata, which it makes once for a profile: another seed only draws again."""
 
+    error: float
+    confidence: float
     seed: int
+
+    def validate(self) -> None:
+        check_bound(self.error, self.confidence, self.seed)
 
     @abstractmethod
     def stratify(self, profile: Profile) -> Design:
-        """Strata and sample sizes. Raises PlanError on senseless parameters, ProfileError without times."""
+        """Strata and sample sizes. Raises ProfileError without times."""
 
     def choose(self, profile: Profile) -> Choice:
-        seed = validate.integer("seed", self.seed)
         settings = repr({k: v for k, v in self.get_params(deep=False).items() if k != "seed"})
         kept: tuple[Profile, str, Design] | None = getattr(self, "_kept", None)
         if kept is None or kept[0] is not profile or kept[1] != settings:
             kept = self._kept = (profile, settings, self.stratify(profile))
-        return kept[2].draw(seed)
+        return kept[2].draw(self.seed)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
-from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from simt.errors import PlanError, SimtError
+from simt.errors import PlanError
+from simt.methods import clone
+from simt.methods.checks import check_parameters, expect
 from simt.profile import Profile
 from simt.sampling.plan import Plan
 from simt.sampling.sampler import Sampler
 
-_SENSELESS: tuple[Any, ...] = (object(), "no such value", float("nan"), [object()])
 # Counters of `example_profile`, with the spread of each within one kernel.
 _COUNTERS = {
     "smsp__inst_executed.sum": 0.3,
@@ -86,23 +84,24 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
     name, and as many names as launches are no trouble. An empty profile and senseless parameters are refused.
     """
     profile = example_profile() if profile is None else profile
-    _check_parameters(sampler)
+    example = example_profile(30)
+    check_parameters(sampler, lambda one: one.fit(example))
     before, parameters = profile.launches.clone(), repr(clone(sampler).get_params())
     fitted = clone(sampler)
-    _expect(fitted.fit(profile) is fitted, "fit does not return the sampler")
-    _expect(profile.launches.equals(before), "fit changes the profile")
-    _expect(repr(fitted.get_params()) == parameters, "fit changes the parameters")
+    expect(fitted.fit(profile) is fitted, "fit does not return the sampler")
+    expect(profile.launches.equals(before), "fit changes the profile")
+    expect(repr(fitted.get_params()) == parameters, "fit changes the parameters")
     text = fitted.plan_.to_json()
-    _expect(fitted.fit(profile).plan_.to_json() == text, "a second fit gives another plan")
-    _expect(clone(sampler).fit_plan(profile).to_json() == text, "a clone gives another plan")
+    expect(fitted.fit(profile).plan_.to_json() == text, "a second fit gives another plan")
+    expect(clone(sampler).fit_plan(profile).to_json() == text, "a clone gives another plan")
 
     order = np.random.default_rng(1).permutation(len(profile))
     shuffled = Profile(before[order], profile.gpu, profile.source, profile.left_out, profile.warnings)
-    _expect(clone(sampler).fit_plan(shuffled).to_json() == text, "the plan depends on the order of rows")
+    expect(clone(sampler).fit_plan(shuffled).to_json() == text, "the plan depends on the order of rows")
     for threads in (1, 2):
         with threadpool_limits(threads):
             again = clone(sampler).fit_plan(profile).to_json()
-        _expect(again == text, f"the plan is another one with {threads} thread(s)")
+        expect(again == text, f"the plan is another one with {threads} thread(s)")
 
     for what, case in _cases(profile).items():
         _check_choice(sampler, case, what)
@@ -110,42 +109,13 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
     _check_choice(sampler, alike, "alike launches")
     weights = float(clone(sampler).fit_plan(alike).launches["weight"].sum())
     if exact:
-        _expect(abs(weights - 20) < 1e-6, f"the weights of 20 launches that are alike add up to {weights}")
+        expect(abs(weights - 20) < 1e-6, f"the weights of 20 launches that are alike add up to {weights}")
 
     try:
         clone(sampler).fit(profile.take(np.zeros(len(profile), bool)))
     except PlanError:
         return
     raise AssertionError("an empty profile is not refused with a PlanError")
-
-
-def _expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise AssertionError(what)
-
-
-def _check_parameters(sampler: Sampler) -> None:
-    """The constructor stores what it is given, and nonsense is refused by `fit`."""
-    _expect(isinstance(getattr(sampler, "method", None), str), "the class has no `method`, its name in plans")
-    parameters = sampler.get_params(deep=False)
-    for name, value in clone(sampler).get_params(deep=False).items():
-        _expect(
-            repr(value) == repr(parameters[name]), f"a clone has {name}={value!r}, not {parameters[name]!r}"
-        )
-    _expect(
-        not [name for name in vars(clone(sampler)) if name.endswith("_")],
-        "the constructor sets what only fit may learn",
-    )
-    profile = example_profile(30)
-    for name in parameters:
-        for value in _SENSELESS:
-            try:
-                clone(sampler).set_params(**{name: value}).fit(profile)
-            except SimtError:
-                continue
-            except Exception as error:
-                raise AssertionError(f"{name}={value!r} raises {error!r} instead of a SimtError") from error
-            raise AssertionError(f"{name}={value!r} is accepted")
 
 
 def _cases(profile: Profile) -> dict[str, Profile]:
@@ -173,24 +143,22 @@ def _check_choice(sampler: Sampler, profile: Profile, what: str) -> None:
     except Exception as error:
         raise AssertionError(f"{what}: {error!r}") from error
     n, strata = len(profile), len(choice.names)
-    _expect(choice.strata.shape == (n,), f"{what}: {choice.strata.shape} strata for {n} launches")
+    expect(choice.strata.shape == (n,), f"{what}: {choice.strata.shape} strata for {n} launches")
     used = np.unique(choice.strata)
-    _expect(
+    expect(
         bool((used == np.arange(strata)).all()),
         f"{what}: strata are {used}, expected all of 0 to {strata - 1}",
     )
-    _expect(len(choice.why) == strata, f"{what}: {len(choice.why)} reasons for {strata} strata")
-    _expect(len(choice.rows) > 0, f"{what}: nothing is chosen")
-    _expect(len(set(choice.rows.tolist())) == len(choice.rows), f"{what}: a launch is chosen twice")
-    _expect(bool((choice.draws >= 1).all()), f"{what}: a chosen launch has no draw")
+    expect(len(choice.why) == strata, f"{what}: {len(choice.why)} reasons for {strata} strata")
+    expect(len(choice.rows) > 0, f"{what}: nothing is chosen")
+    expect(len(set(choice.rows.tolist())) == len(choice.rows), f"{what}: a launch is chosen twice")
+    expect(bool((choice.draws >= 1).all()), f"{what}: a chosen launch has no draw")
     weights = choice.weights
-    _expect(
-        bool((np.isfinite(weights) & (weights >= 0)).all()), f"{what}: a weight is no number of 0 or more"
-    )
-    _expect(choice.replacement or bool((choice.draws == 1).all()), f"{what}: drawn twice without replacement")
-    _expect(plan.population == n == int(plan.strata["launches"].sum()), f"{what}: launches are lost")
-    _expect(
+    expect(bool((np.isfinite(weights) & (weights >= 0)).all()), f"{what}: a weight is no number of 0 or more")
+    expect(choice.replacement or bool((choice.draws == 1).all()), f"{what}: drawn twice without replacement")
+    expect(plan.population == n == int(plan.strata["launches"].sum()), f"{what}: launches are lost")
+    expect(
         int(plan.strata["draws"].sum()) == int(plan.launches["draws"].sum()), f"{what}: draws do not add up"
     )
     again = Plan.from_json(plan.to_json())
-    _expect(again.to_json() == plan.to_json(), f"{what}: the plan changes on its way through JSON")
+    expect(again.to_json() == plan.to_json(), f"{what}: the plan changes on its way through JSON")

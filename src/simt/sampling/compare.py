@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from sklearn.base import clone
 
 from simt.errors import PlanError, ProfileError
+from simt.methods import clone
 from simt.profile import Profile
 from simt.sampling import plan_tables
 from simt.sampling.adaptive import Adaptive
 from simt.sampling.align import Alignment, align
 from simt.sampling.plan import Plan
 from simt.sampling.sampler import Sampler
-from simt.settings import parameters
 
 SCHEMA = "simt.comparison/1"
 RUN_COLUMNS = {
@@ -247,9 +246,9 @@ def _adapted(sampler: Adaptive, profile: Profile, ids: Ids, times: Times, other:
 def _labels(samplers: Iterable[Sampler]) -> dict[str, Sampler]:
     labelled: dict[str, Sampler] = {}
     for sampler in samplers:
-        label = sampler.method
+        label = sampler.label()
         if label in labelled:
-            defaults = parameters(type(sampler))
+            defaults = sampler.parameters()
             given = sampler.get_params(deep=False).items()
             label += "".join(f" {k}={v}" for k, v in given if v != defaults[k].default)
         if label in labelled:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.stats import t as student
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.errors import PlanError
 from simt.profile import Profile
 from simt.profile.profile import COLUMNS as PROFILE_COLUMNS
@@ -116,8 +116,8 @@ def estimate(
     Raises PlanError where nothing was measured, or a metric is not there or is no sum over launches.
     """
     level = plan.confidence if confidence is None else confidence
-    validate.real("confidence", level, 0, 1, open_low=True, open_high=True)
-    validate.one_of("estimator", estimator, ("auto", "expansion", "ratio"))
+    check.real("confidence", level, 0, 1, open_low=True, open_high=True)
+    check.one_of("estimator", estimator, ("auto", "expansion", "ratio"))
     values = _values(plan, results, metrics)
     rows: list[dict[str, Any]] = []
     used: dict[str, str] = {}
@@ -363,7 +363,7 @@ def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str
             if name not in shape and (dtype.is_numeric() or dtype == pl.Null) and additive(name)
         ]
     elif isinstance(metrics, str) or not all(isinstance(metric, str) for metric in metrics):
-        raise validate.refuse("metrics", metrics, "names of metrics")
+        raise check.refuse("metrics", metrics, "names of metrics")
     if not metrics:
         raise PlanError(f"no additive metric in the results; they have {', '.join(frame.columns)}")
     for metric in metrics:

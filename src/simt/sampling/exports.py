@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.errors import PlanError
 from simt.files import require_regular
 from simt.names import function_name
@@ -40,7 +40,7 @@ def kernelslist(
 
     Raises PlanError where a line of a kernel has no number, or a chosen launch has no line.
     """
-    validate.integer("first", first, 0)
+    check.integer("first", first, 0)
     numbers = ordinals(plan, profile)
     if profile is not None:
         first = 0
@@ -146,9 +146,9 @@ def ncu_commands(
 
     Raises PlanError for a missing profile or program.
     """
-    validate.one_of("by", by, ("launch", "name"))
+    check.one_of("by", by, ("launch", "name"))
     if isinstance(program, str) or not program:
-        raise validate.refuse("program", program, "the program and its arguments, in a list")
+        raise check.refuse("program", program, "the program and its arguments, in a list")
     filters: list[list[str]]
     if by == "launch":
         filters = [

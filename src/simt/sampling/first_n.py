@@ -33,9 +33,12 @@ class FirstN(Sampler):
         self.instructions = instructions
         self.unit = unit
 
-    def choose(self, profile: Profile) -> Choice:
-        limit = real("instructions", self.instructions, 0, open_low=True)
+    def validate(self) -> None:
+        real("instructions", self.instructions, 0, open_low=True)
         one_of("unit", self.unit, ("thread", "warp"))
+
+    def choose(self, profile: Profile) -> Choice:
+        limit = float(self.instructions)
         source, counts = instructions(profile, self.unit, "first-N")
         until = np.cumsum(counts)
         total = float(until[-1])

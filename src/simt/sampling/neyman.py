@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.profile import Profile
-from simt.sampling.allocation import Design, Strata, Stratified, check_bound, durations, stratum_name
+from simt.sampling.allocation import Design, Strata, Stratified, durations, quantile, stratum_name
 from simt.sampling.pruning import Pruning, SplitTree
 from simt.sampling.root import Root
 from simt.sampling.splits import TimeOrder
@@ -66,14 +66,17 @@ class Neyman(Stratified):
         self.draw = draw
         self.seed = seed
 
+    def validate(self) -> None:
+        super().validate()
+        check.one_of("aim", self.aim, ("time", "balanced", "error"))
+        check.real("transfer", self.transfer, 0)
+        check.integer("min_samples", self.min_samples, 1)
+        check.real("pool", self.pool, 0, 1, open_high=True)
+        check.one_of("group", self.group, ("name", "launch"))
+        check.one_of("draw", self.draw, ("random", "systematic", "midpoint"))
+
     def stratify(self, profile: Profile) -> Design:
-        z = check_bound(self.error, self.confidence, self.seed)
-        validate.one_of("aim", self.aim, ("time", "balanced", "error"))
-        validate.real("transfer", self.transfer, 0)
-        validate.integer("min_samples", self.min_samples, 1)
-        validate.real("pool", self.pool, 0, 1, open_high=True)
-        validate.one_of("group", self.group, ("name", "launch"))
-        validate.one_of("draw", self.draw, ("random", "systematic", "midpoint"))
+        z = quantile(self.confidence)
         times = durations(profile, "Neyman")
         codes, names = _groups(profile, self.group)
         codes, names = _pooled(codes, names, times, self.pool)

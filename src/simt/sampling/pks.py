@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from simt.parameter_checks import integer, one_of, real
 from simt.profile import Profile
 from simt.sampling.cells import Cells
-from simt.sampling.columns import Floats, times
+from simt.sampling.columns import Floats, available, times
 from simt.sampling.draws import choose, keys
 from simt.sampling.features import (
     ARTIFACT,
@@ -39,7 +39,42 @@ Fidelity = Literal["paper", "artifact"]
 _MOST_UNIQUE = 20_000  # different feature vectors up to which k-means works on every one of them
 _CELLS = 4096
 _SAMPLE = 1 << 15  # launches by which cells are cut
+_FEATURES: dict[str, dict[str, tuple[str, ...]]] = {"paper": PAPER, "artifact": ARTIFACT}
 _INITIAL = 10  # k-means++ starts, of which the best counts
+
+
+@dataclass(frozen=True)
+class Principal:
+    """What PKS finds.
+
+    labels: cluster of each launch, clusters in the order of their first launches. rows: their
+    representatives. errors: of the total, for K = 1, 2, ... as far as tried. unique: different feature
+    vectors, None where there are too many to cluster each.
+    """
+
+    labels: Ints
+    rows: Ints
+    errors: list[float]
+    features: Features
+    components: int
+    unique: int | None
+    time: str
+
+    def fitted(self) -> dict[str, object]:
+        """For a Plan's `fitted`."""
+        return {
+            "clusters": len(self.rows),
+            "errors": self.errors,
+            "features": self.features.names,
+            "components": self.components,
+            "unique_vectors": self.unique,
+            "time": self.time,
+        }
+
+    def reasons(self, profile: Profile) -> list[str]:
+        """For a Plan's strata."""
+        ids = profile.launches["launch"].to_numpy()[self.rows]
+        return [f"similar counters; launch {launch} stands for all" for launch in ids.tolist()]
 
 
 class PKS(Sampler):
@@ -92,18 +127,29 @@ class PKS(Sampler):
         self.seed = seed
         self.fidelity = fidelity
 
+    def validate(self) -> None:
+        one_of("fidelity", self.fidelity, ("paper", "artifact"))
+        check_features(self._wanted)
+        one_of("scale", self.scale, SCALES)
+        integer("max_clusters", self.max_clusters, 1)
+        one_of("representative", self.representative, ("first", "centre", "random"))
+        real("error", self.error, 0)
+        real("variance", self.variance, 0, 1, open_low=True)
+        integer("seed", self.seed)
+
+    @property
+    def _wanted(self) -> str | list[str]:
+        return self.fidelity if self.features is None else self.features
+
+    def feature_columns(self, profile: Profile) -> list[str]:
+        """Columns of the profile that it clusters by, as far as they are there."""
+        if not isinstance(self._wanted, str):
+            return [name for name in self._wanted if profile.has(name)]
+        known = _FEATURES[self._wanted].values()
+        return [name for aliases in known if (name := available(profile, aliases))]
+
     def choose(self, profile: Profile) -> Choice:
-        principal = principal_kernels(
-            profile,
-            features=self.features,
-            scale=self.scale,
-            max_clusters=self.max_clusters,
-            error=self.error,
-            variance=self.variance,
-            representative=self.representative,
-            seed=self.seed,
-            fidelity=self.fidelity,
-        )
+        principal = self.principal(profile)
         self.labels_, self.n_clusters_ = principal.labels, len(principal.rows)
         self.errors_, self.features_ = principal.errors, principal.features.names
         sizes = np.bincount(principal.labels)
@@ -119,88 +165,33 @@ class PKS(Sampler):
             warnings=principal.features.warnings,
         )
 
-
-@dataclass(frozen=True)
-class Principal:
-    """What PKS finds.
-
-    labels: cluster of each launch, clusters in the order of their first launches. rows: their
-    representatives. errors: of the total, for K = 1, 2, ... as far as tried. unique: different feature
-    vectors, None where there are too many to cluster each.
-    """
-
-    labels: Ints
-    rows: Ints
-    errors: list[float]
-    features: Features
-    components: int
-    unique: int | None
-    time: str
-
-    def fitted(self) -> dict[str, object]:
-        """For a Plan's `fitted`."""
-        return {
-            "clusters": len(self.rows),
-            "errors": self.errors,
-            "features": self.features.names,
-            "components": self.components,
-            "unique_vectors": self.unique,
-            "time": self.time,
-        }
-
-    def reasons(self, profile: Profile) -> list[str]:
-        """For a Plan's strata."""
-        ids = profile.launches["launch"].to_numpy()[self.rows]
-        return [f"similar counters; launch {launch} stands for all" for launch in ids.tolist()]
-
-
-def principal_kernels(
-    profile: Profile,
-    *,
-    features: str | list[str] | None,
-    scale: Scale,
-    max_clusters: int,
-    error: float,
-    variance: float,
-    representative: Representative,
-    seed: int,
-    fidelity: Fidelity,
-) -> Principal:
-    """Clusters and representatives by PKS, whose parameters these are. Raises PlanError as PKS does."""
-    one_of("fidelity", fidelity, ("paper", "artifact"))
-    features = fidelity if features is None else features
-    check_features(features)
-    one_of("scale", scale, SCALES)
-    most = integer("max_clusters", max_clusters, 1)
-    one_of("representative", representative, ("first", "centre", "random"))
-    real("error", error, 0)
-    real("variance", variance, 0, 1, open_low=True)
-    integer("seed", seed)
-    if fidelity == "artifact":
-        most = max(most - 1, 1)
-    time_column, time = times(profile, "PKS")
-    wanted: dict[str, tuple[str, ...]] | list[str]
-    wanted = {"paper": PAPER, "artifact": ARTIFACT}[features] if isinstance(features, str) else features
-    chosen = select(profile, wanted, "PKS")
-    ids = profile.launches["launch"].to_numpy()
-    by_rank = np.argsort(keys(seed, ids, salt=1)) if representative == "random" else np.arange(len(profile))
-    units = _units(chosen, scale, variance, seed, ids, by_rank)
-    total, errors = float(time.sum()), []
-    best: tuple[float, Ints, Ints] | None = None
-    for k in range(1, min(most, units.most) + 1):
-        labels, sizes, distances = units.cluster(k, centre=representative == "centre")
-        rows = by_rank[_representatives(labels, len(sizes), units.rank, distances)]
-        missed = abs(float(sizes @ time[rows]) - total)
-        errors.append(missed / total if total else 0.0)
-        if best is None or errors[-1] < best[0]:
-            best = errors[-1], labels, rows
-        if errors[-1] < error:
-            break
-    assert best is not None
-    _, labels, rows = best
-    labels, rows = _chronological(units.launches(labels), rows)
-    unique = units.unique
-    return Principal(labels, rows, errors, chosen, units.components, unique, time_column)
+    def principal(self, profile: Profile) -> Principal:
+        """Clusters and their representatives."""
+        seed, centre = self.seed, self.representative == "centre"
+        most = max(self.max_clusters - 1, 1) if self.fidelity == "artifact" else self.max_clusters
+        time_column, time = times(profile, "PKS")
+        wanted = self._wanted
+        chosen = select(profile, _FEATURES[wanted] if isinstance(wanted, str) else wanted, "PKS")
+        ids = profile.launches["launch"].to_numpy()
+        by_rank: Ints = np.arange(len(profile))
+        if self.representative == "random":
+            by_rank = np.argsort(keys(seed, ids, salt=1))
+        units = _units(chosen, self.scale, self.variance, seed, ids, by_rank)
+        total, errors = float(time.sum()), []
+        best: tuple[float, Ints, Ints] | None = None
+        for k in range(1, min(most, units.most) + 1):
+            labels, sizes, distances = units.cluster(k, centre)
+            rows = by_rank[_representatives(labels, len(sizes), units.rank, distances)]
+            missed = abs(float(sizes @ time[rows]) - total)
+            errors.append(missed / total if total else 0.0)
+            if best is None or errors[-1] < best[0]:
+                best = errors[-1], labels, rows
+            if errors[-1] < self.error:
+                break
+        assert best is not None
+        _, labels, rows = best
+        labels, rows = _chronological(units.launches(labels), rows)
+        return Principal(labels, rows, errors, chosen, units.components, units.unique, time_column)
 
 
 def _representatives(labels: Ints, k: int, rank: Ints, distances: Floats | None) -> Ints:

@@ -16,6 +16,7 @@ import polars as pl
 
 from simt.errors import PlanError
 from simt.files import require_file, write_text
+from simt.methods import Method
 
 if TYPE_CHECKING:
     from simt.sampling.estimate import Estimate
@@ -283,6 +284,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if hasattr(value, "get_params"):  # a sampler that another one uses
-        return {"method": value.method, **value.get_params(deep=False)}
+    if isinstance(value, Method):  # that another one uses
+        return {"method": value.label(), **value.get_params(deep=False)}
     raise TypeError(f"{type(value).__name__} is no JSON value")

@@ -41,11 +41,15 @@ class Random(Sampler):
         self.weight = weight
         self.seed = seed
 
-    def choose(self, profile: Profile) -> Choice:
-        p = real("p", self.p, 0, 1, open_low=True)
-        size = None if self.size is None else integer("size", self.size, 1)
+    def validate(self) -> None:
+        real("p", self.p, 0, 1, open_low=True)
+        if self.size is not None:
+            integer("size", self.size, 1)
         one_of("weight", self.weight, ("ratio", "horvitz-thompson"))
-        seed = integer("seed", self.seed)
+        integer("seed", self.seed)
+
+    def choose(self, profile: Profile) -> Choice:
+        p, size, seed = self.p, self.size, self.seed
         n = len(profile)
         ids = profile.launches["launch"].to_numpy()
         if size is None:

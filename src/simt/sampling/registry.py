@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from simt.errors import PlanError
+from simt.methods.from_text import construct, find_class
 from simt.sampling.sampler import Sampler
-from simt.settings import construct, find_class, parameters
 
 # Method -> class. Imported when asked for: scikit-learn's models take a second to load.
 METHODS = {
@@ -56,7 +56,7 @@ def from_text(text: str, **given: Any) -> Sampler:
     given: parameters for it unless the line sets them, and as far as it has them.
     """
     method, *settings = text.split()
-    known = parameters(find(method))
+    known = find(method).parameters()
     return make(
         method,
         settings,

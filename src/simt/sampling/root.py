@@ -7,16 +7,16 @@ from typing import Literal
 
 import numpy as np
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.profile import Profile
 from simt.sampling.allocation import (
     Design,
     Ints,
     Strata,
     Stratified,
-    check_bound,
     durations,
     kkt_sizes,
+    quantile,
     rounded_up,
     stem_size,
     stratum_name,
@@ -58,10 +58,14 @@ class Root(Stratified):
         self.replacement = replacement
         self.seed = seed
 
+    def validate(self) -> None:
+        super().validate()
+        check.one_of("allocation", self.allocation, ("leaf", "name", "global"))
+        check.boolean("replacement", self.replacement)
+        _children(self.children)
+
     def stratify(self, profile: Profile) -> Design:
-        z = check_bound(self.error, self.confidence, self.seed)
-        validate.one_of("allocation", self.allocation, ("leaf", "name", "global"))
-        validate.boolean("replacement", self.replacement)
+        z = quantile(self.confidence)
         order = TimeOrder(profile.name_codes, durations(profile, "ROOT"))
         strata, m, leaves = self.design(order, z)
         names = [
@@ -142,8 +146,8 @@ class Root(Stratified):
 def _children(values: object) -> list[int]:
     """Numbers of parts to try, from 2 to 4. Raises PlanError for anything else."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise validate.refuse("children", values, "some of 2, 3, 4")
+        raise check.refuse("children", values, "some of 2, 3, 4")
     found = list(values)
     if not found or any(k not in (2, 3, 4) for k in found):
-        raise validate.refuse("children", values, "some of 2, 3, 4")
+        raise check.refuse("children", values, "some of 2, 3, 4")
     return found

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from sklearn.base import BaseEstimator
 from threadpoolctl import ThreadpoolController
 
 from simt.errors import PlanError
+from simt.methods import Method
 from simt.profile import Profile
 from simt.sampling.plan import Plan
 from simt.version import __version__
@@ -43,25 +43,23 @@ class Choice:
     warnings: tuple[str, ...] = ()
 
 
-class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
-    """Chooses launches from a profile, with the habits of scikit-learn.
+class Sampler(Method, ABC):
+    """Chooses launches from a profile, on the conventions of scikit-learn (see Method).
 
-    Parameters are given to the constructor, which only stores them under their names; `fit` validates them
-    (`PlanError`), sets learned values with a trailing underscore and `plan_`, and returns the sampler. A
-    sampler with a `seed` parameter gives the same Plan for the same seed and profile, whatever the order of
-    rows and the number of threads.
+    `fit` validates the parameters, sets learned values with a trailing underscore and `plan_`, and returns
+    the sampler. A sampler with a `seed` parameter gives the same Plan for the same seed and profile, whatever
+    the order of rows and the number of threads.
 
-    To write one: subclass, give `method` a name, and implement `choose`. `check_sampler` tries what any
-    sampler must hold.
+    To write one: subclass, give `method` a name, and implement `choose`, and `validate` if there are
+    parameters. `check_sampler` tries what any sampler must hold.
     """
 
-    method: ClassVar[str]
     plan_: Plan
     strata_: npt.NDArray[np.int64]
 
     @abstractmethod
     def choose(self, profile: Profile) -> Choice:
-        """Decides on a profile with at least one launch. Raises PlanError on senseless parameters."""
+        """Decides on a profile with at least one launch; the parameters have been validated."""
 
     def fit(self: Self, profile: Profile) -> Self:
         """Chooses launches of `profile`; `plan_` holds the result, `strata_` each launch's stratum.
@@ -71,6 +69,7 @@ class Sampler(BaseEstimator, ABC):  # type: ignore[misc]
         """
         if not len(profile):
             raise PlanError(f"{profile.source}: no launches to choose from")
+        self.validate()
         with _libraries().limit(limits=1):
             choice = self.choose(profile)
         self.plan_ = make_plan(self, profile, choice)
@@ -106,7 +105,7 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
     taken = profile.launches[choice.rows]
     parameters = sampler.get_params(deep=False)
     return Plan(
-        method=sampler.method,
+        method=sampler.label(),
         parameters={key: value for key, value in sorted(parameters.items()) if key != "seed"},
         seed=parameters.get("seed"),
         launches=pl.DataFrame(

@@ -56,12 +56,16 @@ class Sieve(Sampler):
         self.instructions = instructions
         self.fidelity = fidelity
 
-    def choose(self, profile: Profile) -> Choice:
-        theta = real("theta", self.theta, 0, open_low=True)
+    def validate(self) -> None:
+        real("theta", self.theta, 0, open_low=True)
         one_of("fidelity", self.fidelity, ("paper", "artifact"))
+        if self.kde is not None:
+            one_of("kde", self.kde, ("exact", "artifact"))
+
+    def choose(self, profile: Profile) -> Choice:
+        theta = float(self.theta)
         as_artifact = self.fidelity == "artifact"
-        kde = ("artifact" if as_artifact else "exact") if self.kde is None else self.kde
-        one_of("kde", kde, ("exact", "artifact"))
+        kde = self.kde or ("artifact" if as_artifact else "exact")
         source, counts = _counts(profile, self.instructions)
 
         strata, tiers, names, why = _stratify(profile, counts, theta, kde)

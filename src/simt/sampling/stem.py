@@ -8,14 +8,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from simt import parameter_checks as validate
+from simt import parameter_checks as check
 from simt.profile import Profile
 from simt.sampling.allocation import (
     Design,
     Strata,
     Stratified,
-    check_bound,
     durations,
+    quantile,
     stem_size,
     stratum_name,
 )
@@ -55,12 +55,14 @@ class Stem(Stratified):
         self.fidelity = fidelity
         self.seed = seed
 
+    def validate(self) -> None:
+        super().validate()
+        check.boolean("gaussian", self.gaussian)
+        check.one_of("fidelity", self.fidelity, ("paper", "artifact"))
+
     def stratify(self, profile: Profile) -> Design:
-        z = check_bound(self.error, self.confidence, self.seed)
-        validate.boolean("gaussian", self.gaussian)
-        artifact = validate.one_of("fidelity", self.fidelity, ("paper", "artifact")) == "artifact"
-        if artifact and self.confidence == 0.95:
-            z = 1.96
+        artifact = self.fidelity == "artifact"
+        z = 1.96 if artifact and self.confidence == 0.95 else quantile(self.confidence)
         codes, names = _cut_names(profile) if artifact else (profile.name_codes, list(profile.names))
         order = TimeOrder(codes, durations(profile, "STEM"))
         ranges: list[Range] = []

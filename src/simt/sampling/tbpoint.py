@@ -90,14 +90,17 @@ class TBPoint(Sampler):
         self.quantise = quantise
         self.fidelity = fidelity
 
-    def choose(self, profile: Profile) -> Choice:
-        thresholds = _checked(_THRESHOLDS if self.thresholds is None else self.thresholds)
+    def validate(self) -> None:
+        _rising(_THRESHOLDS if self.thresholds is None else self.thresholds)
         if self.features is not None:
             check_features(self.features, known=())
-        error = real("error", self.error, 0)
+        real("error", self.error, 0)
         one_of("weight", self.weight, ("instructions", "launches"))
-        step = real("quantise", self.quantise, 0)
+        real("quantise", self.quantise, 0)
         one_of("fidelity", self.fidelity, ("pka", "tbpoint"))
+
+    def choose(self, profile: Profile) -> Choice:
+        thresholds = _rising(_THRESHOLDS if self.thresholds is None else self.thresholds)
         chosen = _features(profile, self.features, self.fidelity)
         time_column, time = times(profile, "TBPoint")
         if self.weight == "instructions":
@@ -105,7 +108,7 @@ class TBPoint(Sampler):
         else:
             source, amounts = "launches", np.ones(len(profile))
 
-        groups, points = _points(profile, chosen, self.fidelity, step)
+        groups, points = _points(profile, chosen, self.fidelity, float(self.quantise))
         tree = Ward(points, groups.size.astype(np.float64), thresholds[-1])
         total, errors = float(time.sum()), []
         best: tuple[float, float, Ints, Ints, Floats] | None = None
@@ -116,7 +119,7 @@ class TBPoint(Sampler):
             errors.append(abs(float(weights @ time[rows]) - total) / total if total else 0.0)
             if best is None or errors[-1] < best[0]:
                 best = errors[-1], threshold, labels, rows, weights
-            if errors[-1] < error:
+            if errors[-1] < self.error:
                 break
         assert best is not None
         _, self.threshold_, labels, rows, weights = best
@@ -146,7 +149,7 @@ class TBPoint(Sampler):
         )
 
 
-def _checked(thresholds: Any) -> list[float]:
+def _rising(thresholds: Any) -> list[float]:
     """Rising thresholds, each once."""
     if not isinstance(thresholds, (list, tuple)) or not thresholds:
         raise refuse("thresholds", thresholds, "a list of distances")

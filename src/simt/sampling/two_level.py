@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from simt.errors import PlanError
+from simt.methods import clone
 from simt.names import listed, short_name
-from simt.parameter_checks import integer, one_of
+from simt.parameter_checks import integer, one_of, valid_method
 from simt.profile import Profile
 from simt.sampling.columns import Floats, available
 from simt.sampling.draws import choose, uniform
-from simt.sampling.features import ARTIFACT, PAPER, Groups, Ints, Scale, identical, stratum_names
-from simt.sampling.pks import Fidelity, Representative, principal_kernels
+from simt.sampling.features import Groups, Ints, identical, stratum_names
+from simt.sampling.pks import PKS
 from simt.sampling.sampler import Choice, Sampler
 
 Classifier = Literal["vote", "sgd", "naive_bayes", "mlp", "lookup+vote"]
@@ -44,7 +45,8 @@ class TwoLevel(Sampler):
     detailed: the first so many launches are the detailed part; None for those that have counters.
     classifier: one of the models, their `vote`, or `lookup+vote`: a launch whose name, grid and block occur
         in the detailed part goes where most of those went, and the vote decides on the others.
-    features, scale, max_clusters, error, variance, representative, seed, fidelity: as PKS has them.
+    pks: makes the groups; PKS() unless given.
+    seed: of the models, the trial, and the PKS (in place of its own).
 
     Learned: `n_clusters_`; `labels_`, cluster of each launch; `accuracy_`, share of 20 % of the detailed
     launches, held out in a trial, that each way puts into the right group, None where a trial is not
@@ -62,42 +64,28 @@ class TwoLevel(Sampler):
         self,
         detailed: int | None = 1000,
         classifier: Classifier = "lookup+vote",
-        features: str | list[str] | None = None,
-        scale: Scale = "zscore",
-        max_clusters: int = 20,
-        error: float = 0.05,
-        variance: float = 0.9995,
-        representative: Representative = "first",
+        pks: PKS | None = None,
         seed: int = 0,
-        fidelity: Fidelity = "paper",
     ) -> None:
         self.detailed = detailed
         self.classifier = classifier
-        self.features = features
-        self.scale = scale
-        self.max_clusters = max_clusters
-        self.error = error
-        self.variance = variance
-        self.representative = representative
+        self.pks = pks
         self.seed = seed
-        self.fidelity = fidelity
+
+    def validate(self) -> None:
+        one_of("classifier", self.classifier, _CLASSIFIERS)
+        if self.detailed is not None:
+            integer("detailed", self.detailed, 1)
+        if self.pks is not None:
+            valid_method("pks", self.pks, PKS)
+        integer("seed", self.seed)
 
     def choose(self, profile: Profile) -> Choice:
-        one_of("classifier", self.classifier, _CLASSIFIERS)
-        seed = integer("seed", self.seed)
-        detailed = self._detailed(profile)
+        seed = self.seed
+        pks = (PKS() if self.pks is None else clone(self.pks)).set_params(seed=seed)
+        detailed = self._detailed(profile, pks)
         part = profile if len(detailed) == len(profile) else profile.take(_mask(detailed, len(profile)))
-        principal = principal_kernels(
-            part,
-            features=self.features,
-            scale=self.scale,
-            max_clusters=self.max_clusters,
-            error=self.error,
-            variance=self.variance,
-            representative=self.representative,
-            seed=seed,
-            fidelity=self.fidelity,
-        )
+        principal = pks.principal(part)
         light = _Light.of(profile)
         k = len(principal.rows)
         self.accuracy_ = _trial(light, detailed, principal.labels, k, seed, part)
@@ -128,16 +116,11 @@ class TwoLevel(Sampler):
             warnings=(*principal.features.warnings, *warnings),
         )
 
-    def _detailed(self, profile: Profile) -> Ints:
+    def _detailed(self, profile: Profile, pks: PKS) -> Ints:
         """Launches of the detailed part."""
         if self.detailed is not None:
-            return np.arange(min(integer("detailed", self.detailed, 1), len(profile)))
-        if isinstance(self.features, (list, tuple)):
-            names = [name for name in self.features if profile.has(name)]
-        else:
-            known = ARTIFACT if (self.features or self.fidelity) == "artifact" else PAPER
-            names = [name for aliases in known.values() if (name := available(profile, aliases))]
-        measured = [name for name in names if profile.has(name)]
+            return np.arange(min(self.detailed, len(profile)))
+        measured = [name for name in pks.feature_columns(profile) if profile.has(name)]
         if not measured:
             raise PlanError(
                 f"{profile.source}: no launch has counters for the detailed part; the profile's counters are "

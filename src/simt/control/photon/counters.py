@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .code import BlockTable
-from .projection import Projection
+from simt.result import LaunchResult
+
+from ..code import BlockTable
+from ..controller import LaunchView
+from ..projection import Projection
 
 _GLOBAL = ("global", "generic", "texture")
 
@@ -89,3 +92,28 @@ def extrapolate(
             counters[name] = math.nan
             unprojected[name] = "nothing of its kind was in the simulated part"
     return Projection(cycles, counters, projected, unprojected)
+
+
+def exact_totals(launch: LaunchView) -> dict[str, float]:
+    """Counters of the whole launch that are known."""
+    known: dict[str, float] = {
+        "ctas": launch.cta_count,
+        "ctas_finished": launch.cta_count,
+        "warps": launch.cta_count * launch.warps_per_cta,
+    }
+    if launch.warp_instructions is not None:
+        known["warp_instructions"] = known["finished_instructions"] = launch.warp_instructions
+    if launch.thread_instructions is not None:
+        known["thread_instructions"] = launch.thread_instructions
+    return known
+
+
+def totals(result: LaunchResult) -> dict[str, float]:
+    """A launch's counters under the names of Interval.counters."""
+    totals: dict[str, float] = dict(result.engine)
+    for level, table in (("l1", result.l1), ("l2", result.l2)):
+        for kind, row in table.items():
+            totals |= {f"{level}.{kind}.{outcome}": n for outcome, n in row.items()}
+    totals |= {f"stalls.{reason}": sum(row) for reason, row in result.stalls.items()}
+    totals |= {f"warp_stalls.{reason}": n for reason, n in result.warp_stalls.items()}
+    return totals

@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from simt.hints import did_you_mean
 
-T = TypeVar("T")
+from .method import Method
+
+T = TypeVar("T", bound=Method)
 
 
 def find_class(name: str, methods: Mapping[str, str], base: type[T], error: type[Exception]) -> type[T]:
@@ -45,12 +47,6 @@ def _load(place: str, base: type[T], kind: type[Exception]) -> type[T]:
     return found
 
 
-def parameters(kind: type) -> dict[str, inspect.Parameter]:
-    """Constructor parameters of a class, in their order."""
-    signature = inspect.signature(kind.__init__).parameters  # type: ignore[misc]
-    return {name: parameter for name, parameter in signature.items() if name != "self"}
-
-
 def summary(kind: type) -> str:
     """First paragraph of a class's documentation, as one line."""
     return " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
@@ -63,9 +59,10 @@ def construct(
     given: Mapping[str, Any],
     error: type[Exception],
 ) -> T:
-    """An object of a class from its constructor parameters.
+    """A method from its constructor parameters.
 
     settings: texts `parameter=value`, with Python's literals (`0.02`, `none`, `["a", "b"]`) or bare words.
+        `outer__inner=value` is a parameter of the method that is the parameter `outer`.
     given: further parameters. method: what messages call the class.
 
     Raises `error` where a parameter does not exist or has another type.
@@ -76,11 +73,53 @@ def construct(
         if not equals:
             raise error(f"{setting!r}: expected parameter=value")
         values[key.strip().replace("-", "_")] = _value(text.strip())
-    known = parameters(kind)
-    for key in values:
-        if key not in known:
-            raise error(f"{method} has no parameter {key!r}, it has {', '.join(known) or 'none'}")
-    return kind(**_checked(method, kind, values, error))
+    return _made(method, kind, values, error)
+
+
+def _made(method: str, kind: type[T], values: Mapping[str, Any], error: type[Exception]) -> T:
+    hints, known = _hints(kind), kind.parameters()
+    own: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        outer, _, inner = key.partition("__")
+        if outer not in known or (inner and _nested_method(hints.get(outer)) is None):
+            there = ", ".join(_names(kind)) or "none"
+            raise error(f"{method} has no parameter {key!r}, it has {there}")
+        if inner:
+            nested.setdefault(outer, {})[inner] = value
+        else:
+            own[outer] = _checked(method, outer, hints.get(outer, Any), value, error)
+    for outer, inside in nested.items():
+        made = _nested_method(hints[outer])
+        assert made is not None
+        own[outer] = _made(f"{method} {outer}", made, inside, error)
+    return kind(**own)
+
+
+def _names(kind: type[Method]) -> list[str]:
+    """Parameters, each followed by those of the method that it is."""
+    hints = _hints(kind)
+    found = []
+    for name in kind.parameters():
+        inner = _nested_method(hints.get(name))
+        found += [name, *(f"{name}__{each}" for each in (_names(inner) if inner else ()))]
+    return found
+
+
+def _nested_method(hint: Any) -> type[Method] | None:
+    """The class of a parameter that is a method, such as PKS of `PKS | None`; None for other parameters, and
+    for those that may be any method."""
+    for kind in (hint, *get_args(hint)):
+        if isinstance(kind, type) and issubclass(kind, Method) and not inspect.isabstract(kind):
+            return kind
+    return None
+
+
+def _hints(kind: type[Method]) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind.__init__)
+    except NameError:  # names known to a type checker only
+        return {}
 
 
 def _value(text: str) -> Any:
@@ -93,17 +132,9 @@ def _value(text: str) -> Any:
         return text
 
 
-def _checked(method: str, kind: type, values: Mapping[str, Any], error: type[Exception]) -> dict[str, Any]:
+def _checked(method: str, key: str, hint: Any, value: Any, error: type[Exception]) -> Any:
     try:
-        hints = get_type_hints(kind.__init__)  # type: ignore[misc]
-    except NameError:  # names known to a type checker only
-        hints = {}
-    checked = {}
-    for key, value in values.items():
-        try:
-            adapter = TypeAdapter(hints.get(key, Any), config=ConfigDict(arbitrary_types_allowed=True))
-            checked[key] = adapter.validate_python(value)
-        except ValidationError as refused:
-            problem = refused.errors()[0]["msg"]
-            raise error(f"{method}: {key} is {value!r}: {problem[0].lower()}{problem[1:]}") from None
-    return checked
+        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value)
+    except ValidationError as refused:
+        problem = refused.errors()[0]["msg"]
+        raise error(f"{method}: {key} is {value!r}: {problem[0].lower()}{problem[1:]}") from None

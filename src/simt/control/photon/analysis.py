@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from simt.errors import SimtError
 
+from ..code import BlockTable, Preview
 from .basic_block_vectors import WarpTypes, block_projection, gpu_vector
-from .code import BlockTable, Preview
 
 _FORMAT = "simt photon analysis 2"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .controller import WARP
+from ..controller import WARP
 
 Cycles = npt.NDArray[np.int64]
 

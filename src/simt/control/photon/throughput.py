@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .controller import Contention, Interval
+from ..controller import Contention, Interval
 
 _LEAST = 8  # intervals before anything is said
 _KEPT = 512  # moments of which sums are kept, however long a launch is

@@ -1,0 +1,52 @@
+"""Whether a launch is about to fill the L2: its times change when modified lines have to be evicted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from simt.spec.models import SECTOR_BYTES
+
+from ..controller import Interval, LaunchView
+
+_RECENT = 8  # intervals of which the rate of cache misses is taken
+_BUSY = 0.5  # share of the memory's bandwidth from which on it matters to times
+
+
+class L2Filling:
+    """Watches the misses of the L2 over the last intervals of a launch.
+
+    view: of the launch. instructions: warp instructions of all of it, as far as can be told.
+    """
+
+    def __init__(self, view: LaunchView, instructions: float) -> None:
+        self._view = view
+        self._instructions = instructions
+        self._recent: deque[Interval] = deque(maxlen=_RECENT)
+
+    def lies_ahead(self, interval: Interval) -> bool:
+        """Whether the launch is about to fill the L2 and has not done so yet, or stores into lines that the
+        L2 takes from what it only read: until modified lines are evicted, stores cost no memory bandwidth,
+        and with them the memory will be busy. To be asked once an interval."""
+        recent, view = self._recent, self._view
+        recent.append(interval)
+        if _misses(interval.counters) >= view.l2_lines:
+            return False
+        stored = sum(
+            i.difference["l2.global_write.miss"] + i.difference["l2.global_write.sector_miss"] for i in recent
+        )
+        written = sum(i.difference["dram_writes"] for i in recent)
+        moved = sum(i.difference["dram_reads"] for i in recent) + max(stored, written)
+        cycles = interval.end - recent[0].begin
+        if SECTOR_BYTES * moved < _BUSY * view.dram_bytes_per_cycle * cycles:
+            return False
+        left = max(0.0, self._instructions - interval.counters["warp_instructions"])
+        executed = sum(i.difference["warp_instructions"] for i in recent)
+        missed = sum(_misses(i.difference) for i in recent)
+        if missed * left < interval.l2_free_lines * executed:
+            return False
+        return interval.l2_free_lines > 0 or 2 * written < stored
+
+
+def _misses(counters: Mapping[str, int]) -> int:
+    return sum(n for name, n in counters.items() if name.startswith("l2.") and name.endswith(".miss"))

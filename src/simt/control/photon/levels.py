@@ -1,0 +1,231 @@
+"""The three levels at which Photon predicts: whole launches, warps, and basic blocks.
+
+Liu, Sun, Carlson: Photon, MICRO'23, sections 4.1 to 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from simt.result import LaunchResult
+
+from ..controller import Interval, LaunchView, Predict
+from ..projection import Projection
+from .analysis import LaunchAnalysis
+from .basic_block_vectors import distance
+from .counters import exact_totals, totals
+from .cta_times import CtaTimes
+from .interval_model import BlockInstruction, block_cycles, mean_by_opcode
+from .stability import Cycles
+
+Small = Literal["wave", "sms"]
+Floats = npt.NDArray[np.float64]
+_FEW = 16  # executions below which a block's own mean says less than the interval model
+
+
+class StabilityTest(Protocol):
+    """Looks at the times of what recurs: see stability.py."""
+
+    seen: int
+    stable: bool
+
+    def add(self, begin: Cycles, end: Cycles) -> None: ...
+
+    def mean(self) -> float: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A launch as the levels see it: what is known of it, and what its sampled warps do."""
+
+    view: LaunchView
+    analysis: LaunchAnalysis
+
+    @property
+    def warps(self) -> int:
+        return self.view.cta_count * self.view.warps_per_cta
+
+    @property
+    def instructions(self) -> float:
+        """Warp instructions of the launch as the sample has them."""
+        return self.analysis.instructions_per_warp * self.warps
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """A launch that was simulated, wholly or in part: what later ones are compared with."""
+
+    work: Work
+    cycles: int  # from the first dispatch to the end
+    counters: Mapping[str, float]
+    first: bool  # of its function
+
+
+@dataclass(eq=False)
+class KernelLevel:
+    """Predicts whole launches from earlier ones with similar basic-block vectors.
+
+    distance: L1 distance of GPU basic-block vectors, from 0 to 2, below which launches are alike.
+    small: "wave": launches that do not fill the GPU once, "sms": those of fewer warps than SMs, are only
+        alike if they have equally many warps.
+    work: by what share the instructions per warp may differ; None: any.
+    warm: whether the first launch of a function stands for no other, as it found nothing in the caches.
+    """
+
+    distance: float
+    small: Small
+    work: float | None
+    warm: bool
+    _done: list[Done] = field(default_factory=list)
+    _functions: set[str] = field(default_factory=set)
+
+    def like(self, launch: Work) -> Done | None:
+        """The earlier launch with a similar vector whose number of warps is nearest."""
+        view, each = launch.view, launch.analysis.instructions_per_warp
+        wave = view.ctas_per_sm * view.sm_count * view.warps_per_cta
+        small = wave if self.small == "wave" else view.sm_count
+        found = [
+            done
+            for done in self._done
+            if not (self.warm and done.first)
+            and (done.work.warps == launch.warps or min(done.work.warps, launch.warps) >= small)
+            and (
+                self.work is None or abs(done.work.analysis.instructions_per_warp - each) <= self.work * each
+            )
+            and distance(done.work.analysis.vector, launch.analysis.vector) < self.distance
+        ]
+        # Of equally near ones the latest: its caches are as this one's.
+        return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
+
+    def predict(self, launch: Work, like: Done) -> Predict:
+        """As long as the like one, by the warp instructions of the two."""
+        cycles = like.cycles * launch.instructions / max(1.0, like.work.instructions)
+        return Predict(
+            launch_cycles=max(1.0, cycles),
+            reason=f"kernel: its basic-block vector is within {self.distance:g} of that of launch "
+            f"{like.work.view.index}, with {like.work.warps:,} warps against {launch.warps:,}",
+        )
+
+    def extrapolate(self, launch: Work, like: Done, view: LaunchView, cycles: int) -> Projection:
+        """The like one's counters, by the warp instructions of the two. view: with what is known by now."""
+        factor = launch.instructions / max(1.0, like.work.instructions)
+        counters = {name: value * factor for name, value in like.counters.items()}
+        counters |= exact_totals(view)
+        how = f"of launch {like.work.view.index} * {factor:.4g}"
+        return Projection(cycles, counters, dict.fromkeys(["cycles", *counters], how))
+
+    def add(self, launch: Work, result: LaunchResult) -> None:
+        """A launch that was not predicted whole can stand for others."""
+        cycles = result.end_cycle - result.start_cycle - result.launch_latency
+        first = launch.view.name not in self._functions
+        self._functions.add(launch.view.name)
+        self._done.append(Done(launch, cycles, totals(result), first))
+
+
+class WarpLevel:
+    """Watches the times of warps, or of whole CTAs.
+
+    new_test: makes a test of stability. warps_per_cta: of the CTAs to be watched; None: single warps are.
+    """
+
+    def __init__(self, new_test: Callable[[], StabilityTest], warps_per_cta: int | None = None) -> None:
+        self._new_test = new_test
+        self._warps_per_cta = warps_per_cta
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self.test = self._new_test()
+        self._ctas = None if self._warps_per_cta is None else CtaTimes(self._warps_per_cta)
+
+    def add(self, interval: Interval) -> None:
+        if self._ctas is not None:
+            begin, end = self._ctas.add(interval.warps)
+        else:
+            begin, end = _cycles(interval.warps, "begin"), _cycles(interval.warps, "end")
+        if len(begin):
+            self.test.add(begin, end)
+
+
+class BlockLevel:
+    """Watches the times of basic blocks, one by one.
+
+    analysis: of the launch. new_test: makes a test of stability. first_warp: warps before it are not looked
+    at. executed: how often each block was executed in the simulated part. tests: by block.
+    """
+
+    def __init__(self, analysis: LaunchAnalysis, new_test: Callable[[], StabilityTest]) -> None:
+        self._analysis = analysis
+        self._new_test = new_test
+        self.first_warp = 0
+        self.executed: npt.NDArray[np.int64] = np.zeros(len(analysis.length), np.int64)
+        self.tests: dict[int, StabilityTest] = {}
+
+    def forget(self) -> None:
+        """Begins anew; what was executed stays."""
+        self.tests = {}
+
+    def count(self, interval: Interval) -> None:
+        self.executed = self.executed + np.bincount(interval.blocks["block"], minlength=len(self.executed))
+
+    def add(self, interval: Interval) -> None:
+        events = interval.blocks
+        if self.first_warp:
+            events = events[events["warp"] >= self.first_warp]
+        blocks = events["block"]
+        order = np.argsort(blocks, kind="stable")
+        begin, end = _cycles(events, "begin")[order], _cycles(events, "end")[order]
+        numbers, starts = np.unique(blocks[order], return_index=True)
+        if len(numbers) == 0:
+            return
+        for number, first, last in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
+            if number not in self.tests:
+                self.tests[number] = self._new_test()
+            self.tests[number].add(begin[first:last], end[first:last])
+
+    @property
+    def covered(self) -> float:
+        """Share of the instructions that are in stable blocks."""
+        shares = self._analysis.block_shares
+        return float(sum(shares[b] for b, test in self.tests.items() if test.stable))
+
+    @property
+    def known(self) -> dict[int, StabilityTest]:
+        """Blocks executed often enough for a mean of their own."""
+        return {b: test for b, test in self.tests.items() if test.seen >= _FEW}
+
+    def cycles(self, view: LaunchView, latencies: Floats, scaled: bool) -> Floats:
+        """Of each block: the mean of its last executions, or, where there were hardly any, the interval
+        model's.
+
+        latencies: by static instruction, as an Interval has them. scaled: whether the model is scaled to the
+        blocks whose time is known: it knows nothing of the other warps, which issue in between.
+        """
+        assert view.code is not None
+        blocks = view.code.blocks
+        instructions = [BlockInstruction.of(i) for i in view.code.instructions]
+        latency = mean_by_opcode(instructions, latencies)
+        cycles = np.array(
+            [
+                block_cycles(instructions[first : first + length], latency)
+                for first, length in zip(blocks.first.tolist(), blocks.length.tolist(), strict=True)
+            ]
+        )
+        known = {b: test.mean() for b, test in self.known.items()}
+        if scaled and known:
+            weights = {b: self.tests[b].seen for b in known}
+            modelled = sum(weights[b] * cycles[b] for b in known)
+            cycles *= sum(weights[b] * known[b] for b in known) / max(1.0, modelled)
+        for b, mean in known.items():
+            cycles[b] = mean
+        return cycles
+
+
+def _cycles(events: npt.NDArray[np.void], name: str) -> Cycles:
+    values: Cycles = events[name].astype(np.int64)
+    return values

@@ -1,0 +1,92 @@
+"""Compiling and loading programs for a GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from simt import _engine
+from simt.cuda import PtxModule, compile_cuda, link, load
+from simt.cuda.device_runtime import with_device_runtime
+from simt.errors import PtxError
+
+from .module import Module
+
+if TYPE_CHECKING:
+    from simt.spec import Spec
+
+    from .exclusive import Exclusive
+    from .gpu import GPU
+    from .memory import Memory
+
+OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
+
+
+class Programs:
+    """The methods of `GPU` that take programs: CUDA C++, PTX, Triton, Numba."""
+
+    spec: Spec
+    fmad: bool
+    memory: Memory
+    exclusive: Exclusive
+
+    @property
+    def arch(self) -> str:
+        """What programs are compiled for, such as "sm_80"."""
+        version = max(self.spec.sm_version, OLDEST_ARCH)
+        return f"sm_{version}a" if version == 90 else f"sm_{version}"
+
+    def compile(self, source: str, **options: Any) -> Module:
+        """Compiles CUDA C++ with NVRTC and loads it. Options: those of `simt.cuda.compile_cuda`.
+
+        Raises CompileError with NVRTC's log, PtxError where it uses what cannot be executed.
+        """
+        return Module(
+            cast("GPU", self), compile_cuda(source, arch=self.arch, **{"fmad": self.fmad, **options})
+        )
+
+    def load(self, program: str | os.PathLike[str] | PtxModule, **options: Any) -> Module:
+        """Loads a `.cu` or `.ptx` file, a program or library that nvcc compiled, or their text.
+
+        A file with several PTX modules that hold kernels is refused; `simt.cuda.load` gives them one by one.
+        """
+        if isinstance(program, PtxModule):
+            return Module(cast("GPU", self), program)
+        every = load(program, self.arch, **{"fmad": self.fmad, **options})
+        # One without kernels may have templates, which are compiled when they are asked for.
+        modules = [m for m in every if m.kernels] if len(every) > 1 else every
+        if len(modules) != 1:
+            raise PtxError(
+                f"{str(program)[:200]}: {len(modules)} PTX modules with kernels, expected one; "
+                "choose one of simt.cuda.load(...)"
+            )
+        return Module(cast("GPU", self), modules[0])
+
+    def link(self, programs: Sequence[str | os.PathLike[str] | PtxModule], **options: Any) -> Module:
+        """Links several PTX or CUDA C++ files, texts or modules into one, as cuLink does, and loads it.
+
+        Options: those of `simt.cuda.load`. Raises PtxError for a name that two files define, or none.
+        """
+        return Module(cast("GPU", self), link(programs, self.arch, **{"fmad": self.fmad, **options}))
+
+    def triton(self, fn: Any) -> Any:
+        """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`."""
+        from .triton_kernel import TritonFunction
+
+        return TritonFunction(cast("GPU", self), fn)
+
+    def numba(self, fn: Any, signature: Any = None, **options: Any) -> Any:
+        """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`.
+
+        signature: Numba types of the arguments, or text such as "void(float32[:], int64)"; None: those of
+            each launch's arguments. Options: those of `simt.cuda.numba_cuda.compile_numba`; those that a
+            `@cuda.jit` gives hold, too.
+        """
+        from .numba_kernel import NumbaFunction
+
+        return NumbaFunction(cast("GPU", self), fn, signature, options)
+
+    def load_native(self, ptx: PtxModule) -> Any:
+        with self.exclusive:
+            return _engine.functional.load(with_device_runtime(ptx.text), ptx.name, self.memory.native)

@@ -1,0 +1,278 @@
+"""The finished launches of one run, and their way to disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simt.control.clock import ProjectedClock
+from simt.errors import ResultError
+from simt.files import require_folder, require_output
+from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
+from simt.result.listing import shared
+
+if TYPE_CHECKING:
+    from simt.control.launch import LaunchControl
+
+_SAME = (
+    ("kernels", "another selection of kernels"),
+    ("input_hash", "another input"),
+    ("spec_hash", "another GPU specification"),
+    ("version", "another version of simt"),
+    ("method", "another method"),
+    ("timeline", "another timeline interval"),
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the engine does not know of a launch."""
+
+    index: int
+    id: int
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    registers: int
+    sm_version: int
+
+
+def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
+    """A finished launch, from what the engine gives. cycle_offset: added to its cycles."""
+    timeline = raw["timeline"]
+    if timeline is not None and timeline["cycle"]:
+        timeline = {**timeline, "cycle": [cycle + cycle_offset for cycle in timeline["cycle"]]}
+    else:
+        timeline = None
+    return LaunchResult(
+        **asdict(facts),
+        stream=raw["stream"],
+        start_cycle=raw["start_cycle"] + cycle_offset,
+        end_cycle=raw["end_cycle"] + cycle_offset,
+        launch_latency=raw["launch_latency"],
+        clock_khz=raw["clock_khz"],
+        occupancy_limit_ctas=raw["occupancy_limit_ctas"],
+        occupancy_limited_by=raw["occupancy_limited_by"],
+        l1_bytes=raw["l1_bytes"],
+        shared_carve_out_bytes=raw["shared_carve_out_bytes"],
+        engine=raw["counters"],
+        l1=raw["l1"],
+        l2=raw["l2"],
+        stalls=raw["stalls"],
+        warp_stalls=raw["warp_stalls"],
+        pc=shared(raw["pc"]),
+        timeline=timeline,
+        spread=raw["spread"],
+        warnings=tuple(raw["warnings"]),
+        machine=machine,
+    )
+
+
+def require_place(output: Path) -> None:
+    """Refuses an output that a Result cannot be saved in: before the run, not after it."""
+    if output.suffix == ".json":
+        require_output(output, ResultError)
+    else:
+        require_folder(output, ResultError)
+
+
+def to_resume(output: Path | None, resume: bool) -> Saved | None:
+    """What to go on from. Raises ResultError where saving would destroy an unfinished run."""
+    if output is None:
+        if resume:
+            raise ResultError("--resume needs --output, the place of the Result to go on from")
+        return None
+    require_place(output)
+    found = read_saved(output)
+    if resume or found is None:
+        return found
+    if found.result.status != "complete":
+        raise ResultError(
+            f"{output}: holds an unfinished Result; add --resume to go on, or choose another place"
+        )
+    return None
+
+
+class Record:
+    """The finished launches of one run: in order, with their cycles, in the journal, and as a Result.
+
+    wanted: positions of the launches that the run is for; None where nobody knows them beforehand. Then
+        launches of an earlier run are taken over one by one (`take_over`), else all at once.
+    output: where the Result and, before it is there, the journal are; None for nowhere.
+    before: what an earlier run left; its launches are not simulated again.
+
+    Raises ResultError where `before` is of another run.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        provenance: Provenance,
+        *,
+        wanted: Iterable[int] | None = None,
+        output: Path | None = None,
+        before: Saved | None = None,
+    ) -> None:
+        self.machine = machine
+        self.launches: dict[int, LaunchResult] = {}
+        """By position, in the order in which they finished."""
+        self._wanted = None if wanted is None else frozenset(wanted)
+        self._provenance = provenance
+        self._before = before
+        self._kept: dict[int, LaunchResult] = {}
+        self._digests: dict[int, str] = {}
+        self._taken = 0
+        self._offset = 0
+        self._clock = ProjectedClock()
+        self._start = time.monotonic()
+        self._output = output
+        self._notes: list[str] = []
+        if before is not None:
+            self._notes = [text for text in before.result.warnings if not text.startswith(UNFINISHED)]
+            self._check(before.result.provenance)
+            self._kept = {x.index: x for x in before.result.launches}
+            self._digests = dict(before.digests)
+            self._offset = max((x.end_cycle for x in self._kept.values()), default=0)
+        if self._wanted is not None:
+            for index in list(self._kept):
+                self.take_over(index)
+        self._journal = None
+        if output is not None:
+            notes = list(self._notes)
+            if before is not None and before.result.launches:
+                provenance = replace(provenance, resumed_after=len(before.result.launches))
+                notes.append(_resumed_text(len(before.result.launches)))
+            self._journal = Journal(output, machine, provenance, self._wanted, notes)
+            if before is not None and before.result.launches:
+                self._journal.begin((x, self._digests.get(x.index, "")) for x in before.result.launches)
+
+    def _check(self, old: Provenance) -> None:
+        for name, what in _SAME:
+            if name == "input_hash" and self._wanted is None:
+                continue  # `take_over` compares launch by launch
+            found, now = getattr(old, name), getattr(self._provenance, name)
+            if found != now:
+                raise ResultError(
+                    f"cannot resume: the saved Result is of {what} "
+                    f"({found!r}, now {now!r}); start afresh in another place"
+                )
+
+    def kept(self, index: int, digest: str, name: str) -> bool:
+        """Whether an earlier run has finished this launch. Raises ResultError where that was another launch.
+
+        digest: of what it is launched with.
+        """
+        launch = self._kept.get(index)
+        if launch is None:
+            return False
+        known = self._digests.get(index)  # none where only a Result was left
+        if launch.name != name or (known and known != digest):
+            raise ResultError(
+                f"cannot resume: launch {launch.id} was {launch.name!r} and is {name!r} now, "
+                f"with {'the same' if launch.name != name else 'other'} arguments, sizes or code: "
+                "the program does not do the same again; start afresh in another place"
+            )
+        return True
+
+    def take_over(self, index: int) -> LaunchResult:
+        """A launch that an earlier run has finished becomes one of this run."""
+        launch = self.launches[index] = self._kept.pop(index)
+        self._taken += 1
+        return launch
+
+    def add(
+        self, raw: dict[str, Any], facts: Facts, control: LaunchControl | None = None, digest: str = ""
+    ) -> LaunchResult:
+        """Takes over a launch that the engine has finished, and writes it down.
+
+        digest: of what it was launched with, where that is not in the input's hash. Raises ResultError where
+        it cannot be written.
+        """
+        offset = self._offset + self._clock.offset(raw["start_cycle"])
+        launch = launch_result(raw, facts, self.machine, offset)
+        if control is not None:
+            launch = control.finish(raw, launch)
+            self._clock.ended(raw["sampled"]["released_cycle"], launch.end_cycle - self._offset)
+        self.launches[launch.index] = launch
+        self._digests[launch.index] = digest
+        if self._journal is not None:
+            self._journal.add(launch, digest)
+        return launch
+
+    def new_engine(self, cycle: int) -> None:
+        """The engine begins anew, at cycle 0, after it stood at `cycle`."""
+        self._offset += cycle
+        self._clock = ProjectedClock()
+
+    def result(
+        self,
+        status: str,
+        *,
+        why: str = "",
+        warnings: Iterable[str] = (),
+        input: str,
+        input_hash: str,
+    ) -> Result:
+        """The launches finished so far, in the order of the input; `status` says why some may be missing.
+
+        why: the same for people. warnings: of the input. input, input_hash: as they are known now.
+        """
+        finished = dict(self.launches) if status == "complete" else {**self._kept, **self.launches}
+        launches = tuple(finished[index] for index in sorted(finished))
+        left = tuple(sorted(self._wanted - finished.keys())) if self._wanted is not None else ()
+        before = None if self._before is None else self._before.result
+        resumed = bool(self._taken) and (len(self.launches) > self._taken or bool(left))
+        notes = [*self._notes, *([_resumed_text(self._taken)] if resumed else [])]
+        if status == "complete" and self._kept:
+            notes.append(
+                f"{len(self._kept)} launches of the resumed run did not occur again; they are left out"
+            )
+        notes += [*warnings, *(w for launch in launches for w in launch.warnings)]
+        if self._wanted is not None and not left:
+            status = "complete"
+        if status != "complete":
+            count = f"{len(left)} of {len(left) + len(launches)}" if left else f"after {len(launches)}"
+            notes.append(f"{UNFINISHED}: {count} launches, {why or status}")
+        wall = time.monotonic() - self._start + (before.provenance.wall_seconds if before else 0.0)
+        after = self._taken if resumed else before.provenance.resumed_after if before else 0
+        provenance = replace(
+            self._provenance,
+            input=input,
+            input_hash=input_hash,
+            wall_seconds=round(wall, 3),
+            resumed_after=after,
+        )
+        return Result(
+            launches=launches,
+            machine=self.machine,
+            provenance=provenance,
+            warnings=tuple(dict.fromkeys(notes)),
+            status=status,
+            unfinished=left,
+        )
+
+    def save(self, result: Result) -> None:
+        """Puts the Result where the output is to be. The journal goes when the run is complete.
+
+        Raises ResultError; what is finished is in the journal then.
+        """
+        if self._output is None or self._journal is None:
+            return
+        if result.launches:
+            self._journal.end(result)
+        result.save(self._output)
+        if result.status == "complete":
+            self._journal.remove()
+
+
+def _resumed_text(launches: int) -> str:
+    return (
+        f"resumed after {launches} launches: the caches hold what copies left there, "
+        f"not what those "
+        f"launches would have left, so cycles of the later launches may differ from a run in one go"
+    )
