@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from simt import _engine
-
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
     """Names separated by commas for a message, at most `limit` of them: `a, b and 280 more`; `none`."""
@@ -54,7 +52,11 @@ def function_name(name: str) -> str:
 
 def demangled(name: str) -> str:
     """The C++ declaration of a mangled name, by the C++ run-time library; any other name as it is."""
-    return _engine.demangled(name) if name.startswith("_Z") and name.isascii() else name
+    if not (name.startswith("_Z") and name.isascii()):
+        return name
+    from simt import _engine  # profiles are read without the engine
+
+    return _engine.demangled(name)
 
 
 def kernel_labels(names: Iterable[str], width: int = 44) -> dict[str, str]:

@@ -191,7 +191,7 @@ def test_what_is_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x"
     for content, message in (
         (b"", "the file is empty"),
-        (b"\x7fELF\0\0", "is no profile of a known tool"),
+        (b"\x7fELF\0\0", "is not a profile of any known tool"),
         (b"just text\n", "no column `name`"),
     ):
         path.write_bytes(content)
