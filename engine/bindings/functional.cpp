@@ -494,6 +494,4 @@ void bind_functional(nb::module_& parent) {
       "What a texture, sampler or surface handle points to, for src/simt/gpu/texture.py. levels: (address, "
       "bytes from row to row, bytes from layer to layer, width, height, layers or depth). Raises "
       "ValueError.");
-
-  m.def("opcodes", [] { return Registry::instance().opcodes(); }, "The opcodes that can be executed.");
 }

@@ -88,6 +88,7 @@ nb::dict instruction_dict(const ptx::Module& module, const ptx::Function& functi
   const ptx::Mnemonic& mnemonic = module.mnemonics[i.mnemonic];
   d["mnemonic"] = text(mnemonic.text);
   d["opcode"] = text(mnemonic.opcode);
+  d["row"] = text(mnemonic.row->name);
   d["modifiers"] = list_of(mnemonic.modifiers, text);
   d["line"] = i.line;
   d["begin"] = i.begin;
@@ -101,6 +102,109 @@ nb::dict instruction_dict(const ptx::Module& module, const ptx::Function& functi
   for (uint32_t k = 0; k < i.operand_count; ++k)
     operands.append(operand_dict(function, function.operands[i.first_operand + k]));
   d["operands"] = operands;
+  return d;
+}
+
+const char* name(instructions::Memory memory) {
+  using instructions::Memory;
+  switch (memory) {
+    case Memory::None:
+      return "none";
+    case Memory::Load:
+      return "load";
+    case Memory::Store:
+      return "store";
+    case Memory::Atomic:
+      return "atomic";
+    case Memory::Copy:
+      return "copy";
+    case Memory::Fence:
+      return "fence";
+    case Memory::Mbarrier:
+      return "mbarrier";
+    case Memory::StackAllocation:
+      return "stack allocation";
+  }
+  return "";
+}
+
+const char* name(instructions::Space space) {
+  using instructions::Space;
+  switch (space) {
+    case Space::None:
+      return "none";
+    case Space::Named:
+      return "named";
+    case Space::Shared:
+      return "shared";
+    case Space::Texture:
+      return "texture";
+  }
+  return "";
+}
+
+const char* name(instructions::Control control) {
+  using instructions::Control;
+  switch (control) {
+    case Control::Next:
+      return "next";
+    case Control::Branch:
+      return "branch";
+    case Control::IndirectBranch:
+      return "indirect branch";
+    case Control::Call:
+      return "call";
+    case Control::Return:
+      return "return";
+    case Control::Exit:
+      return "exit";
+    case Control::Trap:
+      return "trap";
+  }
+  return "";
+}
+
+const char* name(instructions::Result result) {
+  using instructions::Result;
+  switch (result) {
+    case Result::OfInputs:
+      return "inputs";
+    case Result::OfTime:
+      return "time";
+    case Result::OfAddresses:
+      return "addresses";
+    case Result::OfOrder:
+      return "order";
+    case Result::Late:
+      return "late";
+  }
+  return "";
+}
+
+/// The machine opcodes that a row names as data.
+nb::list machine_opcodes(const instructions::PtxRow& row) {
+  nb::list all;
+  for (uint32_t k = 0; k < row.lowering.count; ++k)
+    for (const char* opcode : row.lowering.cases[k].code.opcodes)
+      if (opcode) all.append(opcode);
+  return all;
+}
+
+nb::dict row_dict(const instructions::PtxRow& row) {
+  nb::dict d;
+  d["name"] = text(row.name);
+  d["opcode"] = text(row.opcode());
+  d["executable"] = instructions::is_executable(row);
+  d["forms"] = text(row.forms);
+  d["later_forms"] = text(row.later_forms);
+  d["memory"] = name(row.facts.memory);
+  d["space"] = name(row.facts.space);
+  d["typed"] = row.facts.extent == instructions::Extent::Typed;
+  d["control"] = name(row.facts.control);
+  d["result"] = name(row.facts.result);
+  d["copies"] = row.facts.algebra == instructions::Algebra::Copy;
+  d["movable"] = row.facts.motion == instructions::Motion::Free;
+  d["machine_opcodes"] = machine_opcodes(row);
   return d;
 }
 
@@ -238,6 +342,10 @@ nb::dict allocation(const ptx::Module& module, size_t function) {
 }  // namespace
 
 void bind_ptx(nb::module_& m) {
+  m.def(
+      "instruction_table",
+      [] { return list_of(instructions::ptx_table(), [](const auto* row) { return row_dict(*row); }); },
+      "The rows of the PTX instruction table, by name: engine/instructions/.");
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

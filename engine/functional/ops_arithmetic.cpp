@@ -44,18 +44,38 @@ Op& emit_ternary(Translation& t, Handler handler, ptx::Type type) {
   return op;
 }
 
-void register_arithmetic(Registry& r) {
-  r.add("add", translate<Arithmetic::Add>);
-  r.add("sub", translate<Arithmetic::Sub>);
-  r.add("mul", translate<Arithmetic::Mul>);
-  r.add("mad", translate<Arithmetic::Mad>);
-  r.add("fma", translate<Arithmetic::Fma>);
-  r.add("div", translate<Arithmetic::Div>);
-  r.add("rem", translate<Arithmetic::Rem>);
-  r.add("abs", translate<Arithmetic::Abs>);
-  r.add("neg", translate<Arithmetic::Neg>);
-  r.add("min", translate<Arithmetic::Min>);
-  r.add("max", translate<Arithmetic::Max>);
+void translate_add(Translation& t) {
+  translate<Arithmetic::Add>(t);
+}
+void translate_sub(Translation& t) {
+  translate<Arithmetic::Sub>(t);
+}
+void translate_mul(Translation& t) {
+  translate<Arithmetic::Mul>(t);
+}
+void translate_mad(Translation& t) {
+  translate<Arithmetic::Mad>(t);
+}
+void translate_fma(Translation& t) {
+  translate<Arithmetic::Fma>(t);
+}
+void translate_div(Translation& t) {
+  translate<Arithmetic::Div>(t);
+}
+void translate_rem(Translation& t) {
+  translate<Arithmetic::Rem>(t);
+}
+void translate_abs(Translation& t) {
+  translate<Arithmetic::Abs>(t);
+}
+void translate_neg(Translation& t) {
+  translate<Arithmetic::Neg>(t);
+}
+void translate_min(Translation& t) {
+  translate<Arithmetic::Min>(t);
+}
+void translate_max(Translation& t) {
+  translate<Arithmetic::Max>(t);
 }
 
 }  // namespace simt::functional

@@ -92,46 +92,6 @@ void run_copy_arrive(Context& c, const Op& op) {
   each_lane(c, [&](int i) { Mbarrier(c, AccessSpace::Shared, address[i], i).arrive(1); });
 }
 
-void translate_copy(Translation& t) {
-  if (t.take("commit_group") || t.take("wait_group") || t.take("wait_all")) {
-    t.emit(run_nothing);
-    return;
-  }
-  if (t.take("mbarrier")) {
-    if (!t.take("arrive") || !t.take("b64")) t.unsupported("only cp.async.mbarrier.arrive.b64 is supported");
-    const bool counts = t.take("noinc");
-    t.take_one_of({"shared", "shared::cta"});
-    CopyDetail d;
-    d.to = memory_address(t, 0);
-    t.emit(counts ? run_copy_arrive : run_nothing);
-    t.detail<CopyDetail>() = d;
-    return;
-  }
-  if (t.take_one_of({"ca", "cg"}) < 0) t.unsupported("cp.async needs .ca or .cg");
-  const Direction direction = take_direction(t);
-  if (direction.to != AccessSpace::Shared || direction.from != AccessSpace::Global)
-    t.unsupported("cp.async copies from global to shared memory");
-  const bool has_policy = t.take("L2::cache_hint");
-  t.take_one_of({"L2::64B", "L2::128B", "L2::256B"});
-  CopyDetail d;
-  d.to = memory_address(t, 0);
-  d.from = memory_address(t, 1);
-  d.bytes = static_cast<uint32_t>(t.immediate(t.operand(2)));
-  if (t.operand_count() > (has_policy ? 4u : 3u)) {
-    if (t.is_predicate(t.operand(3)))
-      d.ignore = t.predicate_source(t.operand(3));
-    else
-      d.source_bytes = t.source(3, Type::U32);
-  }
-  Handler run = nullptr;
-  if (d.bytes == 4) run = run_copy<4>;
-  if (d.bytes == 8) run = run_copy<8>;
-  if (d.bytes == 16) run = run_copy<16>;
-  if (!run) t.unsupported("cp.async copies 4, 8 or 16 bytes");
-  t.emit(run);
-  t.detail<CopyDetail>() = d;
-}
-
 struct BulkDetail : Detail {
   Direction direction;
   Address to, from, mbarrier;
@@ -189,63 +149,6 @@ std::string_view take_reduction(Translation& t) {
   for (const std::string_view operation : {"add", "min", "max", "inc", "dec", "and", "or", "xor"})
     if (t.take(operation)) return operation;
   t.unsupported("an operation is missing");
-}
-
-void translate_bulk(Translation& t, bool reduces) {
-  if (t.take("commit_group")) {
-    t.emit(run_nothing);
-    return;
-  }
-  if (t.take("wait_group")) {
-    t.take("read");
-    t.emit(run_nothing);
-    return;
-  }
-  const bool prefetches = t.take("prefetch");
-  if (t.take("tensor")) {
-    translate_bulk_tensor(t, reduces, prefetches);
-    return;
-  }
-  BulkDetail d;
-  d.prefetches = prefetches;
-  t.take("L2::cache_hint");
-  uint32_t next = 0;
-  if (prefetches) {
-    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch is of .L2.global");
-    d.from = memory_address(t, next++);
-    d.direction = {AccessSpace::Shared, AccessSpace::Global};
-    d.bytes = t.source(next++, Type::U32);
-  } else {
-    d.direction = take_direction(t);
-    d.signals = take_completion(t) == Completion::Mbarrier;
-    if (d.signals != (d.direction.to == AccessSpace::Shared))
-      t.unsupported("copies into shared memory complete on an mbarrier, others in a bulk group");
-    if (reduces) {
-      const std::string_view operation = take_reduction(t);
-      t.take("noftz");
-      d.reduction = element_reduction(operation, t.take_type());
-      if (!d.reduction.combine) t.unsupported("this operation on this type");
-      if (d.direction.from != AccessSpace::Shared) t.unsupported("reductions read shared memory");
-      if (d.direction.to == AccessSpace::Global) t.order_matters();
-    }
-    const bool multicast = t.take("multicast::cluster");
-    d.to = memory_address(t, next++);
-    d.from = memory_address(t, next++);
-    d.bytes = t.source(next++, Type::U32);
-    if (d.signals) d.mbarrier = memory_address(t, next++);
-    if (multicast) d.cta_mask = t.source(next++, Type::B16);
-  }
-  t.emit(run_bulk);
-  t.detail<BulkDetail>() = d;
-}
-
-void translate_cp(Translation& t) {
-  const bool reduces = t.take("reduce");
-  if (!t.take("async")) t.unsupported("only asynchronous copies are supported");
-  if (t.take("bulk"))
-    translate_bulk(t, reduces);
-  else
-    translate_copy(t);
 }
 
 struct RemoteDetail : Detail {
@@ -309,15 +212,102 @@ void translate_remote(Translation& t, bool reduces) {
 
 }  // namespace
 
-void translate_store_async(Translation& t) {
+void translate_st_async(Translation& t) {
+  t.take("async");
   translate_remote(t, false);
 }
-void translate_reduction_async(Translation& t) {
+void translate_red_async(Translation& t) {
+  t.take("async");
   translate_remote(t, true);
 }
 
-void register_async(Registry& r) {
-  r.add("cp", translate_cp);
+void translate_cp_async(Translation& t) {
+  t.take("async");
+  if (t.take_one_of({"ca", "cg"}) < 0) t.unsupported("cp.async needs .ca or .cg");
+  const Direction direction = take_direction(t);
+  if (direction.to != AccessSpace::Shared || direction.from != AccessSpace::Global)
+    t.unsupported("cp.async copies from global to shared memory");
+  const bool has_policy = t.take("L2::cache_hint");
+  t.take_one_of({"L2::64B", "L2::128B", "L2::256B"});
+  CopyDetail d;
+  d.to = memory_address(t, 0);
+  d.from = memory_address(t, 1);
+  d.bytes = static_cast<uint32_t>(t.immediate(t.operand(2)));
+  if (t.operand_count() > (has_policy ? 4u : 3u)) {
+    if (t.is_predicate(t.operand(3)))
+      d.ignore = t.predicate_source(t.operand(3));
+    else
+      d.source_bytes = t.source(3, Type::U32);
+  }
+  Handler run = nullptr;
+  if (d.bytes == 4) run = run_copy<4>;
+  if (d.bytes == 8) run = run_copy<8>;
+  if (d.bytes == 16) run = run_copy<16>;
+  if (!run) t.unsupported("cp.async copies 4, 8 or 16 bytes");
+  t.emit(run);
+  t.detail<CopyDetail>() = d;
+}
+
+/// Copies are done at once here: groups matter to timing only.
+void translate_cp_async_group(Translation& t) {
+  t.take("async");
+  t.take("bulk");
+  if (t.take_one_of({"commit_group", "wait_group", "wait_all"}) == 1) t.take("read");
+  t.emit(run_nothing);
+}
+
+void translate_cp_async_mbarrier(Translation& t) {
+  t.take("async");
+  t.take("mbarrier");
+  if (!t.take("arrive") || !t.take("b64")) t.unsupported("only cp.async.mbarrier.arrive.b64 is supported");
+  const bool counts = t.take("noinc");
+  t.take_one_of({"shared", "shared::cta"});
+  CopyDetail d;
+  d.to = memory_address(t, 0);
+  t.emit(counts ? run_copy_arrive : run_nothing);
+  t.detail<CopyDetail>() = d;
+}
+
+void translate_cp_async_bulk(Translation& t) {
+  const bool reduces = t.take("reduce");
+  t.take("async");
+  t.take("bulk");
+  const bool prefetches = t.take("prefetch");
+  if (t.take("tensor")) {
+    translate_bulk_tensor(t, reduces, prefetches);
+    return;
+  }
+  BulkDetail d;
+  d.prefetches = prefetches;
+  t.take("L2::cache_hint");
+  uint32_t next = 0;
+  if (prefetches) {
+    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch is of .L2.global");
+    d.from = memory_address(t, next++);
+    d.direction = {AccessSpace::Shared, AccessSpace::Global};
+    d.bytes = t.source(next++, Type::U32);
+  } else {
+    d.direction = take_direction(t);
+    d.signals = take_completion(t) == Completion::Mbarrier;
+    if (d.signals != (d.direction.to == AccessSpace::Shared))
+      t.unsupported("copies into shared memory complete on an mbarrier, others in a bulk group");
+    if (reduces) {
+      const std::string_view operation = take_reduction(t);
+      t.take("noftz");
+      d.reduction = element_reduction(operation, t.take_type());
+      if (!d.reduction.combine) t.unsupported("this operation on this type");
+      if (d.direction.from != AccessSpace::Shared) t.unsupported("reductions read shared memory");
+      if (d.direction.to == AccessSpace::Global) t.order_matters();
+    }
+    const bool multicast = t.take("multicast::cluster");
+    d.to = memory_address(t, next++);
+    d.from = memory_address(t, next++);
+    d.bytes = t.source(next++, Type::U32);
+    if (d.signals) d.mbarrier = memory_address(t, next++);
+    if (multicast) d.cta_mask = t.source(next++, Type::B16);
+  }
+  t.emit(run_bulk);
+  t.detail<BulkDetail>() = d;
 }
 
 }  // namespace simt::functional

@@ -457,14 +457,11 @@ void translate_atomic(Translation& t, bool has_destination) {
 
 }  // namespace
 
-void register_atomic(Registry& r) {
-  r.add("atom", [](Translation& t) { translate_atomic(t, true); });
-  r.add("red", [](Translation& t) {
-    if (t.take("async"))
-      translate_reduction_async(t);
-    else
-      translate_atomic(t, false);
-  });
+void translate_atom(Translation& t) {
+  translate_atomic(t, true);
+}
+void translate_red(Translation& t) {
+  translate_atomic(t, false);
 }
 
 }  // namespace simt::functional

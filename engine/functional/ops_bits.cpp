@@ -75,25 +75,6 @@ void translate_logic(Translation& t) {
   op.immediate = (a.negated ? 1 : 0) | (b.negated ? 2 : 0);
 }
 
-void translate_not(Translation& t) {
-  const Type type = take_type_of(t, logic_types);
-  if (type != Type::Pred) {
-    emit_unary(t, by_size(t, type, [](auto v) -> Handler { return run_unary<Not, decltype(v)>; }), type);
-    return;
-  }
-  const Place d = t.predicate_destination(t.operand(0));
-  const PredicateOperand a = t.predicate_source(t.operand(1));
-  Op& op = t.emit(run_not_predicate);
-  op.destination = d;
-  op.a = a.place;
-  op.immediate = a.negated;
-}
-
-void translate_cnot(Translation& t) {
-  const Type type = take_type_of(t, {Type::B16, Type::B32, Type::B64});
-  emit_unary(t, by_size(t, type, [](auto v) -> Handler { return run_unary<LogicalNot, decltype(v)>; }), type);
-}
-
 /// Shifts by more than the width give zeros, or copies of the sign.
 struct ShiftLeft {
   template <class T>
@@ -126,17 +107,6 @@ void emit_shift(Translation& t, Handler handler, Type type) {
   op.a = a;
   op.b = n;
 }
-void translate_shl(Translation& t) {
-  const Type type = take_type_of(t, {Type::B16, Type::B32, Type::B64});
-  emit_shift(t, by_size(t, type, [](auto v) -> Handler { return run_shift<ShiftLeft, decltype(v)>; }), type);
-}
-void translate_shr(Translation& t) {
-  const Type type = t.take_type();
-  emit_shift(t,
-             by_integer_type(t, type, [](auto v) -> Handler { return run_shift<ShiftRight, decltype(v)>; }),
-             type);
-}
-
 inline uint32_t shift_left(uint32_t v, uint32_t n) {
   return ShiftLeft{}(v, n);
 }
@@ -155,18 +125,6 @@ struct Funnel {
       return shift_right(a, n) | shift_left(b, 32 - n);
   }
 };
-
-void translate_shf(Translation& t) {
-  const int direction = t.take_one_of({"l", "r"}), mode = t.take_one_of({"clamp", "wrap"});
-  if (direction < 0 || mode < 0) t.unsupported("it needs .l or .r, and .clamp or .wrap");
-  take_type_of(t, {Type::B32});
-  emit_ternary(t,
-               direction == 0 ? mode == 0 ? run_ternary<Funnel<true, false>, uint32_t>
-                                          : run_ternary<Funnel<true, true>, uint32_t>
-               : mode == 0    ? run_ternary<Funnel<false, false>, uint32_t>
-                              : run_ternary<Funnel<false, true>, uint32_t>,
-               Type::B32);
-}
 
 /// Function of two bits, given by its outputs for (b, c) = 00, 01, 10, 11 from the lowest bit on.
 template <uint32_t table>
@@ -247,34 +205,6 @@ void run_lop3_bool(Context& c, const Op& op) {
   write_predicate(c, op.destination, d.is_or ? nonzero | q : nonzero & q);
 }
 
-void translate_lop3(Translation& t) {
-  const int combine = t.take_one_of({"and", "or"});
-  take_type_of(t, {Type::B32});
-  const auto table = static_cast<uint64_t>(t.immediate(t.operand(4)));
-  if (table > 255) t.unsupported("the table is not a number from 0 to 255");
-  const Handler logic = lop3_handlers[table];
-  if (combine < 0) {
-    emit_ternary(t, logic, Type::B32);
-    return;
-  }
-  const ptx::Operand& pair = t.operand(0);
-  if (pair.kind != ptx::OperandKind::Pair) t.unsupported("it needs two destinations, d|p");
-  const Place result = t.destination(t.part(pair, 0), Type::B32);
-  const Place predicate = t.predicate_destination(t.part(pair, 1));
-  const Place a = t.source(1, Type::B32), b = t.source(2, Type::B32), third = t.source(3, Type::B32);
-  const PredicateOperand q = t.predicate_source(t.operand(5));
-  Op& op = t.emit(run_lop3_bool);
-  op.destination = predicate;
-  op.a = a;
-  op.b = b;
-  op.c = third;
-  BoolDetail& d = t.detail<BoolDetail>();
-  d.logic = logic;
-  d.result = result;
-  d.combined = q;
-  d.is_or = combine == 1;
-}
-
 /// d (32 bits) = F(a).
 template <class F, class T>
 void run_count(Context& c, const Op& op) {
@@ -314,21 +244,6 @@ struct FindLeading {
   }
 };
 
-void translate_popc(Translation& t) {
-  emit_count<PopulationCount>(t, take_type_of(t, word_types));
-}
-void translate_clz(Translation& t) {
-  emit_count<LeadingZeros>(t, take_type_of(t, word_types));
-}
-void translate_bfind(Translation& t) {
-  const bool shift_amount = t.take("shiftamt");
-  const Type type = take_type_of(t, {Type::U32, Type::U64, Type::S32, Type::S64});
-  if (shift_amount)
-    emit_count<FindLeading<true>>(t, type);
-  else
-    emit_count<FindLeading<false>>(t, type);
-}
-
 /// Position of the offset-th set bit from `base` on, upwards or, for a negative offset, downwards.
 struct FindNthSet {
   uint32_t operator()(uint32_t mask, uint32_t base, uint32_t offset) const {
@@ -342,11 +257,6 @@ struct FindNthSet {
     return UINT32_MAX;
   }
 };
-void translate_fns(Translation& t) {
-  take_type_of(t, {Type::B32});
-  emit_ternary(t, run_ternary<FindNthSet, uint32_t>, Type::B32);
-}
-
 struct Reverse {
   template <class T>
   T operator()(T v) const {
@@ -359,11 +269,6 @@ struct Reverse {
     return static_cast<T>(v >> (4 * sizeof(T)) | v << (4 * sizeof(T)));
   }
 };
-void translate_brev(Translation& t) {
-  const Type type = take_type_of(t, word_types);
-  emit_unary(t, type == Type::B32 ? run_unary<Reverse, uint32_t> : run_unary<Reverse, uint64_t>, type);
-}
-
 /// The `length` lowest bits set.
 template <class T>
 inline T low_bits(uint32_t length) {
@@ -391,17 +296,6 @@ template <class T>
 void run_bfe(Context& c, const Op& op) {
   map_lanes<T, T, uint32_t, uint32_t>(c, op.destination, ExtractField{}, op.a, op.b, op.c);
 }
-void translate_bfe(Translation& t) {
-  const Type type = take_type_of(t, {Type::U32, Type::U64, Type::S32, Type::S64});
-  const Place d = t.destination(0, type), a = t.source(1, type);
-  const Place position = t.source(2, Type::U32), length = t.source(3, Type::U32);
-  Op& op = t.emit(by_integer_type(t, type, [](auto v) -> Handler { return run_bfe<decltype(v)>; }));
-  op.destination = d;
-  op.a = a;
-  op.b = position;
-  op.c = length;
-}
-
 /// Puts the lowest `length` bits of a into b, from `position` on. Op::immediate: place of the length.
 template <class T>
 void run_bfi(Context& c, const Op& op) {
@@ -413,18 +307,6 @@ void run_bfi(Context& c, const Op& op) {
       },
       op.a, op.b, op.c, static_cast<Place>(op.immediate));
 }
-void translate_bfi(Translation& t) {
-  const Type type = take_type_of(t, word_types);
-  const Place d = t.destination(0, type), a = t.source(1, type), b = t.source(2, type);
-  const Place position = t.source(3, Type::U32), length = t.source(4, Type::U32);
-  Op& op = t.emit(type == Type::B32 ? run_bfi<uint32_t> : run_bfi<uint64_t>);
-  op.destination = d;
-  op.a = a;
-  op.b = b;
-  op.c = position;
-  op.immediate = length;
-}
-
 /// The lowest b bits of a, sign- or zero-extended.
 template <bool wraps>
 struct Extend {
@@ -434,18 +316,6 @@ struct Extend {
     return ExtractField{}(a, 0, wraps ? n & 31 : std::min(n, 32u));
   }
 };
-void translate_szext(Translation& t) {
-  const int mode = t.take_one_of({"clamp", "wrap"});
-  if (mode < 0) t.unsupported("it needs .clamp or .wrap");
-  const Type type = take_type_of(t, {Type::U32, Type::S32});
-  emit_binary(t,
-              type == Type::U32
-                  ? mode == 0 ? run_binary<Extend<false>, uint32_t> : run_binary<Extend<true>, uint32_t>
-              : mode == 0 ? run_binary<Extend<false>, int32_t>
-                          : run_binary<Extend<true>, int32_t>,
-              type);
-}
-
 /// b set bits from bit a on.
 template <bool wraps>
 struct BitMask {
@@ -454,14 +324,6 @@ struct BitMask {
     return shift_left(low_bits<uint32_t>(width), position);
   }
 };
-void translate_bmsk(Translation& t) {
-  const int mode = t.take_one_of({"clamp", "wrap"});
-  if (mode < 0) t.unsupported("it needs .clamp or .wrap");
-  take_type_of(t, {Type::B32});
-  emit_binary(t, mode == 0 ? run_binary<BitMask<false>, uint32_t> : run_binary<BitMask<true>, uint32_t>,
-              Type::B32);
-}
-
 /// Bytes of b:a (a's are 0 to 3, b's 4 to 7) by a selector: four bits for each byte of the result, the top
 /// one for copies of the byte's sign.
 inline uint32_t permute(uint64_t bytes, uint32_t selector) {
@@ -511,6 +373,149 @@ void run_permute_fixed(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
 
+}  // namespace
+
+void translate_not(Translation& t) {
+  const Type type = take_type_of(t, logic_types);
+  if (type != Type::Pred) {
+    emit_unary(t, by_size(t, type, [](auto v) -> Handler { return run_unary<Not, decltype(v)>; }), type);
+    return;
+  }
+  const Place d = t.predicate_destination(t.operand(0));
+  const PredicateOperand a = t.predicate_source(t.operand(1));
+  Op& op = t.emit(run_not_predicate);
+  op.destination = d;
+  op.a = a.place;
+  op.immediate = a.negated;
+}
+
+void translate_cnot(Translation& t) {
+  const Type type = take_type_of(t, {Type::B16, Type::B32, Type::B64});
+  emit_unary(t, by_size(t, type, [](auto v) -> Handler { return run_unary<LogicalNot, decltype(v)>; }), type);
+}
+
+void translate_shl(Translation& t) {
+  const Type type = take_type_of(t, {Type::B16, Type::B32, Type::B64});
+  emit_shift(t, by_size(t, type, [](auto v) -> Handler { return run_shift<ShiftLeft, decltype(v)>; }), type);
+}
+
+void translate_shr(Translation& t) {
+  const Type type = t.take_type();
+  emit_shift(t,
+             by_integer_type(t, type, [](auto v) -> Handler { return run_shift<ShiftRight, decltype(v)>; }),
+             type);
+}
+
+void translate_shf(Translation& t) {
+  const int direction = t.take_one_of({"l", "r"}), mode = t.take_one_of({"clamp", "wrap"});
+  if (direction < 0 || mode < 0) t.unsupported("it needs .l or .r, and .clamp or .wrap");
+  take_type_of(t, {Type::B32});
+  emit_ternary(t,
+               direction == 0 ? mode == 0 ? run_ternary<Funnel<true, false>, uint32_t>
+                                          : run_ternary<Funnel<true, true>, uint32_t>
+               : mode == 0    ? run_ternary<Funnel<false, false>, uint32_t>
+                              : run_ternary<Funnel<false, true>, uint32_t>,
+               Type::B32);
+}
+
+void translate_lop3(Translation& t) {
+  const int combine = t.take_one_of({"and", "or"});
+  take_type_of(t, {Type::B32});
+  const auto table = static_cast<uint64_t>(t.immediate(t.operand(4)));
+  if (table > 255) t.unsupported("the table is not a number from 0 to 255");
+  const Handler logic = lop3_handlers[table];
+  if (combine < 0) {
+    emit_ternary(t, logic, Type::B32);
+    return;
+  }
+  const ptx::Operand& pair = t.operand(0);
+  if (pair.kind != ptx::OperandKind::Pair) t.unsupported("it needs two destinations, d|p");
+  const Place result = t.destination(t.part(pair, 0), Type::B32);
+  const Place predicate = t.predicate_destination(t.part(pair, 1));
+  const Place a = t.source(1, Type::B32), b = t.source(2, Type::B32), third = t.source(3, Type::B32);
+  const PredicateOperand q = t.predicate_source(t.operand(5));
+  Op& op = t.emit(run_lop3_bool);
+  op.destination = predicate;
+  op.a = a;
+  op.b = b;
+  op.c = third;
+  BoolDetail& d = t.detail<BoolDetail>();
+  d.logic = logic;
+  d.result = result;
+  d.combined = q;
+  d.is_or = combine == 1;
+}
+
+void translate_popc(Translation& t) {
+  emit_count<PopulationCount>(t, take_type_of(t, word_types));
+}
+
+void translate_clz(Translation& t) {
+  emit_count<LeadingZeros>(t, take_type_of(t, word_types));
+}
+
+void translate_bfind(Translation& t) {
+  const bool shift_amount = t.take("shiftamt");
+  const Type type = take_type_of(t, {Type::U32, Type::U64, Type::S32, Type::S64});
+  if (shift_amount)
+    emit_count<FindLeading<true>>(t, type);
+  else
+    emit_count<FindLeading<false>>(t, type);
+}
+
+void translate_fns(Translation& t) {
+  take_type_of(t, {Type::B32});
+  emit_ternary(t, run_ternary<FindNthSet, uint32_t>, Type::B32);
+}
+
+void translate_brev(Translation& t) {
+  const Type type = take_type_of(t, word_types);
+  emit_unary(t, type == Type::B32 ? run_unary<Reverse, uint32_t> : run_unary<Reverse, uint64_t>, type);
+}
+
+void translate_bfe(Translation& t) {
+  const Type type = take_type_of(t, {Type::U32, Type::U64, Type::S32, Type::S64});
+  const Place d = t.destination(0, type), a = t.source(1, type);
+  const Place position = t.source(2, Type::U32), length = t.source(3, Type::U32);
+  Op& op = t.emit(by_integer_type(t, type, [](auto v) -> Handler { return run_bfe<decltype(v)>; }));
+  op.destination = d;
+  op.a = a;
+  op.b = position;
+  op.c = length;
+}
+
+void translate_bfi(Translation& t) {
+  const Type type = take_type_of(t, word_types);
+  const Place d = t.destination(0, type), a = t.source(1, type), b = t.source(2, type);
+  const Place position = t.source(3, Type::U32), length = t.source(4, Type::U32);
+  Op& op = t.emit(type == Type::B32 ? run_bfi<uint32_t> : run_bfi<uint64_t>);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  op.c = position;
+  op.immediate = length;
+}
+
+void translate_szext(Translation& t) {
+  const int mode = t.take_one_of({"clamp", "wrap"});
+  if (mode < 0) t.unsupported("it needs .clamp or .wrap");
+  const Type type = take_type_of(t, {Type::U32, Type::S32});
+  emit_binary(t,
+              type == Type::U32
+                  ? mode == 0 ? run_binary<Extend<false>, uint32_t> : run_binary<Extend<true>, uint32_t>
+              : mode == 0 ? run_binary<Extend<false>, int32_t>
+                          : run_binary<Extend<true>, int32_t>,
+              type);
+}
+
+void translate_bmsk(Translation& t) {
+  const int mode = t.take_one_of({"clamp", "wrap"});
+  if (mode < 0) t.unsupported("it needs .clamp or .wrap");
+  take_type_of(t, {Type::B32});
+  emit_binary(t, mode == 0 ? run_binary<BitMask<false>, uint32_t> : run_binary<BitMask<true>, uint32_t>,
+              Type::B32);
+}
+
 void translate_prmt(Translation& t) {
   take_type_of(t, {Type::B32});
   static constexpr Handler handlers[] = {run_ternary<PermuteBytes<Permute::Index>, uint32_t>,
@@ -530,28 +535,14 @@ void translate_prmt(Translation& t) {
   emit_ternary(t, handlers[mode + 1], Type::B32);
 }
 
-}  // namespace
-
-void register_bits(Registry& r) {
-  r.add("and", translate_logic<And>);
-  r.add("or", translate_logic<Or>);
-  r.add("xor", translate_logic<Xor>);
-  r.add("not", translate_not);
-  r.add("cnot", translate_cnot);
-  r.add("shl", translate_shl);
-  r.add("shr", translate_shr);
-  r.add("shf", translate_shf);
-  r.add("lop3", translate_lop3);
-  r.add("popc", translate_popc);
-  r.add("clz", translate_clz);
-  r.add("bfind", translate_bfind);
-  r.add("fns", translate_fns);
-  r.add("brev", translate_brev);
-  r.add("bfe", translate_bfe);
-  r.add("bfi", translate_bfi);
-  r.add("szext", translate_szext);
-  r.add("bmsk", translate_bmsk);
-  r.add("prmt", translate_prmt);
+void translate_and(Translation& t) {
+  translate_logic<And>(t);
+}
+void translate_or(Translation& t) {
+  translate_logic<Or>(t);
+}
+void translate_xor(Translation& t) {
+  translate_logic<Xor>(t);
 }
 
 }  // namespace simt::functional

@@ -19,19 +19,6 @@ void run_mapa(Context& c, const Op& op) {
   write_lanes(c, c.lanes<T>(op.destination), result);
 }
 
-void translate_mapa(Translation& t) {
-  const bool shared = t.take("shared::cluster");
-  const Type type = t.take_type();
-  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
-  const Place destination = t.destination(0, type), a = t.source(1, type), b = t.source(2, Type::U32);
-  Op& op = t.emit(type == Type::U32 ? run_mapa<uint32_t> : run_mapa<uint64_t>);
-  op.destination = destination;
-  op.a = a;
-  op.b = b;
-  // The low half of a generic address within the window is the address in shared memory.
-  op.immediate = shared || type == Type::U32 ? 0 : static_cast<int64_t>(window::shared);
-}
-
 template <class T>
 void run_ctarank(Context& c, const Op& op) {
   const T* a = c.lanes<const T>(op.a);
@@ -41,16 +28,6 @@ void run_ctarank(Context& c, const Op& op) {
     result[i] = rank ? rank - 1 : c.cta->rank();
   }
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
-}
-
-void translate_ctarank(Translation& t) {
-  t.take("shared::cluster");
-  const Type type = t.take_type();
-  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
-  const Place destination = t.destination(0, Type::U32), a = t.source(1, type);
-  Op& op = t.emit(type == Type::U32 ? run_ctarank<uint32_t> : run_ctarank<uint64_t>);
-  op.destination = destination;
-  op.a = a;
 }
 
 /// All lanes wake up together: with the one that sleeps least, as PTX lets the others' sleep be cut short.
@@ -64,27 +41,48 @@ void run_nothing(Context&, const Op&) {}
 
 }  // namespace
 
-void register_cluster(Registry& r) {
-  r.add("mapa", translate_mapa);
-  r.add("getctarank", translate_ctarank);
-  r.add("nanosleep", [](Translation& t) {
-    t.take("u32");
-    const Place a = t.source(0, Type::U32);
-    t.emit(run_sleep, Control::Yield).a = a;
-  });
-  // Registers are allocated for good, and a grid begins when those that it depends on have ended.
-  r.add("setmaxnreg", [](Translation& t) {
-    if (t.take_one_of({"inc", "dec"}) < 0) t.unsupported(".inc or .dec is missing");
-    t.take("sync");
-    t.take("aligned");
-    t.take("u32");
-    t.emit(run_nothing);
-  });
-  r.add("griddepcontrol", [](Translation& t) {
-    if (t.take_one_of({"launch_dependents", "wait"}) < 0)
-      t.unsupported(".launch_dependents or .wait is missing");
-    t.emit(run_nothing);
-  });
+void translate_mapa(Translation& t) {
+  const bool shared = t.take("shared::cluster");
+  const Type type = t.take_type();
+  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
+  const Place destination = t.destination(0, type), a = t.source(1, type), b = t.source(2, Type::U32);
+  Op& op = t.emit(type == Type::U32 ? run_mapa<uint32_t> : run_mapa<uint64_t>);
+  op.destination = destination;
+  op.a = a;
+  op.b = b;
+  // The low half of a generic address within the window is the address in shared memory.
+  op.immediate = shared || type == Type::U32 ? 0 : static_cast<int64_t>(window::shared);
+}
+void translate_getctarank(Translation& t) {
+  t.take("shared::cluster");
+  const Type type = t.take_type();
+  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
+  const Place destination = t.destination(0, Type::U32), a = t.source(1, type);
+  Op& op = t.emit(type == Type::U32 ? run_ctarank<uint32_t> : run_ctarank<uint64_t>);
+  op.destination = destination;
+  op.a = a;
+}
+
+void translate_nanosleep(Translation& t) {
+  t.take("u32");
+  const Place a = t.source(0, Type::U32);
+  t.emit(run_sleep, Control::Yield).a = a;
+}
+
+/// Registers are allocated for good.
+void translate_setmaxnreg(Translation& t) {
+  if (t.take_one_of({"inc", "dec"}) < 0) t.unsupported(".inc or .dec is missing");
+  t.take("sync");
+  t.take("aligned");
+  t.take("u32");
+  t.emit(run_nothing);
+}
+
+/// A grid begins when those that it depends on have ended.
+void translate_griddepcontrol(Translation& t) {
+  if (t.take_one_of({"launch_dependents", "wait"}) < 0)
+    t.unsupported(".launch_dependents or .wait is missing");
+  t.emit(run_nothing);
 }
 
 }  // namespace simt::functional

@@ -243,40 +243,6 @@ Handler simple_setp(int how) {
   return handlers[how];
 }
 
-void translate_setp(Translation& t) {
-  const ComparisonModifiers m = take_comparison(t);
-  const Type type = t.take_type();
-  const Comparison comparison = comparison_of(t, m, type);
-  const ptx::Operand& destinations = t.operand(0);
-  const bool two = destinations.kind == OperandKind::Pair;
-  const Place p = t.predicate_destination(two ? t.part(destinations, 0) : destinations);
-  const Place q = two ? t.predicate_destination(t.part(destinations, 1)) : place::none;
-  const Type operand_type = comparison.test_high ? Type::B32 : type;
-  const Place a = t.source(1, operand_type), b = t.source(2, operand_type);
-  PredicateOperand with;
-  if (m.combine >= 0) with = t.predicate_source(t.operand(3));
-  Handler simple = nullptr;
-  if (!two && m.combine < 0 && !m.flush && m.how < 6) {
-    if (type == Type::F32)
-      simple = simple_setp<float>(m.how);
-    else if (type == Type::F64)
-      simple = simple_setp<double>(m.how);
-    else if (!ptx::is_float(type))
-      simple = by_integer_type(t, type, [&](auto v) { return simple_setp<decltype(v)>(m.how); });
-  }
-  Op& op = t.emit(simple ? simple : run_setp);
-  op.destination = p;
-  op.a = a;
-  op.b = b;
-  if (simple) return;
-  SetDetail& d = t.detail<SetDetail>();
-  d.test = comparison.test;
-  d.test_high = comparison.test_high;
-  d.combine = m.combine;
-  d.with = with;
-  d.second = q;
-}
-
 void run_set(Context& c, const Op& op) {
   const auto& d = op.details<SetDetail>();
   const uint32_t with = third_operand(c, d), bits = combined(d, d.test(c, op), with);
@@ -312,6 +278,74 @@ uint32_t true_value(Translation& t, Type type) {
   }
 }
 
+/// d = p ? a : b. Op::immediate: the predicate is negated.
+template <class L>
+void run_selp(Context& c, const Op& op) {
+  const uint32_t p = c.predicate(op.c) ^ (op.immediate ? full_mask : 0);
+  const L* a = c.lanes<const L>(op.a);
+  const L* b = c.lanes<const L>(op.b);
+  L* d = c.lanes<L>(op.destination);
+  if (c.full()) {
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = (p >> i) & 1 ? a[i] : b[i];
+    return;
+  }
+  const uint32_t mask = c.mask;
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const L r = (p >> i) & 1 ? a[i] : b[i];
+    d[i] = (mask >> i) & 1 ? r : d[i];
+  }
+}
+
+/// d = c >= 0 ? a : b, with c an integer, or a number for which NaN is less.
+template <class L, class S, bool flush>
+void run_slct(Context& c, const Op& op) {
+  map_lanes<L, L, L, S>(
+      c, op.destination,
+      [](L a, L b, S s) {
+        if constexpr (flush) return Flushed::value(std::bit_cast<uint32_t>(s)) >= 0 ? a : b;
+        return s >= 0 ? a : b;
+      },
+      op.a, op.b, op.c);
+}
+
+}  // namespace
+
+void translate_setp(Translation& t) {
+  const ComparisonModifiers m = take_comparison(t);
+  const Type type = t.take_type();
+  const Comparison comparison = comparison_of(t, m, type);
+  const ptx::Operand& destinations = t.operand(0);
+  const bool two = destinations.kind == OperandKind::Pair;
+  const Place p = t.predicate_destination(two ? t.part(destinations, 0) : destinations);
+  const Place q = two ? t.predicate_destination(t.part(destinations, 1)) : place::none;
+  const Type operand_type = comparison.test_high ? Type::B32 : type;
+  const Place a = t.source(1, operand_type), b = t.source(2, operand_type);
+  PredicateOperand with;
+  if (m.combine >= 0) with = t.predicate_source(t.operand(3));
+  Handler simple = nullptr;
+  if (!two && m.combine < 0 && !m.flush && m.how < 6) {
+    if (type == Type::F32)
+      simple = simple_setp<float>(m.how);
+    else if (type == Type::F64)
+      simple = simple_setp<double>(m.how);
+    else if (!ptx::is_float(type))
+      simple = by_integer_type(t, type, [&](auto v) { return simple_setp<decltype(v)>(m.how); });
+  }
+  Op& op = t.emit(simple ? simple : run_setp);
+  op.destination = p;
+  op.a = a;
+  op.b = b;
+  if (simple) return;
+  SetDetail& d = t.detail<SetDetail>();
+  d.test = comparison.test;
+  d.test_high = comparison.test_high;
+  d.combine = m.combine;
+  d.with = with;
+  d.second = q;
+}
+
 void translate_set(Translation& t) {
   const ComparisonModifiers m = take_comparison(t);
   const Type result = t.take_type(), type = t.take_type();
@@ -341,26 +375,6 @@ void translate_set(Translation& t) {
   detail.one = one;
 }
 
-/// d = p ? a : b. Op::immediate: the predicate is negated.
-template <class L>
-void run_selp(Context& c, const Op& op) {
-  const uint32_t p = c.predicate(op.c) ^ (op.immediate ? full_mask : 0);
-  const L* a = c.lanes<const L>(op.a);
-  const L* b = c.lanes<const L>(op.b);
-  L* d = c.lanes<L>(op.destination);
-  if (c.full()) {
-#pragma GCC ivdep
-    for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = (p >> i) & 1 ? a[i] : b[i];
-    return;
-  }
-  const uint32_t mask = c.mask;
-#pragma GCC ivdep
-  for (uint32_t i = 0; i < warp_lanes; ++i) {
-    const L r = (p >> i) & 1 ? a[i] : b[i];
-    d[i] = (mask >> i) & 1 ? r : d[i];
-  }
-}
-
 void translate_selp(Translation& t) {
   const Type type = t.take_type();
   const uint32_t bytes = ptx::bytes(type);
@@ -374,18 +388,6 @@ void translate_selp(Translation& t) {
   op.b = b;
   op.c = p.place;
   op.immediate = p.negated;
-}
-
-/// d = c >= 0 ? a : b, with c an integer, or a number for which NaN is less.
-template <class L, class S, bool flush>
-void run_slct(Context& c, const Op& op) {
-  map_lanes<L, L, L, S>(
-      c, op.destination,
-      [](L a, L b, S s) {
-        if constexpr (flush) return Flushed::value(std::bit_cast<uint32_t>(s)) >= 0 ? a : b;
-        return s >= 0 ? a : b;
-      },
-      op.a, op.b, op.c);
 }
 
 void translate_slct(Translation& t) {
@@ -410,15 +412,6 @@ void translate_slct(Translation& t) {
   op.a = a;
   op.b = b;
   op.c = s;
-}
-
-}  // namespace
-
-void register_comparison(Registry& r) {
-  r.add("setp", translate_setp);
-  r.add("set", translate_set);
-  r.add("selp", translate_selp);
-  r.add("slct", translate_slct);
 }
 
 }  // namespace simt::functional

@@ -31,35 +31,6 @@ void patch_branch(Translation& t, std::vector<uint32_t> labels) {
   });
 }
 
-void translate_bra(Translation& t) {
-  t.take("uni");
-  const ptx::Operand& target = t.operand(0);
-  if (target.kind != OperandKind::Label) t.unsupported("the target is no label");
-  t.emit(nullptr, Control::Branch);
-  patch_branch(t, {target.index});
-}
-
-void translate_brx(Translation& t) {
-  if (!t.take("idx")) t.unsupported("only brx.idx is supported");
-  t.take("uni");
-  const Place index = t.source(0, Type::U32);
-  const ptx::Operand& list = t.operand(1);
-  if (list.kind != OperandKind::Symbol || !list.local || list.component != target_list)
-    t.unsupported("the second operand is no list of branch targets");
-  t.emit(nullptr, Control::BranchIndirect).a = index;
-  t.detail<BranchTable>();
-  patch_branch(t, t.function().targets[list.index].labels);
-}
-
-void translate_ret(Translation& t) {
-  t.take("uni");
-  emit_return(t);
-}
-
-void translate_exit(Translation& t) {
-  t.emit(nullptr, Control::Exit);
-}
-
 void run_trap(Context& c, const Op&) {
   std::string what = "the program stopped itself";
   if (c.grid->program().asks_for_workspace && !c.grid->config().cooperative)
@@ -68,15 +39,7 @@ void run_trap(Context& c, const Op&) {
         "cooperative=True)";
   throw Fault("trap", what, c.first_lane());
 }
-void translate_trap(Translation& t) {
-  t.emit(run_trap);
-}
-
 void run_nothing(Context&, const Op&) {}
-void translate_nothing(Translation& t) {
-  t.take_all();
-  t.emit(run_nothing);
-}
 
 /// Arguments or results of a call in the caller's stack frame, and those of them that the caller has in
 /// registers.
@@ -144,6 +107,75 @@ Signature signature_of(Translation& t, const ptx::Operand& callee) {
   return {};
 }
 
+/// Further operands of a barrier.
+struct BarrierDetail : Detail {
+  bool waits = true, cluster = false, has_threads = false;
+  BarrierRequest::Reduce reduce = BarrierRequest::Reduce::None;
+  PredicateOperand predicate;
+};
+
+void run_barrier(Context& c, const Op& op) {
+  const auto& d = op.details<BarrierDetail>();
+  BarrierRequest& r = c.barrier;
+  const auto lane = static_cast<uint32_t>(c.first_lane());
+  r.id = d.cluster ? 0 : c.lanes<uint32_t>(op.a)[lane];
+  r.threads = d.has_threads ? c.lanes<uint32_t>(op.b)[lane] : 0;
+  r.waits = d.waits;
+  r.cluster = d.cluster;
+  r.warpgroup = false;
+  r.reduce = d.reduce;
+  r.predicate = 0;
+  if (d.predicate.place != place::none) {
+    const uint32_t p = c.predicate(d.predicate.place);
+    r.predicate = (d.predicate.negated ? ~p : p) & c.mask;
+  }
+}
+
+}  // namespace
+
+void emit_return(Translation& t) {
+  for (const Translation::RegisterSlot& result : t.register_results()) {
+    Op& op = t.emit(to_stack(result.slot.bytes));
+    op.a = result.place;
+    op.immediate = result.slot.offset;
+  }
+  if (t.saves_stack()) emit_restore_stack(t);
+  t.emit(nullptr, Control::Return);
+}
+
+void translate_bra(Translation& t) {
+  t.take("uni");
+  const ptx::Operand& target = t.operand(0);
+  if (target.kind != OperandKind::Label) t.unsupported("the target is no label");
+  t.emit(nullptr, Control::Branch);
+  patch_branch(t, {target.index});
+}
+
+void translate_brx(Translation& t) {
+  if (!t.take("idx")) t.unsupported("only brx.idx is supported");
+  t.take("uni");
+  const Place index = t.source(0, Type::U32);
+  const ptx::Operand& list = t.operand(1);
+  if (list.kind != OperandKind::Symbol || !list.local || list.component != target_list)
+    t.unsupported("the second operand is no list of branch targets");
+  t.emit(nullptr, Control::BranchIndirect).a = index;
+  t.detail<BranchTable>();
+  patch_branch(t, t.function().targets[list.index].labels);
+}
+
+void translate_ret(Translation& t) {
+  t.take("uni");
+  emit_return(t);
+}
+
+void translate_exit(Translation& t) {
+  t.emit(nullptr, Control::Exit);
+}
+
+void translate_trap(Translation& t) {
+  t.emit(run_trap);
+}
+
 void translate_call(Translation& t) {
   t.take("uni");
   const uint32_t first = t.operand(0).kind == OperandKind::List ? 1 : 0;
@@ -176,7 +208,7 @@ void translate_call(Translation& t) {
       if (t.module().functions[function].entry) t.unsupported("`" + name + "` is a kernel");
       check(signature.parameters->size(), signature.results->size());
       t.emit(nullptr, Control::Call);
-    } else if (const Builtin* builtin = t.registry().builtin(name)) {
+    } else if (const Builtin* builtin = find_builtin(name)) {
       check(builtin->arguments, builtin->results);
       if (builtin->ordered) t.order_matters();
       t.emit(builtin->run, builtin->ordered ? Control::Deferred : Control::None).orders_memory =
@@ -200,52 +232,30 @@ void translate_call(Translation& t) {
   }
 }
 
-/// Further operands of a barrier.
-struct BarrierDetail : Detail {
-  bool waits = true, cluster = false, has_threads = false;
-  BarrierRequest::Reduce reduce = BarrierRequest::Reduce::None;
-  PredicateOperand predicate;
-};
+void translate_bar_warp(Translation& t) {
+  t.take("warp");
+  t.take("sync");
+  const Place members = t.source(0, Type::B32);
+  Op& op = t.emit(run_nothing, Control::Collective);
+  op.member_mask = members;
+  t.detail<CollectiveOperands>().lane_by_lane = true;
+}
 
-void run_barrier(Context& c, const Op& op) {
-  const auto& d = op.details<BarrierDetail>();
-  BarrierRequest& r = c.barrier;
-  const auto lane = static_cast<uint32_t>(c.first_lane());
-  r.id = d.cluster ? 0 : c.lanes<uint32_t>(op.a)[lane];
-  r.threads = d.has_threads ? c.lanes<uint32_t>(op.b)[lane] : 0;
-  r.waits = d.waits;
-  r.cluster = d.cluster;
-  r.warpgroup = false;
-  r.reduce = d.reduce;
-  r.predicate = 0;
-  if (d.predicate.place != place::none) {
-    const uint32_t p = c.predicate(d.predicate.place);
-    r.predicate = (d.predicate.negated ? ~p : p) & c.mask;
-  }
+void translate_barrier_cluster(Translation& t) {
+  t.take("cluster");
+  const bool arrives = t.take("arrive");
+  if (!arrives && !t.take("wait")) t.unsupported("barrier.cluster needs .arrive or .wait");
+  t.take_one_of({"release", "relaxed", "acquire"});
+  t.take("aligned");
+  Op& op = t.emit(run_barrier, Control::Barrier);
+  op.a = t.constant(0, 4);
+  BarrierDetail& d = t.detail<BarrierDetail>();
+  d.cluster = true;
+  d.waits = !arrives;
 }
 
 /// bar{.cta}.sync/.arrive/.red, barrier{.cta}...
 void translate_bar(Translation& t) {
-  if (t.take("warp")) {
-    t.take("sync");
-    const Place members = t.source(0, Type::B32);
-    Op& op = t.emit(run_nothing, Control::Collective);
-    op.member_mask = members;
-    t.detail<CollectiveOperands>().lane_by_lane = true;
-    return;
-  }
-  if (t.take("cluster")) {
-    const bool arrives = t.take("arrive");
-    if (!arrives && !t.take("wait")) t.unsupported("barrier.cluster needs .arrive or .wait");
-    t.take_one_of({"release", "relaxed", "acquire"});
-    t.take("aligned");
-    Op& op = t.emit(run_barrier, Control::Barrier);
-    op.a = t.constant(0, 4);
-    BarrierDetail& d = t.detail<BarrierDetail>();
-    d.cluster = true;
-    d.waits = !arrives;
-    return;
-  }
   t.take("cta");
   // On sm_70 and later threads arrive one by one all the same.
   t.take("aligned");
@@ -289,35 +299,15 @@ void translate_bar(Translation& t) {
   d.predicate = predicate;
 }
 
-}  // namespace
-
-void emit_return(Translation& t) {
-  for (const Translation::RegisterSlot& result : t.register_results()) {
-    Op& op = t.emit(to_stack(result.slot.bytes));
-    op.a = result.place;
-    op.immediate = result.slot.offset;
-  }
-  if (t.saves_stack()) emit_restore_stack(t);
-  t.emit(nullptr, Control::Return);
+void translate_nothing(Translation& t) {
+  t.take_all();
+  t.emit(run_nothing);
 }
 
-void register_control(Registry& r) {
-  r.add("bra", translate_bra);
-  r.add("brx", translate_brx);
-  r.add("ret", translate_ret);
-  r.add("exit", translate_exit);
-  r.add("trap", translate_trap);
-  r.add("call", translate_call);
-  r.add("bar", translate_bar);
-  r.add("barrier", translate_bar);
-  // Memory is coherent at once here; fences matter to timing only.
-  for (const char* fence : {"membar", "fence"})
-    r.add(fence, [](Translation& t) {
-      t.take_all();
-      t.emit(run_nothing).orders_memory = true;
-    });
-  r.add("pmevent", translate_nothing);
-  r.add("brkpt", translate_nothing);
+/// Memory is coherent at once here; fences matter to timing only.
+void translate_fence(Translation& t) {
+  t.take_all();
+  t.emit(run_nothing).orders_memory = true;
 }
 
 }  // namespace simt::functional

@@ -724,6 +724,8 @@ void translate_pack(Translation& t) {
   p.most = (1 << (is_signed ? p.bits - 1 : p.bits)) - 1;
 }
 
+}  // namespace
+
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
   if (t.take("rs")) t.unsupported("stochastic rounding needs sm_100");
@@ -800,12 +802,6 @@ void translate_cvt(Translation& t) {
     t.unsupported("these types");
   }
   emit(t, h, d, s, r);
-}
-
-}  // namespace
-
-void register_conversion(Registry& r) {
-  r.add("cvt", translate_cvt);
 }
 
 }  // namespace simt::functional

@@ -408,7 +408,7 @@ void translate_fused(Translation& t) {
   translate_rounded<Fma, 3, FusedOf<Half>, FusedOf<Bfloat>>(t);
 }
 
-void translate_div(Translation& t) {
+void translate_division(Translation& t) {
   const bool approximate = t.take("approx"), full = t.take("full");
   const Mode mode = take_mode(t);
   const Type type = take_float_type(t);
@@ -474,12 +474,6 @@ void run_copysign(Context& c, const Op& op) {
       c, op.destination, [](T a, T b) { return static_cast<T>((a & sign) | (b & ~sign)); }, op.a, op.b);
 }
 
-void translate_copysign(Translation& t) {
-  const Type type = t.take_type();
-  if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
-  emit_binary(t, type == Type::F64 ? run_copysign<uint64_t> : run_copysign<uint32_t>, type);
-}
-
 enum class Class { Finite, Infinite, Number, NotANumber, Normal, Subnormal };
 
 template <class T, Class which>
@@ -517,17 +511,6 @@ Handler testp_handler(int which) {
   return handlers[which];
 }
 
-void translate_testp(Translation& t) {
-  const int which = t.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
-  if (which < 0) t.unsupported("what to test for is missing");
-  const Type type = t.take_type();
-  if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
-  const Place d = t.predicate_destination(t.operand(0)), a = t.source(1, type);
-  Op& op = t.emit(type == Type::F64 ? testp_handler<double>(which) : testp_handler<float>(which));
-  op.destination = d;
-  op.a = a;
-}
-
 }  // namespace
 
 void translate_float(Translation& t, Arithmetic operation) {
@@ -542,7 +525,7 @@ void translate_float(Translation& t, Arithmetic operation) {
     case Arithmetic::Fma:
       return translate_fused(t);
     case Arithmetic::Div:
-      return translate_div(t);
+      return translate_division(t);
     case Arithmetic::Rem:
       t.unsupported("rem is for integers");
     case Arithmetic::Abs:
@@ -556,11 +539,28 @@ void translate_float(Translation& t, Arithmetic operation) {
   }
 }
 
-void register_float(Registry& r) {
-  r.add("rcp", translate_root<Reciprocal>);
-  r.add("sqrt", translate_root<SquareRoot>);
-  r.add("copysign", translate_copysign);
-  r.add("testp", translate_testp);
+void translate_copysign(Translation& t) {
+  const Type type = t.take_type();
+  if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
+  emit_binary(t, type == Type::F64 ? run_copysign<uint64_t> : run_copysign<uint32_t>, type);
+}
+
+void translate_testp(Translation& t) {
+  const int which = t.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+  if (which < 0) t.unsupported("what to test for is missing");
+  const Type type = t.take_type();
+  if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
+  const Place d = t.predicate_destination(t.operand(0)), a = t.source(1, type);
+  Op& op = t.emit(type == Type::F64 ? testp_handler<double>(which) : testp_handler<float>(which));
+  op.destination = d;
+  op.a = a;
+}
+
+void translate_rcp(Translation& t) {
+  translate_root<Reciprocal>(t);
+}
+void translate_sqrt(Translation& t) {
+  translate_root<SquareRoot>(t);
 }
 
 }  // namespace simt::functional

@@ -340,7 +340,7 @@ Type wide_type(Translation& t, Type type) {
   }
 }
 
-void translate_mul(Translation& t) {
+void translate_product(Translation& t) {
   const int part = t.take_one_of({"lo", "hi", "wide"});
   const Type type = take_type_of(t, plain_types);
   switch (part) {
@@ -366,7 +366,7 @@ void translate_mul(Translation& t) {
   }
 }
 
-void translate_mad(Translation& t) {
+void translate_product_sum(Translation& t) {
   if (has(t, "cc")) return translate_mad_carry(t, false);
   const int part = t.take_one_of({"lo", "hi", "wide"});
   if (part == 1 && t.take("sat")) {
@@ -419,33 +419,6 @@ void translate_min_max(Translation& t) {
   }
 }
 
-void translate_mul24(Translation& t) {
-  const int part = t.take_one_of({"lo", "hi"});
-  if (part < 0) t.unsupported("it needs .lo or .hi");
-  const Type type = take_type_of(t, types32);
-  emit_binary(t, part == 0 ? typed_binary<Mul24Low>(t, type) : typed_binary<Mul24High>(t, type), type);
-}
-
-void translate_mad24(Translation& t) {
-  const int part = t.take_one_of({"lo", "hi"});
-  if (part < 0) t.unsupported("it needs .lo or .hi");
-  if (part == 1 && t.take("sat")) {
-    const Type type = take_type_of(t, {Type::S32});
-    emit_ternary(t, run_ternary<MulThen<Mul24High, AddSaturated>, int32_t>, type);
-    return;
-  }
-  const Type type = take_type_of(t, types32);
-  emit_ternary(t,
-               part == 0 ? typed_ternary<MulThen<Mul24Low, Add>>(t, type)
-                         : typed_ternary<MulThen<Mul24High, Add>>(t, type),
-               type);
-}
-
-void translate_sad(Translation& t) {
-  const Type type = take_type_of(t, plain_types);
-  emit_ternary(t, typed_ternary<Sad>(t, type), type);
-}
-
 /// Field `index` of `bits` bits, as T is: sign- or zero-extended.
 template <class T>
 inline uint32_t field(uint32_t v, uint32_t index) {
@@ -474,27 +447,11 @@ void run_dp2a(Context& c, const Op& op) {
       op.a, op.b, op.c);
 }
 
-void translate_dp4a(Translation& t) {
-  const bool a = take_type_of(t, types32) == Type::S32, b = take_type_of(t, types32) == Type::S32;
-  emit_ternary(t,
-               a   ? b ? run_dp4a<int8_t, int8_t> : run_dp4a<int8_t, uint8_t>
-               : b ? run_dp4a<uint8_t, int8_t>
-                   : run_dp4a<uint8_t, uint8_t>,
-               Type::B32);
-}
-
 template <uint32_t first>
 Handler dp2a_handler(bool a, bool b) {
   if (a) return b ? run_dp2a<int16_t, int8_t, first> : run_dp2a<int16_t, uint8_t, first>;
   return b ? run_dp2a<uint16_t, int8_t, first> : run_dp2a<uint16_t, uint8_t, first>;
 }
-void translate_dp2a(Translation& t) {
-  const int part = t.take_one_of({"lo", "hi"});
-  if (part < 0) t.unsupported("it needs .lo or .hi");
-  const bool a = take_type_of(t, types32) == Type::S32, b = take_type_of(t, types32) == Type::S32;
-  emit_ternary(t, part == 0 ? dp2a_handler<0>(a, b) : dp2a_handler<2>(a, b), Type::B32);
-}
-
 }  // namespace
 
 void translate_integer(Translation& t, Arithmetic operation) {
@@ -504,9 +461,9 @@ void translate_integer(Translation& t, Arithmetic operation) {
     case Arithmetic::Sub:
       return translate_sum<Sub, SubSaturated>(t, true);
     case Arithmetic::Mul:
-      return translate_mul(t);
+      return translate_product(t);
     case Arithmetic::Mad:
-      return translate_mad(t);
+      return translate_product_sum(t);
     case Arithmetic::Div: {
       const Type type = take_type_of(t, plain_types);
       emit_binary(t, typed_binary<Div>(t, type), type);
@@ -536,15 +493,57 @@ void translate_integer(Translation& t, Arithmetic operation) {
   }
 }
 
-void register_integer(Registry& r) {
-  r.add("addc", [](Translation& t) { translate_carry(t, false, true); });
-  r.add("subc", [](Translation& t) { translate_carry(t, true, true); });
-  r.add("madc", [](Translation& t) { translate_mad_carry(t, true); });
-  r.add("mul24", translate_mul24);
-  r.add("mad24", translate_mad24);
-  r.add("sad", translate_sad);
-  r.add("dp4a", translate_dp4a);
-  r.add("dp2a", translate_dp2a);
+void translate_mul24(Translation& t) {
+  const int part = t.take_one_of({"lo", "hi"});
+  if (part < 0) t.unsupported("it needs .lo or .hi");
+  const Type type = take_type_of(t, types32);
+  emit_binary(t, part == 0 ? typed_binary<Mul24Low>(t, type) : typed_binary<Mul24High>(t, type), type);
+}
+
+void translate_mad24(Translation& t) {
+  const int part = t.take_one_of({"lo", "hi"});
+  if (part < 0) t.unsupported("it needs .lo or .hi");
+  if (part == 1 && t.take("sat")) {
+    const Type type = take_type_of(t, {Type::S32});
+    emit_ternary(t, run_ternary<MulThen<Mul24High, AddSaturated>, int32_t>, type);
+    return;
+  }
+  const Type type = take_type_of(t, types32);
+  emit_ternary(t,
+               part == 0 ? typed_ternary<MulThen<Mul24Low, Add>>(t, type)
+                         : typed_ternary<MulThen<Mul24High, Add>>(t, type),
+               type);
+}
+
+void translate_sad(Translation& t) {
+  const Type type = take_type_of(t, plain_types);
+  emit_ternary(t, typed_ternary<Sad>(t, type), type);
+}
+
+void translate_dp4a(Translation& t) {
+  const bool a = take_type_of(t, types32) == Type::S32, b = take_type_of(t, types32) == Type::S32;
+  emit_ternary(t,
+               a   ? b ? run_dp4a<int8_t, int8_t> : run_dp4a<int8_t, uint8_t>
+               : b ? run_dp4a<uint8_t, int8_t>
+                   : run_dp4a<uint8_t, uint8_t>,
+               Type::B32);
+}
+
+void translate_dp2a(Translation& t) {
+  const int part = t.take_one_of({"lo", "hi"});
+  if (part < 0) t.unsupported("it needs .lo or .hi");
+  const bool a = take_type_of(t, types32) == Type::S32, b = take_type_of(t, types32) == Type::S32;
+  emit_ternary(t, part == 0 ? dp2a_handler<0>(a, b) : dp2a_handler<2>(a, b), Type::B32);
+}
+
+void translate_addc(Translation& t) {
+  translate_carry(t, false, true);
+}
+void translate_subc(Translation& t) {
+  translate_carry(t, true, true);
+}
+void translate_madc(Translation& t) {
+  translate_mad_carry(t, true);
 }
 
 }  // namespace simt::functional

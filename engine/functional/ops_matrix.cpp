@@ -115,6 +115,8 @@ void translate_tiles(Translation& t) {
   t.detail<TilesDetail>() = d;
 }
 
+}  // namespace
+
 void translate_movmatrix(Translation& t) {
   take_tile(t);
   if (!t.take("trans") || t.take_type() != Type::B16) t.unsupported("`.trans.b16` is expected");
@@ -124,12 +126,11 @@ void translate_movmatrix(Translation& t) {
   op.a = a;
 }
 
-}  // namespace
-
-void register_matrix(Registry& r) {
-  r.add("ldmatrix", translate_tiles<true>);
-  r.add("stmatrix", translate_tiles<false>);
-  r.add("movmatrix", translate_movmatrix);
+void translate_ldmatrix(Translation& t) {
+  translate_tiles<true>(t);
+}
+void translate_stmatrix(Translation& t) {
+  translate_tiles<false>(t);
 }
 
 }  // namespace simt::functional

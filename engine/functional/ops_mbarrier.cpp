@@ -91,6 +91,8 @@ enum class Kind : uint8_t {
   PendingCount
 };
 
+}  // namespace
+
 void translate_mbarrier(Translation& t) {
   const int index = t.take_one_of({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx",
                                    "test_wait", "try_wait", "pending_count"});
@@ -164,12 +166,6 @@ void translate_mbarrier(Translation& t) {
   op.destination = destination;
   op.b = b;
   t.detail<MbarrierDetail>() = d;
-}
-
-}  // namespace
-
-void register_mbarrier(Registry& r) {
-  r.add("mbarrier", translate_mbarrier);
 }
 
 }  // namespace simt::functional

@@ -433,24 +433,18 @@ void translate_access(Translation& t, bool load) {
 
 void run_nothing(Context&, const Op&) {}
 
+}  // namespace
+
+void translate_ld(Translation& t) {
+  translate_access(t, true);
+}
+void translate_st(Translation& t) {
+  translate_access(t, false);
+}
+
 void translate_hint(Translation& t) {
   t.take_all();
   t.emit(run_nothing);
-}
-
-}  // namespace
-
-void register_memory(Registry& r) {
-  r.add("ld", [](Translation& t) { translate_access(t, true); });
-  r.add("ldu", [](Translation& t) { translate_access(t, true); });
-  r.add("st", [](Translation& t) {
-    if (t.take("async"))
-      translate_store_async(t);
-    else
-      translate_access(t, false);
-  });
-  for (const char* hint : {"prefetch", "prefetchu", "applypriority", "discard", "createpolicy"})
-    r.add(hint, translate_hint);
 }
 
 }  // namespace simt::functional

@@ -141,6 +141,8 @@ void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Ty
   t.detail<QuadPairDetail>() = std::move(detail);
 }
 
+}  // namespace
+
 void translate_mma(Translation& t) {
   t.take("sync");
   t.take("aligned");
@@ -165,12 +167,6 @@ void translate_mma(Translation& t) {
   check(t, shape, sparse, {d, a, b, c});
   if (saturate && d != Type::S32) t.unsupported("`.satfinite` is for integers");
   emit_product(t, shape, {d, a, b, c}, saturate, {.sparse = sparse});
-}
-
-}  // namespace
-
-void register_mma(Registry& r) {
-  r.add("mma", translate_mma);
 }
 
 }  // namespace simt::functional

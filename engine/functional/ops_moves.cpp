@@ -406,6 +406,33 @@ void translate_vector_move(Translation& t, Type type, uint32_t count) {
   for (uint32_t k = 0; k < count; ++k) emit_move(t, t.destination(t.part(d, k), type), values[k], bytes);
 }
 
+template <class D, class S>
+void run_add_constant(Context& c, const Op& op) {
+  const auto add = static_cast<uint64_t>(op.immediate);
+  map_lanes<D, S>(c, op.destination, [add](S v) { return static_cast<D>(uint64_t{v} + add); }, op.a);
+}
+
+void run_isspacep(Context& c, const Op& op) {
+  const auto kind = op.immediate;
+  const uint64_t begin = c.grid->parameter_address(), end = begin + c.grid->kernel().parameter_bytes;
+  const uint32_t bits = test_lanes<uint64_t>(
+      c,
+      [=](uint64_t a) {
+        const bool shared = window::is_shared(a), local = window::is_local(a);
+        const bool own = shared && ((a & 0xffffffffu) >> window::rank_shift) == 0;
+        const bool parameter = a >= begin && a < end;
+        return kind == 0   ? a >= window::global
+               : kind == 1 ? own
+               : kind == 2 ? shared
+               : kind == 3 ? local
+                           : kind == 5 && parameter;
+      },
+      op.a);
+  write_predicate(c, op.destination, bits);
+}
+
+}  // namespace
+
 void translate_mov(Translation& t) {
   const int vector = t.take_one_of({"v2", "v4"});
   const Type type = t.take_type();
@@ -449,12 +476,6 @@ void translate_mov(Translation& t) {
   emit_move(t, d, t.source(s, type), bytes);
 }
 
-template <class D, class S>
-void run_add_constant(Context& c, const Op& op) {
-  const auto add = static_cast<uint64_t>(op.immediate);
-  map_lanes<D, S>(c, op.destination, [add](S v) { return static_cast<D>(uint64_t{v} + add); }, op.a);
-}
-
 void translate_cvta(Translation& t) {
   const bool to = t.take("to");
   const int space = t.take_one_of(
@@ -491,25 +512,6 @@ void translate_cvta(Translation& t) {
   op.immediate = static_cast<int64_t>(add);
 }
 
-void run_isspacep(Context& c, const Op& op) {
-  const auto kind = op.immediate;
-  const uint64_t begin = c.grid->parameter_address(), end = begin + c.grid->kernel().parameter_bytes;
-  const uint32_t bits = test_lanes<uint64_t>(
-      c,
-      [=](uint64_t a) {
-        const bool shared = window::is_shared(a), local = window::is_local(a);
-        const bool own = shared && ((a & 0xffffffffu) >> window::rank_shift) == 0;
-        const bool parameter = a >= begin && a < end;
-        return kind == 0   ? a >= window::global
-               : kind == 1 ? own
-               : kind == 2 ? shared
-               : kind == 3 ? local
-                           : kind == 5 && parameter;
-      },
-      op.a);
-  write_predicate(c, op.destination, bits);
-}
-
 void translate_isspacep(Translation& t) {
   int kind = t.take_one_of(
       {"global", "shared", "shared::cluster", "local", "const", "param", "shared::cta", "param::entry"});
@@ -522,14 +524,6 @@ void translate_isspacep(Translation& t) {
   op.destination = d;
   op.a = a;
   op.immediate = kind;
-}
-
-}  // namespace
-
-void register_moves(Registry& r) {
-  r.add("mov", translate_mov);
-  r.add("cvta", translate_cvta);
-  r.add("isspacep", translate_isspacep);
 }
 
 }  // namespace simt::functional

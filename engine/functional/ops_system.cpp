@@ -324,6 +324,16 @@ bool take_width(Translation& t) {
   return ptx::bytes(type) == 8;
 }
 
+}  // namespace
+
+void emit_save_stack(Translation& t) {
+  t.emit(run_save_stack).destination = t.saved_stack();
+}
+
+void emit_restore_stack(Translation& t) {
+  t.emit(run_restore_stack).a = t.saved_stack();
+}
+
 void translate_alloca(Translation& t) {
   const bool wide = take_width(t);
   const Type type = wide ? Type::U64 : Type::U32;
@@ -352,25 +362,17 @@ void translate_stackrestore(Translation& t) {
   t.emit(wide ? run_stackrestore<uint64_t> : run_stackrestore<uint32_t>).a = from;
 }
 
-}  // namespace
-
-void emit_save_stack(Translation& t) {
-  t.emit(run_save_stack).destination = t.saved_stack();
-}
-
-void emit_restore_stack(Translation& t) {
-  t.emit(run_restore_stack).a = t.saved_stack();
-}
-
-void register_system(Registry& r) {
-  r.add_builtin("vprintf", {run_vprintf, 2, 1, false});
-  r.add_builtin("__assertfail", {run_assertion_failure, 5, 0, false});
-  r.add_builtin("__assert_fail", {run_assertion_failure, 4, 0, false});
-  r.add_builtin("malloc", {run_on_heap<perform_malloc>, 1, 1, true});
-  r.add_builtin("free", {run_on_heap<perform_free>, 1, 0, true});
-  r.add("alloca", translate_alloca);
-  r.add("stacksave", translate_stacksave);
-  r.add("stackrestore", translate_stackrestore);
+const Builtin* find_builtin(std::string_view name) {
+  static constexpr std::pair<std::string_view, Builtin> builtins[] = {
+      {"vprintf", {run_vprintf, 2, 1, false}},
+      {"__assertfail", {run_assertion_failure, 5, 0, false}},
+      {"__assert_fail", {run_assertion_failure, 4, 0, false}},
+      {"malloc", {run_on_heap<perform_malloc>, 1, 1, true}},
+      {"free", {run_on_heap<perform_free>, 1, 0, true}},
+  };
+  for (const auto& [known, builtin] : builtins)
+    if (known == name) return &builtin;
+  return nullptr;
 }
 
 }  // namespace simt::functional

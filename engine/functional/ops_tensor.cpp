@@ -367,42 +367,6 @@ void run_copy_map(Context& c, const Op& op) {
   });
 }
 
-void translate_tensormap(Translation& t) {
-  if (t.take("cp_fenceproxy")) {
-    t.take_all();
-    CopyMapDetail d;
-    d.to = memory_address(t, 0);
-    d.from = memory_address(t, 1);
-    if (t.immediate(t.operand(2)) != sizeof(TensorMap)) t.unsupported("a tensor map has 128 bytes");
-    t.emit(run_copy_map).orders_memory = true;
-    t.detail<CopyMapDetail>() = d;
-    return;
-  }
-  if (!t.take("replace") || !t.take("tile"))
-    t.unsupported("only .replace.tile and .cp_fenceproxy are supported");
-  const int field =
-      t.take_one_of({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
-                     "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"});
-  if (field < 0) t.unsupported("this field of tensor maps");
-  ReplaceDetail d;
-  d.field = static_cast<Field>(field);
-  d.space = take_space(t);
-  t.take("b1024");
-  const Type type = t.take_type();
-  d.wide = type == Type::B64;
-  d.map = memory_address(t, 0);
-  uint32_t next = 1;
-  if (d.field >= Field::BoxDim && d.field <= Field::ElementStride) {
-    const int64_t ordinal = t.immediate(t.operand(next++));
-    if (ordinal < 0 || ordinal >= (d.field == Field::GlobalStride ? 4 : 5))
-      t.unsupported("a dimension beyond the fifth");
-    d.ordinal = static_cast<uint32_t>(ordinal);
-  }
-  d.value = t.source(next, type);
-  t.emit(run_replace);
-  t.detail<ReplaceDetail>() = d;
-}
-
 }  // namespace
 
 void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
@@ -451,8 +415,40 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   t.detail<TensorDetail>() = d;
 }
 
-void register_tensor(Registry& r) {
-  r.add("tensormap", translate_tensormap);
+void translate_tensormap_copy(Translation& t) {
+  t.take_all();
+  CopyMapDetail d;
+  d.to = memory_address(t, 0);
+  d.from = memory_address(t, 1);
+  if (t.immediate(t.operand(2)) != sizeof(TensorMap)) t.unsupported("a tensor map has 128 bytes");
+  t.emit(run_copy_map).orders_memory = true;
+  t.detail<CopyMapDetail>() = d;
+}
+
+void translate_tensormap_replace(Translation& t) {
+  t.take("replace");
+  if (!t.take("tile")) t.unsupported("only .replace.tile is supported");
+  const int field =
+      t.take_one_of({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
+                     "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"});
+  if (field < 0) t.unsupported("this field of tensor maps");
+  ReplaceDetail d;
+  d.field = static_cast<Field>(field);
+  d.space = take_space(t);
+  t.take("b1024");
+  const Type type = t.take_type();
+  d.wide = type == Type::B64;
+  d.map = memory_address(t, 0);
+  uint32_t next = 1;
+  if (d.field >= Field::BoxDim && d.field <= Field::ElementStride) {
+    const int64_t ordinal = t.immediate(t.operand(next++));
+    if (ordinal < 0 || ordinal >= (d.field == Field::GlobalStride ? 4 : 5))
+      t.unsupported("a dimension beyond the fifth");
+    d.ordinal = static_cast<uint32_t>(ordinal);
+  }
+  d.value = t.source(next, type);
+  t.emit(run_replace);
+  t.detail<ReplaceDetail>() = d;
 }
 
 }  // namespace simt::functional

@@ -378,9 +378,10 @@ struct TypeQueryDetail : Detail {
 void run_type_query(Context& c, const Op& op) {
   const auto& d = op.details<TypeQueryDetail>();
   uint32_t holds = 0;
+  const auto* addresses = c.lanes<const uint64_t>(d.address);
+  record_access(c, AccessSpace::Global, addresses);
   each_lane(c, [&](int i) {
-    const uint64_t address = c.lanes<const uint64_t>(d.address)[i];
-    const TextureDescriptor* descriptor = descriptor_at(c, address);
+    const TextureDescriptor* descriptor = descriptor_at(c, addresses[i]);
     if (descriptor && descriptor->kind == d.kind) holds |= 1u << i;
   });
   write_predicate(c, d.destination, holds);
@@ -701,15 +702,30 @@ void translate_surface_reduction(Translation& t) {
 
 }  // namespace
 
-void register_texture(Registry& r) {
-  r.add("tex", [](Translation& t) { translate_fetch(t, false); });
-  r.add("tld4", [](Translation& t) { translate_fetch(t, true); });
-  r.add("txq", [](Translation& t) { translate_query(t, false); });
-  r.add("suq", [](Translation& t) { translate_query(t, true); });
-  r.add("istypep", translate_type_query);
-  r.add("suld", translate_surface_load);
-  r.add("sust", translate_surface_store);
-  r.add("sured", translate_surface_reduction);
+void translate_istypep(Translation& t) {
+  translate_type_query(t);
+}
+void translate_suld(Translation& t) {
+  translate_surface_load(t);
+}
+void translate_sust(Translation& t) {
+  translate_surface_store(t);
+}
+void translate_sured(Translation& t) {
+  translate_surface_reduction(t);
+}
+
+void translate_tex(Translation& t) {
+  translate_fetch(t, false);
+}
+void translate_tld4(Translation& t) {
+  translate_fetch(t, true);
+}
+void translate_txq(Translation& t) {
+  translate_query(t, false);
+}
+void translate_suq(Translation& t) {
+  translate_query(t, true);
 }
 
 }  // namespace simt::functional

@@ -196,14 +196,6 @@ void translate_any(Translation& t) {
              type);
 }
 
-void translate_lg2(Translation& t) {
-  expect_approximate(t);
-  const bool ftz = t.take("ftz");
-  const Type type = t.take_type();
-  if (type != Type::F32) t.unsupported("this type");
-  emit_unary(t, ftz ? run_f32<Log2, true> : run_f32<Log2, false>, type);
-}
-
 template <uint32_t quarter>
 void translate_sine(Translation& t) {
   expect_approximate(t);
@@ -211,6 +203,21 @@ void translate_sine(Translation& t) {
   const Type type = t.take_type();
   if (type != Type::F32) t.unsupported("this type");
   emit_unary(t, ftz ? run_sine<Sine<quarter>, true> : run_sine<Sine<quarter>, false>, type);
+}
+
+}  // namespace
+
+void emit_coarse_reciprocal(Translation& t, bool ftz) {
+  if (!ftz) t.unsupported("rcp.approx of f64 needs .ftz");
+  emit_unary(t, run_coarse<CoarseReciprocal>, Type::F64);
+}
+
+void translate_lg2(Translation& t) {
+  expect_approximate(t);
+  const bool ftz = t.take("ftz");
+  const Type type = t.take_type();
+  if (type != Type::F32) t.unsupported("this type");
+  emit_unary(t, ftz ? run_f32<Log2, true> : run_f32<Log2, false>, type);
 }
 
 void translate_rsqrt(Translation& t) {
@@ -225,20 +232,17 @@ void translate_rsqrt(Translation& t) {
   emit_unary(t, ftz ? run_f32<InverseRoot, true> : run_f32<InverseRoot, false>, type);
 }
 
-}  // namespace
-
-void emit_coarse_reciprocal(Translation& t, bool ftz) {
-  if (!ftz) t.unsupported("rcp.approx of f64 needs .ftz");
-  emit_unary(t, run_coarse<CoarseReciprocal>, Type::F64);
+void translate_ex2(Translation& t) {
+  translate_any<Exp2>(t);
 }
-
-void register_transcendental(Registry& r) {
-  r.add("ex2", translate_any<Exp2>);
-  r.add("tanh", translate_any<Tanh>);
-  r.add("lg2", translate_lg2);
-  r.add("sin", translate_sine<0>);
-  r.add("cos", translate_sine<1>);
-  r.add("rsqrt", translate_rsqrt);
+void translate_tanh(Translation& t) {
+  translate_any<Tanh>(t);
+}
+void translate_sin(Translation& t) {
+  translate_sine<0>(t);
+}
+void translate_cos(Translation& t) {
+  translate_sine<1>(t);
 }
 
 }  // namespace simt::functional

@@ -230,12 +230,6 @@ Handler take_comparison(Translation& t, Make make) {
   }
 }
 
-void translate_vset(Translation& t) {
-  const Type first = take_type_of(t, types32), second = take_type_of(t, types32);
-  const Handler h = take_comparison(t, [](auto f) -> Handler { return run_scalar<decltype(f)>; });
-  emit_scalar(t, h, Type::U32, first, second);
-}
-
 struct MadDetail : Detail {
   Part a, b;
   bool product_negated = false, addend_negated = false, plus_one = false, is_signed = false,
@@ -258,33 +252,6 @@ void run_vmad(Context& context, const Op& op) {
     const Wide scaled = sum >> d.shift;
     destination[i] = static_cast<uint32_t>(d.saturates ? word.clamped(scaled) : scaled);
   });
-}
-
-void translate_vmad(Translation& t) {
-  take_type_of(t, types32);
-  const Type first = take_type_of(t, types32), second = take_type_of(t, types32);
-  MadDetail detail;
-  detail.plus_one = t.take("po");
-  detail.saturates = t.take("sat");
-  const int scale = t.take_one_of({"shr7", "shr15"});
-  detail.shift = scale < 0 ? 0 : scale == 0 ? 7 : 15;
-  detail.a = part_of(t, t.operand(1), first);
-  detail.b = part_of(t, t.operand(2), second);
-  detail.product_negated = t.operand(1).negated != t.operand(2).negated;
-  detail.addend_negated = t.operand(3).negated;
-  if (detail.plus_one + detail.product_negated + detail.addend_negated > 1)
-    t.unsupported("only one of the product, the addend and .po can ask for plus one");
-  detail.is_signed =
-      first == Type::S32 || second == Type::S32 || detail.product_negated || detail.addend_negated;
-  const Place d = t.destination(0, Type::B32);
-  const Place a = t.source(whole(t.operand(1)), Type::B32), b = t.source(whole(t.operand(2)), Type::B32);
-  const Place c = t.source(whole(t.operand(3)), Type::B32);
-  Op& op = t.emit(run_vmad);
-  op.destination = d;
-  op.a = a;
-  op.b = b;
-  op.c = c;
-  t.detail<MadDetail>() = detail;
 }
 
 /// Of an instruction on 2 or 4 parts of registers at once.
@@ -394,30 +361,101 @@ void translate_parallel_set(Translation& t) {
 
 }  // namespace
 
-void register_video(Registry& r) {
-  r.add("vadd", translate_scalar<Add>);
-  r.add("vsub", translate_scalar<Sub>);
-  r.add("vabsdiff", translate_scalar<AbsoluteDifference>);
-  r.add("vmin", translate_scalar<Min>);
-  r.add("vmax", translate_scalar<Max>);
-  r.add("vshl", translate_shift<ShiftLeft>);
-  r.add("vshr", translate_shift<ShiftRight>);
-  r.add("vset", translate_vset);
-  r.add("vmad", translate_vmad);
-  r.add("vadd2", translate_parallel<2, Add>);
-  r.add("vsub2", translate_parallel<2, Sub>);
-  r.add("vavrg2", translate_parallel<2, Average>);
-  r.add("vabsdiff2", translate_parallel<2, AbsoluteDifference>);
-  r.add("vmin2", translate_parallel<2, Min>);
-  r.add("vmax2", translate_parallel<2, Max>);
-  r.add("vset2", translate_parallel_set<2>);
-  r.add("vadd4", translate_parallel<4, Add>);
-  r.add("vsub4", translate_parallel<4, Sub>);
-  r.add("vavrg4", translate_parallel<4, Average>);
-  r.add("vabsdiff4", translate_parallel<4, AbsoluteDifference>);
-  r.add("vmin4", translate_parallel<4, Min>);
-  r.add("vmax4", translate_parallel<4, Max>);
-  r.add("vset4", translate_parallel_set<4>);
+void translate_vset(Translation& t) {
+  const Type first = take_type_of(t, types32), second = take_type_of(t, types32);
+  const Handler h = take_comparison(t, [](auto f) -> Handler { return run_scalar<decltype(f)>; });
+  emit_scalar(t, h, Type::U32, first, second);
+}
+
+void translate_vmad(Translation& t) {
+  take_type_of(t, types32);
+  const Type first = take_type_of(t, types32), second = take_type_of(t, types32);
+  MadDetail detail;
+  detail.plus_one = t.take("po");
+  detail.saturates = t.take("sat");
+  const int scale = t.take_one_of({"shr7", "shr15"});
+  detail.shift = scale < 0 ? 0 : scale == 0 ? 7 : 15;
+  detail.a = part_of(t, t.operand(1), first);
+  detail.b = part_of(t, t.operand(2), second);
+  detail.product_negated = t.operand(1).negated != t.operand(2).negated;
+  detail.addend_negated = t.operand(3).negated;
+  if (detail.plus_one + detail.product_negated + detail.addend_negated > 1)
+    t.unsupported("only one of the product, the addend and .po can ask for plus one");
+  detail.is_signed =
+      first == Type::S32 || second == Type::S32 || detail.product_negated || detail.addend_negated;
+  const Place d = t.destination(0, Type::B32);
+  const Place a = t.source(whole(t.operand(1)), Type::B32), b = t.source(whole(t.operand(2)), Type::B32);
+  const Place c = t.source(whole(t.operand(3)), Type::B32);
+  Op& op = t.emit(run_vmad);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  t.detail<MadDetail>() = detail;
+}
+
+void translate_vadd(Translation& t) {
+  translate_scalar<Add>(t);
+}
+void translate_vsub(Translation& t) {
+  translate_scalar<Sub>(t);
+}
+void translate_vabsdiff(Translation& t) {
+  translate_scalar<AbsoluteDifference>(t);
+}
+void translate_vmin(Translation& t) {
+  translate_scalar<Min>(t);
+}
+void translate_vmax(Translation& t) {
+  translate_scalar<Max>(t);
+}
+void translate_vshl(Translation& t) {
+  translate_shift<ShiftLeft>(t);
+}
+void translate_vshr(Translation& t) {
+  translate_shift<ShiftRight>(t);
+}
+void translate_vadd2(Translation& t) {
+  translate_parallel<2, Add>(t);
+}
+void translate_vsub2(Translation& t) {
+  translate_parallel<2, Sub>(t);
+}
+void translate_vavrg2(Translation& t) {
+  translate_parallel<2, Average>(t);
+}
+void translate_vabsdiff2(Translation& t) {
+  translate_parallel<2, AbsoluteDifference>(t);
+}
+void translate_vmin2(Translation& t) {
+  translate_parallel<2, Min>(t);
+}
+void translate_vmax2(Translation& t) {
+  translate_parallel<2, Max>(t);
+}
+void translate_vset2(Translation& t) {
+  translate_parallel_set<2>(t);
+}
+void translate_vadd4(Translation& t) {
+  translate_parallel<4, Add>(t);
+}
+void translate_vsub4(Translation& t) {
+  translate_parallel<4, Sub>(t);
+}
+void translate_vavrg4(Translation& t) {
+  translate_parallel<4, Average>(t);
+}
+void translate_vabsdiff4(Translation& t) {
+  translate_parallel<4, AbsoluteDifference>(t);
+}
+void translate_vmin4(Translation& t) {
+  translate_parallel<4, Min>(t);
+}
+void translate_vmax4(Translation& t) {
+  translate_parallel<4, Max>(t);
+}
+void translate_vset4(Translation& t) {
+  translate_parallel_set<4>(t);
 }
 
 }  // namespace simt::functional

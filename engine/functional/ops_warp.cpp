@@ -150,25 +150,6 @@ void run_vote(Context& c, const Op& op) {
   }
 }
 
-void translate_vote(Translation& t) {
-  const bool sync = t.take("sync");
-  const int mode = t.take_one_of({"all", "any", "uni", "ballot"});
-  if (mode < 0) t.unsupported("a vote needs .all, .any, .uni or .ballot");
-  const bool ballot = mode == 3;
-  if (!t.take(ballot ? "b32" : "pred")) t.unsupported(ballot ? "ballots are of .b32" : "votes are of .pred");
-  const Place destination = ballot ? t.destination(0, Type::B32) : t.predicate_destination(t.operand(0));
-  const PredicateOperand a = t.predicate_source(t.operand(1));
-  constexpr Handler handlers[] = {run_vote<Vote::All>, run_vote<Vote::Any>, run_vote<Vote::Uniform>,
-                                  run_vote<Vote::Ballot>};
-  CollectiveOperands operands;
-  operands.a = Kind::Predicate;
-  operands.destination = ballot ? Kind::Word : Kind::Predicate;
-  Op& op = emit_collective(t, handlers[mode], sync, 2, operands);
-  op.destination = destination;
-  op.a = a.place;
-  op.immediate = a.negated;
-}
-
 /// Each lane gets the lanes that have its value.
 template <class T>
 void run_match_any(Context& c, const Op& op) {
@@ -195,6 +176,56 @@ void run_match_all(Context& c, const Op& op) {
   write_uniform(c, op.destination, same ? c.mask : 0);
 }
 
+enum class Reduce : uint8_t { Add, Min, Max, And, Or, Xor };
+
+template <Reduce reduce, class T>
+void run_reduce(Context& c, const Op& op) {
+  const uint32_t* a = c.lanes<const uint32_t>(op.a);
+  T all = from_lane<T>(a[c.first_lane()]);
+  for (uint32_t rest = c.mask & (c.mask - 1); rest; rest &= rest - 1) {
+    const T b = from_lane<T>(a[std::countr_zero(rest)]);
+    if constexpr (reduce == Reduce::Add)
+      all = static_cast<T>(static_cast<uint32_t>(all) + static_cast<uint32_t>(b));
+    if constexpr (reduce == Reduce::Min) all = std::min(all, b);
+    if constexpr (reduce == Reduce::Max) all = std::max(all, b);
+    if constexpr (reduce == Reduce::And) all &= b;
+    if constexpr (reduce == Reduce::Or) all |= b;
+    if constexpr (reduce == Reduce::Xor) all ^= b;
+  }
+  write_uniform(c, op.destination, to_lane<T>(all));
+}
+
+/// The lanes that execute this, of which those that a guard lets pass are none.
+void run_activemask(Context& c, const Op& op) {
+  write_uniform(c, op.destination, c.mask);
+}
+/// The lowest lane leads.
+void run_elect(Context& c, const Op& op) {
+  const int leader = c.first_lane();
+  write_predicate(c, second_destination(op), 1u << leader);
+  write_uniform(c, op.destination, static_cast<uint32_t>(leader));
+}
+}  // namespace
+
+void translate_vote(Translation& t) {
+  const bool sync = t.take("sync");
+  const int mode = t.take_one_of({"all", "any", "uni", "ballot"});
+  if (mode < 0) t.unsupported("a vote needs .all, .any, .uni or .ballot");
+  const bool ballot = mode == 3;
+  if (!t.take(ballot ? "b32" : "pred")) t.unsupported(ballot ? "ballots are of .b32" : "votes are of .pred");
+  const Place destination = ballot ? t.destination(0, Type::B32) : t.predicate_destination(t.operand(0));
+  const PredicateOperand a = t.predicate_source(t.operand(1));
+  constexpr Handler handlers[] = {run_vote<Vote::All>, run_vote<Vote::Any>, run_vote<Vote::Uniform>,
+                                  run_vote<Vote::Ballot>};
+  CollectiveOperands operands;
+  operands.a = Kind::Predicate;
+  operands.destination = ballot ? Kind::Word : Kind::Predicate;
+  Op& op = emit_collective(t, handlers[mode], sync, 2, operands);
+  op.destination = destination;
+  op.a = a.place;
+  op.immediate = a.negated;
+}
+
 void translate_match(Translation& t) {
   const int mode = t.take_one_of({"any", "all"});
   if (mode < 0 || !t.take("sync")) t.unsupported("match needs .any or .all, and .sync");
@@ -214,25 +245,6 @@ void translate_match(Translation& t) {
   Op& op = emit_collective(t, run, true, 2, operands);
   op.destination = d.value;
   op.a = a;
-}
-
-enum class Reduce : uint8_t { Add, Min, Max, And, Or, Xor };
-
-template <Reduce reduce, class T>
-void run_reduce(Context& c, const Op& op) {
-  const uint32_t* a = c.lanes<const uint32_t>(op.a);
-  T all = from_lane<T>(a[c.first_lane()]);
-  for (uint32_t rest = c.mask & (c.mask - 1); rest; rest &= rest - 1) {
-    const T b = from_lane<T>(a[std::countr_zero(rest)]);
-    if constexpr (reduce == Reduce::Add)
-      all = static_cast<T>(static_cast<uint32_t>(all) + static_cast<uint32_t>(b));
-    if constexpr (reduce == Reduce::Min) all = std::min(all, b);
-    if constexpr (reduce == Reduce::Max) all = std::max(all, b);
-    if constexpr (reduce == Reduce::And) all &= b;
-    if constexpr (reduce == Reduce::Or) all |= b;
-    if constexpr (reduce == Reduce::Xor) all ^= b;
-  }
-  write_uniform(c, op.destination, to_lane<T>(all));
 }
 
 void translate_redux(Translation& t) {
@@ -256,22 +268,12 @@ void translate_redux(Translation& t) {
   op.a = a;
 }
 
-/// The lanes that execute this, of which those that a guard lets pass are none.
-void run_activemask(Context& c, const Op& op) {
-  write_uniform(c, op.destination, c.mask);
-}
 void translate_activemask(Translation& t) {
   if (t.take_type() != Type::B32) t.unsupported("activemask is of .b32");
   const Place destination = t.destination(0, Type::B32);
   t.emit(run_activemask).destination = destination;
 }
 
-/// The lowest lane leads.
-void run_elect(Context& c, const Op& op) {
-  const int leader = c.first_lane();
-  write_predicate(c, second_destination(op), 1u << leader);
-  write_uniform(c, op.destination, static_cast<uint32_t>(leader));
-}
 void translate_elect(Translation& t) {
   if (!t.take("sync")) t.unsupported("elect needs .sync");
   const Destinations d = take_destinations(t, t.operand(0));
@@ -282,15 +284,8 @@ void translate_elect(Translation& t) {
   emit_collective(t, run_elect, true, 1, operands).destination = d.value;
 }
 
-}  // namespace
-
-void register_warp(Registry& r) {
-  r.add("shfl", translate_shuffle);
-  r.add("vote", translate_vote);
-  r.add("match", translate_match);
-  r.add("redux", translate_redux);
-  r.add("activemask", translate_activemask);
-  r.add("elect", translate_elect);
+void translate_shfl(Translation& t) {
+  translate_shuffle(t);
 }
 
 }  // namespace simt::functional

@@ -249,23 +249,29 @@ void run_wait(Context& c, const Op&) {
   c.barrier.threads = std::min(Cta::warps_in_group, warps - first) * warp_lanes;
 }
 
-void translate_wgmma(Translation& t) {
+}  // namespace
+
+void translate_wgmma_mma_async(Translation& t) {
+  t.take("mma_async");
   t.take("sync");
   t.take("aligned");
   if (t.take("sp")) t.unsupported("a sparse matrix A");
-  if (t.take("mma_async")) return translate_multiply(t);
-  if (t.take("wait_group")) {
-    t.emit(run_wait, Control::Barrier);
-    return;
-  }
-  if (t.take_one_of({"fence", "commit_group"}) < 0) t.unsupported("it is not said what to do");
-  t.emit(run_nothing);
+  translate_multiply(t);
 }
 
-}  // namespace
+void translate_wgmma_wait_group(Translation& t) {
+  t.take("wait_group");
+  t.take("sync");
+  t.take("aligned");
+  t.emit(run_wait, Control::Barrier);
+}
 
-void register_wgmma(Registry& r) {
-  r.add("wgmma", translate_wgmma);
+/// Products are done at once here: .fence and .commit_group matter to timing only.
+void translate_wgmma_order(Translation& t) {
+  t.take_one_of({"fence", "commit_group"});
+  t.take("sync");
+  t.take("aligned");
+  t.emit(run_nothing);
 }
 
 }  // namespace simt::functional

@@ -248,25 +248,25 @@ void translate_product(Translation& t) {
   emit_product(t, shape, types, saturate, {registers, registers});
 }
 
-void translate_wmma(Translation& t) {
+void take_step(Translation& t, std::string_view step) {
+  t.take(step);
   t.take("sync");
   t.take("aligned");
-  switch (t.take_one_of({"load", "mma", "store"})) {
-    case 0:
-      return translate_access<true>(t);
-    case 1:
-      return translate_product(t);
-    case 2:
-      return translate_access<false>(t);
-    default:
-      t.unsupported("it is not said what to do");
-  }
 }
 
 }  // namespace
 
-void register_wmma(Registry& r) {
-  r.add("wmma", translate_wmma);
+void translate_wmma_load(Translation& t) {
+  take_step(t, "load");
+  translate_access<true>(t);
+}
+void translate_wmma_store(Translation& t) {
+  take_step(t, "store");
+  translate_access<false>(t);
+}
+void translate_wmma_mma(Translation& t) {
+  take_step(t, "mma");
+  translate_product(t);
 }
 
 }  // namespace simt::functional

@@ -23,9 +23,6 @@ struct TranslationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-class Translation;
-using Translate = void (*)(Translation&);
-
 /// A function without a body in PTX that the system provides, such as vprintf. Its arguments and result are
 /// in the caller's stack frame, see CallSite.
 struct Builtin {
@@ -34,23 +31,8 @@ struct Builtin {
   /// It changes what all threads share: threads call it one after the other, in the order of time.
   bool ordered = false;
 };
-
-/// What is known of opcodes, and of functions that the system provides.
-class Registry {
- public:
-  void add(std::string_view opcode, Translate translate) { opcodes_[std::string(opcode)] = translate; }
-  void add_builtin(std::string_view name, Builtin builtin) { builtins_[std::string(name)] = builtin; }
-  Translate find(std::string_view opcode) const;
-  const Builtin* builtin(std::string_view name) const;  ///< nullptr if there is none
-  std::vector<std::string> opcodes() const;
-
-  /// All that this engine supports.
-  static const Registry& instance();
-
- private:
-  std::map<std::string, Translate, std::less<>> opcodes_;
-  std::map<std::string, Builtin, std::less<>> builtins_;
-};
+/// nullptr if there is none of this name.
+const Builtin* find_builtin(std::string_view name);
 
 /// Where an address operand points.
 struct Address {
@@ -161,7 +143,6 @@ class Translation {
   uint32_t reconvergence_op() const;
   uint32_t function_index(std::string_view name) const;  ///< UINT32_MAX if the module does not define it
   Program& program() { return program_; }
-  const Registry& registry() const { return registry_; }
 
   /// CTAs influence each other through this instruction, in a way in which their order matters.
   void order_matters() { order_sensitive_ = true; }
@@ -170,13 +151,12 @@ class Translation {
 
  private:
   friend class Translator;
-  Translation(Program& program, const Registry& registry) : program_(program), registry_(registry) {}
+  explicit Translation(Program& program) : program_(program) {}
 
   /// Of the function's registers, predicates and carry flag.
   uint32_t fixed_frame_bytes() const;
 
   Program& program_;
-  const Registry& registry_;
   const ptx::Function* function_ = nullptr;
   const ptx::Instruction* instruction_ = nullptr;
   uint32_t index_ = 0;  ///< of the instruction in the function

@@ -18,19 +18,17 @@ using std::string_view;
 
 constexpr uint32_t none = UINT32_MAX;
 
+using instructions::Algebra;
+
 /// What an instruction is to contraction, by its mnemonic.
 struct Form {
-  enum class Kind : uint8_t { Other, Product, Sum, Difference, Negation, Copy, Branches };
-  Kind kind = Kind::Other;
+  Algebra kind = Algebra::Other;  ///< Iterative: code with branches, which ends a block
   Type type = Type::None;
   bool ftz = false, sat = false;
 };
 
-/// Instructions that become code with branches, which ends a block.
+/// Whether an instruction of kind Iterative becomes code with branches.
 bool has_slow_path(const Mnemonic& mnemonic) {
-  const string_view o = mnemonic.opcode;
-  const bool root = o == "div" || o == "rcp" || o == "sqrt" || o == "rsqrt";
-  if (!root && o != "rem") return false;
   const Type type = type_named(mnemonic.modifiers.empty() ? string_view{} : mnemonic.modifiers.back());
   if (!is_float(type)) return bytes(type) == 8;
   return type == Type::F64 ? !mnemonic.has("ftz") : !mnemonic.has("approx") && !mnemonic.has("full");
@@ -38,20 +36,13 @@ bool has_slow_path(const Mnemonic& mnemonic) {
 
 Form form_of(const Mnemonic& mnemonic) {
   Form form;
-  const string_view o = mnemonic.opcode;
-  using Kind = Form::Kind;
-  form.kind = o == "mul"   ? Kind::Product
-              : o == "add" ? Kind::Sum
-              : o == "sub" ? Kind::Difference
-              : o == "neg" ? Kind::Negation
-              : o == "mov" ? Kind::Copy
-                           : Kind::Other;
-  if (has_slow_path(mnemonic)) form.kind = Kind::Branches;
-  if (form.kind == Kind::Other || form.kind == Kind::Branches) return form;
+  form.kind = mnemonic.facts().algebra;
+  if (form.kind == Algebra::Iterative && !has_slow_path(mnemonic)) form.kind = Algebra::Other;
+  if (form.kind == Algebra::Other || form.kind == Algebra::Iterative) return form;
   for (const string_view m : mnemonic.modifiers) {
     if (m == "ftz" && !form.ftz)
       form.ftz = true;
-    else if (m == "sat" && (form.kind == Kind::Sum || form.kind == Kind::Difference))
+    else if (m == "sat" && (form.kind == Algebra::Sum || form.kind == Algebra::Difference))
       form.sat = true;
     else if (form.type == Type::None && type_named(m) != Type::None)
       form.type = type_named(m);
@@ -59,10 +50,10 @@ Form form_of(const Mnemonic& mnemonic) {
       return {};  // it says how it rounds, or more
   }
   const Type t = form.type;
-  if (form.kind == Kind::Copy) return t == Type::None || t == Type::Pred ? Form{} : form;
+  if (form.kind == Algebra::Copy) return t == Type::None || t == Type::Pred ? Form{} : form;
   const bool half = t == Type::F16 || t == Type::F16x2 || t == Type::BF16 || t == Type::BF16x2;
   if (!half && t != Type::F32 && t != Type::F64) return {};
-  if (form.kind == Kind::Negation && t == Type::BF16x2) return {};  // ptxas keeps these apart
+  if (form.kind == Algebra::Negation && t == Type::BF16x2) return {};  // ptxas keeps these apart
   return form;
 }
 
@@ -78,11 +69,7 @@ Mnemonic fused_mnemonic(const Form& sum) {
   }};
   const auto row =
       std::find_if(texts.begin(), texts.end(), [&](const auto& t) { return t.first == sum.type; });
-  Mnemonic mnemonic{row->second[(sum.ftz ? 1 : 0) + (sum.sat ? 2 : 0)], "fma", {"rn"}};
-  if (sum.ftz) mnemonic.modifiers.push_back("ftz");
-  if (sum.sat) mnemonic.modifiers.push_back("sat");
-  mnemonic.modifiers.push_back(name(sum.type));
-  return mnemonic;
+  return Mnemonic(row->second[(sum.ftz ? 1 : 0) + (sum.sat ? 2 : 0)]);
 }
 
 class Contraction {
@@ -93,9 +80,7 @@ class Contraction {
 
   void run() {
     const auto& instructions = function_.instructions;
-    const auto is_product = [&](const Instruction& i) {
-      return forms_[i.mnemonic].kind == Form::Kind::Product;
-    };
+    const auto is_product = [&](const Instruction& i) { return forms_[i.mnemonic].kind == Algebra::Product; };
     if (std::none_of(instructions.begin(), instructions.end(), is_product)) return;
     flow_ = control_flow(function_, module_);
     for (uint32_t i = 0; i < instructions.size(); ++i) accesses_.push_back(access(function_, module_, i));
@@ -174,7 +159,7 @@ class Contraction {
     const Instruction& instruction = function_.instructions[i];
     const Form& f = form(i);
     const bool guarded = instruction.guard >= 0;
-    const bool sum = (f.kind == Form::Kind::Sum || f.kind == Form::Kind::Difference) &&
+    const bool sum = (f.kind == Algebra::Sum || f.kind == Algebra::Difference) &&
                      instruction.operand_count == 3 && is_plain(operand(i, 0));
     Value carried;
     if (sum) {
@@ -200,9 +185,9 @@ class Contraction {
         factors_.erase(at);
       }
     }
-    if (f.kind == Form::Kind::Branches) block_begin_ = i;
+    if (f.kind == Algebra::Iterative) block_begin_ = i;
     if (carried.product != none) held_[operand(i, 0).index] = carried;
-    if (f.kind != Form::Kind::Product || guarded || instruction.operand_count != 3) return;
+    if (f.kind != Algebra::Product || guarded || instruction.operand_count != 3) return;
     const Operand &d = operand(i, 0), &x = operand(i, 1), &y = operand(i, 2);
     if (!is_plain(d) || !is_factor(x) || !is_factor(y) || !(is_plain(x) || is_plain(y))) return;
     Product product;
@@ -236,13 +221,13 @@ class Contraction {
   bool carries(uint32_t i, Value& carried) {
     const Instruction& instruction = function_.instructions[i];
     const Form& f = form(i);
-    if (f.kind != Form::Kind::Negation && f.kind != Form::Kind::Copy) return false;
+    if (f.kind != Algebra::Negation && f.kind != Algebra::Copy) return false;
     if (instruction.guard >= 0 || instruction.operand_count != 2) return false;
     if (!is_plain(operand(i, 0)) || !is_plain(operand(i, 1))) return false;
     const auto at = held_.find(operand(i, 1).index);
     if (at == held_.end()) return false;
     const Form& product = products_[at->second.product].form;
-    const bool negates = f.kind == Form::Kind::Negation;
+    const bool negates = f.kind == Algebra::Negation;
     if (negates ? f.type != product.type || f.ftz != product.ftz : bytes(f.type) != bytes(product.type))
       return false;
     carried = {at->second.product, at->second.negated != negates};
@@ -330,7 +315,7 @@ class Contraction {
                                  operand(product.instruction, 2), operand(i, 2 - sum.fused)};
     for (uint32_t k = 0; k < 2; ++k)
       if (product.copied[k] != none) fused[k + 1].index = product.copied[k];
-    const bool difference = sum.form.kind == Form::Kind::Difference;
+    const bool difference = sum.form.kind == Algebra::Difference;
     fused[1].negated = sum.operands[sum.fused].negated != (difference && sum.fused == 1);
     fused[3].negated = fused[3].negated != (difference && sum.fused == 0);
     Instruction& instruction = function_.instructions[i];
@@ -362,7 +347,7 @@ class Contraction {
         const string_view text = size == 8 ? "mov.b64" : size == 4 ? "mov.b32" : "mov.b16";
         Instruction instruction = function_.instructions[i];
         instruction.guard = -1;
-        instruction.mnemonic = intern({text, "mov", {text.substr(4)}});
+        instruction.mnemonic = intern(Mnemonic(text));
         instruction.first_operand = static_cast<uint32_t>(function_.operands.size());
         instruction.operand_count = 2;
         for (const uint32_t r : {copy, original}) {

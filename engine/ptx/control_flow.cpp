@@ -7,20 +7,10 @@ namespace simt::ptx {
 
 namespace {
 
-/// How an instruction ends a block.
-enum class Ending : uint8_t { None, Branch, IndirectBranch, Return, Trap };
+using instructions::Control;
 
-std::vector<Ending> endings_of(const Module& module) {
-  std::vector<Ending> endings;
-  for (const Mnemonic& mnemonic : module.mnemonics) {
-    const std::string_view opcode = mnemonic.opcode;
-    endings.push_back(opcode == "bra"                       ? Ending::Branch
-                      : opcode == "brx"                     ? Ending::IndirectBranch
-                      : opcode == "ret" || opcode == "exit" ? Ending::Return
-                      : opcode == "trap"                    ? Ending::Trap
-                                                            : Ending::None);
-  }
-  return endings;
+bool ends_block(Control control) {
+  return control != Control::Next && control != Control::Call;
 }
 
 /// Instructions to which `instruction` may branch.
@@ -150,13 +140,14 @@ ControlFlow control_flow(const Function& function, const Module& module) {
   ControlFlow flow;
   const auto count = static_cast<uint32_t>(function.instructions.size());
   if (count == 0) return flow;
-  const std::vector<Ending> endings = endings_of(module);
+  const auto control_of = [&](const Instruction& i) -> Control {
+    return module.mnemonics[i.mnemonic].facts().control;
+  };
   std::vector<bool> leader(count + 1, false);
   leader[0] = true;
   for (uint32_t i = 0; i < count; ++i) {
     const Instruction& instruction = function.instructions[i];
-    const Ending ending = endings[instruction.mnemonic];
-    if (ending == Ending::None) continue;
+    if (!ends_block(control_of(instruction))) continue;
     leader[i + 1] = true;
     for_each_target(function, instruction, [&](uint32_t target) { leader[target] = true; });
   }
@@ -173,16 +164,17 @@ ControlFlow control_flow(const Function& function, const Module& module) {
   for (uint32_t b = 0; b < flow.blocks.size(); ++b) {
     ControlFlow::Block& block = flow.blocks[b];
     const Instruction& last = function.instructions[block.last - 1];
-    const Ending ending = endings[last.mnemonic];
-    bool returning = ending == Ending::Return && last.guard < 0;
+    const Control control = control_of(last);
+    bool returning = (control == Control::Return || control == Control::Exit) && last.guard < 0;
     const auto go_to = [&](uint32_t instruction) {
       if (instruction == count)
         returning = true;  // past the last instruction the function ends
       else
         block.successors.push_back(flow.block_of[instruction]);
     };
-    if (ending == Ending::Branch || ending == Ending::IndirectBranch) for_each_target(function, last, go_to);
-    if (ending == Ending::None || last.guard >= 0) go_to(block.last);
+    if (control == Control::Branch || control == Control::IndirectBranch)
+      for_each_target(function, last, go_to);
+    if (!ends_block(control) || last.guard >= 0) go_to(block.last);
     // Each once.
     std::vector<uint32_t>& all = block.successors;
     if (all.size() == 2 && all[0] == all[1]) all.pop_back();
@@ -193,7 +185,7 @@ ControlFlow control_flow(const Function& function, const Module& module) {
       all = std::move(sorted);
     }
     if (returning) returns.push_back(b);
-    if (ending == Ending::Trap && last.guard < 0) traps.push_back(b);
+    if (control == Control::Trap && last.guard < 0) traps.push_back(b);
   }
   PostDominators(flow.blocks).compute(returns, traps);
   return flow;

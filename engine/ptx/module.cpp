@@ -57,6 +57,15 @@ Type type_named(std::string_view modifier) {
   return Type::None;
 }
 
+Mnemonic::Mnemonic(std::string_view whole) : text(whole), opcode(whole.substr(0, whole.find('.'))) {
+  for (size_t at = opcode.size(); at < text.size();) {
+    const size_t stop = std::min(text.find('.', at + 1), text.size());
+    modifiers.push_back(text.substr(at + 1, stop - at - 1));
+    at = stop;
+  }
+  row = &instructions::find_ptx(opcode, modifiers);
+}
+
 std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters) {
   std::vector<uint64_t> offsets;
   uint64_t end = 0;

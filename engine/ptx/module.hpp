@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "instructions/ptx.hpp"
+
 /// PTX as written: one translation unit, parsed and with its names resolved, but not yet judged. What an
 /// instruction means, and whether it is supported, is decided where it is translated (functional/).
 namespace simt::ptx {
@@ -140,7 +142,14 @@ struct Mnemonic {
   std::string_view text;
   std::string_view opcode;                  ///< up to the first dot
   std::vector<std::string_view> modifiers;  ///< between the dots; "shared::cta" is one
+  const instructions::PtxRow* row;          ///< what is known of it
 
+  explicit Mnemonic(std::string_view whole);
+
+  const instructions::Facts& facts() const { return row->facts; }
+  bool loads_parameter() const {  ///< of a kernel or function
+    return facts().memory == instructions::Memory::Load && (has("param") || has("param::entry"));
+  }
   bool has(std::string_view modifier) const {
     return std::find(modifiers.begin(), modifiers.end(), modifier) != modifiers.end();
   }

@@ -10,27 +10,8 @@ namespace simt::ptx {
 
 namespace {
 
-/// Which operands an opcode writes. An address is never written: what it names is memory.
-enum class Destination : uint8_t {
-  First,          ///< operand 0
-  Updated,        ///< operand 0, which is read too
-  None,           ///< all operands are read
-  Results,        ///< of call: the list in front, if there is one
-  BeforeAddress,  ///< all operands in front of the first address
-};
-
-Destination destination_of(const Mnemonic& mnemonic) {
-  const std::string_view opcode = mnemonic.opcode;
-  if (opcode == "call") return Destination::Results;
-  if (opcode == "bar" || opcode == "barrier")
-    return mnemonic.has("red") ? Destination::First : Destination::None;
-  if (opcode == "wgmma") return Destination::Updated;
-  if (opcode == "tcgen05") return mnemonic.has("ld") ? Destination::BeforeAddress : Destination::None;
-  constexpr std::string_view none[] = {"bra",     "brx",       "ret",          "exit", "trap", "cp",
-                                       "pmevent", "nanosleep", "stackrestore", "st",   "red",  "setmaxnreg"};
-  return std::find(std::begin(none), std::end(none), opcode) == std::end(none) ? Destination::First
-                                                                               : Destination::None;
-}
+using instructions::Vectors;
+using instructions::Writes;
 
 /// Calls read(register) and write(register) for what `operand` names; parts of an address are read.
 template <class Read, class Write>
@@ -55,29 +36,29 @@ void visit_operand(const Function& function, const Operand& operand, bool writte
 }
 
 template <class Read, class Write>
-void visit_accesses(const Function& function, const Instruction& instruction, Destination destination,
-                    Read read, Write write) {
+void visit_accesses(const Function& function, const Instruction& instruction, Writes writes, Read read,
+                    Write write) {
   if (instruction.guard >= 0) read(static_cast<uint32_t>(instruction.guard));
   const Operand* const operands = function.operands.data() + instruction.first_operand;
   uint32_t written = 0;  // so many operands, from the first
-  switch (destination) {
-    case Destination::First:
-    case Destination::Updated:
+  switch (writes) {
+    case Writes::First:
+    case Writes::FirstUpdated:
       written = std::min<uint32_t>(1, instruction.operand_count);
       break;
-    case Destination::None:
+    case Writes::Nothing:
       break;
-    case Destination::Results:
+    case Writes::CallResults:
       written = instruction.operand_count > 1 && operands[0].kind == OperandKind::List;
       break;
-    case Destination::BeforeAddress:
+    case Writes::BeforeAddress:
       while (written < instruction.operand_count && operands[written].kind != OperandKind::Address) ++written;
       break;
   }
   // All reads come before the writes.
   const auto ignore = [](uint32_t) {};
   for (uint32_t k = 0; k < instruction.operand_count; ++k)
-    visit_operand(function, operands[k], k < written && destination != Destination::Updated, read, ignore);
+    visit_operand(function, operands[k], k < written && writes != Writes::FirstUpdated, read, ignore);
   for (uint32_t k = 0; k < written; ++k) visit_operand(function, operands[k], true, ignore, write);
 }
 
@@ -148,25 +129,23 @@ class Liveness {
   };
 
   template <class Add>
-  void visit_all(const std::vector<Destination>& destinations, Add add) const {
+  void visit_all(const Module& module, Add add) const {
     for (uint32_t i = 0; i < function_.instructions.size(); ++i) {
       const Instruction& instruction = function_.instructions[i];
       const uint32_t writes = instruction.guard < 0 ? write | kill : write;
       visit_accesses(
-          function_, instruction, destinations[instruction.mnemonic],
+          function_, instruction, module.mnemonics[instruction.mnemonic].facts().writes,
           [&](uint32_t r) { add(r, Use{i, read}); }, [&](uint32_t r) { add(r, Use{i, writes}); });
     }
   }
 
   /// Sorted by register, then in program order.
   void collect_accesses(const Module& module) {
-    std::vector<Destination> destinations;
-    for (const Mnemonic& mnemonic : module.mnemonics) destinations.push_back(destination_of(mnemonic));
     first_access_.assign(function_.registers.size() + 2, 0);
-    visit_all(destinations, [&](uint32_t r, Use) { ++first_access_[r + 2]; });
+    visit_all(module, [&](uint32_t r, Use) { ++first_access_[r + 2]; });
     for (size_t r = 2; r < first_access_.size(); ++r) first_access_[r] += first_access_[r - 1];
     accesses_.resize(first_access_.back());
-    visit_all(destinations, [&](uint32_t r, Use use) { accesses_[first_access_[r + 1]++] = use; });
+    visit_all(module, [&](uint32_t r, Use use) { accesses_[first_access_[r + 1]++] = use; });
   }
 
   void collect_predecessors() {
@@ -305,9 +284,7 @@ class Rows {
   Rows(const Function& function, const Module& module)
       : function_(function), row_of_(function.registers.size(), none) {
     for (const Instruction& instruction : function.instructions) {
-      const std::string_view opcode = module.mnemonics[instruction.mnemonic].opcode;
-      if (opcode != "ld" && opcode != "st" && opcode != "ldmatrix" && opcode != "stmatrix" && opcode != "mma")
-        continue;
+      if (module.mnemonics[instruction.mnemonic].facts().vectors == Vectors::Apart) continue;
       for (uint32_t k = 0; k < instruction.operand_count; ++k)
         add(function.operands[instruction.first_operand + k]);
     }
@@ -403,7 +380,7 @@ Access access(const Function& function, const Module& module, uint32_t instructi
   const Instruction& i = function.instructions[instruction];
   Access access;
   visit_accesses(
-      function, i, destination_of(module.mnemonics[i.mnemonic]),
+      function, i, module.mnemonics[i.mnemonic].facts().writes,
       [&](uint32_t r) { access.reads.push_back(r); }, [&](uint32_t r) { access.writes.push_back(r); });
   return access;
 }

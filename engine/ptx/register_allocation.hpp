@@ -20,9 +20,7 @@ struct RegisterAllocation {
   uint32_t max_live = 0;    ///< 32-bit registers live at once, at most: the lower bound of any allocation
 };
 
-/// Which operands an instruction reads and writes: by default operand 0 is written and the others are read.
-/// Knows the exceptions (st, red, bar, stores of every kind, call lists, setp's pairs, mma's vectors, atom
-/// ...).
+/// The registers that an instruction reads and writes, as the instruction table says of its operands.
 struct Access {
   std::vector<uint32_t> reads, writes;  ///< indices into Function::registers, guard among the reads
 };

@@ -17,10 +17,18 @@ constexpr uint32_t window = 24;           // instructions that one may overtake
 constexpr uint32_t longest_range = 1024;  // bounds the number of memory dependences
 constexpr uint32_t carry = UINT32_MAX;    // stands for the carry flag among registers
 
+using instructions::Algebra;
+using instructions::Carry;
+using instructions::Latency;
+using instructions::Memory;
+using instructions::Motion;
+using instructions::Space;
+
 /// What an instruction does to memory, as far as order matters.
 enum class Effect : uint8_t { None, Load, Store, Fence };
 enum class Region : uint8_t { Any, Global, Shared, Local, Param };
 
+/// Latencies are in cycles, and rough: only their order matters.
 struct Traits {
   Effect effect = Effect::None;
   Region region = Region::Any;
@@ -29,6 +37,7 @@ struct Traits {
 };
 
 Region region_of(const Mnemonic& m) {
+  if (m.facts().space == Space::Shared) return Region::Shared;
   for (const string_view x : m.modifiers) {
     if (x == "global") return Region::Global;
     if (x.starts_with("shared")) return Region::Shared;
@@ -38,58 +47,47 @@ Region region_of(const Mnemonic& m) {
   return Region::Any;
 }
 
-/// Rough latencies in cycles: only their order matters.
+uint32_t latency_of(Latency latency) {
+  switch (latency) {
+    case Latency::Alu:
+      return 4;
+    case Latency::SpecialFunction:
+      return 18;
+    case Latency::Matrix:
+      return 33;
+    case Latency::Division:
+      return 40;
+  }
+  return 0;
+}
+
+/// Whether an instruction copies a clock.
+bool reads_clock(const Function& function, const Mnemonic& m, const Instruction& instruction) {
+  if (m.facts().algebra != Algebra::Copy || instruction.operand_count < 2) return false;
+  const Operand& source = function.operands[instruction.first_operand + 1];
+  return source.kind == OperandKind::Special &&
+         (source.text.starts_with("clock") || source.text.starts_with("globaltimer"));
+}
+
 Traits traits(const Function& function, const Module& module, const Instruction& instruction) {
   const Mnemonic& m = module.mnemonics[instruction.mnemonic];
-  const string_view o = m.opcode;
+  const instructions::Facts& facts = m.facts();
   Traits t;
-  t.uses_carry = m.has("cc") || o == "addc" || o == "subc" || o == "madc";
-  if (o == "ld" || o == "ldu" || o == "ldmatrix" || o == "tex" || o == "tld4" ||
-      (o == "wmma" && m.has("load"))) {
-    if (m.has("volatile") || m.has("relaxed") || m.has("acquire") || m.has("mmio")) {
-      t.effect = Effect::Fence;
-      return t;
-    }
-    t.region = o == "ldmatrix" ? Region::Shared : region_of(m);
-    const bool kernel_parameter = t.region == Region::Param && function.entry;
-    const bool read_only = m.has("nc") || m.has("const") || kernel_parameter || o == "tex" || o == "tld4";
-    t.effect = read_only ? Effect::None : Effect::Load;
-    t.latency = kernel_parameter ? 1 : t.region == Region::Shared ? 25 : 40;
-    return t;
-  }
-  if (o == "st" || o == "stmatrix" || (o == "wmma" && m.has("store"))) {
-    const bool strong = m.has("volatile") || m.has("relaxed") || m.has("release") || m.has("mmio");
-    t.effect = strong ? Effect::Fence : Effect::Store;
-    t.region = o == "stmatrix" ? Region::Shared : region_of(m);
-    return t;
-  }
-  if (o == "mov") {
-    const Operand& source = function.operands[instruction.first_operand + 1];
-    if (source.kind == OperandKind::Special &&
-        (source.text.starts_with("clock") || source.text.starts_with("globaltimer")))
-      t.effect = Effect::Fence;
-    return t;
-  }
-  static const std::vector<string_view> pure{
-      "add",  "addc",  "sub",   "subc",     "mul",      "mad",   "madc",       "fma",  "div",      "rem",
-      "abs",  "neg",   "min",   "max",      "sad",      "mul24", "mad24",      "dp4a", "dp2a",     "popc",
-      "clz",  "bfind", "fns",   "brev",     "bfe",      "bfi",   "szext",      "bmsk", "prmt",     "lop3",
-      "shf",  "shl",   "shr",   "and",      "or",       "xor",   "not",        "cnot", "setp",     "set",
-      "selp", "slct",  "cvt",   "cvta",     "rcp",      "sqrt",  "rsqrt",      "sin",  "cos",      "lg2",
-      "ex2",  "tanh",  "testp", "copysign", "isspacep", "mapa",  "getctarank", "mma",  "movmatrix"};
-  if (o == "wmma") {
-    t.latency = 33;
-    return t;
-  }
-  if (std::find(pure.begin(), pure.end(), o) == pure.end()) {
+  t.latency = latency_of(facts.latency);
+  t.uses_carry = facts.carry == Carry::Always || (facts.carry == Carry::IfNamed && m.has("cc"));
+  const bool strong = m.has("volatile") || m.has("relaxed") || m.has("mmio");
+  if (facts.motion == Motion::Fixed || reads_clock(function, m, instruction)) {
     t.effect = Effect::Fence;
-    return t;
+  } else if (facts.memory == Memory::Store) {
+    t.effect = strong || m.has("release") ? Effect::Fence : Effect::Store;
+    t.region = region_of(m);
+  } else if (facts.memory == Memory::Load) {
+    t.region = region_of(m);
+    const bool kernel_parameter = t.region == Region::Param && function.entry;
+    const bool read_only = m.has("nc") || m.has("const") || kernel_parameter || facts.space == Space::Texture;
+    t.effect = strong || m.has("acquire") ? Effect::Fence : read_only ? Effect::None : Effect::Load;
+    t.latency = kernel_parameter ? 1 : t.region == Region::Shared ? 25 : 40;
   }
-  if (o == "rcp" || o == "sqrt" || o == "rsqrt" || o == "sin" || o == "cos" || o == "lg2" || o == "ex2" ||
-      o == "tanh")
-    t.latency = 18;
-  if (o == "div" || o == "rem") t.latency = 40;
-  if (o == "mma") t.latency = 33;
   return t;
 }
 

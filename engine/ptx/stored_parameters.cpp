@@ -10,18 +10,21 @@ namespace {
 
 constexpr uint32_t word_bytes = 8;
 
+using instructions::Memory;
+using instructions::Space;
+
 bool stores(const Mnemonic& mnemonic) {
-  if (mnemonic.has("shared") || mnemonic.has("local") || mnemonic.has("param")) return false;
-  const std::string_view opcode = mnemonic.opcode;
-  if (opcode == "wmma") return mnemonic.has("store");
-  if (opcode == "cp") return mnemonic.has("bulk") && mnemonic.has("global");
-  return opcode == "st" || opcode == "atom" || opcode == "red" || opcode == "multimem";
+  const Memory memory = mnemonic.facts().memory;
+  if (mnemonic.facts().space != Space::Named || mnemonic.has("shared") || mnemonic.has("local") ||
+      mnemonic.has("param"))
+    return false;
+  return memory == Memory::Store || memory == Memory::Atomic ||
+         (memory == Memory::Copy && mnemonic.has("global"));
 }
 
 /// What it writes comes from memory, not from the registers it reads.
 bool loads(const Mnemonic& mnemonic) {
-  constexpr std::string_view opcodes[] = {"ld", "ldu", "atom", "tex", "tld4", "ldmatrix", "suld"};
-  return std::find(std::begin(opcodes), std::end(opcodes), mnemonic.opcode) != std::end(opcodes);
+  return mnemonic.facts().memory == Memory::Load || mnemonic.facts().memory == Memory::Atomic;
 }
 
 const Operand* first_address(const Function& function, const Instruction& instruction) {
@@ -65,7 +68,7 @@ std::vector<bool> stored_parameters(const Function& kernel, const Module& module
   std::vector<bool> stored;
   for (uint32_t i = 0; i < kernel.instructions.size(); ++i) {
     const Mnemonic& mnemonic = module.mnemonics[kernel.instructions[i].mnemonic];
-    if (mnemonic.opcode != "ld" || !mnemonic.has("param")) continue;
+    if (!mnemonic.loads_parameter()) continue;
     const Operand* base = first_address(kernel, kernel.instructions[i]);
     if (!base || base->kind != OperandKind::Variable || !base->local || base->index >= offsets.size())
       continue;

@@ -19,6 +19,7 @@ import numpy as np
 
 from simt import _engine
 from simt.errors import DebugError
+from simt.isa.ptx import PtxRow, ptx_row
 
 HEADER = "simt_debug"
 """The variable that says what is to be stored, and where: 64 bytes."""
@@ -49,14 +50,10 @@ _FACTOR = 0x9E3779B97F4A7C15
 
 _COMMENT = re.compile(rb'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _PREAMBLE = re.compile(rb"\.address_size\s+\d+|\.target\s[^\n]*")
-_MEMORY_READS = {"ld", "ldu", "ldmatrix", "tex", "tld4", "suld", "wmma.load"}
 # Decided by the machine or the time, not by the program (PTX ISA, special registers).
 _TIME_REGISTERS = re.compile(
     r"(clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|pm\d|envreg|aggr_smem|reserved_smem|current_graph)"
 )
-_TEXTURE_OPCODES = {"tex", "tld4", "txq", "suld", "sust", "sured", "suq"}
-_TIME_OPCODES = {"activemask", "createpolicy"}
-_ADDRESS_OPCODES = {"alloca", "stacksave", "mapa"}
 _BYTES = {"pred": 0, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
 
 
@@ -81,7 +78,7 @@ class WritePoint:
 
     @property
     def reads_memory(self) -> bool:
-        return self.opcode in _MEMORY_READS or self.opcode == "atom"
+        return ptx_row(self.opcode).reads_memory
 
 
 @dataclass(frozen=True)
@@ -135,8 +132,7 @@ class Program:
     @property
     def uses_textures(self) -> bool:
         """Whether the kernel, or what it may call, reads or writes textures or surfaces."""
-        opcodes = {i["opcode"] for f in self._functions for i in f["instructions"]}
-        return not opcodes.isdisjoint(_TEXTURE_OPCODES)
+        return any(_row(i).space == "texture" for f in self._functions for i in f["instructions"])
 
     @cached_property
     def relocations(self) -> dict[str, tuple[int, ...]]:
@@ -182,7 +178,7 @@ class Program:
                             function=f["name"],
                             instruction=k,
                             text=self.text_of(f["name"], k),
-                            opcode=_opcode(i),
+                            opcode=i["row"] or i["opcode"],
                             line=i["line"],
                             location=(self._files.get(location[0], ""), location[1]) if location else None,
                             register=write.register,
@@ -233,9 +229,11 @@ class Program:
                         guard = guard.replace(guard.lstrip("!"), "%simt_g")
                     for number, write in writes:
                         after += _store_code(number, write, guard)
-                if i["opcode"] in ("ret", "exit") or (i["opcode"] == "call" and self._calls_code(i, touched)):
+                control = _row(i).control
+                calls = control == "call" and self._calls_code(i, touched)
+                if control in ("return", "exit") or calls:
                     before += _SAVE_STATE
-                if i["opcode"] == "call" and self._calls_code(i, touched):
+                if calls:
                     after += _LOAD_STATE
                 if before:
                     insertions.append((i["begin"], before))
@@ -267,7 +265,8 @@ class Program:
         found: list[tuple[dict[str, Any], int, str]] = []
         for f in self._functions:
             for k, i in enumerate(f["instructions"]):
-                if i["opcode"] not in ("st", "atom", "red"):
+                row = _row(i)
+                if row.memory not in ("store", "atomic") or row.space != "named" or not row.typed:
                     continue
                 spaces = {m.split("::")[0] for m in i["modifiers"]} & {"shared", "local", "param", "const"}
                 address = next((o for o in i["operands"] if o["kind"] == "address"), None)
@@ -351,9 +350,11 @@ class Program:
                 name, known = f["name"], flow.registers[f["name"]]
                 for k, i in enumerate(f["instructions"]):
                     reads, writes = self._module.accesses(self._numbers[name], k)
-                    if i["opcode"] == "call":
+                    row = _row(i)
+                    if row.control == "call":
                         flow.call(f, i, "address" in exclude)
-                    if i["opcode"] == "st" and not known.isdisjoint(_stored(i)):
+                    stores = row.memory == "store" and row.space != "texture"
+                    if stores and not known.isdisjoint(_stored(i)):
                         flow.store(f, i)
                     if writes and (_source(i, exclude) or flow.reaches(f, i, reads)):
                         found.add((name, k))
@@ -410,7 +411,7 @@ class _Flow:
     def reaches(self, f: Mapping[str, Any], i: Mapping[str, Any], reads: Iterable[int]) -> bool:
         """Whether an instruction's result comes of such values. An address decides where it is read, not
         what."""
-        if _opcode(i) not in _MEMORY_READS and i["opcode"] != "atom":
+        if not _row(i).reads_memory:
             return not self.registers[f["name"]].isdisjoint(reads)
         space = _space(i)
         if space == "param":
@@ -589,10 +590,8 @@ def _probe_code(inputs: Sequence[tuple[str, str]]) -> str:
 # --- properties of instructions ---------------------------------------------------------------------------
 
 
-def _opcode(i: Mapping[str, Any]) -> str:
-    """The opcode; of wmma with its first modifier."""
-    opcode: str = i["opcode"]
-    return f"wmma.{i['modifiers'][0]}" if opcode == "wmma" and i["modifiers"] else opcode
+def _row(i: Mapping[str, Any]) -> PtxRow:
+    return ptx_row(i["row"])
 
 
 def _ends(f: Mapping[str, Any]) -> bool:
@@ -600,12 +599,12 @@ def _ends(f: Mapping[str, Any]) -> bool:
     if not f["instructions"] or any(target == len(f["instructions"]) for _, target in f["labels"]):
         return False
     last = f["instructions"][-1]
-    return last["opcode"] in ("ret", "exit", "trap", "bra") and last["guard"] < 0
+    return _row(last).ends_block and last["guard"] < 0
 
 
 def _asynchronous(i: Mapping[str, Any]) -> bool:
     """Whether results arrive after the instruction ends, so that they cannot be read right after it."""
-    return i["opcode"] == "wgmma" or (i["opcode"] == "tcgen05" and "ld" in i["modifiers"])
+    return _row(i).result == "late"
 
 
 def _shape(operand: Mapping[str, Any]) -> str:
@@ -671,23 +670,20 @@ def _based_on(i: Mapping[str, Any]) -> list[int]:
 
 def _source(i: Mapping[str, Any], exclude: frozenset[str]) -> bool:
     """Whether an instruction's own result may differ."""
-    opcode, operands = i["opcode"], i["operands"]
-    if "time" in exclude:
-        if opcode in _TIME_OPCODES or (opcode == "mbarrier" and not {"init", "inval"} & set(i["modifiers"])):
-            return True
-        if any(o["kind"] == "special" and _TIME_REGISTERS.match(o.get("text", "")) for o in operands):
-            return True
-    if "order" in exclude and opcode == "atom":
+    row, operands = _row(i), i["operands"]
+    if "time" in exclude and (
+        row.result == "time"
+        or any(o["kind"] == "special" and _TIME_REGISTERS.match(o.get("text", "")) for o in operands)
+    ):
         return True
-    if "address" in exclude:
-        if opcode in _ADDRESS_OPCODES:
-            return True
-        if opcode in ("mov", "cvta") and any(o["kind"] in ("variable", "symbol") for o in operands):
-            return True
-        if opcode == "mov" and any(o["kind"] == "address" and _names_variable(o) for o in operands):
-            return True
-    return False
+    if "order" in exclude and row.result == "order":
+        return True
+    return "address" in exclude and (
+        row.result == "addresses" or (row.copies and any(_names_variable(o) for o in operands))
+    )
 
 
 def _names_variable(operand: Mapping[str, Any]) -> bool:
-    return any(p["kind"] in ("variable", "symbol") for p in operand.get("parts", ()))
+    """Whether an operand is the address of a variable or function, or in it."""
+    named = [operand, *operand.get("parts", ())] if operand["kind"] == "address" else [operand]
+    return any(o["kind"] in ("variable", "symbol") for o in named)

@@ -1,0 +1,51 @@
+#include "functional/code.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "functional/refusal.hpp"
+#include "functional/translator.hpp"
+
+namespace simt::functional {
+namespace {
+
+std::string line_text(const ptx::Module& module, uint32_t line) {
+  const std::string& text = *module.text;
+  size_t begin = 0;
+  for (uint32_t l = 1; l < line; ++l) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return {};
+    ++begin;
+  }
+  size_t end = std::min(text.find('\n', begin), text.size());
+  while (begin < end && std::isspace(static_cast<unsigned char>(text[begin]))) ++begin;
+  while (end > begin && std::isspace(static_cast<unsigned char>(text[end - 1]))) --end;
+  return text.substr(begin, end - begin);
+}
+
+}  // namespace
+
+const FunctionCode* Program::find(const std::string& name) const {
+  for (const FunctionCode& f : functions)
+    if (f.entry && f.name == name) return &f;
+  return nullptr;
+}
+
+const ptx::Instruction& Program::instruction(uint32_t op) const {
+  static const ptx::Instruction nowhere;
+  const ptx::Function& f = module.functions[functions[origins[op].function].ptx];
+  if (f.instructions.empty()) return nowhere;
+  // What is appended behind a function's last instruction stands for it.
+  return f.instructions[std::min<size_t>(origins[op].instruction, f.instructions.size() - 1)];
+}
+
+std::string Program::text(uint32_t op) const {
+  return line_text(module, instruction(op).line);
+}
+
+void refuse(const ptx::Module& module, uint32_t line, const std::string& why) {
+  throw TranslationError(module.name + ":" + std::to_string(line) + ": " + line_text(module, line) + ": " +
+                         why);
+}
+
+}  // namespace simt::functional

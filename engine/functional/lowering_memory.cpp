@@ -1,0 +1,129 @@
+/// Loads, stores, atomics, asynchronous copies, tensor maps.
+#include <algorithm>
+#include <string>
+
+#include "functional/lowering_rules.hpp"
+
+namespace simt::functional {
+
+const char* width_suffix(uint32_t bytes) {
+  switch (bytes) {
+    case 1:
+      return ".U8";
+    case 2:
+      return ".U16";
+    case 8:
+      return ".64";
+    case 16:
+      return ".128";
+    default:
+      return "";
+  }
+}
+
+namespace {
+
+void load_or_store(Lowerer& l, bool load) {
+  const uint32_t bytes = std::min(16u, std::max(1u, ptx::bytes(l.type())) * l.vector_length());
+  const std::string width = width_suffix(bytes);
+  if (l.has("param") || l.has("param::entry") || l.has("param::func")) {
+    // Parameters of kernels lie in the constant bank, those of functions mostly in registers.
+    if (!l.in_entry()) l.one("MOV");
+    return;
+  }
+  const bool strong = l.has("volatile") || l.has("relaxed") || l.has("acquire") || l.has("release");
+  const char* scope = !strong                             ? ""
+                      : l.has("cta")                      ? ".STRONG.SM"
+                      : l.has("sys") || l.has("volatile") ? ".STRONG.SYS"
+                                                          : ".STRONG.GPU";
+  if (l.names_shared_memory()) {
+    l.memory((load ? "LDS" : "STS") + width, bytes);
+  } else if (l.has("local")) {
+    l.memory((load ? "LDL" : "STL") + width, bytes);
+  } else if (l.has("const")) {
+    l.memory("LDC" + width, bytes);
+  } else if (l.has("global")) {
+    const char* cache = l.has("nc") ? ".CONSTANT" : l.has("cg") ? ".CG" : l.has("cv") ? ".CV" : "";
+    l.memory((load ? "LDG.E" : "STG.E") + width + cache + scope, bytes);
+  } else {
+    l.memory((load ? "LD.E" : "ST.E") + width + scope, bytes);
+  }
+}
+
+void atomic(Lowerer& l, bool returns) {
+  const uint32_t bytes = std::max(4u, ptx::bytes(l.type()) * l.vector_length());
+  std::string what = ".ADD";
+  for (const char* name : {"min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}) {
+    if (!l.has(name)) continue;
+    what = std::string(".") + name;
+    std::transform(what.begin(), what.end(), what.begin(),
+                   [](char c) { return static_cast<char>(std::toupper(c)); });
+  }
+  const std::string width = bytes > 4 ? ".64" : "";
+  if (l.names_shared_memory()) {
+    // Shared memory adds no floating-point numbers: a loop of compare-and-swap.
+    if (ptx::is_float(l.type()) && what == ".ADD") l.chain({"LDS", "FADD"});
+    l.memory("ATOMS" + what + width, bytes);
+  } else if (returns) {
+    l.memory((l.has("global") ? "ATOMG.E" : "ATOM.E") + what + width + ".STRONG.GPU", bytes);
+  } else {
+    l.memory("RED.E" + what + width + ".STRONG.GPU", bytes);
+  }
+}
+
+}  // namespace
+
+void lower_load(Lowerer& l) {
+  load_or_store(l, true);
+}
+void lower_store(Lowerer& l) {
+  load_or_store(l, false);
+}
+void lower_atomic(Lowerer& l) {
+  atomic(l, true);
+}
+void lower_reduction(Lowerer& l) {
+  atomic(l, false);
+}
+
+void lower_copy(Lowerer& l) {
+  const ptx::Operand* count = l.operand(2);
+  const auto bytes = static_cast<uint32_t>(count ? count->value : 4);
+  l.memory(std::string("LDGSTS.E") + (l.has("cg") ? ".BYPASS" : "") + width_suffix(bytes), bytes);
+}
+
+void lower_copy_wait(Lowerer& l) {
+  RawInstruction& raw = l.one("DEPBAR.LE");
+  if (l.has("wait_group")) raw.immediate = l.operand(0)->value;
+}
+
+/// From global memory into shared memory, or out of it.
+void lower_bulk_copy(Lowerer& l) {
+  const auto& m = l.mnemonic().modifiers;
+  const auto global = std::find(m.begin(), m.end(), "global");
+  const auto shared =
+      std::find_if(m.begin(), m.end(), [](std::string_view x) { return x.starts_with("shared"); });
+  const bool stores = global < shared, tensor = l.has("tensor");
+  l.memory(stores ? (tensor ? "UTMASTG" : "UBLKCP.G.S") : (tensor ? "UTMALDG" : "UBLKCP.S.G"), 16,
+           AddressKind::Bulk);
+}
+
+/// As ptxas 12.9 does for sm_90a: addresses and strides are stored, sizes less one, and what shares a word
+/// with other fields is put into it.
+void lower_tensor_map_replacement(Lowerer& l) {
+  const bool shared = l.names_shared_memory();
+  if (l.has("rank") || l.has("elemtype") || l.has("interleave_layout") || l.has("swizzle_mode") ||
+      l.has("fill_mode"))
+    l.chain({shared ? "LDS" : "LDG.E", "LOP3.LUT", "LOP3.LUT"});
+  else if (l.has("box_dim") || l.has("global_dim") || l.has("element_stride"))
+    l.one("IADD3");
+  const uint32_t bytes = l.has("global_address") ? 8 : 4;
+  l.memory((shared ? "STS" : "STG.E") + std::string(width_suffix(bytes)), bytes);
+}
+
+void lower_tensor_map_copy(Lowerer& l) {
+  l.chain({"LDS", "IADD3", "IADD3.X"});
+  l.memory("ATOMG.E.EXCH.STRONG.GPU", 4);
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,12 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "ptx/module.hpp"
+
+namespace simt::functional {
+
+/// Throws a TranslationError that shows a line of the module.
+[[noreturn]] void refuse(const ptx::Module& module, uint32_t line, const std::string& why);
+
+}  // namespace simt::functional
