@@ -49,37 +49,36 @@ def simulate(
 ) -> Result:
     """Simulates the launches of a trace on a GPU and returns their counters.
 
-    path: a `kernelslist.g`, a directory with one, a kernel trace, or a `.simt` store.
-    gpu: name of a specification (`simt gpus` lists them) or path of a TOML file.
-    set: values that override the specification, by their path in it: `{"sm.count": 40}` or
-        `["sm.count=40"]`.
-    kernels: which launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md);
-        all copies to the GPU are still made.
-    threads: host threads, at most as many as there are cores. Has no influence on any counter.
-    max_cycles: stop after about so many core cycles; the launches finished by then are in the Result.
-    timeout: stop after about so many seconds; likewise.
+    path: a `kernelslist.g`, a directory that contains one, a kernel trace, or a `.simt` store.
+    gpu: name of a specification (listed by `simt gpus`), or path of a TOML file.
+    set: values that override the specification, by their path in it: `{"sm.count": 40}` or `["sm.count=40"]`.
+    kernels: the launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md); all
+        copies to the GPU are still made.
+    threads: host threads, at most as many as there are cores. Counters do not depend on it.
+    max_cycles: stop after about this many core cycles; the Result has the launches finished by then.
+    timeout: likewise, stop after about this many seconds.
     timeline: interval of the timeline in core cycles; None for no timeline.
-    window: cycles that SMs simulate on their own between meetings; None for as many as is exact. No
-        influence on any counter.
-    progress: True for a progress bar on the terminal (a line every 30 seconds where there is none), or a
-        function that is called a few times a second.
-    output: where the Result is saved, as by `Result.save`. Launches are written there as they finish, so that
-        they are kept whatever happens next: `Result.load` reads them.
-    resume: True: go on where the run with this output stopped; or a Result of the same input and
-        specification. The launches that it holds are taken over, not simulated; caches start afresh.
+    window: cycles that SMs simulate independently; None for the maximum. Counters do not depend on it.
+    progress: True for a progress bar on the terminal (otherwise a line every 30 seconds), or a function that
+        is called a few times a second.
+    output: where the Result is saved, as by `Result.save`. Launches are written there as they finish, so they
+        are kept whatever happens next: `Result.load` reads them.
+    resume: True to continue the interrupted run with this output, or a Result of the same input and
+        specification. Its launches are kept, not simulated again; caches start afresh.
     policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
         slice_hash (see simt.policy).
     controller: decides during each launch how much of it is simulated (see simt.control); None: all.
-    plan: only its launches are simulated; `Result.sampling` then has totals of all launches that it stands
-        for, and how wrong they may be. Its launches are the trace's kernels, counted from 0, or all that the
-        trace has, in order.
-    verify: share of the launches cut short by the controller, chosen at random by `seed`, that are simulated
-        in full, too: `Result.sampling` has the errors seen.
+    plan: simulate only its launches; `Result.sampling` then has estimated totals of the whole program with
+        their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
+        order.
+    verify: share of the launches cut short by the controller, chosen at random by `seed`, that are also
+        simulated in full: `Result.sampling` has the observed errors.
     outside: whether a launch list may name files outside its folder.
 
-    Raises SimtError on bad input and where `output` holds an unfinished run that is not to be resumed,
-    SimulationError when the simulation cannot go on (DeadlockError when the simulated machine hangs), and
-    Interrupted (a KeyboardInterrupt) on Ctrl-C; the last two carry the Result of what had finished.
+    Raises SimtError on bad input and if `output` holds an unfinished run that is not to be resumed;
+    SimulationError if the simulation cannot continue (DeadlockError if the simulated machine is deadlocked);
+    and Interrupted (a KeyboardInterrupt) on Ctrl-C. The last two carry the Result with the launches that had
+    finished.
     """
     from simt.trace import open_trace
 

@@ -38,13 +38,16 @@ class Allocation:
 
 
 class DeviceArray:
-    """An array in device memory. Made by `GPU.array`, `GPU.empty` and their like, and by indexing another.
+    """An array in device memory, made by `GPU.array`, `GPU.empty` and similar functions, or by indexing
+    another
+    one.
 
-    shape, dtype, strides (bytes): as of a NumPy array. address: device address of the first element. base:
-    the array whose memory a view shows, None for an array with memory of its own.
+    shape, dtype, strides (bytes): as in NumPy.
+    address: device address of the first element.
+    base: the array whose memory a view shares; None for an array with its own memory.
 
-    Indices (numbers, slices, `...`, None) give views of the same memory; where they name one element, its
-    value. What reads values waits for all launches.
+    Indexing (numbers, slices, `...`, None) returns views of the same memory or, if it names one element, its
+    value. Reading values waits for all launches.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class DeviceArray:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one behind the other in C order, as kernels in CUDA C++ expect."""
+        """Whether the elements are contiguous in C order, as kernels in CUDA C++ expect."""
         steps = contiguous_strides(self.shape, self.itemsize)
         return not self.size or all(
             n == 1 or a == b for n, a, b in zip(self.shape, self.strides, steps, strict=True)
@@ -99,11 +102,11 @@ class DeviceArray:
 
     @property
     def is_freed(self) -> bool:
-        """Whether its memory was given back with `free`."""
+        """Whether its memory was freed with `free`."""
         return isinstance(self.memory, Allocation) and self.memory.freed
 
     def data_ptr(self) -> int:
-        """The device address, as Triton and PyTorch ask for it."""
+        """The device address, under the name used by Triton and PyTorch."""
         return self.address
 
     # --- values -----------------------------------------------------------------------------------------
@@ -116,11 +119,11 @@ class DeviceArray:
             return values
 
     def get(self) -> npt.NDArray[Any]:
-        """`numpy`, as CuPy calls it."""
+        """`numpy` under CuPy's name."""
         return self.numpy()
 
     def copy_to_host(self, ary: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-        """`numpy`, as Numba calls it. ary: a host array of the same shape, which gets the values."""
+        """`numpy` under Numba's name. ary: a host array of the same shape that receives the values."""
         if ary is None:
             return self.numpy()
         if not isinstance(ary, np.ndarray) or ary.shape != self.shape or not ary.flags.writeable:
@@ -131,7 +134,7 @@ class DeviceArray:
         return ary
 
     def copy_to_device(self, ary: npt.ArrayLike) -> None:
-        """`set`, as Numba calls it."""
+        """`set` under Numba's name."""
         self.set(ary)
 
     def tolist(self) -> Any:
@@ -139,7 +142,7 @@ class DeviceArray:
         return self.numpy().tolist()
 
     def item(self, *index: int) -> Any:
-        """One value as a Python number: the only one, or that at an index."""
+        """One value as a Python number: the only one, or the one at an index."""
         try:
             return self.numpy().item(*index)
         except (ValueError, IndexError, TypeError) as error:
@@ -176,9 +179,10 @@ class DeviceArray:
         return 1, 0  # kDLCPU
 
     def set(self, values: npt.ArrayLike | DeviceArray) -> DeviceArray:
-        """Copies values into it, converted to its type and broadcast to its shape. Waits for all launches.
+        """Copies values into the array, converted to its type and broadcast to its shape. Waits for all
+        launches.
 
-        Raises LaunchError where the shapes do not fit, or after `free`.
+        Raises LaunchError if the shapes do not match, or after `free`.
         """
         try:
             source = np.broadcast_to(np.asarray(values).astype(self.dtype, copy=False), self.shape)
@@ -204,12 +208,12 @@ class DeviceArray:
         self.set(value)
 
     def copy(self) -> DeviceArray:
-        """The same values in memory of their own, without gaps."""
+        """A contiguous copy with its own memory."""
         with self.gpu.exclusive:
             return self.gpu.empty(self.shape, self.dtype).set(self.numpy())
 
     def astype(self, dtype: npt.DTypeLike) -> DeviceArray:
-        """The values as another type, in memory of their own."""
+        """A copy converted to another type."""
         to = element_type(dtype)
         with self.gpu.exclusive:
             return self.gpu.empty(self.shape, to).set(self.numpy().astype(to))
@@ -234,7 +238,7 @@ class DeviceArray:
         return self._view(self.address, self.shape[::-1], self.dtype, self.strides[::-1])
 
     def transpose(self, *axes: int) -> DeviceArray:
-        """A view with the dimensions in another order, the reverse one if none is given."""
+        """A view with the dimensions in another order, by default reversed."""
         order = axes[0] if len(axes) == 1 and np.iterable(axes[0]) else axes
         try:
             return self._from_numpy(self._layout().transpose(*([order] if order else [])))
@@ -242,8 +246,9 @@ class DeviceArray:
             raise LaunchError(f"an array of shape {self.shape} cannot be transposed so: {error}") from None
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """The same elements in another shape, of which one size may be -1: a view where the array has no
-        gaps, else a copy. Raises LaunchError where the sizes do not fit."""
+        """The same elements in another shape, one size of which may be -1: a view if the array is contiguous,
+        otherwise a copy. Raises LaunchError if the sizes do not match.
+        """
         sizes = shape[0] if len(shape) == 1 else shape
         sizes = list(sizes) if np.iterable(sizes) else [sizes]
         known = math.prod(shape_of([n for n in sizes if n != -1]))
@@ -259,9 +264,9 @@ class DeviceArray:
         return self.reshape(-1) if self.size else self.reshape(0)
 
     def view(self, dtype: npt.DTypeLike, shape: Sequence[int] | None = None) -> DeviceArray:
-        """The same memory as other elements. It keeps the memory alive.
+        """The same memory with other elements. It keeps the memory alive.
 
-        Raises LaunchError where the array has gaps, or fewer bytes than the view needs.
+        Raises LaunchError if the array has gaps, or fewer bytes than the view needs.
         """
         to = element_type(dtype)
         if not self.is_contiguous:
@@ -278,8 +283,10 @@ class DeviceArray:
     # --- life -------------------------------------------------------------------------------------------
 
     def free(self) -> None:
-        """Gives the memory back. A kernel that uses the array afterwards is at fault; reading it is an error.
-        Raises LaunchError for a view."""
+        """Frees the memory. A kernel that uses the array afterwards is at fault; reading it is an error.
+        Raises
+        LaunchError for a view.
+        """
         if self.base is not None:
             raise LaunchError("a view cannot be freed; free the array that it shows (.base)")
         with self.gpu.exclusive:

@@ -46,24 +46,25 @@ MAX_DEVICE_MEMORY = 1 << 40
 
 
 class GPU(Programs, ArrayCreation, Texturing):
-    """A simulated GPU: compile a program, give it arrays, launch it, see values and cycles.
+    """A simulated GPU: compile a program, pass it arrays, launch it, and get values and cycles.
 
-    gpu: name of a specification (`simt gpus` lists them), path of a TOML file, or a specification.
-    functional: only values, no timing: about a thousand times as fast.
-    set, threads, timeline, window, progress, policies, controller: as of `simt.simulate`. What a controller
-        leaves out is executed all the same: values are those of a full simulation.
-    plan: only its launches are timed, or those with the given ids (from 1); the others are executed
-        without timing. `result().sampling` then has totals of all launches that a Plan stands for.
-    memory: bytes of device memory, by default the specification's; host memory is used for what is touched.
-    max_cycles, timeout: LimitReached is raised where a timed launch runs after about so many core cycles of
-        timed launches, or so many seconds since the GPU was made.
-    output: where `save` puts the Result. Timed launches are written there as they finish, so that they are
-        kept whatever happens next: `Result.load` reads them.
-    resume: True: go on where the run with this output stopped; or a Result of the same program. Launches that
-        had finished are executed without timing, and their counters taken over; the later ones begin with
-        empty caches.
-    fmad: products and sums that do not say how they round become one fma where nvcc makes one of them;
-        `compile` and `load` take it, too.
+    gpu: name of a specification (listed by `simt gpus`), path of a TOML file, or a specification.
+    functional: compute values only, without timing: about a thousand times as fast.
+    set, threads, timeline, window, progress, policies, controller: as in `simt.simulate`. The parts that a
+        controller leaves out are still executed, so values are those of a full simulation.
+    plan: time only its launches, or those with the given ids (from 1); the others are executed without
+        timing. With a Plan, `result().sampling` then has estimated totals of all launches.
+    memory: bytes of device memory, by default the specification's; only the part that is used takes host
+        memory.
+    max_cycles, timeout: raise LimitReached if a timed launch runs after about this many core cycles of timed
+        launches, or this many seconds since the GPU was made.
+    output: where `save` puts the Result. Timed launches are written there as they finish, so they are kept
+        whatever happens next: `Result.load` reads them.
+    resume: True to continue the interrupted run with this output, or a Result of the same program. Launches
+        that had finished are executed without timing and keep their counters; later ones begin with empty
+        caches.
+    fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
+        `compile` and `load`.
     """
 
     def __init__(
@@ -154,13 +155,13 @@ class GPU(Programs, ArrayCreation, Texturing):
     # --- memory -----------------------------------------------------------------------------------------
 
     def write(self, address: int, values: npt.NDArray[Any]) -> None:
-        """Copies a host array without gaps to a device address."""
+        """Copies a contiguous host array to a device address."""
         with self.exclusive:
             self.memory.native.write(address, values.tobytes())
             self.copied_from_host(address, values.nbytes)
 
     def peek(self, address: int, nbytes: int) -> bytes:
-        """What lies in device memory now; launches that are queued have not run."""
+        """The current contents of device memory; queued launches have not run."""
         return bytes(self.memory.native.read(address, nbytes))
 
     def copied_from_host(self, address: int, nbytes: int) -> None:
@@ -170,13 +171,13 @@ class GPU(Programs, ArrayCreation, Texturing):
     # --- launches ---------------------------------------------------------------------------------------
 
     def stream(self) -> Stream:
-        """A new stream: its launches run one after the other, and beside those of other streams."""
+        """A new stream: its launches run one after the other, in parallel with those of other streams."""
         with self.exclusive:
             self._streams += 1
             return Stream(self, self._streams)
 
     def event(self) -> Event:
-        """An event that stands behind nothing until it is recorded."""
+        """A new event, not yet recorded."""
         return Event(self)
 
     @property
@@ -269,8 +270,9 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.thread_instructions += counts[1]
 
     def synchronize(self) -> None:
-        """Runs what is queued. Raises ProgramFault for what a program does wrong, DeadlockError where it can
-        never end, LimitReached after `max_cycles` or `timeout`, KeyboardInterrupt on Ctrl-C."""
+        """Runs everything that is queued. Raises ProgramFault for errors of a program, DeadlockError for a
+        deadlock, LimitReached after `max_cycles`, KeyboardInterrupt on Ctrl-C.
+        """
         with self.exclusive:
             if self._session.queued:
                 with self.exclusive.running():
@@ -278,7 +280,7 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @property
     def launches(self) -> list[LaunchResult]:
-        """Timed launches that are finished, in the order of launch."""
+        """The finished timed launches, in launch order."""
         finished = dict(self._session.launches)  # another thread may be adding to it
         return [finished[index] for index in sorted(finished)]
 
@@ -299,8 +301,9 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Records the launches made inside as a trace instead of timing them: a `.simt` store, or for any
-        other name a directory with version 5 text and a `kernelslist.g`. Values are computed as always.
+        """Records the launches made inside the block as a trace instead of timing them: a `.simt` store or,
+        for
+        any other name, a directory with version 5 text and a `kernelslist.g`. Values are computed as usual.
 
         The trace appears when the block ends; after an exception there is none.
         """

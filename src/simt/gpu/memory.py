@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 class Memory:
     """Device memory by address, for programs that manage it themselves (`GPU.memory`).
 
-    An address is a number: an argument for kernels that take a pointer, and what adds to it lies behind it.
-    `read`, `write` and `free` wait for what is queued in streams. capacity: bytes of the whole memory.
+    An address is a number, which can be passed for a pointer; offsets can be added to it. `read`, `write` and
+    `free` wait for work queued in streams.
+
+    capacity: bytes of the whole memory.
     """
 
     def __init__(self, gpu: GPU, capacity: int) -> None:
@@ -27,13 +29,15 @@ class Memory:
 
     @property
     def used(self) -> int:
-        """Bytes that are allocated."""
+        """Bytes allocated."""
         return int(self.native.used)
 
     def allocate(self, size: int, label: str = "raw memory") -> int:
-        """The address of `size` new bytes, which hold zeros; a multiple of 256. label: what faults call it.
+        """Allocates `size` bytes of zeros and returns their address, a multiple of 256.
 
-        Raises LaunchError where there is no room, or where size is no whole number from 0.
+        label: the name used in fault messages.
+
+        Raises LaunchError if there is no room, or if size is not a whole number of 0 or more.
         """
         size = whole("size", size)
         if size > self.capacity:
@@ -45,16 +49,16 @@ class Memory:
         return int(address)
 
     def free(self, address: int) -> None:
-        """Gives back what `allocate` gave; using it afterwards is a fault of the program.
+        """Frees an allocation; a program that uses it afterwards is at fault.
 
-        Raises LaunchError where the address is not the beginning of an allocation.
+        Raises LaunchError unless the address is the beginning of an allocation.
         """
         address = whole("address", address)
         if not self._within(lambda: self.native.free(address)):
             raise LaunchError(f"{address:#x} cannot be freed: it is {self.native.describe(address)}")
 
     def read(self, address: int, size: int) -> bytes:
-        """A copy of `size` bytes. Raises LaunchError where they do not lie in one allocation."""
+        """A copy of `size` bytes. Raises LaunchError unless they are within one allocation."""
         address, size = whole("address", address), whole("size", size)
         try:
             return bytes(self._within(lambda: self.native.read(address, size)))
@@ -62,7 +66,7 @@ class Memory:
             raise LaunchError(f"{size:,} bytes at {address:#x} cannot be read: {error}") from None
 
     def write(self, address: int, data: bytes) -> None:
-        """Puts bytes there. Raises LaunchError where they do not lie in one allocation."""
+        """Writes bytes. Raises LaunchError unless they are within one allocation."""
         address, data = whole("address", address), bytes(data)
         gpu = self._gpu()
 
@@ -77,7 +81,7 @@ class Memory:
             raise LaunchError(f"{len(data):,} bytes at {address:#x} cannot be written: {error}") from None
 
     def allocations(self) -> list[tuple[int, int, str, bool]]:
-        """All that is allocated: address, size, label, whether a kernel's malloc gave it; by address."""
+        """All allocations in address order: address, size, label, and whether a kernel's malloc made it."""
         return list(self.native.allocations())
 
     def _within(self, act: Callable[[], Any], wait: bool = True) -> Any:

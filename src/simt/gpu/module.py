@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What is known of a kernel before it runs.
+    """Properties of a kernel known before it runs.
 
-    registers: per thread, of ptxas where its wheel is installed, else estimated; `registers_from` says which.
-    shared_bytes: static shared memory of a CTA. max_threads: of `__launch_bounds__`, 0 for none.
+    registers: per thread, from ptxas if its wheel is installed, otherwise estimated; `registers_from` says
+        which.
+    shared_bytes: static shared memory per CTA.
+    max_threads: from `__launch_bounds__`, or 0.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Module:
     """A program in the memory of a GPU: kernels, and variables at global and constant scope.
 
     `module["name"]` or `module.name` is a kernel, by its PTX name, its C++ name or a name expression such as
-    "f<float>" (which is compiled when asked for).
+    "f<float>", which is compiled on demand.
     """
 
     def __init__(self, gpu: GPU, ptx: PtxModule) -> None:
@@ -104,7 +106,7 @@ class Module:
     def variable(self, name: str, dtype: npt.DTypeLike = "u1") -> DeviceArray:
         """A `__device__` or `__constant__` variable as an array of `dtype` elements.
 
-        Raises LaunchError if there is none of that name.
+        Raises LaunchError if there is no variable of that name.
         """
         variables = self._native.variables
         matches = [v for v in variables if v == name] or [
@@ -118,8 +120,9 @@ class Module:
         return DeviceArray(self.gpu, address, (size,), "u1", self).view(dtype)
 
     def bind_texture(self, name: str, texture: Texture | Sampler) -> None:
-        """Binds a texture to a `.texref` variable, or a sampler to a `.samplerref`; what was bound before
-        is replaced. Waits for all launches. Raises LaunchError if there is no such variable."""
+        """Binds a texture to a `.texref` variable, or a sampler to a `.samplerref`, in place of the previous
+        binding. Waits for all launches. Raises LaunchError if there is no such variable.
+        """
         self._bind(name, texture, "samplerref" if isinstance(texture, Sampler) else "texref")
 
     def bind_surface(self, name: str, surface: Surface) -> None:
@@ -171,10 +174,14 @@ class Module:
 
 
 class Kernel:
-    """A kernel. `kernel[grid, block](arguments)` launches it, as do `[grid, block, shared]` and
-    `[grid, block, shared, stream]`.
+    """A kernel. `kernel[grid, block](arguments)` launches it, as do `[grid, block, shared]` and `[grid,
+    block,
+    shared, stream]`.
 
-    grid, block: a number or up to three. shared: bytes of dynamic shared memory. A fifth entry: the cluster.
+    grid, block: a number, or up to three.
+    shared: bytes of dynamic shared memory.
+
+    A fifth entry is the cluster size.
     """
 
     def __init__(self, module: Module, facts: KernelFacts) -> None:
@@ -218,9 +225,9 @@ class Kernel:
         return self[tuple(grid), tuple(block), shared_mem, stream](*given)
 
     def occupancy(self, block: Any, shared: int = 0) -> Occupancy:
-        """How many CTAs of so many threads, with so much dynamic shared memory, an SM of the GPU holds.
+        """How many CTAs with this many threads and this much dynamic shared memory fit into an SM of the GPU.
 
-        Raises LaunchError where it cannot hold one.
+        Raises LaunchError if not even one fits.
         """
         return occupancy_of(self, three(block, f"kernel `{self.name}`: the block", MOST_THREADS), shared)
 

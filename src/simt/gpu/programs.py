@@ -33,23 +33,24 @@ class Programs:
 
     @property
     def arch(self) -> str:
-        """What programs are compiled for, such as "sm_80"."""
+        """The compilation target of programs, such as "sm_80"."""
         version = max(self.spec.sm_version, OLDEST_ARCH)
         return f"sm_{version}a" if version == 90 else f"sm_{version}"
 
     def compile(self, source: str, **options: Any) -> Module:
         """Compiles CUDA C++ with NVRTC and loads it. Options: those of `simt.cuda.compile_cuda`.
 
-        Raises CompileError with NVRTC's log, PtxError where it uses what cannot be executed.
+        Raises CompileError with NVRTC's log, PtxError if the program uses unsupported features.
         """
         return Module(
             cast("GPU", self), compile_cuda(source, arch=self.arch, **{"fmad": self.fmad, **options})
         )
 
     def load(self, program: str | os.PathLike[str] | PtxModule, **options: Any) -> Module:
-        """Loads a `.cu` or `.ptx` file, a program or library that nvcc compiled, or their text.
+        """Loads a `.cu` or `.ptx` file, a program or library compiled by nvcc, or their text.
 
-        A file with several PTX modules that hold kernels is refused; `simt.cuda.load` gives them one by one.
+        A file with several PTX modules that have kernels is refused; `simt.cuda.load` returns them one by
+        one.
         """
         if isinstance(program, PtxModule):
             return Module(cast("GPU", self), program)
@@ -66,7 +67,7 @@ class Programs:
     def link(self, programs: Sequence[str | os.PathLike[str] | PtxModule], **options: Any) -> Module:
         """Links several PTX or CUDA C++ files, texts or modules into one, as cuLink does, and loads it.
 
-        Options: those of `simt.cuda.load`. Raises PtxError for a name that two files define, or none.
+        Options: those of `simt.cuda.load`. Raises PtxError for a name that is defined twice, or not at all.
         """
         return Module(cast("GPU", self), link(programs, self.arch, **{"fmad": self.fmad, **options}))
 
@@ -77,11 +78,11 @@ class Programs:
         return TritonFunction(cast("GPU", self), fn)
 
     def numba(self, fn: Any, signature: Any = None, **options: Any) -> Any:
-        """A Python function as Numba compiles it for CUDA: `gpu.numba(fn)[grid, block](arguments)`.
+        """A Python function as compiled by Numba for CUDA: `gpu.numba(fn)[grid, block](arguments)`.
 
-        signature: Numba types of the arguments, or text such as "void(float32[:], int64)"; None: those of
-            each launch's arguments. Options: those of `simt.cuda.numba_cuda.compile_numba`; those that a
-            `@cuda.jit` gives hold, too.
+        signature: Numba types of the arguments, or text such as "void(float32[:], int64)"; None: the types of
+            each launch's arguments. Options: those of `simt.cuda.numba_cuda.compile_numba`; options given to
+            `@cuda.jit` apply as well.
         """
         from .numba_kernel import NumbaFunction
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A point in a stream, or in the time of the GPU. Another stream can wait for it."""
+    """A point in a stream, or in the time of the GPU, that streams can wait for."""
 
     def __init__(self, gpu: GPU) -> None:
         self.gpu = gpu
@@ -21,7 +21,7 @@ class Event:
         self._since = 0
 
     def record(self, stream: Stream | None = None) -> Event:
-        """Puts it behind what is queued now in the stream, or if none is given in all of them."""
+        """Records the point after everything queued now in the stream or, by default, in all streams."""
         stream = stream_of(self.gpu, stream, "the event's stream")
         with self.gpu.exclusive:
             self.after = self.gpu.queued if stream is None else stream.pending()
@@ -33,19 +33,20 @@ class Event:
         self.gpu.synchronize()
 
     def query(self) -> bool:
-        """Whether it was reached. What is queued is simulated by this call where it was not, so that who asks
-        again is told True."""
+        """Whether it has been reached. If not, this call simulates the queued work, so the next call returns
+        True.
+        """
         return _query(self.gpu, self.after)
 
     @property
     def cycle(self) -> int:
-        """Core cycle in which it was reached; 0 without timing. Waits for it."""
+        """The core cycle in which it was reached; 0 without timing. Waits for it."""
         with self.gpu.exclusive:
             self.gpu.synchronize()
             return max((x.end_cycle for x in self.gpu.launches if x.id in self.after), default=self._since)
 
     def elapsed_time(self, end: Event) -> float:
-        """Milliseconds of the simulated GPU from this event to another, 0 without timing. Waits for both."""
+        """Milliseconds of simulated time from this event to another; 0 without timing. Waits for both."""
         if not isinstance(end, Event) or end.gpu is not self.gpu:
             raise LaunchError(f"the end is {end!r}, expected an event of the same GPU")
         return (end.cycle - self.cycle) / (1e3 * self.gpu.spec.clock.core_mhz)
@@ -54,8 +55,8 @@ class Event:
 class Stream:
     """Launches of one stream run one after the other; those of different streams may overlap.
 
-    A launch in a stream returns at once; `synchronize`, or reading an array, waits for it. In a block
-    `with stream:` launches of the same thread that name no stream go to this one.
+    A launch in a stream returns at once; `synchronize`, or reading an array, waits for it. In a block `with
+    stream:`, launches of the same thread that name no stream go to this one.
     """
 
     def __init__(self, gpu: GPU, number: int) -> None:
@@ -73,14 +74,14 @@ class Stream:
         self._last, self._waits = (launch_id,), ()
 
     def wait(self, event: Event) -> None:
-        """What is launched in this stream from now on waits for the event."""
+        """Makes later launches in this stream wait for the event."""
         if not isinstance(event, Event) or event.gpu is not self.gpu:
             raise LaunchError(f"stream {self.number} cannot wait for {event!r}: it is no event of its GPU")
         with self.gpu.exclusive:
             self._waits = (*self._waits, *event.after)
 
     def record(self, event: Event | None = None) -> Event:
-        """An event, a new one if none is given, behind what is queued now."""
+        """Records an event, by default a new one, after everything queued now."""
         if event is not None and event.gpu is not self.gpu:
             raise LaunchError("the event belongs to another GPU")
         return (Event(self.gpu) if event is None else event).record(self)
@@ -90,8 +91,9 @@ class Stream:
         self.gpu.synchronize()
 
     def query(self) -> bool:
-        """Whether all that is queued in it is done. What is not is simulated by this call, so that who asks
-        again is told True."""
+        """Whether everything queued in it is done. If not, this call simulates it, so the next call returns
+        True.
+        """
         return _query(self.gpu, self.pending())
 
     def __enter__(self) -> Stream:
