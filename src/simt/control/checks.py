@@ -55,15 +55,15 @@ again:
 
 
 def check_controller(controller: Controller) -> None:
-    """Tries what any controller must hold. Raises AssertionError that says what does not.
+    """Checks what every controller must satisfy. Raises AssertionError with the violated condition.
 
-    controller: with the parameters to be tried; it is cloned, not used.
+    controller: with the parameters to be checked; it is cloned, not used.
 
-    The parameters round trip through `clone` and are left alone by a run; senseless ones are refused with a
-    SimtError when a run starts. A small program and a trace are simulated: what is decided is the same again,
-    for a clone, for any number of threads and any window, in launches that run at the same time; the
-    program's values are those of a full simulation; until a launch is cut short nothing changes; a launch
-    that is cut short has a reason, and each counter a total or a reason why it has none.
+    The parameters survive `clone` and are not changed by a run; invalid ones are refused with a SimtError
+    when a run starts. A small program and a trace are simulated: decisions are the same again, for a clone,
+    for any number of threads and any window, and in concurrent launches; the program's values are those of a
+    full simulation; nothing changes until a launch is cut short; a launch that is cut short has a reason, and
+    each counter has a total or a reason why it has none.
     """
     check_parameters(controller, lambda one: one.start())
     full, values = _program(None)

@@ -32,20 +32,22 @@ BLOCK = np.dtype(
 
 @dataclass(frozen=True)
 class GoOn:
-    """Simulate on in detail."""
+    """Continue simulating in detail."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Simulate nothing more of the launch: its totals are projected (Controller.project)."""
+    """Simulate no more of the launch: its totals are projected (Controller.project)."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Skip:
-    """The next `ctas` CTAs of the grid are not simulated, as if they were not there; a program still executes
-    them. What they would have cost is added by Controller.project."""
+    """Do not simulate the next `ctas` CTAs of the grid, as if they did not exist; a program still executes
+    them.
+    Controller.project adds their estimated cost.
+    """
 
     ctas: int
     reason: str = ""
@@ -53,13 +55,13 @@ class Skip:
 
 @dataclass(frozen=True, eq=False)
 class Contention:
-    """How predicted times depend on the warps that are resident.
+    """How predicted times depend on the resident warps.
 
-    sm_scale: by SM, how much longer than predicted what is left of its residents takes.
-    sm_warps: by SM, warps that were resident while the times were measured. When no more CTAs are to be
-        dispatched, a warp gets faster as others of its SM end, by the ratio of these to those left,
-    fastest: but so many times as fast at most.
-    in_turn: the scheduler prefers some warps, which run so fast while others wait for their turn.
+    sm_scale: by SM, how much longer than predicted the rest of its residents takes.
+    sm_warps: by SM, the warps that were resident while the times were measured. When no more CTAs are
+        dispatched, a warp speeds up as others of its SM end, by the ratio of these to those left.
+    fastest: the largest factor by which it speeds up.
+    in_turn: the scheduler prefers some warps, which run fast while others wait for their turn.
     """
 
     sm_scale: npt.NDArray[np.float64]
@@ -70,16 +72,18 @@ class Contention:
 
 @dataclass(frozen=True, eq=False)
 class Predict:
-    """CTAs dispatched from now on are not simulated; of them only the dispatch is, with their resources.
+    """Do not simulate CTAs dispatched from now on, except for their dispatch and their resources.
 
     One of:
+
     warp_cycles: core cycles that each of their warps takes.
     block_cycles: core cycles of one execution of each basic block; a warp takes the sum over those it
         executes.
-    launch_cycles: core cycles of the whole launch from its first dispatch; in answer to `begin` only.
-    residents: CTAs that are resident are not simulated any further either: of their warps the rest is
-        predicted in the same way, from where they are.
-    contention: what the times owe to the other warps of an SM; None: they hold for any number of them.
+    launch_cycles: core cycles of the whole launch from its first dispatch; only as an answer to `begin`.
+
+    residents: also stop simulating resident CTAs: the rest of their warps is predicted in the same way, from
+        their current position.
+    contention: how the times depend on the other warps of an SM; None: they hold for any number of them.
     """
 
     warp_cycles: float | None = None
@@ -96,7 +100,7 @@ GO_ON = GoOn()
 
 @dataclass(frozen=True, eq=False)
 class LaunchView:
-    """What is known of a launch before anything of it is simulated."""
+    """What is known about a launch before it is simulated."""
 
     index: int  # position among the launches, from 0
     id: int
@@ -122,9 +126,10 @@ class LaunchView:
 
     @cached_property
     def previewed(self) -> tuple[float, int] | None:
-        """Warp instructions of a CTA, on average over 1 % of the CTAs (at least 16) spread over the grid, and
-        how many these were: followed functionally, so to be asked before the launch runs. None where they
-        cannot be followed to their end."""
+        """Mean warp instructions of a CTA, over 1 % of the CTAs (at least 16) spread over the grid, and the
+        number of these CTAs. They are followed functionally, so call this before the launch runs. None if
+        they cannot be followed to their end.
+        """
         if self.code is None:
             return None
         preview = self.code.preview(0.01, at_least_ctas=PREVIEWED_CTAS, at_least_warps=1)
@@ -135,25 +140,25 @@ class LaunchView:
 
     @property
     def wave_size(self) -> int:
-        """CTAs that the GPU holds at once; where the launch has fewer, all of them."""
+        """CTAs that the GPU holds at once; all CTAs, if the launch has fewer."""
         return min(self.cta_count, self.ctas_per_sm * self.sm_count)
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """What happened between two observations.
+    """The events between two observations.
 
-    counters: sums since the launch began: the engine's counters by name (`warp_instructions`, `ctas`: those
-        dispatched, `ctas_finished`, `dram_reads`, ...), cache look-ups as `l1.KIND.OUTCOME` and
+    counters: sums since the launch began: the engine's counters by name (`warp_instructions`, `ctas` for
+        those dispatched, `ctas_finished`, `dram_reads`, ...), cache lookups as `l1.KIND.OUTCOME` and
         `l2.KIND.OUTCOME`, `stalls.REASON` (scheduler cycles) and `warp_stalls.REASON` (warp-cycles).
-    difference: the same, of this interval alone.
-    latencies: with blocks, by static instruction: mean core cycles from issue until what it writes is there,
-        since the launch began; NaN where it did not issue or writes no register.
-    warps, blocks: what finished in it (types WARP and BLOCK), for controllers that want it; in the order of
-        end, SM and what came first there.
-    sm_instructions, sm_warp_cycles: by SM, sums since the launch began: of warp instructions, and of core
+    difference: the same, for this interval alone.
+    latencies: with blocks, by static instruction: mean core cycles from issue until its result is available,
+        since the launch began; NaN if it did not issue or writes no register.
+    warps, blocks: those that finished in the interval (types WARP and BLOCK), for controllers that request
+        them; ordered by end, SM, and order of occurrence there.
+    sm_instructions, sm_warp_cycles: by SM, sums since the launch began of warp instructions, and of core
         cycles of its resident warps.
-    l2_free_lines: of the L2, that have never held anything.
+    l2_free_lines: lines of the L2 that have never held data.
     """
 
     index: int  # from 0
@@ -170,19 +175,20 @@ class Interval:
 
     @property
     def ctas_resident(self) -> int:
-        """CTAs dispatched and not finished at the interval's end."""
+        """CTAs dispatched and not finished at the end of the interval."""
         return self.counters["ctas"] - self.counters["ctas_finished"]
 
 
 class Controller(Method):
-    """Decides during a launch how much of it is simulated, on the conventions of scikit-learn (see Method).
+    """Decides during a launch how much of it is simulated, following the conventions of scikit-learn (see
+    Method).
 
-    A run calls `start` once and `for_launch` for every launch; the object that this gives is asked about the
-    launch. To write one: subclass, give `method` a name, implement `observe`, and `validate` if there are
-    parameters. `check_controller` tries what any controller must hold.
+    A run calls `start` once and `for_launch` for every launch; the returned object is then called for that
+    launch. To write a controller, subclass this, set `method` to a name, implement `observe`, and `validate`
+    if there are parameters. `check_controller` checks what every controller must satisfy.
 
     interval: core cycles between observations, from the launch's first dispatch.
-    warps, blocks: whether observations carry finished warps and executed basic blocks.
+    warps, blocks: whether observations include finished warps and executed basic blocks.
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}  # parameters by the name of a variant
@@ -192,51 +198,60 @@ class Controller(Method):
 
     @property
     def why_full(self) -> str:
-        """Of the launch that ended last, if it was simulated in full: why, as far as the controller says."""
+        """If the latest launch was simulated in full, the reason, as far as the controller gives one."""
         return ""
 
     @classmethod
     def variant(cls, text: str) -> dict[str, Any]:
-        """Parameters of `METHOD:TEXT` on the command line. Raises KeyError or ValueError for another text."""
+        """Parameters of `METHOD:TEXT` on the command line. Raises KeyError or ValueError for other texts."""
         return cls.presets[text]
 
     def start(self: Self) -> Self:
-        """Before the first launch of a run: checks the parameters (ParameterError), and makes what one launch
-        teaches later ones: lists and dictionaries under names that end in an underscore, which all launches
-        share. Called again, it forgets the runs before. Returns the controller."""
+        """Called before the first launch of a run: checks the parameters (ParameterError), and creates the
+        information that launches share: lists and dictionaries under names that end in an underscore. Called
+        again, it discards earlier runs. Returns the controller.
+        """
         self.validate()
         return self
 
     def for_launch(self: Self, launch: LaunchView) -> Self:
-        """Who decides for this launch: a shallow copy, so that launches that run at the same time do not mix
-        their attributes."""
+        """The object that decides for this launch: a shallow copy, so that concurrent launches have separate
+        attributes.
+        """
         return copy.copy(self)
 
     def study(self, launch: LaunchView, intervals: Sequence[Interval]) -> None:
-        """Before `begin`, in `what_if` only: all that happens in the launch, for methods that want a profile
-        of it."""
+        """Called before `begin`, in `what_if` only, with everything that happens in the launch, for methods
+        that
+        need a profile of it.
+        """
 
     def begin(self, launch: LaunchView) -> Decision:
-        """Before anything is simulated."""
+        """Called before anything is simulated."""
         return GO_ON
 
     def observe(self, interval: Interval) -> Decision:
-        """At the end of each interval. A decision takes effect some cycles later, see docs/control."""
+        """Called at the end of each interval. A decision takes effect some cycles later, see docs/control."""
         return GO_ON
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
-        """After Stop: the launch's totals, from what was observed until the end of `now`. Without a method of
-        its own, the rest is taken to go on as since the first dispatch."""
+        """The launch's totals after Stop, from the observations until the end of `now`. By default, the rest
+        is
+        assumed to continue as since the first dispatch.
+        """
         from simt.control.projection import project
 
         return project(launch, now, now.counters, now.end)
 
     def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
-        """After Predict: the launch's totals. now: what was counted in the part that was simulated, until the
-        last of it ended. cycles: from the first dispatch to the predicted end."""
+        """The launch's totals after Predict.
+
+        now: counters of the simulated part, until the last of it ended.
+        cycles: from the first dispatch to the predicted end.
+        """
         from simt.control.projection import by_instructions
 
         return by_instructions(launch, now, cycles)
 
     def end(self, launch: LaunchView, result: LaunchResult) -> None:
-        """After the launch; `result` holds projected or predicted values where there are any."""
+        """Called after the launch; `result` holds projected or predicted values, if any."""

@@ -159,8 +159,10 @@ class PKP(Controller):
         return f"too few CTAs finished while the IPC was stable ({found}; {self._finished:,} finished in all)"
 
     def spread(self) -> float:
-        """Of the signal over the window, in the unit of the threshold; infinite until the window is full, and
-        where nothing was executed."""
+        """Spread of the signal over the window, in the unit of the threshold; infinite until the window is
+        full,
+        and if nothing was executed.
+        """
         if len(self._signal) < self.window // self.interval:
             return math.inf
         deviation, mean = float(np.std(self._signal, ddof=1)), float(np.mean(self._signal))

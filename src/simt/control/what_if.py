@@ -58,7 +58,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Outcomes of all launches, in their order, and of all together."""
+    """Outcomes of all launches, in order, and of all together."""
 
     controller: str
     settings: dict[str, Any]
@@ -66,13 +66,13 @@ class WhatIf:
 
     @property
     def error(self) -> float:
-        """Of the sum of all launches' cycles: (projected - true) / true."""
+        """Error of the sum of all launches' cycles: (projected - true) / true."""
         true = sum(x.true_cycles for x in self.outcomes)
         return (sum(x.projected_cycles for x in self.outcomes) - true) / true if true else 0.0
 
     @property
     def mean_error(self) -> float:
-        """Mean over launches of |error|."""
+        """Mean of |error| over launches."""
         return sum(abs(x.error) for x in self.outcomes) / len(self.outcomes)
 
     @property
@@ -82,7 +82,7 @@ class WhatIf:
 
     @property
     def speedup(self) -> float:
-        """Warp instructions of all launches / those simulated."""
+        """Warp instructions of all launches, divided by those simulated."""
         done = sum(x.simulated_instructions for x in self.outcomes)
         every = sum(x.instructions for x in self.outcomes)
         return every / done if done else math.inf if every else 1.0
@@ -93,7 +93,7 @@ class WhatIf:
         return sum(x.decision != "full" for x in self.outcomes)
 
     def to_polars(self) -> pl.DataFrame:
-        """A row a launch."""
+        """One row per launch."""
         import polars as pl
 
         rows = [
@@ -130,18 +130,18 @@ class WhatIf:
 
 
 def what_if(result: Result, controller: Controller, *, instructions_known: bool = True) -> WhatIf:
-    """Shows a controller the timelines of a finished run, as if they were being simulated.
+    """Replays the timelines of a finished run to a controller, as if they were being simulated.
 
-    result: simulated in full with a timeline, whose interval is the controller's or a part of it.
+    result: simulated in full with a timeline, whose interval divides the controller's.
     controller: is not changed.
-    instructions_known: whether launches' instructions count as known in advance, as a trace's are.
+    instructions_known: whether launches' instructions are assumed to be known in advance, as for a trace.
 
-    A launch's intervals begin with its first dispatch, the timeline's at multiples of its own interval: each
-    is taken to begin where the timeline's next one does, so that stops can come up to one interval of the
-    timeline later than in a real run. Skipped CTAs are those of the timeline's stretch in which as many end.
+    A launch's intervals begin with its first dispatch, the timeline's at multiples of its own interval. Each
+    is assumed to begin with the timeline's next one, so stops can be up to one interval of the timeline later
+    than in a real run. Skipped CTAs are those of the section of the timeline in which that many end.
 
-    Raises ResultError for a Result without timelines or that is itself sampled, ControlError for a
-    controller that needs more than a timeline has, or that predicts.
+    Raises ResultError for a Result without timelines or that is itself sampled, ControlError for a controller
+    that needs more than a timeline contains, or that predicts.
     """
     if controller.warps or controller.blocks:
         raise ControlError(

@@ -32,21 +32,23 @@ _SALT = 0x41444150
 class Adaptive(Sampler):
     """A pilot sample, then more launches where the measured metrics vary, until every half width is met.
 
-    A plan from a profile bounds the error of the profile's own total, which is known. What is wanted is the
-    total of what is simulated, or measured on another GPU, and how far that varies only its own values tell.
-    So: `fit` plans a pilot; `refine`, given values of the plan's launches, returns a larger Plan or None when
-    the half width of each metric is within `error`. `run` does both with a function that measures.
+    A plan from a profile bounds the error of the profile's own total, which is known. The quantity of
+    interest is the total of another metric, simulated or measured on another GPU, whose spread only its own
+    values show. Therefore `fit` plans a pilot; `refine`, given values of the plan's launches, returns a
+    larger Plan, or None when the half width of each metric is within `error`. `run` does both with a function
+    that measures.
 
-    sampler: makes the pilot; its strata stay. Neyman(aim="time", draw="random") unless given.
-    error, confidence: wanted half width of each metric's total, relative.
+    sampler: makes the pilot and the strata. Neyman(aim="time", draw="random") by default.
+    error, confidence: requested relative half width of each metric's total.
     metrics: names of additive metrics in the results.
-    min_launches: that are measured before a half width is believed, which must hold twice in a row.
-    caution: probability with which a variance estimate may be too small. The half width is taken with the
-        variance's upper confidence limit, V * df / chi2(caution, df); 0.5 takes about the estimate itself.
+    min_launches: number measured before a half width is trusted, which must hold twice in a row.
+    caution: probability with which a variance estimate may be too small. The half width uses the variance's
+        upper confidence limit, V * df / chi2(caution, df); 0.5 is close to the estimate itself.
     limit: share of the launches at which it gives up, with a warning in the Plan.
 
-    plan_: the latest Plan. estimate_: from the latest results, with half widths as above. rounds_: one
-    {launches, half widths} a call of `refine`.
+    plan_: the latest Plan.
+    estimate_: the estimate from the latest results, with half widths as above.
+    rounds_: one {launches, half widths} per call of `refine`.
     """
 
     method = "adaptive"
@@ -102,7 +104,7 @@ class Adaptive(Sampler):
         return self._choice
 
     def fit(self, profile: Profile) -> Adaptive:
-        """Plans the pilot and forgets earlier results."""
+        """Plans the pilot and discards earlier results."""
         super().fit(profile)
         self._profile = profile
         self._results: pl.DataFrame | None = None
@@ -113,7 +115,7 @@ class Adaptive(Sampler):
     def run(self, profile: Profile, measure: Measure) -> Estimate:
         """Fits, then measures and refines until the bound holds.
 
-        measure: given launch ids, returns their results, in any form that `Plan.estimate` takes.
+        measure: returns the results for given launch ids, in any form that `Plan.estimate` accepts.
         """
         self.fit(profile)
         plan: Plan | None = self.plan_
@@ -125,10 +127,10 @@ class Adaptive(Sampler):
         return self.estimate_
 
     def refine(self, results: Any) -> Plan | None:
-        """The next Plan, which contains the present one; None when the bound holds or all is measured.
+        """The next Plan, which contains the current one; None when the bound holds or everything is measured.
 
-        results: of the launches that were not given before; given ones may be repeated.
-        Raises PlanError where launches of the present Plan have no value of a metric.
+        results: of launches not given before; earlier ones may be repeated. Raises PlanError if launches of
+            the current Plan have no value of a metric.
         """
         self._add(results)
         samples = self._samples()
@@ -156,10 +158,10 @@ class Adaptive(Sampler):
         return self.plan_
 
     def resume(self, profile: Profile, results: Any) -> Plan | None:
-        """Fits, and refines as far as the results of earlier sessions go.
+        """Fits, and refines as far as the results of earlier sessions allow.
 
         results: of all launches measured so far. Returns the Plan whose launches come next (those of it that
-        the results lack), or None when the bound holds. The same results lead to the same Plan.
+            the results lack), or None when the bound holds. The same results lead to the same Plan.
         """
         plan: Plan | None = self.fit(profile).plan_
         while plan is not None:

@@ -71,17 +71,17 @@ def example_profile(launches: int = 240, kernels: int = 6, seed: int = 0, same: 
 
 
 def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool = True) -> None:
-    """Tries what any sampler must hold. Raises AssertionError that says what does not.
+    """Checks what every sampler must satisfy. Raises AssertionError with the violated condition.
 
-    sampler: with the parameters to be tried; it is cloned, not fitted.
-    profile: with the columns that it needs, where `example_profile` lacks one; of 20 launches or more.
-    exact: whether the weights of launches that are all alike add up to their number. Where the estimate
-        varies by design with the number drawn (Horvitz-Thompson weights) they do not.
+    sampler: with the parameters to be checked; it is cloned, not fitted.
+    profile: a profile of 20 launches or more with the columns that it needs, if `example_profile` lacks one.
+    exact: whether the weights of identical launches add up to their number. They do not if the estimate
+        varies by design with the number drawn (Horvitz-Thompson weights).
 
-    The parameters round trip through `clone` and are left alone by `fit`, as is the profile. The Plan is the
-    same again, for any order of rows and any number of threads, and survives JSON. Every launch lies in one
-    stratum, every stratum has launches, weights are finite. One launch, two, equal times, times of zero, one
-    name, and as many names as launches are no trouble. An empty profile and senseless parameters are refused.
+    The parameters survive `clone` and are not changed by `fit`; neither is the profile. The Plan is the same
+    again, for any order of rows and any number of threads, and survives JSON. Every launch is in one stratum,
+    every stratum has launches, weights are finite. One launch, two, equal times, times of zero, one name, and
+    as many names as launches work. An empty profile and invalid parameters are refused.
     """
     profile = example_profile() if profile is None else profile
     example = example_profile(30)

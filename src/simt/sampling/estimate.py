@@ -45,10 +45,10 @@ _PRIOR = 2.0  # degrees of freedom that all kernels' spread has in a kernel's, a
 class Estimate:
     """Totals of additive metrics with confidence intervals.
 
-    table: columns COLUMNS; for each metric the total of all launches, then of each kernel name.
+    table: columns COLUMNS; for each metric, the total of all launches, then of each kernel name.
     estimators: metric -> `expansion` (sum of weight * value) or `ratio` (profiled time * value per time).
     missing: chosen launches without a value of some metric.
-    notes: what was assumed, for people.
+    notes: the assumptions, in words.
     """
 
     table: pl.DataFrame

@@ -89,19 +89,19 @@ class _Written(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sampler chose.
+    """The result of a sampler.
 
-    method, parameters, seed, version: enough to make the same Plan again from the same profile.
-    launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order. Where `position` is
-        missing it is the launch's id, which counts from 0.
-    strata: columns STRATUM_COLUMNS; every population launch lies in exactly one stratum.
+    method, parameters, seed, version: sufficient to make the same Plan again from the same profile.
+    launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order. If `position` is missing,
+        it is the launch's id, which counts from 0.
+    strata: columns STRATUM_COLUMNS; every launch of the population is in exactly one stratum.
     population: number of launches that the plan stands for.
     population_ns: their time in the profile, ns.
     replacement: whether draws were made with replacement.
-    claimed_error: half width of the relative error of the total at `confidence`, as far as the method claims
-        one (0.05 is 5 %); None where it does not. It is about the profiled metric on the profiled GPU.
-    gpu: on which the profile was taken.
-    fitted: learned facts worth keeping (K, error per K, hold-out accuracy, ...), JSON values only.
+    claimed_error: half width of the relative error of the total at `confidence` (0.05 is 5 %); None if the
+        method claims none. It applies to the profiled metric on the profiled GPU.
+    gpu: the GPU that was profiled.
+    fitted: learned facts (K, error per K, hold-out accuracy, ...), JSON values only.
     """
 
     method: str
@@ -156,32 +156,32 @@ class Plan:
 
     @property
     def profile_error(self) -> float:
-        """|estimated - true| / true of the profiled total: known, for the profile knows both."""
+        """|estimated - true| / true of the profiled total, which the profile determines."""
         if not self.population_ns:
             return 0.0
         return abs(self.estimated_ns - self.population_ns) / self.population_ns
 
     @property
     def speedup(self) -> float:
-        """Population time over the time of all draws, as the papers count it."""
+        """Population time divided by the time of all draws, as in the papers."""
         drawn = float((self.launches["draws"] * self.launches["time_ns"]).sum())
         return self.population_ns / drawn if drawn else math.inf
 
     @property
     def distinct_speedup(self) -> float:
-        """Population time over the time of the distinct launches: one drawn twice is simulated once."""
+        """Population time divided by the time of the distinct launches: one drawn twice is simulated once."""
         return self.population_ns / self.sampled_ns if self.sampled_ns else math.inf
 
     @property
     def makespan_speedup(self) -> float:
-        """Population time over the longest chosen launch: the limit when all are simulated side by side."""
+        """Population time divided by the longest chosen launch: the limit if all run in parallel."""
         longest = float(self.launches["time_ns"].max() or 0.0)  # type: ignore[arg-type]
         return self.population_ns / longest if longest else math.inf
 
     def estimate(self, results: Any, metrics: Sequence[str] | None = None, **options: Any) -> Estimate:
         """Totals with confidence intervals from measured or simulated values of the chosen launches.
 
-        See `simt.sampling.estimate.estimate` for what results may be, and the options.
+        See `simt.sampling.estimate.estimate` for the accepted results and the options.
         """
         from simt.sampling.estimate import estimate
 
@@ -221,7 +221,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str, source: str = "plan") -> Plan:
-        """Reads what `to_json` wrote. Raises PlanError that names `source` for anything else."""
+        """Reads the output of `to_json`. Raises PlanError with the name `source` for anything else."""
         try:
             data = msgspec.json.decode(text)
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:

@@ -24,10 +24,12 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class Choice:
-    """What a sampler decides, by positions in the profile (0 to N-1, launch order).
+    """A sampler's decision, by positions in the profile (0 to N-1, launch order).
 
     strata: for each of the N launches its stratum, 0 to H-1; every stratum is used.
-    rows: the drawn launches, distinct. draws: how often each was drawn. weights: of each, all draws together.
+    rows: the distinct drawn launches.
+    draws: how often each was drawn.
+    weights: the weight of each, for all draws together.
     names, why: for each of the H strata.
     """
 
@@ -44,14 +46,14 @@ class Choice:
 
 
 class Sampler(Method, ABC):
-    """Chooses launches from a profile, on the conventions of scikit-learn (see Method).
+    """Chooses launches from a profile, following the conventions of scikit-learn (see Method).
 
     `fit` validates the parameters, sets learned values with a trailing underscore and `plan_`, and returns
     the sampler. A sampler with a `seed` parameter gives the same Plan for the same seed and profile, whatever
     the order of rows and the number of threads.
 
-    To write one: subclass, give `method` a name, and implement `choose`, and `validate` if there are
-    parameters. `check_sampler` tries what any sampler must hold.
+    To write a sampler, subclass this, set `method` to a name, and implement `choose`, and `validate` if there
+    are parameters. `check_sampler` checks what every sampler must satisfy.
     """
 
     plan_: Plan
@@ -64,8 +66,8 @@ class Sampler(Method, ABC):
     def fit(self: Self, profile: Profile) -> Self:
         """Chooses launches of `profile`; `plan_` holds the result, `strata_` each launch's stratum.
 
-        Raises PlanError where the profile is empty or a parameter makes no sense, ProfileError where it lacks
-        a column that the method needs.
+        Raises PlanError if the profile is empty or a parameter is invalid, ProfileError if it lacks a column
+        that the method needs.
         """
         if not len(profile):
             raise PlanError(f"{profile.source}: no launches to choose from")
