@@ -9,7 +9,7 @@ ENGINE_TESTS ?= $(wildcard tests/engine tests/functional tests/memory tests/ptx 
   tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
-.PHONY: demo documents site test lint format sanitize sanitize-address sanitize-thread fuzz bench dev clean
+.PHONY: demo documents site test lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev clean
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
 	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
@@ -29,6 +29,9 @@ lint: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+
+generate: $(VENV)/.installed  ## what follows from engine/timing/spec_fields.hpp: models and docs/specification.md
+	$(BIN)/python src/simt/spec/generate.py
 
 format: $(VENV)/.tested
 	$(BIN)/ruff check --fix .

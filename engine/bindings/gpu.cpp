@@ -177,7 +177,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
 /// A Gpu and the clock that its records are labelled with.
 struct GpuHandle {
   GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options)
-      : gpu(spec, options), clock_khz(spec.clock.core_khz) {}
+      : gpu(spec, options), clock_khz(spec.clock.core_mhz.khz) {}
   simt::Gpu gpu;
   uint64_t clock_khz;
 };

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -9,188 +10,109 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "timing/memory/hash.hpp"
+#include "timing/memory/replacement.hpp"
+#include "timing/memory/write_policy.hpp"
+#include "timing/warp_scheduler.hpp"
 
 namespace nb = nanobind;
 using namespace simt;
 
 namespace {
 
-// Names of enumerators, in their order.
+struct FieldText {
+  const char* name;
+  const char* unit;
+  Range range;
+  const char* meaning;
+};
+
 template <class E>
-std::initializer_list<const char*> names();
-template <>
-std::initializer_list<const char*> names<CacheReplacement>() {
-  static constexpr std::initializer_list<const char*> list = {"lru", "fifo", "custom"};
-  return list;
+struct EnumName {
+  E value;
+  const char* name;
+  const char* meaning;
+};
+
+// What names_of() and kind_of() say of the enums and of the kinds of policies.
+#define SIMT_NAME(enumerator, name, meaning) {E::enumerator, name, meaning},
+#define SIMT_DEFINE(Enum, NAMES)                                                  \
+  constexpr const char* kind_of(Enum) {                                           \
+    return #Enum;                                                                 \
+  }                                                                               \
+  std::initializer_list<EnumName<Enum>> names_of(Enum) {                          \
+    using E = Enum;                                                               \
+    static constexpr std::initializer_list<EnumName<E>> all = {NAMES(SIMT_NAME)}; \
+    return all;                                                                   \
+  }
+SIMT_ENUMS(SIMT_DEFINE)
+#undef SIMT_DEFINE
+#undef SIMT_NAME
+
+constexpr const char* kind_of(Choice<SchedulerPolicy>) {
+  return "scheduler";
 }
-template <>
-std::initializer_list<const char*> names<CacheWritePolicy>() {
-  static constexpr std::initializer_list<const char*> list = {
-      "read_only", "write_back", "write_through", "write_evict", "local_write_back_global_write_through"};
-  return list;
+constexpr const char* kind_of(Choice<ReplacementPolicy>) {
+  return "replacement";
 }
-template <>
-std::initializer_list<const char*> names<CacheAllocation>() {
-  static constexpr std::initializer_list<const char*> list = {"on_miss", "on_fill", "streaming"};
-  return list;
+constexpr const char* kind_of(Choice<WritePolicy>) {
+  return "write_policy";
 }
-template <>
-std::initializer_list<const char*> names<CacheWriteAllocation>() {
-  static constexpr std::initializer_list<const char*> list = {"none", "write_allocate", "fetch_on_write",
-                                                              "write_validate"};
-  return list;
+constexpr const char* kind_of(Choice<SetIndex>) {
+  return "set_index";
 }
-template <>
-std::initializer_list<const char*> names<CacheSetIndex>() {
-  static constexpr std::initializer_list<const char*> list = {"linear", "xor", "ipoly", "fermi"};
-  return list;
-}
-template <>
-std::initializer_list<const char*> names<SchedulerPolicy>() {
-  static constexpr std::initializer_list<const char*> list = {"lrr",       "gto",   "oldest",
-                                                              "two_level", "cggty", "custom"};
-  return list;
-}
-template <>
-std::initializer_list<const char*> names<OperandModel>() {
-  static constexpr std::initializer_list<const char*> list = {"operand_collector", "read_ports"};
-  return list;
-}
-template <>
-std::initializer_list<const char*> names<NetworkArbiter>() {
-  static constexpr std::initializer_list<const char*> list = {"round_robin", "islip"};
-  return list;
-}
-template <>
-std::initializer_list<const char*> names<SliceHash>() {
-  static constexpr std::initializer_list<const char*> list = {
-      "linear", "xor", "ipoly", "pae", "random", "ipoly_modulo", "ipoly_skewed", "custom"};
-  return list;
-}
-template <>
-std::initializer_list<const char*> names<DramScheduler>() {
-  static constexpr std::initializer_list<const char*> list = {"fcfs", "fr_fcfs"};
-  return list;
+constexpr const char* kind_of(Choice<SliceHash>) {
+  return "slice_hash";
 }
 
-// Units in the order of simt::Unit.
-constexpr const char* unit_names[] = {"int",    "fp32",    "fp64",    "sfu",    "tensor",
-                                      "branch", "texture", "uniform", "memory", "tma"};
-static_assert(std::size(unit_names) == static_cast<size_t>(Unit::Count));
+template <class T>
+constexpr bool is_choice = false;
+template <class Policy>
+constexpr bool is_choice<Choice<Policy>> = true;
 
-// The fields of each struct, once, for reading and writing alike.
-#define SIMT_FIELD(name) v(#name, s.name)
-template <class V>
-void visit(V& v, ClockSpec& s) {
-  SIMT_FIELD(core_khz), SIMT_FIELD(interconnect_khz), SIMT_FIELD(l2_khz), SIMT_FIELD(dram_khz);
+// visit(v, section) calls v(FieldText, field) for each field of a section, and section_of() names it.
+#define SIMT_VISIT(type, name, unit, range, meaning) v(FieldText{#name, unit, range, meaning}, s.name);
+#define SIMT_DEFINE(Section, FIELDS, meaning)              \
+  constexpr const char* section_of(const Section##Spec&) { \
+    return #Section;                                       \
+  }                                                        \
+  template <class V>                                       \
+  void visit(V& v, Section##Spec& s) {                     \
+    FIELDS(SIMT_VISIT)                                     \
+  }
+SIMT_INNER_SECTIONS(SIMT_DEFINE)
+constexpr const char* section_of(const UnitsSpec&) {
+  return "Units";
 }
 template <class V>
-void visit(V& v, LaunchSpec& s) {
-  SIMT_FIELD(kernel_latency), SIMT_FIELD(cta_latency), SIMT_FIELD(dispatch_latency);
-  SIMT_FIELD(max_concurrent_kernels);
+void visit(V& v, UnitsSpec& units) {
+#define SIMT_UNIT(enumerator, name, meaning) \
+  v(FieldText{name, "", ranges::none, meaning}, units[static_cast<size_t>(Unit::enumerator)]);
+  SIMT_EXECUTION_UNITS(SIMT_UNIT)
+#undef SIMT_UNIT
 }
-template <class V>
-void visit(V& v, CacheSpec& s) {
-  SIMT_FIELD(sets), SIMT_FIELD(line_bytes), SIMT_FIELD(ways), SIMT_FIELD(sectored), SIMT_FIELD(replacement);
-  SIMT_FIELD(write_policy), SIMT_FIELD(allocation), SIMT_FIELD(write_allocation), SIMT_FIELD(set_index);
-  SIMT_FIELD(mshr_entries), SIMT_FIELD(mshr_merge), SIMT_FIELD(miss_queue), SIMT_FIELD(port_bytes);
-  SIMT_FIELD(dirty_threshold);
-}
-template <class V>
-void visit(V& v, InstructionCacheSpec& s) {
-  SIMT_FIELD(perfect), SIMT_FIELD(l1), SIMT_FIELD(l1_latency), SIMT_FIELD(l1_shared_by), SIMT_FIELD(l0);
-  SIMT_FIELD(prefetch_lines);
-}
-template <class V>
-void visit(V& v, FrontEndSpec& s) {
-  SIMT_FIELD(fetch_width), SIMT_FIELD(instruction_buffer), SIMT_FIELD(instruction_cache);
-}
-template <class V>
-void visit(V& v, SchedulerSpec& s) {
-  SIMT_FIELD(policy), SIMT_FIELD(active_warps), SIMT_FIELD(issue_width),
-      SIMT_FIELD(dual_issue_different_units);
-}
-template <class V>
-void visit(V& v, RegisterFileSpec& s) {
-  SIMT_FIELD(registers), SIMT_FIELD(allocation_unit), SIMT_FIELD(model), SIMT_FIELD(banks);
-  SIMT_FIELD(collector_units), SIMT_FIELD(port_throughput), SIMT_FIELD(read_ports_per_bank);
-  SIMT_FIELD(operand_cache), SIMT_FIELD(write_back_width);
-}
-template <class V>
-void visit(V& v, UnitSpec& s) {
-  SIMT_FIELD(count), SIMT_FIELD(latency), SIMT_FIELD(initiation_interval);
-}
-template <class V>
-void visit(V& v, std::array<UnitSpec, static_cast<size_t>(Unit::Count)>& units) {
-  for (size_t i = 0; i < units.size(); ++i) v(unit_names[i], units[i]);
-}
-template <class V>
-void visit(V& v, SmSpec& s) {
-  SIMT_FIELD(count), SIMT_FIELD(sub_cores), SIMT_FIELD(sub_core_model), SIMT_FIELD(warp_size);
-  SIMT_FIELD(max_warps), SIMT_FIELD(max_ctas), SIMT_FIELD(barriers_per_cta), SIMT_FIELD(front_end);
-  SIMT_FIELD(scheduler), SIMT_FIELD(register_file), SIMT_FIELD(units);
-}
-template <class V>
-void visit(V& v, SharedMemorySpec& s) {
-  SIMT_FIELD(bytes), SIMT_FIELD(reserved_per_cta), SIMT_FIELD(allocation_unit), SIMT_FIELD(banks);
-  SIMT_FIELD(latency), SIMT_FIELD(wide_accesses_take_wavefronts);
-}
-template <class V>
-void visit(V& v, L1Spec& s) {
-  SIMT_FIELD(cache), SIMT_FIELD(banks), SIMT_FIELD(latency), SIMT_FIELD(unified_bytes), SIMT_FIELD(adaptive);
-  SIMT_FIELD(carve_out_options), SIMT_FIELD(bypass_global), SIMT_FIELD(bypass_sectors_per_cycle);
-  SIMT_FIELD(flush_at_kernel_end), SIMT_FIELD(invalidate_at_membar);
-}
-template <class V>
-void visit(V& v, LoadStoreSpec& s) {
-  SIMT_FIELD(coalescing_sub_warps), SIMT_FIELD(sectored_coalescing), SIMT_FIELD(reply_buffer);
-  SIMT_FIELD(sub_core_queue);
-}
-template <class V>
-void visit(V& v, ConstantCacheSpec& s) {
-  SIMT_FIELD(perfect), SIMT_FIELD(l1), SIMT_FIELD(latency), SIMT_FIELD(miss_latency);
-}
-template <class V>
-void visit(V& v, InterconnectSpec& s) {
-  SIMT_FIELD(arbiter), SIMT_FIELD(input_buffer), SIMT_FIELD(output_buffer), SIMT_FIELD(latency);
-  SIMT_FIELD(credit_latency), SIMT_FIELD(flit_bytes), SIMT_FIELD(look_ahead);
-  SIMT_FIELD(sm_port_sectors);
-}
-template <class V>
-void visit(V& v, AddressMapSpec& s) {
-  SIMT_FIELD(channels), SIMT_FIELD(slices_per_channel), SIMT_FIELD(hash), SIMT_FIELD(channel_bit);
-  SIMT_FIELD(layout);
-}
-template <class V>
-void visit(V& v, L2Spec& s) {
-  SIMT_FIELD(slice), SIMT_FIELD(latency), SIMT_FIELD(request_queue), SIMT_FIELD(dram_queue);
-  SIMT_FIELD(fill_queue), SIMT_FIELD(reply_queue), SIMT_FIELD(copies_fill), SIMT_FIELD(partitions);
-  SIMT_FIELD(far_latency);
-}
-template <class V>
-void visit(V& v, DramSpec& s) {
-  SIMT_FIELD(simple), SIMT_FIELD(latency), SIMT_FIELD(scheduler), SIMT_FIELD(scheduler_queue);
-  SIMT_FIELD(return_queue), SIMT_FIELD(write_queue), SIMT_FIELD(write_queue_size), SIMT_FIELD(write_high);
-  SIMT_FIELD(write_low), SIMT_FIELD(bus_bytes), SIMT_FIELD(burst_length), SIMT_FIELD(data_command_ratio);
-  SIMT_FIELD(dual_bus), SIMT_FIELD(banks), SIMT_FIELD(bank_groups), SIMT_FIELD(bank_group_low_bits);
-  SIMT_FIELD(bank_xor), SIMT_FIELD(ccd), SIMT_FIELD(rrd), SIMT_FIELD(rcd), SIMT_FIELD(ras), SIMT_FIELD(rp);
-  SIMT_FIELD(rc), SIMT_FIELD(cl), SIMT_FIELD(wl), SIMT_FIELD(cdlr), SIMT_FIELD(wr), SIMT_FIELD(ccdl);
-  SIMT_FIELD(rtpl), SIMT_FIELD(faw), SIMT_FIELD(refi), SIMT_FIELD(rfc), SIMT_FIELD(per_bank_refresh);
-}
-template <class V>
-void visit(V& v, PolicySpec& s) {
-  SIMT_FIELD(scheduler), SIMT_FIELD(l1_replacement), SIMT_FIELD(l2_replacement), SIMT_FIELD(slice_hash);
-}
+SIMT_OUTER_SECTIONS(SIMT_DEFINE)
 template <class V>
 void visit(V& v, Spec& s) {
-  SIMT_FIELD(name), SIMT_FIELD(sm_version), SIMT_FIELD(clock), SIMT_FIELD(launch), SIMT_FIELD(sm);
-  SIMT_FIELD(shared_memory), SIMT_FIELD(l1), SIMT_FIELD(load_store), SIMT_FIELD(constant_cache);
-  SIMT_FIELD(interconnect), SIMT_FIELD(address_map), SIMT_FIELD(l2), SIMT_FIELD(dram), SIMT_FIELD(policy);
+  SIMT_SPEC_FIELDS(SIMT_VISIT)
 }
-#undef SIMT_FIELD
+#undef SIMT_DEFINE
+#undef SIMT_VISIT
+template <class V>
+void visit(V& v, PolicySpec& s) {
+  v(FieldText{"scheduler"}, s.scheduler);
+  v(FieldText{"l1_replacement"}, s.l1_replacement);
+  v(FieldText{"l2_replacement"}, s.l2_replacement);
+  v(FieldText{"slice_hash"}, s.slice_hash);
+}
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
   throw std::invalid_argument("specification: " + path + ": " + reason);
+}
+
+std::string text_of(const Range& range) {
+  return (range.power_of_two ? "a power of two, " : "") + std::to_string(range.least) + " to " +
+         std::to_string(range.most);
 }
 
 /// Fills a struct's fields from a dict that has exactly their names as keys.
@@ -199,11 +121,11 @@ class Reader {
   Reader(nb::dict values, std::string prefix) : values_(std::move(values)), prefix_(std::move(prefix)) {}
 
   template <class T>
-  void operator()(const char* name, T& field) {
-    known_.emplace_back(name);
-    const nb::str key(name);
-    if (!values_.contains(key)) refuse(prefix_ + name, "missing");
-    read(prefix_ + name, values_[key], field);
+  void operator()(const FieldText& text, T& field) {
+    known_.emplace_back(text.name);
+    const nb::str key(text.name);
+    if (!values_.contains(key)) refuse(prefix_ + text.name, "missing");
+    read(prefix_ + text.name, values_[key], text.range, field);
   }
 
   void finish() const {
@@ -216,23 +138,47 @@ class Reader {
   }
 
   template <class T>
-  static void read(const std::string& path, nb::handle value, T& field) {
+  static void read(const std::string& path, nb::handle value, const Range& range, T& field) {
     if constexpr (std::is_same_v<T, bool>) {
       if (!nb::isinstance<nb::bool_>(value)) refuse(path, "expected a bool");
       field = nb::cast<bool>(value);
+    } else if constexpr (std::is_same_v<T, uintptr_t>) {
+      if (!nb::try_cast(value, field, false)) refuse(path, "expected an address");
     } else if constexpr (std::is_integral_v<T>) {
-      if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, field, false))
-        refuse(path, "expected an integer of " + std::to_string(8 * sizeof(T)) + " bits, not negative");
+      if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, field, false) || !range.has(field))
+        refuse(path, "expected an integer, " + text_of(range));
+    } else if constexpr (std::is_same_v<T, Frequency>) {
+      double mhz = 0;
+      if (!nb::try_cast(value, mhz) || !(mhz >= static_cast<double>(range.least)) ||
+          mhz > static_cast<double>(range.most))
+        refuse(path, "expected a number, " + text_of(range));
+      field.khz = static_cast<uint64_t>(std::llround(mhz * 1000));
     } else if constexpr (std::is_enum_v<T>) {
-      read_name(path, value, field);
+      std::string expected;
+      const std::string found = text(path, value);
+      for (const auto& one : names_of(T{})) {
+        if (found == one.name) {
+          field = one.value;
+          return;
+        }
+        expected += (expected.empty() ? "" : ", ") + std::string(one.name);
+      }
+      refuse(path, "found '" + found + "', expected one of " + expected);
+    } else if constexpr (is_choice<T>) {
+      const std::string found = text(path, value);
+      field = T::named(found);
+      if (field) return;
+      std::string expected;
+      for (const auto& [name, policy] : T::Registry::all())
+        expected += (expected.empty() ? "" : ", ") + std::string(name);
+      refuse(path, "found '" + found + "', expected one of " + expected);
     } else if constexpr (std::is_same_v<T, std::string>) {
-      if (!nb::try_cast(value, field)) refuse(path, "expected a string");
+      field = text(path, value);
     } else if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {
       if (!nb::isinstance<nb::list>(value)) refuse(path, "expected a list");
       field.clear();
-      for (nb::handle item : nb::cast<nb::list>(value)) {
-        read(path + "[" + std::to_string(field.size()) + "]", item, field.emplace_back());
-      }
+      for (nb::handle item : nb::cast<nb::list>(value))
+        read(path + "[" + std::to_string(field.size()) + "]", item, range, field.emplace_back());
     } else {
       if (!nb::isinstance<nb::dict>(value)) refuse(path, "expected a dict");
       Reader reader(nb::cast<nb::dict>(value), path + ".");
@@ -242,19 +188,10 @@ class Reader {
   }
 
  private:
-  template <class E>
-  static void read_name(const std::string& path, nb::handle value, E& field) {
-    std::string found, expected;
+  static std::string text(const std::string& path, nb::handle value) {
+    std::string found;
     if (!nb::try_cast(value, found)) refuse(path, "expected a string");
-    uint8_t index = 0;
-    for (const char* name : names<E>()) {
-      if (found == name) {
-        field = static_cast<E>(index);
-        return;
-      }
-      expected += (index++ ? ", " : "") + std::string(name);
-    }
-    refuse(path, "found '" + found + "', expected one of " + expected);
+    return found;
   }
 
   nb::dict values_;
@@ -266,11 +203,17 @@ class Reader {
 class Writer {
  public:
   template <class T>
-  void operator()(const char* name, T& field) {
+  void operator()(const FieldText& text, T& field) {
+    const char* name = text.name;
     if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       values[name] = field;
+    } else if constexpr (std::is_same_v<T, Frequency>) {
+      values[name] = static_cast<double>(field.khz) / 1000;
     } else if constexpr (std::is_enum_v<T>) {
-      values[name] = names<T>().begin()[static_cast<size_t>(field)];
+      for (const auto& one : names_of(T{}))
+        if (one.value == field) values[name] = one.name;
+    } else if constexpr (is_choice<T>) {
+      values[name] = std::string(field->name);
     } else if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {
       nb::list list;
       for (uint32_t item : field) list.append(item);
@@ -285,13 +228,124 @@ class Writer {
   nb::dict values;
 };
 
+/// Lists a section's fields, as spec_schema() gives them.
+class Describer {
+ public:
+  template <class T>
+  void operator()(const FieldText& text, T&) {
+    nb::dict field;
+    field["name"] = text.name;
+    field["unit"] = text.unit;
+    field["meaning"] = text.meaning;
+    const auto has_type = [&](const char* type, const char* of = nullptr) {
+      field["type"] = type;
+      if (of) field["of"] = of;
+    };
+    if constexpr (std::is_same_v<T, bool>)
+      has_type("flag");
+    else if constexpr (std::is_integral_v<T>)
+      has_type("integer");
+    else if constexpr (std::is_same_v<T, Frequency>)
+      has_type("frequency");
+    else if constexpr (std::is_enum_v<T>)
+      has_type("enum", kind_of(T{}));
+    else if constexpr (is_choice<T>)
+      has_type("policy", kind_of(T{}));
+    else if constexpr (std::is_same_v<T, std::string>)
+      has_type("text");
+    else if constexpr (std::is_same_v<T, std::vector<uint32_t>>)
+      has_type("integers");
+    else
+      has_type("section", section_of(T{}));
+    if (text.range.most > 0) {
+      field["least"] = text.range.least;
+      field["most"] = text.range.most;
+      field["power_of_two"] = text.range.power_of_two;
+    }
+    fields.append(field);
+  }
+
+  nb::list fields;
+};
+
+template <class Section>
+nb::dict described(const char* name, const char* meaning) {
+  Describer describer;
+  Section section{};
+  visit(describer, section);
+  nb::dict result;
+  result["name"] = name;
+  result["meaning"] = meaning;
+  result["fields"] = describer.fields;
+  return result;
+}
+
+nb::dict schema() {
+  nb::list sections;
+#define SIMT_DESCRIBE(Section, FIELDS, meaning) sections.append(described<Section##Spec>(#Section, meaning));
+  SIMT_INNER_SECTIONS(SIMT_DESCRIBE)
+  sections.append(described<UnitsSpec>("Units", "Execution units of an SM."));
+  SIMT_OUTER_SECTIONS(SIMT_DESCRIBE)
+#undef SIMT_DESCRIBE
+  sections.append(described<Spec>("Spec", "One GPU."));
+  nb::dict enums;
+#define SIMT_DESCRIBE(Enum, NAMES)                                             \
+  {                                                                            \
+    nb::dict meanings;                                                         \
+    for (const auto& one : names_of(Enum{})) meanings[one.name] = one.meaning; \
+    enums[#Enum] = meanings;                                                   \
+  }
+  SIMT_ENUMS(SIMT_DESCRIBE)
+#undef SIMT_DESCRIBE
+  nb::dict result;
+  result["sections"] = sections;
+  result["enums"] = enums;
+  return result;
+}
+
+template <class Policy, class More>
+void add_policies(nb::dict& kinds, More more) {
+  nb::dict all;
+  for (const auto& [name, policy] : Registered<Policy>::all()) {
+    nb::dict text;
+    text["meaning"] = std::string(policy->meaning);
+    text["source"] = std::string(policy->source);
+    more(*policy, text);
+    all[nb::str(name.data(), name.size())] = text;
+  }
+  kinds[kind_of(Choice<Policy>{})] = all;
+}
+
+nb::dict policies() {
+  const auto nothing = [](const auto&, nb::dict&) {};
+  nb::dict kinds;
+  add_policies<SchedulerPolicy>(kinds, nothing);
+  add_policies<ReplacementPolicy>(kinds, nothing);
+  add_policies<WritePolicy>(kinds, nothing);
+  add_policies<SetIndex>(kinds, [](const SetIndex& p, nb::dict& text) { text["most_sets"] = p.most_sets; });
+  add_policies<SliceHash>(kinds, [](const SliceHash& p, nb::dict& text) {
+    text["power_of_two_channels"] = p.power_of_two_channels;
+    text["exact_slices"] = p.exact_slices;
+    text["most_slices"] = p.most_slices;
+  });
+  return kinds;
+}
+
 }  // namespace
 
 Spec spec_from_dict(nb::dict values) {
   Spec spec;
   Reader reader(std::move(values), "");
   visit(reader, spec);
+  reader(FieldText{"policy"}, spec.policy);
   reader.finish();
+  const auto needs = [](const char* path, std::string_view chosen, uintptr_t function) {
+    if (chosen == "custom" && function == 0) refuse(path, "found 'custom', expected a function for it");
+  };
+  needs("sm.scheduler.policy", spec.sm.scheduler.policy->name, spec.policy.scheduler);
+  needs("l1.cache.replacement", spec.l1.cache.replacement->name, spec.policy.l1_replacement);
+  needs("l2.slice.replacement", spec.l2.slice.replacement->name, spec.policy.l2_replacement);
+  needs("address_map.hash", spec.address_map.hash->name, spec.policy.slice_hash);
   return spec;
 }
 
@@ -302,7 +356,13 @@ void bind_spec(nb::module_& m) {
         Spec spec = spec_from_dict(std::move(values));
         Writer writer;
         visit(writer, spec);
+        writer(FieldText{"policy"}, spec.policy);
         return writer.values;
       },
       nb::arg("values"), "For tests: the dict, read into the engine's specification and written out again.");
+  m.def("spec_schema", &schema,
+        "The sections of a specification, each after those that it contains, with their fields; and the\n"
+        "meaning of each enum's names (engine/timing/spec_fields.hpp).");
+  m.def("policies", &policies,
+        "The policies that a specification can choose by name, by kind: meaning, source, limits.");
 }

@@ -194,22 +194,14 @@ class TestMemory {
   double seconds_ = 0;
 };
 
-SchedulerPolicy policy_named(const std::string& name) {
-  if (name == "lrr") return SchedulerPolicy::Lrr;
-  if (name == "gto") return SchedulerPolicy::Gto;
-  if (name == "oldest") return SchedulerPolicy::Oldest;
-  if (name == "two_level") return SchedulerPolicy::TwoLevel;
-  if (name == "cggty") return SchedulerPolicy::Cggty;
-  throw nb::value_error(("unknown policy " + name).c_str());
-}
-
 /// What a scheduler issues, cycle by cycle: `ready[c]` has a bit per warp that could issue in cycle c,
 /// `waits[c]` a bit per warp that waits for memory. `ages[w]`: order of launch.
 std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vector<uint64_t>& ages,
                                        const std::vector<uint64_t>& ready, const std::vector<uint64_t>& waits,
                                        uint32_t active_warps) {
   SchedulerSpec spec;
-  spec.policy = policy_named(policy);
+  spec.policy = Choice<SchedulerPolicy>::named(policy);
+  if (!spec.policy) throw nb::value_error(("unknown policy " + policy).c_str());
   spec.active_warps = active_warps;
   const auto count = static_cast<uint32_t>(ages.size());
   WarpTable warps(count, 1, 2);
@@ -217,13 +209,13 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
     warps[w].age = ages[w];
     warps.masks(0).resident |= uint64_t{1} << w;
   }
-  WarpScheduler scheduler(spec, nullptr, 0, count);
+  const std::unique_ptr<WarpScheduler> scheduler = spec.policy->make({spec, nullptr, 0, count});
   std::vector<int32_t> chosen;
   for (size_t c = 0; c < ready.size(); ++c) {
     warps.masks(0).blocked_long = c < waits.size() ? waits[c] : 0;
-    scheduler.begin_cycle(warps);
-    const int32_t choice = ready[c] ? scheduler.choose(warps, ready[c], c) : -1;
-    if (choice >= 0) scheduler.issued(choice);
+    scheduler->begin_cycle(warps);
+    const int32_t choice = ready[c] ? scheduler->choose(warps, ready[c], c) : -1;
+    if (choice >= 0) scheduler->issued(choice);
     chosen.push_back(choice);
   }
   return chosen;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "isa/tensor_shape.hpp"
 #include "timing/core/core_traits.hpp"
@@ -108,8 +109,14 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;
   // The unit's interval is that of FP16 m16n8k16; other shapes and types take their share of it.
   const double work = tensor_work(opcodes_[s.opcode]);
-  if (work > 0)
-    d.initiation_interval = static_cast<uint16_t>(std::max(1.0, std::round(unit.initiation_interval * work)));
+  const double interval =
+      work > 0 ? std::max(1.0, std::round(unit.initiation_interval * work)) : d.initiation_interval;
+  if (interval > limits::latency)
+    throw std::invalid_argument(opcodes_[s.opcode] + " would take " + std::to_string(std::llround(interval)) +
+                                " cycles of a tensor unit of " + spec_.name + ", expected at most " +
+                                std::to_string(limits::latency) +
+                                "; lower sm.units.tensor.initiation_interval");
+  d.initiation_interval = static_cast<uint16_t>(interval);
   d.latency = std::max(d.latency, d.initiation_interval);
 }
 

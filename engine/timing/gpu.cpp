@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t constant_banks = uint64_t{1} << 48, constant_bank_bytes = 64 * 1024;
 
 uint16_t launch_slots(const Spec& spec) {
-  return static_cast<uint16_t>(std::clamp(spec.launch.max_concurrent_kernels, 1u, 128u));
+  return static_cast<uint16_t>(spec.launch.max_concurrent_kernels);
 }
 
 }  // namespace

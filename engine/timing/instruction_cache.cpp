@@ -9,12 +9,11 @@ constexpr Cycle unknown = ~Cycle{0};
 constexpr uint64_t constant_token = uint64_t{1} << 63;  // low bits: line; others: warp
 
 CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
-  CacheSpec cache = spec.l1;
+  CacheSpec cache = cache_of(spec.l1);
   if (cache.sets == 0 || cache.ways == 0) {
     cache.sets = cache.ways = 1;
     cache.mshr_entries = cache.mshr_merge = cache.miss_queue = 1;
   }
-  cache.sectored = false;
   return cache;
 }
 
@@ -28,11 +27,11 @@ InstructionCache::InstructionCache(const Spec& spec)
       prefetch_lines_(spec.sm.front_end.instruction_cache.prefetch_lines),
       l1_(l1_or_unused(spec.sm.front_end.instruction_cache)),
       arriving_(line_bytes_) {
-  const CacheSpec& l0 = spec.sm.front_end.instruction_cache.l0;
-  if (perfect_ || l0.sets * l0.ways == 0) return;
+  const uint32_t l0_lines = spec.sm.front_end.instruction_cache.l0_lines;
+  if (perfect_ || l0_lines == 0) return;
   l0_.resize(spec.sm.sub_cores);
   for (L0& one : l0_) {
-    one.lines.assign(size_t{l0.sets} * l0.ways, ~uint64_t{0});
+    one.lines.assign(l0_lines, ~uint64_t{0});
     one.used.assign(one.lines.size(), 0);
   }
 }

@@ -6,9 +6,10 @@ namespace simt {
 namespace {
 
 /// The SMs ask for a line once, so its SMs' sub-cores bound what is outstanding: nothing is refused.
-CacheSpec without_limits(CacheSpec spec) {
-  spec.mshr_entries = spec.mshr_merge = spec.miss_queue = 1u << 16;
-  return spec;
+CacheSpec without_limits(const ReadOnlyCacheSpec& spec) {
+  CacheSpec cache = cache_of(spec);
+  cache.mshr_entries = cache.mshr_merge = cache.miss_queue = 1u << 16;
+  return cache;
 }
 
 }  // namespace

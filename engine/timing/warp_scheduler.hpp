@@ -1,45 +1,60 @@
 #pragma once
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "timing/policy.hpp"
+#include "timing/registry.hpp"
 #include "timing/warp_table.hpp"
 
 namespace simt {
 
 /// Chooses which of a sub-core's ready warps issues. One per sub-core; knows nothing of why warps are ready.
-///   lrr       loose round robin: the next ready position after the one that issued last
-///   gto       greedy then oldest: the same warp while it is ready, else the oldest
-///   oldest    the oldest ready warp
-///   two_level loose round robin among `active_warps` warps; one that waits for memory gives its place to the
-///             longest-waiting other (Narasiman et al., MICRO 2011)
-///   cggty     the same warp while it is ready, else the youngest (Huerta et al., MICRO 2025)
-///   custom    a compiled function
+/// Each policy has a file in timing/schedulers.
 class WarpScheduler {
  public:
-  WarpScheduler(const SchedulerSpec& spec, SchedulerFunction custom, uint32_t scheduler, uint32_t positions)
-      : spec_(spec), custom_(custom), scheduler_(scheduler), positions_(positions), last_(positions - 1) {}
+  struct Setup {
+    const SchedulerSpec& spec;
+    SchedulerFunction custom;  ///< of the policy `custom`
+    uint32_t scheduler;        ///< which of the SM's
+    uint32_t positions;        ///< warps that it can hold, at most 64
+  };
+
+  explicit WarpScheduler(const Setup& setup)
+      : scheduler_(setup.scheduler), positions_(setup.positions), last_(setup.positions - 1) {}
+  virtual ~WarpScheduler() = default;
 
   /// Brings the policy's own state up to date; call once a cycle before choose(), when any warp could issue.
-  void begin_cycle(const WarpTable& warps);
-  /// Position among `candidates` (not empty) to try first, or -1 for none.
-  int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t cycle);
+  virtual void begin_cycle(const WarpTable& /*warps*/) {}
+  /// Position among `candidates` (not empty; a bit per position) to try first, or -1 for none.
+  virtual int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t cycle) = 0;
+  /// The warp at `position` has issued.
   void issued(int32_t position) { last_ = static_cast<uint32_t>(position); }
 
- private:
+ protected:
+  /// The order in which the warp at a position was launched: smaller is older.
+  uint64_t age(const WarpTable& warps, uint32_t position) const {
+    return warps[warps.slot_at(scheduler_, position)].age;
+  }
+  /// Whether the warp that issued last is a candidate.
+  bool last_is_in(uint64_t candidates) const { return last_ < 64 && (candidates >> last_ & 1); }
+  /// The next candidate after the one that issued last, or -1.
+  int32_t after_last(uint64_t candidates) const;
   int32_t oldest(const WarpTable& warps, uint64_t candidates) const;
   int32_t youngest(const WarpTable& warps, uint64_t candidates) const;
-  int32_t after_last(uint64_t candidates) const;
 
-  SchedulerSpec spec_;
-  SchedulerFunction custom_;
   uint32_t scheduler_;
   uint32_t positions_;
-  uint32_t last_;
-  uint64_t active_ = 0;            // two-level: positions in the active set
-  std::vector<uint32_t> pending_;  // two-level: resident positions outside it, longest-waiting first
-  std::vector<uint8_t> ready_flags_;
-  std::vector<uint64_t> ages_;
+  uint32_t last_;  ///< position that issued last; at first the highest one
 };
+
+/// A warp scheduler that a specification can choose.
+struct SchedulerPolicy : PolicyText {
+  std::unique_ptr<WarpScheduler> (*make)(const WarpScheduler::Setup& setup);
+};
+
+template <class Scheduler>
+std::unique_ptr<WarpScheduler> make_scheduler(const WarpScheduler::Setup& setup) {
+  return std::make_unique<Scheduler>(setup);
+}
 
 }  // namespace simt

@@ -50,7 +50,7 @@ def test_every_line_costs_the_latency(tmp_path: Path) -> None:
 def test_what_another_sm_has_fetched_is_a_hit(tmp_path: Path) -> None:
     """With one warp an SM, nine CTAs on eight SMs: the last one finds everything."""
     record = simulate(
-        tmp_path / "t", 9, {"sm.max_ctas": 1, "prefetch_lines": 0, "l0.ways": 1, "l1_shared_by": 8}
+        tmp_path / "t", 9, {"sm.max_ctas": 1, "prefetch_lines": 0, "l0_lines": 1, "l1_shared_by": 8}
     )
     counters = record["counters"]
     assert counters["instruction_cache_misses"] == 8 * LINES
@@ -59,7 +59,7 @@ def test_what_another_sm_has_fetched_is_a_hit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_windows_and_threads_change_nothing(prefetch: int, tmp_path: Path) -> None:
-    overrides = {"prefetch_lines": prefetch, "l1_shared_by": 3, "l0.ways": 2, "l1.sets": 2}
+    overrides = {"prefetch_lines": prefetch, "l1_shared_by": 3, "l0_lines": 2, "l1.sets": 2}
     first = simulate(tmp_path / "t", 50, overrides)
     for threads, window in ((1, 1), (2, 3), (4, 0)):
         assert simulate(tmp_path / "t", 50, overrides, threads=threads, window=window) == first
@@ -69,8 +69,8 @@ def test_windows_and_threads_change_nothing(prefetch: int, tmp_path: Path) -> No
     ("path", "value", "reason"),
     [
         ("l1_latency", 0, "at least 1 where SMs share"),
-        ("l0.sets", 0, "expected a cache where SMs share"),
-        ("l1_shared_by", 0, "greater than or equal to 1"),
+        ("l0_lines", 0, "expected a cache where SMs share"),
+        ("l1_shared_by", 0, "expected 1 to 64 SMs"),
     ],
 )
 def test_what_does_not_fit_is_refused(path: str, value: int, reason: str) -> None:

@@ -48,8 +48,8 @@ def test_every_value_has_a_source_that_names_its_option(tmp_path: Path) -> None:
     folder = tmp_path.name
     assert spec.sources["l1.latency"] == f"{folder}/gpgpusim.config: -gpgpu_l1_latency"
     assert spec.sources["sm.units.sfu.latency"] == f"{folder}/trace.config: -{TIMING}sfu"
-    absent = f"{folder}/gpgpusim.config: -gpgpu_num_cta_barriers absent, Accel-Sim's default 16"
-    assert spec.sources["sm.barriers_per_cta"] == absent
+    absent = f"{folder}/gpgpusim.config: -gpgpu_simple_dram_model absent, Accel-Sim's default 0"
+    assert spec.sources["dram.simple"] == absent
     assert spec.name == folder
 
 

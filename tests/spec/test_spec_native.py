@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
 
 from simt import _engine
 from simt.errors import SpecError
 from simt.spec import available, load_spec
-from simt.spec.files import _fields
+from simt.spec.files import _fields, choices, range_of
+from simt.spec.section import Megahertz, Quantity
 
 
 @pytest.mark.parametrize("name", available())
@@ -21,20 +23,20 @@ def test_shipped_gpus_arrive_unchanged(name: str) -> None:
     assert _engine.spec_roundtrip(native) == native
 
 
-def test_clocks_become_whole_kilohertz() -> None:
-    assert load_spec("rtx3070").native()["clock"]["dram_khz"] == 3_500_500
-
-
-def _leaf(path: str, kind: Any) -> st.SearchStrategy[Any]:
-    if kind is bool:
-        return st.booleans()
-    if get_origin(kind) is not None and get_args(kind) and isinstance(get_args(kind)[0], str):
-        return st.sampled_from(get_args(kind))
+def _leaf(path: str, field: FieldInfo) -> st.SearchStrategy[Any]:
+    if options := choices(path):
+        return st.sampled_from(options)
+    rule = range_of(field)
+    if isinstance(rule, Megahertz):
+        return st.integers(1000 * rule.least, 1000 * rule.most).map(lambda khz: khz / 1000)
     if path == "l1.carve_out_options":
-        return st.lists(st.integers(0, 2**32 - 1), max_size=12)
-    if kind is str:
+        return st.lists(st.integers(0, 2**26), max_size=12)
+    if not isinstance(rule, Quantity):
         return st.text(max_size=40)
-    return st.integers(0, 2**32 - 1)
+    if not rule.power_of_two:
+        return st.integers(rule.least, rule.most)
+    powers = [1 << bit for bit in range(rule.most.bit_length()) if 1 << bit >= rule.least]
+    return st.sampled_from([0, *powers] if rule.least == 0 else powers)
 
 
 @st.composite
@@ -42,15 +44,12 @@ def native_values(draw: st.DrawFn) -> dict[str, Any]:
     """Any native dict of the right shape: what the engine must carry, whether it makes sense or not."""
     values = load_spec("qv100").native()
     for path, field in _fields().items():
-        if path in ("description", "dram.capacity_gib") or path.startswith("clock."):
-            continue
         *sections, last = path.split(".")
         table = values
         for section in sections:
             table = table[section]
-        table[last] = draw(_leaf(path, field.annotation))
-    values["clock"] = {key: draw(st.integers(0, 2**64 - 1)) for key in values["clock"]}
-    values["policy"] = {key: draw(st.integers(0, 2**64 - 1)) for key in values["policy"]}
+        table[last] = draw(_leaf(path, field))
+    values["policy"] = {key: draw(st.integers(1, 2**64 - 1)) for key in values["policy"]}
     return values
 
 
@@ -69,8 +68,12 @@ def test_every_field_arrives_unchanged(values: dict[str, Any]) -> None:
         ("sm.units.fp32.latency", True, "expected an integer"),
         ("sm.units.fp32.latency", 4.0, "expected an integer"),
         ("sm.units.fp32.latencies", 4, "unknown"),
-        ("sm.scheduler.policy", "fastest", "expected one of lrr, gto"),
+        ("sm.scheduler.policy", "fastest", "expected one of cggty, custom, gto, lrr"),
         ("sm.scheduler.policy", 1, "expected a string"),
+        ("sm.scheduler.policy", "custom", "expected a function"),
+        ("sm.max_warps", 65, "1 to 64"),
+        ("dram.banks", 48, "a power of two, 1 to 64"),
+        ("clock.core_mhz", 0, "1 to 100000"),
         ("dram.simple", 1, "expected a bool"),
         ("dram", 3, "expected a dict"),
         ("l1.carve_out_options", [1, -2], "expected an integer"),

@@ -98,7 +98,7 @@ SPEC: dict[str, Any] = {
     },
     "dram": {"bus_bytes": 8, "data_command_ratio": 2},
     "address_map": {"channels": 8, "slices_per_channel": 2},
-    "clock": {"core_khz": 1_000_000, "l2_khz": 1_000_000, "dram_khz": 500_000},
+    "clock": {"core_mhz": 1000.0, "l2_mhz": 1000.0, "dram_mhz": 500.0},
 }
 
 

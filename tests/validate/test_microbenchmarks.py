@@ -46,7 +46,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "constant_operand_latency", {"constant_cache.miss_latency": 51}),
     ("qv100", "register_banks", {"sm.register_file.banks": 16}),
     ("h100", "register_banks", {"sm.register_file.banks": 4}),
-    ("qv100", "instruction_l0_size", {"sm.front_end.instruction_cache.l0.ways": 5}),
+    ("qv100", "instruction_l0_size", {"sm.front_end.instruction_cache.l0_lines": 40}),
     ("qv100", "instruction_l1_latency", {"sm.front_end.instruction_cache.l1_latency": 71}),
     ("h100", "instruction_l1_latency", {"sm.front_end.instruction_cache.l1_latency": 21}),
     ("qv100", "instruction_prefetch", {"sm.front_end.instruction_cache.prefetch_lines": 3}),
@@ -55,10 +55,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     (
         "qv100",
         "instruction_line",
-        {
-            "sm.front_end.instruction_cache.l1.line_bytes": 256,
-            "sm.front_end.instruction_cache.l0.line_bytes": 256,
-        },
+        {"sm.front_end.instruction_cache.l1.line_bytes": 256},
     ),
     ("qv100", "shared_latency", {"shared_memory.latency": 41}),
     ("qv100", "shared_banks", {"shared_memory.banks": 16}),

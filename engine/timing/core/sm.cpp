@@ -14,7 +14,7 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
     : spec_(spec),
       traits_(traits),
       id_(id),
-      warps_(spec.sm.max_warps, spec.sm.sub_cores, std::min(spec.sm.front_end.instruction_buffer, 3u)),
+      warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer),
       ctas_(spec.sm.max_ctas, warps_),
       recorder_(warps_, launch_slots),
       observer_(warps_, ctas_, launch_slots),
@@ -25,8 +25,8 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       deferral_(deferral) {
   const uint32_t positions = (spec.sm.max_warps + spec.sm.sub_cores - 1) / spec.sm.sub_cores;
   for (uint32_t s = 0; s < spec.sm.sub_cores; ++s)
-    schedulers_.emplace_back(spec.sm.scheduler, reinterpret_cast<SchedulerFunction>(spec.policy.scheduler), s,
-                             positions);
+    schedulers_.push_back(spec.sm.scheduler.policy->make(
+        {spec.sm.scheduler, reinterpret_cast<SchedulerFunction>(spec.policy.scheduler), s, positions}));
 }
 
 void Sm::take_arrivals(Cycle now) {
@@ -146,7 +146,7 @@ void Sm::check_membars() {
 }
 
 void Sm::sleep(uint32_t w, Cycle now, uint64_t nanoseconds) {
-  const Cycle cycles = (std::min(nanoseconds, longest_sleep) * spec_.clock.core_khz + 999'999) / 1'000'000;
+  const Cycle cycles = (std::min(nanoseconds, longest_sleep) * spec_.clock.core_mhz.khz + 999'999) / 1'000'000;
   if (cycles == 0) return;
   warps_.masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
   sleepers_.push_back({now + cycles, w, warps_[w].age});

@@ -122,7 +122,7 @@ class Sm {
   LoadStoreUnit load_store_;
   FrontEnd front_end_;
   ConstantCache constant_cache_;
-  std::vector<WarpScheduler> schedulers_;
+  std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
   std::vector<MemoryReply> replies_;
   size_t next_reply_ = 0;
   bool changed_ = false;         // something happened in the cycle, so that the next one may differ

@@ -112,9 +112,9 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 template <CoreModel Core>
 void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
-  schedulers_[s].begin_cycle(warps_);
+  schedulers_[s]->begin_cycle(warps_);
   uint64_t could_issue = available(s, m.issuable(), 0, now);
-  const int32_t position = could_issue ? schedulers_[s].choose(warps_, could_issue, now) : -1;
+  const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
   if (position < 0) {
     recorder_.count_scheduler(s, 0, could_issue);
     return;
@@ -137,7 +137,7 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
       used_units |= units_excluded_by(warps_.next_instruction(w).unit);
     issue_instruction(w, now);
   }
-  schedulers_[s].issued(position);
+  schedulers_[s]->issued(position);
 }
 
 /// Whether Sm::synchronise() has something to do.

@@ -2,15 +2,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/policy.hpp"
+#include "timing/memory/hash.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
-
-/// Permutes `index` (0 to n - 1, n a power of two) by the remainder of the polynomial `high` over GF(2), so
-/// that every stride of a power of two spreads over all n (Rau, ISCA 1991). For n = 16, 32, 64 the remainder
-/// of the polynomials that GPGPU-Sim uses; other n divide by an irreducible polynomial of that degree.
-uint32_t ipoly_hash(uint64_t high, uint32_t index, uint32_t n);
 
 /// Where an address lives in the memory system.
 struct MemoryLocation {
@@ -59,11 +54,10 @@ class AddressMap {
   }
 
   AddressMapSpec spec_;
-  SliceHashFunction custom_;
-  uint32_t slices_;
   bool power_of_two_;
-  uint32_t odd_;  // odd factor of the number of channels
   uint32_t channel_bits_, slice_bits_;
+  uint32_t (*hash_)(const SliceCount&, const SliceAddress&);
+  SliceCount count_;
   bool bank_xor_;
   uint32_t banks_;
   BitGather bank_, row_, column_, slice_bits_of_,

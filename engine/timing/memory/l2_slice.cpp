@@ -156,8 +156,8 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
     activity_[request.slot].hits += outcome == CacheOutcome::Hit;
   }
   // Reading out a write-back occupies the data port.
-  port_free_at_ = cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes /
-                                           std::max(1u, spec_.l2.slice.port_bytes));
+  port_free_at_ =
+      cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.port_bytes));
   if (request.write || access.atomic) tell_of_write(request, cycle);
   if (request.write || outcome == CacheOutcome::Hit) {
     answer(asked, cycle);

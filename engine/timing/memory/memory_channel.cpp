@@ -9,13 +9,13 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
     : spec_(spec),
       counters_(launch_slots),
       dram_(spec.dram, counters_),
-      core_to_l2_{spec.clock.core_khz, spec.clock.l2_khz},
-      core_to_network_{spec.clock.core_khz, spec.clock.interconnect_khz},
-      network_to_l2_{spec.clock.interconnect_khz, spec.clock.l2_khz},
-      dram_to_l2_{spec.clock.dram_khz, spec.clock.l2_khz},
-      l2_to_core_{spec.clock.l2_khz, spec.clock.core_khz},
-      l2_to_network_{spec.clock.l2_khz, spec.clock.interconnect_khz},
-      l2_to_dram_{spec.clock.l2_khz, spec.clock.dram_khz},
+      core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
+      core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
+      network_to_l2_{spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz},
+      dram_to_l2_{spec.clock.dram_mhz.khz, spec.clock.l2_mhz.khz},
+      l2_to_core_{spec.clock.l2_mhz.khz, spec.clock.core_mhz.khz},
+      l2_to_network_{spec.clock.l2_mhz.khz, spec.clock.interconnect_mhz.khz},
+      l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
                     (spec.address_map.slices_per_channel - 1)) {
   const uint32_t slices = spec.address_map.slices_per_channel;

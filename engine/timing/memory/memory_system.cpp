@@ -9,10 +9,10 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       map_(spec.address_map, spec.dram, reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)),
       partitions_(spec),
       slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
-      core_to_network_{spec.clock.core_khz, spec.clock.interconnect_khz},
-      network_to_core_{spec.clock.interconnect_khz, spec.clock.core_khz},
-      network_to_l2_{spec.clock.interconnect_khz, spec.clock.l2_khz},
-      core_to_l2_{spec.clock.core_khz, spec.clock.l2_khz},
+      core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
+      network_to_core_{spec.clock.interconnect_mhz.khz, spec.clock.core_mhz.khz},
+      network_to_l2_{spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz},
+      core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
       request_network_(ports(spec), slices_, spec.interconnect.arbiter,
                        {spec.interconnect.look_ahead, spec.interconnect.sm_port_sectors, 1}),
       reply_network_(slices_, ports(spec), spec.interconnect.arbiter,
@@ -40,7 +40,8 @@ uint32_t MemorySystem::ports(const Spec& spec) {
 Cycle MemorySystem::look_ahead() const {
   uint64_t latency = spec_.l2.latency;
   if (partitions_.count() > 1) latency = std::min({latency, partitions_.there(), partitions_.back()});
-  return std::max<Cycle>(1, ClockRatio{spec_.clock.l2_khz, spec_.clock.core_khz}.at_or_after(latency) - 1);
+  return std::max<Cycle>(
+      1, ClockRatio{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz}.at_or_after(latency) - 1);
 }
 
 uint32_t MemorySystem::data_flits(bool carries_data) const {

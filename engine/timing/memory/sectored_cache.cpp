@@ -3,12 +3,28 @@
 #include <algorithm>
 #include <bit>
 
-#include "timing/memory/address_map.hpp"
-
 namespace simt {
+
+CacheSpec cache_of(const ReadOnlyCacheSpec& spec) {
+  CacheSpec cache{.sets = spec.sets,
+                  .line_bytes = spec.line_bytes,
+                  .ways = spec.ways,
+                  .replacement = spec.replacement,
+                  .allocation = spec.allocation,
+                  .set_index = spec.set_index,
+                  .mshr_entries = spec.mshr_entries,
+                  .mshr_merge = spec.mshr_merge,
+                  .miss_queue = spec.miss_queue,
+                  .write_policy = Choice<WritePolicy>::named("write_back")};
+  return cache;
+}
+
 SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
     : spec_(spec),
-      custom_(spec.replacement == CacheReplacement::Custom ? custom : nullptr),
+      custom_(custom),
+      set_index_(spec.set_index->set_of),
+      renewed_by_use_(spec.replacement->renewed_by_use),
+      write_policy_(*spec.write_policy),
       unit_bytes_(spec.sectored ? sector_bytes : spec.line_bytes),
       ways_(spec.ways),
       allocate_on_miss_(spec.allocation == CacheAllocation::OnMiss),
@@ -21,7 +37,7 @@ void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
   lines_.assign(count, Line{});
   written_.assign(count, {});
-  line_times_.assign(custom_ ? count : 0, Times{});
+  if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
   line_index_.reset(count);
   // A streaming cache can wait for as many lines as it holds.
@@ -55,30 +71,6 @@ void SectoredCache::invalidate() {
   free_lines_ = uint64_t{spec_.sets} * ways_;
 }
 
-uint32_t SectoredCache::set_of(uint64_t address) const {
-  const uint64_t line = address / spec_.line_bytes;
-  const uint32_t sets = spec_.sets;
-  switch (spec_.set_index) {
-    case CacheSetIndex::Linear:
-      return static_cast<uint32_t>(line % sets);
-    case CacheSetIndex::Xor: {
-      const auto bits = static_cast<uint32_t>(std::bit_width(sets) - 1);
-      return static_cast<uint32_t>((line ^ (line >> bits)) & (sets - 1));
-    }
-    case CacheSetIndex::Ipoly: {
-      const auto bits = static_cast<uint32_t>(std::bit_width(sets) - 1);
-      return ipoly_hash(line >> bits, static_cast<uint32_t>(line & (sets - 1)), sets);
-    }
-    case CacheSetIndex::Fermi: {
-      // Nugteren et al., HPCA 2014: XOR of the low set bits with three groups of address bits above.
-      const uint64_t low = line & 7, high = (line >> 3 & 3) << 3;
-      const uint64_t mixed = low ^ (address >> 13 & 7) ^ (address >> 18 & 7) ^ (address >> 23 & 7);
-      return static_cast<uint32_t>((mixed | (high ^ ((address >> 14 & 3) << 3))) & (sets - 1));
-    }
-  }
-  return 0;
-}
-
 bool SectoredCache::evictable(const Line& line) const {
   if (line.reserved) return false;
   // Modified lines stay until enough of the cache is modified.
@@ -105,28 +97,23 @@ void SectoredCache::append(uint32_t set, uint32_t line) {
 uint32_t SectoredCache::find_victim(uint32_t set) const {
   const Set& s = sets_[set];
   if (!s.invalid.empty()) return s.invalid.back();
-  if (!custom_) {
+  if (!replacement_) {
     for (uint32_t line = s.oldest; line != none; line = lines_[line].next)
       if (evictable(lines_[line])) return line;
     return none;
   }
   evictable_flags_.resize(ways_);
-  times_.resize(ways_);
-  allocation_times_.resize(ways_);
   bool some = false;
+  const uint32_t first = set * ways_;
   for (uint32_t w = 0; w < ways_; ++w) {
-    const Line& line = lines_[set * ways_ + w];
-    evictable_flags_[w] = evictable(line);
-    times_[w] = line_times_[set * ways_ + w].last_access;
-    allocation_times_[w] = line_times_[set * ways_ + w].allocated;
+    evictable_flags_[w] = evictable(lines_[first + w]);
     some |= evictable_flags_[w] != 0;
   }
   if (!some) return none;
-  const int32_t way =
-      custom_(evictable_flags_.data(), times_.data(), allocation_times_.data(), static_cast<int32_t>(ways_));
+  const int32_t way = replacement_->victim(first, evictable_flags_);
   const bool valid =
       way >= 0 && way < static_cast<int32_t>(ways_) && evictable_flags_[static_cast<size_t>(way)];
-  return valid ? set * ways_ + static_cast<uint32_t>(way) : none;
+  return valid ? first + static_cast<uint32_t>(way) : none;
 }
 
 SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
@@ -163,8 +150,8 @@ CacheOutcome SectoredCache::refuse(CacheFailure failure) {
 }
 
 void SectoredCache::touch(uint32_t line, uint64_t time) {
-  if (custom_) line_times_[line].last_access = time;
-  if (spec_.replacement == CacheReplacement::Fifo) return;
+  if (replacement_) replacement_->used(line, time);
+  if (!renewed_by_use_) return;
   const uint32_t set = set_of_line(line);
   if (sets_[set].newest == line) return;
   unlink(set, line);
@@ -176,7 +163,7 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   Line& l = lines_[line];
   if (l.in_order) {
     if (l.modified) --modified_lines_;
-    if (l.modified && spec_.write_policy != CacheWritePolicy::WriteThrough) {
+    if (l.modified && !write_policy_.through) {
       const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
       evicted_sectors_ =
           static_cast<uint32_t>(std::popcount(l.modified)) * std::max(1u, unit_bytes_ / sector_bytes);
@@ -198,7 +185,7 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   l = Line{};
   l.tag = line_address(access.address);
   written_[line] = {};
-  if (custom_) line_times_[line] = {access.time, access.time};
+  if (replacement_) replacement_->allocated(line, access.time);
   line_index_.insert(l.tag, line);
   append(set, line);
 }
@@ -292,15 +279,14 @@ void SectoredCache::pass_on(const CacheAccess& access) {
 
 CacheOutcome SectoredCache::write_hit(const CacheAccess& access, uint32_t line) {
   const uint32_t sector = sector_of(access.address);
-  const bool evicts = spec_.write_policy == CacheWritePolicy::WriteEvict ||
-                      (spec_.write_policy == CacheWritePolicy::LocalWriteBackGlobalWriteThrough &&
-                       access.kind != AccessKind::LocalWrite);
-  if (spec_.write_policy == CacheWritePolicy::WriteThrough || evicts) {
+  const bool removes =
+      access.kind == AccessKind::LocalWrite ? write_policy_.removes_local : write_policy_.removes_global;
+  if (write_policy_.through || removes) {
     if (miss_queue_full(0)) return refuse(CacheFailure::MissQueue);
     pass_on(access);
   }
   touch(line, access.time);
-  if (evicts) {
+  if (removes) {
     Line& l = lines_[line];
     const auto keep = static_cast<uint8_t>(~(1u << sector));
     if (l.modified && !(l.modified & keep)) --modified_lines_;
@@ -329,9 +315,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
   if (fetches && mshr_index_.find(unit) == none && mshrs_used_ >= mshr_limit_)
     return refuse(CacheFailure::MshrEntries);
-  if (spec_.write_policy == CacheWritePolicy::WriteThrough ||
-      spec_.write_allocation == CacheWriteAllocation::WriteAllocate)
-    pass_on(access);
+  if (write_policy_.through || spec_.write_allocation == CacheWriteAllocation::WriteAllocate) pass_on(access);
   const uint32_t sector = sector_of(access.address);
   if (found == Probe::Miss) replace(line, access);
   touch(line, access.time);
@@ -424,7 +408,7 @@ void SectoredCache::insert(const CacheAccess& access) {
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
-  if (access.write && spec_.write_policy != CacheWritePolicy::WriteThrough)
+  if (access.write && !write_policy_.through)
     modify(line, sector_of(access.address), ~0u);
   else if (!(l.modified & bit))
     l.valid |= bit;

@@ -2,12 +2,15 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "stats/counters.hpp"
 #include "timing/memory/address_index.hpp"
+#include "timing/memory/hash.hpp"
+#include "timing/memory/replacement.hpp"
 #include "timing/memory/request.hpp"
-#include "timing/policy.hpp"
+#include "timing/memory/write_policy.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -36,6 +39,9 @@ struct CacheMiss {
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
 };
+
+/// A read-only cache as one whose lines are never written.
+CacheSpec cache_of(const ReadOnlyCacheSpec& spec);
 
 /// Why an access was refused.
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
@@ -96,9 +102,6 @@ class SectoredCache {
     uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
     bool in_order = false;                          // holds a tag
   };
-  struct Times {
-    uint64_t allocated = 0, last_access = 0;
-  };
   struct Set {
     uint32_t oldest = none, newest = none;
     std::vector<uint32_t> invalid;
@@ -122,7 +125,7 @@ class SectoredCache {
   uint32_t sector_of(uint64_t address) const {
     return spec_.sectored ? static_cast<uint32_t>(address / sector_bytes % max_sectors) : 0;
   }
-  uint32_t set_of(uint64_t address) const;
+  uint32_t set_of(uint64_t address) const { return set_index_(address, spec_.line_bytes, spec_.sets); }
   uint32_t set_of(const CacheAccess& access) const {
     return set_of(access.set_address != 0 ? access.set_address : access.address);
   }
@@ -151,12 +154,15 @@ class SectoredCache {
 
   CacheSpec spec_;
   ReplacementFunction custom_;
-  uint32_t unit_bytes_;  // sector or line
+  uint32_t (*set_index_)(uint64_t address, uint32_t line_bytes, uint32_t sets);
+  bool renewed_by_use_;
+  WritePolicy write_policy_;
+  std::unique_ptr<Replacement> replacement_;  // nullptr: the order of a set's lines decides
+  uint32_t unit_bytes_;                       // sector or line
   uint32_t ways_;
   bool allocate_on_miss_;
   std::vector<Line> lines_;
   std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
-  std::vector<Times> line_times_;                           // per line, for custom replacement
   std::vector<Set> sets_;
   AddressIndex line_index_;
   uint64_t modified_lines_ = 0;
@@ -175,8 +181,6 @@ class SectoredCache {
   bool write_sent_ = false;
   uint32_t evicted_sectors_ = 0;
   mutable std::vector<uint8_t> evictable_flags_;
-  mutable std::vector<uint64_t> times_;
-  mutable std::vector<uint64_t> allocation_times_;
 };
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-"""`simt gpus`: the shipped GPUs, one in full, two compared, and import from Accel-Sim."""
+"""`simt gpus`: the shipped GPUs, one in full, two compared, the fields, and import from Accel-Sim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from simt.cli import COMMANDS
-from simt.spec import Spec, available, describe, from_gpgpusim, load_spec, write_toml
+from simt.errors import SpecError
+from simt.hints import did_you_mean
+from simt.spec import Spec, available, describe, field_texts, from_gpgpusim, load_spec, write_toml
 from simt.spec import to_json as spec_to_json
 
 app = typer.Typer(
@@ -72,6 +74,28 @@ def show(
     ]
     _print(["field", "value", "source" if sources else "meaning"], rows)
     typer.echo(f"hash {spec.hash}")
+
+
+@app.command()
+def fields(
+    prefix: Annotated[
+        str, typer.Argument(metavar="[PATH]", help="Only fields that begin so, for example sm.scheduler.")
+    ] = "",
+) -> None:
+    """List the fields of a specification: unit, range or choices, and meaning."""
+    known = field_texts()
+    found = [text for text in known if text.path.startswith(prefix)]
+    if not found:
+        raise SpecError(
+            f"no field begins with {prefix!r}{did_you_mean(prefix, [text.path for text in known])}"
+        )
+    _print(["field", "values", "meaning"], [[text.path, text.values, text.meaning] for text in found])
+    for text in found:
+        if policies := text.policies:
+            typer.echo(f"\n{text.path}")
+            _print(
+                ["name", "meaning", "source"], [[n, p["meaning"], p["source"]] for n, p in policies.items()]
+            )
 
 
 @app.command()

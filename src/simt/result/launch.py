@@ -36,8 +36,9 @@ class Machine:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
-        """Makes the facts from the engine's dictionary (names as in engine/timing/spec.hpp)."""
-        addresses, clock, sm, dram = spec["address_map"], spec["clock"], spec["sm"], spec["dram"]
+        """Makes the facts from the engine's dictionary (names as in engine/timing/spec_fields.hpp)."""
+        addresses, sm, dram = spec["address_map"], spec["sm"], spec["dram"]
+        core, l2, memory = (round(1000 * spec["clock"][f"{part}_mhz"]) for part in ("core", "l2", "dram"))
         fp32, tensor = sm["units"]["fp32"], sm["units"]["tensor"]
         bus = addresses["channels"] * dram["bus_bytes"] * dram["data_command_ratio"]
         return cls(
@@ -48,12 +49,12 @@ class Machine:
             max_warps=sm["max_warps"],
             l2_slices=addresses["channels"] * addresses["slices_per_channel"],
             dram_channels=addresses["channels"],
-            core_khz=clock["core_khz"],
-            l2_khz=clock["l2_khz"],
-            dram_khz=clock["dram_khz"],
+            core_khz=core,
+            l2_khz=l2,
+            dram_khz=memory,
             fp32_flops_per_cycle=sm["count"] * _rate(fp32) * 2 * sm["warp_size"],
             tensor_flops_per_cycle=sm["count"] * _rate(tensor) * TENSOR_FLOPS,
-            dram_bytes_per_cycle=bus * clock["dram_khz"] / clock["core_khz"],
+            dram_bytes_per_cycle=bus * memory / core,
         )
 
 

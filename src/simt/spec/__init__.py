@@ -1,6 +1,6 @@
 """GPU specifications: what is known of each GPU, checked, with the source of every value."""
 
-from simt.spec.files import available, describe, load_spec, to_json, to_toml, write_toml
+from simt.spec.files import available, describe, field_texts, load_spec, to_json, to_toml, write_toml
 from simt.spec.gpgpusim import SpecWarning, from_gpgpusim
 from simt.spec.models import Spec
 
@@ -9,6 +9,7 @@ __all__ = [
     "SpecWarning",
     "available",
     "describe",
+    "field_texts",
     "from_gpgpusim",
     "load_spec",
     "to_json",

@@ -1,6 +1,6 @@
 """Specification files: finding, reading (with the source of each value), overriding and writing them.
 
-A file is TOML with the sections and fields of `simt.spec.models`. Beside the values a section may say
+A file is TOML with the sections and fields of `simt.spec.sections`. Beside the values a section may say
 `source = "..."`: the source of all values in it and below that name none themselves. A value names its own
 so: `latency = { value = 4, source = "..." }`. With `extends = "qv100"` what it leaves out comes from there.
 """
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -23,6 +24,7 @@ from simt.errors import SpecError
 from simt.files import kind_of, replacing
 from simt.hints import did_you_mean
 from simt.spec.models import Spec
+from simt.spec.section import Megahertz, Policy, Quantity
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -91,8 +93,7 @@ def _explain(error: ValidationError) -> Iterator[str]:
         path = ".".join(str(part) for part in item["loc"])
         found = item["input"]
         if item["type"] == "cross_field":
-            context = item["ctx"]
-            yield f"{path}{'.' if path else ''}{context['field']}: {context['message']}"
+            yield from (f"{field}: {message}" for field, message in item["ctx"]["problems"])
         elif item["type"] == "missing":
             yield f'{path}: missing; add it, or start from a shipped GPU with extends = "qv100"'
         elif item["type"] == "extra_forbidden":
@@ -118,9 +119,42 @@ def _fields() -> dict[str, FieldInfo]:
     return dict(walk(Spec, ""))
 
 
+def range_of(field: FieldInfo) -> Quantity | Megahertz | Policy | None:
+    """The values that a model's field can have, and their unit; None for flags, choices and text."""
+    of_items = getattr(next(iter(get_args(field.annotation)), None), "__metadata__", ())
+    rules = [rule for rule in (*field.metadata, *of_items) if isinstance(rule, Quantity | Megahertz | Policy)]
+    return rules[0] if rules else None
+
+
 def describe() -> dict[str, str]:
     """What each value means, by path, in the order of the models."""
     return {path: field.description or "" for path, field in _fields().items()}
+
+
+@dataclass(frozen=True)
+class FieldText:
+    """A field as people read of it."""
+
+    path: str
+    values: str
+    """Range with its unit, or the choices."""
+    meaning: str
+    policies: dict[str, dict[str, Any]]
+    """Where it chooses a policy: those that the engine has, with meaning and source."""
+
+
+def field_texts() -> list[FieldText]:
+    """Every field, in the order of the models."""
+    texts = []
+    for path, field in _fields().items():
+        rule = range_of(field)
+        policies = rule.registered if isinstance(rule, Policy) else {}
+        options = choices(path)
+        values = ", ".join(json.dumps(o) if isinstance(o, bool) else o for o in options or ()) or str(
+            rule or "text"
+        )
+        texts.append(FieldText(path, values, field.description or "", policies))
+    return texts
 
 
 def choices(path: str) -> tuple[Any, ...] | None:
@@ -132,10 +166,12 @@ def choices(path: str) -> tuple[Any, ...] | None:
     fields = _fields()
     if path not in fields:
         raise SpecError(f"{path}: unknown field{_nearest(path)}")
-    kind = fields[path].annotation
-    if kind is bool:
+    field = fields[path]
+    if field.annotation is bool:
         return (False, True)
-    return get_args(kind) if get_origin(kind) is Literal else None
+    if isinstance(rule := range_of(field), Policy):
+        return tuple(rule.registered)
+    return get_args(field.annotation) if get_origin(field.annotation) is Literal else None
 
 
 def _nearest(path: str) -> str:

@@ -18,6 +18,7 @@ from simt.errors import SpecError
 from simt.files import require_regular
 from simt.spec.files import validate
 from simt.spec.models import Spec
+from simt.spec.sections import Cache, ReadOnlyCache
 
 T = TypeVar("T")
 
@@ -27,9 +28,10 @@ class SpecWarning(UserWarning):
 
 
 # Options that do not change timing when a trace is simulated: functional simulation, limits of the CUDA
-# runtime, statistics, power, and what Accel-Sim itself ignores.
+# runtime, barriers (PTX has 16), statistics, power, and what Accel-Sim itself ignores.
 _WITHOUT_EFFECT = re.compile(
-    r"-(ptx_opcode_.*|gpgpu_ptx_.*|gpgpu_(stack|heap)_size_limit|gpgpu_runtime_.*|gpgpu_occupancy_sm_number"
+    r"-(gpgpu_num_cta_barriers"
+    r"|ptx_opcode_.*|gpgpu_ptx_.*|gpgpu_(stack|heap)_size_limit|gpgpu_runtime_.*|gpgpu_occupancy_sm_number"
     r"|gpgpu_simd_model|gpgpu_clock_gated_lanes|gpgpu_registers_per_block|gpgpu_shmem_(sizeDefault|per_block)"
     r"|gpgpu_shmem_size_Pref.*|gpgpu_cache:(dl1Pref.*|dl2_texture_only)|gpgpu_shmem_limited_broadcast"
     r"|gpgpu_tex_cache:l1|gpgpu_tensor_core_avail|gpgpu_num_tensor_core_units|gpgpu_mem_address_mask"
@@ -62,7 +64,6 @@ _ADDITIONS = {
     "uniform": (4, 4, 1, "as Accel-Sim's SM75_RTX2060 has it"),
     "texture": (4, 200, 4, "as Accel-Sim's SM7_QV100 has it"),
     "tensor": (4, 2, 2, "as Accel-Sim's SM7_QV100 has it"),
-    "tma": (1, 20, 4, "assumed"),
 }
 
 
@@ -240,21 +241,19 @@ def _sm(options: _Options, values: _Values) -> None:
     values.put("sm.warp_size", warp_size, source)
     values.put("sm.max_warps", warps, source)
     values.copy("sm.max_ctas", "-gpgpu_shader_cta", "32")
-    values.copy("sm.barriers_per_cta", "-gpgpu_num_cta_barriers", "16")
 
     values.copy("sm.front_end.fetch_width", "-gpgpu_inst_fetch_throughput", "1")
     values.put("sm.front_end.instruction_buffer", 2, "mechanism of Accel-Sim: two instructions per warp")
     cache = "sm.front_end.instruction_cache"
     values.copy(f"{cache}.perfect", "-gpgpu_perfect_inst_const_cache", "0", _flag)
-    _cache(
+    _read_only_cache(
         f"{cache}.l1",
         *options.read("-gpgpu_cache:il1", "N:4:256:4,L:R:f:N:L,S:2:32,4", _cache_string),
         values,
     )
     values.put(f"{cache}.l1_latency", 0, "mechanism of Accel-Sim: a hit is served in the fetch stage")
     values.put(f"{cache}.l1_shared_by", 1, "mechanism of Accel-Sim: each SM has its own")
-    none = _cache_string("N:0:128:0,L:R:f:N:L,S:0:0,0:0,32")
-    _cache(f"{cache}.l0", none, "mechanism of Accel-Sim: no L0 instruction caches", values)
+    values.put(f"{cache}.l0_lines", 0, "mechanism of Accel-Sim: no L0 instruction caches")
     values.put(f"{cache}.prefetch_lines", 0, "mechanism of Accel-Sim: no instruction prefetch")
 
     (policy, active_warps), source = options.read("-gpgpu_scheduler", "gto", _scheduler)
@@ -326,8 +325,6 @@ def _units(options: _Options, trace: _Options, values: _Values) -> None:
         if unit not in present:
             source = f"addition so that any trace runs: Accel-Sim's configuration has none; {why}"
             put(unit, (count, source), ([latency, interval], source))
-    source = "mechanism of Accel-Sim: one load/store unit, entered through one register"
-    put("memory", (1, source), ([1, 1], source))
 
 
 def _warps(text: str) -> tuple[int, int]:
@@ -353,7 +350,7 @@ def _specialized_unit(text: str) -> tuple[str | None, int]:
 
 
 def _cache_string(text: str) -> dict[str, Any]:
-    """Values of a cache string of Accel-Sim, without dirty_threshold."""
+    """Values of a cache string of Accel-Sim: port_bytes, and those of `Cache` without dirty_threshold."""
     groups = text.split(",")
     geometry = groups[0].split(":")
     if geometry[0] not in ("N", "S"):
@@ -377,12 +374,15 @@ def _cache_string(text: str) -> dict[str, Any]:
     }
 
 
-def _cache(
-    path: str, cache: dict[str, Any], source: str, values: _Values, dirty: tuple[int, str] | None = None
-) -> None:
-    for field, value in cache.items():
-        values.put(f"{path}.{field}", value, source)
-    values.put(f"{path}.dirty_threshold", *(dirty or (0, source)))
+def _cache(path: str, cache: dict[str, Any], source: str, values: _Values, dirty: tuple[int, str]) -> None:
+    for field in (name for name in Cache.model_fields if name != "dirty_threshold"):
+        values.put(f"{path}.{field}", cache[field], source)
+    values.put(f"{path}.dirty_threshold", *dirty)
+
+
+def _read_only_cache(path: str, cache: dict[str, Any], source: str, values: _Values) -> None:
+    for field in ReadOnlyCache.model_fields:
+        values.put(f"{path}.{field}", cache[field], source)
 
 
 def _sm_memory(options: _Options, values: _Values) -> None:
@@ -416,13 +416,13 @@ def _sm_memory(options: _Options, values: _Values) -> None:
 
     values.copy("load_store.coalescing_sub_warps", "-gpgpu_shmem_warp_parts", "2")
     values.copy("load_store.sectored_coalescing", "-gpgpu_coalesce_arch", "13", lambda text: int(text) >= 40)
-    values.copy("load_store.reply_buffer", "-gpgpu_n_ldst_response_buffer_size", "2")
     values.put("load_store.sub_core_queue", 0, "mechanism of Accel-Sim: one register shared by the sub-cores")
 
     # Whatever the option says: see docs/model/operands.md.
     values.put("constant_cache.perfect", True, "mechanism of Accel-Sim: traces give no address of constants")
     default = "N:64:64:2,L:R:f:N:L,A:2:32,4"
-    _cache("constant_cache.l1", *options.read("-gpgpu_const_cache:l1", default, _cache_string), values)
+    cache = options.read("-gpgpu_const_cache:l1", default, _cache_string)
+    _read_only_cache("constant_cache.l1", *cache, values)
     values.put(
         "constant_cache.latency", 0, "mechanism of Accel-Sim: a hit is served in the load/store unit's cycle"
     )
@@ -444,7 +444,9 @@ def _memory_side(options: _Options, values: _Values) -> None:
     values.put("address_map.layout", layout, source)
 
     default = "S:32:128:24,L:B:m:L:P,A:192:4,32:0,32"
-    _cache("l2.slice", *options.read("-gpgpu_cache:dl2", default, _cache_string), values)
+    cache, source = options.read("-gpgpu_cache:dl2", default, _cache_string)
+    _cache("l2.slice", cache, source, values, dirty=(0, source))
+    values.put("l2.port_bytes", cache["port_bytes"], source)
     values.copy("l2.latency", "-gpgpu_l2_rop_latency", "85")
     queues, source = options.read("-gpgpu_dram_partition_queues", "8:8:8:8", _numbers(int, ":", 4))
     for queue, entries in zip(("request", "dram", "fill", "reply"), queues, strict=True):

@@ -73,10 +73,15 @@ def _of_l0(value: Callable[[Spec], float]) -> Callable[[Spec], float | None]:
 
     def expected(spec: Spec) -> float | None:
         cache = spec.sm.front_end.instruction_cache
-        there = not cache.perfect and cache.l0.sets * cache.l0.ways > 0 and cache.l1_shared_by == 1
+        there = not cache.perfect and cache.l0_lines > 0 and cache.l1_shared_by == 1
         return value(spec) if there and spec.sm.register_file.model == "read_ports" else None
 
     return expected
+
+
+def _l0_bytes(spec: Spec) -> float:
+    cache = spec.sm.front_end.instruction_cache
+    return float(cache.l0_lines * cache.l1.line_bytes)
 
 
 _CACHE = "sm.front_end.instruction_cache"
@@ -84,11 +89,11 @@ _CACHE = "sm.front_end.instruction_cache"
 
 @microbenchmark(
     "instruction",
-    f"{_CACHE}.l0: bytes",
+    f"{_CACHE}.l0_lines: bytes",
     "byte",
-    expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l0.bytes)),
+    expected=_of_l0(_l0_bytes),
     tolerance=WITHIN_3_PERCENT,
-    moves=(f"{_CACHE}.l0.ways",),
+    moves=(f"{_CACHE}.l0_lines",),
 )
 def instruction_l0_size(device: Device) -> float:
     """L0 instruction cache: bytes of code within which jumps are as fast as within little code."""

@@ -328,7 +328,7 @@ def _found_after_store(device: Device, bytes_: int, before: bool) -> float:
 def _keeps(spec: Spec, whole: bool, before: bool) -> float | None:
     """Whether a load finds what was stored: docs/model/caches.md."""
     c = spec.l1.cache
-    if spec.l1.bypass_global or c.write_policy == "read_only":
+    if spec.l1.bypass_global:
         return None
     if before:
         return float(c.write_policy in ("write_through", "write_back"))

@@ -286,7 +286,7 @@ def _after_store(device: Device, bytes_: int, distance: int) -> float:
 def _keeps(spec: Spec, whole: bool) -> float:
     """docs/model/caches.md: without allocation nothing stays; a validated sector has what was stored."""
     c = spec.l2.slice
-    if c.write_allocation == "none" or c.write_policy in ("write_evict", "read_only"):
+    if c.write_allocation == "none" or c.write_policy == "write_evict":
         return 0.0
     return float(whole or c.write_allocation in ("write_allocate", "fetch_on_write"))
 
@@ -337,7 +337,7 @@ def l2_copies_fill(device: Device) -> float:
     # Each part of the L2 reads it from a slice of its own.
     expected=lambda s: (
         s.l2.partitions
-        * min(s.l2.slice.port_bytes * s.clock.l2_mhz, 32 * s.clock.interconnect_mhz)
+        * min(s.l2.port_bytes * s.clock.l2_mhz, 32 * s.clock.interconnect_mhz)
         / s.clock.core_mhz
     ),
     tolerance=WITHIN_3_PERCENT,

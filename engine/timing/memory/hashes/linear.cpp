@@ -1,0 +1,16 @@
+#include "timing/memory/hash.hpp"
+
+namespace simt {
+namespace {
+
+const Registered<SliceHash> slices{
+    {{"linear", "The slice's bits of the address as they are.", "GPGPU-Sim"},
+     [](const SliceCount& n, const SliceAddress& a) { return a.channel * n.slices_per_channel + a.low; }}};
+
+const Registered<SetIndex> sets{{{"linear", "The lowest bits of the line's number.", "GPGPU-Sim"},
+                                 [](uint64_t address, uint32_t line_bytes, uint32_t count) {
+                                   return static_cast<uint32_t>(address / line_bytes & (count - 1));
+                                 }}};
+
+}  // namespace
+}  // namespace simt

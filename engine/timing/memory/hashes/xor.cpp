@@ -1,0 +1,25 @@
+#include <bit>
+
+#include "timing/memory/hash.hpp"
+
+namespace simt {
+namespace {
+
+const Registered<SliceHash> slices{{{"xor", "XOR of the channel number with the bits above it.", "GPGPU-Sim"},
+                                    [](const SliceCount& n, const SliceAddress& a) {
+                                      const uint32_t channel =
+                                          (a.channel ^ static_cast<uint32_t>(a.high)) & (n.channels_up - 1);
+                                      return channel % n.channels * n.slices_per_channel + a.low;
+                                    },
+                                    /*power_of_two_channels=*/true}};
+
+const Registered<SetIndex> sets{
+    {{"xor", "XOR of the lowest bits of the line's number with as many bits above them.", "GPGPU-Sim"},
+     [](uint64_t address, uint32_t line_bytes, uint32_t count) {
+       const uint64_t line = address / line_bytes;
+       const auto bits = static_cast<uint32_t>(std::bit_width(count) - 1);
+       return static_cast<uint32_t>((line ^ (line >> bits)) & (count - 1));
+     }}};
+
+}  // namespace
+}  // namespace simt

@@ -1,0 +1,10 @@
+#include "timing/memory/replacement.hpp"
+
+namespace simt {
+namespace {
+
+const Registered<ReplacementPolicy> registered{
+    {{"lru", "The least recently used line.", "GPGPU-Sim"}, /*renewed_by_use=*/true}};
+
+}  // namespace
+}  // namespace simt

@@ -1,0 +1,58 @@
+#pragma once
+#include <map>
+#include <string_view>
+
+namespace simt {
+
+/// What every policy says of itself. Each kind of policy derives from it.
+struct PolicyText {
+  std::string_view name;     ///< by which specifications choose it
+  std::string_view meaning;  ///< a sentence
+  std::string_view source;   ///< where it was published, or what it is compared with; may be empty
+};
+
+/// The policies of one kind, by name. A policy registers itself where it is defined:
+///
+///     const Registered<SchedulerPolicy> registered{{"oldest", "The oldest ready warp.", "", make<Oldest>}};
+template <class Policy>
+class Registered {
+ public:
+  using Entries = std::map<std::string_view, const Policy*>;
+
+  explicit Registered(const Policy& policy) : policy_(policy) { entries().emplace(policy_.name, &policy_); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+  static const Entries& all() { return entries(); }
+
+ private:
+  static Entries& entries() {
+    static Entries all;
+    return all;
+  }
+  Policy policy_;
+};
+
+/// A specification's choice of a policy.
+template <class Policy>
+class Choice {
+ public:
+  using Registry = Registered<Policy>;
+
+  Choice() = default;
+  explicit Choice(const Policy* policy) : policy_(policy) {}
+
+  /// Nothing if no such policy is registered.
+  static Choice named(std::string_view name) {
+    const auto found = Registry::all().find(name);
+    return Choice(found == Registry::all().end() ? nullptr : found->second);
+  }
+  explicit operator bool() const { return policy_ != nullptr; }
+  const Policy* operator->() const { return policy_; }
+  const Policy& operator*() const { return *policy_; }
+
+ private:
+  const Policy* policy_ = nullptr;
+};
+
+}  // namespace simt

@@ -1,0 +1,18 @@
+#include "timing/warp_scheduler.hpp"
+
+namespace simt {
+namespace {
+
+class Oldest final : public WarpScheduler {
+ public:
+  using WarpScheduler::WarpScheduler;
+  int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t /*cycle*/) override {
+    return oldest(warps, candidates);
+  }
+};
+
+const Registered<SchedulerPolicy> registered{
+    {{"oldest", "The oldest ready warp.", "GPGPU-Sim"}, make_scheduler<Oldest>}};
+
+}  // namespace
+}  // namespace simt

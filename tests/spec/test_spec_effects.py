@@ -1,0 +1,210 @@
+"""Every field acts: another value changes what is simulated, or is refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simt import _engine
+from simt.errors import SpecError
+from simt.gpu import GPU
+from simt.spec import Spec, load_spec
+from simt.spec.files import _fields, choices, range_of
+from simt.spec.section import Megahertz, Quantity
+from simt.trace import Copy, open_trace
+from simt.trace.generate import LOCAL_BASE, Warp
+from support.tiny import GLOBAL, write_kernel
+
+GPUS = {"qv100": {"sm.count": 3}, "h100": {"sm.count": 4}, "titan-accelsim": {"sm.count": 2}}
+NAMES = ("name", "description")
+SEEN_BY_PROGRAMS = ("sm_version", "dram.capacity_gib")
+
+
+def arithmetic(warp: Warp, seed: int) -> None:
+    """Every unit, alone and in a row, with results that are needed at once and later."""
+    for i, opcode in enumerate(
+        ("IADD3", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "TEX", "UIADD3", "BRA")
+    ):
+        for k in range(4):
+            warp.op(opcode, 8 + (i + k) % 12, (8 + k, 9 + (seed + k) % 8, 16 + k))
+        warp.op(opcode, 8, (8, 9))
+        warp.op(opcode, 8, (8, 10))
+        warp.op("FADD", 9 + i, (12, 16, 20))
+
+
+def memory(warp: Warp, seed: int) -> None:
+    """Every kind of access: near and far, by lines, words and bytes; read, written, and read again."""
+
+    def lanes(base: int, stride: int) -> list[int]:
+        return [base + stride * lane for lane in range(32)]
+
+    base = GLOBAL + 8192 * seed
+    for i in range(6):
+        warp.memory("LDG.E.SYS", lanes(base + 1024 * i, 4), 4, 8 + i, (2,))
+        warp.memory("LDG.E.SYS", lanes(GLOBAL + 4096 * i, 132), 4, 9, (2,))
+        warp.memory("STG.E.SYS", lanes(base + 512 * i, 4), 4, None, (2, 8))
+        warp.memory("STG.E.U8", lanes(base + 640 * i + 7, 40), 1, None, (2, 8))
+        warp.memory("STS.128", lanes(0, 16), 16, None, (3, 8))
+        warp.memory("LDS.64", lanes(128 * i, 8), 8, 14, (3,))
+        warp.memory("LDS.128", lanes(0, 0), 16, 12, (3,))
+        warp.memory("LDS", lanes(0, 64), 4, 12, (3,))
+        warp.memory("LDG.E.SYS", lanes(base, 0), 4, 10, (2,))
+        warp.memory("LDC", lanes(GLOBAL + 192 * i, 0), 4, 13, (3,))
+        warp.memory("LDC", lanes(GLOBAL + 64 * i, 8), 4, 13, (3,))
+        warp.memory("STL", lanes(LOCAL_BASE + 4 * i, 0), 4, None, (2, 8))
+        warp.memory("LDL", lanes(LOCAL_BASE + 4 * i, 0), 4, 15, (2,))
+        warp.memory("ATOMG.E.ADD", lanes(GLOBAL + 64 * i, 4), 4, 16, (2,))
+        warp.memory("RED.E.ADD", lanes(GLOBAL + 4 * i, 0), 4, None, (2, 8))
+        warp.memory("LDG.E.STRONG.GPU", lanes(base + 256 * i, 8), 4, 17, (2,))
+        warp.op("FFMA", 20, (8, 9, 12))
+        if i == 3:
+            warp.op("MEMBAR.SC.GPU")
+            warp.op("BAR.SYNC")
+
+
+def scattered(warp: Warp, seed: int) -> None:
+    """More lines than caches and queues hold at once, in rows of DRAM that conflict."""
+    for i in range(5):
+        at = GLOBAL + (((seed * 5 + i) * 7919 % 512) << 13)
+        warp.memory("LDG.E.SYS", [at + 4224 * lane for lane in range(32)], 4, 8 + i % 4, (2,))
+        warp.memory("STG.E.SYS", [at + 2176 * lane for lane in range(32)], 4, None, (2, 8))
+
+
+@functools.cache
+def workload(folder: Path) -> Path:
+    """Kernels of small and of large CTAs, in two streams, and a copy before them."""
+    folder.mkdir(parents=True)
+    (folder / "kernelslist.g").write_text(f"MemcpyHtoD,{GLOBAL:#x},16384\n")
+    kernels: list[tuple[Any, int, int, dict[str, int]]] = [
+        (arithmetic, 6, 6, {}),
+        (memory, 4, 4, {"shared_bytes": 20000}),
+        (scattered, 4, 6, {}),
+        (arithmetic, 70, 1, {"stream": 1}),
+        (memory, 10, 2, {"shared_bytes": 9000, "registers": 60, "stream": 2}),
+    ]
+    for number, (build, ctas, warps, shape) in enumerate(kernels, 1):
+        made = [[Warp() for _ in range(warps)] for _ in range(ctas)]
+        for c, cta in enumerate(made):
+            for w, warp in enumerate(cta):
+                build(warp, c * warps + w)
+        write_kernel(folder, made, number, **shape)
+    return folder
+
+
+COLLECTOR = {"sm.register_file.model": "operand_collector", "constant_cache.perfect": True}
+READ_PORTS = {"sm.register_file.model": "read_ports", "sm.sub_core_model": True}
+FETCHING = {
+    "sm.front_end.instruction_cache.perfect": False,
+    "sm.front_end.instruction_cache.l1.sets": 2,
+    "sm.front_end.instruction_cache.l1.ways": 2,
+}
+CONSTANTS = {**READ_PORTS, **FETCHING, "constant_cache.perfect": False, "constant_cache.l1.sets": 2}
+SMALL_L1 = {"l1.adaptive": False, "l1.cache.sets": 2, "l1.cache.ways": 4}
+SMALL_L2 = {"l2.slice.sets": 2, "l2.slice.ways": 4}
+SLOW_DRAM = {"address_map.channels": 2, "address_map.hash": "linear", **SMALL_L2}
+CONTEXTS: dict[str, list[dict[str, Any]]] = {
+    "launch.dispatch_latency": [{"sm.max_ctas": 4}],
+    "sm.front_end.fetch_width": [COLLECTOR],
+    "sm.front_end.instruction_cache": [FETCHING, {**FETCHING, "sm.front_end.instruction_cache.l0_lines": 2}],
+    "sm.scheduler.active_warps": [{"sm.scheduler.policy": "two_level", "sm.scheduler.active_warps": 3}],
+    "sm.scheduler.dual_issue_different_units": [{"sm.scheduler.issue_width": 2}],
+    "sm.register_file": [COLLECTOR, READ_PORTS, {"sm.register_file.registers": 16384}],
+    "shared_memory.allocation_unit": [{"sm.count": 1, "shared_memory.bytes": 40448}],
+    "sm.sub_core_model": [COLLECTOR],
+    "constant_cache": [CONSTANTS],
+    "l1": [SMALL_L1],
+    "l2": [SMALL_L2, {"l2.partitions": 2, "l2.far_latency": 90}],
+    "load_store.sub_core_queue": [READ_PORTS],
+    "interconnect": [{"l1.bypass_global": True, **SMALL_L2}],
+    "dram": [
+        SLOW_DRAM,
+        {
+            **SLOW_DRAM,
+            "dram.write_queue": True,
+            "dram.write_queue_size": 8,
+            "dram.write_high": 6,
+            "dram.write_low": 2,
+        },
+        {**SLOW_DRAM, "dram.refi": 2000, "dram.rfc": 200},
+        {**SLOW_DRAM, "dram.scheduler": "fcfs"},
+    ],
+}
+
+
+def candidates(path: str, spec: Spec) -> Iterator[Any]:
+    """Other values of a field, likely ones first."""
+    field, value = _fields()[path], dict(spec.leaves())[path]
+    if options := choices(path):
+        yield from (option for option in options if option not in (value, "custom"))
+    elif path == "address_map.layout":
+        yield value.replace("CB", "BC", 1)
+        yield value.replace("RB", "BR", 1)
+    elif path == "l1.carve_out_options":
+        yield [value[-1]] if value else [0]
+    elif isinstance(rule := range_of(field), Megahertz):
+        yield value * 2
+    else:
+        assert isinstance(rule, Quantity), f"{path}: say here which other values it has"
+        for other in (value * 2, value // 2, 1, 2, value + 1, value - 1, rule.least, 40, 4, 0):
+            if other != value:
+                yield other
+
+
+@functools.cache
+def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) -> Any:
+    """Everything that a run finds out."""
+    engine = _engine.Gpu(load_spec(gpu, dict(overrides)).native(), 1, 0, 0)
+    for command in open_trace(folder).commands:
+        if isinstance(command, Copy):
+            engine.copy_from_host(command.address, command.bytes)
+        else:
+            engine.launch(command.source(), command.id)
+    assert engine.run(1 << 60)
+    return engine.finished()
+
+
+def contexts(path: str) -> Iterator[dict[str, Any]]:
+    yield {}
+    for prefix, found in CONTEXTS.items():
+        if path == prefix or path.startswith(prefix + "."):
+            yield from found
+
+
+def acts(folder: Path, gpu: str, path: str) -> bool:
+    """Whether another value is refused, or changes what is simulated, in one of the field's contexts."""
+    accepted = False
+    for context in contexts(path):
+        base = {**GPUS[gpu], **context}
+        try:
+            spec = load_spec(gpu, base)
+        except SpecError:
+            continue
+        for value in candidates(path, spec):
+            value = tuple(value) if isinstance(value, list) else value
+            try:
+                load_spec(gpu, {**base, path: value})
+            except SpecError:
+                continue
+            accepted = True
+            found = simulated(folder, gpu, tuple({**base, path: value}.items()))
+            if found != simulated(folder, gpu, tuple(base.items())):
+                return True
+    return not accepted
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_every_field_acts_or_refuses(gpu: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = workload(tmp_path_factory.getbasetemp() / "effects")
+    fields = [path for path in _fields() if path not in NAMES + SEEN_BY_PROGRAMS]
+    assert [path for path in fields if not acts(folder, gpu, path)] == []
+
+
+def test_programs_see_what_timing_does_not() -> None:
+    for path, value in (("sm_version", 75), ("dram.capacity_gib", 7)):
+        gpu, other = (GPU(load_spec("qv100", change), functional=True) for change in ({}, {path: value}))
+        seen = [(g.machine_facts()["sm_version"], g.memory.capacity) for g in (gpu, other)]
+        assert seen[0] != seen[1]
