@@ -9,7 +9,7 @@ constexpr Cycle unknown = ~Cycle{0};
 constexpr uint64_t constant_token = uint64_t{1} << 63;  // low bits: line; others: warp
 
 CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
-  CacheSpec cache = cache_of(spec.l1);
+  CacheSpec cache = cache_of(spec.l1, spec.l1_miss_queue);
   if (cache.sets == 0 || cache.ways == 0) {
     cache.sets = cache.ways = 1;
     cache.mshr_entries = cache.mshr_merge = cache.miss_queue = 1;

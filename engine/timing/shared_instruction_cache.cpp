@@ -7,8 +7,8 @@ namespace {
 
 /// The SMs ask for a line once, so its SMs' sub-cores bound what is outstanding: nothing is refused.
 CacheSpec without_limits(const ReadOnlyCacheSpec& spec) {
-  CacheSpec cache = cache_of(spec);
-  cache.mshr_entries = cache.mshr_merge = cache.miss_queue = 1u << 16;
+  CacheSpec cache = cache_of(spec, 1u << 16);
+  cache.mshr_entries = cache.mshr_merge = 1u << 16;
   return cache;
 }
 

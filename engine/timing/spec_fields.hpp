@@ -102,14 +102,14 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(Choice<SetIndex>, set_index, "", ranges::none, "Hash from address to set.") \
   FIELD(uint32_t, mshr_entries, "", ranges::entries, \
         "Misses outstanding: one entry a sector, or a line where lines have no sectors.") \
-  FIELD(uint32_t, mshr_merge, "requests", ranges::entries, "Requests that share one MSHR entry.") \
-  FIELD(uint32_t, miss_queue, "requests", ranges::entries, \
-        "Requests waiting to leave towards the next level.")
+  FIELD(uint32_t, mshr_merge, "requests", ranges::entries, "Requests that share one MSHR entry.")
 
 #define SIMT_CACHE_FIELDS(FIELD) \
   SIMT_CACHE_GEOMETRY(FIELD) \
   FIELD(bool, sectored, "", ranges::none, "Lines are filled and written in sectors of 32 bytes.") \
   SIMT_CACHE_LOOK_UP(FIELD) \
+  FIELD(uint32_t, miss_queue, "requests", (Range{2, limits::entries}), \
+        "Requests waiting to leave towards the next level; a miss takes up to two places.") \
   FIELD(Choice<WritePolicy>, write_policy, "", ranges::none, \
         "What a write does to this level and the next.") \
   FIELD(CacheWriteAllocation, write_allocation, "", ranges::none, "What a write miss does.") \
@@ -124,6 +124,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, perfect, "", ranges::none, "Every fetch hits; the rest is then unused.") \
   FIELD(ReadOnlyCacheSpec, l1, "", ranges::none, "Cache that an SM's sub-cores share.") \
   FIELD(uint32_t, l1_latency, "core cycles", ranges::number, "An L1 hit's latency beyond the fetch stage.") \
+  FIELD(uint32_t, l1_miss_queue, "requests", (Range{2, limits::entries}), \
+        "Misses of an L1 that is not shared, waiting to leave towards the L2.") \
   FIELD(uint32_t, l1_shared_by, "SMs", (Range{1, 64}), "SMs that share one L1.") \
   FIELD(uint32_t, l0_lines, "lines", ranges::entries, \
         "Lines of each sub-core's own cache, fully associative; 0: there is none.") \

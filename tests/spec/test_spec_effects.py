@@ -109,6 +109,7 @@ SLOW_DRAM = {"address_map.channels": 2, "address_map.hash": "linear", **SMALL_L2
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
     "sm.front_end.fetch_width": [COLLECTOR],
+    "sm.front_end.instruction_cache.l1_miss_queue": [{**FETCHING, "interconnect.input_buffer": 1}],
     "sm.front_end.instruction_cache": [FETCHING, {**FETCHING, "sm.front_end.instruction_cache.l0_lines": 2}],
     "sm.scheduler.active_warps": [{"sm.scheduler.policy": "two_level", "sm.scheduler.active_warps": 3}],
     "sm.scheduler.dual_issue_different_units": [{"sm.scheduler.issue_width": 2}],
@@ -168,10 +169,11 @@ def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) ->
 
 
 def contexts(path: str) -> Iterator[dict[str, Any]]:
-    yield {}
+    """Where the field acts if not everywhere, then the GPU as it is."""
     for prefix, found in CONTEXTS.items():
         if path == prefix or path.startswith(prefix + "."):
             yield from found
+    yield {}
 
 
 def acts(folder: Path, gpu: str, path: str) -> bool:

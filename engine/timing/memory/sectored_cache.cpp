@@ -5,7 +5,7 @@
 
 namespace simt {
 
-CacheSpec cache_of(const ReadOnlyCacheSpec& spec) {
+CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue) {
   CacheSpec cache{.sets = spec.sets,
                   .line_bytes = spec.line_bytes,
                   .ways = spec.ways,
@@ -14,7 +14,7 @@ CacheSpec cache_of(const ReadOnlyCacheSpec& spec) {
                   .set_index = spec.set_index,
                   .mshr_entries = spec.mshr_entries,
                   .mshr_merge = spec.mshr_merge,
-                  .miss_queue = spec.miss_queue,
+                  .miss_queue = miss_queue,
                   .write_policy = Choice<WritePolicy>::named("write_back")};
   return cache;
 }

@@ -41,7 +41,7 @@ struct CacheMiss {
 };
 
 /// A read-only cache as one whose lines are never written.
-CacheSpec cache_of(const ReadOnlyCacheSpec& spec);
+CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue);
 
 /// Why an access was refused.
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };

@@ -54,7 +54,7 @@ def _caches(spec: SpecFields) -> Iterator[Problem]:
                 yield f"{path}.{field}", "found 0, expected at least 1 in a cache that has sets"
         # A miss takes two places, one for what it evicts; a write that fetches takes three.
         fetches = isinstance(cache, Cache) and cache.write_allocation in ("write_allocate", "fetch_on_write")
-        if cache.miss_queue < 2 + fetches:
+        if isinstance(cache, Cache) and cache.miss_queue < 2 + fetches:
             yield f"{path}.miss_queue", f"found {cache.miss_queue}, expected at least {2 + fetches}"
         if cache.sets * cache.ways * copies > MOST_LINES:
             yield (
@@ -83,12 +83,12 @@ def _instruction_caches(spec: SpecFields) -> Iterator[Problem]:
             f"found {caches.l0_lines} in {spec.sm.count * spec.sm.sub_cores} caches, "
             f"expected at most {MOST_LINES:,} lines together",
         )
+    if not caches.perfect and caches.l1.bytes == 0:
+        yield f"{path}.l1.sets", "found 0, expected a cache with perfect = false"
     if caches.perfect or caches.l1_shared_by == 1:
         return
     if caches.l0_lines == 0:
         yield f"{path}.l0_lines", "found 0, expected a cache where SMs share the L1"
-    if caches.l1.bytes == 0:
-        yield f"{path}.l1.sets", "found 0, expected a cache where SMs share the L1"
     if caches.l1_latency == 0:
         yield f"{path}.l1_latency", "found 0, expected at least 1 where SMs share the L1"
     ports = spec.sm.count + -(-spec.sm.count // caches.l1_shared_by)

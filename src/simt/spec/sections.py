@@ -57,8 +57,8 @@ class Cache(Section):
     """Misses outstanding: one entry a sector, or a line where lines have no sectors."""
     mshr_merge: Annotated[int, Quantity("requests", 0, 1048576)]
     """Requests that share one MSHR entry."""
-    miss_queue: Annotated[int, Quantity("requests", 0, 1048576)]
-    """Requests waiting to leave towards the next level."""
+    miss_queue: Annotated[int, Quantity("requests", 2, 1048576)]
+    """Requests waiting to leave towards the next level; a miss takes up to two places."""
     write_policy: Annotated[str, Policy("write_policy")]
     """What a write does to this level and the next."""
     write_allocation: Literal["none", "write_allocate", "fetch_on_write", "write_validate"]
@@ -91,8 +91,6 @@ class ReadOnlyCache(Section):
     """Misses outstanding: one entry a sector, or a line where lines have no sectors."""
     mshr_merge: Annotated[int, Quantity("requests", 0, 1048576)]
     """Requests that share one MSHR entry."""
-    miss_queue: Annotated[int, Quantity("requests", 0, 1048576)]
-    """Requests waiting to leave towards the next level."""
 
     @property
     def bytes(self) -> int:
@@ -109,6 +107,8 @@ class InstructionCache(Section):
     """Cache that an SM's sub-cores share."""
     l1_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """An L1 hit's latency beyond the fetch stage."""
+    l1_miss_queue: Annotated[int, Quantity("requests", 2, 1048576)]
+    """Misses of an L1 that is not shared, waiting to leave towards the L2."""
     l1_shared_by: Annotated[int, Quantity("SMs", 1, 64)]
     """SMs that share one L1."""
     l0_lines: Annotated[int, Quantity("lines", 0, 1048576)]
