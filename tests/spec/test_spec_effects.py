@@ -198,10 +198,18 @@ def acts(folder: Path, gpu: str, path: str) -> bool:
     return not accepted
 
 
+FIELDS = [path for path in _fields() if path not in NAMES + SEEN_BY_PROGRAMS]
+SECTIONS = list(dict.fromkeys(path.rpartition(".")[0] for path in FIELDS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize("gpu", GPUS)
-def test_every_field_acts_or_refuses(gpu: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_field_acts_or_refuses(
+    gpu: str, section: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = workload(tmp_path_factory.getbasetemp() / "effects")
-    fields = [path for path in _fields() if path not in NAMES + SEEN_BY_PROGRAMS]
+    fields = [path for path in FIELDS if path.rpartition(".")[0] == section]
     assert [path for path in fields if not acts(folder, gpu, path)] == []
 
 
