@@ -146,7 +146,8 @@ void Sm::check_membars() {
 }
 
 void Sm::sleep(uint32_t w, Cycle now, uint64_t nanoseconds) {
-  const Cycle cycles = (std::min(nanoseconds, longest_sleep) * spec_.clock.core_mhz.khz + 999'999) / 1'000'000;
+  const Cycle cycles =
+      (std::min(nanoseconds, longest_sleep) * spec_.clock.core_mhz.khz + 999'999) / 1'000'000;
   if (cycles == 0) return;
   warps_.masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
   sleepers_.push_back({now + cycles, w, warps_[w].age});
