@@ -250,15 +250,22 @@ struct Bfloat {
 template <bool packed>
 constexpr uint32_t elements = packed ? 2 * warp_lanes : warp_lanes;
 
-template <class H, bool packed>
-inline void widen_lanes(const uint32_t* lanes, float* to) {
-  alignas(64) uint16_t halves[elements<packed>];
+// map_halves in three steps, of which only the middle one is compiled for each operation.
+
+template <class H, bool packed, bool ftz = false>
+[[gnu::noinline]] void widen_lanes(const uint32_t* lanes, float* to) {
+  constexpr uint32_t n = elements<packed>;
+  alignas(64) uint16_t halves[n];
   if constexpr (packed)
     std::memcpy(halves, lanes, sizeof halves);
   else
     for (uint32_t i = 0; i < warp_lanes; ++i) halves[i] = static_cast<uint16_t>(lanes[i]);
-  H::template widen<elements<packed>>(halves, to);
+  H::template widen<n>(halves, to);
+  if constexpr (ftz)
+    for (uint32_t i = 0; i < n; ++i)
+      to[i] = std::fabs(to[i]) < H::least ? std::copysign(0.0f, to[i]) : to[i];
 }
+
 template <bool packed>
 inline void halves_to_lanes(const uint16_t* halves, uint32_t* lanes) {
   if constexpr (packed)
@@ -267,45 +274,53 @@ inline void halves_to_lanes(const uint16_t* halves, uint32_t* lanes) {
     for (uint32_t i = 0; i < warp_lanes; ++i) lanes[i] = halves[i];
 }
 
+/// r = f(in...) for `count` numbers of each operand, a multiple of 32.
+template <size_t operands, class F>
+[[gnu::noinline]] void compute_f32(F f, const float (*in)[2 * warp_lanes], uint32_t count, float* r) {
+  const auto each = [&](auto one) {
+    for (uint32_t at = 0; at < count; at += warp_lanes)
+      for (uint32_t i = at; i < at + warp_lanes; ++i) r[i] = one(i);
+  };
+  const auto exact = [&](uint32_t i) {
+    if constexpr (operands == 1)
+      return f(in[0][i]);
+    else if constexpr (operands == 2)
+      return f(in[0][i], in[1][i]);
+    else
+      return f(in[0][i], in[1][i], in[2][i]);
+  };
+  if constexpr (requires { F::quick(0.0f, 0.0f); }) {
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < count; ++i) others |= F::quick(in[0][i], in[1][i]) ? 0 : 1;
+    if (!others) return each([&](uint32_t i) { return F::quickly(in[0][i], in[1][i], in[2][i]); });
+  }
+  each(exact);
+}
+
+template <class H, bool packed, bool ftz>
+[[gnu::noinline]] void write_halves(Context& c, Place destination, float* r) {
+  constexpr uint32_t n = elements<packed>;
+  if constexpr (ftz) {
+    // What rounds up to the least normal number, were exponents without bound, is not tiny.
+    constexpr float tiny = H::least - H::least / static_cast<float>(4 << H::mantissa);
+    for (uint32_t i = 0; i < n; ++i) r[i] = std::fabs(r[i]) < tiny ? std::copysign(0.0f, r[i]) : r[i];
+  }
+  alignas(64) uint16_t halves[n];
+  H::template narrow<n>(r, halves);
+  alignas(64) uint32_t result[warp_lanes];
+  halves_to_lanes<packed>(halves, result);
+  write_lanes(c, c.lanes<uint32_t>(destination), result);
+}
+
 /// destination = f(sources...) for packed or single numbers of format H; f computes in f32. With ftz,
 /// subnormal numbers of H are zeros, as operands and as results.
 template <class H, bool packed, bool ftz, class F, class... P>
 inline void map_halves(Context& c, Place destination, F f, P... sources) {
-  constexpr uint32_t n = elements<packed>;
-  constexpr float least = H::least;
-  alignas(64) float in[sizeof...(P)][n], r[n];
+  alignas(64) float in[sizeof...(P)][2 * warp_lanes], r[2 * warp_lanes];
   uint32_t k = 0;
-  (widen_lanes<H, packed>(c.lanes<const uint32_t>(sources), in[k++]), ...);
-  if constexpr (ftz)
-    for (auto& source : in)
-      for (uint32_t i = 0; i < n; ++i)
-        source[i] = std::fabs(source[i]) < least ? std::copysign(0.0f, source[i]) : source[i];
-  if constexpr (requires { F::quick(0.0f, 0.0f); }) {
-    uint32_t others = 0;
-    for (uint32_t i = 0; i < n; ++i) others |= F::quick(in[0][i], in[1][i]) ? 0 : 1;
-    if (!others)
-      for (uint32_t i = 0; i < n; ++i) r[i] = F::quickly(in[0][i], in[1][i], in[2][i]);
-    else
-      for (uint32_t i = 0; i < n; ++i) r[i] = f(in[0][i], in[1][i], in[2][i]);
-  } else
-    for (uint32_t i = 0; i < n; ++i) {
-      if constexpr (sizeof...(P) == 1)
-        r[i] = f(in[0][i]);
-      else if constexpr (sizeof...(P) == 2)
-        r[i] = f(in[0][i], in[1][i]);
-      else
-        r[i] = f(in[0][i], in[1][i], in[2][i]);
-    }
-  if constexpr (ftz) {
-    // What rounds up to the least normal number, were exponents without bound, is not tiny.
-    constexpr float tiny = least - least / static_cast<float>(4 << H::mantissa);
-    for (float& v : r) v = std::fabs(v) < tiny ? std::copysign(0.0f, v) : v;
-  }
-  alignas(64) uint16_t narrow[n];
-  H::template narrow<n>(r, narrow);
-  alignas(64) uint32_t result[warp_lanes];
-  halves_to_lanes<packed>(narrow, result);
-  write_lanes(c, c.lanes<uint32_t>(destination), result);
+  (widen_lanes<H, packed, ftz>(c.lanes<const uint32_t>(sources), in[k++]), ...);
+  compute_f32<sizeof...(P)>(f, in, elements<packed>, r);
+  write_halves<H, packed, ftz>(c, destination, r);
 }
 
 }  // namespace simt::functional

@@ -65,34 +65,20 @@ inline void write_lanes(const Context& context, L* __restrict destination, const
 template <class D, class... S, class F, class... P>
 inline void map_lanes(Context& context, Place destination, F f, P... sources) {
   static_assert(sizeof...(S) == sizeof...(P));
-  Lane<D>* d = context.lanes<Lane<D>>(destination);
+  Lane<D>* const d = context.lanes<Lane<D>>(destination);
   const auto run = [&](const Lane<S>*... s) {
-    if constexpr (((sizeof(Lane<S>) == sizeof(Lane<D>)) && ...)) {
-      if (context.full()) {
+    const auto apart = [&](const auto* source) {
+      const auto at = reinterpret_cast<uintptr_t>(d), other = reinterpret_cast<uintptr_t>(source);
+      return at + warp_lanes * sizeof(*d) <= other || other + warp_lanes * sizeof(*source) <= at;
+    };
+    // One loop, wherever the results go: each loop costs compile time and instruction cache.
+    bool in_place = context.full();
+    if constexpr (!((sizeof(Lane<S>) == sizeof(Lane<D>)) && ...)) in_place = in_place && (apart(s) && ...);
+    alignas(64) Lane<D> kept[warp_lanes];
+    Lane<D>* const r = in_place ? d : kept;
 #pragma GCC ivdep
-        for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = to_lane<D>(f(from_lane<S>(s[i])...));
-      } else {
-        const uint32_t mask = context.mask;
-#pragma GCC ivdep
-        for (uint32_t i = 0; i < warp_lanes; ++i) {
-          const Lane<D> r = to_lane<D>(f(from_lane<S>(s[i])...));
-          d[i] = (mask >> i) & 1 ? r : d[i];
-        }
-      }
-    } else {
-      const auto apart = [&](const auto* source) {
-        const auto at = reinterpret_cast<uintptr_t>(d), other = reinterpret_cast<uintptr_t>(source);
-        return at + warp_lanes * sizeof(*d) <= other || other + warp_lanes * sizeof(*source) <= at;
-      };
-      if (context.full() && (apart(s) && ...)) {
-#pragma GCC ivdep
-        for (uint32_t i = 0; i < warp_lanes; ++i) d[i] = to_lane<D>(f(from_lane<S>(s[i])...));
-      } else {
-        alignas(64) Lane<D> r[warp_lanes];
-        for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane<D>(f(from_lane<S>(s[i])...));
-        write_lanes(context, d, r);
-      }
-    }
+    for (uint32_t i = 0; i < warp_lanes; ++i) r[i] = to_lane<D>(f(from_lane<S>(s[i])...));
+    if (!in_place) write_lanes(context, d, kept);
   };
   run(context.lanes<const Lane<S>>(sources)...);
 }

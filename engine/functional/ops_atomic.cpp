@@ -39,14 +39,44 @@ inline bool same_address(const Context& c, const uint64_t* address) {
   return differs == 0;
 }
 
+/// Where the lanes of the mask access memory, as host addresses: one place for all of them, a block with a
+/// value for each lane of a full warp, or a place for each.
+struct Targets {
+  std::byte* same = nullptr;
+  std::byte* block = nullptr;
+  std::byte* lane[warp_lanes];
+};
+
+// Neither depends on the operation: compiled once per state space, not once per operation.
+template <AccessSpace space>
+[[gnu::noinline]] void find_targets(Context& c, const uint64_t* address, uint64_t bytes, bool concurrent,
+                                    Targets& targets) {
+  if (same_address(c, address))
+    targets.same = host_address<space>(c, address[c.first_lane()], bytes, c.first_lane());
+  else if (std::byte* block = concurrent ? nullptr : block_address<space>(c, address, bytes))
+    targets.block = block;
+  else
+    host_addresses<space>(c, address, bytes, targets.lane);
+}
+void find_targets(Context& c, AccessSpace space, const uint64_t* address, uint64_t bytes, bool concurrent,
+                  Targets& targets) {
+  if (space == AccessSpace::Shared)
+    find_targets<AccessSpace::Shared>(c, address, bytes, concurrent, targets);
+  else if (space == AccessSpace::Global)
+    find_targets<AccessSpace::Global>(c, address, bytes, concurrent, targets);
+  else
+    find_targets<AccessSpace::Generic>(c, address, bytes, concurrent, targets);
+}
+
 /// Each lane's value in memory becomes next(value, lane); the old ones go to the destination, if there is
 /// one.
-template <class T, AccessSpace space, bool may_be_shared_by_threads, class Next>
-void act(Context& c, const Op& op, const uint64_t* address, Next next) {
-  alignas(64) Lane<T> old[warp_lanes];
+template <class T, bool may_be_shared_by_threads, class Next>
+void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
   const bool concurrent = may_be_shared_by_threads && space == AccessSpace::Global && c.concurrent;
-  if (same_address(c, address)) {
-    std::byte* at = host_address<space>(c, address[c.first_lane()], sizeof(T), c.first_lane());
+  Targets targets;
+  find_targets(c, space, address, sizeof(T), concurrent, targets);
+  alignas(64) Lane<T> old[warp_lanes];
+  if (targets.same) {
     const auto all = [&](T value) {
       lanes_in_order(c, [&](int i) {
         old[i] = to_lane<T>(value);
@@ -55,54 +85,42 @@ void act(Context& c, const Op& op, const uint64_t* address, Next next) {
       return value;
     };
     if (concurrent) {
-      std::atomic_ref<T> memory(*reinterpret_cast<T*>(at));
+      std::atomic_ref<T> memory(*reinterpret_cast<T*>(targets.same));
       T value = memory.load(std::memory_order_relaxed);
       while (!memory.compare_exchange_weak(value, all(value), std::memory_order_relaxed)) {
       }
       return;
     }
     T value;
-    std::memcpy(&value, at, sizeof(T));
+    std::memcpy(&value, targets.same, sizeof(T));
     value = all(value);
-    std::memcpy(at, &value, sizeof(T));
-  } else if (std::byte* block = concurrent ? nullptr : block_address<space>(c, address, sizeof(T))) {
+    std::memcpy(targets.same, &value, sizeof(T));
+  } else if (targets.block) {
     T values[warp_lanes], results[warp_lanes];
-    std::memcpy(values, block, sizeof values);
+    std::memcpy(values, targets.block, sizeof values);
     for (int i = 0; i < static_cast<int>(warp_lanes); ++i) {
       old[i] = to_lane<T>(values[i]);
       results[i] = next(values[i], i);
     }
-    std::memcpy(block, results, sizeof results);
+    std::memcpy(targets.block, results, sizeof results);
+  } else if (concurrent) {
+    each_lane(c, [&](int i) {
+      std::atomic_ref<T> memory(*reinterpret_cast<T*>(targets.lane[i]));
+      T value = memory.load(std::memory_order_relaxed);
+      while (!memory.compare_exchange_weak(value, next(value, i), std::memory_order_relaxed)) {
+      }
+    });
+    return;
   } else {
-    std::byte* host[warp_lanes];
-    host_addresses<space>(c, address, sizeof(T), host);
-    if (concurrent) {
-      each_lane(c, [&](int i) {
-        std::atomic_ref<T> memory(*reinterpret_cast<T*>(host[i]));
-        T value = memory.load(std::memory_order_relaxed);
-        while (!memory.compare_exchange_weak(value, next(value, i), std::memory_order_relaxed)) {
-        }
-      });
-      return;
-    }
     lanes_in_order(c, [&](int i) {
       T value;
-      std::memcpy(&value, host[i], sizeof(T));
+      std::memcpy(&value, targets.lane[i], sizeof(T));
       old[i] = to_lane<T>(value);
       value = next(value, i);
-      std::memcpy(host[i], &value, sizeof(T));
+      std::memcpy(targets.lane[i], &value, sizeof(T));
     });
   }
   if (op.destination != place::none) write_lanes(c, c.lanes<Lane<T>>(op.destination), old);
-}
-template <class T, bool may_be_shared_by_threads, class Next>
-void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
-  if (space == AccessSpace::Shared)
-    act<T, AccessSpace::Shared, may_be_shared_by_threads>(c, op, address, next);
-  else if (space == AccessSpace::Global)
-    act<T, AccessSpace::Global, may_be_shared_by_threads>(c, op, address, next);
-  else
-    act<T, AccessSpace::Generic, may_be_shared_by_threads>(c, op, address, next);
 }
 
 /// Splits the lanes into those whose access to global memory is to come later, and those that act at once,
