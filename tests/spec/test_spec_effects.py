@@ -54,7 +54,7 @@ def memory(warp: Warp, seed: int) -> None:
         warp.memory("LDS", lanes(0, 64), 4, 12, (3,))
         warp.memory("LDG.E.SYS", lanes(base, 0), 4, 10, (2,))
         warp.memory("LDC", lanes(GLOBAL + 192 * i, 0), 4, 13, (3,))
-        warp.memory("LDC", lanes(GLOBAL + 64 * i, 8), 4, 13, (3,))
+        warp.memory("LDC", lanes(GLOBAL + 192 * (i + 5 * seed), 192), 4, 8, (8,))
         warp.memory("STL", lanes(LOCAL_BASE + 4 * i, 0), 4, None, (2, 8))
         warp.memory("LDL", lanes(LOCAL_BASE + 4 * i, 0), 4, 15, (2,))
         warp.memory("ATOMG.E.ADD", lanes(GLOBAL + 64 * i, 4), 4, 16, (2,))
@@ -109,7 +109,7 @@ SLOW_DRAM = {"address_map.channels": 2, "address_map.hash": "linear", **SMALL_L2
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
     "sm.front_end.fetch_width": [COLLECTOR],
-    "sm.front_end.instruction_cache.l1_miss_queue": [{**FETCHING, "interconnect.input_buffer": 1}],
+    "sm.front_end.instruction_cache.l1_miss_queue": [CONSTANTS],
     "sm.front_end.instruction_cache": [FETCHING, {**FETCHING, "sm.front_end.instruction_cache.l0_lines": 2}],
     "sm.scheduler.active_warps": [{"sm.scheduler.policy": "two_level", "sm.scheduler.active_warps": 3}],
     "sm.scheduler.dual_issue_different_units": [{"sm.scheduler.issue_width": 2}],
@@ -117,7 +117,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "shared_memory.allocation_unit": [{"sm.count": 1, "shared_memory.bytes": 40448}],
     "sm.sub_core_model": [COLLECTOR],
     "constant_cache": [CONSTANTS],
-    "l1": [SMALL_L1],
+    "l1": [SMALL_L1, {"l1.adaptive": False, "l1.bypass_global": False, "launch.max_concurrent_kernels": 1}],
     "l2": [SMALL_L2, {"l2.partitions": 2, "l2.far_latency": 90}],
     "load_store.sub_core_queue": [READ_PORTS],
     "interconnect": [{"l1.bypass_global": True, **SMALL_L2}],
