@@ -582,8 +582,6 @@ COUNTERS: tuple[Counter, ...] = (
     ),
 )
 
-COUNTERS_BY_NAME = {counter.name: counter for counter in COUNTERS}
-
 
 class _CacheTable:
     """`l1(kinds, outcomes)` of a formula."""

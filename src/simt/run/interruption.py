@@ -12,7 +12,6 @@ from typing import Any
 
 from simt.errors import SimtError
 
-Handler = Callable[[int, FrameType | None], Any]
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 _DEFERRED = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 

@@ -89,7 +89,7 @@ class SplitTree:
     def within_variance(self, limit: float) -> Pruning:
         """Strata and sizes of least time whose variance is at most `limit`."""
         best: Pruning | None = None
-        for over, inside in self._search(lambda nodes: self._variance(nodes) <= limit, feasible_above=True):
+        for over, inside in self._search(lambda nodes: self._variance(nodes) <= limit):
             for nodes, _ in (over, inside):
                 sizes, means, deviations = self._sizes[nodes], self._means[nodes], self._deviations[nodes]
                 m = whole_sizes(sizes, means, deviations, limit, self._minimum).astype(float)
@@ -105,14 +105,14 @@ class SplitTree:
         Where even one draw (or the minimum) from every group takes longer, that.
         """
         best: Pruning | None = None
-        for inside, _ in self._search(lambda nodes: self._cost(nodes) > limit, feasible_above=False):
+        for inside, _ in self._search(lambda nodes: self._cost(nodes) > limit):
             found = self._pruning(inside)
             if best is None or found.variance < best.variance:
                 best = found
         assert best is not None
         return best
 
-    def _search(self, above: Callable[[_Nodes], bool], feasible_above: bool) -> list[tuple[_Nodes, _Nodes]]:
+    def _search(self, above: Callable[[_Nodes], bool]) -> list[tuple[_Nodes, _Nodes]]:
         """Pairs of prunings at neighbouring prices on either side of a limit.
 
         The best prunings at all prices are a convex chain; a limit falls into a gap of it, wide where a

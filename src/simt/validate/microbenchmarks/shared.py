@@ -8,7 +8,6 @@ from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
-BYTES = {"unsigned": 4, "uint2": 8, "uint4": 16}
 THREADS = 1024
 
 
