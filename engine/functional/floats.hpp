@@ -262,8 +262,7 @@ template <class H, bool packed, bool ftz = false>
     for (uint32_t i = 0; i < warp_lanes; ++i) halves[i] = static_cast<uint16_t>(lanes[i]);
   H::template widen<n>(halves, to);
   if constexpr (ftz)
-    for (uint32_t i = 0; i < n; ++i)
-      to[i] = std::fabs(to[i]) < H::least ? std::copysign(0.0f, to[i]) : to[i];
+    for (uint32_t i = 0; i < n; ++i) to[i] = std::fabs(to[i]) < H::least ? std::copysign(0.0f, to[i]) : to[i];
 }
 
 template <bool packed>
