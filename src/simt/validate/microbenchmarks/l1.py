@@ -384,9 +384,7 @@ def _leaves(spec: Spec) -> float | None:
     tolerance=WITHIN_3_PERCENT,
 )
 def l1_store_bandwidth(device: Device) -> float:
-    """Bytes per cycle that an SM stores repeatedly to the same lines: a sector, if stores are written
-    through.
-    """
+    """Bytes per cycle that an SM stores repeatedly to the same lines; a sector, if written through."""
     kernel, threads, stores = device.kernel("stores.cu", "store_stream"), 512, 256
     data, cycles = device.zeros(threads, np.uint32), device.zeros(2, np.int64)
     kernel(1, threads, data, np.int32(stores), cycles)
