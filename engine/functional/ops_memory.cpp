@@ -1,4 +1,5 @@
-/// Loads and stores of all spaces: ld, ldu, st, and what only hints (prefetch, discard, applypriority).
+/// Loads and stores of all spaces: ld, ldu, st, st.bulk, and what only hints (prefetch, discard,
+/// applypriority).
 #include "functional/access.hpp"
 #include "functional/fault.hpp"
 #include "functional/instructions.hpp"
@@ -431,6 +432,34 @@ void translate_access(Translation& t, bool load) {
   t.detail<AccessDetail>() = d;
 }
 
+struct BulkStoreDetail : Detail {
+  Address to;
+  AccessSpace space = AccessSpace::Generic;  ///< or Shared
+  Place bytes = place::none;
+  uint32_t size_bits = 64;
+};
+
+/// Zeros in shared memory.
+void run_bulk_store(Context& c, const Op& op) {
+  constexpr uint64_t most_bytes = 1 << 24;
+  const auto& d = op.details<BulkStoreDetail>();
+  uint64_t to[warp_lanes];
+  lane_addresses(c, d.to.base, d.to.place, d.to.offset, to);
+  record_access(c, d.space, to);
+  check_alignment(c, to, 8);
+  each_lane(c, [&](int i) {
+    const uint64_t bytes =
+        d.size_bits == 32 ? c.lanes<const uint32_t>(d.bytes)[i] : c.lanes<const uint64_t>(d.bytes)[i];
+    if (bytes % 8 || bytes > most_bytes)
+      throw Fault(
+          "illegal instruction",
+          "st.bulk of " + std::to_string(bytes) + " bytes: a multiple of 8, 2^24 at most, is expected", i);
+    if (d.space == AccessSpace::Generic && !window::is_shared(to[i]))
+      throw Fault("illegal address", "st.bulk outside shared memory", i);
+    std::memset(host_address(c, d.space, to[i], bytes, i), 0, bytes);
+  });
+}
+
 void run_nothing(Context&, const Op&) {}
 
 }  // namespace
@@ -440,6 +469,22 @@ void translate_ld(Translation& t) {
 }
 void translate_st(Translation& t) {
   translate_access(t, false);
+}
+
+void translate_st_bulk(Translation& t) {
+  t.take("bulk");
+  t.take("weak");
+  BulkStoreDetail d;
+  if (t.take("shared::cta")) d.space = AccessSpace::Shared;
+  d.to = t.address(t.operand(0));
+  if (d.to.base == Address::Base::Stack) t.unsupported("an address in local memory or parameters");
+  uint32_t bytes = 0;
+  d.bytes = t.source_of_any_size(t.operand(1), Type::U64, bytes);
+  d.size_bits = 8 * bytes;
+  if (bytes < 4) t.unsupported("a size of 32 or 64 bits is expected");
+  if (t.immediate(t.operand(2)) != 0) t.unsupported("the initial value can only be 0");
+  t.emit(run_bulk_store);
+  t.detail<BulkStoreDetail>() = d;
 }
 
 void translate_hint(Translation& t) {

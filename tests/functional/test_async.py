@@ -520,7 +520,8 @@ def test_what_does_nothing_here() -> None:
         "mbarrier.arrive.shared.b32 _, [%r]",
         "multimem.red.add.u32 [%d], %r",
         "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r], [%r]",
-        "st.bulk.weak.shared::cta [%r], 16, 0",
+        "st.bulk.weak.shared::cta [%r], 16, 1",
+        "st.bulk.weak.shared::cta [%r], %h, 0",
         "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r], 5, %r",
     ],
 )

@@ -154,3 +154,56 @@ def test_one_lane_that_goes_beyond_is_named(space: str, vector: str, lane: int) 
                 device.run(kernel, memory, address, values, 0xFFFFFFFF, 0)
             assert error.value.thread == (lane, 0, 0)
             device.run(kernel, memory, address, values, 0xFFFFFFFF & ~(1 << lane), 0)
+
+
+BULK_STORE = """
+.visible .entry k(.param .u64 out, .param .u64 first, .param .u64 size)
+{
+    .reg .b64 %a<4>; .reg .b32 %r<3>; .reg .pred %p;
+    .shared .align 8 .b8 place[1024];
+    ld.param.u64 %a0, [out]; ld.param.u64 %a1, [first]; ld.param.u64 %a2, [size]; cvt.u32.u64 %r1, %a2;
+    mov.u32 %r0, %tid.x; mul.wide.u32 %a3, %r0, 4; mov.u64 %a2, place; add.u64 %a3, %a2, %a3;
+    st.shared.u32 [%a3], 0xffffffff;
+    bar.sync 0;
+    setp.ne.u32 %p, %r0, 3; @%p bra STORED;
+    add.u64 %a2, %a2, %a1; ADDRESS
+    st.bulkMODIFIERS [%a2], %SIZE, 0;
+STORED:
+    bar.sync 0;
+    ld.shared.u32 %r2, [%a3];
+    mad.wide.u32 %a0, %r0, 4, %a0; st.global.u32 [%a0], %r2;
+    ret;
+}
+"""
+
+
+def bulk_store(first: int, size: int, generic: bool, register: str) -> np.ndarray:
+    """1 KiB of ones in shared memory, in which a thread has filled a part with st.bulk."""
+    ptx = BULK_STORE.replace("ADDRESS", "cvta.shared.u64 %a2, %a2;" if generic else "")
+    ptx = ptx.replace("MODIFIERS", "" if generic else ".weak.shared::cta").replace("%SIZE", register)
+    out = np.zeros(256, np.uint32)
+    Device(ptx, "100").run("k", out, first, size, block=(256, 1, 1))
+    return out
+
+
+@pytest.mark.parametrize("generic", [False, True])
+@pytest.mark.parametrize(("first", "size"), [(0, 1024), (8, 16), (1016, 8), (512, 0)])
+def test_bulk_store(first: int, size: int, generic: bool) -> None:
+    expected = np.full(1024, 255, np.uint8)
+    expected[first : first + size] = 0
+    for register in ("%r1", str(size)):
+        assert (bulk_store(first, size, generic, register).view(np.uint8) == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "size", "fault"),
+    [
+        (0, 12, "12 bytes: a multiple of 8"),
+        (0, 1 << 25, "2\\^24 at most"),
+        (4, 8, "misaligned"),
+        (512, 520, "1024 bytes"),
+    ],
+)
+def test_bulk_store_faults(first: int, size: int, fault: str) -> None:
+    with pytest.raises(_engine.functional.ProgramFault, match=fault):
+        bulk_store(first, size, False, "%r1")
