@@ -4,8 +4,9 @@
 // from the first warp's begin to the last one's end on one SM, by its clock; twice the LENGTH less once the
 // LENGTH leaves what beginning and end take.
 //
-// Macros: TYPE: of the values. STEP(x, a, b): the operation, a statement that changes x. LENGTH: operations of
-// each chain. CHAINS: chains of a thread.
+// Macros: TYPE: of the values. STEP(x, a, b): the operation, a statement that changes x. ODD_STEP(x, a, b): the
+// operation of every second chain, by default the same. LENGTH: operations of each chain. CHAINS: chains of a
+// thread.
 
 #ifndef LENGTH
 #define LENGTH 64
@@ -13,13 +14,22 @@
 #ifndef CHAINS
 #define CHAINS 8
 #endif
+#ifndef ODD_STEP
+#define ODD_STEP STEP
+#endif
 
 template <int count>
 __device__ __forceinline__ void work(TYPE (&x)[CHAINS], TYPE a, TYPE b) {
 #pragma unroll
   for (int i = 0; i < count; ++i)
 #pragma unroll
-    for (int k = 0; k < CHAINS; ++k) { STEP(x[k], a, b); }
+    for (int k = 0; k < CHAINS; ++k) {
+      if (k % 2) {
+        ODD_STEP(x[k], a, b);
+      } else {
+        STEP(x[k], a, b);
+      }
+    }
 }
 
 // begins, ends: of each warp, in its SM's clock. DOUBLE: twice the LENGTH.

@@ -21,6 +21,7 @@ namespace simt {
   SIMT_COUNTER(shared_stores, "warp instructions that write shared memory")                                  \
   SIMT_COUNTER(shared_wavefronts, "passes through shared memory")                                            \
   SIMT_COUNTER(shared_bank_conflicts, "passes beyond the first of each access")                              \
+  SIMT_COUNTER(shared_store_bank_conflicts, "of the bank conflicts of shared memory, those of stores")       \
   SIMT_COUNTER(register_bank_conflicts, "operand reads delayed by another read or write of the bank")        \
   SIMT_COUNTER(global_load_requests, "warp instructions that load global memory")                            \
   SIMT_COUNTER(global_store_requests, "warp instructions that store to global memory")                       \

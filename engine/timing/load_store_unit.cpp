@@ -71,8 +71,10 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
     ++counters[store ? Counter::shared_stores : Counter::shared_loads];
     counters[Counter::shared_wavefronts] += instruction.passes;
     // A warp of 64 lanes takes two passes at best.
-    counters[Counter::shared_bank_conflicts] +=
+    const uint32_t conflicts =
         instruction.passes - std::min(instruction.passes, instruction.mask >> 32 ? 2u : 1u);
+    counters[Counter::shared_bank_conflicts] += conflicts;
+    if (store) counters[Counter::shared_store_bank_conflicts] += conflicts;
     return;
   }
   instruction.outstanding = store ? 0 : static_cast<uint32_t>(instruction.transactions.size());

@@ -120,14 +120,18 @@ def test_atomics_on_one_address_are_one_transaction_per_lane(tmp_path: Path) -> 
     assert sectors("words", 4) == 4
 
 
+@pytest.mark.parametrize("opcode", ["LDS", "STS"])
 @pytest.mark.parametrize(
     ("stride", "width", "passes"), [(4, 4, 1), (8, 4, 2), (128, 4, 32), (0, 4, 1), (8, 8, 2), (16, 16, 4)]
 )
-def test_shared_memory_passes(stride: int, width: int, passes: int, tmp_path: Path) -> None:
-    w = warp_of(lambda w: w.memory("LDS", [stride * lane for lane in LANES], width, 8, (2,)))
+def test_shared_memory_passes(stride: int, width: int, passes: int, opcode: str, tmp_path: Path) -> None:
+    destination, sources = (8, (2,)) if opcode == "LDS" else (None, (2, 8))
+    addresses = [stride * lane for lane in LANES]
+    w = warp_of(lambda w: w.memory(opcode, addresses, width, destination, sources))
     counters = run(write_kernel(tmp_path / "t", [[w]], shared_bytes=8192), "a100")[0]["counters"]
     assert counters["shared_wavefronts"] == passes
     assert counters["shared_bank_conflicts"] == passes - 1
+    assert counters["shared_store_bank_conflicts"] == (passes - 1 if opcode == "STS" else 0)
 
 
 def test_generic_addresses_go_where_their_window_says(tmp_path: Path) -> None:

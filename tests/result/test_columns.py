@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from referencing import Registry, Resource
 
 import simt
+from simt._engine import COUNTERS
 from simt.errors import ResultError
 from simt.result import Result
 from simt.result.columns import compact, expanded
-from support.fake_gpu import COUNTERS, installed
+from support.fake_gpu import installed
 from support.launches import MACHINE, launch
 
 FOLDER = Path(simt.__file__).parent / "result"

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simt._engine import COUNTERS
+from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
+
 CTA_CYCLES, LATENCY, INSTRUCTIONS = 1000, 500, 640
 STATES = (
     "selected",
@@ -24,63 +27,7 @@ STATES = (
     "barrier",
     "math_pipe_throttle",
 )
-KINDS = (
-    "global_read",
-    "global_write",
-    "local_read",
-    "local_write",
-    "constant_read",
-    "texture_read",
-    "instruction_read",
-    "atomic",
-    "l1_writeback",
-    "l2_writeback",
-    "l2_fill",
-)
-OUTCOMES = ("hit", "hit_reserved", "miss", "sector_miss", "reservation_fail")
-COUNTERS = (
-    "sm_active_cycles",
-    "active_warp_cycles",
-    "ctas",
-    "warps",
-    "warp_instructions",
-    "thread_instructions",
-    "shared_loads",
-    "shared_stores",
-    "shared_wavefronts",
-    "shared_bank_conflicts",
-    "register_bank_conflicts",
-    "global_load_requests",
-    "global_store_requests",
-    "global_load_sectors",
-    "global_store_sectors",
-    "local_requests",
-    "atomic_requests",
-    "l1_bank_conflicts",
-    "l1_reservation_fail_line",
-    "l1_reservation_fail_miss_queue",
-    "l1_reservation_fail_mshr",
-    "l1_reservation_fail_merge",
-    "l2_reservation_fail",
-    "instruction_cache_hits",
-    "instruction_cache_misses",
-    "constant_cache_hits",
-    "constant_cache_misses",
-    "constant_l1_hits",
-    "constant_l1_misses",
-    "network_request_packets",
-    "network_reply_packets",
-    "network_request_wait",
-    "network_reply_wait",
-    "network_full_stalls",
-    "dram_reads",
-    "dram_writes",
-    "dram_activates",
-    "dram_precharges",
-    "dram_row_hits",
-    "dram_bus_cycles",
-    "dram_pending_cycles",
-)
+OUTCOMES = (*LOOKUP_OUTCOMES, "reservation_fail")
 
 SPEC: dict[str, Any] = {
     "name": "toy",
@@ -107,7 +54,7 @@ class DeadlockError(RuntimeError):
 
 
 def cache_table(**rows: dict[str, int]) -> dict[str, dict[str, int]]:
-    return {kind: {**dict.fromkeys(OUTCOMES, 0), **rows.get(kind, {})} for kind in KINDS}
+    return {kind: {**dict.fromkeys(OUTCOMES, 0), **rows.get(kind, {})} for kind in ALL_KINDS}
 
 
 def finished_launch(

@@ -33,6 +33,8 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "mad_latency", {"sm.units.int.latency": 9}),
     ("qv100", "rsqrt_latency", {"sm.units.sfu.latency": 31}),
     ("qv100", "add_throughput", {"sm.units.int.initiation_interval": 4}),
+    ("qv100", "fma_add_throughput", {"sm.units.int.count": 0}),
+    ("h100", "fma_add_throughput", {"sm.units.int.initiation_interval": 4}),
     ("qv100", "double_fma_throughput", {"sm.units.fp64.initiation_interval": 16}),
     ("qv100", "constant_latency", {"constant_cache.latency": 37}),
     ("qv100", "constant_l1_size", {"constant_cache.l1.ways": 7}),

@@ -248,6 +248,18 @@ COUNTERS: tuple[Counter, ...] = (
         "shared_bank_conflicts",
         "gpgpu_n_shmem_bkconflict",
     ),
+    Counter(
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "",
+        "the same, of loads and atomics (Nsight: loads)",
+        "shared_bank_conflicts - shared_store_bank_conflicts",
+    ),
+    Counter(
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+        "",
+        "the same, of stores",
+        "shared_store_bank_conflicts",
+    ),
     # L1
     Counter(
         "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",

@@ -34,6 +34,20 @@ All other names are the engine's own counters, which `engine/stats/counters.hpp`
 - `gpc__cycles_elapsed.max` includes the launch latency of the specification, as a profiler's does; the field
   `launch_latency` of each launch gives its length.
 - Accel-Sim prints sums since the start of the run; these counters are per launch.
+
+## Adding a counter
+
+A counter that follows from others is one entry of `COUNTERS` in `src/simt/result/counters.py`, with Nsight
+Compute's name if there is one. Its formula may use the names above and the engine's counters. Results saved
+by earlier versions show it too, as far as they hold what the formula needs; otherwise it is null.
+
+A new event needs a line in `engine/stats/counters.hpp` and `++counters[Counter::name]` where it happens.
+`counters` are those of the launch that the instruction or request belongs to (`slot`). They are added up over
+SMs, L2 slices and channels, so an engine counter is always a sum. It appears in `LaunchResult.engine` and may
+be used in formulas.
+
+Test it in `tests/engine/` on a kernel whose count is known by hand, and run
+`python -m simt.result.counters_doc > docs/counters.md`.
 """
 
 

@@ -25,6 +25,7 @@ LOGIC = 'asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;" : "+r"(x) : "r"(a), "r"(b
 SHIFT = 'asm volatile("shf.l.wrap.b32 %0, %0, %1, %2;" : "+r"(x) : "r"(a), "r"(b))'
 HFMA2 = 'asm volatile("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(x) : "r"(a), "r"(b))'
 RSQRT = 'asm volatile("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x))'
+FMA_OF_BITS = 'asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+r"(x) : "r"(a), "r"(b))'
 SHUFFLE = 'asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(x))'
 
 
@@ -37,17 +38,22 @@ def chain(device: Device, type_: str, step: str, dtype: type) -> float:
     return float(twice - once) / LENGTH
 
 
-def throughput(device: Device, type_: str, step: str, dtype: type, warps: int = 16) -> float:
+def throughput(
+    device: Device, type_: str, step: str, dtype: type, warps: int = 16, odd_step: str | None = None
+) -> float:
     """Operations of one SM in a cycle, a lane's being one.
 
-    warps: four of each scheduler keep its units busy; of more, one that prefers some lets the
-    last ones end alone.
+    warps: four per scheduler keep its units busy. With more, a scheduler that prefers some of them lets the
+        others end alone.
+    odd_step: what every second chain computes instead of `step`.
     """
     times = []
     length = max(4, 512 // warps)
     for double in (0, 1):
         defines: dict[str, str | int] = {"TYPE": type_, "STEP(x,a,b)": step, "LENGTH": length}
         defines |= {"CHAINS": CHAINS, **({"DOUBLE": 1} if double else {})}
+        if odd_step is not None:
+            defines["ODD_STEP(x,a,b)"] = odd_step
         kernel = device.kernel("throughput.cu", "throughput", defines)
         values = device.array(np.ones(32 * warps, dtype))
         begins, ends = device.zeros(warps, np.int64), device.zeros(warps, np.int64)
@@ -166,6 +172,26 @@ def add_throughput(device: Device) -> float:
 def mad_throughput(device: Device) -> float:
     """IMAD: lanes that an SM completes per cycle."""
     return throughput(device, "int", MAD, np.int32)
+
+
+def _mixed_lanes(spec: Spec) -> float:
+    """Lanes per cycle if FFMA and IADD3 take turns: in units of their own, or in those of FP32."""
+    fp32, int_ = spec.sm.units.fp32, spec.sm.units.int
+    each = fp32.count / fp32.initiation_interval
+    pairs = min(each, int_.count / int_.initiation_interval) if int_.count else each / 2
+    return 32.0 * min(2 * pairs, spec.sm.sub_cores * spec.sm.scheduler.issue_width)
+
+
+@microbenchmark(
+    "core",
+    "whether sm.units.int works beside sm.units.fp32",
+    "lane/cycle",
+    expected=_mixed_lanes,
+    tolerance=WITHIN_3_PERCENT,
+)
+def fma_add_throughput(device: Device) -> float:
+    """FFMA and IADD3 in equal numbers: lanes that an SM completes per cycle."""
+    return throughput(device, "unsigned", FMA_OF_BITS, np.uint32, odd_step=ADD)
 
 
 @microbenchmark("core", "HFMA2 lanes of an SM, as registers can feed them", "lane/cycle")
