@@ -27,18 +27,18 @@ class LoadStoreUnit {
 
   bool can_accept(Cycle now) const { return dispatch_ == InFlightPool::none && now >= next_accept_; }
   void accept(uint32_t in_flight, Cycle now);
-  /// Writes results to the registers, as far as `port_free(instruction, warp)` lets it, and takes the next
-  /// ones; call once a cycle, before cycle(). True if anything changed.
+  /// Writes results to the registers, as far as `port_free(instruction, warp, written)` lets it, and takes
+  /// the next ones; call once a cycle, before cycle(). True if anything changed.
   template <class PortFree>
   bool write_back(Cycle now, PortFree&& port_free) {
     bool changed = !results_.empty();
     for (size_t i = 0; i < results_.size();) {
-      const Done done = results_[i];
-      const InFlight& instruction = pool_[done.in_flight];
-      if (!port_free(*instruction.instruction, instruction.warp)) {
+      const InFlight& instruction = pool_[results_[i].in_flight];
+      if (!port_free(*instruction.instruction, instruction.warp, results_[i].written)) {
         ++i;
         continue;
       }
+      const Done done = results_[i];
       results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
       finish_transaction(done.in_flight, done.lanes);
     }
@@ -97,6 +97,7 @@ class LoadStoreUnit {
   struct Done {
     uint32_t in_flight = 0;
     uint32_t lanes = 0;
+    uint8_t written = 0;  // of the registers, where not all could be written in one cycle
   };
 
   bool network_full(Cycle now);

@@ -105,6 +105,19 @@ def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> No
     assert interval(128) == pytest.approx(64, abs=0.5)
 
 
+@pytest.mark.parametrize(("banks", "more"), [(16, 0), (8, 1), (4, 3)])
+def test_registers_of_one_bank_are_written_in_turn(banks: int, more: int, tmp_path: Path) -> None:
+    """A load of four consecutive registers, in a quarter of the banks, against one of a register."""
+
+    def load_vector(warp: Warp, i: int) -> None:
+        warp.memory("LDS.128", [0] * 32, 16, 8, (8,))
+        warp.lines[-1] = warp.lines[-1].replace(" 1 R8 ", " 4 R8 R9 R10 R11 ", 1)
+
+    spec = {"sm.register_file.banks": banks}
+    one = distance(tmp_path, lambda w, i: w.memory("LDS.128", [0] * 32, 16, 8, (8,)), "qv100-accelsim", spec)
+    assert distance(tmp_path, load_vector, "qv100-accelsim", spec) == one + more
+
+
 def test_a_chain_is_exact_from_the_first_instruction(tmp_path: Path) -> None:
     """One FFMA more is 7 cycles more, from the very first."""
     from support.tiny import cycles, write_kernel

@@ -143,6 +143,21 @@ def test_modified_lines_stay_below_the_threshold(threshold: int, evicts: bool) -
     assert c.contains(0) != evicts
 
 
+@pytest.mark.parametrize("replacement", ["lru", "fifo"])
+def test_a_set_full_of_modified_lines_gives_up_its_oldest(replacement: str) -> None:
+    """Below the threshold; else a set whose lines all stay would refuse every other line from then on."""
+    c = cache(sets=2, dirty_threshold=100, replacement=replacement)
+    for i in (0, 2, 4):
+        assert c.access(i * LINE, write=True) == "miss"
+    assert [c.contains(i * LINE) for i in (0, 2, 4)] == [False, True, True]
+    # Not while a line awaits data, after which it can be evicted.
+    assert c.access(6 * LINE) == "miss"
+    assert c.access(8 * LINE) == "reservation_fail"
+    c.fill(6 * LINE)
+    assert c.access(8 * LINE) == "miss"
+    assert [c.contains(i * LINE) for i in (4, 6)] == [True, False]
+
+
 def test_atomics_leave_the_sector_modified() -> None:
     c = cache()
     read_in(c, 0)

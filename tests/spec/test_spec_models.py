@@ -215,6 +215,11 @@ def test_all_errors_are_told_at_once() -> None:
     assert "dram.banks" in str(error.value)
 
 
+def test_l2_partitions_exclude_lines_that_stay() -> None:
+    with pytest.raises(SpecError, match=r"h100: l2.slice.dirty_threshold: found 50, expected 0 with several"):
+        load_spec("h100", {"l2.slice.dirty_threshold": 50})
+
+
 def test_hash_follows_the_machine_and_not_its_name() -> None:
     spec = load_spec("qv100")
     assert spec.hash == load_spec("qv100").hash

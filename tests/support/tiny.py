@@ -13,6 +13,7 @@ from simt.trace.generate import KernelWriter, LaunchShape, Warp
 
 FULL = 0xFFFFFFFF
 GLOBAL = 0x7F0000000000
+MOST_CYCLES = 20_000_000  # of a run: one that does not end fails
 
 
 def write_kernel(folder: Path, ctas: Sequence[Sequence[Warp]], number: int = 1, **shape: Any) -> Path:
@@ -58,7 +59,7 @@ def run(
         else:
             engine.launch(command.source(), command.id)
     if slices is None:
-        assert engine.run(1 << 60)
+        assert engine.run(MOST_CYCLES)
     else:
         for i in range(1 << 20):
             if engine.run(slices(i)):

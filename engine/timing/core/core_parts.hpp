@@ -43,14 +43,15 @@ struct Issued {
 /// read_operands(), for each scheduler begin_issue(), takes() and dispatch(), and fetch(). Those that return
 /// bool and are not const tell whether anything changed.
 template <class Core>
-concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uint32_t n,
+concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uint32_t n, uint8_t& written,
                              const DecodedInstruction& d, const Issued& issued, Counters& counters) {
   { Core::traits } -> std::convertible_to<const CoreTraits&>;
   { Core::pools_all } -> std::convertible_to<bool>;
   { core.write_back(now) } -> std::same_as<bool>;
   { core.execute(now) } -> std::same_as<bool>;
-  // Takes the write ports for the result of warp n's instruction, if they are free.
-  { core.write_port_free(d, n) } -> std::same_as<bool>;
+  // Takes the write ports for the result of warp n's instruction, from register `written` on; true if all
+  // were free, else to be asked again in the next cycle.
+  { core.write_port_free(d, n, written) } -> std::same_as<bool>;
   // Hands one instruction to the load/store unit, which can take it.
   { core.send_access(now) } -> std::same_as<bool>;
   { core.read_operands(counters) } -> std::same_as<bool>;

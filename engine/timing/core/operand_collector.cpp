@@ -129,11 +129,18 @@ void OperandCollector::step() {
   }
 }
 
-bool OperandCollector::write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler) {
-  for (uint32_t i = 0; i < instruction.write_count; ++i) {
+bool OperandCollector::write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
+                                  uint8_t& written) {
+  uint64_t taken = 0;
+  for (uint8_t i = written; i < instruction.write_count; ++i) {
     const uint64_t bank = uint64_t{1} << bank_of(instruction.writes_at[i], warp, scheduler);
+    if (taken & bank) {
+      written = i;
+      return false;
+    }
     if (banks_written_ & bank) return false;
     banks_written_ |= bank;
+    taken |= bank;
   }
   return true;
 }

@@ -28,9 +28,10 @@ class OperandCollector {
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
   void step();
-  /// Occupies the banks of the registers that the instruction writes. False if one of them is already being
-  /// written.
-  bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler);
+  /// Occupies the banks of the registers that the instruction writes, from register `written` on. False if
+  /// one of them is already being written. A bank takes one register a cycle: where two of the instruction's
+  /// share one, `written` advances to the second, which is left for the next cycle.
+  bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint8_t& written);
 
   /// Ends the cycle's register writes; call once a cycle, after its steps.
   void end_cycle() { banks_written_ = 0; }

@@ -24,7 +24,8 @@ constexpr Cycle result_latency = 2;
 inline bool OperandCollectorCore::write_back(Cycle now) {
   if (!wheel_.any(now)) return false;
   for (const CompletionWheel::Entry& entry : wheel_.at(now)) {
-    collector_.write_back(*entry.instruction, entry.warp, parts_.warps.scheduler_of(entry.warp));
+    uint8_t written = 0;  // results of fixed latency do not wait for banks
+    collector_.write_back(*entry.instruction, entry.warp, parts_.warps.scheduler_of(entry.warp), written);
     parts_.complete(*entry.instruction, entry.warp);
   }
   wheel_.clear(now);

@@ -32,8 +32,8 @@ class OperandCollectorCore {
       : parts_(parts), collector_(parts.spec.sm, parts.pool), units_(parts.spec.sm) {}
 
   bool write_back(Cycle now);
-  bool write_port_free(const DecodedInstruction& d, uint32_t w) {
-    return collector_.write_back(d, w, parts_.warps.scheduler_of(w));
+  bool write_port_free(const DecodedInstruction& d, uint32_t w, uint8_t& written) {
+    return collector_.write_back(d, w, parts_.warps.scheduler_of(w), written);
   }
   bool execute(Cycle now);
   bool send_access(Cycle now);

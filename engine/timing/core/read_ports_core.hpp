@@ -35,7 +35,7 @@ class ReadPortsCore {
   explicit ReadPortsCore(const CoreParts& parts);
 
   bool write_back(Cycle now);
-  bool write_port_free(const DecodedInstruction&, uint32_t) { return true; }
+  bool write_port_free(const DecodedInstruction&, uint32_t, uint8_t&) { return true; }
   bool execute(Cycle) { return false; }  // instructions start as they issue
   bool send_access(Cycle now);
   bool read_operands(Counters&) { return false; }

@@ -59,8 +59,9 @@ void SmWith<Core>::tick(Cycle now) {
   changed_ |= core_.write_back(now);
   if (constant_cache_.next_event() <= now) take_constants(now);
   changed_ |= core_.execute(now);
-  changed_ |= load_store_.write_back(
-      now, [&](const DecodedInstruction& d, uint32_t w) { return core_.write_port_free(d, w); });
+  changed_ |= load_store_.write_back(now, [&](const DecodedInstruction& d, uint32_t w, uint8_t& written) {
+    return core_.write_port_free(d, w, written);
+  });
   changed_ |= load_store_.cycle(now, replies_, next_reply_);
   finish_bulk_copies();
   if (load_store_.can_accept(now)) changed_ |= core_.send_access(now);

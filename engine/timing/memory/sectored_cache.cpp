@@ -97,10 +97,14 @@ void SectoredCache::append(uint32_t set, uint32_t line) {
 uint32_t SectoredCache::find_victim(uint32_t set) const {
   const Set& s = sets_[set];
   if (!s.invalid.empty()) return s.invalid.back();
+  // Where modified lines fill the set and none awaits a sector, none would ever become evictable by itself.
+  bool awaits = false;
   if (!replacement_) {
-    for (uint32_t line = s.oldest; line != none; line = lines_[line].next)
+    for (uint32_t line = s.oldest; line != none; line = lines_[line].next) {
       if (evictable(lines_[line])) return line;
-    return none;
+      awaits |= lines_[line].reserved != 0;
+    }
+    return awaits ? none : s.oldest;
   }
   evictable_flags_.resize(ways_);
   bool some = false;
@@ -108,8 +112,10 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
   for (uint32_t w = 0; w < ways_; ++w) {
     evictable_flags_[w] = evictable(lines_[first + w]);
     some |= evictable_flags_[w] != 0;
+    awaits |= lines_[first + w].reserved != 0;
   }
-  if (!some) return none;
+  if (!some && awaits) return none;
+  if (!some) std::fill(evictable_flags_.begin(), evictable_flags_.end(), uint8_t{1});
   const int32_t way = replacement_->victim(first, evictable_flags_);
   const bool valid =
       way >= 0 && way < static_cast<int32_t>(ways_) && evictable_flags_[static_cast<size_t>(way)];

@@ -271,6 +271,12 @@ def _l2(spec: SpecFields) -> Iterator[Problem]:
         yield "l2.far_latency", f"found {l2.far_latency}, expected at least 4 with several partitions"
     if l2.slice.ways < 2:
         yield "l2.slice.ways", f"found {l2.slice.ways}, expected at least 2 with several partitions"
+    if l2.slice.dirty_threshold:
+        yield (
+            "l2.slice.dirty_threshold",
+            f"found {l2.slice.dirty_threshold}, expected 0 with several partitions: modified lines that stay "
+            "could block their requests to each other",
+        )
 
 
 def _dram(spec: SpecFields) -> Iterator[Problem]:
