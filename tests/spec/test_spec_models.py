@@ -215,9 +215,13 @@ def test_all_errors_are_told_at_once() -> None:
     assert "dram.banks" in str(error.value)
 
 
-def test_l2_partitions_exclude_lines_that_stay() -> None:
-    with pytest.raises(SpecError, match=r"h100: l2.slice.dirty_threshold: found 50, expected 0 with several"):
-        load_spec("h100", {"l2.slice.dirty_threshold": 50})
+@pytest.mark.parametrize(
+    ("field", "value", "expected"), [("dirty_threshold", 50, "0"), ("mshr_entries", 7, "at least 8")]
+)
+def test_what_would_deadlock_l2_partitions_is_refused(field: str, value: int, expected: str) -> None:
+    message = f"h100: l2.slice.{field}: found {value}, expected {expected} with several partitions"
+    with pytest.raises(SpecError, match=message):
+        load_spec("h100", {f"l2.slice.{field}": value})
 
 
 def test_hash_follows_the_machine_and_not_its_name() -> None:

@@ -271,6 +271,12 @@ def _l2(spec: SpecFields) -> Iterator[Problem]:
         yield "l2.far_latency", f"found {l2.far_latency}, expected at least 4 with several partitions"
     if l2.slice.ways < 2:
         yield "l2.slice.ways", f"found {l2.slice.ways}, expected at least 2 with several partitions"
+    if l2.slice.mshr_entries < 8:
+        yield (
+            "l2.slice.mshr_entries",
+            f"found {l2.slice.mshr_entries}, expected at least 8 with several partitions: each keeps an "
+            "eighth for the requests of the others",
+        )
     if l2.slice.dirty_threshold:
         yield (
             "l2.slice.dirty_threshold",
