@@ -9,4 +9,5 @@ void bind_testing_dispatch(nanobind::module_& testing);
 void bind_ptx(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);
 void bind_functional(nanobind::module_& m);
+void bind_memory_operations(nanobind::module_& functional);
 void bind_control(nanobind::module_& m);

@@ -248,6 +248,8 @@ void bind_functional(nb::module_& parent) {
           },
           "address"_a, "size"_a, "Writable view of device memory, valid while the memory object lives.");
 
+  bind_memory_operations(m);
+
   nb::class_<LoadedModule>(m, "Module")
       .def_prop_ro("kernels",
                    [](const LoadedModule& self) {

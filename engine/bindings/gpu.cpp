@@ -2,9 +2,12 @@
 
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -15,6 +18,7 @@
 #include "control.hpp"
 #include "counter_names.hpp"
 #include "isa/tensor_shape.hpp"
+#include "memory_operation.hpp"
 #include "spec.hpp"
 
 namespace nb = nanobind;
@@ -174,6 +178,23 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   return result;
 }
 
+simt::Link link_of(const std::string& name) {
+  constexpr const char* names[] = {"none", "host_to_device", "device_to_host", "device"};
+  static_assert(std::size(names) == static_cast<size_t>(simt::Link::Count));
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (name == names[i]) return static_cast<simt::Link>(i);
+  throw nb::value_error(
+      ("link is " + name + ", expected none, host_to_device, device_to_host or device").c_str());
+}
+
+/// What a transfer does when it ends: a MemoryOperation needs no lock of Python's.
+std::function<void()> perform_of(const nb::object& perform) {
+  if (perform.is_none()) return {};
+  MemoryOperation native;
+  if (nb::try_cast(perform, native)) return native.perform;
+  return nb::cast<std::function<void()>>(perform);
+}
+
 /// A Gpu and the clock that its records are labelled with.
 struct GpuHandle {
   GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options)
@@ -218,7 +239,7 @@ void bind_gpu(nb::module_& m) {
       "spec"_a, "threads"_a, "shared_bytes"_a, "registers"_a,
       "How many CTAs an SM holds (0: none), and what limits them. Raises ValueError for too many threads.");
 
-  nb::class_<GpuHandle>(m, "Gpu", "A GPU with a queue of launches and copies.")
+  nb::class_<GpuHandle>(m, "Gpu", "A GPU with a queue of launches and transfers.")
       .def(
           "__init__",
           [](GpuHandle* self, nb::dict spec, uint32_t threads, uint64_t window, uint64_t timeline_interval) {
@@ -243,11 +264,34 @@ void bind_gpu(nb::module_& m) {
           "after: ids of launches that must have ended before it starts. controller: a "
           "simt.control.LaunchControl.")
       .def(
-          "run", [](GpuHandle& self, uint64_t max_cycles) { return self.gpu.run(max_cycles); },
-          "max_cycles"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Simulates up to max_cycles more core cycles, or until a launch with a controller has ended; True "
-          "when "
-          "all queued work is done.")
+          "transfer",
+          [](GpuHandle& self, uint64_t id, std::optional<uint64_t> stream, std::vector<uint64_t> after,
+             const std::string& link, uint64_t traffic, uint64_t address, uint64_t bytes,
+             const nb::object& perform) {
+            simt::LaunchQueue::Transfer transfer;
+            transfer.id = id;
+            transfer.stream = stream;
+            transfer.after = std::move(after);
+            transfer.link = link_of(link);
+            transfer.address = address;
+            transfer.bytes = bytes;
+            transfer.perform = perform_of(perform);
+            self.gpu.transfer(std::move(transfer), traffic);
+          },
+          "transfer_id"_a, nb::kw_only(), "stream"_a = nb::none(), "after"_a = std::vector<uint64_t>{},
+          "link"_a = "none", "traffic"_a = 0, "address"_a = 0, "nbytes"_a = 0, "perform"_a = nb::none(),
+          "Work in stream order that is no launch. after: as of a launch. stream: None for one that is "
+          "ordered by `after` alone. link: what it occupies: none, host_to_device, device_to_host or device. "
+          "traffic: bytes over the link; those copied within the device count twice. address, nbytes: device "
+          "memory whose new contents may stay in the L2. perform: called when it ends.")
+      .def(
+          "run",
+          [](GpuHandle& self, uint64_t max_cycles, const std::vector<uint64_t>& until) {
+            return self.gpu.run(max_cycles, until);
+          },
+          "max_cycles"_a, "until"_a = std::vector<uint64_t>{}, nb::call_guard<nb::gil_scoped_release>(),
+          "Simulates up to max_cycles more core cycles, or until a launch with a controller, or one of the "
+          "launches and transfers in `until`, has ended; True when all queued work is done.")
       .def_prop_ro("cycle", [](const GpuHandle& self) { return self.gpu.cycle(); })
       .def_prop_ro("window", [](const GpuHandle& self) { return self.gpu.window(); })
       .def("progress",
@@ -262,10 +306,20 @@ void bind_gpu(nb::module_& m) {
              result["running"] = p.running;
              return result;
            })
-      .def("finished", [](GpuHandle& self) {
-        nb::list result;
-        for (const simt::LaunchRecord& record : self.gpu.take_finished())
-          result.append(to_dict(record, self.clock_khz));
-        return result;
-      });
+      .def("finished",
+           [](GpuHandle& self) {
+             nb::list result;
+             for (const simt::LaunchRecord& record : self.gpu.take_finished())
+               result.append(to_dict(record, self.clock_khz));
+             return result;
+           })
+      .def(
+          "finished_transfers",
+          [](GpuHandle& self) {
+            std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> result;
+            for (const auto& record : self.gpu.take_finished_transfers())
+              result.emplace_back(record.id, record.start, record.end);
+            return result;
+          },
+          "(id, start cycle, end cycle) of each, in the order of their ends.");
 }

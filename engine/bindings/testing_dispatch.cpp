@@ -99,18 +99,39 @@ class TestQueue {
   void launch(uint64_t id, uint64_t stream, std::vector<uint64_t> after) {
     queue_.push(LaunchQueue::Launch{std::make_shared<FakeSource>(1, 1, 1, stream), id, std::move(after), {}});
   }
-  void copy(uint64_t address, uint64_t bytes) { queue_.push(LaunchQueue::Copy{address, bytes}); }
-  /// ("launch", id, slot, cycle), ("copy", address, bytes, 0), or None. A launch begins.
-  std::optional<std::tuple<std::string, uint64_t, uint64_t, uint64_t>> next() {
-    const auto command = queue_.next();
-    if (!command) return std::nullopt;
-    if (const auto* copy = std::get_if<LaunchQueue::Copy>(&*command))
-      return std::tuple{"copy", copy->address, copy->bytes, uint64_t{0}};
-    const auto& start = std::get<LaunchQueue::Start>(*command);
-    queue_.began(start.slot, start.launch.id, start.launch.source->launch().stream);
-    return std::tuple{"launch", start.launch.id, uint64_t{start.slot}, start.cycle};
+  void copy(uint64_t address, uint64_t bytes) {
+    LaunchQueue::Transfer copy;
+    copy.barrier = true;
+    copy.address = address;
+    copy.bytes = bytes;
+    queue_.push(std::move(copy));
+  }
+  void transfer(uint64_t id, std::optional<uint64_t> stream, std::vector<uint64_t> after, uint32_t link,
+                uint64_t cycles) {
+    LaunchQueue::Transfer transfer;
+    transfer.id = id;
+    transfer.stream = stream;
+    transfer.after = std::move(after);
+    transfer.link = static_cast<Link>(link);
+    transfer.cycles = cycles;
+    queue_.push(std::move(transfer));
+  }
+  /// What ends or starts next, at `now` at the latest: ("transfer", id, start, end), ("copy", address, bytes,
+  /// end), ("launch", id, slot, start), or None.
+  std::optional<std::tuple<std::string, uint64_t, uint64_t, uint64_t>> next(uint64_t now) {
+    if (const auto ended = queue_.next_end(now)) {
+      const LaunchQueue::Transfer& t = ended->transfer;
+      if (t.barrier) return std::tuple{"copy", t.address, t.bytes, ended->end};
+      return std::tuple{"transfer", t.id, ended->start, ended->end};
+    }
+    if (const auto start = queue_.next_start())
+      return std::tuple{"launch", start->launch.id, uint64_t{start->slot}, start->cycle};
+    return std::nullopt;
   }
   void ended(uint16_t slot, uint64_t end) { queue_.ended(slot, end); }
+  void host_waits_for(const std::vector<uint64_t>& ids) { queue_.host_waits_for(ids); }
+  bool host_goes_on() { return queue_.host_goes_on(); }
+  uint64_t next_event() const { return queue_.next_event(); }
   bool done() const { return queue_.done(); }
 
  private:
@@ -253,9 +274,20 @@ void bind_testing_dispatch(nb::module_& t) {
       .def(nb::init<uint16_t>(), "slots"_a = 1)
       .def("launch", &TestQueue::launch, "id"_a, "stream"_a = 0, "after"_a = std::vector<uint64_t>{})
       .def("copy", &TestQueue::copy, "address"_a, "bytes"_a)
-      .def("next", &TestQueue::next)
+      .def("transfer", &TestQueue::transfer, "id"_a, "stream"_a = nb::none(),
+           "after"_a = std::vector<uint64_t>{}, "link"_a = 0, "cycles"_a = 0)
+      .def("next", &TestQueue::next, "now"_a = ~uint64_t{0} >> 1)
+      .def("host_waits_for", &TestQueue::host_waits_for, "ids"_a)
+      .def("host_goes_on", &TestQueue::host_goes_on)
+      .def("next_event", &TestQueue::next_event)
       .def("ended", &TestQueue::ended, "slot"_a, "end"_a)
       .def("done", &TestQueue::done);
+  t.def(
+      "transfer_cycles",
+      [](nb::dict spec, uint32_t link, uint64_t bytes) {
+        return LaunchQueue::duration(spec_from_dict(spec), static_cast<Link>(link), bytes);
+      },
+      "spec"_a, "link"_a, "nbytes"_a);
   t.def(
       "launch_latency",
       [](nb::dict spec, uint64_t ctas) { return LaunchQueue::latency(spec_from_dict(spec).launch, ctas); },

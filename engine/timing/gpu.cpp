@@ -43,7 +43,16 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
 Gpu::~Gpu() = default;
 
 void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
-  queue_.push(LaunchQueue::Copy{address, bytes});
+  LaunchQueue::Transfer copy;
+  copy.barrier = true;
+  copy.address = address;
+  copy.bytes = bytes;
+  queue_.push(std::move(copy));
+}
+
+void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
+  transfer.cycles = LaunchQueue::duration(spec_, transfer.link, traffic);
+  queue_.push(std::move(transfer));
 }
 
 void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after,
@@ -51,14 +60,17 @@ void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::ve
   queue_.push(LaunchQueue::Launch{std::move(source), id, std::move(after), std::move(controller)});
 }
 
-void Gpu::start_commands() {
-  while (auto command = queue_.next()) {
-    if (const auto* copy = std::get_if<LaunchQueue::Copy>(&*command)) {
-      if (spec_.l2.copies_fill) memory_->insert(copy->address, copy->bytes, false);
-    } else {
-      begin_launch(std::get<LaunchQueue::Start>(std::move(*command)));
-    }
+void Gpu::end_transfers() {
+  while (const auto ended = queue_.next_end(now_)) {
+    const LaunchQueue::Transfer& transfer = ended->transfer;
+    if (spec_.l2.copies_fill && transfer.bytes > 0) memory_->insert(transfer.address, transfer.bytes, false);
+    if (!transfer.barrier) finished_transfers_.push_back({transfer.id, ended->start, ended->end});
+    if (transfer.perform) transfer.perform();
   }
+}
+
+void Gpu::start_launches() {
+  while (auto start = queue_.next_start()) begin_launch(std::move(*start));
 }
 
 void Gpu::begin_launch(LaunchQueue::Start start) {
@@ -82,22 +94,20 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
   launch->latency = LaunchQueue::latency(spec_.launch, launch->total_ctas);
   launch->first_dispatch = std::max(start.cycle + launch->latency, dispatcher_.decided_until());
   launch->timeline.interval = options_.timeline_interval;
-  const bool alone = !queue_.any_running();
   for (auto& sm : sms_) {
     sm->begin_launch(*launch->kernel);
-    if (!alone) continue;
+    if (!start.alone) continue;
     if (spec_.l1.adaptive)
       sm->configure_l1(launch->occupancy.l1_ways);
     else if (spec_.l1.flush_at_kernel_end)
       sm->invalidate_l1();
   }
   memory_->reset_counters(slot);
-  if (alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, {});
+  if (start.alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, {});
   const Occupancy& occupancy = launch->occupancy;
   dispatcher_.begin(slot, {launch->total_ctas, launch->first_dispatch, launch->kernel->warps_per_cta,
                            occupancy.shared_per_cta, occupancy.registers_per_cta, occupancy.ctas_per_sm,
                            !occupancy.warning.empty()});
-  queue_.began(slot, id, launch->kernel->launch.stream);
   running_[slot] = std::move(launch);
   if (!start.launch.controller) return;
   RunningLaunch& running = *running_[slot];
@@ -296,9 +306,10 @@ void Gpu::perform_deferred() {
   for (auto& sm : sms_) sm->deferred().clear();
 }
 
-/// The cycle before which no SM, the memory system, the dispatcher or a controller has anything to do.
+/// The cycle before which no SM, the memory system, the dispatcher, the queue or a controller has anything to
+/// do.
 Cycle Gpu::next_event() const {
-  Cycle next = std::min(memory_->next_event(), dispatcher_.next_event());
+  Cycle next = std::min({memory_->next_event(), dispatcher_.next_event(), queue_.next_event()});
   for (const auto& sm : sms_) next = std::min(next, sm->next_event());
   for (const auto& launch : running_) {
     if (!launch) continue;
@@ -310,7 +321,7 @@ Cycle Gpu::next_event() const {
 
 Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   Cycle end = now_ + (couples_ctas() ? 1 : window_);
-  Cycle latest = limit;  // of windows in which nothing happens, too
+  Cycle latest = std::min(limit, queue_.next_event());  // of windows in which nothing happens, too
   if (options_.timeline_interval > 0)
     latest = std::min(latest, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
   for (const auto& launch : running_) {
@@ -324,12 +335,15 @@ Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   return next_event > end ? std::min(next_event, latest) : end;
 }
 
-bool Gpu::run(Cycle max_cycles) {
+bool Gpu::run(Cycle max_cycles, const std::vector<uint64_t>& until) {
+  queue_.host_waits_for(until);
   const Cycle limit = max_cycles > ~Cycle{0} - now_ ? ~Cycle{0} : now_ + max_cycles;
   while (now_ < limit) {
     finish_launches();
+    end_transfers();
     if (std::exchange(pause_, false)) return false;
-    start_commands();
+    if (queue_.host_goes_on()) return queue_.done();
+    start_launches();
     if (queue_.done()) return true;
     control_and_dispatch();
     const Cycle next = next_event();
@@ -337,6 +351,7 @@ bool Gpu::run(Cycle max_cycles) {
     step(window_end(next, limit));
   }
   finish_launches();
+  end_transfers();
   return queue_.done();
 }
 

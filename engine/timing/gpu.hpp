@@ -48,15 +48,24 @@ class Gpu : private SampledMachine {
   /// A `controller` decides how much of it is simulated; nullptr: all.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},
               std::shared_ptr<Controller> controller = nullptr);
+  /// Its cycles follow from the specification. traffic: bytes over its link, see LaunchQueue::duration.
+  void transfer(LaunchQueue::Transfer transfer, uint64_t traffic);
 
   /// Simulates until all queued work is done or `max_cycles` more cycles have passed, or a launch with a
-  /// controller has ended, so that the controller can learn from it before the next one begins. True if all
-  /// is done. Throws Deadlock.
-  bool run(Cycle max_cycles);
+  /// controller has ended, so that the controller can learn from it before the next one begins, or one of
+  /// `until` has ended, so that the host can go on. True if all is done. Throws Deadlock, and what a
+  /// transfer's `perform` throws; that transfer has ended then.
+  bool run(Cycle max_cycles, const std::vector<uint64_t>& until = {});
 
   Cycle cycle() const { return now_; }
   Cycle window() const { return window_; }
   std::vector<LaunchRecord> take_finished() { return std::move(finished_); }
+  struct TransferRecord {
+    uint64_t id = 0;
+    Cycle start = 0, end = 0;
+  };
+  /// In the order in which they ended.
+  std::vector<TransferRecord> take_finished_transfers() { return std::move(finished_transfers_); }
 
   struct Progress {
     Cycle cycle = 0;
@@ -68,7 +77,8 @@ class Gpu : private SampledMachine {
   Progress progress();
 
  private:
-  void start_commands();
+  void end_transfers();
+  void start_launches();
   void begin_launch(LaunchQueue::Start start);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
@@ -113,6 +123,7 @@ class Gpu : private SampledMachine {
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;
   std::vector<LaunchRecord> finished_;
+  std::vector<TransferRecord> finished_transfers_;
   bool pause_ = false;  // a launch with a controller has ended
   TimelineSampler sampler_;
 };

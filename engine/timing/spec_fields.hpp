@@ -91,6 +91,11 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, max_concurrent_kernels, "launches", (Range{1, 128}), \
         "Launches of different streams that run at the same time; 1: one after the other.")
 
+#define SIMT_HOST_LINK_FIELDS(FIELD) \
+  FIELD(uint32_t, bandwidth, "MB/s", ranges::positive, \
+        "Achieved by copies between host and device, in each direction (10^6 bytes a second).") \
+  FIELD(uint32_t, latency, "ns", ranges::number, "Fixed part of every copy and memset, within the device too.")
+
 #define SIMT_CACHE_GEOMETRY(FIELD) \
   FIELD(uint32_t, sets, "", ranges::sets, "Sets; 0: there is no such cache.") \
   FIELD(uint32_t, line_bytes, "bytes", ranges::line_bytes, "Line size; 128 where lines have sectors.") \
@@ -323,6 +328,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, sm_version, "", (Range{20, 999}), "Compute capability: 70 for 7.0.") \
   FIELD(ClockSpec, clock, "", ranges::none, "Clocks.") \
   FIELD(LaunchSpec, launch, "", ranges::none, "Launches.") \
+  FIELD(HostLinkSpec, host_link, "", ranges::none, "Link to the host.") \
   FIELD(SmSpec, sm, "", ranges::none, "SMs.") \
   FIELD(SharedMemorySpec, shared_memory, "", ranges::none, "Shared memory.") \
   FIELD(L1Spec, l1, "", ranges::none, "L1 data caches.") \
@@ -339,6 +345,7 @@ inline constexpr Range sets{0, limits::number, true};
 #define SIMT_INNER_SECTIONS(SECTION) \
   SECTION(Clock, SIMT_CLOCK_FIELDS, "Frequencies of the clock domains, exact to 1 kHz.") \
   SECTION(Launch, SIMT_LAUNCH_FIELDS, "What a kernel launch and a CTA's start cost.") \
+  SECTION(HostLink, SIMT_HOST_LINK_FIELDS, "Copies between host and device, and within the device.") \
   SECTION(Cache, SIMT_CACHE_FIELDS, "Geometry and policies of a data cache.") \
   SECTION(ReadOnlyCache, SIMT_READ_ONLY_CACHE_FIELDS, \
           "Geometry and policies of a cache of instructions or constants, filled by whole lines.") \

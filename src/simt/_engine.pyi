@@ -1,7 +1,7 @@
 """Types of the native engine. Use it through the simt package."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,9 +71,22 @@ class Gpu:
         after: list[int] = ...,
         controller: object | None = None,
     ) -> None: ...
-    def run(self, max_cycles: int) -> bool: ...
+    def transfer(
+        self,
+        transfer_id: int,
+        *,
+        stream: int | None = None,
+        after: list[int] = ...,
+        link: str = "none",
+        traffic: int = 0,
+        address: int = 0,
+        nbytes: int = 0,
+        perform: Callable[[], None] | None = None,
+    ) -> None: ...
+    def run(self, max_cycles: int, until: Sequence[int] = ...) -> bool: ...
     def progress(self) -> dict[str, Any]: ...
     def finished(self) -> list[dict[str, Any]]: ...
+    def finished_transfers(self) -> list[tuple[int, int, int]]: ...
 
 class OpcodeTable:
     name: str

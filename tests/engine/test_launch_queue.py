@@ -80,7 +80,7 @@ def test_copies_wait_for_everything_before_them_and_hold_back_what_follows() -> 
     queue.launch(2, stream=2)
     assert started(queue) == [("copy", 0x1000, 64, 0), ("launch", 1, 0, 0)]
     queue.ended(0, 80)
-    assert started(queue) == [("copy", 0x2000, 128, 0), ("launch", 2, 0, 80)]
+    assert started(queue) == [("copy", 0x2000, 128, 80), ("launch", 2, 0, 80)]
 
 
 def test_latency() -> None:

@@ -220,8 +220,9 @@ def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) ->
             engine.copy_from_host(command.address, command.bytes)
         else:
             engine.launch(command.source(), command.id)
+    engine.transfer(1 << 62, link="host_to_device", traffic=4096)
     assert engine.run(MOST_CYCLES)
-    return engine.finished()
+    return engine.finished(), engine.finished_transfers()
 
 
 def contexts(path: str) -> Iterator[dict[str, Any]]:

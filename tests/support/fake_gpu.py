@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,8 +187,8 @@ class FakeGpu:
         start = self._queue[-1][2] if self._queue else 0
         self._queue.append((launch_id, source, start + LATENCY + source * CTA_CYCLES))
 
-    def run(self, max_cycles: int) -> bool:
-        assert max_cycles > 0
+    def run(self, max_cycles: int, until: Sequence[int] = ()) -> bool:
+        assert max_cycles > 0 and not until
         if self.before_run:
             self.before_run(self)
         if self.deadlock_at is not None and self.cycle + max_cycles >= self.deadlock_at:
@@ -197,6 +197,9 @@ class FakeGpu:
         end = self._queue[-1][2] if self._queue else 0
         self.cycle = min(self.cycle + max_cycles, end)
         return self.cycle == end
+
+    def finished_transfers(self) -> list[tuple[int, int, int]]:
+        return []
 
     def _done(self) -> int:
         return sum(end <= self.cycle for _, _, end in self._queue)

@@ -22,7 +22,7 @@ from simt.result import LaunchResult, Result
 from simt.run.faults import explained
 from simt.run.planned import Timed
 from simt.run.progress import Progress
-from simt.run.session import Session
+from simt.run.session import QueuedTransfer, Session
 from simt.spec import Spec
 
 from .creation import ArrayCreation
@@ -196,6 +196,15 @@ class GPU(Programs, ArrayCreation, Texturing):
         """When the last of the finished launches ended."""
         return max((x.end_cycle for x in self.launches), default=0)
 
+    def mark(self, stream: Stream | None, after: Collection[int]) -> QueuedTransfer | None:
+        """Used by events: a point behind what is queued in a stream, and behind these launches. None where
+        nothing is queued, so that it has been reached."""
+        if not self._session.busy:
+            return None
+        point = QueuedTransfer(stream=stream.number if stream is not None else None, after=tuple(after))
+        self._session.queue_transfer(point)
+        return point
+
     def launch(self, launcher: Launcher, arguments: Callable[[], Arguments]) -> LaunchResult | None:
         """Used by kernels. arguments: makes them, when the GPU is ours."""
         with self.exclusive:
@@ -274,7 +283,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         deadlock, LimitReached after `max_cycles`, KeyboardInterrupt on Ctrl-C.
         """
         with self.exclusive:
-            if self._session.queued:
+            if self._session.busy:
                 with self.exclusive.running():
                     self._session.run()
 

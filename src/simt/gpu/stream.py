@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from simt.errors import LaunchError
 
 if TYPE_CHECKING:
+    from simt.run.session import QueuedTransfer
+
     from .gpu import GPU
 
 
@@ -19,6 +21,7 @@ class Event:
         self.after: tuple[int, ...] = ()
         """Ids of the launches that it stands behind."""
         self._since = 0
+        self._mark: QueuedTransfer | None = None
 
     def record(self, stream: Stream | None = None) -> Event:
         """Records the point after everything queued now in the stream or, by default, in all streams."""
@@ -26,6 +29,7 @@ class Event:
         with self.gpu.exclusive:
             self.after = self.gpu.queued if stream is None else stream.pending()
             self._since = self.gpu.last_cycle
+            self._mark = self.gpu.mark(stream, self.after)
         return self
 
     def synchronize(self) -> None:
@@ -43,7 +47,9 @@ class Event:
         """The core cycle in which it was reached; 0 without timing. Waits for it."""
         with self.gpu.exclusive:
             self.gpu.synchronize()
-            return max((x.end_cycle for x in self.gpu.launches if x.id in self.after), default=self._since)
+            if self._mark is None or self._mark.end_cycle is None:
+                return self._since
+            return self._mark.end_cycle
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds of simulated time from this event to another; 0 without timing. Waits for both."""

@@ -193,7 +193,7 @@ class Record:
         digest: of what it was launched with, where that is not in the input's hash. Raises ResultError where
         it cannot be written.
         """
-        offset = self._offset + self._clock.offset(raw["start_cycle"])
+        offset = self.cycle(raw["start_cycle"]) - raw["start_cycle"]
         launch = launch_result(raw, facts, self.machine, offset)
         if control is not None:
             launch = control.finish(raw, launch)
@@ -203,6 +203,10 @@ class Record:
         if self._journal is not None:
             self._journal.add(launch, digest)
         return launch
+
+    def cycle(self, engine_cycle: int) -> int:
+        """The cycle of the run at which the engine stands at one of its own."""
+        return engine_cycle + self._offset + self._clock.offset(engine_cycle)
 
     def new_engine(self, cycle: int) -> None:
         """The engine begins anew, at cycle 0, after it stood at `cycle`."""

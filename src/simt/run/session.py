@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -56,8 +57,8 @@ class QueuedLaunch:
     facts: what its row in the Result says of it beforehand.
     source: what the engine executes: instructions of a trace, or a grid of a program's kernel.
     number: what the engine, its messages and `after` call it.
-    after: numbers of the launches that must have ended before it starts, besides those before it in its
-        stream; those that are not queued any more have ended.
+    after: numbers of the launches and transfers that must have ended before it starts, besides those before
+        it in its stream; those that are not queued any more have ended.
     warp_instructions: of all of it, where known.
     digest: of what it is launched with, where that is not in the input's hash.
     origins: where its instructions come from. source_text: lines of its source, for faults.
@@ -76,6 +77,36 @@ class QueuedLaunch:
     keeps: Any = None
     ended: Callable[[], None] = _nothing
     dropped: Callable[[], None] = _nothing
+
+
+@dataclass(eq=False)
+class QueuedTransfer:
+    """Work in stream order that is no launch: a copy, a memset, an event, a function of the host.
+
+    link: what it occupies while it lasts, one transfer at a time: "host_to_device", "device_to_host" or
+        "device"; "none" for what takes no time.
+    traffic: bytes over the link; those copied within the device count twice, as they are read and written.
+    stream: None for one that is ordered by `after` alone. after: as of a launch.
+    writes: address and bytes of what a copy from the host leaves in the L2, if the GPU does so.
+    perform: called once, when it ends, while the engine runs; it must not use the session. A native
+        MemoryOperation needs no lock of Python's.
+    ended: called when its cycles are known. dropped: called when it will not end.
+    """
+
+    link: str = "none"
+    traffic: int = 0
+    stream: int | None = None
+    after: Sequence[int] = ()
+    writes: tuple[int, int] = (0, 0)
+    perform: Callable[[], None] | None = None
+    ended: Callable[[], None] = _nothing
+    dropped: Callable[[], None] = _nothing
+    start_cycle: int | None = None
+    end_cycle: int | None = None
+
+
+# Transfers have numbers beyond those of launches.
+_FIRST_TRANSFER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -140,6 +171,8 @@ class Session:
         self._window = window or 0
         self.reporter = Reporter(progress)
         self._queued: dict[int, QueuedLaunch] = {}
+        self._transfers: dict[int, QueuedTransfer] = {}
+        self._transfer_numbers = itertools.count(_FIRST_TRANSFER)
         self._controls: dict[int, LaunchControl] = {}
         self._raw: deque[dict[str, Any]] = deque()
         self._cycles_before = 0
@@ -200,6 +233,11 @@ class Session:
         """Numbers of the launches that are not finished."""
         return tuple(self._queued)
 
+    @property
+    def busy(self) -> bool:
+        """Whether launches or transfers are not finished."""
+        return bool(self._queued or self._transfers)
+
     def kept(self, index: int, digest: str, name: str) -> bool:
         """Whether the resumed run has finished this launch; see `Record.kept`."""
         return self._record.kept(index, digest, name)
@@ -216,16 +254,34 @@ class Session:
     def queue(self, launch: QueuedLaunch) -> None:
         """Puts a launch behind those that are queued; `run` runs it."""
         control = self._control(launch)
-        after = [number for number in launch.after if number in self._queued]
+        after = self._unfinished(launch.after)
         self._running_engine().launch(launch.source, launch.number, after=after, controller=control)
         self._queued[launch.number] = launch
         if control is not None:
             self._controls[launch.number] = control
 
+    def queue_transfer(self, transfer: QueuedTransfer) -> int:
+        """Puts a transfer behind what is queued. Returns its number, for `after` and `run`."""
+        number = next(self._transfer_numbers)
+        address, nbytes = transfer.writes
+        self._running_engine().transfer(
+            number,
+            stream=transfer.stream,
+            after=self._unfinished(transfer.after),
+            link=transfer.link,
+            traffic=transfer.traffic,
+            address=address,
+            nbytes=nbytes,
+            perform=transfer.perform,
+        )
+        self._transfers[number] = transfer
+        return number
+
     def run(
         self,
         coming: Iterator[QueuedLaunch] | None = None,
         *,
+        until: Collection[int] | None = None,
         launches: int | None = None,
         instructions: int | None = None,
         ahead: int | None = None,
@@ -233,6 +289,8 @@ class Session:
         """Runs what is queued, and what comes, to its end.
 
         coming: gives further launches, and tells of copies between them. launches: how many.
+        until: numbers of launches and transfers: runs only until these have ended, and leaves the rest queued.
+            What is queued next starts no earlier than they ended: the host has waited for them.
         instructions: warp instructions of all of them, where known; progress goes by them.
         ahead: how many launches are queued at a time; None: all.
 
@@ -253,6 +311,9 @@ class Session:
         )
         exhausted = coming is None
 
+        def is_done() -> bool:
+            return exhausted and not (self.busy if until is None else self._unfinished(until))
+
         def is_over() -> bool:
             nonlocal exhausted
             while not exhausted and (ahead is None or len(self._queued) < ahead):
@@ -261,7 +322,7 @@ class Session:
                     exhausted = True
                 else:
                     self.queue(launch)
-            return exhausted and not self._queued
+            return is_done()
 
         def after_slice() -> None:
             self._collect()
@@ -272,6 +333,7 @@ class Session:
                 # No name for the engine here: the traceback of a fault would keep it, and its memory, alive.
                 why = run_slices(
                     self._running_engine(),
+                    until=self._unfinished(until or ()),
                     is_over=is_over,
                     after_slice=after_slice,
                     limits=self.limits,
@@ -296,7 +358,7 @@ class Session:
                 error.source_text = self._source_line(error)
                 self._abandon()
                 raise
-            if exhausted and not self._queued:
+            if is_done():
                 return
             self._abandon()
             if why == "interrupted":
@@ -330,6 +392,9 @@ class Session:
             )
         return self._engine
 
+    def _unfinished(self, numbers: Iterable[int]) -> list[int]:
+        return [number for number in numbers if number in self._queued or number in self._transfers]
+
     def _control(self, launch: QueuedLaunch) -> LaunchControl | None:
         if self.controller is None:
             return None
@@ -351,8 +416,8 @@ class Session:
         )
 
     def _collect(self) -> None:
-        """Takes over the launches that the engine has finished. Raises the first LaunchError of those that
-        could not copy values back, when all are taken over."""
+        """Takes over the launches and transfers that the engine has finished. Raises the first LaunchError of
+        those that could not copy values back, when all are taken over."""
         refused: list[LaunchError] = []
         self._raw += self._engine.finished()
         while self._raw:
@@ -367,6 +432,10 @@ class Session:
                     launch.ended()
                 except LaunchError as error:
                     refused.append(error)
+        for number, start, end in self._engine.finished_transfers():
+            transfer = self._transfers.pop(number)
+            transfer.start_cycle, transfer.end_cycle = self._record.cycle(start), self._record.cycle(end)
+            transfer.ended()
         if refused:
             raise refused.pop(0)
 
@@ -378,7 +447,10 @@ class Session:
                 self._collect()
         for _, launch in sorted(self._queued.items()):
             launch.dropped()
+        for transfer in self._transfers.values():
+            transfer.dropped()
         self._queued.clear()
+        self._transfers.clear()
         self._controls.clear()
         self._raw.clear()
         self._cycles_before += self._engine.cycle
@@ -398,7 +470,7 @@ class Session:
             fraction = executed / max(1, work.instructions)
         else:
             under_way = p["ctas_done"] / max(1, p["ctas_total"]) if p["running"] else 0
-            fraction = (done - work.done + under_way) / (work.total - work.done)
+            fraction = (done - work.done + under_way) / max(1, work.total - work.done)
         return Progress(
             phase="simulating",
             fraction=min(1.0, fraction),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from simt.errors import SpecError
@@ -37,11 +37,11 @@ class _Slice:
     def __init__(self) -> None:
         self._cycles = FIRST_SLICE
 
-    def run(self, engine: Any, most: int) -> None:
+    def run(self, engine: Any, most: int, until: Sequence[int]) -> None:
         """Runs the engine."""
         before, asked = time.monotonic(), min(self._cycles, most)
         end = engine.cycle + asked
-        engine.run(asked)
+        engine.run(asked, until)
         if engine.cycle < end:  # it has paused: a short time says nothing of its speed
             return
         seconds = time.monotonic() - before
@@ -52,6 +52,7 @@ class _Slice:
 def run_slices(
     engine: Any,
     *,
+    until: Sequence[int],
     is_over: Callable[[], bool],
     after_slice: Callable[[], None],
     limits: Limits,
@@ -61,6 +62,7 @@ def run_slices(
     """Runs the engine until nothing is left to do, or something stops it; returns what: "" (all is done),
     "interrupted", "max_cycles" or "timeout".
 
+    until: what the engine pauses after, see `Session.run`.
     is_over: queues what comes next and tells whether nothing is left. after_slice: takes over what is
         finished, and reports. cycles_before: of earlier engines of the same run, which count for the limits.
         stop_requested: see `deferred_stop`.
@@ -74,5 +76,5 @@ def run_slices(
         cycle = cycles_before + engine.cycle
         if why := limits.reached(cycle):
             return why
-        size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE))
+        size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE), until)
         after_slice()

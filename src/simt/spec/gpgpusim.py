@@ -66,6 +66,18 @@ _ADDITIONS = {
     "tensor": (4, 2, 2, "as Accel-Sim's SM7_QV100 has it"),
 }
 
+# The link to the host, newest architecture first: from which compute capability on, MB/s, and its source.
+_HOST_LINKS = (
+    (90, 55630, "PCIe 5.0 x16: [R] 55.63 GB/s in the published example of NVIDIA's nvbandwidth"),
+    (80, 25130, "PCIe 4.0 x16: [R] 25.13 GB/s to an A100 (nvbandwidth issue 42)"),
+    (75, 13100, "PCIe 3.0 x16: [R] 13.1 GB/s to an RTX 2080 Ti (bandwidthTest, Helixer issue 22)"),
+    (0, 12150, "PCIe 3.0 x16: [R] 12.15 GB/s to a P100 (bandwidthTest, gearshifft pull request 82)"),
+)
+_COPY_LATENCY = (
+    1400,
+    "[R] shortest copies of ArborX in nvprof (issue 230): 1.41 us to the device, 1.54 us from it",
+)
+
 
 def _text(path: Path) -> str:
     try:
@@ -218,6 +230,10 @@ def _machine(options: _Options, values: _Values) -> None:
         values.put("launch.max_concurrent_kernels", window, window_source)
     else:
         values.put("launch.max_concurrent_kernels", 1, f"{source}: launches run one after the other")
+    _, bandwidth, source = next(link for link in _HOST_LINKS if 10 * major + minor >= link[0])
+    values.put("host_link.bandwidth", bandwidth, f"addition: {source}")
+    latency, source = _COPY_LATENCY
+    values.put("host_link.latency", latency, f"addition: {source}")
     clusters, source = options.read("-gpgpu_n_clusters", "10", int)
     cores, _ = options.read("-gpgpu_n_cores_per_cluster", "3", int)
     values.put("sm.count", clusters * cores, source + " times -gpgpu_n_cores_per_cluster")

@@ -36,6 +36,15 @@ class Launch(Section):
     """Launches of different streams that run at the same time; 1: one after the other."""
 
 
+class HostLink(Section):
+    """Copies between host and device, and within the device."""
+
+    bandwidth: Annotated[int, Quantity("MB/s", 1, 67108864)]
+    """Achieved by copies between host and device, in each direction (10^6 bytes a second)."""
+    latency: Annotated[int, Quantity("ns", 0, 67108864)]
+    """Fixed part of every copy and memset, within the device too."""
+
+
 class Cache(Section):
     """Geometry and policies of a data cache."""
 
@@ -439,6 +448,8 @@ class SpecFields(Section):
     """Clocks."""
     launch: Launch
     """Launches."""
+    host_link: HostLink
+    """Link to the host."""
     sm: Sm
     """SMs."""
     shared_memory: SharedMemory
