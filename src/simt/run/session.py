@@ -289,7 +289,7 @@ class Session:
         """Runs what is queued, and what comes, to its end.
 
         coming: gives further launches, and tells of copies between them. launches: how many.
-        until: numbers of launches and transfers: runs only until these have ended, and leaves the rest queued.
+        until: numbers of launches and transfers: runs only until they have ended, and leaves the rest queued.
             What is queued next starts no earlier than they ended: the host has waited for them.
         instructions: warp instructions of all of them, where known; progress goes by them.
         ahead: how many launches are queued at a time; None: all.
