@@ -48,11 +48,11 @@ sanitize: sanitize-address sanitize-thread  ## the engine's tests under AddressS
 sanitize-address: build-address/simt/_engine.so
 	LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so) \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	PYTHONPATH=build-address $(BIN)/pytest -p no:cacheprovider $(ENGINE_TESTS)
+	PYTHONPATH=build-address $(BIN)/pytest -p no:cacheprovider -m "not slow" $(ENGINE_TESTS)
 
 sanitize-thread: build-thread/simt/_engine.so
 	LD_PRELOAD=$$($(CXX) -print-file-name=libtsan.so) TSAN_OPTIONS=halt_on_error=1 \
-	PYTHONPATH=build-thread $(BIN)/pytest -p no:cacheprovider $(ENGINE_TESTS) \
+	PYTHONPATH=build-thread $(BIN)/pytest -p no:cacheprovider -m "not slow" $(ENGINE_TESTS) \
 	  -k "not forms and not command"  # polars does not load under ThreadSanitizer
 
 build-address/simt/_engine.so: SANITIZERS = address,undefined

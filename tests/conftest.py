@@ -1,6 +1,9 @@
 """What tests of several parts need."""
 
+import os
 import signal
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -33,10 +36,46 @@ def shared_data() -> Path:
     return shared / "data"
 
 
+@pytest.fixture(scope="session")
+def compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all processes of a run keep what they have compiled, so that each program is compiled once."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _new_cache(folder: Path, compiled: Path) -> str:
+    folder.mkdir(parents=True)
+    for kind in ("ptx", "ptxas"):
+        (compiled / kind).mkdir(exist_ok=True)
+        (folder / kind).symlink_to(compiled / kind)
+    return str(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_session(
+    tmp_path_factory: pytest.TempPathFactory, compiled_programs: Path
+) -> Iterator[Iterator[Path]]:
+    """The cache of fixtures that several tests share; gives folders for those of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        caches = tmp_path_factory.mktemp("caches")
+        patch.setenv("SIMT_CACHE", _new_cache(caches / "session", compiled_programs))
+        yield (caches / str(i) for i in count())
+
+
 @pytest.fixture(autouse=True)
-def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_cache(
+    cache_of_the_session: Iterator[Path], compiled_programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No test reads or writes the user's cache."""
-    monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("SIMT_CACHE", _new_cache(next(cache_of_the_session), compiled_programs))
+
+
+@pytest.fixture
+def empty_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the cache: without what other tests have compiled."""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("empty_cache")))
 
 
 @pytest.fixture(autouse=True)

@@ -41,6 +41,7 @@ def simt(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_ptx_file_with_its_driver(tmp_path: Path) -> None:
     (tmp_path / "fill.ptx").write_text(PTX)
     (tmp_path / "fill.py").write_text(DRIVER)
@@ -57,6 +58,7 @@ def test_a_ptx_file_with_its_driver(tmp_path: Path) -> None:
     assert "sum 496" in whole.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -86,6 +88,7 @@ def test_programs_that_cannot_run(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_examples_are_listed() -> None:
     done = simt("run", "--examples")
     assert done.returncode == 0
@@ -95,6 +98,7 @@ def test_examples_are_listed() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["saxpy", "coalescing", "bank_conflicts"])
 def test_an_example_runs(example: str) -> None:
     if not toolkit.toolkits():
@@ -112,6 +116,7 @@ def test_workloads_are_listed_with_their_sizes() -> None:
     assert "nodes: 8192, 12288, 16384," in done.stdout
 
 
+@pytest.mark.slow
 def test_a_workload_runs() -> None:
     if not toolkit.toolkits():
         pytest.skip("NVRTC's wheel is not installed")
@@ -121,6 +126,7 @@ def test_a_workload_runs() -> None:
     assert "1 launch on" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_size_is_refused_for_what_is_no_workload() -> None:
     done = simt("run", "saxpy", "--size", "1000", "--functional")
     assert done.returncode == 2

@@ -78,6 +78,7 @@ def test_json_on_standard_output_is_the_plan_and_nothing_else(run: Run) -> None:
     assert run("profile.parquet", *five, "--json", "-", "-q").err == ""
 
 
+@pytest.mark.slow
 def test_every_file_is_written(run: Run, tmp_path: Path) -> None:
     done = run(
         "profile.parquet", "-m", "random", "--set", "size=9", "-q", "--csv", "deep/a.csv",
@@ -166,6 +167,7 @@ def test_totals_from_values_of_the_chosen(run: Run) -> None:
     assert wrong.status == 2 and "nothing" in wrong.err
 
 
+@pytest.mark.slow
 def test_adaptive_asks_for_more_until_it_holds(run: Run) -> None:
     """Values vary beyond what the profile's times tell, so the pilot is not enough."""
     frame = pl.read_parquet("profile.parquet").select("launch", "duration_ns")
@@ -200,6 +202,7 @@ def test_help_shows_examples(run: Run, arguments: tuple[str, ...]) -> None:
     assert "--method" in done.out + done.err or "--truth" in done.out + done.err
 
 
+@pytest.mark.slow
 def test_nothing_of_the_engine_is_imported(run: Run) -> None:
     code = (
         "import sys; sys.argv = ['simt', 'sample', 'profile.parquet', '-m', 'random', '-q']\n"

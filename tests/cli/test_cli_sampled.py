@@ -42,6 +42,7 @@ def simt(*arguments: str) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_a_sampled_run_says_speedup_and_error(trace: Path, tmp_path: Path) -> None:
     full, out = tmp_path / "full", tmp_path / "out"
     simt("run", str(trace), *SMALL, "--timeline", "100", "-o", str(full), "-q")

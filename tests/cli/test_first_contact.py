@@ -67,6 +67,7 @@ def test_every_extra_that_errors_name_exists() -> None:
         assert all(names.get(module, module) in brought for module in modules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_says_the_same_at_both_places(command: str) -> None:
     whole = python(CLI, "--help").stdout
@@ -77,6 +78,7 @@ def test_help_says_the_same_at_both_places(command: str) -> None:
     assert " ".join(words) in " ".join(whole.replace("│", " ").split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "arguments", "words"),
     [
@@ -118,6 +120,7 @@ def test_files_that_are_no_traces_are_named(name: str, content: bytes, words: st
     assert str(error.value).startswith(str(given)) and words in str(error.value)
 
 
+@pytest.mark.slow
 def test_names_that_are_nothing_get_a_suggestion(tmp_path: Path) -> None:
     for arguments, words in (
         (["run", "gemn"], "did you mean gemm?"),
@@ -130,6 +133,7 @@ def test_names_that_are_nothing_get_a_suggestion(tmp_path: Path) -> None:
         assert words in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     """`simt run ... | true`: the Result is saved all the same."""
     read, write = os.pipe()

@@ -122,6 +122,7 @@ class Negative(Settled):
         return Projection(now.end, {**now.counters, "ctas": launch.cta_count, "dram_reads": -1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "controller",
     [

@@ -45,6 +45,7 @@ class Interrupting(Controller):
         return GO_ON
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         ctas = []

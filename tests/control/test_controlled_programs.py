@@ -201,6 +201,7 @@ def test_later_launches_find_the_caches_warm() -> None:
     assert warm.engine["dram_reads"] < cold.engine["dram_reads"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decision", ["stop", "warps"])
 def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
     """A launch that reads much evicts what the one before it stored, simulated or not."""

@@ -198,6 +198,7 @@ def run_waiting(kernel: str, ctas: int, controller: Controller | None) -> tuple[
 
 
 # All CTAs of the last two fit at once, as they must on any GPU. Dispatch takes half as many cycles.
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "ctas"), [("chain", 80), ("backwards", 50), ("together", 50)])
 @pytest.mark.parametrize("how", HOW)
 def test_ctas_that_wait_for_each_other(kernel: str, ctas: int, how: str) -> None:
@@ -243,6 +244,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) ring(int* out, int rounds) 
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_clusters(how: str) -> None:
     def run(controller: Controller | None) -> tuple[LaunchResult, np.ndarray[Any, Any]]:

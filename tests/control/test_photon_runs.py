@@ -81,6 +81,7 @@ def eager(levels: str, **settings: Any) -> PublishedPhoton:
     return PublishedPhoton(levels, delta=20, interval=100, **rules, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", ["block", "warp", "kernel", "kernel+block+warp"])
 @pytest.mark.parametrize("residents", [True, False])
 def test_values_are_those_of_a_full_run(levels: str, residents: bool) -> None:
@@ -134,6 +135,7 @@ def test_residents_end_when_their_time_is_over() -> None:
     assert 600 <= launches[0].cycles - launches[0].launch_latency <= 900
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", ["block", "warp"])
 def test_threads_and_windows_have_no_influence(levels: str) -> None:
     expected, _ = run_stream(eager(levels))
@@ -220,6 +222,7 @@ def test_what_was_not_simulated_leaves_its_data_in_the_l2() -> None:
     assert unseen[2] == seen[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", ["block", "warp"])
 def test_a_regular_kernel_is_predicted_well(levels: str) -> None:
     full, _ = run_stream(None, blocks=2000)

@@ -178,6 +178,7 @@ def test_a_preview_leaves_memory_as_it_was(capsys: pytest.CaptureFixture[str]) -
     assert after[:4] == snapshot(reference, arrays2, module2)[:4]
 
 
+@pytest.mark.slow
 def test_blocks_that_wait_for_others_are_followed_as_far_as_they_come() -> None:
     gpu = simt.GPU("a100")
     passed = gpu.array(np.zeros(1, np.int32))

@@ -98,6 +98,7 @@ def plan_of(population: Sequence[tuple[int, str, int]], chosen: Sequence[int]) -
 # --- PKP ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pkp_cuts_an_even_launch_short_and_is_right(even: Path, full: Result) -> None:
     result = simulate(even, "a100", set=SMALL, controller=PKP(**QUICK, tail=0))
     for found, truth in zip(result.launches, full.launches, strict=True):
@@ -112,6 +113,7 @@ def test_pkp_cuts_an_even_launch_short_and_is_right(even: Path, full: Result) ->
     assert "Sampled by pkp: 3 launches, 3 stopped and projected" in str(result)
 
 
+@pytest.mark.slow
 def test_thresholds_that_make_sampling_impossible_give_the_full_simulation(even: Path, full: Result) -> None:
     result = simulate(even, "a100", set=SMALL, controller=PKP(threshold=0, **QUICK))
     for found, truth in zip(result.launches, full.launches, strict=True):
@@ -121,6 +123,7 @@ def test_thresholds_that_make_sampling_impossible_give_the_full_simulation(even:
     assert "all values are those of full detail" in str(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["pkp", "tbpoint", "first-n"])
 def test_threads_and_windows_have_no_influence(method: str, even: Path) -> None:
     settings = {"pkp": ["interval=100", "window=400"], "tbpoint": ["interval=100"], "first-n": []}[method]
@@ -162,6 +165,7 @@ def test_more_instructions_than_there_are_is_the_full_simulation(even: Path, ful
     assert [x.cycles for x in result.launches] == [x.cycles for x in full.launches]
 
 
+@pytest.mark.slow
 def test_equal_sampled_runs_have_equal_json_outside_provenance(even: Path, full: Result) -> None:
     def run(seconds: float) -> tuple[dict[str, Any], Result]:
         slow = replace(full, provenance=replace(full.provenance, wall_seconds=seconds))
@@ -190,6 +194,7 @@ def test_tbpoint_skips_what_repeats(even: Path, full: Result) -> None:
         assert found.warp_instructions == truth.warp_instructions
 
 
+@pytest.mark.slow
 def test_tbpoint_simulates_something_of_every_region(tmp_path: Path) -> None:
     # Long CTAs, then short ones: two regions.
     ctas = [[looping(12 if c < 1500 else 4) for _ in range(2)] for c in range(3000)]
@@ -362,6 +367,7 @@ def program(gpu: GPU) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
+@pytest.mark.slow
 def test_a_program_of_ten_thousand_launches() -> None:
     expected = program(GPU("a100", functional=True))
     population = [(i, "step", 100 + 10 * (i % 3)) for i in range(LAUNCHES)]
@@ -392,6 +398,7 @@ def test_a_plan_for_another_program_is_refused_at_its_launch() -> None:
         step[1, 64](x, 256, 1)
 
 
+@pytest.mark.slow
 def test_sampled_memory_is_that_of_the_full_run() -> None:
     values = []
     for controller in (None, PKP(**QUICK), TBPointRegions(interval=100), FirstInstructions(2e5)):

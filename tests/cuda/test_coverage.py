@@ -37,6 +37,7 @@ def test_every_row_is_tried() -> None:
     assert untried == []
 
 
+@pytest.mark.slow
 def test_every_form_is_ptx() -> None:
     """ptxas takes them all; a form that PTX does not have would say nothing about coverage."""
     forms = coverage.forms()

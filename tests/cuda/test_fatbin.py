@@ -104,6 +104,7 @@ def test_a_target_of_no_known_form_is_refused_with_the_name() -> None:
         PtxModule.from_text(".version 8.0\n.target sm_9000\n", "unit")
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from(_VALID),
@@ -124,6 +125,7 @@ def test_damage_never_crashes(valid: bytes, changes: list[tuple[int, int]], cut:
         assert modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["size", "speed", "balance", "none"])
 def test_what_nvcc_makes(mode: str, tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc")

@@ -49,6 +49,7 @@ def _widths(kernel: Any) -> list[int]:
     return [int(kind[2:]) // 8 for kind in kinds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_70", "sm_80", "sm_90"])
 def test_saxpy(arch: str) -> None:
     kernel = compile_numba(saxpy, "void(float32, float32[:], float32[:])", arch=arch)

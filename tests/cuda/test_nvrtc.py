@@ -11,7 +11,10 @@ from simt.cache import cache_directory
 from simt.cuda import compile_cuda, nvrtc, toolkit
 from simt.errors import CompileError, PtxError, ToolkitError
 
-pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
+pytestmark = [
+    pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed"),
+    pytest.mark.usefixtures("empty_cache"),
+]
 
 _FAMILIES = {
     "cuda_fp16.h": (
@@ -108,6 +111,7 @@ _FAMILIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", _FAMILIES)
 def test_headers(header: str) -> None:
     arch, function, expected = _FAMILIES[header]

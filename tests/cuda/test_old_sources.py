@@ -257,6 +257,7 @@ def test_vector_addition(tmp_path: Path) -> None:
     assert ".loc\t1 12" in module.ptx.text  # lines keep their numbers
 
 
+@pytest.mark.slow
 def test_reduction_by_a_template_that_the_host_instantiates(tmp_path: Path) -> None:
     module = load(REDUCTION, tmp_path)
     out = np.zeros(1, np.float32)
@@ -264,6 +265,7 @@ def test_reduction_by_a_template_that_the_host_instantiates(tmp_path: Path) -> N
     assert out[0] == N * (N - 1) / 2
 
 
+@pytest.mark.slow
 def test_structures_and_device_variables(tmp_path: Path) -> None:
     module = load(STRUCTS, tmp_path)
     bodies = np.arange(3 * N, dtype=np.float32).reshape(N, 3)
@@ -303,6 +305,7 @@ def test_macros_and_own_headers_with_host_code(tmp_path: Path) -> None:
     assert (a == np.minimum(3, (np.arange(N) + 1) * 2)).all()
 
 
+@pytest.mark.slow
 def test_namespaces_and_headers_that_are_not_there(tmp_path: Path) -> None:
     module = load(NAMESPACES, tmp_path)
     for name, dtype in (("kernels::doubled<float>", np.float32), ("kernels::doubled<int>", np.int32)):
@@ -318,6 +321,7 @@ def test_tiles(tmp_path: Path) -> None:
     assert np.allclose(c, a @ b, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_modern_host_code(tmp_path: Path) -> None:
     module = load(LAMBDAS, tmp_path)
     a = np.zeros(N, np.float32)
@@ -383,6 +387,7 @@ def test_a_file_of_templates_alone(tmp_path: Path) -> None:
     assert (x == 7).all()
 
 
+@pytest.mark.slow
 def test_what_the_headers_of_a_host_bring_unasked(tmp_path: Path) -> None:
     """`uint`, what nvcc's own headers include of the standard library, all of CUB, `__host__` members."""
     source = r"""

@@ -6,7 +6,10 @@ from simt.cache import cache_directory
 from simt.cuda import PtxModule, compile_cuda, ptxas, resources
 from simt.errors import CompileError, PtxError
 
-pytestmark = pytest.mark.skipif(not ptxas._assemblers(), reason="no ptxas is installed")
+pytestmark = [
+    pytest.mark.skipif(not ptxas._assemblers(), reason="no ptxas is installed"),
+    pytest.mark.usefixtures("empty_cache"),
+]
 
 _LIVE = 40
 

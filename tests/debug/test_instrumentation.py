@@ -78,6 +78,7 @@ def assemble(text: str, arch: str, folder: Path) -> str:
     return done.stdout + done.stderr if done.returncode else ""
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.skipif(not _assemblers(), reason="no ptxas is installed")
 @pytest.mark.parametrize("arch", ["sm_70", "sm_90a"])

@@ -111,6 +111,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_recordings(
@@ -185,6 +186,7 @@ def other_python(folder: Path, broken: bool) -> Path:
     return python
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the other Python is a shell script")
 def test_another_version_of_simt(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -199,6 +201,7 @@ def test_another_version_of_simt(tmp_path: Path) -> None:
     assert all(i.ours == i.reference for i in difference.instruction.inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the other Python is a shell script")
 def test_a_good_version_of_simt_and_none(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)

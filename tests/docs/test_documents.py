@@ -32,11 +32,13 @@ WITH_PYTHON = [page for page in PAGES if documents.python_of(page).strip() and p
 pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands(page: str, tmp_path: Path) -> None:
     assert list(documents.problems(page, tmp_path)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python(page: str, tmp_path: Path) -> None:
     documents.make_stage(tmp_path, page)
@@ -50,6 +52,7 @@ def test_python_of_every_page_is_found() -> None:
         ast.parse(documents.python_of(page))
 
 
+@pytest.mark.slow
 def test_a_page_that_is_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checker itself: a wrong option, a wrong figure and a failing command are three problems."""
     monkeypatch.setattr(documents, "ROOT", tmp_path)

@@ -75,6 +75,7 @@ def test_page_on_workloads(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == "0.0\n"
 
 
+@pytest.mark.slow
 def test_tutorial(folder: Path) -> None:
     names = run("docs/tutorial.md", folder)
     assert names["spmv"].cycles > 0
@@ -92,6 +93,7 @@ def test_kernel_of_the_tutorial(folder: Path, capsys: pytest.CaptureFixture[str]
     assert "right: True" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_page_on_controllers(folder: Path) -> None:
     names = run("docs/control/writing-a-controller.md", folder)
     launches = names["result"].launches

@@ -49,6 +49,7 @@ def test_dram_distance_as_in_accelsim(tmp_path: Path) -> None:
     assert distance(tmp_path, append, "qv100-accelsim", counts=(100, 300)) == pytest.approx(346.9, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["qv100", "rtx3070", "a100", "h100"])
 @pytest.mark.parametrize(
     ("opcode", "unit"), [("FFMA", "fp32"), ("IADD3", "int"), ("DFMA", "fp64"), ("MUFU.RCP", "sfu")]

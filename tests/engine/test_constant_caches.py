@@ -259,6 +259,7 @@ def test_a_trace_knows_its_constants(gathered: tuple[Path, Any]) -> None:
     assert operands >= {None, 0x160, 0x168, 0x170, 0x174}
 
 
+@pytest.mark.slow
 def test_threads_and_windows_change_nothing(gathered: tuple[Path, Any]) -> None:
     reference = run(gathered[0], "a100", SIX)
     for how in ({"threads": 2}, {"threads": 4, "window": 3}, {"window": 1}):

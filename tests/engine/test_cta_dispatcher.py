@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ def test_skipped_ctas_are_not_dispatched() -> None:
     assert [cta for *_, cta in d.dispatch(100)] == [7, 8, 9]
 
 
+@pytest.mark.slow
 @given(
     ctas=st.integers(1, 40),
     warps=st.integers(1, 40),

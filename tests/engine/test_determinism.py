@@ -22,6 +22,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 GPUS = ["qv100-accelsim", "rtx3070-accelsim", "a100"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("kind", ["gemm", "stencil", "gather", "streaming", "all"])
 def test_threads_and_windows_change_nothing(gpu: str, kind: str, traces: dict[str, Path]) -> None:

@@ -72,6 +72,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_random_kernels_end_and_are_deterministic(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -140,6 +140,7 @@ def test_recursion_whose_depth_differs_between_lanes() -> None:
     assert got.tolist() == [int(np.prod(np.arange(1, n + 1, dtype=object))) for n in LANES % 21]
 
 
+@pytest.mark.slow
 def test_recursion_without_end_is_a_stack_overflow() -> None:
     endless = """
     .func f(.param .b32 n) { .reg .b32 %r; ld.param.b32 %r, [n]; .param .b32 m; st.param.b32 [m], %r;

@@ -133,6 +133,7 @@ def exact_values(program: list[tuple[tuple[str, ...], str]], row: list[int], fir
     return [r["%x"], r["%y"], r["%z"]]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(steps, st.sampled_from(["", "", "", "@%p ", "@!%p "])), min_size=3, max_size=25))
 def test_values_without_rounding_stay(program: list[tuple[tuple[str, ...], str]]) -> None:

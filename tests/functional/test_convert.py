@@ -119,6 +119,7 @@ def float_codes_for_integers(f: Format) -> np.ndarray:
     return np.concatenate([made, codes(f, 512, 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", INTEGRAL)
 @pytest.mark.parametrize("source", FORMATS)
 def test_floats_to_integers(source: str, how: str) -> None:
@@ -178,6 +179,7 @@ def near(source: Format, target: Format) -> np.ndarray:
     return (made & np.uint64(2**source.bits - 1)).astype(source.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("target", "source"), NARROWING)
 def test_floats_to_narrower_floats(target: str, source: str, mode: str) -> None:
@@ -230,6 +232,7 @@ def test_f32_widens_exactly_and_flushes() -> None:
     assert convert("cvt.rz.ftz.f32.f64", doubles, np.uint32).tolist() == [0, 0x80000000, 0x00800000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", INTEGRAL)
 @pytest.mark.parametrize("type_", FORMATS)
 def test_floats_to_integral_floats(type_: str, how: str) -> None:
@@ -274,6 +277,7 @@ def test_f32_to_half_and_pairs(f: Format, mode: str, modifiers: str) -> None:
     assert_same(pair & 0xFFFF, np.roll(wanted, 5), b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relu", ["", ".relu"])
 @pytest.mark.parametrize("f", [E4M3, E5M2], ids=lambda f: f.name)
 def test_f8(f: Format, relu: str) -> None:

@@ -65,6 +65,7 @@ def test_each_form_belongs_to_its_row() -> None:
             assert parsed(coverage.instruction(form))["row"] == row.name, form
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sm_version", ARCHITECTURES)
 def test_each_form_becomes_machine_opcodes_that_a_gpu_knows(sm_version: int) -> None:
     known = {opcode for table in TABLES for opcode in table.opcodes}
@@ -155,6 +156,7 @@ def execute(line: str, salt: int) -> tuple[set[str], set[str], dict[str, bytes],
     return reads, writes, states[0], states[1]
 
 
+@pytest.mark.slow
 def test_an_instruction_writes_what_its_row_says() -> None:
     """Registers that are only read keep their values; those written do not depend on what they held, nor on
     where memory lies, unless the row says so.

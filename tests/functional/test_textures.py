@@ -170,6 +170,7 @@ def random_points(
 
 
 # A sum that is 0 with whole multiples of 1/127, and is not with those rounded.
+@pytest.mark.slow
 @example("3d", np.dtype("int8"), 4, (2, 4, 6), "linear", ["clamp", "clamp", "wrap"], True, "normalized", 769)
 @settings(max_examples=120, deadline=None)
 @given(
@@ -798,6 +799,7 @@ def test_what_is_refused(instruction: str, why: str) -> None:
         kernel(instruction, 1, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     damage=st.lists(st.tuples(st.integers(8, 4000), st.integers(0, 255)), min_size=1, max_size=6),

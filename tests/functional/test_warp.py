@@ -62,6 +62,7 @@ def shuffle(mode: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.
 LANES = st.lists(st.integers(0, 2**32 - 1), min_size=32, max_size=32).map(lambda v: np.array(v, U32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 @given(a=LANES, b=LANES, c=LANES)
 @settings(max_examples=30, deadline=None)

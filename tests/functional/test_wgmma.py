@@ -190,6 +190,7 @@ def wanted(
     return codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", TYPES, ids=".".join)
 @pytest.mark.parametrize("swizzle", WIDTHS)
 def test_operands_along_k(types: tuple[str, str, str], swizzle: str) -> None:
@@ -204,6 +205,7 @@ def test_operands_along_k(types: tuple[str, str, str], swizzle: str) -> None:
     np.testing.assert_array_equal(found, wanted(d, a, b, codes_a, codes_b, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["f16", "bf16"])
 @pytest.mark.parametrize("swizzle", WIDTHS)
 def test_transposed_operands(type_: str, swizzle: str) -> None:
@@ -263,6 +265,7 @@ def test_scales_negate(scales: str) -> None:
     np.testing.assert_array_equal(found, encode(numbers, "f32"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, 40, 64, 192, 256])
 def test_sizes_and_two_warpgroups(n: int) -> None:
     rng = np.random.default_rng(n)

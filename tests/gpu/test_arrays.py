@@ -85,6 +85,7 @@ def test_arrays_that_cannot_be(gpu: simt.GPU, arguments: tuple[Any, ...], words:
         gpu.empty(*arguments)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_views_are_those_of_numpy(gpu: simt.GPU, data: st.DataObject) -> None:
     shape = data.draw(numpy_strategies.array_shapes(max_dims=3, max_side=5))

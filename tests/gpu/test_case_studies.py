@@ -37,6 +37,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
+@pytest.mark.slow
 def test_the_new_l1_refuses_less_and_is_faster(run) -> None:
     rows, _ = run("l1_reservation_fails")
     assert set(rows) == {"rows", "gather"}
@@ -46,6 +47,7 @@ def test_the_new_l1_refuses_less_and_is_faster(run) -> None:
         assert faster == pytest.approx(old_cycles / new_cycles, abs=0.01)
 
 
+@pytest.mark.slow
 def test_row_hits_first_is_faster(run) -> None:
     rows, _ = run("dram_scheduling")
     for fcfs, row_hits_first, *_ in rows.values():
@@ -53,6 +55,7 @@ def test_row_hits_first_is_faster(run) -> None:
     assert rows["triad"][2] > 1.05
 
 
+@pytest.mark.slow
 def test_without_a_hash_strides_camp(run) -> None:
     rows, _ = run("l2_hash")
     none, xor, ipoly = rows["4,096 B"]
@@ -60,12 +63,14 @@ def test_without_a_hash_strides_camp(run) -> None:
     assert rows["transpose"][3] > 1 and rows["transpose"][4] > 1
 
 
+@pytest.mark.slow
 def test_more_sms_help_what_computes(run) -> None:
     rows, _ = run("half_the_sms")
     assert 1.2 < rows["aes"][2] <= 2.05
     assert rows["triad"][2] >= 0.95
 
 
+@pytest.mark.slow
 def test_a_v100_is_faster(run) -> None:
     rows, said = run("v100_against_rtx2060")
     assert all(speedup > 1 for *_, speedup in rows.values())

@@ -320,6 +320,7 @@ def launch(module: Any, name: str, n: int) -> np.ndarray:
     return y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_only_threads_that_are_there_count(module: Any, name: str) -> None:
     for n in SIZES:
@@ -327,6 +328,7 @@ def test_only_threads_that_are_there_count(module: Any, name: str) -> None:
         assert launch(module, name, n).tolist() == expected, n
 
 
+@pytest.mark.slow
 def test_threads_of_a_cluster_that_are_gone() -> None:
     """A cluster's barrier counts neither threads nor whole CTAs that have exited."""
     source = """#include <cooperative_groups.h>
@@ -355,6 +357,7 @@ def test_threads_of_a_cluster_that_are_gone() -> None:
                 assert (y[block] == np.where(there, value, -1)).all(), (lanes, gone, block)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["sum_of_a_block", "return_in_a_loop_with_collectives", "barriers_in_both_arms"]
 )

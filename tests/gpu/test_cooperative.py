@@ -52,6 +52,7 @@ def gpu_of(name: str, functional: bool, **options: Any) -> simt.GPU:
     return simt.GPU(name, functional=functional, set={"sm.count": 4}, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functional", [True, False])
 @pytest.mark.parametrize("name", ["qv100", "a100", "h100"])
 def test_steps_of_a_grid_that_fills_the_gpu(name: str, functional: bool) -> None:
@@ -67,6 +68,7 @@ def test_steps_of_a_grid_that_fills_the_gpu(name: str, functional: bool) -> None
         kernel[ctas + 1, 256](x, y, n, 3, cooperative=True)
 
 
+@pytest.mark.slow
 def test_times_do_not_depend_on_threads_and_windows() -> None:
     cycles = set()
     for threads, window in ((1, None), (2, None), (1, 1)):
@@ -79,6 +81,7 @@ def test_times_do_not_depend_on_threads_and_windows() -> None:
     assert len(cycles) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functional", [True, False])
 def test_arriving_and_waiting_apart_and_grids_of_three_dimensions(functional: bool) -> None:
     gpu = gpu_of("h100", functional)
@@ -89,6 +92,7 @@ def test_arriving_and_waiting_apart_and_grids_of_three_dimensions(functional: bo
     assert (b == i * i + n - 1 - i + 1000000).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functional", [True, False])
 def test_without_a_cooperative_launch(functional: bool) -> None:
     gpu = gpu_of("a100", functional)
@@ -102,6 +106,7 @@ def test_without_a_cooperative_launch(functional: bool) -> None:
         assert a[0] == cooperative
 
 
+@pytest.mark.slow
 def test_a_trace_of_a_cooperative_launch(tmp_path: Path) -> None:
     gpu = gpu_of("a100", False)
     a = np.arange(500, dtype=np.int32)

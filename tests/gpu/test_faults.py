@@ -89,6 +89,7 @@ def module(request: pytest.FixtureRequest) -> Iterator[Any]:
     yield gpu.compile(SOURCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "kind", "source", "words"), FAULTS, ids=[f[2] for f in FAULTS])
 def test_faults_name_their_place_and_the_gpu_lives_on(
     module: Any, what: int, kind: str, source: str, words: str
@@ -172,6 +173,7 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 @pytest.mark.parametrize("functional", [True, False])
 def test_many_faults_leak_nothing(functional: bool) -> None:
@@ -193,6 +195,7 @@ def test_many_faults_leak_nothing(functional: bool) -> None:
     assert _resident() - resident < 16 << 20, "200 launches of 1 MiB"
 
 
+@pytest.mark.slow
 def test_simt_run_says_what_was_wrong(tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(SOURCE)
     (tmp_path / "kernel.py").write_text(
@@ -329,6 +332,7 @@ WIDE = [
 WIDE += [2**63, 2**64 - 128, 2**64 - 32, 2**64 - 16, 2**64 - 4, 2**64 - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["", ".global", ".shared", ".local"])
 def test_no_address_harms_the_simulator(space: str) -> None:
     """Each access at the edges of every space is performed or is a fault, for one lane and for a warp."""

@@ -44,6 +44,7 @@ AGAIN:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["endless", "spin"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("functional", [True, False])
@@ -137,6 +138,7 @@ print(resident() - before, int(peak.split()[1]) * 1024 - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 @pytest.mark.parametrize(("functional", "megabytes", "more"), [(True, 128, 8), (False, 12, 64)])
 def test_memory_is_what_the_program_allocates(

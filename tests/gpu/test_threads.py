@@ -250,6 +250,7 @@ assert resident() - before < 250e6
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="measures memory as Linux tells it")
 def test_what_gpus_cost_the_host() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)

@@ -118,6 +118,7 @@ def check(kernel: str, out: np.ndarray) -> None:
             assert out[0] == 3 * 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["places", "handover", "own_reduction", "lock"])
 def test_accesses_in_the_order_of_time(kernel: str) -> None:
     """Right values, and the same values and counters for any number of threads and any window."""
@@ -241,6 +242,7 @@ extern "C" __global__ void streamed(const float* in, float* out, int n) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["qv100", "h100"])
 @pytest.mark.parametrize("kernel", ["bodies", "transposed", "streamed"])
 def test_traces_of_vector_accesses_take_the_same_time(spec: str, kernel: str, tmp_path: Path) -> None:

@@ -33,14 +33,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     yield from _skip_where_unsupported()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One cache for all files here: each program is compiled once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="session")
 def gpu() -> simt.GPU:
     if not toolkit.toolkits():

@@ -143,6 +143,7 @@ def test_copies_that_pad(pipelines: Module, rng: np.random.Generator, n: int) ->
     assert (y == np.pad(x, (0, 192 - n)).reshape(3, 64)[:, ::-1].ravel()).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "rounds"), [(64, 1), (128, 5)])
 def test_barriers_in_memory(barriers: Module, rng: np.random.Generator, block: int, rounds: int) -> None:
     x = rng.integers(-1000, 1000, (rounds, block // 2)).astype(np.int32)
@@ -151,6 +152,7 @@ def test_barriers_in_memory(barriers: Module, rng: np.random.Generator, block: i
     assert (y == 3 * x[:, ::-1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [32, 96])
 def test_copy_of_a_group(barriers: Module, rng: np.random.Generator, block: int) -> None:
     x = rng.integers(-1000, 1000, (3, 256)).astype(np.int32)
@@ -159,6 +161,7 @@ def test_copy_of_a_group(barriers: Module, rng: np.random.Generator, block: int)
     assert (y == x[:, ::-1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 8])
 def test_histogram_over_a_cluster(clusters: Module, rng: np.random.Generator, size: int) -> None:
     each = 10
@@ -168,6 +171,7 @@ def test_histogram_over_a_cluster(clusters: Module, rng: np.random.Generator, si
     assert (bins == np.bincount(x, minlength=size * each)).all()
 
 
+@pytest.mark.slow
 def test_neighbours_in_a_cluster(clusters: Module, rng: np.random.Generator) -> None:
     x = rng.integers(-100, 100, (8, 64)).astype(np.int32)
     y = np.zeros(8, np.int32)

@@ -62,6 +62,7 @@ SCANS = ("BLOCK_SCAN_RAKING", "BLOCK_SCAN_WARP_SCANS")
 TEMPLATES = [*(f"reduce<cub::{a}>" for a in REDUCTIONS), *(f"scan<cub::{a}>" for a in SCANS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", REDUCTIONS)
 @pytest.mark.parametrize("grid", [1, 5])
 def test_reduce(module: Module, rng: np.random.Generator, algorithm: str, grid: int) -> None:
@@ -71,6 +72,7 @@ def test_reduce(module: Module, rng: np.random.Generator, algorithm: str, grid: 
     assert (total == x.sum(1)).all() and (most == x.max(1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", SCANS)
 @pytest.mark.parametrize("grid", [1, 4])
 def test_scan(module: Module, rng: np.random.Generator, algorithm: str, grid: int) -> None:

@@ -224,6 +224,7 @@ def launch(n: int, block: int = 64) -> tuple[int, int]:
     return -(-n // block), block
 
 
+@pytest.mark.slow
 def test_recursion(module: Module) -> None:
     out = np.zeros(64, np.uint64)
     module.recursion[1, 64](out)

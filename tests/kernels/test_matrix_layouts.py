@@ -104,6 +104,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "kernel"), CASES)
 def test_wmma_products(device: str, kernel: str, rng: np.random.Generator) -> None:
     module = wmma(device)

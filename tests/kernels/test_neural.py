@@ -245,6 +245,7 @@ extern "C" __global__ void gelu(const float *x, float *y, int n) {
 TEMPLATES = ["flash_attention<16>", "convolve_pass<true>", "convolve_pass<false>"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["softmax", "softmax_online"])
 @pytest.mark.parametrize(("rows", "columns", "height"), [(1, 1, 1), (5, 33, 4), (9, 500, 2)])
 def test_softmax(
@@ -256,6 +257,7 @@ def test_softmax(
     np.testing.assert_allclose(y, special.softmax(x.astype(np.float64), axis=1), rtol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(1, 7), (4, 300)])
 @pytest.mark.parametrize("block", [32, 128])
 def test_layer_norm(module: Module, rng: np.random.Generator, rows: int, columns: int, block: int) -> None:

@@ -252,6 +252,7 @@ def divide(x: Any, y: Any) -> None:
         y[i] = x[i] / float32(3)
 
 
+@pytest.mark.slow
 def test_options(gpu: simt.GPU, tmp_path: Path) -> None:
     x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
 

@@ -141,6 +141,7 @@ extern "C" __global__ void dot(const float4 *a, const float4 *b, float *out, int
 SHAPES = [(1, 32), (3, 64), (7, 256), (2, 1024)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["sum_tree", "sum_shuffle"])
 @pytest.mark.parametrize(("grid", "block"), SHAPES)
 @pytest.mark.parametrize("n", [1, 31, 1000, 20_011])
@@ -151,6 +152,7 @@ def test_sum(module: Module, rng: np.random.Generator, kernel: str, grid: int, b
     assert partial.sum() == x.sum(dtype=np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "block"), [(1, 32), (77, 96), (5000, 128)])
 def test_sum_by_atomics(module: Module, rng: np.random.Generator, n: int, block: int) -> None:
     x = rng.integers(-(2**31), 2**31, n, dtype=np.int64).astype(np.int32)

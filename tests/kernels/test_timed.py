@@ -116,6 +116,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu_name", ["qv100", "h100"])
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_cycles(rng: np.random.Generator, name: str, gpu_name: str) -> None:

@@ -253,6 +253,7 @@ def test_a_lock_between_halves() -> None:
     assert out[0] == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["places", "overlap", "lock", "parted", "named"])
 def test_threads_and_windows_change_nothing(kernel: str) -> None:
     def run(threads: int, window: int | None) -> tuple[np.ndarray, Any]:

@@ -79,6 +79,7 @@ def test_equal_halves_are_one_warp(tmp_path: Path) -> None:
     assert counters["global_load_requests"] == 3 * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_paired_traces_are_deterministic(seed: int, tmp_path: Path) -> None:
     rng = random.Random(100 + seed)

@@ -38,6 +38,7 @@ def test_a_simd_takes_a_vector_instruction_every_four_cycles(tmp_path: Path) -> 
     assert distance(tmp_path, independent, "r9nano") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["r9nano", "mi100"])
 def test_memory(gpu: str, tmp_path: Path) -> None:
     """From a load to the use of its value: about 64 cycles, 114 (L1), 190 (L2) and 350 (DRAM)."""

@@ -65,6 +65,7 @@ def test_consecutive_addresses_use_all_slices_evenly(gpu: str, changes: dict[str
     assert max(used.values()) <= 3 * min(used.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["rtx2060", "a100", "h200"])
 @given(block=st.integers(0, 2**20))
 def test_skewed_slices_have_even_shares(gpu: str, block: int) -> None:
@@ -103,6 +104,7 @@ def test_places_stay_in_range_with_twelve_channels(address: int) -> None:
     assert where["bank"] < 16
 
 
+@pytest.mark.slow
 @given(st.sets(st.integers(0, 2**30).map(lambda a: a * 32), min_size=2, max_size=20))
 def test_slice_and_local_address_tell_sectors_apart(addresses: set[int]) -> None:
     spec = native()

@@ -290,6 +290,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(steps)
 def test_against_a_slow_reference(program: list[tuple[str, int, int]]) -> None:

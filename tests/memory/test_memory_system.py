@@ -55,6 +55,7 @@ def test_a_miss_reads_dram_once_for_all_who_wait() -> None:
     assert min(cycle for cycle, *_ in replies) > 100 + 166 + 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gpu", ["qv100-accelsim", "titanx-accelsim", "rtx3070-accelsim", "a100", "h100-accelsim"]
 )
@@ -166,6 +167,7 @@ def test_a_write_makes_copies_elsewhere_outdated(writer: int) -> None:
     assert latencies(200_100) == first[:32] + near[32:]
 
 
+@pytest.mark.slow
 def test_sets_that_wait_for_each_other_leave_a_way() -> None:
     """SMs of both partitions miss in the only set of each slice, over and over."""
     m = memory("a100", l2__slice__sets=1, l2__slice__ways=2)

@@ -20,6 +20,7 @@ def read(tmp_path: Path, text: str) -> Profile:
     return read_profile(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "launches", "copies", "gpu"),
     [
@@ -38,6 +39,7 @@ def test_real_traces(shared_data: Path, name: str, launches: int, copies: int, g
     assert profile.launches["grid_x"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_two_gpus_run_the_same_operators(shared_data: Path) -> None:
     """The same program on two GPUs: its launches align by the sequence of framework operators."""
     sequences = []
@@ -155,6 +157,7 @@ def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
     assert "ProfilerActivity.CUDA" in profile.warnings[0]
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded_by_the_largest_event(tmp_path: Path) -> None:
     """A gzip bomb of one event is refused before it fills the memory."""
     path = tmp_path / "bomb.json.gz"

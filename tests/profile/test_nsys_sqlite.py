@@ -22,6 +22,7 @@ def test_real_exports(shared_data: Path, name: str, launches: int, gpu: str | No
     assert profile.launches["grid_x"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_processes_of_a_real_export(shared_data: Path) -> None:
     path = shared_data / "profiles" / "h100_2gpu_llm_training.nsys.sqlite.gz"
     both = read_profile(path)

@@ -76,6 +76,7 @@ def test_real_rocprof(shared_data: Path) -> None:
     assert len(kernels) == 43915 - 6366 - 1310
 
 
+@pytest.mark.slow
 def test_kinds_of_real_names(shared_data: Path) -> None:
     """No framework kernel that copies or fills tensors is taken for a copy by the runtime."""
     left_out = set()
@@ -131,6 +132,7 @@ def test_saved_results(tmp_path: Path, name: str) -> None:
         read_profile(path, process=1)
 
 
+@pytest.mark.slow
 def test_profiles_do_not_need_the_engine() -> None:
     code = "import sys, simt.profile, simt.sampling.sampler; print('simt._engine' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -177,6 +179,7 @@ def test_report_of_nsight_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(read_profile(report)) == 2
 
 
+@pytest.mark.slow
 def test_a_bomb_does_not_fill_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     with gzip.open(path, "wb") as file:

@@ -82,6 +82,7 @@ DAMAGE = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGE, cut=st.one_of(st.none(), st.floats(0, 1)))

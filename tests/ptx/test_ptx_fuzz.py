@@ -39,6 +39,7 @@ def test_seeds_are_sound(seed):
     read_all(seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(SEEDS), st.lists(damage, min_size=1, max_size=5))
 def test_damage(seed, damages):

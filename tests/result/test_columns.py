@@ -34,6 +34,7 @@ _rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(_rows)
 def test_columns_give_back_the_same_rows(rows: list[dict[str, Any]]) -> None:
     data = {"schema": "simt.result/1", "launches": [{**row, "index": i} for i, row in enumerate(rows)]}
@@ -60,6 +61,7 @@ def busy_launch(i: int) -> Any:
     return x
 
 
+@pytest.mark.slow
 def test_result_json_of_1500_launches_is_at_most_2_mb(tmp_path: Path) -> None:
     result = many(1500, busy_launch)
     result.save(tmp_path / "out")

@@ -67,6 +67,7 @@ def test_timeline_adds_up(result: Result) -> None:
         assert all(0 <= s.occupancy <= 100 and 0 <= s.dram_busy <= 100 for s in samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"threads": 2}, {"window": 1}, {"window": 5, "threads": 2}, {"timeline": None}],
@@ -82,6 +83,7 @@ def test_counters_do_not_depend_on_how_it_is_computed(result: Result, options: d
         assert other.provenance.identity == result.provenance.identity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slice_seconds", [1e-9, 1e-3])
 def test_counters_do_not_depend_on_slices(
     result: Result, slice_seconds: float, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +129,7 @@ def test_forms_of_the_result(result: Result, tmp_path: Path) -> None:
     assert "stencil" in report.page(result)
 
 
+@pytest.mark.slow
 def test_command(tmp_path: Path) -> None:
     code = "import sys; from simt.cli import main; main()"
     arguments = ["run", str(DEMO), "--kernels", "saxpy", "--json", "-", "--set", "sm.count=40"]

@@ -90,6 +90,7 @@ def test_a_launch_tells_of_itself(launch: LaunchResult) -> None:
     assert "of waiting is long_scoreboard" in text and len(text) < 200
 
 
+@pytest.mark.slow
 def test_looks_find_what_counting_every_cycle_finds() -> None:
     gpu = GPU("a100", set={"sm.count": 4})
     x = np.ones(64 * 1024, np.float32)

@@ -107,6 +107,7 @@ class Scripts(HTMLParser):
             self.scripts[-1] += data
 
 
+@pytest.mark.slow
 def test_page_of_many_launches_is_small_and_has_them_all(result: Result) -> None:
     many = tuple(launch(i, f"kernel{i % 70}", start=6000 * i, ctas=1 + i % 5) for i in range(2000))
     page = report.page(Result(many, MACHINE, result.provenance))
@@ -128,6 +129,7 @@ def drawn(page: Path, tmp_path: Path) -> str:
 browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 
 
+@pytest.mark.slow
 @browser
 def test_page_draws_in_a_browser(result: Result, tmp_path: Path) -> None:
     report.write(result, tmp_path / "report.html")
@@ -138,6 +140,7 @@ def test_page_draws_in_a_browser(result: Result, tmp_path: Path) -> None:
     assert body.count('class="map"') == 4 and 'type="search"' in body
 
 
+@pytest.mark.slow
 @browser
 def test_page_without_launches_draws(result: Result, tmp_path: Path) -> None:
     nothing = Result((), MACHINE, result.provenance, ("nothing ran",), "max_cycles", (0,))
@@ -146,6 +149,7 @@ def test_page_without_launches_draws(result: Result, tmp_path: Path) -> None:
     assert "No launch finished." in body and "nothing ran" in body and "Provenance" in body
 
 
+@pytest.mark.slow
 @browser
 def test_page_of_many_launches_folds_the_rest(result: Result, tmp_path: Path) -> None:
     many = tuple(launch(i, f"kernel{i % 70}", start=6000 * i) for i in range(2000))
@@ -154,6 +158,7 @@ def test_page_of_many_launches_folds_the_rest(result: Result, tmp_path: Path) ->
     assert "1,900 others" in body and "55 other kernels" in body and "Provenance" in body
 
 
+@pytest.mark.slow
 @browser
 @pytest.mark.parametrize("evil", EVIL)
 def test_page_draws_with_any_name(result: Result, tmp_path: Path, evil: str) -> None:

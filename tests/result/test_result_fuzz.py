@@ -43,6 +43,7 @@ def use(result: Result, other: Result) -> None:
         str(difference(first, second))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["rows", "columns", "bytes"])
 def test_hostile_results(whole: Result, tmp_path: Path, form: str) -> None:
     saved = json.loads(whole.save(tmp_path / "whole.json").read_text())

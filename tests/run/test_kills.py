@@ -40,6 +40,7 @@ def make_input(kind: str, folder: Path) -> str:
     return "traces"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["out", "out.json"])
 @pytest.mark.parametrize("kind", ["program", "trace"])
 def test_what_had_finished_is_on_disk(runs: Runs, tmp_path: Path, kind: str, output: str) -> None:

@@ -117,6 +117,7 @@ def test_max_cycles_of_a_program(tmp_path: Path) -> None:
     assert stopped.value.result.launches == tuple(whole.launches[:2])
 
 
+@pytest.mark.slow
 def test_timeout_of_a_gpu(tmp_path: Path) -> None:
     """What a trace's run has, a program's has, too: a limit of seconds, overrides as texts, a Result to go on
     from; wrong parameters are refused by both."""
@@ -135,6 +136,7 @@ def test_timeout_of_a_gpu(tmp_path: Path) -> None:
             simt.GPU("qv100", **wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("endless", ["while True: pass", "gpu.load(PTX).work[1, 64](gpu.zeros(64, int), 0)"])
 def test_timeout_ends_any_program(tmp_path: Path, endless: str) -> None:
     (tmp_path / "endless.py").write_text(

@@ -23,6 +23,7 @@ def two_machines(launches: int, noise: float, seed: int = 0) -> tuple[Profile, n
     return Profile(frame), values
 
 
+@pytest.mark.slow
 def test_half_widths_hold_on_another_machine() -> None:
     profile, values = two_machines(1000, 0.3)
     covered = 0
@@ -34,6 +35,7 @@ def test_half_widths_hold_on_another_machine() -> None:
     assert covered >= 17
 
 
+@pytest.mark.slow
 def test_plans_grow_until_every_metric_holds_twice() -> None:
     profile, values = two_machines(3000, 0.3)
     adaptive = Adaptive(metrics=("v", "w"), error=0.04, sampler=Neyman(aim="time", draw="random"))
@@ -88,6 +90,7 @@ def test_missing_values_and_replacement_are_refused() -> None:
         Adaptive(metrics=("sm__throughput.avg.pct",)).fit(profile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [Adaptive(), Adaptive(sampler=Random(p=0.1))])
 def test_it_is_a_sampler(sampler: Adaptive) -> None:
     check_sampler(sampler)

@@ -76,6 +76,7 @@ def test_random_draws_with_the_chance_asked_for_and_each_launch_alike() -> None:
     assert len(Random(size=50).fit_plan(profile(duration_ns=TIMES))) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", ["ratio", "horvitz-thompson"])
 def test_random_is_unbiased(weight: str) -> None:
     times = 10.0 ** np.random.default_rng(0).uniform(0, 2, 300)

@@ -94,6 +94,7 @@ def test_runs_are_saved(suffix: str, tmp_path: Path) -> None:
         found.save(tmp_path / "runs.txt")
 
 
+@pytest.mark.slow
 def test_the_adaptive_method_measures_in_the_truth() -> None:
     ours = example_profile(400)
     random = np.random.default_rng(0)
@@ -106,6 +107,7 @@ def test_the_adaptive_method_measures_in_the_truth() -> None:
     assert "judged by duration_ns" in cycles.left_out["adaptive"]
 
 
+@pytest.mark.slow
 def test_another_seed_draws_again_from_the_same_strata_as_a_new_sampler() -> None:
     profile = example_profile(600)
     other = example_profile(600, seed=1)

@@ -77,6 +77,7 @@ def test_the_profiled_time_helps_where_values_follow_it() -> None:
     assert plain["relative"] > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", [Neyman(aim="time", draw="random"), Random(size=60), Root(replacement=True)]
 )

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_ones_own_sampler_runs_and_is_what_the_guide_shows() -> None:
     example = ROOT / "examples" / "own_sampler.py"
     done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False)

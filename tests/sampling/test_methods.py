@@ -16,6 +16,7 @@ from simt.sampling.checks import example_profile
 SCHEMA = json.loads((Path(simt.sampling.__file__).parent / "simt.plan-1.schema.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry.METHODS)
 def test_plans_follow_the_schema(name: str) -> None:
     plan = registry.find(name)().fit_plan(example_profile())

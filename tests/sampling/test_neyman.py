@@ -94,6 +94,7 @@ def test_ranks_are_distinct_and_in_range(size: int, m: int, kind: str) -> None:
     assert drawn.min() >= 0 and drawn.max() < size and (np.diff(drawn) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "systematic"])
 def test_each_rank_is_drawn_equally_often(kind: str) -> None:
     counts = np.bincount(np.concatenate([ranks(seed, 0, 7, 3, kind) for seed in range(7000)]), minlength=7)
@@ -165,6 +166,7 @@ def test_skewed_times_are_claimed_wider_than_the_normal_distribution_says() -> N
     assert strata.half_width(np.array([1]), Z) == pytest.approx(0.8312, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -209,6 +211,7 @@ def errors_over_seeds(strata: Strata, order: TimeOrder, m: np.ndarray, seeds: in
     return np.abs(estimate / times.sum() - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["a100_cloverleaf.nsys.sqlite.gz", "h100_2gpu_llm_training.nsys.sqlite.gz"])
 def test_claims_cover_real_profiles_and_root_takes_longer(shared_data: Path, file: str) -> None:
     """Every trace is in benchmarks/samplers_stratified.py."""

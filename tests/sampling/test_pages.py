@@ -26,6 +26,7 @@ def test_percent(value: float | None, text: str) -> None:
     assert percent(value) == text
 
 
+@pytest.mark.slow
 def test_the_page_holds_every_table_and_escapes_names(tmp_path: Path) -> None:
     profile = example_profile()
     sampler = Random(p=0.2).fit(profile)
@@ -39,6 +40,7 @@ def test_the_page_holds_every_table_and_escapes_names(tmp_path: Path) -> None:
     assert rows is not None and rows[1].count("<tr>") == len(sampler.plan_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["one launch", "equal times", "zero times", "a wide range"])
 def test_strata_of_odd_profiles_are_drawn(case: str, tmp_path: Path) -> None:
     frame = example_profile(30).launches

@@ -123,6 +123,7 @@ def test_components_are_as_many_as_scikit_learns() -> None:
     assert np.abs(axes.T @ expected.components_.T) == pytest.approx(np.eye(axes.shape[1]), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_many_different_launches_are_clustered_as_well_as_by_scikit_learn() -> None:
     random = np.random.default_rng(6)
     points = np.concatenate([random.normal(c, 0.6, (4000, 3)) for c in random.uniform(-5, 5, (12, 3))])
@@ -247,6 +248,7 @@ def two_level_profile(counted: int, repeats: int = 40) -> Profile:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classifier", ["vote", "sgd", "naive_bayes", "mlp", "lookup+vote"])
 @pytest.mark.parametrize("detailed", [60, None])
 def test_two_levels_carry_the_groups_of_the_detailed_part_to_all(
@@ -283,6 +285,7 @@ def test_a_lookup_takes_the_most_frequent_cluster() -> None:
     assert plan.launches["weight"].to_list() == [1.0, 5.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -299,6 +302,7 @@ def test_samplers_pass_the_common_check(sampler: PKS | TwoLevel) -> None:
     check_sampler(sampler)
 
 
+@pytest.mark.slow
 def test_plans_do_not_depend_on_the_number_of_threads() -> None:
     script = (
         "import numpy as np, polars as pl\n"

@@ -44,6 +44,7 @@ def use(plan: Plan) -> None:
     plan.estimate(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["tree", "bytes"])
 def test_hostile_plans(tmp_path: Path, form: str) -> None:
     text = made().to_json()

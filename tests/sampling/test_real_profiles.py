@@ -29,6 +29,7 @@ def profiles(shared_data: Path) -> list[Profile]:
 
 # Of 21 traces, copies and communication included: PKS 38 % mean, 33 % median, 168x; Sieve 24 %, 13 %, 26x
 # (harmonic means of the speedup). Seven of these traces are here, so a factor of two is asked for.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("proxy", "error", "speedup"),
     [("pks", 0.38, 168.0), ("sieve", 0.24, 26.0)],

@@ -81,6 +81,7 @@ def test_a_bandwidth_of_one_instruction_degenerates() -> None:
     assert len(Sieve().fit(steady).tiers_) < 11
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=60), st.sampled_from([0.1, 0.4, 1.0]))
 def test_parts_keep_to_theta_and_equal_counts_together(counts: list[int], theta: float) -> None:
     values = np.sort(np.array(counts, float))
@@ -94,6 +95,7 @@ def test_parts_keep_to_theta_and_equal_counts_together(counts: list[int], theta:
         assert values[end - 1] < values[end]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 10**6), min_size=2, max_size=40, unique=True))
 def test_the_first_cut_leaves_the_least_squares(counts: list[int]) -> None:
     values = np.sort(np.array(counts, float))

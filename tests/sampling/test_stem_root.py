@@ -156,6 +156,7 @@ def test_equal_times_need_one_launch_a_kernel(sampler: Sampler) -> None:
     assert plan.launches["weight"].sum() == 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [

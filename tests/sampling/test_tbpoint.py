@@ -135,6 +135,7 @@ def test_senseless_parameters_are_named(sampler: TBPoint, words: str) -> None:
         sampler.fit(PAIRS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [TBPoint(), TBPoint(fidelity="tbpoint", quantise=0.02)], ids=str)
 def test_tbpoint_passes_the_common_check(sampler: TBPoint) -> None:
     check_sampler(sampler)

@@ -199,6 +199,7 @@ anything = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(describe())), anything)
 def test_any_value_is_taken_or_refused(path: str, value: object) -> None:

@@ -78,6 +78,7 @@ def memory(warp: Warp) -> None:
         warp.op("FFMA", 8, (8, 2, 8))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_absurd_values(tmp_path: Path) -> None:
     chance = random.Random(5)
@@ -117,6 +118,7 @@ def test_absurd_values(tmp_path: Path) -> None:
     assert seen > refused > 0
 
 
+@pytest.mark.slow
 def test_damaged_files(tmp_path: Path) -> None:
     chance, file = random.Random(6), tmp_path / "gpu.toml"
     text = to_toml(load_spec("h100")).encode()

@@ -53,6 +53,7 @@ def native_values(draw: st.DrawFn) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(native_values())
 def test_every_field_arrives_unchanged(values: dict[str, Any]) -> None:

@@ -66,6 +66,7 @@ def test_wrong_compression_is_an_error(suffix: str, tmp_path: Path) -> None:
         open_trace(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xz", ".zst", ".gz"])
 def test_decompression_bombs_end_soon(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"k.traceg{suffix}"
@@ -107,6 +108,7 @@ def test_tracez(tmp_path: Path) -> None:
     assert read_file(path) == read_text(header(6) + cta("0,0,0", V6, V6[:1]) + cta("1,0,0", V6))
 
 
+@pytest.mark.slow
 def test_damaged_tracez_is_an_error_or_reads(tmp_path: Path) -> None:
     path = tmp_path / "kernel-1.tracez"
     rng = random.Random(5)

@@ -59,6 +59,7 @@ def run(text: bytes) -> None:
     assert source.walk(True)[0] == converter.counts.instructions
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(st.sampled_from(SEEDS), st.lists(mutation, min_size=1, max_size=4))
 def test_mutated_text(seed: str, mutations: list[tuple[float, int, str]]) -> None:

@@ -34,6 +34,7 @@ def test_generated_traces_are_good(kind: str, sm: int, tmp_path: Path) -> None:
             assert static[records[-1][0]]["operation"] == Operation.Exit
 
 
+@pytest.mark.slow
 def test_operations_of_the_kinds(tmp_path: Path) -> None:
     def operations(kind: str, sm: int) -> Counter[Operation]:
         source = open_trace(generate(kind, tmp_path, sm=sm, size=SIZES[kind])).kernels[0].source()

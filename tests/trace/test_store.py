@@ -79,6 +79,7 @@ def text_of(ctas: list[list[list[str]]]) -> str:
     return header(5) + "".join(cta(f"{i},0,0", *warps) for i, warps in enumerate(ctas))
 
 
+@pytest.mark.slow
 @quick
 @given(kernels)
 def test_any_trace_comes_back(ctas: list[list[list[str]]]) -> None:
@@ -111,6 +112,7 @@ def long_cta(warps: int, instructions: int, seed: int = 0) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warps", [1, 5])
 def test_a_cta_longer_than_a_block(warps: int) -> None:
     text = long_cta(warps, 6000)
@@ -218,6 +220,7 @@ def test_a_truncated_store_is_an_error(store: Path, tmp_path: Path) -> None:
             open_trace(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_damaged_blocks_never_crash(data: st.DataObject) -> None:

@@ -16,6 +16,8 @@ from simt.trace.cache import cached_store
 from simt.trace.generate import Warp
 from support.tiny import warp_of, write_kernel
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 
 def kernel(folder: Path, number: int = 1, opcode: str = "FFMA") -> Kernel:
     def chain(warp: Warp) -> None:

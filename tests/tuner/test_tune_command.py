@@ -24,6 +24,7 @@ def records(tmp_path: Path) -> Path:
     return measure(spec, ["l1_latency", "fma_latency"], tmp_path / "records.json")
 
 
+@pytest.mark.slow
 def test_files_and_tables(tmp_path: Path, records: Path) -> None:
     out, page, text = tmp_path / "new.toml", tmp_path / "report.html", tmp_path / "report.md"
     sheet = tmp_path / "sheet.toml"
@@ -44,6 +45,7 @@ def test_files_and_tables(tmp_path: Path, records: Path) -> None:
     assert html.count("<tr>") > known_and_inherited > 100
 
 
+@pytest.mark.slow
 def test_json_on_stdout(tmp_path: Path, records: Path) -> None:
     options = ["--no-search", "--base", tmp_path / "small.toml", "--without", "core", "--quiet"]
     done = run(records, "-o", tmp_path / "new.toml", "--json", "-", *options)
@@ -56,6 +58,7 @@ def test_json_on_stdout(tmp_path: Path, records: Path) -> None:
     assert found["sm.units.fp32.latency"]["how"] == "inherited"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -75,6 +75,7 @@ def base(tmp_path: Path) -> Path:
     return tmp_path / "small.toml"
 
 
+@pytest.mark.slow
 def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
     """Fifteen values of every kind are found again from eighteen benchmarks."""
     truth = load_spec(base, CHANGES)
@@ -113,6 +114,7 @@ def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
     assert again.parameters == found.parameters and again.choices == found.choices
 
 
+@pytest.mark.slow
 def test_what_benchmarks_cannot_tell_stays_and_is_said(tmp_path: Path, base: Path) -> None:
     """Bandwidths of an SM know nothing of DRAM; FFMA's latency nothing of its own interval."""
     records = measure(load_spec(base, {"l1.banks": 2}), ["l1_bandwidth_128"], tmp_path / "r.json")
@@ -125,6 +127,7 @@ def test_what_benchmarks_cannot_tell_stays_and_is_said(tmp_path: Path, base: Pat
     assert source.startswith("inherited from small, unverified") and "not determined" in source
 
 
+@pytest.mark.slow
 def test_a_described_value_is_kept_and_a_contradiction_said(tmp_path: Path, base: Path) -> None:
     records = measure(load_spec(base, {"l1.latency": 50}), ["l1_latency"], tmp_path / "r.json")
     sheet = tmp_path / "sheet.toml"
@@ -184,6 +187,7 @@ class Formula(Simulator):
         return self._of(spec)
 
 
+@pytest.mark.slow
 @given(
     truth=st.integers(1, 4000),
     slope=st.sampled_from([1.0, 0.4, 2.5]),
@@ -251,6 +255,7 @@ def test_a_parameter_of_two_benchmarks_that_disagree(
     assert "18% off at best" in row.certainty
 
 
+@pytest.mark.slow
 def test_choices_that_act_together_are_found_together(
     formula: Callable[..., None], tmp_path: Path, base: Path
 ) -> None:
@@ -269,6 +274,7 @@ def test_choices_that_act_together_are_found_together(
     assert choice.verdict.startswith("determined: ")
 
 
+@pytest.mark.slow
 def test_noise_makes_a_choice_uncertain(formula: Callable[..., None], tmp_path: Path, base: Path) -> None:
     def of(spec: Spec) -> float:
         return 105.0 if spec.dram.scheduler == "fcfs" else 100.0
@@ -290,6 +296,7 @@ def test_noise_makes_a_choice_uncertain(formula: Callable[..., None], tmp_path: 
     assert "not determined" in many.spec.sources["dram.scheduler"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(
     formula: Callable[..., None], tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +328,7 @@ def test_ctrl_c_keeps_what_is_done(
     assert whole.parameters == second.parameters
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_search(formula: Callable[..., None], tmp_path: Path, base: Path) -> None:
     for name in ("one", "two"):
         formula(name, "rate", "byte/cycle", lambda s: 9.0 + (s.dram.scheduler == "fcfs"), group="memory")
@@ -403,6 +411,7 @@ def test_timings_keep_their_time_at_another_clock() -> None:
     assert draft_of("rtx2060", memory_mhz=7001.0, memory_bus_bits=192).clock.dram_mhz == 3500.5  # GDDR6
 
 
+@pytest.mark.slow
 @given(st.integers(1 << 18, 1 << 28), st.sampled_from(["qv100", "a100", "rtx2060", "titan"]))
 def test_any_l2_has_nearly_its_size(size: int, base: str) -> None:
     spec = draft_of(base, l2_bytes=size)
@@ -541,6 +550,7 @@ ANYTHING = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_record_is_refused_or_right(tmp_path: Path, data: st.DataObject) -> None:

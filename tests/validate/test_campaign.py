@@ -52,6 +52,7 @@ def small(monkeypatch: pytest.MonkeyPatch, campaign: ModuleType, *names: str) ->
     monkeypatch.setattr(campaign.Campaign, "programs", lambda self: iter(every))
 
 
+@pytest.mark.slow
 def test_a_campaign_on_a_simulated_gpu_is_judged_without_error(
     campaign: ModuleType,
     judge: ModuleType,
@@ -103,6 +104,7 @@ def test_a_campaign_on_a_simulated_gpu_is_judged_without_error(
         command(monkeypatch, campaign, "--out", tmp_path, "--gpu", "a100", "--quick")
 
 
+@pytest.mark.slow
 def test_a_campaign_on_a_real_gpu(
     campaign: ModuleType, judge: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +207,7 @@ def test_models_have_counters_for_their_first_launches(campaign: ModuleType) -> 
         campaign.joined(times, other)
 
 
+@pytest.mark.slow
 def test_programs_compute_what_they_must(campaign: ModuleType) -> None:
     every = list(campaign.programs())
     assert len(every) >= 60
@@ -226,6 +229,7 @@ def test_a_program_with_wrong_values_is_left_out(
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.slow
 def test_a_fault_ends_one_program_only(
     campaign: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

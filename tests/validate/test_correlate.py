@@ -147,6 +147,7 @@ def test_versions_are_compared() -> None:
     assert change[1]["change"] == 0.0
 
 
+@pytest.mark.slow
 def test_page_escapes_names_and_draws_every_pair(tmp_path: Path) -> None:
     found = _made()
     page.write(found, tmp_path / "page.html", "here <there>", found)

@@ -135,6 +135,7 @@ ALL_SMS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpu", "name", "changes"), CHANGES, ids=[f"{n}-{'-'.join(c)}" for _, n, c in CHANGES]
 )
@@ -150,6 +151,7 @@ def test_a_changed_value_is_recovered(gpu: str, name: str, changes: dict[str, ob
     assert abs(found.value - found.expected) <= max(0.25, EVERY[name].tolerance * found.expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["a100", "h100", "rtx2060"])
 def test_latencies_of_other_gpus(gpu: str) -> None:
     device = SimulatedDevice(gpu)
@@ -158,6 +160,7 @@ def test_latencies_of_other_gpus(gpu: str) -> None:
         assert found.value == pytest.approx(found.expected, abs=0.25), found.name
 
 
+@pytest.mark.slow
 def test_what_goes_past_the_l1_does_so_before_volta() -> None:
     """PTX for Pascal has no ld.relaxed."""
     device = SimulatedDevice("titanx")
@@ -166,6 +169,7 @@ def test_what_goes_past_the_l1_does_so_before_volta() -> None:
         assert found.value == pytest.approx(found.expected, rel=0.03), found.name
 
 
+@pytest.mark.slow
 def test_many_sms_that_read_what_lies_far_come_to_an_end() -> None:
     """Slices of both partitions ask each other for the same sectors while their queues are full of reads that
     wait for them: what slices ask each other must pass these."""
@@ -173,6 +177,7 @@ def test_many_sms_that_read_what_lies_far_come_to_an_end() -> None:
     assert found.value is not None and found.value > 1000
 
 
+@pytest.mark.slow
 def test_device_memory_is_as_far_as_published() -> None:
     """[R] gpu-benches on a V100: 425 to 434 cycles through both caches, of which the L1 takes 28."""
     (found,) = run_microbenchmarks(SimulatedDevice("qv100"), ["memory_latency"])
@@ -202,6 +207,7 @@ def test_choosing() -> None:
         choose(["nothing"])
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_threads() -> None:
     names = ["fma_throughput", "l1_bandwidth_64"]
     one, two = (

@@ -60,6 +60,7 @@ def gpu(library: SimulatedCuda) -> Iterator[HardwareGPU]:
     found.close()
 
 
+@pytest.mark.slow
 def test_records_are_those_of_the_simulated_gpu(
     library: SimulatedCuda, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +94,7 @@ def test_records_are_those_of_the_simulated_gpu(
         assert b["low"] <= b["value"] <= b["high"]
 
 
+@pytest.mark.slow
 def test_a_launch_takes_what_the_simulated_gpu_says(gpu: HardwareGPU, library: SimulatedCuda) -> None:
     n = 100_000
     kernel = gpu.compile(SOURCE).scale
@@ -128,6 +130,7 @@ def test_a_host_that_is_slow_is_noticed(gpu: HardwareGPU, monkeypatch: pytest.Mo
     assert [t.late for t in gpu.times] == [True, False]
 
 
+@pytest.mark.slow
 def test_workloads_run_unchanged(gpu: HardwareGPU) -> None:
     for name, launches in (("matmul", 1), ("pagerank", 16)):
         workload = WORKLOADS[name]

@@ -81,6 +81,7 @@ def test_what_is_not_published_is_refused_by_name() -> None:
         compare("titan", ["fma_latency"])
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("gpu", ["qv100", "a100", "h100", "rtx3070"])
 def test_silicon_specifications_meet_the_latencies_that_they_were_made_from(gpu: str) -> None:

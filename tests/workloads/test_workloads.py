@@ -28,6 +28,7 @@ def gpu() -> simt.GPU:
     return simt.GPU("qv100", functional=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in ("resnet101", "resnet152")])
 def test_values_are_those_of_numpy(gpu: simt.GPU, name: str) -> None:
     workload = WORKLOADS[name]
