@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "timing/memory/dram_scheduler.hpp"
 #include "timing/memory/hash.hpp"
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/write_policy.hpp"
@@ -63,6 +64,9 @@ constexpr const char* kind_of(Choice<SetIndex>) {
 }
 constexpr const char* kind_of(Choice<SliceHash>) {
   return "slice_hash";
+}
+constexpr const char* kind_of(Choice<DramSchedulerPolicy>) {
+  return "dram_scheduler";
 }
 
 template <class T>
@@ -328,6 +332,7 @@ nb::dict policies() {
     text["exact_slices"] = p.exact_slices;
     text["most_slices"] = p.most_slices;
   });
+  add_policies<DramSchedulerPolicy>(kinds, nothing);
   return kinds;
 }
 

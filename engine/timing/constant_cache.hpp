@@ -11,7 +11,7 @@ namespace simt {
 
 /// The constant caches of an SM: one for loads of constant memory (LDC), and one of each sub-core for
 /// constant operands. What they miss comes from the SM's L1 instruction cache, `miss_latency` later, and what
-/// that misses from the L2. Perfect ones are never asked.
+/// that misses from the L2. Perfect ones are never looked up.
 class ConstantCache {
  public:
   struct Load {
@@ -24,7 +24,7 @@ class ConstantCache {
 
   bool perfect() const { return caches_.empty(); }
   /// Looks up the constant operand of a warp's next instruction. True: it is there. False: cycle() will name
-  /// the warp when it is to ask again.
+  /// the warp when it is to try again.
   bool read_operand(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
                     Counters& counters);
   /// Looks up the different addresses that a load's lanes access, which are taken. True: it is one, and it is
@@ -34,7 +34,7 @@ class ConstantCache {
 
   /// Lines that the L1 instruction cache now has (InstructionCache::constants()) set out for here.
   void take_lines(Cycle now);
-  /// Appends the warps that are to ask for their operands again, and the loads that are done. `counters`: by
+  /// Appends the warps that are to look up their operands again, and the loads that are done. `counters`: by
   /// launch slot.
   void cycle(Cycle now, std::vector<uint32_t>& warps, std::vector<Load>& loads,
              std::vector<Counters>& counters);
@@ -43,13 +43,13 @@ class ConstantCache {
 
  private:
   static constexpr Cycle unknown = ~Cycle{0};
-  static constexpr Cycle retry = 4;  ///< cycles after which a full cache is asked again
+  static constexpr Cycle retry = 4;  ///< cycles after which a full cache is tried again
   /// A line on its way to one of the caches.
   struct Coming {
     uint64_t line;
     uint32_t cache;
     uint16_t slot;
-    bool asked;  ///< else it is asked for at `at`
+    bool asked;  ///< else it will be requested at `at`
     Cycle at;    ///< unknown: when it has come from the L2
   };
   /// A load of which some values are missing.
@@ -76,7 +76,7 @@ class ConstantCache {
   std::vector<uint64_t> youngest_;     ///< by cache: the line that was found last, if none came since; or ~0
   std::vector<Coming> coming_;
   std::vector<Waiting> waiting_;
-  std::vector<std::pair<Cycle, uint32_t>> refused_;  ///< when warps ask again
+  std::vector<std::pair<Cycle, uint32_t>> refused_;  ///< when warps try again
   Cycle next_event_ = unknown;
 };
 

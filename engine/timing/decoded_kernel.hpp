@@ -56,7 +56,7 @@ struct DecodedKernel {
   uint64_t code_base = 0;      ///< where its instructions lie in the instruction address space
   uint64_t constant_bank = 0;  ///< address of its constant bank, which holds the parameters
   uint32_t constants_begin = 0, constants_end = 0;  ///< of the bank: what its instructions read
-  // What SMs write down for a controller.
+  // What SMs record for a controller.
   bool observes_warps = false;
   const BasicBlocks* observed_blocks = nullptr;  ///< nullptr: no blocks
 };

@@ -11,7 +11,7 @@
 
 namespace simt {
 
-/// A line that an SM asks a shared L1 instruction cache for.
+/// A line that an SM requests from a shared L1 instruction cache.
 struct LineFetch {
   Cycle cycle = 0;
   uint64_t line = 0;
@@ -67,7 +67,7 @@ class InstructionCache {
     std::vector<uint64_t> stream;
     uint64_t clock = 0;
   };
-  /// Asks the L1 and notes when the line comes; a cache that is full is asked again a little later.
+  /// Looks up the L1 and records when the line arrives; a cache that is full is tried again a little later.
   CacheOutcome ask(Waiting& waiting, Cycle now);
   bool l0_hit(uint32_t sub_core, uint64_t line);
   void l0_insert(uint32_t sub_core, uint64_t line);

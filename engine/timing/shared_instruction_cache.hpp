@@ -13,9 +13,9 @@ namespace simt {
 
 /// An L1 instruction cache that several SMs share, with a port of its own to the interconnect.
 ///
-/// SMs run alone for a window, so what they ask for in one is looked up after it, in the order of cycle and
-/// SM; an answer comes no earlier than the cache's latency after the question, and no window is longer than
-/// that. It looks up one line a cycle.
+/// SMs run alone for a window, so their requests are looked up after it, in the order of cycle and SM. An
+/// answer comes no earlier than the cache's latency after its request, and no window is longer than that.
+/// One line is looked up per cycle.
 class SharedInstructionCache {
  public:
   struct Answer {
@@ -25,9 +25,9 @@ class SharedInstructionCache {
 
   SharedInstructionCache(const InstructionCacheSpec& spec, uint16_t port);
 
-  /// Before the SMs run a window: takes the L2's replies. Appends what reaches SMs that have asked before.
+  /// Before the SMs run a window: takes the L2's replies. Appends the answers to earlier requests.
   void take_replies(std::vector<MemoryReply>& replies, std::vector<Answer>& answers);
-  /// After it: takes what the SMs asked for (by SM; cycles rising); appends hits to `answers` and misses to
+  /// After it: takes the SMs' requests (by SM; ascending cycles); appends hits to `answers` and misses to
   /// `requests`.
   void look_up(const std::vector<std::vector<LineFetch>*>& fetches, std::vector<MemoryRequest>& requests,
                std::vector<Answer>& answers);

@@ -17,6 +17,7 @@ struct ReplacementPolicy;
 struct WritePolicy;
 struct SetIndex;
 struct SliceHash;
+struct DramSchedulerPolicy;
 
 struct Frequency {
   uint64_t khz = 0;  // so that 3500.5 MHz is exact

@@ -63,16 +63,11 @@ inline constexpr Range sets{0, limits::number, true};
   NAME(RoundRobin, "round_robin", "Inputs take turns; each sends at most one packet a cycle.") \
   NAME(Islip, "islip", "Outputs take turns; each chooses the next input that has a packet for it.")
 
-#define SIMT_DRAM_SCHEDULERS(NAME) \
-  NAME(Fcfs, "fcfs", "First come, first served.") \
-  NAME(FrFcfs, "fr_fcfs", "Row hits first, then the oldest request.")
-
 #define SIMT_ENUMS(ENUM) \
   ENUM(CacheAllocation, SIMT_CACHE_ALLOCATIONS) \
   ENUM(CacheWriteAllocation, SIMT_CACHE_WRITE_ALLOCATIONS) \
   ENUM(OperandModel, SIMT_OPERAND_MODELS) \
-  ENUM(NetworkArbiter, SIMT_NETWORK_ARBITERS) \
-  ENUM(DramScheduler, SIMT_DRAM_SCHEDULERS)
+  ENUM(NetworkArbiter, SIMT_NETWORK_ARBITERS)
 
 // Fields: type, name, unit, range, meaning. Choice<...>: a policy that is registered under a name.
 
@@ -281,7 +276,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, capacity_gib, "GiB", (Range{1, 1024}), "Device memory; programs see it, timing does not.") \
   FIELD(bool, simple, "", ranges::none, "Fixed latency, one request per cycle and channel.") \
   FIELD(uint32_t, latency, "L2 cycles", ranges::number, "Through the controller before scheduling.") \
-  FIELD(DramScheduler, scheduler, "", ranges::none, "Which request a channel serves next.") \
+  FIELD(Choice<DramSchedulerPolicy>, scheduler, "", ranges::none, "Which request a channel serves next.") \
   FIELD(uint32_t, scheduler_queue, "requests", ranges::some_entries, "Requests that the scheduler sees.") \
   FIELD(uint32_t, return_queue, "replies", ranges::some_entries, "Replies waiting for the L2.") \
   FIELD(bool, write_queue, "", ranges::none, "Writes wait in a queue of their own.") \

@@ -22,7 +22,7 @@ enum class StallReason : uint8_t {
   Wait,              ///< waits for a fixed-latency result
   MathPipeThrottle,  ///< its execution unit is busy
   LgThrottle,        ///< the memory pipeline is busy
-  Sleeping,          ///< sleeps for the time that it asked for
+  Sleeping,          ///< in a NANOSLEEP
   ImcMiss,           ///< waits for a constant operand that its sub-core's constant cache lacks
   Drain,             ///< has exited; stores or results are outstanding
   Count

@@ -29,8 +29,8 @@ class WorkerPool {
   void run_task(uint32_t number);
 
   // The call under way, in one word so that it is read and changed at once: number of the call, how many
-  // tasks it has, and the next one to take. A thread that comes late finds nothing left and does no harm;
-  // nobody waits for it.
+  // tasks it has, and the next one to take. A thread that comes late finds no task left;
+  // the call does not wait for it.
   static constexpr uint64_t count_shift = 20, call_shift = 40, field = (uint64_t{1} << 20) - 1;
   static uint64_t call_of(uint64_t ticket) { return ticket >> call_shift; }
   static uint32_t count_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> count_shift & field); }

@@ -16,7 +16,7 @@ from simt.spec import Spec, load_spec
 from simt.spec.files import _fields, choices, range_of
 from simt.spec.section import Megahertz, Quantity
 from simt.trace import Copy, open_trace
-from simt.trace.generate import LOCAL_BASE, Warp
+from simt.trace.writer import LOCAL_BASE, Warp
 from support.tiny import GLOBAL, MOST_CYCLES, write_kernel
 
 GPUS = {"qv100": {"sm.count": 3}, "h100": {"sm.count": 4}, "titan-accelsim": {"sm.count": 2}}

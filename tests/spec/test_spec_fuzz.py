@@ -20,7 +20,7 @@ from simt.run.slices import new_engine
 from simt.spec import describe, load_spec, to_toml
 from simt.spec.files import choices
 from simt.trace import open_trace
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.hostile import damaged
 from support.tiny import GLOBAL, warp_of, write_kernel
 

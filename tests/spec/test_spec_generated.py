@@ -21,6 +21,7 @@ POLICY_FIELDS = {
     "l1.cache.write_policy": "write_policy",
     "l2.slice.set_index": "set_index",
     "address_map.hash": "slice_hash",
+    "dram.scheduler": "dram_scheduler",
 }
 
 

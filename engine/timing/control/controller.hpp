@@ -9,13 +9,13 @@
 
 namespace simt {
 
-/// What a controller answers.
+/// A controller's decision.
 struct Decision {
   enum class Kind : uint8_t {
     GoOn,
-    Stop,     ///< simulate nothing more of the launch
+    Stop,     ///< end the simulation of the launch
     Skip,     ///< leave out the next `ctas` CTAs of the grid
-    Predict,  ///< of the CTAs to come only the dispatch is simulated
+    Predict,  ///< only the dispatch of further CTAs is simulated
   };
   Kind kind = Kind::GoOn;
   std::string reason;
@@ -52,7 +52,7 @@ struct ExecutedBlock {
   Cycle begin = 0, end = 0;
 };
 
-/// What a controller is shown at an interval's end. Nothing in it depends on host threads or windows.
+/// What a controller observes at the end of an interval. Independent of host threads and windows.
 struct Observation {
   uint64_t index = 0;
   Cycle begin = 0, end = 0;  ///< since the launch's first dispatch
@@ -63,8 +63,8 @@ struct Observation {
   std::vector<FinishedWarp> warps;
   std::vector<ExecutedBlock> blocks;
   /// Where blocks are observed, by static instruction: mean core cycles from issue to the registers written,
-  /// since the launch's beginning; NaN where it did not issue or writes none. What is on its way counts as
-  /// there.
+  /// since the launch's beginning; NaN if it did not issue or writes none. Pending results count as written
+  /// now.
   std::vector<double> latencies;
   /// By SM, since the launch's beginning.
   std::vector<uint64_t> sm_instructions, sm_warp_cycles;
@@ -80,11 +80,11 @@ class Controller {
   };
 
   virtual ~Controller() = default;
-  // The three are asked after begin().
+  // Read after begin().
   virtual Cycle interval() const = 0;  ///< core cycles between observations, at least 1
   virtual bool wants_warps() const = 0;
   virtual bool wants_blocks() const = 0;
-  /// Before anything of the launch is simulated.
+  /// Called before the launch is simulated.
   virtual Decision begin(const Facts& facts) = 0;
   /// At each interval's end, as long as something of the launch is simulated in detail. A decision takes
   /// effect as many cycles later as the longest window has.

@@ -130,7 +130,7 @@ void SamplingControl::stop(Cycle now) {
 }
 
 void SamplingControl::skip(uint64_t ctas, Cycle now) {
-  // CTAs whose order has an influence may wait for those that would be skipped, or the other way round.
+  // CTAs whose order matters may wait for skipped ones, or skipped ones for them.
   if (prediction_.begun() || launch_.source->order_matters()) return;
   const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
   if (next % cluster != 0) return;
@@ -152,7 +152,7 @@ void SamplingControl::predict_launch(double cycles) {
 
 void SamplingControl::predict(Decision decision, Cycle now) {
   if (!prediction_.begun()) {
-    // A cluster's CTAs run together: one that has begun goes on in detail.
+    // A cluster's CTAs run together: one that has begun continues in detail.
     const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
     prediction_.begin((next + cluster - 1) / cluster * cluster);
   }

@@ -26,8 +26,8 @@ class SampledMachine {
   virtual std::vector<DroppedCta> drop(uint16_t slot) = 0;
 };
 
-/// Carries out what the controller of one launch decides: asks it at each interval's end, and lets its
-/// decisions take effect a fixed time later, wherever windows end.
+/// Carries out the decisions of one launch's controller. It is called at the end of each interval; its
+/// decisions take effect a fixed time later, independent of where windows end.
 class SamplingControl {
  public:
   struct Limits {

@@ -11,7 +11,7 @@ struct CoreTraits {
   // Decoding.
   bool vector_registers;  ///< tracks every register of a vector, and never RZ; else those that a trace lists
   bool textures_in_memory;      ///< texture instructions of known addresses go through the load/store unit
-  bool sleeps;                  ///< NANOSLEEP takes the time it asks for; else it is a branch
+  bool sleeps;                  ///< NANOSLEEP takes the requested time; else it is a branch
   bool bypass_only_strong_gpu;  ///< no loads but those of .STRONG and .GPU go past the L1
   bool tensor_shapes;           ///< a tensor instruction's interval follows from its shape
   // Memory and synchronisation.

@@ -25,11 +25,10 @@ OperandCollector::OperandCollector(const SmSpec& spec, InFlightPool& pool)
       schedulers_(spec.sub_cores),
       entries_(spec.sub_cores),
       all_entries_((1u << spec.sub_cores) - 1),
-      banks_(std::clamp(spec.register_file.banks, 1u, 64u)),
-      banks_per_scheduler_(std::max(1u, banks_ / spec.sub_cores)),
-      collectors_per_scheduler_(std::clamp(spec.register_file.collector_units / spec.sub_cores, 1u,
-                                           max_collectors / spec.sub_cores)),
-      collectors_(std::min<size_t>(max_collectors, size_t{collectors_per_scheduler_} * spec.sub_cores)),
+      banks_(spec.register_file.banks),
+      banks_per_scheduler_(banks_ / spec.sub_cores),
+      collectors_per_scheduler_(spec.register_file.collector_units / spec.sub_cores),
+      collectors_(spec.register_file.collector_units),
       bank_queues_(banks_) {}
 
 void OperandCollector::issue(Unit unit, uint32_t scheduler, uint32_t in_flight) {

@@ -68,7 +68,7 @@ class Sm {
   std::vector<CtaEnd>& ended_ctas() { return ended_; }
   std::vector<Deferred>& deferred() { return deferred_; }
 
-  /// What a launch's controller wants to see, by launch slot.
+  /// What a launch's controller observes, by launch slot.
   WarpObserver::Observed& observed(uint16_t slot) { return observer_.observed(slot); }
   std::vector<WarpTable::Latency>& latencies(uint16_t slot) { return warps_.latencies(slot); }
   const Counters& counters(uint16_t slot) const { return recorder_.counters(slot); }

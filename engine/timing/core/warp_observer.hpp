@@ -26,7 +26,7 @@ struct DroppedCta {
   InstructionCounts buffered;         ///< taken from the stream, not issued
 };
 
-/// Writes down what launches' controllers want to see of the warps of an SM: finished warps and executed
+/// Records what launches' controllers observe of the warps of an SM: finished warps and executed
 /// basic blocks, by launch slot.
 class WarpObserver {
  public:

@@ -4,20 +4,11 @@
 #include <bit>
 
 namespace simt {
-namespace {
-
-/// Lowest set bit at or after `start`, else the lowest of all.
-uint32_t first_from(uint64_t bits, uint32_t start) {
-  const uint64_t later = bits & ~((uint64_t{1} << start) - 1);
-  return static_cast<uint32_t>(std::countr_zero(later ? later : bits));
-}
-
-}  // namespace
 
 DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
     : spec_(spec),
       counters_(counters),
-      groups_(std::max(1u, std::min(spec.bank_groups, spec.banks))),
+      groups_(std::min(spec.bank_groups, spec.banks)),
       burst_cycles_(std::max(1u, spec.burst_length / std::max(1u, spec.data_command_ratio))),
       // Derived timings: docs/model/dram.md.
       read_to_write_(spec.cl + burst_cycles_ + 2 > spec.wl ? spec.cl + burst_cycles_ + 2 - spec.wl : 0),
@@ -26,83 +17,27 @@ DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
       rcd_write_(spec.rcd > spec.wl + 1 ? spec.rcd - (spec.wl + 1) : 0),
       banks_(spec.banks),
       bank_groups_(groups_),
-      reads_(spec.banks),
-      writes_(spec.banks),
+      rows_(spec.banks),
+      scheduler_(spec.scheduler->make(spec)),
       refresh_interval_(spec.per_bank_refresh ? spec.refi / spec.banks : spec.refi),
       refresh_at_(refresh_interval_ > 0 ? refresh_interval_ : ~uint64_t{0}) {}
 
-bool DramChannel::full(bool write) const {
-  if (spec_.scheduler == DramScheduler::Fcfs) return arrival_order_.size() >= 2;
-  if (spec_.write_queue && write) return pending_writes_ >= spec_.write_queue_size;
-  return pending_ - pending_writes_ >= spec_.scheduler_queue;
-}
-
 void DramChannel::push(const DramRequest& request) {
   latest_slot_ = request.slot;
-  ++pending_;
-  if (spec_.scheduler == DramScheduler::Fcfs) {
-    arrival_order_.push_back(request);
-    return;
-  }
-  const bool separate = spec_.write_queue && request.write;
-  pending_writes_ += separate;
-  (separate ? writes_ : reads_)[request.bank].requests.push_back(request);
-  (separate ? write_banks_ : read_banks_) |= uint64_t{1} << request.bank;
+  scheduler_->push(request);
 }
 
-void DramChannel::choose(Queue& queue, uint32_t current_row, DramRequest& chosen) {
-  std::vector<DramRequest>& requests = queue.requests;
-  const auto find_row = [&](uint32_t row) {
-    return std::find_if(requests.begin(), requests.end(),
-                        [row](const DramRequest& r) { return r.row == row; });
-  };
-  if (queue.serving == no_row)
-    queue.serving = find_row(current_row) != requests.end() ? current_row : requests.front().row;
-  const auto found = find_row(queue.serving);
-  chosen = *found;
-  requests.erase(found);
-  if (find_row(queue.serving) == requests.end()) queue.serving = no_row;
-}
-
-void DramChannel::schedule_first_ready() {
-  if (pending_ == 0) return;
-  if (spec_.write_queue) {
-    if (!write_mode_ && pending_writes_ >= spec_.write_high)
-      write_mode_ = true;
-    else if (write_mode_ && pending_writes_ < spec_.write_low)
-      write_mode_ = false;
-    // Without reads, writes do not wait for the high mark, or they might never be served.
-    if (!write_mode_ && pending_ == pending_writes_) write_mode_ = true;
-  }
-  std::vector<Queue>& queues = write_mode_ ? writes_ : reads_;
-  uint64_t& queued = write_mode_ ? write_banks_ : read_banks_;
-  const uint64_t candidates = queued & ~busy_banks_;
-  if (candidates == 0) return;
-  const uint32_t b = first_from(candidates, priority_);
-  choose(queues[b], banks_[b].row, banks_[b].request);
-  if (queues[b].requests.empty()) queued &= ~(uint64_t{1} << b);
-  --pending_;
-  if (write_mode_) --pending_writes_;
-  busy_banks_ |= uint64_t{1} << b;
-  ++in_banks_;
-  priority_ = (priority_ + 1) % spec_.banks;
-}
-
-void DramChannel::schedule_in_order() {
-  if (arrival_order_.empty()) return;
-  const uint32_t b = arrival_order_.front().bank;
-  Bank& bank = banks_[b];
-  if (busy_banks_ >> b & 1) return;
-  bank.request = arrival_order_.front();
-  arrival_order_.pop_front();
-  --pending_;
-  busy_banks_ |= uint64_t{1} << b;
+void DramChannel::schedule() {
+  DramRequest request;
+  if (scheduler_->pending() == 0 || !scheduler_->next(rows_, busy_banks_, priority_, request)) return;
+  banks_[request.bank].request = request;
+  busy_banks_ |= uint64_t{1} << request.bank;
   ++in_banks_;
 }
 
 bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
-  if (!bank.active || bank.row != bank.request.row || cycle < column_at_) return false;
+  if (!bank.active || rows_[b] != bank.request.row || cycle < column_at_) return false;
   Group& group = bank_groups_[group_of(b)];
   if (cycle < group.column_at) return false;
   Counters& counters = counters_[bank.request.slot];
@@ -140,7 +75,7 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
   if (!bank.active) {
     if (cycle < activate_at_ || cycle < bank.activate_at || cycle < window_[oldest_activate_]) return false;
     bank.active = true;
-    bank.row = bank.request.row;
+    rows_[b] = bank.request.row;
     bank.hit_since_activate = false;
     activate_at_ = cycle + spec_.rrd;
     window_[oldest_activate_] = cycle + spec_.faw;
@@ -153,7 +88,7 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
     priority_ = (b + 1) % spec_.banks;
     return true;
   }
-  if (bank.row == bank.request.row || cycle < bank.precharge_at ||
+  if (rows_[b] == bank.request.row || cycle < bank.precharge_at ||
       cycle < bank_groups_[group_of(b)].precharge_at)
     return false;
   bank.active = false;
@@ -217,10 +152,7 @@ void DramChannel::tick(uint64_t cycle) {
       returned_.push_back(request);
     data_.pop_front();
   }
-  if (spec_.scheduler == DramScheduler::FrFcfs)
-    schedule_first_ready();
-  else
-    schedule_in_order();
+  schedule();
   if (in_banks_ == 0) return;
   ++activity_.pending_cycles;
   ++counters_[latest_slot_][Counter::dram_pending_cycles];

@@ -2,22 +2,14 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "stats/counters.hpp"
+#include "timing/memory/dram_scheduler.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
-
-/// A transfer between a slice and DRAM: one sector, or the modified sectors of an evicted line.
-struct DramRequest {
-  uint64_t address = 0;
-  uint32_t bank = 0, row = 0;
-  uint32_t slice = 0;  ///< within the channel
-  uint32_t sectors = 1;
-  uint16_t slot = 0;
-  bool write = false;
-};
 
 /// What a channel did; totals since the start.
 struct ChannelActivity {
@@ -35,14 +27,16 @@ class DramChannel {
  public:
   DramChannel(const DramSpec& spec, std::vector<Counters>& counters);
 
-  bool full(bool write) const;
+  bool full(bool write) const { return scheduler_->full(write); }
   void push(const DramRequest& request);
   /// One command cycle. Reads whose data has arrived go to `returned`; writes that are done are counted in
   /// take_writes_done().
   void tick(uint64_t cycle);
   /// The simple model: a request completes after the controller's latency.
   void serve_at_once(const DramRequest& request);
-  bool idle() const { return pending_ == 0 && in_banks_ == 0 && data_.empty() && returned_.empty(); }
+  bool idle() const {
+    return scheduler_->pending() == 0 && in_banks_ == 0 && data_.empty() && returned_.empty();
+  }
 
   bool has_returned() const { return !returned_.empty(); }
   const DramRequest& front_returned() const { return returned_.front(); }
@@ -53,20 +47,13 @@ class DramChannel {
   const ChannelActivity& activity() const { return activity_; }
 
  private:
-  static constexpr uint32_t no_row = ~0u;
   struct Bank {
-    bool active = false;
-    uint32_t row = 0;
-    bool busy = false;  // has a request in service
+    bool active = false;  // its row is open
     bool hit_since_activate = false;
     DramRequest request{};
     uint64_t read_at = 0, write_at = 0;  // column commands allowed (tRCD)
     uint64_t precharge_at = 0;           // tRAS, write recovery, read to precharge
     uint64_t activate_at = 0;            // tRP, tRC
-  };
-  struct Queue {
-    std::vector<DramRequest> requests;  // oldest first
-    uint32_t serving = no_row;          // row served until no request wants it
   };
   struct Group {
     uint64_t column_at = 0;     // tCCDL
@@ -80,9 +67,8 @@ class DramChannel {
   uint32_t group_of(uint32_t bank) const {
     return spec_.bank_group_low_bits ? bank % groups_ : bank / (spec_.banks / groups_);
   }
-  void schedule_first_ready();
-  void schedule_in_order();
-  void choose(Queue& queue, uint32_t current_row, DramRequest& chosen);
+  /// Gives the scheduler's next request to its bank.
+  void schedule();
   bool column_command(uint32_t bank, uint64_t cycle);
   bool row_command(uint32_t bank, uint64_t cycle);
   /// Performs all refreshes that are due by `cycle`, each at its own time.
@@ -96,15 +82,11 @@ class DramChannel {
   uint32_t burst_cycles_, read_to_write_, write_to_read_, write_to_precharge_, rcd_write_;
   std::vector<Bank> banks_;
   std::vector<Group> bank_groups_;
-  std::vector<Queue> reads_, writes_;          // per bank; without a write queue all requests are in reads_
-  std::deque<DramRequest> arrival_order_;      // FCFS
-  uint64_t read_banks_ = 0, write_banks_ = 0;  // banks with requests in reads_, writes_
-  uint64_t busy_banks_ = 0;                    // banks with a request in service
-  uint32_t pending_ = 0;                       // in queues
-  uint32_t pending_writes_ = 0;                // those in the write queue
+  std::vector<uint32_t> rows_;  // per bank: the row that is open or was open last
+  std::unique_ptr<DramScheduler> scheduler_;
+  uint64_t busy_banks_ = 0;  // banks with a request in service
   uint32_t in_banks_ = 0;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
-  bool write_mode_ = false;
   uint32_t priority_ = 0;
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;
   std::array<uint64_t, 4> window_{};  // tFAW: for each of the last four activates, when a fifth may come

@@ -80,7 +80,7 @@ class L2Slice {
   static constexpr uint32_t an_sm = ~0u;
   struct Access {
     MemoryRequest request;
-    uint32_t asker = an_sm;  // slice of another partition that asks
+    uint32_t asker = an_sm;  // slice of another partition that requests it
   };
   struct Delayed {
     uint64_t ready;
@@ -106,7 +106,7 @@ class L2Slice {
   // Requests from slices of other partitions. They need a separate path: queued behind requests that wait
   // for those slices, they would deadlock.
   std::deque<Delayed> asked_;
-  uint32_t waiting_for_far_ = 0;  // sectors asked of other slices
+  uint32_t waiting_for_far_ = 0;  // sectors requested from other slices
   std::deque<FarMessage> far_data_;
   struct Outdated {
     uint64_t ready, address;

@@ -8,7 +8,7 @@
 
 namespace simt {
 
-/// Chooses which line of a cache's set gives way, where that is not simply the set's oldest. Lines are
+/// Chooses the line of a cache's set to evict, if that is not simply the set's oldest. Lines are
 /// numbered set by set.
 class Replacement {
  public:
@@ -16,7 +16,7 @@ class Replacement {
   /// A line holds another tag now.
   virtual void allocated(uint32_t line, uint64_t time) = 0;
   virtual void used(uint32_t line, uint64_t time) = 0;
-  /// Which of a set's lines gives way: an index into `evictable`, whose entries are 1 for lines that can be
+  /// Which of a set's lines to evict: an index into `evictable`, whose entries are 1 for lines that can be
   /// evicted (at least one), or -1 for none. `first`: the number of the set's first line. The access may
   /// still be refused, so that nothing must change here.
   virtual int32_t victim(uint32_t first, std::span<const uint8_t> evictable) const = 0;
@@ -28,7 +28,7 @@ class Replacement {
 /// evicted, unless the policy chooses by itself.
 struct ReplacementPolicy : PolicyText {
   bool renewed_by_use = false;  ///< a line moves to the end of its set's order when it is used
-  /// For a cache of so many lines, whose `custom` function is the given one; nullptr: the order decides.
+  /// For a cache of `lines` lines with this `custom` function; nullptr: the order decides.
   std::unique_ptr<Replacement> (*make)(uint32_t lines, ReplacementFunction custom) = nullptr;
 };
 

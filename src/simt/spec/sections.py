@@ -371,7 +371,7 @@ class Dram(Section):
     """Fixed latency, one request per cycle and channel."""
     latency: Annotated[int, Quantity("L2 cycles", 0, 67108864)]
     """Through the controller before scheduling."""
-    scheduler: Literal["fcfs", "fr_fcfs"]
+    scheduler: Annotated[str, Policy("dram_scheduler")]
     """Which request a channel serves next."""
     scheduler_queue: Annotated[int, Quantity("requests", 1, 1048576)]
     """Requests that the scheduler sees."""

@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "timing/registry.hpp"
+
+namespace simt {
+
+struct DramSpec;
+
+/// A transfer between a slice and DRAM: one sector, or the modified sectors of an evicted line.
+struct DramRequest {
+  uint64_t address = 0;
+  uint32_t bank = 0, row = 0;
+  uint32_t slice = 0;  ///< within the channel
+  uint32_t sectors = 1;
+  uint16_t slot = 0;
+  bool write = false;
+};
+
+/// Holds the requests of a channel that no bank serves yet, and chooses among them.
+class DramScheduler {
+ public:
+  virtual ~DramScheduler() = default;
+  /// Whether there is no room for another read or write.
+  virtual bool full(bool write) const = 0;
+  virtual void push(const DramRequest& request) = 0;
+  /// Takes out the request that a free bank serves next, if there is one; called once per command cycle while
+  /// requests are pending. `rows`: the row of each bank that is open or was open last. `busy`: bit mask of
+  /// the banks that serve a request. `turn`: the bank whose turn it is, for requests and for commands; the
+  /// scheduler may move it.
+  virtual bool next(std::span<const uint32_t> rows, uint64_t busy, uint32_t& turn, DramRequest& chosen) = 0;
+
+  uint32_t pending() const { return pending_; }
+
+ protected:
+  uint32_t pending_ = 0;  ///< requests that it holds
+};
+
+/// A scheduler that a specification can choose. Each has a file in timing/memory/dram_schedulers.
+struct DramSchedulerPolicy : PolicyText {
+  std::unique_ptr<DramScheduler> (*make)(const DramSpec& spec);
+};
+
+template <class Scheduler>
+std::unique_ptr<DramScheduler> make_dram_scheduler(const DramSpec& spec) {
+  return std::make_unique<Scheduler>(spec);
+}
+
+}  // namespace simt
