@@ -160,11 +160,7 @@ class Recorder {
   simt::TextParser::Counts counts_;
 };
 
-}  // namespace
-
-void bind_functional(nb::module_& parent) {
-  nb::module_ m = parent.def_submodule("functional", "Functional execution of PTX.");
-
+void bind_errors(nb::module_& m) {
   static PyObject* fault_error =
       PyErr_NewException("simt._engine.functional.ProgramFault", PyExc_RuntimeError, nullptr);
   m.attr("ProgramFault") = nb::handle(fault_error);
@@ -189,7 +185,9 @@ void bind_functional(nb::module_& parent) {
       PyErr_SetObject(fault_error, error.ptr());
     }
   });
+}
 
+void bind_memory(nb::module_& m) {
   nb::class_<DeviceMemory>(m, "DeviceMemory")
       .def(nb::init<uint64_t>(), "capacity"_a)
       .def_prop_ro("capacity", &DeviceMemory::capacity)
@@ -247,9 +245,9 @@ void bind_functional(nb::module_& parent) {
                                                      static_cast<Py_ssize_t>(size), PyBUF_WRITE));
           },
           "address"_a, "size"_a, "Writable view of device memory, valid while the memory object lives.");
+}
 
-  bind_memory_operations(m);
-
+void bind_modules(nb::module_& m) {
   nb::class_<LoadedModule>(m, "Module")
       .def_prop_ro("kernels",
                    [](const LoadedModule& self) {
@@ -330,9 +328,10 @@ void bind_functional(nb::module_& parent) {
       },
       "text"_a, "name"_a, "memory"_a, "places"_a = std::map<std::string, uint64_t>{},
       "Parses and translates PTX and puts its variables into memory, those named in `places` at the "
-      "addresses "
-      "given there.");
+      "addresses given there.");
+}
 
+void bind_run(nb::module_& m) {
   m.def(
       "run",
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
@@ -347,8 +346,8 @@ void bind_functional(nb::module_& parent) {
             (*print)(nb::bytes(text.data(), text.size()));
           };
         const Machine m_ = machine_of(machine);
-        std::optional<nb::python_error>
-            interrupted;  // taken at once: what is printed is given to Python, too
+        // Taken at once, because printing calls Python, too.
+        std::optional<nb::python_error> interrupted;
         Grid::Counts counts;
         {
           nb::gil_scoped_release release;
@@ -365,7 +364,9 @@ void bind_functional(nb::module_& parent) {
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
       "machine"_a, "threads"_a, "id"_a, "print"_a.none(), "cooperative"_a = false,
       "Runs a kernel without timing. Returns warp and thread instructions.");
+}
 
+void bind_sources(nb::module_& m) {
   nb::class_<ExecutedSource, simt::InstructionSource>(m, "ExecutedSource")
       .def_prop_ro("printed",
                    [](const ExecutedSource& self) {
@@ -403,7 +404,9 @@ void bind_functional(nb::module_& parent) {
       .def_prop_ro("opcodes", &Recorder::opcodes)
       .def_prop_ro("instructions", &Recorder::instructions)
       .def_prop_ro("counts", &Recorder::counts);
+}
 
+void bind_tensor_maps(nb::module_& m) {
   m.def(
       "encode_tensor_map",
       [](uint32_t type, uint64_t address, std::vector<uint64_t> dims, std::vector<uint64_t> strides,
@@ -436,10 +439,11 @@ void bind_functional(nb::module_& parent) {
       "swizzle"_a = 0, "fill"_a = 0, "corners"_a = nb::none(),
       "The 128 bytes of a tensor map, from what cuTensorMapEncodeTiled takes, in its order and numbering: "
       "dims and box in elements, strides in bytes, the innermost dimension first. With `corners`, the lower "
-      "and "
-      "upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). Raises "
-      "ValueError.");
+      "and upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). "
+      "Raises ValueError.");
+}
 
+void bind_textures(nb::module_& m) {
   m.def(
       "encode_texture",
       [](const std::string& kind, const nb::dict& fields) {
@@ -496,4 +500,18 @@ void bind_functional(nb::module_& parent) {
       "What a texture, sampler or surface handle points to, for src/simt/gpu/texture.py. levels: (address, "
       "bytes from row to row, bytes from layer to layer, width, height, layers or depth). Raises "
       "ValueError.");
+}
+
+}  // namespace
+
+void bind_functional(nb::module_& parent) {
+  nb::module_ m = parent.def_submodule("functional", "Functional execution of PTX.");
+  bind_errors(m);
+  bind_memory(m);
+  bind_memory_operations(m);
+  bind_modules(m);
+  bind_run(m);
+  bind_sources(m);
+  bind_tensor_maps(m);
+  bind_textures(m);
 }

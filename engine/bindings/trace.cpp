@@ -336,8 +336,7 @@ void bind_source(nb::module_& m) {
            "(warps, blocks), and whether all were followed to their end.")
       .def("execute", &execute, "first"_a, "end"_a, "blocks"_a, "threads"_a = 1,
            "CTAs [first, end), which are not going to be simulated, have their effects on memory; counts as "
-           "of "
-           "preview.")
+           "of preview.")
       .def("read_cta", &read_cta, "ordinal"_a,
            "All records of a CTA: for each warp a list of (static index, mask, addresses).")
       .def("walk", &walk, "expand_addresses"_a = false,
@@ -352,11 +351,13 @@ void bind_source(nb::module_& m) {
       .def(
           "cta_position", [](TraceSource& s, uint64_t ordinal) { return s.position(ordinal).cta; },
           "ordinal"_a);
+
+  nb::class_<PairedWarps, InstructionSource>(m, "PairedWarps")
+      .def(nb::init<std::shared_ptr<InstructionSource>>(), "source"_a,
+           "Presents the 32-lane warps of a source as warps of 64 lanes, as a GPU with such warps does.");
 }
 
-}  // namespace
-
-void bind_trace(nb::module_& m) {
+void bind_errors() {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
@@ -365,27 +366,9 @@ void bind_trace(nb::module_& m) {
       PyErr_SetString(type.ptr(), e.what());
     }
   });
-  bind_isa(m);
-  bind_source(m);
+}
 
-  nb::class_<PairedWarps, InstructionSource>(m, "PairedWarps")
-      .def(nb::init<std::shared_ptr<InstructionSource>>(), "source"_a,
-           "Presents the 32-lane warps of a source as warps of 64 lanes, as a GPU with such warps does.");
-
-  nb::class_<TextWriter>(m, "TextWriter")
-      .def(nb::init<std::shared_ptr<TraceSource>>(), "source"_a)
-      .def(
-          "next_piece",
-          [](TextWriter& w) {
-            std::string text;
-            {
-              const nb::gil_scoped_release no_gil;
-              text = w.next_piece();
-            }
-            return nb::bytes(text.data(), text.size());
-          },
-          "The next few megabytes of version 5 text; empty at the end.");
-
+void bind_converter(nb::module_& m) {
   nb::class_<TextParser::Counts>(m, "TraceCounts")
       .def_ro("lines", &TextParser::Counts::lines)
       .def_ro("ctas", &TextParser::Counts::ctas)
@@ -425,6 +408,22 @@ void bind_trace(nb::module_& m) {
         const std::string bytes = c.encoded_instructions();
         return nb::bytes(bytes.data(), bytes.size());
       });
+}
+
+void bind_text(nb::module_& m) {
+  nb::class_<TextWriter>(m, "TextWriter")
+      .def(nb::init<std::shared_ptr<TraceSource>>(), "source"_a)
+      .def(
+          "next_piece",
+          [](TextWriter& w) {
+            std::string text;
+            {
+              const nb::gil_scoped_release no_gil;
+              text = w.next_piece();
+            }
+            return nb::bytes(text.data(), text.size());
+          },
+          "The next few megabytes of version 5 text; empty at the end.");
 
   nb::enum_<TraceLayout>(m, "TraceLayout")
       .value("Unknown", TraceLayout::Unknown)
@@ -474,4 +473,14 @@ void bind_trace(nb::module_& m) {
         return parser.launch();
       },
       "text"_a, "The launch that a kernel trace's header lines describe.");
+}
+
+}  // namespace
+
+void bind_trace(nb::module_& m) {
+  bind_errors();
+  bind_isa(m);
+  bind_source(m);
+  bind_converter(m);
+  bind_text(m);
 }

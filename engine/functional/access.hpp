@@ -46,7 +46,7 @@ inline void set_address(Op& op, const Address& address) {
   op.immediate = address.offset;
 }
 
-/// Writes down generic addresses where somebody asks.
+/// Records generic addresses if Context::record is set.
 inline void record_access(const Context& c, AccessSpace space, const uint64_t* addresses) {
   if (!c.record) return;
   const uint64_t add = space == AccessSpace::Shared  ? window::shared
@@ -89,7 +89,7 @@ inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   return nullptr;
 }
 
-/// All bits that are set in the address of any lane, executing or not: no less than the greatest address.
+/// OR of all lanes' addresses, active or not: an upper bound of the greatest address.
 inline uint64_t address_bits(const uint64_t* a) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < warp_lanes; ++i) bits |= a[i];
@@ -107,8 +107,8 @@ inline bool all_within(const Context& c, const uint64_t* a, uint64_t begin, uint
   return fits(most);
 }
 
-/// Where all lanes' accesses lie in one piece of host memory: its base, and the distance from it of each lane
-/// of the mask (0 for others). Otherwise nullptr.
+/// If all lanes' accesses are in one piece of host memory: its base, and the distance of each active lane's
+/// access from it (0 for inactive lanes). Otherwise nullptr.
 template <AccessSpace space>
 inline std::byte* base_address(Context& c, const uint64_t* a, uint64_t bytes, uint64_t* distance) {
   const auto keep = [&](uint64_t begin, uint64_t stride) {
@@ -162,8 +162,8 @@ inline uint32_t global_lanes(const Context& c, AccessSpace space, const uint64_t
   return lanes & c.mask;
 }
 
-/// Leaves the access of `lanes` in Context::deferred, which somebody wants. Its values are the caller's to
-/// fill in: those of a lane as they lie in memory, 8 bytes a word.
+/// Stores the access of `lanes` in Context::deferred, which must be set. The caller fills in its values:
+/// those of each lane as they are in memory, in words of 8 bytes.
 inline DeferredAccess& defer(Context& c, const Op& op, uint32_t lanes, const uint64_t* address,
                              void (*perform)(Context&, DeferredAccess&)) {
   DeferredAccess& access = *c.deferred;

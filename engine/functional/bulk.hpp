@@ -3,10 +3,10 @@
 #include "functional/element_reduction.hpp"
 #include "functional/mbarrier.hpp"
 
-/// What asynchronous copies have in common. All act at once; groups and mbarriers only say so.
+/// Shared by asynchronous copies. All take effect at once; groups and mbarriers only report completion.
 namespace simt::functional {
 
-/// An address in shared memory of the same place in the CTA with this rank.
+/// The address of the same offset in the shared memory of the CTA with this rank.
 inline uint64_t in_cta(uint64_t address, uint32_t rank) {
   constexpr uint64_t offset = (uint64_t{1} << window::rank_shift) - 1;
   return (address & offset) | uint64_t{rank + 1} << window::rank_shift;
@@ -29,11 +29,11 @@ struct Direction {
 };
 Direction take_direction(Translation& t);
 
-/// How a bulk copy says that it is complete.
+/// How a bulk copy signals its completion.
 enum class Completion : uint8_t { Group, Mbarrier };
 Completion take_completion(Translation& t);
 
-/// cp.async.bulk.tensor and its kin; `reduces`, `prefetches`: what was said before .tensor.
+/// cp.async.bulk.tensor and its variants. `reduces`, `prefetches`: from the modifiers before .tensor.
 void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches);  // ops_tensor.cpp
 
 }  // namespace simt::functional

@@ -35,7 +35,7 @@ const ptx::Instruction& Program::instruction(uint32_t op) const {
   static const ptx::Instruction nowhere;
   const ptx::Function& f = module.functions[functions[origins[op].function].ptx];
   if (f.instructions.empty()) return nowhere;
-  // What is appended behind a function's last instruction stands for it.
+  // Ops appended after a function's last instruction belong to it.
   return f.instructions[std::min<size_t>(origins[op].instruction, f.instructions.size() - 1)];
 }
 

@@ -16,7 +16,7 @@ constexpr uint32_t full_mask = 0xffffffffu;
 struct Context;
 struct Op;
 
-/// Storage for lanes: vector instructions want it aligned.
+/// Storage for lanes, aligned for vector instructions.
 struct alignas(64) Line {
   std::byte bytes[64];
 };

@@ -12,7 +12,7 @@ class Warp;
 class Cta;
 class Grid;
 
-/// What a barrier instruction asks for.
+/// The operands of a barrier instruction.
 struct BarrierRequest {
   enum class Reduce : uint8_t { None, Popcount, And, Or };
   uint32_t id = 0;
@@ -37,7 +37,7 @@ class AccessGate {
   virtual void check(const AccessRecord& record) = 0;
 };
 
-/// The memory access of the Op just executed, for whoever wants to know (timing, traces).
+/// The memory access of the Op just executed, for timing and traces.
 struct AccessRecord {
   AccessGate* gate = nullptr;
   bool weak = true;  ///< set by the executor: the Op is no Deferred one
@@ -70,10 +70,10 @@ struct Context {
   Cta* cta = nullptr;
   Grid* grid = nullptr;
   DeviceMemory* memory = nullptr;
-  AccessRecord* record = nullptr;      ///< nullptr where nobody asks
+  AccessRecord* record = nullptr;      ///< nullptr if not needed
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops leave their access; nullptr: they act at once
   BarrierRequest barrier;
-  uint32_t sleep = 0;         ///< nanoseconds that the last nanosleep asked for
+  uint32_t sleep = 0;         ///< duration of the last nanosleep, nanoseconds
   uint64_t cycle = 0;         ///< under timing: the cycle of issue
   uint64_t* ticks = nullptr;  ///< without timing: what clocks count, instructions executed
   /// What %clock reads: cycles, or without timing the instructions that the executor has executed.

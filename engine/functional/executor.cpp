@@ -101,6 +101,53 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
   return stop(warp.finished() ? Stop::Finished : Stop::Blocked);
 }
 
+void Executor::branch_indirect(const Op& op, uint32_t mask, const Warp::Split& split) {
+  Warp& warp = *warp_;
+  const auto& table = op.details<BranchTable>();
+  const int lane = context_.first_lane();
+  const uint32_t* index = context_.lanes<uint32_t>(op.a);
+  if (index[lane] >= table.targets.size())
+    throw Fault(
+        "illegal instruction",
+        "branch to target " + std::to_string(index[lane]) + " of " + std::to_string(table.targets.size()),
+        lane);
+  uint32_t same = 0;
+  each_lane(context_, [&](int i) { same |= uint32_t{index[i] == index[lane]} << i; });
+  const uint32_t target = table.targets[index[lane]];
+  if (same == mask)
+    warp.go_to(target);
+  else
+    warp.diverge(same, target, split.pc, op.reconvergence);
+  warp.count(false);
+}
+
+void Executor::call(const Op& op, const Warp::Split& split) {
+  Warp& warp = *warp_;
+  const CallSite& site = op.details<CallSite>();
+  const Program& program = grid_.program();
+  const CallTarget target = find_callee(context_, op, program);
+  const FunctionCode& caller = program.functions[program.origins[split.pc].function];
+  const FunctionCode& callee = program.functions[target.function];
+  const auto whole_lines = [](const FunctionCode& f) { return (f.frame_bytes + 63u) & ~63u; };
+  const uint32_t frame = warp.free_frame(split.frame + whole_lines(caller), [&](uint32_t at) {
+    return whole_lines(program.functions[program.origins[at].function]);
+  });
+  const uint32_t stack_bytes = (caller.stack_bytes + 15u) & ~15u;
+  const uint32_t callee_stack = split.stack + stack_bytes;
+  const uint64_t stack_needed = uint64_t{callee_stack} + callee.stack_bytes;
+  if (stack_needed + warp.dynamic_stack(target.lanes) > grid_.local_bytes() ||
+      frame + callee.frame_bytes > deepest_frames)
+    throw Fault("stack overflow",
+                "the call of `" + callee.name + "` needs " + std::to_string(stack_needed) +
+                    " bytes of stack; a thread has " + std::to_string(grid_.local_bytes()) +
+                    ", and its warp " + std::to_string(deepest_frames >> 20) + " MiB for registers",
+                context_.first_lane());
+  context_.mask = target.lanes;
+  pass_arguments(context_, site, callee, callee_stack);
+  warp.reserve_frames(frame + callee.frame_bytes);
+  warp.call(target.lanes, callee.first, split.pc, split.pc + 1, frame, stack_bytes, &op);
+}
+
 bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const uint32_t pc = split.pc, next = pc + 1;
@@ -131,51 +178,12 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
         warp.diverge(mask, op.target, next, op.reconvergence);
       warp.count(false);
       break;
-    case Control::BranchIndirect: {
-      const auto& table = op.details<BranchTable>();
-      const int lane = context_.first_lane();
-      const uint32_t* index = context_.lanes<uint32_t>(op.a);
-      if (index[lane] >= table.targets.size())
-        throw Fault(
-            "illegal instruction",
-            "branch to target " + std::to_string(index[lane]) + " of " + std::to_string(table.targets.size()),
-            lane);
-      uint32_t same = 0;
-      each_lane(context_, [&](int i) { same |= uint32_t{index[i] == index[lane]} << i; });
-      const uint32_t target = table.targets[index[lane]];
-      if (same == mask)
-        warp.go_to(target);
-      else
-        warp.diverge(same, target, pc, op.reconvergence);
-      warp.count(false);
+    case Control::BranchIndirect:
+      branch_indirect(op, mask, split);
       break;
-    }
-    case Control::Call: {
-      const CallSite& site = op.details<CallSite>();
-      const Program& program = grid_.program();
-      const CallTarget target = find_callee(context_, op, program);
-      const FunctionCode& caller = program.functions[program.origins[pc].function];
-      const FunctionCode& callee = program.functions[target.function];
-      const auto whole_lines = [](const FunctionCode& f) { return (f.frame_bytes + 63u) & ~63u; };
-      const uint32_t frame = warp.free_frame(split.frame + whole_lines(caller), [&](uint32_t at) {
-        return whole_lines(program.functions[program.origins[at].function]);
-      });
-      const uint32_t stack_bytes = (caller.stack_bytes + 15u) & ~15u;
-      const uint32_t callee_stack = split.stack + stack_bytes;
-      const uint64_t stack_needed = uint64_t{callee_stack} + callee.stack_bytes;
-      if (stack_needed + warp.dynamic_stack(target.lanes) > grid_.local_bytes() ||
-          frame + callee.frame_bytes > deepest_frames)
-        throw Fault("stack overflow",
-                    "the call of `" + callee.name + "` needs " + std::to_string(stack_needed) +
-                        " bytes of stack; a thread has " + std::to_string(grid_.local_bytes()) +
-                        ", and its warp " + std::to_string(deepest_frames >> 20) + " MiB for registers",
-                    context_.first_lane());
-      context_.mask = target.lanes;
-      pass_arguments(context_, site, callee, callee_stack);
-      warp.reserve_frames(frame + callee.frame_bytes);
-      warp.call(target.lanes, callee.first, pc, next, frame, stack_bytes, &op);
+    case Control::Call:
+      call(op, split);
       break;
-    }
     case Control::Return:
       if (split.call != UINT32_MAX) {
         const Program& program = grid_.program();

@@ -11,7 +11,7 @@ namespace simt::functional {
 class Executor {
  public:
   enum class Stop : uint8_t {
-    Budget,   ///< as many instructions as were asked for
+    Budget,   ///< the requested number of instructions was executed
     Yield,    ///< an instruction that waits for others did not succeed
     Blocked,  ///< all lanes wait at barriers or for other lanes
     Finished
@@ -28,7 +28,7 @@ class Executor {
   void count_for_timing(const Lowering* lowering) { lowering_ = lowering; }
   /// From now on a warp yields that reads the same place again and again: it waits for another CTA.
   void yield_when_polling(bool yields) { yields_when_polling_ = yields; }
-  /// What runs without timing happens in this cycle, as far as the order of prints goes.
+  /// The cycle by which prints of execution without timing are ordered.
   void set_cycle(uint64_t cycle) { context_.cycle = cycle; }
 
   /// Executes one instruction of a warp that is not blocked or finished. For what runs under timing: `record`
@@ -40,9 +40,9 @@ class Executor {
     uint32_t frame = 0, stack = 0;
   };
   Step step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred, uint64_t cycle);
-  /// What the last barrier instruction asked for.
+  /// The operands of the last barrier instruction.
   const BarrierRequest& last_barrier() const { return context_.barrier; }
-  /// Nanoseconds that the last nanosleep asked for.
+  /// Duration of the last nanosleep, in nanoseconds.
   uint32_t last_sleep() const { return context_.sleep; }
   /// Performs what `step` deferred, on behalf of the same warp.
   void perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack);
@@ -57,7 +57,7 @@ class Executor {
     const uint32_t n = lowering_->of_op[pc].count;
     timed += {n, n * static_cast<uint32_t>(std::popcount(mask))};
   }
-  /// Whether the access at `pc` follows upon the same one so soon that the warp seems to wait.
+  /// Whether the access at `pc` was repeated so quickly that the warp seems to poll.
   bool polls(uint32_t pc) {
     constexpr uint64_t few = 8;  // branches and the like
     constexpr uint32_t often = 4;
@@ -69,6 +69,8 @@ class Executor {
   void enter(Cta& cta, Warp& warp);
   void load(const Warp::Split& split);
   bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause
+  void branch_indirect(const Op& op, uint32_t mask, const Warp::Split& split);
+  void call(const Op& op, const Warp::Split& split);
 
   // executor_collectives.cpp. Context::mask is then of all lanes that took part.
   void collective(const Op& op, uint32_t mask, Warp::Split& split);
@@ -97,7 +99,7 @@ class Executor {
 
 /// A fault with its place.
 ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op);
-/// All warps of the CTAs wait, and nobody can let them go.
+/// All warps of the CTAs wait for each other: a deadlock.
 [[noreturn]] void deadlocked(Grid& grid, const std::vector<Cta*>& ctas);
 
 }  // namespace simt::functional

@@ -54,14 +54,14 @@ uint32_t Executor::members_of(const Warp::Split& split) {
 void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const uint32_t next = split.pc + 1;
-  const uint32_t others = warp.alive() & ~split.mask;  // nobody waits for lanes that the guard lets pass
+  const uint32_t others = warp.alive() & ~split.mask;  // lanes whose guard is false are not waited for
   uint32_t members = full_mask, same = mask;
   if (op.member_mask != place::none) {
     const auto* words = context_.lanes<const uint32_t>(op.member_mask);
     members = words[context_.first_lane()];
     if (op.member_mask >> place::bank_shift == 0) same = equal_lanes(words, members, mask);
     if (same != mask) {
-      // Groups, such as the tiles of a warp, each for itself.
+      // Each group, such as a tile of a warp, on its own.
       uint32_t awaited = 0;
       for (uint32_t rest = mask; rest; rest &= rest - 1) awaited |= words[std::countr_zero(rest)];
       if (awaited & others) {

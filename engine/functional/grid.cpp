@@ -273,7 +273,7 @@ Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::
       } catch (const Stopped&) {
         break;
       } catch (...) {
-        // The first CTA's fault is reported, whoever came first; those before it still run.
+        // The fault of the lowest CTA is reported, in whatever order they occur; lower CTAs still run.
         const std::lock_guard lock(mutex);
         if (c < first_error) {
           error = std::current_exception();

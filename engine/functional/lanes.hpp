@@ -71,7 +71,7 @@ inline void map_lanes(Context& context, Place destination, F f, P... sources) {
       const auto at = reinterpret_cast<uintptr_t>(d), other = reinterpret_cast<uintptr_t>(source);
       return at + warp_lanes * sizeof(*d) <= other || other + warp_lanes * sizeof(*source) <= at;
     };
-    // One loop, wherever the results go: each loop costs compile time and instruction cache.
+    // One loop for all destinations: each loop costs compile time and instruction cache.
     bool in_place = context.full();
     if constexpr (!((sizeof(Lane<S>) == sizeof(Lane<D>)) && ...)) in_place = in_place && (apart(s) && ...);
     alignas(64) Lane<D> kept[warp_lanes];

@@ -8,7 +8,7 @@
 
 namespace simt::functional {
 
-/// What the timing model is told instead of PTX: the SASS instructions that ptxas would about make of it,
+/// What the timing model sees instead of PTX: approximately the SASS that ptxas would generate for it,
 /// under their SASS names, so that executed programs and traces are classified and timed alike.
 ///
 /// PTX differs from SASS: values that SASS keeps in constant banks (kernel parameters), address space

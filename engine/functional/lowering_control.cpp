@@ -6,7 +6,7 @@ namespace simt::functional {
 using ptx::OperandKind;
 
 void lower_call(Lowerer& l) {
-  // Ordered functions of the system change what all threads share: one atomic operation stands for them.
+  // Ordered functions of the system change shared state: each is timed as one atomic operation.
   if (l.deferred())
     l.memory("ATOMG.E.EXCH.64.STRONG.GPU", 8);
   else

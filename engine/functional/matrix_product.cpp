@@ -23,7 +23,7 @@ struct ProductDetail : Detail {
   Sparsity sparsity;
   Expand expand_a = nullptr, expand_b = nullptr;
   std::vector<Place> a, b, c, d;
-  /// D's registers are among those of the other operands in a way that asks for keeping results aside.
+  /// D's registers overlap other operands' so that results must be buffered.
   bool aside = false;
 };
 

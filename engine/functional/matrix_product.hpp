@@ -84,7 +84,7 @@ struct ToF16 {
   using Plane = float;
   static void write(Quad q, float* to) {
     if constexpr (saturate) q = finite(q, 65504.0);
-    // Rounded to odd at f32's last bit, what follows is as if rounded once (see to_odd in floats.hpp).
+    // Rounding to odd at f32's last bit makes the following rounding exact (see to_odd in floats.hpp).
     using Bits [[gnu::vector_size(32)]] = uint64_t;
     Bits bits;
     std::memcpy(&bits, &q, sizeof bits);

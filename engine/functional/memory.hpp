@@ -33,7 +33,7 @@ enum class Owner : uint8_t { Host, Kernel, Launch };
 
 struct Allocation {
   uint64_t address = 0;
-  uint64_t size = 0;  ///< bytes, as asked for
+  uint64_t size = 0;  ///< bytes requested
   std::string label;  ///< a variable's name, or how it came about
   Owner owner = Owner::Host;
 };
@@ -55,7 +55,7 @@ class DeviceMemory {
   uint64_t capacity() const { return capacity_; }
   uint64_t used() const { return used_; }
 
-  /// Zeroed memory, followed by at least 256 bytes that belong to nobody. 0 if there is no room.
+  /// Zeroed memory, followed by at least 256 unallocated bytes. 0 if there is no room.
   uint64_t allocate(uint64_t size, std::string label, Owner owner = Owner::Host);
   /// As `allocate`, at this address, which is a multiple of the alignment. False if it is not free.
   bool allocate_at(uint64_t address, uint64_t size, std::string label, Owner owner = Owner::Host);

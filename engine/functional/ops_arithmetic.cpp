@@ -1,4 +1,4 @@
-/// Opcodes of integers and floating-point numbers alike: to the family that the type asks for.
+/// Opcodes with integer and floating-point forms: dispatch by type.
 #include "functional/arithmetic.hpp"
 #include "functional/instructions.hpp"
 

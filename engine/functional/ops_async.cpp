@@ -34,7 +34,7 @@ void run_nothing(Context&, const Op&) {}
 struct CopyDetail : Detail {
   Address to, from;
   uint32_t bytes = 0;
-  Place source_bytes = place::none;  ///< so many are read, the rest is zero
+  Place source_bytes = place::none;  ///< number of bytes read; the rest is zero-filled
   PredicateOperand ignore;           ///< lanes that read nothing
 };
 

@@ -30,7 +30,7 @@ void run_ctarank(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
 
-/// All lanes wake up together: with the one that sleeps least, as PTX lets the others' sleep be cut short.
+/// All lanes wake with the one that sleeps least; PTX permits shorter sleeps.
 void run_sleep(Context& c, const Op& op) {
   const auto* a = c.lanes<const uint32_t>(op.a);
   c.sleep = UINT32_MAX;

@@ -195,7 +195,7 @@ struct SetDetail : Detail {
   int combine = -1;
   PredicateOperand with;
   Place second = place::none;  ///< setp's second destination
-  uint32_t one = 0;            ///< set: what stands for true
+  uint32_t one = 0;            ///< set: the value for true
 };
 
 uint32_t combined(const SetDetail& d, uint32_t bits, uint32_t with) {

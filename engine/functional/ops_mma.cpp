@@ -81,7 +81,7 @@ void run_quad_pairs(Context& c, const Op& op) {
       std::copy_n(c.lanes<const float>(detail.c[r]), warp_lanes, before[r]);
   }
   for (uint32_t quad = 0; quad < 4; ++quad) {
-    // The lane of a pair that stands for row or column i of 8; those of four lie in the pair's first quad.
+    // The lane of a pair that holds row or column i of 8; those of four are in the pair's first quad.
     const auto lane_of = [&](uint32_t i) { return quad * 4 + i % 4 + i / 4 * 16; };
     double a[8][4], b[4][8];
     for (uint32_t i = 0; i < 8; ++i) {

@@ -241,7 +241,7 @@ void perform_free(Context& c, DeferredAccess& access) {
   });
 }
 
-/// The heap is one for all threads, so they use it one after the other: as if each changed a word of it by an
+/// All threads share one heap, so they use it one after the other, as if each changed a word of it by an
 /// atomic operation.
 template <void (*perform)(Context&, DeferredAccess&)>
 void run_on_heap(Context& c, const Op& op) {

@@ -26,7 +26,7 @@ inline float power_of_two(int32_t n) {
 
 struct Exp2 {
   float operator()(float x) const {
-    // Beyond these the result is 0 or infinite anyway. NaN goes on as one of the ends, and is put back last.
+    // Beyond these the result is 0 or infinite. NaN is replaced by one of the bounds and restored at the end.
     const float a = x < 129.0f ? (x > -152.0f ? x : -152.0f) : 129.0f;
     const float whole = std::nearbyint(a), f = a - whole;
     const auto n = static_cast<int32_t>(whole);

@@ -296,7 +296,7 @@ void run_parallel(Context& context, const Op& op) {
   write_lanes(context, context.lanes<uint32_t>(op.destination), result);
 }
 
-/// Which part of b:a each part of the result takes, from a selector such as .b7654, the highest first.
+/// For each part of the result, the part of b:a that it takes; from a selector such as .b7654, highest first.
 std::array<uint8_t, 4> take_parts(Translation& t, const ptx::Operand& operand, uint32_t parts,
                                   uint32_t first) {
   std::array<uint8_t, 4> result{};

@@ -195,7 +195,7 @@ void run_reduce(Context& c, const Op& op) {
   write_uniform(c, op.destination, to_lane<T>(all));
 }
 
-/// The lanes that execute this, of which those that a guard lets pass are none.
+/// The lanes that execute this; lanes whose guard is false do not.
 void run_activemask(Context& c, const Op& op) {
   write_uniform(c, op.destination, c.mask);
 }

@@ -35,7 +35,7 @@ class AddressFilter {
 
 }  // namespace
 
-/// Executes one CTA as the timing engine asks for its instructions.
+/// Executes one CTA as the timing engine fetches its instructions.
 class ExecutedSource::Stream : public CtaStream, private AccessGate {
  public:
   Stream(ExecutedSource& source, Cta& cta, std::shared_ptr<std::vector<std::unique_ptr<Cta>>> owner)
@@ -191,7 +191,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     bool waits_for_value = false;
     bool blocked = false;  ///< all its lanes wait at barriers or for each other
     uint64_t given = 0;    ///< records handed out
-    /// Of each slot of addresses: it holds until so many records are given.
+    /// Per slot of addresses: the number of records after which it may be reused.
     std::array<uint64_t, address_slots> addresses_until{};
   };
 
@@ -479,7 +479,7 @@ BlockCounts ExecutedSource::finish(const std::vector<std::shared_ptr<CtaStream>>
   const size_t clusters_begun = part.begun.size();
   BlockCounts all;
   run_part(grid_, std::move(part), blocks, threads, all);
-  // From clusters to CTAs, in the order asked for.
+  // From clusters to CTAs, in the requested order.
   BlockCounts counts{all.warps_per_cta, all.blocks, {}, true, all.executed};
   const size_t of_cta = size_t{all.warps_per_cta} * all.blocks;
   const auto from = [&](size_t cta) {

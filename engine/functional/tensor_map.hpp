@@ -20,7 +20,7 @@ struct TensorMap {
 
   uint64_t address = 0;
   uint64_t strides[4] = {};  ///< bytes, of dimensions 1 and up
-  uint32_t dims[5] = {};     ///< elements; 0 stands for 2^32
+  uint32_t dims[5] = {};     ///< elements; 0 means 2^32
   uint16_t box[5] = {};      ///< elements that are traversed; of im2col: channels, pixels
   uint8_t element_strides[5] = {};
   uint8_t rank_minus_one = 0;

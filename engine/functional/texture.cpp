@@ -32,7 +32,7 @@ bool repeats(Addressing mode) {
   return mode == Addressing::Wrap || mode == Addressing::Mirror;
 }
 
-/// The texel of n that stands for index i, or `outside`.
+/// The texel (of n) for index i, or `outside`.
 int64_t resolve(Addressing mode, int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   switch (mode) {

@@ -199,13 +199,17 @@ Place Translation::source_of_any_size(const ptx::Operand& operand, Type type, ui
   }
 }
 
+void Translation::check_size(const char* what, uint32_t bytes, Type type) const {
+  // 8-bit values are in 16-bit registers in PTX; both have a 32-bit place here.
+  if (std::max(4u, bytes) != std::max(4u, ptx::bytes(type)))
+    unsupported(std::string(what) + " of " + std::to_string(8 * bytes) + " bits where " +
+                std::to_string(8 * ptx::bytes(type)) + " are expected");
+}
+
 Place Translation::source(const ptx::Operand& operand, Type type) {
   uint32_t bytes = 0;
   const Place p = source_of_any_size(operand, type, bytes);
-  // 8-bit values live in 16-bit registers in PTX; both take a 32-bit place here.
-  if (std::max(4u, bytes) != std::max(4u, ptx::bytes(type)))
-    unsupported("a register of " + std::to_string(8 * bytes) + " bits where " +
-                std::to_string(8 * ptx::bytes(type)) + " are expected");
+  check_size("a register", bytes, type);
   return p;
 }
 
@@ -221,9 +225,7 @@ Place Translation::destination_of_any_size(const ptx::Operand& operand, Type typ
 Place Translation::destination(const ptx::Operand& operand, Type type) {
   uint32_t bytes = 0;
   const Place p = destination_of_any_size(operand, type, bytes);
-  if (std::max(4u, bytes) != std::max(4u, ptx::bytes(type)))
-    unsupported("a destination of " + std::to_string(8 * bytes) + " bits where " +
-                std::to_string(8 * ptx::bytes(type)) + " are expected");
+  check_size("a destination", bytes, type);
   return p;
 }
 

@@ -28,7 +28,7 @@ struct TranslationError : std::runtime_error {
 struct Builtin {
   Handler run = nullptr;
   uint32_t arguments = 0, results = 0;
-  /// It changes what all threads share: threads call it one after the other, in the order of time.
+  /// It changes state that all threads share: threads call it one after the other, in order of time.
   bool ordered = false;
 };
 /// nullptr if there is none of this name.
@@ -56,7 +56,7 @@ struct PredicateOperand {
 
 /// One instruction on its way from PTX to an Op. Given to the translators of opcodes.
 ///
-/// A translator takes every modifier that it understands; one that nobody took is refused by name.
+/// A translator takes every modifier that it understands; a modifier that was not taken is refused by name.
 class Translation {
  public:
   const ptx::Mnemonic& mnemonic() const { return *mnemonic_; }
@@ -87,7 +87,7 @@ class Translation {
   Place source(uint32_t index, ptx::Type type) { return source(operand(index), type); }
   /// As `source`, of a register that may be wider or narrower than the type; `bytes` gets its size.
   Place source_of_any_size(const ptx::Operand& operand, ptx::Type type, uint32_t& bytes);
-  /// Place to write to; of `_` one that nobody reads.
+  /// Place to write to; for `_`, one that is never read.
   Place destination(const ptx::Operand& operand, ptx::Type type);
   Place destination(uint32_t index, ptx::Type type) { return destination(operand(index), type); }
   Place destination_of_any_size(const ptx::Operand& operand, ptx::Type type, uint32_t& bytes);
@@ -144,7 +144,7 @@ class Translation {
   uint32_t function_index(std::string_view name) const;  ///< UINT32_MAX if the module does not define it
   Program& program() { return program_; }
 
-  /// CTAs influence each other through this instruction, in a way in which their order matters.
+  /// CTAs influence each other through this instruction, so that their order matters.
   void order_matters() { order_sensitive_ = true; }
 
   [[noreturn]] void unsupported(const std::string& why) const;
@@ -153,6 +153,8 @@ class Translation {
   friend class Translator;
   explicit Translation(Program& program) : program_(program) {}
 
+  /// Refuses an operand of `bytes` bytes if values of the type need another place.
+  void check_size(const char* what, uint32_t bytes, ptx::Type type) const;
   /// Of the function's registers, predicates and carry flag.
   uint32_t fixed_frame_bytes() const;
 

@@ -27,7 +27,7 @@ Warp::Split* Warp::next_current() {
       while (newest > 0 && splits_[newest - 1].state != State::Ready) --newest;
       if (newest == 0) {
         if (leave_outermost_meeting()) continue;
-        // Nobody else can come to the barrier: the oldest of those there arrives alone.
+        // No other split can reach the barrier: the oldest of those waiting arrives alone.
         const auto arrival = std::find_if(splits_.begin(), splits_.end(),
                                           [](const Split& s) { return s.state == State::Arrival; });
         if (arrival == splits_.end()) return nullptr;
@@ -39,7 +39,7 @@ Warp::Split* Warp::next_current() {
     }
     Split& split = splits_[current_];
     if (split.pc != split.meeting_pc) return &split;
-    add(take_current());  // let go from a barrier right before a meeting
+    add(take_current());  // released from a barrier right before a meeting
   }
 }
 
@@ -50,7 +50,7 @@ bool Warp::others_can_run(const Split& split) const {
                      [](const Meeting& m) { return m.used && m.arrived != 0; });
 }
 
-/// Those that wait at the outermost meeting, most likely only to exit, go on alone. False: nobody does.
+/// Splits that wait at the outermost meeting, most likely to exit, continue alone. False: there are none.
 bool Warp::leave_outermost_meeting() {
   uint32_t outermost = nothing, least = nothing;
   for (uint32_t m = 0; m < meetings_.size(); ++m) {

@@ -13,7 +13,7 @@ namespace simt::functional {
 /// Lanes that diverge at a branch meet at its immediate post-dominator. Splits are run last created first;
 /// where one runs for long while others could run, they take turns, so that lanes that wait for other lanes
 /// of their warp (a lock) make progress, as with Volta's independent thread scheduling. For the same reason
-/// meetings bind nobody: where no split can run, those that wait at a meeting go on without the others.
+/// meetings are not binding: if no split can run, those that wait at a meeting continue without the others.
 class Warp {
  public:
   enum class State : uint8_t {
@@ -68,7 +68,7 @@ class Warp {
 
   /// The lanes of `taken` go to `target`, the others of the current split to `next`; both meet at `meet`.
   void diverge(uint32_t taken, uint32_t target, uint32_t next, uint32_t meet);
-  /// The current split goes on at `pc`, and waits there for those it has to meet.
+  /// The current split continues at `pc`, and waits there for the splits that it must meet.
   void go_to(uint32_t pc);
   /// `lanes` of the current split are done; its other lanes go to `next`.
   void exit(uint32_t lanes, uint32_t next);
@@ -110,7 +110,7 @@ class Warp {
   }
 
   /// Whether the current split seems to wait for other lanes of this warp: it has run for long, with atomics
-  /// or strong accesses in what it did. Those that wait for it at a meeting are then let go.
+  /// or strong accesses in what it did. Those that wait for it at a meeting are then released.
   void count(bool may_wait) {
     ++run_length_;
     waiting_ += may_wait;

@@ -23,7 +23,7 @@ enum class Writes : uint8_t {
   BeforeAddress,  ///< all operands in front of the first address
 };
 
-/// What a name among the operands stands for.
+/// What a name among the operands refers to.
 enum class Names : uint8_t {
   Values,     ///< registers and variables; name[2] is the element's contents
   Addresses,  ///< as Values, but name[2] is the element's address

@@ -6,7 +6,7 @@
 /// Which machine (SASS) instructions an instruction becomes for the timing model, as data.
 namespace simt::instructions {
 
-/// Machine instructions that stand for one instruction.
+/// Machine instructions that one instruction becomes.
 struct MachineCode {
   enum class Shape : uint8_t {
     Nothing,

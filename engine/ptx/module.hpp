@@ -221,7 +221,7 @@ struct Module {
   std::vector<Mnemonic> mnemonics;
   std::vector<Variable> variables;
   std::vector<Function> functions;  ///< one of each name: a definition replaces its declarations
-  std::vector<std::pair<std::string_view, std::string_view>> aliases;  ///< .alias: name, what it stands for
+  std::vector<std::pair<std::string_view, std::string_view>> aliases;  ///< .alias: name, function
 };
 
 /// Where each of a kernel's parameters begins in its parameter buffer: in order, each aligned.

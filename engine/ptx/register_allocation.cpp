@@ -40,7 +40,7 @@ void visit_accesses(const Function& function, const Instruction& instruction, Wr
                     Write write) {
   if (instruction.guard >= 0) read(static_cast<uint32_t>(instruction.guard));
   const Operand* const operands = function.operands.data() + instruction.first_operand;
-  uint32_t written = 0;  // so many operands, from the first
+  uint32_t written = 0;  // number of operands, from the first
   switch (writes) {
     case Writes::First:
     case Writes::FirstUpdated:
@@ -159,7 +159,7 @@ class Liveness {
       for (const uint32_t s : flow_.blocks[b].successors) predecessors_[first_predecessor_[s + 1]++] = b;
   }
 
-  /// Marks the blocks at whose beginning or end the value of `r` is wanted.
+  /// Marks the blocks at whose beginning or end `r` is live.
   void find_live_blocks(uint32_t r) {
     live_in_.clear();
     const auto enter = [&](uint32_t b) {
@@ -215,7 +215,7 @@ class Liveness {
     found_.clear();
     for (size_t k = first_access_[r + 1]; k > first_access_[r];) {
       const uint32_t b = flow_.block_of[accesses_[k - 1].instruction];
-      // Backwards through the block: `until` is the last point at which the present value is wanted.
+      // Backwards through the block: `until` is the last point at which the current value is live.
       uint32_t until = seen_out_[b] == r ? end_of(b) : none;
       for (; k > first_access_[r] && flow_.block_of[accesses_[k - 1].instruction] == b; --k) {
         const auto [i, what] = accesses_[k - 1];
@@ -226,7 +226,7 @@ class Liveness {
         if (what & read) {
           if (until == none) until = 2 * i;
         } else if (until == none) {
-          live(found_, 2 * i + 1, 2 * i + 1);  // a write that nobody reads
+          live(found_, 2 * i + 1, 2 * i + 1);  // a dead write
         } else if (what & kill) {
           live(found_, 2 * i + 1, until);
           until = none;
@@ -267,7 +267,7 @@ class Liveness {
   std::vector<Use> accesses_;
   std::vector<uint32_t> first_predecessor_, predecessors_;
   std::vector<uint32_t> live_in_;  ///< blocks at whose beginning the present register is live
-  /// The last register for which a block was found to want its value at the beginning or end, to write it
+  /// The last register that was found to be live at a block's beginning or end, to write it
   /// without guard, to access it.
   std::vector<uint32_t> seen_in_, seen_out_, kills_, accessed_;
   std::vector<uint64_t> live_blocks_;  ///< those in live_in_, a bit each

@@ -15,7 +15,7 @@ using std::string_view;
 
 constexpr uint32_t window = 24;           // instructions that one may overtake
 constexpr uint32_t longest_range = 1024;  // bounds the number of memory dependences
-constexpr uint32_t carry = UINT32_MAX;    // stands for the carry flag among registers
+constexpr uint32_t carry = UINT32_MAX;    // the carry flag, as a register
 
 using instructions::Algebra;
 using instructions::Carry;

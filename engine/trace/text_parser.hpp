@@ -44,7 +44,12 @@ class TextParser {
   void cta_line(std::string_view text);
   void open_cta();
   void close_cta();
+  // text_instruction.cpp
   void instruction_line(std::string_view text);
+  /// Whether the rest of the line equals the known one except for its addresses, which are then read.
+  bool repeats(const KnownLine& known, Scanner& in, uint64_t pc, uint32_t source_line);
+  /// Reads the rest of a line that does not repeat the known one, which it replaces.
+  void other_instruction(KnownLine& known, Scanner& in, uint64_t pc, uint32_t source_line);
   void addresses(Scanner& in, AddressKind kind, uint32_t mode);
   void bulk_access(Scanner& in);
   void register_values(Scanner& in, uint32_t registers);

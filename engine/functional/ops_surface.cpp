@@ -1,0 +1,329 @@
+/// Loads, stores and reductions on surfaces: suld, sust, sured.
+#include <atomic>
+
+#include "functional/instructions.hpp"
+#include "functional/reductions.hpp"
+#include "functional/texture_operands.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::OperandKind;
+using ptx::Type;
+using Channel = TextureDescriptor::Channel;
+using Geometry = TextureDescriptor::Geometry;
+using Kind = TextureDescriptor::Kind;
+
+/// What happens outside of a surface.
+enum class Outside : uint8_t { Trap, Clamp, Zero };
+
+struct SurfaceDetail : Detail {
+  TextureReference surface;
+  Geometry geometry = Geometry::D1;
+  Outside outside = Outside::Trap;
+  bool formatted = false;  ///< coordinates count texels, values are converted
+  Type type = Type::B32;
+  uint32_t elements = 1;
+  Place layer = place::none;
+  std::array<Place, 3> coordinates{place::none, place::none, place::none};
+  std::array<Place, most_elements> places{};
+  bool wide = false;  ///< 64-bit registers
+};
+
+/// Device address of what a lane accesses; 0: nothing.
+uint64_t surface_address(Context& c, const SurfaceDetail& d, const TextureDescriptor& s, uint32_t bytes,
+                         int lane) {
+  // Faces of cubes are layers to surfaces.
+  const bool layered = is_layered(d.geometry);
+  const bool fits = s.geometry == d.geometry || (d.geometry == Geometry::A2d && s.cube());
+  if (!fits)
+    throw Fault("invalid surface",
+                std::string("the surface is .") + name(s.geometry) + ", the instruction accesses one of ." +
+                    name(d.geometry),
+                lane);
+  const TextureLevel& level = s.levels[0];
+  const auto coordinate = [&](uint32_t k) {
+    return d.coordinates[k] == place::none
+               ? int64_t{0}
+               : int64_t{static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane])};
+  };
+  const int64_t scale = d.formatted ? s.texel_bytes() : 1;
+  std::array<int64_t, 3> at{coordinate(0) * scale, coordinate(1), coordinate(2)};
+  if (layered) at[2] = c.lanes<const uint32_t>(d.layer)[lane];
+  const std::array<int64_t, 3> last{int64_t{level.width} * s.texel_bytes() - bytes, int64_t{level.height} - 1,
+                                    int64_t{level.layers} - 1};
+  if (at[0] % bytes) {
+    Fault fault("misaligned address",
+                "surface access of " + std::to_string(bytes) + " bytes at byte " + std::to_string(at[0]) +
+                    " of a row",
+                lane);
+    throw fault;
+  }
+  if (last[0] < 0)
+    throw Fault("invalid surface",
+                "an access of " + std::to_string(bytes) + " bytes to a surface whose rows have " +
+                    std::to_string(last[0] + bytes),
+                lane);
+  for (uint32_t k = 0; k < 3; ++k) {
+    if (at[k] >= 0 && at[k] <= last[k]) continue;
+    if (d.outside == Outside::Zero) return 0;
+    if (d.outside == Outside::Trap)
+      throw Fault(
+          "illegal address",
+          "surface access of " + std::to_string(bytes) + " bytes at byte " + std::to_string(at[0]) +
+              (s.dimensions() > 1 ? ", row " + std::to_string(at[1]) : std::string()) +
+              (level.layers > 1 ? ", layer " + std::to_string(at[2]) : std::string()) + "; it has rows of " +
+              std::to_string(last[0] + bytes) + " bytes" +
+              (s.dimensions() > 1 ? ", " + std::to_string(level.height) + " of them" : std::string()) +
+              (level.layers > 1 ? ", " + std::to_string(level.layers) + " layers" : std::string()),
+          lane);
+    at[k] = std::clamp<int64_t>(at[k], 0, last[k]);
+  }
+  at[0] -= at[0] % bytes;
+  return level.address + static_cast<uint64_t>(at[2]) * level.slice +
+         static_cast<uint64_t>(at[1]) * level.pitch + static_cast<uint64_t>(at[0]);
+}
+
+void surface_addresses(Context& c, const SurfaceDetail& d, Descriptors& surfaces, uint64_t* out) {
+  std::fill_n(out, warp_lanes, 0);
+  each_lane(c, [&](int i) {
+    const TextureDescriptor& s = surfaces.of(i);
+    const uint32_t bytes = d.formatted ? s.texel_bytes() : std::max(1u, ptx::bytes(d.type)) * d.elements;
+    out[i] = surface_address(c, d, s, bytes, i);
+  });
+  record_touched(c, out);
+}
+
+void run_surface_load(Context& c, const Op& op) {
+  const auto& d = op.details<SurfaceDetail>();
+  Descriptors surfaces(c, d.surface, Kind::Surface);
+  alignas(64) uint64_t address[warp_lanes];
+  surface_addresses(c, d, surfaces, address);
+  const uint32_t bytes = std::max(1u, ptx::bytes(d.type));
+  each_lane(c, [&](int i) {
+    const std::byte* at = address[i] ? c.global(address[i], bytes * d.elements, i) : nullptr;
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      uint64_t value = 0;
+      if (at) std::memcpy(&value, at + e * bytes, bytes);
+      if (d.wide)
+        c.lanes<uint64_t>(d.places[e])[i] = value;
+      else
+        c.lanes<uint32_t>(d.places[e])[i] = static_cast<uint32_t>(value);
+    }
+  });
+}
+
+/// A value of 32 bits in the format of a surface's channel; integers saturate.
+uint32_t formatted(const TextureDescriptor& s, uint32_t value) {
+  if (s.channel_bytes == 4) return value;
+  if (s.channel == Channel::Float) return half_bits(value);
+  const uint32_t bits = 8 * s.channel_bytes;
+  if (s.channel == Channel::Unsigned) return std::min(value, (1u << bits) - 1);
+  const int32_t most = (1 << (bits - 1)) - 1;
+  return static_cast<uint32_t>(std::clamp(static_cast<int32_t>(value), -most - 1, most));
+}
+
+void run_surface_store(Context& c, const Op& op) {
+  const auto& d = op.details<SurfaceDetail>();
+  Descriptors surfaces(c, d.surface, Kind::Surface);
+  alignas(64) uint64_t address[warp_lanes];
+  surface_addresses(c, d, surfaces, address);
+  each_lane(c, [&](int i) {
+    if (!address[i]) return;
+    if (d.formatted) {
+      const TextureDescriptor& s = surfaces.of(i);
+      std::byte* at = c.global(address[i], s.texel_bytes(), i);
+      for (uint32_t e = 0; e < s.channels; ++e) {
+        const uint32_t value = e < d.elements ? formatted(s, c.lanes<const uint32_t>(d.places[e])[i]) : 0;
+        std::memcpy(at + e * s.channel_bytes, &value, s.channel_bytes);
+      }
+      return;
+    }
+    const uint32_t bytes = std::max(1u, ptx::bytes(d.type));
+    std::byte* at = c.global(address[i], bytes * d.elements, i);
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      const uint64_t value =
+          d.wide ? c.lanes<const uint64_t>(d.places[e])[i] : c.lanes<const uint32_t>(d.places[e])[i];
+      std::memcpy(at + e * bytes, &value, bytes);
+    }
+  });
+}
+
+/// One lane after the other; CTAs that other host threads execute may reduce at the same place.
+template <class F>
+void reduce_at(Context& c, const uint64_t* address, const Lane<typename F::Value>* values) {
+  using T = typename F::Value;
+  each_lane(c, [&](int i) {
+    if (!address[i]) return;
+    auto& memory = *reinterpret_cast<T*>(c.global(address[i], sizeof(T), i));
+    const T value = from_lane<T>(values[i]);
+    if (!c.concurrent) {
+      memory = F::apply(memory, value);
+      return;
+    }
+    std::atomic_ref<T> shared(memory);
+    T old = shared.load(std::memory_order_relaxed);
+    while (!shared.compare_exchange_weak(old, F::apply(old, value), std::memory_order_relaxed)) {
+    }
+  });
+}
+
+template <class F>
+void perform_reduction(Context& c, DeferredAccess& access) {
+  alignas(64) Lane<typename F::Value> values[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i)
+    values[i] = static_cast<Lane<typename F::Value>>(access.value[0][i]);
+  reduce_at<F>(c, access.address.data(), values);
+}
+
+template <class F>
+void run_surface_reduction(Context& c, const Op& op) {
+  using L = Lane<typename F::Value>;
+  const auto& d = op.details<SurfaceDetail>();
+  Descriptors surfaces(c, d.surface, Kind::Surface);
+  alignas(64) uint64_t address[warp_lanes];
+  if (d.formatted)
+    each_lane(c, [&](int i) {
+      const TextureDescriptor& s = surfaces.of(i);
+      if (s.texel_bytes() != sizeof(typename F::Value) || s.channel == Channel::Float)
+        throw Fault("invalid surface",
+                    "a reduction of " + std::to_string(8 * sizeof(typename F::Value)) +
+                        "-bit integers on texels of another format",
+                    i);
+    });
+  surface_addresses(c, d, surfaces, address);
+  const L* values = c.lanes<const L>(d.places[0]);
+  uint32_t inside = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) inside |= uint32_t{address[i] != 0} << i;
+  if (!c.deferred) return reduce_at<F>(c, address, values);
+  if (!(inside & c.mask)) return;
+  DeferredAccess& access = defer(c, op, inside & c.mask, address, perform_reduction<F>);
+  for (uint32_t i = 0; i < warp_lanes; ++i) access.value[0][i] = values[i];
+}
+
+/// .b32 of formatted reductions is signed or unsigned by the surface's format.
+template <template <class> class Operation, class Signed>
+void run_formatted_reduction(Context& c, const Op& op) {
+  Descriptors surfaces(c, op.details<SurfaceDetail>().surface, Kind::Surface);
+  if (surfaces.of(c.first_lane()).channel == Channel::Signed)
+    run_surface_reduction<Operation<Signed>>(c, op);
+  else
+    run_surface_reduction<Operation<std::make_unsigned_t<Signed>>>(c, op);
+}
+
+template <template <class> class Operation>
+Handler reduction_of(Type type, bool formatted) {
+  if (formatted)
+    return ptx::bytes(type) == 8 ? run_formatted_reduction<Operation, int64_t>
+                                 : run_formatted_reduction<Operation, int32_t>;
+  switch (type) {
+    case Type::U32:
+    case Type::B32:
+      return run_surface_reduction<Operation<uint32_t>>;
+    case Type::S32:
+      return run_surface_reduction<Operation<int32_t>>;
+    case Type::U64:
+      return run_surface_reduction<Operation<uint64_t>>;
+    case Type::S64:
+      return run_surface_reduction<Operation<int64_t>>;
+    default:
+      return nullptr;
+  }
+}
+
+/// What the three instructions have in common; `address` and `value` are numbers of operands.
+SurfaceDetail take_surface(Translation& t, uint32_t address, uint32_t value, bool loads) {
+  SurfaceDetail d;
+  d.geometry = take_geometry(t);
+  if (d.geometry >= Geometry::Cube) t.unsupported("this geometry");
+  t.take_one_of({"ca", "cg", "cs", "cv", "wb", "wt"});
+  d.formatted = !loads && t.take("p");
+  if (!d.formatted && !t.take("b")) t.unsupported("it is neither .b nor .p");
+  const int vector = t.take_one_of({"v2", "v4"});
+  d.elements = vector < 0 ? 1 : 2u << vector;
+  d.type = t.take_type();
+  const int outside = t.take_one_of({"trap", "clamp", "zero"});
+  if (outside < 0) t.unsupported("what it does outside of the surface is missing");
+  d.outside = static_cast<Outside>(outside);
+  const uint32_t bytes = std::max(1u, ptx::bytes(d.type));
+  if (bytes * d.elements > 16) t.unsupported("an access of more than 16 bytes");
+
+  const ptx::Operand& operand = t.operand(address);
+  if (operand.kind != OperandKind::Address || operand.part_count != 2)
+    t.unsupported("an operand of this form");
+  d.surface = take_reference(t, operand);
+  const ptx::Operand& at = t.part(operand, 1);
+  const uint32_t first = is_layered(d.geometry) ? 1 : 0;
+  if (first) d.layer = t.source(part_of(t, at, 0), Type::U32);
+  for (uint32_t k = 0; k < coordinate_count(d.geometry); ++k)
+    d.coordinates[k] = t.source(part_of(t, at, first + k), Type::S32);
+
+  const ptx::Operand& values = t.operand(value);
+  for (uint32_t e = 0; e < d.elements; ++e) {
+    const ptx::Operand& o = part_of(t, values, e);
+    uint32_t size = 0;
+    d.places[e] = loads ? t.destination_of_any_size(o, d.type, size) : t.source_of_any_size(o, d.type, size);
+    if (size < bytes) t.unsupported("a register that is narrower than the access");
+    if (e > 0 && d.wide != (size == 8)) t.unsupported("registers of several sizes");
+    d.wide = size == 8;
+  }
+  return d;
+}
+
+void translate_surface_load(Translation& t) {
+  const SurfaceDetail d = take_surface(t, 1, 0, true);
+  t.emit(run_surface_load);
+  t.detail<SurfaceDetail>() = d;
+}
+
+void translate_surface_store(Translation& t) {
+  const SurfaceDetail d = take_surface(t, 0, 1, false);
+  if (d.formatted && (d.wide || ptx::bytes(d.type) != 4)) t.unsupported("this type");
+  t.emit(run_surface_store);
+  t.detail<SurfaceDetail>() = d;
+}
+
+void translate_surface_reduction(Translation& t) {
+  const int operation = t.take_one_of({"add", "min", "max", "and", "or"});
+  const SurfaceDetail d = take_surface(t, 0, 1, false);
+  if (is_layered(d.geometry) || d.elements != 1) t.unsupported("this geometry");
+  Handler handler = nullptr;
+  switch (operation) {
+    case 0:
+      handler = reduction_of<reduction::Add>(d.type, d.formatted);
+      break;
+    case 1:
+      handler = reduction_of<reduction::Min>(d.type, d.formatted);
+      break;
+    case 2:
+      handler = reduction_of<reduction::Max>(d.type, d.formatted);
+      break;
+    case 3:
+      handler = reduction_of<reduction::And>(d.type, d.formatted);
+      break;
+    case 4:
+      handler = reduction_of<reduction::Or>(d.type, d.formatted);
+      break;
+    default:
+      break;
+  }
+  const uint32_t bytes = ptx::bytes(d.type);
+  if (!handler || (bytes != 4 && bytes != 8) || d.wide != (bytes == 8))
+    t.unsupported("this operation on this type");
+  t.emit(handler, Control::Deferred);
+  t.detail<SurfaceDetail>() = d;
+}
+
+}  // namespace
+
+void translate_suld(Translation& t) {
+  translate_surface_load(t);
+}
+void translate_sust(Translation& t) {
+  translate_surface_store(t);
+}
+void translate_sured(Translation& t) {
+  translate_surface_reduction(t);
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,97 @@
+#pragma once
+#include "functional/access.hpp"
+#include "functional/fault.hpp"
+#include "functional/floats.hpp"
+#include "functional/texture.hpp"
+
+/// What the instructions on textures and surfaces have in common.
+namespace simt::functional {
+
+constexpr uint32_t most_elements = 4;
+
+/// The operand in front of the coordinates: it holds the address of a descriptor.
+struct TextureReference {
+  Address address;
+  bool given = false;
+};
+
+inline void reference_addresses(const Context& c, const TextureReference& r, uint64_t* out) {
+  if (!r.address.entry_parameter) {
+    lane_addresses(c, r.address.base, r.address.place, r.address.offset, out);
+    return;
+  }
+  uint64_t value;
+  std::memcpy(&value, c.grid->parameters() + r.address.offset, sizeof value);
+  std::fill_n(out, warp_lanes, value);
+}
+
+/// The lanes' descriptors; mostly they all have the same.
+class Descriptors {
+ public:
+  Descriptors(Context& c, const TextureReference& reference, TextureDescriptor::Kind kind)
+      : context_(c), kind_(kind) {
+    reference_addresses(c, reference, addresses_);
+  }
+  const TextureDescriptor& of(int lane) {
+    if (!last_ || addresses_[lane] != last_address_) {
+      last_address_ = addresses_[lane];
+      last_ = &find_descriptor(context_, last_address_, kind_, lane);
+    }
+    return *last_;
+  }
+
+ private:
+  Context& context_;
+  TextureDescriptor::Kind kind_;
+  alignas(64) uint64_t addresses_[warp_lanes];
+  uint64_t last_address_ = 0;
+  const TextureDescriptor* last_ = nullptr;
+};
+
+/// Records which memory the lanes access, if it is wanted; lanes with address 0 access none.
+inline void record_touched(Context& c, const uint64_t* addresses) {
+  if (!c.record) return;
+  const uint32_t all = c.mask;
+  for (uint32_t i = 0; i < warp_lanes; ++i)
+    if (addresses[i] == 0) c.mask &= ~(1u << i);
+  if (c.mask)
+    record_access(c, AccessSpace::Global, addresses);
+  else
+    c.record->nothing = true;
+  c.mask = all;
+}
+
+inline TextureReference take_reference(Translation& t, const ptx::Operand& operand) {
+  TextureReference r;
+  r.given = true;
+  r.address = t.address(operand);
+  if (r.address.base == Address::Base::Stack && !r.address.entry_parameter)
+    t.unsupported("a reference that is a parameter of a function");
+  return r;
+}
+
+inline TextureDescriptor::Geometry take_geometry(Translation& t) {
+  if (t.take("2dms") || t.take("a2dms")) t.unsupported("multi-sample textures, which only graphics can make");
+  const int index = t.take_one_of({"1d", "2d", "3d", "a1d", "a2d", "cube", "acube"});
+  if (index < 0) t.unsupported("its geometry is missing");
+  return static_cast<TextureDescriptor::Geometry>(index);
+}
+
+inline uint32_t coordinate_count(TextureDescriptor::Geometry g) {
+  using enum TextureDescriptor::Geometry;
+  return g == D1 || g == A1d ? 1 : g == D2 || g == A2d ? 2 : 3;
+}
+inline bool is_layered(TextureDescriptor::Geometry g) {
+  using enum TextureDescriptor::Geometry;
+  return g == A1d || g == A2d || g == Acube;
+}
+
+inline const ptx::Operand& part_of(const Translation& t, const ptx::Operand& vector, uint32_t index) {
+  return vector.kind == ptx::OperandKind::Vector ? t.part(vector, index) : vector;
+}
+
+inline uint16_t half_bits(uint32_t f32) {
+  return static_cast<uint16_t>(nearest_code<Half, true>(std::bit_cast<float>(f32)));
+}
+
+}  // namespace simt::functional
