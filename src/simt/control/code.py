@@ -82,7 +82,7 @@ class LaunchCode:
 
 
 def spread(count: int, wanted: int, together: int = 1) -> list[int]:
-    """At least `wanted` of `count` ordinals, as far as there are so many: the middles of equal parts, in
+    """At least `wanted` of `count` ordinals, or all if there are fewer: the middles of equal parts, in
     whole groups of `together`."""
     groups = count // together
     chosen = min(groups, -(-wanted // together))

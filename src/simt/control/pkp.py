@@ -21,29 +21,30 @@ Rate = Literal["window", "settled", "auto"]
 class PKP(Controller):
     """Principal Kernel Projection (Baddouh et al., "Principal Kernel Analysis", MICRO'21, section 3.2).
 
-    Stops where the instructions per cycle (IPC) of the last `window` cycles vary by less than `threshold` and
-    at least a wave of CTAs has finished, and projects the rest from that window.
+    Stops a launch when its instructions per cycle (IPC) varied by less than `threshold` over the last
+    `window` cycles and at least one wave of CTAs has finished. The rest is projected from that window.
 
-    threshold: for metric `cov` the coefficient of variation in percent, for `std` the standard deviation in
-        instructions per cycle of the whole GPU; both of samples (n - 1), and both to be fallen below.
+    metric: `cov`: the coefficient of variation, in percent; `std`: the standard deviation, in instructions
+        per cycle of the whole GPU. Both are of a sample (n - 1).
+    threshold: the metric must be below it.
     signal: `instantaneous`: IPC of each interval, as in the paper; `cumulative`: IPC since the first
         dispatch, as in its artifact. The latter varies less and less whatever the launch does.
-    window, interval: core cycles; a window is two intervals or more. Longer intervals vary less.
-    waves: how many waves of CTAs have to finish.
-    below_wave: of a launch with fewer CTAs than a wave, `ignore`: none has to finish (paper); a number: this
-        share of its CTAs (artifact: 0.3).
-    latched: whether it is enough that each condition has held at some time (artifact); else both must hold at
-        once.
+    window, interval: core cycles; a window has at least two intervals. Longer intervals vary less.
+    waves: waves of CTAs that must have finished.
+    below_wave: for launches with less than a wave of CTAs. `ignore`: no CTA needs to have finished (paper); a
+        number: this share of the CTAs (artifact: 0.3).
+    latched: True: each condition needs to have held at some time (artifact); False: both must hold at once.
     unit: `warp` or `thread` instructions.
     projection: see `simt.control.projection.cycles_left`.
-    rate: what stands for the rest: the last `window` cycles; `settled`: all after the first `window` cycles,
-        in which the launch gets under way; `auto`: `settled` for launches with fewer CTAs than a wave: they
-        go through their loops in step, so that IPC swings with a period that no window knows.
-    tail: how much longer the end takes, where fewer CTAs are left than fit: in residence times of a CTA.
-        Half of one if CTAs take as long alone as among many, 0 if what they share is the limit.
+    rate: the cycles whose rates are used for the rest. `window`: the last `window` cycles; `settled`: all
+        except the first `window` cycles, in which the launch starts up; `auto`: `settled` for launches with
+        less than a wave of CTAs, whose CTAs run through their loops in step, so that the IPC oscillates with
+        a period that may not fit the window; otherwise `window`.
+    tail: additional time at the end, when too few CTAs are left to fill the GPU, in residence times of a CTA.
+        0.5 if a CTA takes as long alone as among others; 0 if a shared resource is the limit.
 
-    Nothing stops where no CTA has finished and the launch's instructions are neither known nor, from CTAs
-    followed functionally before, estimated: there would be nothing to project from.
+    A launch is never stopped if no CTA has finished and its number of instructions is neither known nor
+    estimated by a functional preview: there would be nothing to project from.
     """
 
     method: ClassVar[str] = "pkp"
@@ -116,7 +117,7 @@ class PKP(Controller):
         if launch.warp_instructions is None and not launch.counted:
             _ = launch.previewed  # before the launch changes the memory
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
-        # What was counted until the window's begin, and the end of each of its intervals.
+        # Counters at the start of the window and at the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
         self._under_way: Interval | None = None  # the first window's last
         self._settled = self._enough = False
@@ -182,7 +183,7 @@ class PKP(Controller):
         below = launch.cta_count < launch.ctas_per_sm * launch.sm_count
         if self.rate == "settled" or (self.rate == "auto" and below):
             first = self._under_way
-        # The window begins with the launch, or there is nothing after it.
+        # The window starts with the launch, or nothing follows it.
         if len(self._seen) <= self.window // self.interval or first is None or first.end >= now.end:
             return project(launch, now, now.counters, now.end, self.projection, self.tail)
         window = {name: n - first.counters[name] for name, n in now.counters.items()}

@@ -20,7 +20,7 @@ _DATA_SPACES = ("Global", "Local", "Generic", "Texture")
 
 @dataclass(frozen=True)
 class Region:
-    """CTAs [begin, end) of the grid that do alike. instructions: warp instructions of one, if known."""
+    """CTAs [begin, end) of the grid that behave alike. instructions: warp instructions per CTA, if known."""
 
     begin: int
     end: int
@@ -29,7 +29,7 @@ class Region:
 
 @dataclass(frozen=True)
 class _Skipped:
-    """CTAs that were left out, and the stretch whose rates stand for them."""
+    """CTAs that were skipped, and the stretch whose rates are used for them."""
 
     ctas: int
     instructions: float
@@ -38,22 +38,23 @@ class _Skipped:
 
 
 class TBPointRegions(Controller):
-    """TBPoint's sampling inside a launch (Huang et al., "TBPoint", IPDPS'14), as far as its abstract and the
-    published scripts of PKA tell.
+    """TBPoint's sampling inside a launch (Huang et al., "TBPoint", IPDPS'14), reconstructed from its abstract
+    and PKA's published scripts.
 
-    The grid is cut into epochs of a wave of CTAs. Two features of each, memory instructions per instruction
-    and instructions per CTA, are clustered (Ward, up to `threshold`); neighbouring epochs of one cluster are
-    a homogeneous region. Of a region a wave is simulated for warming up, then waves until the IPC of two
-    differs by less than `tolerance`; its other CTAs are skipped. They take (their instructions) / (IPC of the
-    last wave), and every counter grows with them as it did in that wave.
+    The grid is divided into epochs of one wave of CTAs each. Epochs are clustered by two features, memory
+    instructions per instruction and instructions per CTA (Ward, up to `threshold`); adjacent epochs of one
+    cluster form a homogeneous region. In each region, one wave is simulated as warm-up, followed by further
+    waves until the IPC of two consecutive ones differs by less than `tolerance`. The region's other CTAs are
+    skipped: they are estimated to take their instructions / IPC of the last wave, with the counters in the
+    same proportion as in that wave.
 
-    The features come from a functional preview of `ctas_per_epoch` CTAs of each epoch; without one, all CTAs
-    are one region. `simt.sampling.TBPoint` is the method's other half, which chooses launches.
+    The features come from a functional preview of `ctas_per_epoch` CTAs of each epoch; without a preview, all
+    CTAs are one region. `simt.sampling.TBPoint` is the other half of the method; it chooses launches.
 
-    threshold: of the distance of features.
-    scale: `mean`: features are divided by their mean over the epochs (TBPoint); `zscore`: and by their
-        spread, as in PKA's scripts, so that epochs of which none differs much are told apart all the same.
-    tolerance: relative difference of two waves' IPC.
+    threshold: distance of features up to which clusters are merged.
+    scale: `mean`: features are divided by their mean over the epochs (TBPoint); `zscore`: standardised, as in
+        PKA's scripts, which separates epochs even if they differ little.
+    tolerance: relative difference between the IPC of two waves.
     interval: core cycles between observations.
     """
 
@@ -136,7 +137,7 @@ class TBPointRegions(Controller):
         seen = np.bincount(epoch, minlength=epochs)
         per_cta = np.bincount(epoch, executed, epochs) / np.maximum(seen, 1)
         share = np.bincount(epoch, accesses, epochs) / np.maximum(np.bincount(epoch, executed, epochs), 1)
-        if not seen.all():  # the last epoch may be too short for one of the CTAs spread over the grid
+        if not seen.all():  # the last epoch may be too short to contain a CTA of the preview
             known = np.flatnonzero(seen)
             nearest = known[np.abs(np.arange(epochs)[:, None] - known).argmin(axis=1)]
             per_cta, share = per_cta[nearest], share[nearest]
@@ -152,7 +153,7 @@ class TBPointRegions(Controller):
             return GO_ON
         wave = self._launch.wave_size
         if self._unit is None:
-            # Warming up: what runs is of this region once a wave of it has been dispatched.
+            # Warm-up: once a wave of this region has been dispatched, only its CTAs run.
             if dispatched >= min(region.begin + 2 * wave, region.end):
                 self._unit = interval
             return GO_ON
@@ -163,7 +164,7 @@ class TBPointRegions(Controller):
         measured = {name: n - start.counters[name] for name, n in interval.counters.items()}
         ipc, before = measured["warp_instructions"] / cycles, self._ipc
         self._unit, self._ipc = interval, ipc
-        # Until the decision takes effect some more are dispatched.
+        # Some more are dispatched before the decision takes effect.
         left = region.end - dispatched - interval.difference["ctas"]
         if left <= 0 or not before or not ipc or abs(ipc - before) > self.tolerance * before:
             return GO_ON
@@ -210,7 +211,7 @@ class TBPointRegions(Controller):
 
 
 def _epochs_of_timeline(launch: LaunchView, intervals: Sequence[Interval]) -> tuple[Floats, Floats]:
-    """Features and instructions per CTA of the epochs of a finished run: stretches in which a wave of CTAs
+    """Features and instructions per CTA of the epochs of a completed run: stretches in which a wave of CTAs
     ends; the last may be shorter."""
     wave = max(1, launch.wave_size)
     features, each = [], []

@@ -133,7 +133,7 @@ def _start(furthest: npt.NDArray[np.int32], k: Rows, d: int) -> npt.NDArray[np.i
 
 
 def _slide(a: Rows, b: Rows, i: Rows, k: Rows) -> Rows:
-    """How far each path goes on along equal elements."""
+    """How far each path continues along equal elements."""
     i = i.copy()
     moving = np.arange(len(i))
     ahead = np.arange(CHUNK)

@@ -54,7 +54,7 @@ def uniform(seed: int, ids: npt.ArrayLike, salt: int = 0) -> npt.NDArray[np.floa
 
 
 def starts(seed: int, count: int) -> npt.NDArray[np.float64]:
-    """`uniform(seed, [0], salt)` for each salt of 0 to count-1: the first number of so many streams."""
+    """`uniform(seed, [0], salt)` for each salt of 0 to count-1: the first number of `count` streams."""
     stream = mix(np.array([(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _MASK], np.uint64))
     stream = mix(stream + np.arange(count, dtype=np.uint64) * np.uint64(0xD1342543DE82EF95) + np.uint64(1))
     numbers = mix(mix(stream.copy()) + stream)

@@ -16,30 +16,34 @@ from simt.sampling.root import Root
 from simt.sampling.splits import TimeOrder
 
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes")
-_FINEST = 1e-3  # of the bound: a node that adds less to the error is not split
+_FINEST = 1e-3  # share of the bound: a node that adds less to the error is not split
 
 
 class Neyman(Stratified):
-    """Stratified sampling with Neyman's optimal allocation, over the best pruning of a tree of splits.
+    """Stratified sampling with Neyman's optimal allocation, on the best pruning of a tree of splits.
 
-    The launches of each kernel are split by time where that saves most of N S sqrt(mu), what a stratum adds
-    to the time of an optimal sample; then the tree is pruned, and whole sample sizes are chosen, for the
-    program as a whole (`simt.sampling.pruning`). Draws are without replacement, and sizes know it (finite
-    population correction). Neyman, "On the two different aspects of the representative method", JRSS 1934.
+    A stratum of N launches with standard deviation S and mean time mu adds N S sqrt(mu) to the time of an
+    optimal sample. Each kernel's launches are split by time, always where the split saves most of this sum.
+    The tree is then pruned, and integer sample sizes are chosen, for the whole program at once
+    (`simt.sampling.pruning`). Launches are drawn without replacement; sample sizes take this into account
+    (finite population correction). Neyman, "On the two different aspects of the representative method", JRSS
+    1934.
 
-    error, confidence: bound on the relative error of the profiled total. `plan_.claimed_error` is the half
-        width that the normal distribution and simulated draws from the profile both keep at that confidence;
-        it is at most `error`.
-    aim: `time` takes the least time that keeps the bound, and so leaves an error near it. `error` takes as
-        long as ROOT at the same bound and makes the error as small as that allows. `balanced` is between, at
-        the geometric mean of ROOT's time and the least time that has ROOT's variance.
-    transfer: relative spread, beyond that of the profiled times, that launches of one stratum are expected to
-        have in what is simulated; for the aims `balanced` and `error`, which so spread the draws further.
-    min_samples: launches to draw from each stratum. With 2 the simulated values tell their own variance.
-    pool: kernels that together hold at most this share of the time become one group, without a launch each.
-    group: `name`, or `launch` for kernels told apart by grid, block and shared memory too.
-    draw: `random`; `systematic`, evenly over the order of time from a random start; `midpoint`, the same
-        without randomness, for regression tests.
+    error, confidence: bound on the relative error of the profiled total. `plan_.claimed_error` is the larger
+        half width of two, from the normal distribution and from simulated draws, at that confidence; it is at
+        most `error`.
+    aim: `time`: the shortest simulation that keeps the bound; its error is near the bound. `error`: the
+        smallest error in the time that ROOT takes at the same bound. `balanced`: between the two, at the
+        geometric mean of ROOT's time and the shortest time with ROOT's variance.
+    transfer: relative spread that the simulated values of a stratum are expected to have in addition to that
+        of the profiled times. It distributes the draws more evenly; for the aims `balanced` and `error`.
+    min_samples: least number of launches drawn from each stratum. 2 allow the variance of the simulated
+        values to be estimated.
+    pool: kernels that together take at most this share of the time become one group, so that not each of them
+        needs a launch.
+    group: `name`, or `launch` to also distinguish kernels by grid, block and shared memory.
+    draw: `random`; `systematic`: evenly spaced in order of time, from a random start; `midpoint`: evenly
+        spaced without randomness, for regression tests.
     """
 
     method = "neyman"
@@ -119,7 +123,7 @@ class Neyman(Stratified):
             claimed = self._claim(order, found, z)
             if claimed <= self.error:
                 return found, claimed
-            limit *= 0.98 * (self.error / claimed) ** 2  # skewed: wider than the normal distribution says
+            limit *= 0.98 * (self.error / claimed) ** 2  # skewed: wider than the normal distribution predicts
 
     def _claim(self, order: TimeOrder, found: Pruning, z: float) -> float:
         """Half width by the normal distribution or by simulated draws, whichever is wider."""
@@ -162,7 +166,7 @@ def _groups(profile: Profile, group: str) -> tuple[npt.NDArray[Any], list[str]]:
 def _pooled(
     codes: npt.NDArray[Any], names: list[str], times: npt.NDArray[np.float64], share: float
 ) -> tuple[npt.NDArray[Any], list[str]]:
-    """The groups of least time that together hold at most `share` of it become one, the last."""
+    """Merges the groups of least time, which together take at most `share` of it, into one, the last."""
     totals = np.bincount(codes, weights=times, minlength=len(names))
     rising = np.argsort(totals, kind="stable")
     pooled = rising[np.cumsum(totals[rising]) <= share * totals.sum()]
@@ -175,7 +179,7 @@ def _pooled(
 
 
 def _reasons(strata: Strata, m: npt.NDArray[np.int64]) -> list[str]:
-    """What gave each stratum so many draws."""
+    """Why each stratum has so many draws."""
     total = strata.total or 1.0
     reasons = []
     for n, k, mu, s in zip(strata.sizes, m, strata.means, strata.deviations, strict=True):

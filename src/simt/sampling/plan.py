@@ -38,7 +38,7 @@ STRATUM_COLUMNS = {
     "draws": pl.UInt64,
     "time_ns": pl.Float64,  # of all its launches
     "cov": pl.Float64,  # standard deviation / mean of the profiled durations within the stratum
-    "why": pl.String,  # what made it a stratum and gave it so many draws, for people
+    "why": pl.String,  # why it is a stratum and has so many draws, as text
 }
 
 

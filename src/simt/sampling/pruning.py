@@ -115,8 +115,9 @@ class SplitTree:
     def _search(self, above: Callable[[_Nodes], bool]) -> list[tuple[_Nodes, _Nodes]]:
         """Pairs of prunings at neighbouring prices on either side of a limit.
 
-        The best prunings at all prices are a convex chain; a limit falls into a gap of it, wide where a
-        dear kernel's decision flips. So that decision is forbidden and the rest goes on alone, some times.
+        The best prunings at all prices form a convex chain. A limit falls into a gap of the chain, which is
+        wide if the decision of an expensive kernel flips there. That decision is then fixed, and the search
+        repeated with the others, up to _HOLDS times.
         """
         most, whole = self._sizes.copy(), np.zeros(len(self._sizes), bool)
         pairs: list[tuple[_Nodes, _Nodes]] = []

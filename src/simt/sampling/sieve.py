@@ -19,23 +19,24 @@ _AGAIN = 0.5  # coefficient of variation above which the artifact splits a part 
 
 
 class Sieve(Sampler):
-    """Strata of launches with the same name and similar instruction counts; one launch stands for each.
+    """Strata of launches with the same name and similar instruction counts, each represented by one launch.
 
-    Per kernel name, by the coefficient of variation (CoV) of the instruction counts: tier 1, all equal, is
-    one stratum whose first launch represents it; tier 2, CoV below theta, is one stratum represented by the
-    first launch with its most frequent CTA size; tier 3 is split by instruction count until the CoV of
-    every part is below theta, and each part is as tier 2. A representative stands for its stratum's
-    instructions: its weight is instructions of the stratum / its own, so the program's IPC is the weighted
+    A kernel name belongs to one of three tiers, by the coefficient of variation (CoV) of its instruction
+    counts. Tier 1: all are equal; one stratum, represented by its first launch. Tier 2: the CoV is below
+    theta; one stratum, represented by the first launch with the most frequent CTA size. Tier 3: split by
+    instruction count until the CoV of every part is below theta; each part is then treated as tier 2. The
+    weight of a representative is its stratum's instructions / its own, so the program's IPC is the weighted
         harmonic mean of theirs.
 
     theta: bound of the CoV.
-    kde: how tier 3 is split. `exact`: the split in two that leaves the least squares in the logarithm of the
-        count, repeated. `artifact`: as its public code, at the minima of a Gaussian kernel density of the
-        different counts with a bandwidth of one instruction on 50 points, once more where the CoV is above
-        0.5. None is as `fidelity` says.
-    instructions: a column to use in place of warp instructions.
-    fidelity: `artifact` also takes the launch's threads for the CTA size; in tier 2 the first launch with the
-        most frequent count among those; in tier 3 the first with the median of the different counts.
+    kde: how tier 3 is split. `exact`: repeatedly in two, where the sum of squares of the logarithm of the
+        count becomes least. `artifact`: as in the published code, at the minima of a Gaussian kernel density
+        of the distinct counts, evaluated at 50 points with a bandwidth of one instruction; parts with a CoV
+        above 0.5 are split once more. None: decided by `fidelity`.
+    instructions: the column to use instead of warp instructions.
+    fidelity: `artifact` also uses the launch's threads as CTA size; in tier 2, it takes the first of those
+        launches that has their most frequent count, in tier 3 the first with the median of the distinct
+        counts.
 
     Learned: `labels_`, stratum of each launch; `tiers_`, tier of each stratum.
     """
@@ -76,7 +77,7 @@ class Sieve(Sampler):
         h = len(names)
         totals, launches = np.bincount(strata, weights=counts, minlength=h), np.bincount(strata, minlength=h)
         own = counts[rows]
-        # A representative without an instruction has no IPC: it stands for its stratum's launches.
+        # A representative without instructions has no IPC, so its weight is the number of launches.
         weights = np.divide(totals, own, out=launches.astype(np.float64), where=own > 0)
         self.labels_, self.tiers_ = strata, tiers
         order = np.argsort(rows)
@@ -112,7 +113,7 @@ def _stratify(
 ) -> tuple[Ints, Ints, list[str], list[str]]:
     """Stratum of each launch; tier, name and reason of each stratum, by name and count."""
     order = TimeOrder(profile.name_codes, np.log1p(counts))
-    values = counts[order.order[order.first[:-1]]]  # the different counts of each name, rising
+    values = counts[order.order[order.first[:-1]]]  # the distinct counts of each name, ascending
     ranges, tiers, names, why = [], [], [], []
     for code, (lo, hi) in enumerate(order.groups):
         name = profile.names[code]
@@ -135,13 +136,13 @@ def _stratify(
 
 
 def _cov(values: Floats, sizes: Ints) -> float:
-    """Standard deviation / mean, of the population."""
+    """Population standard deviation / mean."""
     mean = float(np.average(values, weights=sizes))
     return float(np.sqrt(np.average((values - mean) ** 2, weights=sizes))) / mean if mean > 0 else 0.0
 
 
 def _split_exactly(order: TimeOrder, values: Floats, lo: int, hi: int, theta: float) -> list[int]:
-    """Ends of the parts of a range of counts, each of a CoV below theta."""
+    """Ends of the parts of a range of counts, each with a CoV below theta."""
     ends, waiting = [], [(lo, hi)]
     while waiting:
         lo, hi = waiting.pop()
@@ -156,7 +157,7 @@ def _split_exactly(order: TimeOrder, values: Floats, lo: int, hi: int, theta: fl
 
 
 def _split_as_artifact(order: TimeOrder, values: Floats, lo: int, hi: int, theta: float) -> list[int]:
-    """Ends of the parts at a density's minima, tried once more on parts of a high CoV, whatever theta is."""
+    """Ends of the parts, at minima of a density. Parts with a high CoV are split once more."""
     del theta
     ends = []
     for end in (*(lo + cut for cut in _minima(values[lo:hi])), hi):
@@ -168,7 +169,7 @@ def _split_as_artifact(order: TimeOrder, values: Floats, lo: int, hi: int, theta
 
 
 def _minima(values: Floats) -> list[int]:
-    """Positions in different, rising values at which their density has its local minima."""
+    """Positions, in distinct ascending values, of the local minima of their density."""
     grid = np.linspace(values[0], values[-1], _GRID)
     squares = -((grid[:, None] - values) ** 2) / 2
     top = squares.max(axis=1, keepdims=True)
@@ -195,7 +196,7 @@ def _representatives(strata: Ints, tiers: Ints, sizes: Floats, counts: Floats, a
 
 
 def _most_frequent(strata: Ints, values: Floats, among: Ints) -> Ints:
-    """For each stratum the first launch with the most frequent value; of two as frequent the earlier."""
+    """For each stratum, the first launch with the most frequent value; the earlier value in a tie."""
     groups = identical([strata[among], values[among]])
     first = among[groups.first]
     order = np.lexsort((first, -groups.size, strata[first]))

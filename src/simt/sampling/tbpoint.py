@@ -35,37 +35,36 @@ from simt.sampling.features import (
 from simt.sampling.sampler import Choice, Sampler
 from simt.sampling.ward import Ward
 
-MOST_UNIQUE = 30_000  # different feature vectors, whose pairs are compared
+MOST_UNIQUE = 30_000  # distinct feature vectors, all pairs of which are compared
 _THRESHOLDS = [round(0.01 * step, 2) for step in range(1, 21)]
 _REQUESTS = tuple(f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
 _SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
-VARIATION = "cta_instructions_cov"  # CoV of the CTAs' instructions, where a functional simulation gives it
+VARIATION = "cta_instructions_cov"  # CoV of the CTAs' instructions, if known from a functional simulation
 
 
 class TBPoint(Sampler):
-    """Groups launches by hierarchical clustering; the launch nearest to a group's centre stands for it.
+    """Hierarchical clustering of launches; the launch nearest to its centre represents a cluster.
 
-    The launches between which TBPoint's inter-launch sampling chooses; its sampling within a launch is not
-    here. A representative stands for the instructions of its cluster: the total is the sum over clusters of
-    instructions / IPC of the representative, so its weight is instructions of the cluster / its own. The
-    linkage is Ward's. Of several distance thresholds the largest, with the fewest clusters, whose error of
-    the total is below `error` is taken, else the one with the smallest error: PKA's rule (section 5.1) in
-    place of tuning by hand.
+    This is TBPoint's inter-launch sampling; for sampling within a launch, see `simt.control.TBPointRegions`.
+    The estimated total is the sum over clusters of instructions / IPC of the representative, so the weight of
+    a representative is its cluster's instructions / its own. The linkage is Ward's. Of several distance
+    thresholds, the largest (fewest clusters) whose error of the total is below `error` is used, otherwise the
+    one with the smallest error. This is PKA's rule (section 5.1), which replaces tuning by hand.
 
-    thresholds: distances up to which clusters are merged, in units of `fidelity`'s scaling; None for the 20
+    thresholds: distances up to which clusters are merged, in the scaled units of `fidelity`; None: the 20
         from 0.01 to 0.20 that PKA sweeps.
-    features: columns of the profile; None for those of `fidelity`.
-    error: of the profiled total, below which a threshold is good enough.
-    weight: `instructions`, or `launches`: number of the cluster's launches, where there are no instruction
-        counts.
-    quantise: a step, in units of the scaling, to which features are rounded first, so that launches with
-        almost the same counters are taken for the same. 0 is off.
-    fidelity: `pka` clusters by PKA's 12 features, standardised; `tbpoint` by those of the original, each
-        divided by its mean: thread instructions, warp instructions, memory requests, and the CoV of CTA
-        sizes, where a column `cta_instructions_cov` gives it.
+    features: columns of the profile; None: those of `fidelity`.
+    error: error of the profiled total below which a threshold is acceptable.
+    weight: `instructions`; or `launches`, the number of launches in the cluster, for profiles without
+        instruction counts.
+    quantise: step, in scaled units, to which features are rounded first, so that launches with almost equal
+        counters are treated as equal. 0: no rounding.
+    fidelity: `pka`: PKA's 12 features, standardised; `tbpoint`: those of the original, each divided by its
+        mean: thread instructions, warp instructions, memory requests, and the CoV of CTA sizes if there is a
+        column `cta_instructions_cov`.
 
-    Learned: `n_clusters_`; `labels_`, cluster of each launch, in the order of their first launches;
-    `threshold_`; `errors_`, of each threshold in falling order as far as tried.
+    Learned: `n_clusters_`; `labels_`, cluster of each launch, numbered in order of first launches;
+    `threshold_`; `errors_`, of the thresholds tried, in descending order.
     """
 
     method: ClassVar[str] = "tbpoint"
@@ -150,7 +149,7 @@ class TBPoint(Sampler):
 
 
 def _rising(thresholds: Any) -> list[float]:
-    """Rising thresholds, each once."""
+    """Distinct thresholds in ascending order."""
     if not isinstance(thresholds, (list, tuple)) or not thresholds:
         raise refuse("thresholds", thresholds, "a list of distances")
     return sorted({real("thresholds", value, 0, open_low=True) for value in thresholds})
@@ -220,7 +219,7 @@ def _in_order(labels: Ints) -> Ints:
 
 
 def _nearest(labels: Ints, points: Floats, sizes: Ints) -> Ints:
-    """The point nearest to each cluster's centre; the first of equally near ones."""
+    """The point nearest to each cluster's centre; the first one in a tie."""
     mass = np.bincount(labels, weights=sizes)
     columns = range(points.shape[1])
     centres = np.stack([np.bincount(labels, weights=points[:, c] * sizes) / mass for c in columns], axis=1)
@@ -230,7 +229,7 @@ def _nearest(labels: Ints, points: Floats, sizes: Ints) -> Ints:
 
 
 def _weights(labels: Ints, rows: Ints, amounts: Floats) -> Floats:
-    """Amount of each cluster / that of its representative; launches where the representative has none."""
+    """Amount of each cluster / that of its representative; the number of launches if that is zero."""
     totals = np.bincount(labels, weights=amounts)
     launches = np.bincount(labels).astype(np.float64)
     result: Floats = np.divide(totals, amounts[rows], out=launches, where=amounts[rows] > 0)

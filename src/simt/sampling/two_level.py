@@ -25,33 +25,33 @@ Classifier = Literal["vote", "sgd", "naive_bayes", "mlp", "lookup+vote"]
 _CLASSIFIERS = ("vote", "sgd", "naive_bayes", "mlp", "lookup+vote")
 _MODELS = ("sgd", "naive_bayes", "mlp")
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-_BUCKETS = 1 << 12  # of hashed kernel names
+_BUCKETS = 1 << 12  # positions of hashed kernel names
 _HELD_OUT = 0.2
-_MOST_TRAINED = 20_000  # different examples
+_MOST_TRAINED = 20_000  # distinct examples
 _NAMES_TOLD = 50
 _CHUNK = 4096
 
 
 class TwoLevel(Sampler):
-    """PKS on launches with counters; a classifier puts all others into its groups by name and dimensions.
+    """PKS on launches with counters; a classifier assigns all others to its groups by name and dimensions.
 
-    For programs too long to profile in detail. The representatives are those of the detailed part; each
-    stands for as many launches as all of the program have its group. The paper trains stochastic gradient
-    descent, Gaussian naive Bayes and a multilayer perceptron on the detailed launches, and leaves open how
-    they see a launch and how three answers become one. Here: the base name hashed into 4096 places, one of
-    which is 1, and the logarithms of grid and block dimensions, standardised; the majority, and SGD's answer
-    where all differ.
+    For programs too long to profile in detail. Representatives come from the detailed part; each is weighted
+    with the number of launches in its group, over the whole program. The paper trains stochastic gradient
+    descent (SGD), Gaussian naive Bayes and a multilayer perceptron on the detailed launches, but specifies
+    neither the features of a launch nor how the three predictions are combined. Here, the features are the
+    base name, hashed to one of 4096 positions (one-hot), and the logarithms of the grid and block dimensions,
+    standardised. The majority decides, and SGD if all three differ.
 
-    detailed: the first so many launches are the detailed part; None for those that have counters.
-    classifier: one of the models, their `vote`, or `lookup+vote`: a launch whose name, grid and block occur
-        in the detailed part goes where most of those went, and the vote decides on the others.
-    pks: makes the groups; PKS() unless given.
-    seed: of the models, the trial, and the PKS (in place of its own).
+    detailed: number of launches, from the first, that form the detailed part; None: those with counters.
+    classifier: one of the models; their `vote`; or `lookup+vote`: a launch whose name, grid and block occur
+        in the detailed part is assigned to the most frequent group of these, others by the vote.
+    pks: forms the groups; PKS() by default.
+    seed: seed of the models, of the trial, and of PKS (instead of its own).
 
-    Learned: `n_clusters_`; `labels_`, cluster of each launch; `accuracy_`, share of 20 % of the detailed
-    launches, held out in a trial, that each way puts into the right group, None where a trial is not
-    possible; `unseen_`, names of kernels that never occur in the detailed part: their launches' groups are
-    guesses.
+    Learned: `n_clusters_`; `labels_`, cluster of each launch; `accuracy_`, for each classifier, the share of
+    launches assigned correctly in a trial that holds out 20 % of the detailed part, None if a trial is
+    impossible; `unseen_`, names of kernels that do not occur in the detailed part, whose launches are
+    assigned by guesswork.
     """
 
     method: ClassVar[str] = "two-level"
@@ -163,7 +163,7 @@ def _unseen(
 
 @dataclass(frozen=True)
 class _Light:
-    """What a light profile tells. Launches with the same name, grid and block are one group.
+    """Contents of a light profile. Launches with the same name, grid and block are one group.
 
     bucket: [groups] hash of the kernel's base name. logs: [groups, dimensions] of grid and block.
     """
@@ -193,7 +193,7 @@ def _base(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Examples:
-    """Groups of light profiles with the clusters of their detailed launches, and how many these are."""
+    """Groups of light profiles with the clusters and the number of their detailed launches."""
 
     group: Ints
     label: Ints
@@ -210,15 +210,15 @@ class _Examples:
 
 
 def _lookup(examples: _Examples, groups: int) -> Ints:
-    """Most frequent cluster of each group, the earlier of equally frequent ones; -1 where there is none."""
+    """Most frequent cluster of each group, the earlier one in a tie; -1 if there is none."""
     result = np.full(groups, -1)
-    order = np.lexsort((-examples.label, examples.weight))  # the last assignment stays
+    order = np.lexsort((-examples.label, examples.weight))  # of several assignments, the last one remains
     result[examples.group[order]] = examples.label[order]
     return result
 
 
 class _Encoder:
-    """Groups as rows of numbers, standardised by the examples; only names that these have take part."""
+    """Groups as rows of numbers, standardised by the examples. Only names that occur in these are encoded."""
 
     def __init__(self, light: _Light, examples: _Examples) -> None:
         self._light = light
@@ -257,7 +257,7 @@ def _predictions(
         "mlp": lambda: MLPClassifier((100,), random_state=state),
     }
     rows, found = encoder.rows(examples.group), {}
-    # Weights of mean 1, as the models' step widths expect.
+    # Weights with mean 1, for which the models' step sizes are meant.
     weight = examples.weight / examples.weight.mean()
     for name in models:
         with warnings.catch_warnings():
@@ -295,7 +295,7 @@ def _classify(light: _Light, detailed: Ints, labels: Ints, k: int, seed: int, cl
 def _trial(
     light: _Light, detailed: Ints, labels: Ints, k: int, seed: int, part: Profile
 ) -> dict[str, float | None]:
-    """Accuracy of each way on a fifth of the detailed launches, having learned from the others."""
+    """Accuracy of each classifier on a fifth of the detailed launches, trained on the others."""
     held_out = uniform(seed, part.launches["launch"].to_numpy(), salt=3) < _HELD_OUT
     group = light.groups.code[detailed]
     if not held_out.any() or len(np.unique(labels[~held_out])) < 2:

@@ -71,7 +71,7 @@ class Device(Protocol):
 
 
 class ProgramDevice:
-    """Common to both kinds: a GPU that compiles programs, holds arrays and launches."""
+    """Base of both kinds: a GPU that compiles programs, holds arrays and launches kernels."""
 
     def __init__(self, gpu: GPU) -> None:
         self._gpu = gpu

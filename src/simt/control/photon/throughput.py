@@ -88,7 +88,7 @@ class Throughput:
         return rounds >= _ROUNDS or bool(executed.std() <= _UNEVEN * executed.mean())
 
     def cta_cycles(self, instructions: float) -> float:
-        """Mean core cycles of a CTA of so many warp instructions."""
+        """Mean core cycles of a CTA with this number of warp instructions."""
         _, _, ctas, executed = self._difference(0.5, 0.0)
         return ctas / executed * instructions
 
@@ -115,10 +115,10 @@ class Throughput:
     def contention(self, fastest: float, in_turn: bool, one_wave: bool) -> Contention:
         """Warp-cycles per instruction of SMs with equally many warps over those of all.
 
-        one_wave: no CTA is to come, so each SM goes on with what it has. Then its own difference from those
-        with equally many warps is kept, if such differences last: if those in the second quarter explain
-        most of the variance of those in the last one. (Neighbouring quarters correlate, too, where a
-        difference drifts away, as in SpMV.)
+        one_wave: no further CTA follows, so each SM continues with its own CTAs. Its difference from SMs with
+        the same number of warps is then kept if such differences persist: if those in the second quarter
+        explain most of the variance of those in the last one. (Neighbouring quarters also correlate where
+        a difference decays, as in SpMV.)
         """
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length

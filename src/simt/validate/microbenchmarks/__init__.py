@@ -1,1 +1,1 @@
-"""One file a group; importing a group's file registers its microbenchmarks."""
+"""One file per group; importing a group's file registers its microbenchmarks."""

@@ -13,7 +13,7 @@ def atomic_latency(device: Device) -> float:
     """Cycles from an atomic addition that hits in the near L2 to the use of its result."""
     steps, cycles, end = 32, device.zeros(2, np.int64), device.zeros(1, np.uint32)
     kernel, found = device.kernel("atomics.cu", "atomic_chain"), []
-    # Of words so far from each other that some lie in the near part of an L2 that has two.
+    # On words so far apart that, in an L2 with two parts, some are in the near one.
     for counters in [device.zeros(5000, np.uint32) for _ in range(8)]:
         kernel(1, 1, counters, np.int32(steps), cycles, end)
         once, twice = device.numpy(cycles)
@@ -31,11 +31,11 @@ def shared_atomic_latency(device: Device) -> float:
 
 
 def _stream(device: Device, target: str) -> float:
-    """Additions a core cycle of the whole GPU."""
+    """Additions of the whole GPU per core cycle."""
     grid, block, count = 2 * device.sms, 256, 8
     counters = device.zeros(grid * block, np.uint32)
     kernel = device.kernel("atomics.cu", "atomic_stream", {"TARGET(i)": target})
-    # The first brings instructions and counters into the caches.
+    # The first launch loads instructions and counters into the caches.
     times = [kernel(grid, block, counters, np.int32(n)) for n in (count, count, 3 * count)]
     return 2.0 * grid * block * count / (times[2] - times[1])
 

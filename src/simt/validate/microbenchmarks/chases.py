@@ -19,9 +19,10 @@ def _load(cached: str) -> dict[str, str | int]:
 
 
 def ring_of(device: Device, size: int, stride: int, jump: int = 1) -> tuple[Any, int]:
-    """A ring of pointers in device memory, and how many they are.
+    """A ring of pointers in device memory, and their number.
 
-    size, stride: bytes of the ring and between two pointers. jump: pointers from one to the next in the walk.
+    size, stride: bytes of the ring, and between two pointers. jump: distance of each step of the walk, in
+    pointers.
     """
     count = max(1, size // stride)
     ring = device.zeros(max(1, size // 8 + 1), np.uint64)
@@ -41,11 +42,11 @@ def chase_latency(
     jump: int = 1,
     shared: int = 0,
 ) -> float:
-    """Cycles of a load in a ring of pointers.
+    """Cycles per load of a walk along a ring of pointers.
 
-    size, stride, jump: of the ring. cached: "ca" looks up the L1 and the L2, "cg" the L2 alone. warm: loads
-    before the clock is read; None: two walks. block: threads of the CTA, of which one walks. shared: its
-    shared memory, bytes.
+    size, stride, jump: see `ring_of`. cached: "ca" looks up the L1 and the L2, "cg" only the L2. warm: loads
+    before the clock is read; None: two rounds. block: threads of the CTA, of which one walks. shared: shared
+    memory of the CTA, bytes.
     """
     ring, count = ring_of(device, size, stride, jump)
     cycles = device.zeros(2, np.int64)
@@ -59,10 +60,10 @@ def chase_latency(
 
 
 def large_chase_latency(device: Device, size: int, stride: int, steps: int = 4096) -> float:
-    """Cycles of a load, through all caches, in a ring that 1024 threads of its SM have walked twice before.
+    """Cycles per load, through all caches, after 1024 threads of the SM have walked along the ring twice.
 
-    size, stride: of the ring, bytes. The mean of 2 * steps loads: where parts of the L2 are far from each
-    other, single lines are near or far by chance.
+    size, stride: see `ring_of`. The result is the mean of 2 * steps loads, because in an L2 with two parts,
+    single lines are near or far by chance.
     """
     ring, count = ring_of(device, size, stride)
     cycles = device.zeros(2, np.int64)
@@ -78,7 +79,7 @@ def each_latency(
 ) -> npt.NDArray[np.float64]:
     """Cycles of each load of a walk along a ring, after `warm` loads: (steps,)."""
     kernel = device.kernel("chase.cu", "chase_each", _load(cached))
-    # Reading the clock takes some cycles, which a ring of one pointer that is in the L1 shows.
+    # Reading the clock takes some cycles; a ring of one pointer, which is in the L1, shows how many.
     one, _ = ring_of(device, 8, 8)
     found = device.zeros(64, np.int32)
     device.kernel("chase.cu", "chase_each", _load("ca"))(
@@ -100,10 +101,10 @@ def largest_that_hits(
     block: int = 1,
     shared: int = 0,
 ) -> int:
-    """The largest ring, a multiple of `stride`, whose later walks take at most `latency` a load on average.
+    """Bytes of the largest ring whose later rounds take at most `latency` per load on average.
 
-    Found by bisection between two sizes. Where a cache evicts the oldest line, one line too many misses in
-    some set at every step.
+    Found by bisection between two sizes, in multiples of `stride`. If a cache evicts the oldest line, a ring
+    that is one line too large misses in some set at every step.
     """
     low, high = least // stride, most // stride
     while low < high:
@@ -120,7 +121,7 @@ def largest_that_hits(
 
 
 def step_of(cycles: dict[int, float], limit: float) -> int:
-    """The least argument from which on the cycles are above `limit`; raises SimtError where none is."""
+    """The least argument at and above which all cycles exceed `limit`. Raises SimtError if there is none."""
     for argument in sorted(cycles):
         if all(c > limit for a, c in cycles.items() if a >= argument):
             return argument
@@ -128,16 +129,18 @@ def step_of(cycles: dict[int, float], limit: float) -> int:
 
 
 def evict(device: Device) -> Any:
-    """Fills the L2 with what a copy from the host brings, so that nothing before is in it, nor to be written.
+    """Fills the L2 with a copy from the host, so that it holds no earlier data and nothing to write back.
 
-    Returns that array: as long as it lives, no other gets its memory.
+    Returns the array of the copy: as long as it lives, its memory is not allocated again.
     """
     return device.array(np.zeros(device.l2_bytes * 5 // 2, np.uint8))
 
 
 def walk_latency(device: Device, data: Any, first: int, step: int, steps: int) -> npt.NDArray[np.float64]:
-    """Cycles of each load, past the L1, of a walk over zeros: (steps,). first, step: bytes; the differences
-    count, as some cycles of arithmetic come along."""
+    """Cycles of each load of a walk over zeros, bypassing the L1: (steps,). first, step: bytes.
+
+    Only differences are meaningful, because some cycles of arithmetic are included.
+    """
     text = '"{ .reg .b64 v; " PAST_L1 ".u64 v, [%0]; add.u64 %0, %0, v; add.s64 %0, %0, %1; }"'
     load = {"LOAD(p)": f'asm volatile({text} : "+l"(p) : "n"({step}ll) : "memory")'}
     kernel = device.kernel("chase.cu", "walk_each", load)

@@ -30,7 +30,7 @@ SHUFFLE = 'asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"
 
 
 def chain(device: Device, type_: str, step: str, dtype: type) -> float:
-    """Cycles from one operation to the next that needs its result."""
+    """Cycles from one operation to the next one, which needs its result."""
     kernel = device.kernel("chain.cu", "chain", {"TYPE": type_, "STEP(x,a,b)": step, "LENGTH": LENGTH})
     values, cycles = device.array(np.ones(32, dtype)), device.zeros(2, np.int64)
     kernel(1, 32, values, cycles, dtype(1), dtype(1))
@@ -41,11 +41,11 @@ def chain(device: Device, type_: str, step: str, dtype: type) -> float:
 def throughput(
     device: Device, type_: str, step: str, dtype: type, warps: int = 16, odd_step: str | None = None
 ) -> float:
-    """Operations of one SM in a cycle, a lane's being one.
+    """Operations of one SM per cycle, counted per lane.
 
-    warps: four per scheduler keep its units busy. With more, a scheduler that prefers some of them lets the
-        others end alone.
-    odd_step: what every second chain computes instead of `step`.
+    warps: four per scheduler keep its units busy. With more, a scheduler that prefers some of them leaves the
+        others to finish alone.
+    odd_step: the operation of every second chain, instead of `step`.
     """
     times = []
     length = max(4, 512 // warps)
@@ -63,7 +63,7 @@ def throughput(
 
 
 def _dependent(spec: Spec, unit: str) -> float:
-    """Cycles between two dependent instructions of a unit, or what does its work (docs/model/operands.md)."""
+    """Cycles between dependent instructions of a unit, or of its substitute (docs/model/operands.md)."""
     units = spec.sm.units
     if getattr(units, unit).count == 0:
         unit = {"int": "fp32", "fp64": "sfu"}[unit]
@@ -76,7 +76,7 @@ def _constant(spec: Spec) -> float | None:
 
 
 def _lanes(spec: Spec, unit: str) -> float:
-    """Lanes that an SM's units of a kind finish in a cycle, as far as its schedulers can issue them."""
+    """Lanes that an SM's units of a kind complete per cycle, limited by what its schedulers can issue."""
     units = spec.sm.units
     if getattr(units, unit).count == 0:
         unit = {"int": "fp32", "fp64": "sfu"}[unit]
@@ -175,7 +175,7 @@ def mad_throughput(device: Device) -> float:
 
 
 def _mixed_lanes(spec: Spec) -> float:
-    """Lanes per cycle if FFMA and IADD3 take turns: in units of their own, or in those of FP32."""
+    """Lanes per cycle if FFMA and IADD3 alternate, in separate units or both in those of FP32."""
     fp32, int_ = spec.sm.units.fp32, spec.sm.units.int
     each = fp32.count / fp32.initiation_interval
     pairs = min(each, int_.count / int_.initiation_interval) if int_.count else each / 2
@@ -235,9 +235,9 @@ ORDER_LENGTH = 64  # rounds of eight operations, order.cu
 
 
 def _share(device: Device, warp: int) -> float:
-    """Operations a cycle of one of eight warps of a scheduler that all have the same to do, until it is done.
+    """Operations per cycle of one of a scheduler's eight warps, all with the same work, until it finishes.
 
-    warp: its number among them; the first is the oldest.
+    warp: number of the warp, from the oldest.
     """
     kernel = device.kernel("order.cu", "order", {"LENGTH": ORDER_LENGTH})
     values = device.array(np.ones(32 * WARPS, np.float32))
@@ -267,7 +267,7 @@ def barrier_latency(device: Device) -> float:
 
 
 def _constant_chain(device: Device, sums: int) -> float:
-    """Cycles of a load of constant memory and so many additions to its address."""
+    """Cycles of a load of constant memory and `sums` additions to its address."""
     kernel = device.kernel("constant.cu", "constant_chain", {"STEPS": 64, "SUMS": sums})
     cycles, end = device.zeros(2, np.int64), device.zeros(1, np.int32)
     kernel(1, 1, cycles, end)
@@ -283,13 +283,13 @@ def constant_latency(device: Device) -> float:
 
 
 CONSTANT_BYTES = 61440  # constant.cu
-CONSTANT_STRIDE = 64  # the smallest possible line
+CONSTANT_STRIDE = 64  # bytes: the smallest possible line
 CONSTANT_SMALL, CONSTANT_LARGE = 512, 16384  # bytes: less and more than the caches nearest to schedulers hold
 SET_STRIDE = 4096  # bytes between words of one set, if sets are chosen by an address's low bits
 
 
 def _constant_walk(device: Device, size: int, stride: int = CONSTANT_STRIDE) -> float:
-    """Cycles of a load of constant memory in walks over this many bytes."""
+    """Cycles per load of constant memory in walks over `size` bytes."""
     cycles, end, count = device.zeros(2, np.int64), device.zeros(1, np.int32), size // stride
     kernel = device.kernel("constant.cu", "constant_walk")
     kernel(1, 1, np.int32(count), np.int32(stride), cycles, end)
@@ -298,9 +298,9 @@ def _constant_walk(device: Device, size: int, stride: int = CONSTANT_STRIDE) -> 
 
 
 def _constant_step(device: Device, least: int) -> int:
-    """The most bytes in walks over which a load takes no longer than over `least`.
+    """The largest walk, in bytes, in which a load takes no longer than in one over `least` bytes.
 
-    Raises SimtError if all constant memory is as near.
+    Raises SimtError if all of constant memory is equally near.
     """
     limit = 1.05 * _constant_walk(device, least)
     low, high = least // CONSTANT_STRIDE, CONSTANT_BYTES // CONSTANT_STRIDE
@@ -314,7 +314,7 @@ def _constant_step(device: Device, least: int) -> int:
 
 
 def _of_constants(value: Callable[[Spec], float | None]) -> Callable[[Spec], float | None]:
-    """Where constant caches miss."""
+    """The expected value if constant caches can miss."""
     return lambda spec: None if spec.constant_cache.perfect else value(spec)
 
 
@@ -380,7 +380,7 @@ def constant_l2_latency(device: Device) -> float:
     "sm.front_end.instruction_cache.l1: bytes, for constants",
     "byte",
     expected=_of_constants(_second_constants),
-    tolerance=0.05,  # the walk's own code is in it, too
+    tolerance=0.05,  # it also holds the walk's own code
     moves=("sm.front_end.instruction_cache.l1.ways",),
 )
 def constant_l2_size(device: Device) -> float:
@@ -393,7 +393,7 @@ def constant_l2_size(device: Device) -> float:
 
 
 def _l2_for_constants(spec: Spec) -> float | None:
-    """What a load past the L1 takes, less its time in the load/store unit; where the L2 has one part."""
+    """Latency of a load that bypasses the L1, without the load/store unit; for an L2 with one part."""
     return l2_hit(spec) - 10 if spec.l2.partitions == 1 else None
 
 
@@ -409,7 +409,7 @@ def constant_l3_latency(device: Device) -> float:
     """Additional cycles of a load of constant memory from the L2, compared with the second cache."""
     count, stride = 64, 256
     cycles, end = device.zeros(2, np.int64), device.zeros(1, np.int32)
-    # A separate module has constant memory that is in no cache yet; one SM brings it into the L2 for another.
+    # A separate module has constant memory that is in no cache yet; one SM loads it into the L2 for another.
     kernel = device.kernel("constant.cu", "constant_first", {"STEPS": 1})
     for ctas in (1, 2):
         kernel(ctas, 1, np.int32(count), np.int32(stride), cycles, end)
@@ -418,7 +418,7 @@ def constant_l3_latency(device: Device) -> float:
 
 
 def _constant_operands(device: Device, count: int) -> float:
-    """Cycles of an FFMA with a constant operand, of a chain with so many operands 64 bytes apart, in turn."""
+    """Cycles per FFMA of a chain that cycles through `count` constant operands, 64 bytes apart."""
     kernel = device.kernel(
         "constant.cu", "constant_operands", {"COUNT": count, "APART": CONSTANT_STRIDE // 4}
     )
@@ -428,7 +428,7 @@ def _constant_operands(device: Device, count: int) -> float:
     return float(twice - once) / (rounds * count)
 
 
-OPERANDS = 960 * 4 // CONSTANT_STRIDE  # constant operands 64 bytes apart that a kernel can have
+OPERANDS = 960 * 4 // CONSTANT_STRIDE  # the most constant operands of a kernel, 64 bytes apart
 
 
 @microbenchmark(
@@ -438,7 +438,7 @@ OPERANDS = 960 * 4 // CONSTANT_STRIDE  # constant operands 64 bytes apart that a
     expected=_of_constants(
         lambda s: float(s.constant_cache.l1.bytes) if s.constant_cache.l1.bytes < 960 * 4 else None
     ),
-    tolerance=0.05,  # parameters need not begin with a line
+    tolerance=0.05,  # parameters need not start at a line
     moves=("constant_cache.l1.ways",),
 )
 def constant_operand_size(device: Device) -> float:
@@ -471,7 +471,7 @@ SCHEDULER_WARPS = 4  # of each of an SM's four schedulers (since Maxwell)
 
 
 def _banks(spec: Spec) -> float | None:
-    """Of a scheduler's registers. More banks than four leave no three of twelve values in one of them."""
+    """Banks per scheduler. With more than four banks, no three of twelve values share one."""
     r = spec.sm.register_file
     banks = max(1, r.banks // spec.sm.sub_cores)
     return float(banks) if r.model == "read_ports" and r.read_ports_per_bank == 1 and banks <= 4 else None
@@ -481,15 +481,15 @@ def _banks(spec: Spec) -> float | None:
 def register_banks(device: Device) -> float:
     """Banks of a scheduler's registers: three values in the same bank take three cycles to read.
 
-    The compiler chooses the registers; the benchmark finds those that share a bank with a given one, and
-    their share is one bank's.
+    The compiler chooses the registers. The benchmark finds those that share a bank with a given one; their
+    share of all registers gives the number of banks.
     """
     pairs = [(j, k) for j in range(1, VALUES) for k in range(j + 1, VALUES)]
     sections = " ".join(f"F({j}, {k})" for j, k in pairs)
     kernel = device.kernel("registers.cu", "sections", {"SECTIONS(F)": sections, "STEPS": SECTION_STEPS})
     values, cycles = device.array(np.full(VALUES, 0.5, np.float32)), device.zeros(len(pairs), np.int64)
     found = []
-    for _ in range(2):  # the first brings the instructions
+    for _ in range(2):  # the first run loads the instructions
         kernel(1, 32 * 4 * SCHEDULER_WARPS, values, cycles)
         found.append(device.numpy(cycles))
     each = np.minimum(*found) / (SECTION_STEPS * OPERATIONS * SCHEDULER_WARPS)

@@ -1,4 +1,4 @@
-"""Asynchronous copies (from compute capability 8.0), and what came with 9.0: wgmma, bulk copies, clusters."""
+"""Asynchronous copies (compute capability 8.0); wgmma, bulk copies and clusters (9.0)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
 STEPS = 32
-# Of a type of A and B: its name for both, columns of K in 32 bytes, what follows the descriptors.
+# For each type of A and B: the name for both, columns of K in 32 bytes, operands after the descriptors.
 TYPES = {
     "f16": ("f16.f16", 16, "p, 1, 1, 0, 0"),
     "bf16": ("bf16.bf16", 16, "p, 1, 1, 0, 0"),
@@ -22,7 +22,7 @@ TYPES = {
 
 
 def _wgmma(device: Device, type_: str, n: int) -> float:
-    """Multiply-adds of an SM in a cycle, by wgmma of m64 and so many columns."""
+    """Multiply-adds of an SM per cycle, by wgmma of m64 with n columns."""
     operands, k, tail = TYPES[type_]
     whole, count = type_ == "s8", n // 2
     vector = ", ".join(f"%{i}" for i in range(count))
@@ -46,7 +46,7 @@ def _wgmma(device: Device, type_: str, n: int) -> float:
 
 
 def _rate(share: float) -> Callable[[Spec], float]:
-    """The interval is that of 16 x 8 x 16 multiply-adds of FP16 by one unit; other types take their share."""
+    """The interval is for 16 x 8 x 16 multiply-adds of FP16 by one unit; other types in proportion."""
 
     def expected(spec: Spec) -> float:
         tensor = spec.sm.units.tensor
@@ -103,7 +103,7 @@ def wgmma_int8(device: Device) -> float:
 
 
 def _copied(device: Device, threads: int, each: int) -> float:
-    """Cycles of a round of cp.async."""
+    """Cycles per round of cp.async."""
     data, cycles = device.zeros(4 * threads * each, np.uint32), device.zeros(2, np.int64)
     kernel = device.kernel("copies.cu", "copy_async")
     kernel(1, threads, data, np.int32(each), np.int32(STEPS), cycles, shared=16 * threads)
@@ -134,7 +134,7 @@ def async_copy_bandwidth(device: Device) -> float:
 
 
 def _bulk(device: Device, bytes_: int, each: int) -> float:
-    """Cycles of a round of bulk copies."""
+    """Cycles per round of bulk copies."""
     data, cycles = device.zeros(bytes_ * each // 4, np.uint32), device.zeros(2, np.int64)
     kernel = device.kernel("copies.cu", "copy_bulk")
     kernel(1, 1, data, np.int32(bytes_), np.int32(each), np.int32(8), cycles, shared=bytes_)
@@ -173,7 +173,7 @@ def cluster_latency(device: Device) -> float:
 def cluster_bandwidth(device: Device) -> float:
     """Bytes per cycle that a CTA reads from the shared memory of another CTA in its cluster.
 
-    The engine takes them from the SM's own (docs/model/load-store.md).
+    The engine times them as loads of the SM's own shared memory (docs/model/load-store.md).
     """
     threads, loads = 512, 32
     cycles, sink = device.zeros(2, np.int64), device.zeros(threads, np.uint32)

@@ -13,13 +13,13 @@ from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
 BLOCKS = 512  # of a kernel
 BLOCK, LARGE = 128, 512  # bytes of one
-AROUND = 512  # bytes, about: the loop's head before the first block, and what is around the loop
-JUMPS = (37, 41)  # targets from one to the next, further than what is fetched ahead
-SPREAD = 509  # targets of which jumps of any length come to all, and more than an L0 holds
+AROUND = 512  # bytes, about: the head of the loop before the first block, and the code around the loop
+JUMPS = (37, 41)  # targets from one to the next, further than the prefetched lines
+SPREAD = 509  # targets: jumps of any length reach all of them, and an L0 holds fewer
 
 
 class _Walk:
-    """Walks over code. large: in blocks of 512 bytes. pad: instructions by which it is moved."""
+    """Walks over code. large: in blocks of 512 bytes. pad: instructions by which the code is shifted."""
 
     def __init__(self, device: Device, large: bool = False, pad: int = 0) -> None:
         padding = " ".join(
@@ -38,15 +38,16 @@ class _Walk:
         return float(once) / targets, float(twice) / targets
 
     def cycles(self, targets: int, jump: int = 0) -> float:
-        """Cycles from one target to the next, of so many; jump: targets between the two, or far apart."""
+        """Cycles from one of `targets` jump targets to the next. jump: distance in targets; 0: far apart."""
         once, twice = self._run(targets, 1, jump)
         return twice - once
 
     def most(self, apart: int, least: int, slower: float) -> int:
-        """The most targets, every `apart`-th block, between which a jump takes at most so many times as long
-        as between `least`. Raises SimtError if the kernel has no more."""
+        """The largest number of targets between which a jump takes at most `slower` times as long as between
+        `least` targets. apart: blocks from one target to the next. Raises SimtError if all blocks fit."""
 
-        def slowest(targets: int) -> float:  # of two measurements: what does not fit need not miss evenly
+        def slowest(targets: int) -> float:
+            # Of two measurements, because targets that do not fit need not miss evenly.
             once, twice = self._run(targets, apart, 0)
             return max(once, twice / 2)
 
@@ -64,12 +65,12 @@ SMALL = 16  # targets that any cache holds
 
 
 def _first_bytes(device: Device) -> int:
-    """What the cache nearest to the schedulers holds."""
+    """Bytes of the cache nearest to the schedulers."""
     return _Walk(device).most(1, SMALL, 1.1) * BLOCK + AROUND
 
 
 def _of_l0(value: Callable[[Spec], float]) -> Callable[[Spec], float | None]:
-    """Where there is one; the collector model's fetch asks once for several instructions."""
+    """The expected value if there is an L0; the collector model fetches several instructions at once."""
 
     def expected(spec: Spec) -> float | None:
         cache = spec.sm.front_end.instruction_cache
@@ -110,7 +111,7 @@ def instruction_l0_size(device: Device) -> float:
 )
 def instruction_line(device: Device) -> float:
     """Line size, 128 bytes at least: the L0's size divided by the jump targets that fit, one per line."""
-    pads = range(BLOCK // 16)  # with one of them, targets begin with lines
+    pads = range(BLOCK // 16)  # with one of them, targets are at the start of lines
     lines = max(_Walk(device, pad=pad).most(2, SMALL, 1.1) for pad in pads)
     whole = _first_bytes(device)
     return (whole - AROUND) / lines
@@ -130,7 +131,7 @@ def instruction_l1_latency(device: Device) -> float:
 
 
 def _hidden(spec: Spec) -> int:
-    """Two instructions of the target are in the buffer before its line is asked for; what comes next is an
+    """Two instructions of the target are in the buffer before its line is requested; the next one is an
     FFMA behind the second one's."""
     return 1 + spec.sm.units.fp32.initiation_interval
 
@@ -149,7 +150,7 @@ def _hidden(spec: Spec) -> int:
 def instruction_prefetch(device: Device) -> float:
     """Bytes that forward jumps may skip at no additional cost, in code that is not in the L0."""
     found = []
-    for pad in range(BLOCK // 16):  # with one of them no target crosses lines
+    for pad in range(BLOCK // 16):  # with one of them, no target crosses a line
         walk = _Walk(device, pad=pad)
         slow = (walk.cycles(SMALL) + walk.cycles(SPREAD)) / 2
         jump = 1
@@ -177,7 +178,7 @@ CONSTANTS = 896  # words of constant memory, 64 bytes apart: 56 KiB
 
 
 def _with_constants(spec: Spec) -> float | None:
-    """Where both can be told apart from all that there is."""
+    """The expected value if the cache is smaller than all code and constants that a kernel can have."""
     size = spec.sm.front_end.instruction_cache.l1.bytes
     fits = 64 * CONSTANTS < size < 64 * CONSTANTS + BLOCKS * LARGE
     return None if spec.constant_cache.perfect or not fits else float(size)

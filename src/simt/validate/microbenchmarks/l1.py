@@ -22,20 +22,22 @@ def _coalesced(spec: Spec) -> float | None:
 
 
 def _banks(spec: Spec) -> float | None:
-    """Up to four: lanes 128 bytes apart are in different lines, but all at the begin of one."""
+    """At most four: lanes 128 bytes apart are in different lines, but all at the start of a line."""
     return None if spec.l1.bypass_global else float(min(4, spec.l1.banks))
 
 
 def _hit(spec: Spec) -> float | None:
-    """With collectors a load takes four cycles besides (docs/model/load-store.md)."""
+    """With collectors, a load takes four more cycles (docs/model/load-store.md)."""
     if spec.l1.bypass_global:
         return None
     return float(spec.l1.latency + (4 if spec.sm.register_file.model == "operand_collector" else 0))
 
 
 def _ways(spec: Spec, shared: int = 0, threads: int = THREADS, ctas: int = 1) -> float | None:
-    """Ways that the carve-out leaves a kernel whose CTAs have so much shared memory and this many threads
-    (docs/model/dispatch.md). ctas: of its grid."""
+    """Ways of the L1 that the carve-out leaves to a kernel (docs/model/dispatch.md).
+
+    shared: bytes of shared memory per CTA. threads: per CTA. ctas: of the grid.
+    """
     if spec.l1.bypass_global:
         return None
     if not spec.l1.adaptive:
@@ -76,7 +78,7 @@ def l1_size(device: Device) -> float:
     return float(largest_that_hits(device, SMALL, 1 << 19, 128, "ca", limit, THREADS))
 
 
-CARVED = 32 * 1024  # bytes of shared memory of a CTA of which an SM holds one or two
+CARVED = 32 * 1024  # bytes of shared memory of a CTA; an SM holds one or two of these CTAs
 
 
 @microbenchmark(
@@ -125,7 +127,7 @@ def l1_sector(device: Device) -> float:
 def l1_line(device: Device) -> float:
     """Line size: the L1's size divided by the pointers that fit, one per line."""
     limit = chase_latency(device, SMALL, 128) * 1.02
-    # An odd number of sectors: every set gets its share of the lines.
+    # An odd number of sectors distributes the lines over all sets.
     apart = 17 * 32
     size = largest_that_hits(device, SMALL, 1 << 19, 32, "ca", limit, THREADS)
     most = size // 32 * apart
@@ -134,7 +136,7 @@ def l1_line(device: Device) -> float:
 
 
 def _within(device: Device, type_: str, bytes_: int) -> float:
-    """Bytes a cycle that one SM reads from its L1."""
+    """Bytes per cycle that one SM reads from its L1."""
     threads, repeats = 256 if bytes_ == 16 else 512, 64  # regions of at most 32 KB
     size = 8 * threads * bytes_
     kernel = device.kernel("bandwidth.cu", "within", {"TYPE": type_})
@@ -170,7 +172,7 @@ def l1_bandwidth_128(device: Device) -> float:
 
 
 def _strided(device: Device, distance: int) -> float:
-    """Cycles of 16 loads of each of an SM's warps, whose lanes' words are `distance` bytes apart."""
+    """Cycles of 16 loads by each of an SM's warps, with the lanes' words `distance` bytes apart."""
     kernel, threads = device.kernel("fetch.cu", "strided"), 512
     cycles, sink = device.zeros(2, np.int64), device.zeros(threads, np.uint32)
     data = device.zeros(32 * 128 // 4, np.uint32)
@@ -190,7 +192,7 @@ def coalescing(device: Device) -> float:
 
 
 def _stores_coalesced(spec: Spec) -> float | None:
-    """Each sector that is stored leaves by itself."""
+    """Each stored sector is a transaction."""
     return 32.0 if spec.load_store.sectored_coalescing and _leaves(spec) else None
 
 
@@ -214,15 +216,15 @@ def l1_banks(device: Device) -> float:
 
 
 class _Behind:
-    """Cycles until a load that hits the L1 is served behind others that miss it; docs in misses.cu."""
+    """Cycles of a load that hits the L1, issued after others that miss it; see misses.cu."""
 
     def __init__(self, device: Device, lanes: int, apart: int, busy: bool, shared: int = 0) -> None:
         self._device, self._lanes, self._apart, self._shared = device, lanes, apart, shared
-        # While memory is kept busy, no data returns, so no room is made.
+        # While memory is kept busy, no data returns, so no entry becomes free.
         self._grid, self._rounds, self._delay = (device.sms, 2, 100) if busy else (1, 0, 0)
         self._kernel = device.kernel("misses.cu", "behind_misses")
         self._threads = min(THREADS, device.threads_per_sm)
-        self._held = [evict(device)]  # data read once is in the L2, so each probe reads other memory
+        self._held = [evict(device)]  # data that was read once is in the L2, so each probe reads other memory
 
     def cycles(self, misses: int) -> float:
         data = self._device.zeros((128 * 66 + (misses + 1) * self._apart) // 4, np.uint32)
@@ -246,14 +248,14 @@ class _Behind:
         return float(self._device.numpy(found)[0])
 
     def most(self, least: int, limit: int) -> float:
-        """The most misses behind which the hit does not wait, from 64 on to 2 %; tried from `least` on.
+        """The largest number of misses that do not delay the hit, within 2 % from 64 on; at least `least`.
 
         Raises SimtError if it never waits.
         """
         quiet = self.cycles(1)
 
         def waits(misses: int) -> bool:
-            # Without waiting, a miss leaves in each cycle, part of which time passes anyway (fitted).
+            # Without delay, a miss leaves every cycle; part of that time passes in any case (fitted).
             return self.cycles(misses) > max(1.2 * quiet, 0.92 * misses + 0.75 * quiet + 80)
 
         low, high = 1, least
@@ -292,7 +294,7 @@ def l1_merges(device: Device) -> float:
 
 
 def _reserved(spec: Spec) -> float | None:
-    """A set's lines, which a miss reserves; where it does not, the MSHRs are what there is."""
+    """The lines of a set if a miss reserves one; otherwise the MSHRs are the limit."""
     c = spec.l1.cache
     ways = _ways(spec, _most_shared(spec))
     return (
@@ -315,7 +317,7 @@ def l1_reserved_lines(device: Device) -> float:
 
 
 def _found_after_store(device: Device, bytes_: int, before: bool) -> float:
-    """1 if a load finds in the L1 what was stored before, else 0."""
+    """1 if a load finds in the L1 data that was stored before, else 0."""
     lines = 16
     kernel = device.kernel("stores.cu", "store_then_load")
     data, found = device.zeros(32 * lines, np.uint32), device.zeros(lines, np.int32)
@@ -326,7 +328,7 @@ def _found_after_store(device: Device, bytes_: int, before: bool) -> float:
 
 
 def _keeps(spec: Spec, whole: bool, before: bool) -> float | None:
-    """Whether a load finds what was stored: docs/model/caches.md."""
+    """Whether a load finds the stored data: docs/model/caches.md."""
     c = spec.l1.cache
     if spec.l1.bypass_global:
         return None
@@ -364,14 +366,14 @@ def l1_store_word_allocates(device: Device) -> float:
 
 
 def _port(spec: Spec) -> float:
-    """Bytes that pass an SM's port in a cycle, each way; a crossbar with a slower clock takes fewer."""
+    """Bytes that pass an SM's port per cycle, in each direction; fewer with a slower crossbar clock."""
     return (
         32.0 * spec.interconnect.sm_port_sectors * min(1.0, spec.clock.interconnect_mhz / spec.clock.core_mhz)
     )
 
 
 def _leaves(spec: Spec) -> float | None:
-    """Where every store goes on to the L2."""
+    """The expected value if every store is sent to the L2."""
     through = spec.l1.cache.write_policy == "write_through" and not spec.l1.bypass_global
     return _port(spec) if through else None
 

@@ -15,10 +15,13 @@ SMALL = 1 << 16
 
 
 def l2_hit(spec: Spec) -> float:
-    """Core cycles of a load past the L1 that hits the L2: the lookup's delay, the wires, what issue, the
-    address queue and the way to the registers take, the lookup itself, and four hand-overs, into a crossbar
-    and out of it, there and back: each a cycle of the crossbar's, where that is not slower than the core.
-    Behind a slower one, loads that follow each other keep in step with it and wait for one edge alone."""
+    """Core cycles of a load that bypasses the L1 and hits the L2.
+
+    The sum of the latency before the lookup, the wires, issue, the address queue, the way to the registers,
+    the lookup itself, and four hand-overs: into and out of the crossbar, in both directions. A hand-over
+    takes a crossbar cycle if the crossbar is not slower than the core. With a slower crossbar, consecutive
+    loads run in step with its clock and wait for only one edge.
+    """
     c = spec.clock
     of_interconnect, of_l2 = c.core_mhz / c.interconnect_mhz, c.core_mhz / c.l2_mhz
     here = 7 if spec.sm.register_file.model == "operand_collector" else 8
@@ -28,12 +31,12 @@ def l2_hit(spec: Spec) -> float:
 
 
 def whole_bandwidth(device: Device, size: int, repeats: int) -> float:
-    """Bytes a core cycle that all SMs together read from an array of `size` bytes, walk after walk."""
+    """Bytes per core cycle that all SMs together read, in repeated walks over an array of `size` bytes."""
     elements = size // 16
     data, sink = device.zeros(4 * elements, np.uint32), device.zeros(1, np.uint32)
     kernel = device.kernel("bandwidth.cu", "whole")
     grid = 2 * device.sms
-    walks = (1, repeats, 5 * repeats)  # the first brings the array into the L2
+    walks = (1, repeats, 5 * repeats)  # the first run loads the array into the L2
     times = [kernel(grid, 1024, data, np.int64(elements), np.int32(n), sink) for n in walks]
     device.free(data)
     return 4 * size * repeats / (times[2] - times[1])
@@ -70,12 +73,12 @@ def l2_latency(device: Device) -> float:
 
 
 def _apart(device: Device, stride: int) -> float:
-    """Bytes a core cycle that all SMs together read from the L2, of sectors this many bytes apart."""
+    """Bytes per core cycle that all SMs together read from the L2, from sectors this many bytes apart."""
     count, repeats = 256, 2
     kernel, sink = device.kernel("bandwidth.cu", "apart"), device.zeros(1, np.uint32)
     data = device.zeros(count * stride // 4, np.uint32)
     common = (data, np.int32(count), np.int64(stride))
-    walks = (1, repeats, 5 * repeats)  # the first brings the sectors into the L2
+    walks = (1, repeats, 5 * repeats)  # the first run loads the sectors into the L2
     times = [kernel(device.sms, count, *common, np.int32(n), np.int32(1), sink) for n in walks]
     device.free(data)
     return 32.0 * count * device.sms * 4 * repeats / (times[2] - times[1])
@@ -99,16 +102,16 @@ def l2_bandwidth_64k(device: Device) -> float:
     return _apart(device, 1 << 16)
 
 
-BUSY_LOADS = 32  # slices.cu: of the busy sector itself
+BUSY_LOADS = 32  # slices.cu: loads of the busy sector itself
 # Lines of 128 bytes, in rounds over 128, 160, 192 or 320 of which each of as many slices has its share.
 SLICE_LINES = 1920
 ROUNDS = SLICE_LINES * 128
 
 
 def _beside(device: Device, count: int, step: int) -> npt.NDArray[np.int64]:
-    """Which of the loads `step` bytes apart are late while others load the first one's sector: numbers.
+    """Numbers of the loads, `step` bytes apart, that are delayed while other SMs load the first one's sector.
 
-    They begin where rounds over the slices begin, as far as an address tells.
+    The first address is where a round over the slices starts, as far as this follows from an address.
     """
     kernel = device.kernel("slices.cu", "beside")
     data = device.zeros((ROUNDS + count * step) // 4, np.uint32)
@@ -118,15 +121,15 @@ def _beside(device: Device, count: int, step: int) -> npt.NDArray[np.int64]:
     found = device.numpy(latencies)
     low, free, high = np.percentile(found[:count], [25, 50, 75])
     busy = np.median(found[count:])
-    # Queues grow where the others' loads wait, which may be before the way that this SM's take.
+    # Queues grow where the others' loads wait; this SM's loads may bypass that place.
     late = np.nonzero(found[:count] > free + max((busy - free) / 10, 4 * (high - low)))[0]
     if busy < 1.02 * free or len(late) < 2:
         raise SimtError("no load is late beside others to the same slice")
     return np.asarray(late, np.int64)
 
 
-MOST_LINES = 200_000  # of whose displacement a simulation takes a minute
-SLICE_SMS = 64  # that fill the queue of a slice
+MOST_LINES = 200_000  # lines, whose eviction takes a minute to simulate
+SLICE_SMS = 64  # loads that fill the queue of a slice
 
 
 @microbenchmark(
@@ -142,7 +145,7 @@ def l2_slices(device: Device) -> float:
 
 
 def _interleave(spec: Spec) -> float:
-    """Bytes below a channel's bits, unless the bit that tells its slices apart is still lower."""
+    """Bytes below the channel bits, or below the bit that selects the slice if that is lower."""
     a = spec.address_map
     lowest = a.layout[::-1].index("B") if a.slices_per_channel > 1 else a.channel_bit
     return float(1 << min(a.channel_bit, lowest))
@@ -165,14 +168,14 @@ def l2_interleave(device: Device) -> float:
     "l2",
     "l2.slice.ways",
     "way",
-    # A part's copies of another part's lines have separate entries.
+    # One part's copies of lines of the other part have separate entries.
     expected=lambda s: float(s.l2.slice.ways) if s.l2.partitions == 1 else None,
     moves=(),
 )
 def l2_ways(device: Device) -> float:
     """Ways: the smallest number of other lines that evict a line because its set is full.
 
-    Ever smaller parts of the lines that displace it are left out as long as the rest still does.
+    The set of lines that evict it is reduced in ever smaller parts, as long as the rest still evicts it.
     """
     kernel, latency = device.kernel("slices.cu", "displaced"), device.zeros(1, np.int32)
     lines = 3 * device.l2_bytes // 128
@@ -223,8 +226,8 @@ def l2_bandwidth(device: Device) -> float:
 
 
 def _far(device: Device) -> tuple[float, float]:
-    """Cycles of a walk's load that hits the L2 near, and how much longer one takes that comes from far."""
-    held = evict(device)  # whose end the copy leaves in the L2, where no SM has asked for it
+    """Cycles of a load that hits the near part of the L2, and additional cycles of one from the far part."""
+    held = evict(device)  # the copy leaves its end in the L2, not yet requested by any SM
     latencies = walk_latency(device, held, device.l2_bytes * 5 // 2 - 2048 * 128, 128, 2048)
     device.free(held)
     near = float(np.percentile(latencies, 10))
@@ -257,11 +260,11 @@ def l2_far_latency(device: Device) -> float:
 def l2_size(device: Device) -> float:
     """Bytes of a large copy from the host that a walk from its end finds in the L2."""
     lines = device.l2_bytes * 5 // 2 // 128
-    apart = max(1, lines // 6144) | 1  # of the lines that are tried; odd, so that all sets have their share
+    apart = max(1, lines // 6144) | 1  # of the tried lines; odd, to distribute them over all sets
     held = evict(device)
     latencies = walk_latency(device, held, 128 * (lines - 1), -128 * apart, (lines - 1) // apart)
     device.free(held)
-    # The latest copy is in the L2: one part of it near, the others, equally large, perhaps as far as memory.
+    # The latest copy is in the L2: one part near, the others, equally large, perhaps as far as memory.
     near = float(np.percentile(latencies[: len(latencies) // 10], 10))
     hits = latencies < near + 25
     parts = max(1, round(1 / float(hits[: len(hits) // 10].mean())))
@@ -269,9 +272,9 @@ def l2_size(device: Device) -> float:
 
 
 def _after_store(device: Device, bytes_: int, distance: int) -> float:
-    """1 if a load finds in the L2 what lies `distance` bytes behind the begin of this many bytes that were
-    stored, in lines that were not there; else 0."""
-    lines = 192  # more than lie in a row in one part
+    """1 if, after a store of this many bytes to lines that are not in the L2, a load finds the data
+    `distance` bytes after its start in the L2; else 0."""
+    lines = 192  # more than one part has in a row
     kernel = device.kernel("stores.cu", "store_then_load")
     hit = chase_latency(device, SMALL, 128, "cg")
     held = evict(device)
@@ -284,7 +287,7 @@ def _after_store(device: Device, bytes_: int, distance: int) -> float:
 
 
 def _keeps(spec: Spec, whole: bool) -> float:
-    """docs/model/caches.md: without allocation nothing stays; a validated sector has what was stored."""
+    """Without allocation, nothing is kept; a validated sector holds the stored data."""
     c = spec.l2.slice
     if c.write_allocation == "none" or c.write_policy == "write_evict":
         return 0.0
@@ -334,7 +337,7 @@ def l2_copies_fill(device: Device) -> float:
     "l2",
     "bytes a cycle of one slice",
     "byte/cycle",
-    # Each part of the L2 reads it from a slice of its own.
+    # Each part of the L2 reads it from its own slice.
     expected=lambda s: (
         s.l2.partitions
         * min(s.l2.port_bytes * s.clock.l2_mhz, 32 * s.clock.interconnect_mhz)

@@ -12,14 +12,14 @@ from simt.validate.microbenchmarks.chases import each_latency, evict, ring_of
 from simt.validate.microbenchmarks.l2 import l2_hit
 
 LINE = 128
-STREAM, STREAM_CTAS = 8 << 20, 16  # least bytes of a bandwidth measurement, and CTAs of an SM
+STREAM, STREAM_CTAS = 8 << 20, 16  # least bytes of a bandwidth measurement, and CTAs per SM
 
 
 def _reopened(device: Device) -> tuple[float, float]:
-    """Cycles by which a load takes longer that opens a row, at least and at most.
+    """Additional cycles of a load that opens a row, at least and at most.
 
-    At least: the bank is closed, by a refresh. At most: another row is open in it, of one of the lines that
-    are loaded just before, once in a hundred tests.
+    At least: a refresh has closed the bank. At most: another row is open in the bank because of one of the
+    lines loaded just before, which happens in one of a hundred tests.
     """
     lines, step = 2400, 35 * LINE
     data, others = (device.zeros(n * step // 4, np.uint32) for n in (lines + 1, 32 * lines + 1))
@@ -28,7 +28,7 @@ def _reopened(device: Device) -> tuple[float, float]:
     cycles = np.sort(device.numpy(found).astype(np.int64))
     for array in (data, others, held):
         device.free(array)
-    # Tests within two cycles of each value: peaks, one of open rows and those of what opening takes.
+    # The number of tests within two cycles of each value has peaks, one for open rows, others for opening.
     values = np.arange(cycles[0], cycles[-1] + 1)
     near = np.searchsorted(cycles, values + 2, "right") - np.searchsorted(cycles, values - 2)
     open_ = int(values[near.argmax()])
@@ -37,7 +37,7 @@ def _reopened(device: Device) -> tuple[float, float]:
         raise SimtError("all loads take the same time: no rows are seen")
     peaks = np.split(values[beyond], np.nonzero(np.diff(values[beyond]) > 1)[0] + 1)
     tops = [int(peak[near[peak - values[0]].argmax()]) for peak in peaks]
-    # Loads that also wait for a refresh come after the first peak, and are more spread out.
+    # Loads that also wait for a refresh are beyond the first peak and more spread out.
     most = max(tops[1:], key=lambda top: near[top - values[0]], default=tops[0])
 
     def middle(value: int) -> float:
@@ -47,12 +47,12 @@ def _reopened(device: Device) -> tuple[float, float]:
 
 
 def _ratio(spec: Spec) -> float:
-    """Core cycles of a cycle of the memory's command clock."""
+    """Core cycles per cycle of the memory command clock."""
     return spec.clock.core_mhz / spec.clock.dram_mhz
 
 
 def _row_hit(spec: Spec) -> float:
-    """The way to the L2, the controller, column access and burst, and four cycles between the clocks."""
+    """L2 latency, controller, column access, burst, and four cycles of clock crossing."""
     d = spec.dram
     controller = d.latency * spec.clock.core_mhz / spec.clock.l2_mhz
     column = 0 if d.simple else (d.cl + d.burst_length / d.data_command_ratio) * _ratio(spec)
@@ -64,15 +64,15 @@ def _opening(spec: Spec) -> float:
 
 
 def _column_interval(spec: Spec) -> float | None:
-    """A burst at least; where that is less, what columns of a bank group keep apart."""
+    """At least a burst; if that is shorter, the distance between columns of a bank group."""
     d = spec.dram
     burst = 32 / (d.bus_bytes * d.data_command_ratio)
     return None if d.simple else max(d.ccdl, d.ccd, burst) * _ratio(spec)
 
 
 def _row_miss(spec: Spec) -> float:
-    """Every load opens a row. Refreshes have closed the one before, and some loads wait for the end of one,
-    half of it on average. With two partitions every other line comes from the far one."""
+    """Every load opens a row. Refreshes have closed the previous one, and some loads wait for a refresh, for
+    half of it on average. With two partitions, every other line comes from the far one."""
     d = spec.dram
     opening = d.rcd + d.rfc**2 / (2 * d.refi) if d.refi else d.rcd + d.rp
     far = 0.5 * spec.l2.far_latency * spec.clock.core_mhz / spec.clock.l2_mhz
@@ -93,7 +93,7 @@ def _row_miss(spec: Spec) -> float:
 )
 def memory_latency(device: Device) -> float:
     """Cycles from a load that misses both caches to its use, with rows opened and closed as usual."""
-    # A number of lines without a common divisor with 35 makes it one ring, each step into another row.
+    # The number of lines is coprime to 35, so that there is one ring, and each step goes to another row.
     lines = 2 * device.l2_bytes // LINE | 1
     lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
     ring, _ = ring_of(device, LINE * lines, LINE, jump=35)
@@ -118,7 +118,7 @@ def row_hit_latency(device: Device) -> float:
     latencies = each_latency(device, ring, 1024, warm=32)
     device.free(ring)
     device.free(held)
-    # Every second load finds the row open, whatever refreshes close, and half of the lines may be far.
+    # Every second load finds the row open despite refreshes, and half of the lines may be far.
     return float(np.percentile(latencies, 10))
 
 
@@ -147,7 +147,7 @@ def row_miss_latency(device: Device) -> float:
 
 
 def _row_bytes(spec: Spec) -> float | None:
-    """Column bits of an address, the byte in a burst among them, hold a row of one channel."""
+    """The row of one channel is addressed by the column bits, including those within a burst."""
     layout = spec.address_map.layout
     return None if spec.dram.simple else float(1 << (layout.count("C") + layout.count("S")))
 
@@ -167,12 +167,12 @@ def row_bytes(device: Device) -> float:
     cycles = device.numpy(found)
     for array in (data, held):
         device.free(array)
-    # In each fourth window the row was open before.
+    # In every fourth window, the row was open before.
     before = np.arange(windows) % 4 == 3
     values, counts = np.unique(cycles[before], return_counts=True)
     is_open = abs(cycles - values[counts.argmax()]) <= 6
     stays, opened = is_open[before].mean(), is_open[~before].mean()
-    # Rows are closed at a constant rate, for half of that time on average where one of the loads opened them.
+    # Rows are closed at a constant rate; a row opened by one of the loads, after half of the time on average.
     stays = (stays - 1) / np.log(stays) if 0 < stays < 1 else stays
     if not 0 < opened < stays:
         raise SimtError("all loads take the same time: no rows are seen")
@@ -182,7 +182,7 @@ def row_bytes(device: Device) -> float:
 
 
 def _most_read(spec: Spec) -> float:
-    """The peak, but for the time of refreshes of all banks together, which close every row before."""
+    """The peak without the time of refreshes of all banks together, before which every row is closed."""
     d = spec.dram
     lost = (d.rp + d.rfc + d.rcd) / d.refi if d.refi and not d.per_bank_refresh else 0.0
     return spec.dram_bytes_per_cycle * (1 - lost)
@@ -212,7 +212,7 @@ def memory_bandwidth(device: Device) -> float:
     "dram.ccdl: sectors of one row",
     "cycle",
     expected=_column_interval,
-    tolerance=0.05,  # between clocks nine cycles of three intervals are not told from eight and a half
+    tolerance=0.05,  # across clocks, 9 and 8.5 cycles for three intervals look the same
 )
 def row_sector_interval(device: Device) -> float:
     """Cycles from one sector of a line in device memory to the next, in the same bank."""
@@ -224,7 +224,7 @@ def row_sector_interval(device: Device) -> float:
         latencies = device.zeros(lines, np.int32)
         kernel(1, 32, array, np.int32(sectors), np.int32(lines), latencies)
         found = device.numpy(latencies)
-        # Of near ones in open rows.
+        # For near lines in open rows.
         means.append(float(found[found < np.percentile(found, 20) + 12].mean()))
     for array in [*arrays, held]:
         device.free(array)
@@ -236,7 +236,7 @@ def memory_bandwidth_4k(device: Device) -> float:
     """Bytes per core cycle of uncached sectors 4 KiB apart; fewer if they share channels."""
     count, stride = 8192, 4096
     kernel, sink = device.kernel("bandwidth.cu", "apart"), device.zeros(1, np.uint32)
-    # The first brings the instructions.
+    # The first launch loads the instructions.
     arrays = [device.zeros(n * stride // 4, np.uint32) for n in (64, count, 3 * count)]
     held = evict(device)
     times = [
@@ -258,10 +258,10 @@ def memory_bandwidth_4k(device: Device) -> float:
 
 
 def stream_bandwidth(device: Device, name: str, arrays: int) -> float:
-    """Bytes a core cycle of a kernel of streams.cu, in which each thread moves one element.
+    """Bytes per core cycle of a kernel of streams.cu, in which each thread moves one element.
 
-    Before each of two launches, of unlike length, another one leaves the L2 full of what it has written, so
-    that both have as much to write back.
+    Each of two launches of different length follows one that leaves the L2 full of written data, so that both
+    have the same amount to write back.
     """
     kernel = device.kernel("streams.cu", name)
     before, *lengths = (n * device.l2_bytes // 8192 * 1024 for n in (2, 3, 9))

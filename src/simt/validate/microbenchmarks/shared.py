@@ -12,7 +12,7 @@ THREADS = 1024
 
 
 def _within(device: Device, type_: str, stride: int, threads: int = THREADS, loads: int = 128) -> float:
-    """Cycles of one load of every warp, the SM's warps all busy."""
+    """Cycles per load of a warp, with all of the SM's warps busy."""
     kernel = device.kernel("bandwidth.cu", "within_shared", {"TYPE": type_})
     cycles, sink = device.zeros(2, np.int64), device.zeros(threads, np.uint32)
     kernel(1, threads, np.int32(stride), np.int32(loads), cycles, sink, shared=32 * max(stride, 16))
@@ -39,7 +39,7 @@ def shared_banks(device: Device) -> float:
 
 
 def _narrow(spec: Spec) -> float:
-    """A load every second cycle where sub-cores share the way there (docs/model/load-store.md)."""
+    """A load every second cycle if sub-cores share the path (docs/model/load-store.md)."""
     full = 4.0 * spec.shared_memory.banks
     return full / 2 if spec.sm.register_file.model == "read_ports" else full
 

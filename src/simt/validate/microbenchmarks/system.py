@@ -1,4 +1,4 @@
-"""The GPU as a whole: clock, SMs, what they hold, launches."""
+"""The GPU as a whole: clock, SMs and their capacity, launches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
-REGISTERS = 128  # of a thread, where registers shall be short
-# Cycles that a CTA of one warp without work adds to the time from one CTA's begin to the next one's: fetch,
-# issue and end of its one instruction.
+REGISTERS = 128  # per thread, where registers are to be the limit
+# Cycles that an empty CTA of one warp adds to the time between the starts of two CTAs: fetch, issue and
+# completion of its one instruction.
 EMPTY_CTA = 3
 
 
 def _most_at_once(device: Device, grid: int, block: int, shared: int = 0, name: str = "residency") -> int:
     """The most CTAs of a grid that one SM held at once."""
-    # A CTA must still be there when the last one of its SM comes; a simulated GPU has no slower ones.
+    # A CTA must still be resident when the last one of its SM starts; simulated GPUs start all quickly.
     wait = (6000 if name == "with_registers" else 3000) if device.simulated else 30000
     kernel = device.kernel("residency.cu", name, {"WAIT": wait, "REGISTERS": REGISTERS})
     sm = device.zeros(max(grid, 2 * REGISTERS), np.uint32)
@@ -65,7 +65,7 @@ def warps_per_sm(device: Device) -> float:
 
 
 def _whole_warps(spec: Spec) -> float:
-    """Registers in whole warps, as far as the SM has places for them."""
+    """Registers in whole warps, limited by the warps that the SM can hold."""
     each = REGISTERS * spec.sm.warp_size
     fit = min(spec.sm.register_file.registers // each, spec.sm.max_warps, spec.sm.max_ctas)
     return float(each * fit)
@@ -85,9 +85,9 @@ def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _shared_of_each(device: Device, ctas: int) -> int:
-    """The most shared memory, in units of 256 bytes, of a CTA of which an SM holds `ctas` at once; bytes."""
+    """The most shared memory, in bytes and multiples of 256, with which an SM holds `ctas` CTAs at once."""
     most = device.shared_bytes_per_cta // 256
-    # Not below what the device says by much: a bisection over all sizes would find the same.
+    # Close to what the device reports; a bisection over all sizes would find the same.
     guess = device.shared_bytes_per_sm // ctas // 256
     at_least = max(0, guess - 16)
 
@@ -121,7 +121,7 @@ def shared_reserved_per_cta(device: Device) -> float:
 
 
 def _alone(device: Device, ctas_each: int) -> float:
-    """Cycles of CTAs that do nothing, so many on each SM, one after the other."""
+    """Cycles of `ctas_each` empty CTAs on each SM, one after the other."""
     shared = device.shared_bytes_per_cta // 2 + 1024
     return device.kernel("residency.cu", "nothing")(ctas_each * device.sms, 32, shared=shared)
 
@@ -135,13 +135,13 @@ def _alone(device: Device, ctas_each: int) -> float:
 )
 def dispatch_latency(device: Device) -> float:
     """Cycles from the end of a CTA to the beginning of the next one, with one CTA per SM."""
-    count = 16 if device.simulated else 256  # of an SM's CTAs, so that a real GPU's launches can be timed
+    count = 16 if device.simulated else 256  # CTAs per SM, enough to time launches of a real GPU
     _, some, more = (_alone(device, n) for n in (1, count, 2 * count))
     return (more - some) / count - EMPTY_CTA
 
 
 def _starts(spec: Spec) -> float:
-    """Every place of an SM is given out anew after the dispatch latency, one an SM in a cycle."""
+    """Each place of an SM is filled again after the dispatch latency, one place per SM and cycle."""
     places = min(spec.sm.max_ctas, spec.sm.max_warps)
     return spec.sm.count * min(1.0, places / (spec.launch.dispatch_latency + EMPTY_CTA))
 
@@ -152,7 +152,7 @@ def _starts(spec: Spec) -> float:
 def dispatch_rate(device: Device) -> float:
     """CTAs of one warp that the GPU starts and ends per cycle."""
     kernel, grid = device.kernel("residency.cu", "nothing"), (64 if device.simulated else 1024) * device.sms
-    times = [kernel(size, 32) for size in (grid, grid, 2 * grid)]  # first come the instructions
+    times = [kernel(size, 32) for size in (grid, grid, 2 * grid)]  # the first launch loads the instructions
     return grid / (times[2] - times[1])
 
 
@@ -165,7 +165,7 @@ def dispatch_rate(device: Device) -> float:
 )
 def launch_latency(device: Device) -> float:
     """Core cycles from the end of an empty kernel to the beginning of the next one in its stream."""
-    # Brings the instructions into the caches of all SMs, of which each launch takes the next.
+    # Loads the instructions into the caches of all SMs; each launch runs on the next SM.
     device.kernel("residency.cu", "nothing")(device.sms, 32)
     return device.period("residency.cu", "nothing", 16) - EMPTY_CTA - 1
 
