@@ -10,7 +10,7 @@ from pathlib import Path
 from simt import _engine
 from simt.spec import Spec
 from simt.trace import Copy, open_trace
-from simt.trace.generate import KernelWriter, LaunchShape, Warp
+from simt.trace.writer import KernelWriter, LaunchShape, Warp
 
 LANES = range(32)
 A, B, C = 0x7F0000000000, 0x7F0010000000, 0x7F0020000000

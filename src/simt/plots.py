@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +15,15 @@ from simt.files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Colours of the HTML pages, by the name of the CSS variable that has each.
-INK = {"ink": "#16181d", "soft": "#5b6069", "faint": "#8d929b", "line": "#e4e4df", "card": "#ffffff"}
+# Colours of the HTML pages in their light theme, by the name of the CSS variable that has each.
+_PAGE = dict(
+    re.findall(r"--(\w+):(#\w+)", (Path(__file__).parent / "pages" / "page.css").read_text().split("}")[0])
+)
+INK = {name: _PAGE[name] for name in ("ink", "soft", "faint", "line", "card")}
+# In the order in which the series of a plot get them.
 SERIES = {
-    "blue": "#2a78d6",
-    "orange": "#eb6834",
-    "aqua": "#1baf7a",
-    "violet": "#4a3aa7",
-    "yellow": "#eda100",
-    "magenta": "#e87ba4",
-    "green": "#008300",
-    "red": "#e34948",
-    "teal": "#0f8a94",
+    name: _PAGE[name]
+    for name in ("blue", "orange", "aqua", "violet", "yellow", "magenta", "green", "red", "teal")
 }
 # The same figure is the same file: no dates, no random ids.
 SAME: dict[Any, Any] = {"svg.hashsalt": "simt"}

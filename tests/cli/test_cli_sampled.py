@@ -14,7 +14,7 @@ from simt.cli import app
 from simt.cli.sampling_options import share
 from simt.errors import SimtError
 from simt.result import Result
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import write_kernel
 
 PKP = ["--sample", "pkp", "--sample-set", "interval=100", "--sample-set", "window=400"]

@@ -12,7 +12,7 @@ from simt.control import GO_ON, PKP, Controller, Decision, Interval, LaunchView,
 from simt.errors import Interrupted
 from simt.gpu import GPU
 from simt.simulate import simulate
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import write_kernel
 
 SMALL = {"sm.count": 2}

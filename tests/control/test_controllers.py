@@ -14,7 +14,8 @@ from simt.control import GO_ON, Controller, Decision, Interval, LaunchView, Pred
 from simt.errors import ControlError, SimulationError
 from simt.result import LaunchResult, Result, report
 from simt.simulate import simulate
-from simt.trace.generate import Warp, generate
+from simt.trace.generate import generate
+from simt.trace.writer import Warp
 from support.tiny import GLOBAL, write_kernel
 
 GPU = "a100"

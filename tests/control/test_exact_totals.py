@@ -15,7 +15,7 @@ from simt.errors import ControlError
 from simt.gpu import GPU
 from simt.result import LaunchResult
 from simt.simulate import simulate
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import write_kernel
 
 INSTRUCTIONS = ("warp_instructions", "finished_instructions", "thread_instructions")

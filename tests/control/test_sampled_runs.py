@@ -20,7 +20,7 @@ from simt.gpu import GPU
 from simt.result import Result
 from simt.sampling.plan import LAUNCH_COLUMNS, STRATUM_COLUMNS, Plan
 from simt.simulate import simulate
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import write_kernel
 
 SMALL = {"sm.count": 2}
@@ -386,6 +386,18 @@ def test_a_program_of_ten_thousand_launches() -> None:
     again = GPU("a100", plan=some)
     assert np.array_equal(program(again), expected)
     assert [x.id for x in again.result().launches] == some
+
+
+def test_a_result_of_chosen_launches_says_that_it_is_one() -> None:
+    gpu = GPU("a100", set=SMALL, plan=[2])
+    step = gpu.compile(SOURCE).step
+    x = gpu.zeros(256)
+    assert step[1, 64](x, 256, 1) is None
+    step[1, 64](x, 256, 1)
+    result = gpu.result()
+    assert [launch.id for launch in result.launches] == [2]
+    assert result.provenance.method.startswith("launches(1 chosen, ")
+    assert result.sampling is None
 
 
 def test_a_plan_for_another_program_is_refused_at_its_launch() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simt.spec import load_spec
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import GLOBAL, distance
 
 LANES = range(32)

@@ -14,7 +14,7 @@ from simt.cuda import PtxModule
 from simt.errors import SpecError
 from simt.spec import load_spec
 from simt.trace import open_trace
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import GLOBAL, cycles, distance, run, write_kernel
 
 HIT, MISS, LINE, LINES, WAYS, SETS = 26, 79, 64, 32, 4, 8

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import cycles, run, warp_of, write_kernel
 
 

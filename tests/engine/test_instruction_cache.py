@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import run, write_kernel
 
 LINES, WARPS = 6, 4

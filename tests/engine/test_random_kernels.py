@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simt.trace.generate import LOCAL_BASE, SHARED_BASE, Warp
+from simt.trace.writer import LOCAL_BASE, SHARED_BASE, Warp
 from support.tiny import GLOBAL, run, write_kernel
 
 PLAIN = [

@@ -9,7 +9,7 @@ import pytest
 
 import simt
 from simt.cuda import PtxModule
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import cycles, distance, run, write_kernel
 
 GIGAHERTZ = {"clock.core_mhz": 1000.0}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from simt import _engine
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import GLOBAL, cycles, run, warp_of, write_kernel
 
 LANES = range(32)
@@ -135,7 +135,7 @@ def test_shared_memory_passes(stride: int, width: int, passes: int, opcode: str,
 
 
 def test_generic_addresses_go_where_their_window_says(tmp_path: Path) -> None:
-    from simt.trace.generate import LOCAL_BASE, SHARED_BASE
+    from simt.trace.writer import LOCAL_BASE, SHARED_BASE
 
     w = Warp()
     for base in (SHARED_BASE, LOCAL_BASE, GLOBAL):

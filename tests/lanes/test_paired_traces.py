@@ -9,7 +9,7 @@ import pytest
 
 from simt import _engine
 from simt.trace import open_trace
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import GLOBAL, run, write_kernel
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from simt.errors import SpecError
 from simt.spec import load_spec
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import run, write_kernel
 
 LINES = 20

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simt.result import Result
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.kills import LAUNCHES, PROGRAM, SIGNALS, Runs, finished
 from support.tiny import warp_of, write_kernel
 

@@ -19,7 +19,7 @@ from simt.sampling import Plan, Random
 from simt.sampling.located import launches_of, located
 from simt.sampling.results import read_results
 from simt.simulate import simulate
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import write_kernel
 
 FIRST = 5  # number of the first kernel's file

@@ -9,7 +9,7 @@ from typing import Any
 from simt import _engine
 from simt.spec import load_spec
 from simt.trace import Copy, open_trace
-from simt.trace.generate import KernelWriter, LaunchShape, Warp
+from simt.trace.writer import KernelWriter, LaunchShape, Warp
 
 FULL = 0xFFFFFFFF
 GLOBAL = 0x7F0000000000

@@ -19,7 +19,7 @@ from simt.sampling import Plan
 from simt.spec import load_spec
 from simt.trace import convert, open_trace
 from simt.trace.check import check_trace
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.hostile import mutant
 from support.tiny import warp_of, write_kernel
 

@@ -13,7 +13,7 @@ from simt.cli import main
 from simt.errors import SimtError
 from simt.trace import Kernel, open_trace
 from simt.trace.cache import cached_store
-from simt.trace.generate import Warp
+from simt.trace.writer import Warp
 from support.tiny import warp_of, write_kernel
 
 pytestmark = pytest.mark.usefixtures("empty_cache")

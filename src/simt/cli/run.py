@@ -7,7 +7,7 @@ import io
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -159,28 +159,16 @@ def run(
     ] = False,
 ) -> None:
     if examples:
-        for name, text in program.examples().items():
-            typer.echo(f"{name:16} {text}")
-        return
+        return _list_examples()
     if workloads:
-        for workload in WORKLOADS.values():
-            sizes = ", ".join(str(n) for n in workload.sizes)
-            typer.echo(f"{workload.name:12} {workload.summary}\n{'':12} {workload.unit}: {sizes}")
-        return
+        return _list_workloads()
     if path is None:
         raise typer.BadParameter("a trace or a program is missing")
     sampling = sampling_options.parse(sample, sample_set, plan, verify, seed, full)
     found = program.find_program(path)
-    if functional and found is None:
-        raise LaunchError(f"{path}: --functional applies to programs only; a trace holds no values")
-    if functional and (output or json_ or perfetto_):
-        raise LaunchError(
-            f"{path}: --functional computes values only, so there is no Result to write; "
-            "leave out --functional, or --output, --json and --perfetto"
-        )
-    if functional and (max_cycles is not None or resume):
-        raise LaunchError(
-            f"{path}: --functional has neither cycles nor a Result; leave out --max-cycles and --resume"
+    if functional:
+        _require_functional(
+            path, found, writes=bool(output or json_ or perfetto_), timed=max_cycles is not None or resume
         )
     if found is not None and kernels is not None:
         raise LaunchError(f"{path}: --kernels applies to traces only")
@@ -189,44 +177,95 @@ def run(
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_output(file)
-    status = 0
-    try:
-        if found is None:
-            with stoppable():
-                result = simulate(
-                    path,
+    with _telling_how_to_go_on(output):
+        try:
+            if found is None:
+                with stoppable():
+                    result = simulate(
+                        path,
+                        gpu,
+                        set=set_,
+                        kernels=kernels,
+                        threads=threads,
+                        max_cycles=max_cycles,
+                        timeout=timeout,
+                        timeline=timeline,
+                        progress=not quiet,
+                        output=output,
+                        resume=resume,
+                        controller=sampling.controller,
+                        plan=sampling.plan,
+                        verify=sampling.share,
+                        seed=sampling.seed,
+                        outside=outside,
+                    )
+            else:
+                make = partial(
+                    _gpu,
                     gpu,
-                    set=set_,
-                    kernels=kernels,
+                    functional=functional,
+                    set=override_texts(set_),
                     threads=threads,
-                    max_cycles=max_cycles,
-                    timeout=timeout,
                     timeline=timeline,
                     progress=not quiet,
-                    output=output,
-                    resume=resume,
-                    controller=sampling.controller,
-                    plan=sampling.plan,
-                    verify=sampling.share,
-                    seed=sampling.seed,
-                    outside=outside,
                 )
-        else:
-            make = partial(
-                _gpu,
-                gpu,
-                functional=functional,
-                set=override_texts(set_),
-                threads=threads,
-                timeline=timeline,
-                progress=not quiet,
-            )
-            kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
-            # With --json - what the program prints goes where the table does.
-            with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-                result = _run_program(found, make, kept, driver, size, sampling, timeout)
-    except LimitReached as stop:
-        result = stop.result
+                kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
+                # With --json - what the program prints goes where the table does.
+                with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
+                    result = _run_program(found, make, kept, driver, size, sampling, timeout)
+        except LimitReached as stop:
+            result = stop.result
+    if functional:
+        return
+    limited = result.status in LIMITS
+    if limited:
+        typer.echo(f"Stopped: {result.status} reached.", err=True)
+        _say_how_to_go_on(result, output)
+    elif not result.launches:
+        typer.echo(f"{path}: no kernel was launched, so there is no Result.", err=True)
+    if result.launches:
+        compared = sampling.compared(result)
+        if output is not None and compared is not result:
+            compared.save(output)
+        _deliver(compared, perfetto_, json_, quiet)
+    if limited:
+        raise typer.Exit(LIMIT_EXIT)
+
+
+def _list_examples() -> None:
+    for name, text in program.examples().items():
+        typer.echo(f"{name:16} {text}")
+
+
+def _list_workloads() -> None:
+    for workload in WORKLOADS.values():
+        sizes = ", ".join(str(n) for n in workload.sizes)
+        typer.echo(f"{workload.name:12} {workload.summary}\n{'':12} {workload.unit}: {sizes}")
+
+
+def _require_functional(path: Path, found: Path | Workload | None, *, writes: bool, timed: bool) -> None:
+    """Raises LaunchError for what --functional does not go with.
+
+    found: the program. writes: files are to be written. timed: options of a timed run are given.
+    """
+    if found is None:
+        raise LaunchError(f"{path}: --functional applies to programs only; a trace holds no values")
+    if writes:
+        raise LaunchError(
+            f"{path}: --functional computes values only, so there is no Result to write; "
+            "leave out --functional, or --output, --json and --perfetto"
+        )
+    if timed:
+        raise LaunchError(
+            f"{path}: --functional has neither cycles nor a Result; leave out --max-cycles and --resume"
+        )
+
+
+@contextlib.contextmanager
+def _telling_how_to_go_on(output: Path | None) -> Iterator[None]:
+    """Where the run is interrupted or cannot continue, saves and names the finished launches."""
+    try:
+        yield
     except Interrupted as stop:
         typer.echo("Interrupted.", err=True)
         _say_how_to_go_on(stop.result, output)
@@ -238,21 +277,6 @@ def run(
         if error.result.launches:
             _say_how_to_go_on(error.result, output)
         raise
-    if functional:
-        return
-    if result.status in LIMITS:
-        status = LIMIT_EXIT
-        typer.echo(f"Stopped: {result.status} reached.", err=True)
-        _say_how_to_go_on(result, output)
-    elif not result.launches:
-        typer.echo(f"{path}: no kernel was launched, so there is no Result.", err=True)
-    if result.launches:
-        compared = sampling.compared(result)
-        if output is not None and compared is not result:
-            compared.save(output)
-        _deliver(compared, perfetto_, json_, quiet)
-    if status:
-        raise typer.Exit(status)
 
 
 def _gpu(*arguments: Any, **options: Any) -> GPU:

@@ -26,7 +26,7 @@ from simt.methods.from_text import summary
 from simt.profile import Profile, read_profile
 from simt.profile.kernel_table import left_out_sentences
 from simt.profile.source import Report
-from simt.sampling import Adaptive, Plan, exports, plan_tables, registry
+from simt.sampling import Adaptive, Plan, Sampler, exports, plan_tables, registry
 from simt.sampling.compare import Comparison
 from simt.sampling.compare import compare as compare_methods
 from simt.sampling.results import Match, read_results
@@ -168,14 +168,8 @@ def plan(
     population = whole if include_communication else whole.kernels()
     with _busy(f"choosing launches ({method})", quiet):
         made = sampler.fit_plan(population)
-    measured: set[int] = set()
-    if results is not None:
-        if not isinstance(sampler, Adaptive):
-            raise PlanError(f"--results applies to the method adaptive only; {method} uses none")
-        values = read_results(made, results, match="id")
-        measured.update(values["launch"])
-        with _busy("looking at the results", quiet):
-            sampler.resume(population, values)
+    measured = None if results is None else _resume(sampler, made, population, results, quiet)
+    if measured is not None:
         made = sampler.plan_
     if output is not None:
         made.save(output)
@@ -187,9 +181,7 @@ def plan(
         full = full_list or kernelslist.with_name("kernelslist.g")
         exports.write_kernelslist(made, full, kernelslist, profile=whole)
     if ncu is not None:
-        by: Literal["launch", "name"] = "name" if made.launches["name"].n_unique() < len(made) else "launch"
-        commands = exports.ncu_commands(made, shlex.split(program or ""), profile=whole, by=by)
-        write_text(ncu, "\n".join(["#!/bin/sh", "set -e", *commands]) + "\n")
+        _write_ncu_script(made, whole, program or "", ncu)
     if html is not None:
         from simt.sampling import report
 
@@ -202,12 +194,28 @@ def plan(
     if not quiet:
         console = Console(stderr=json_ == "-")
         _show_plan(made, population, strata, console)
-        if isinstance(sampler, Adaptive) and results is not None:
+        if isinstance(sampler, Adaptive) and measured is not None:
             _show_rounds(sampler, measured, console)
     if tracer:
         typer.echo(f'DYNAMIC_KERNEL_RANGE="{exports.tracer_ranges(made, whole)}"', err=json_ == "-")
     if json_ == "-":
         sys.stdout.write(made.to_json() + "\n")
+
+
+def _resume(sampler: Sampler, made: Plan, population: Profile, results: Path, quiet: bool) -> set[int]:
+    """Gives the measurements so far to the method, and returns the launches that they are of."""
+    if not isinstance(sampler, Adaptive):
+        raise PlanError(f"--results applies to the method adaptive only; {sampler.method} uses none")
+    values = read_results(made, results, match="id")
+    with _busy("looking at the results", quiet):
+        sampler.resume(population, values)
+    return set(values["launch"])
+
+
+def _write_ncu_script(made: Plan, whole: Profile, program: str, path: Path) -> None:
+    by: Literal["launch", "name"] = "name" if made.launches["name"].n_unique() < len(made) else "launch"
+    commands = exports.ncu_commands(made, shlex.split(program), profile=whole, by=by)
+    write_text(path, "\n".join(["#!/bin/sh", "set -e", *commands]) + "\n")
 
 
 @app.command(no_args_is_help=True)

@@ -10,7 +10,7 @@ PRELUDE = "simt_prelude.h"
 """Included before every source: what nvcc declares without being asked."""
 
 NO_HOST = "simt_no_host.h"
-"""Makes functions that are only for the host, such as members of classes, device code that nobody calls."""
+"""Turns host-only functions, such as members of classes, into device code that is never called."""
 STANDARD_LIBRARY = "simt_standard_library.h"
 """All that device code has of the C++ standard library: with nvcc the host's headers bring each other."""
 

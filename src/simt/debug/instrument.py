@@ -8,7 +8,6 @@ hashes, and finally individual registers.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,8 @@ import numpy as np
 from simt import _engine
 from simt.errors import DebugError
 from simt.isa.ptx import PtxRow, ptx_row
+
+from .differing import differing
 
 HEADER = "simt_debug"
 """The variable that says what is to be stored, and where: 64 bytes."""
@@ -50,10 +51,6 @@ _FACTOR = 0x9E3779B97F4A7C15
 
 _COMMENT = re.compile(rb'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _PREAMBLE = re.compile(rb"\.address_size\s+\d+|\.target\s[^\n]*")
-# Decided by the machine or the time, not by the program (PTX ISA, special registers).
-_TIME_REGISTERS = re.compile(
-    r"(clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|pm\d|envreg|aggr_smem|reserved_smem|current_graph)"
-)
 _BYTES = {"pred": 0, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
 
 
@@ -163,14 +160,16 @@ class Program:
         them: "time" (clocks, numbers of SMs, states of barriers), "address" (where variables lie), "order"
         (what atomics return).
         """
-        tainted = self._tainted(frozenset(exclude))
+        excluded = differing(
+            self._functions, self._accesses, frozenset(exclude), any(self.relocations.values())
+        )
         found = []
         for f in self._functions:
             for k, i in enumerate(f["instructions"]):
                 if _asynchronous(i):
                     continue
                 for write in self._writes(f, k):
-                    if (f["name"], k) in tainted:
+                    if (f["name"], k) in excluded:
                         continue
                     location = i["location"]
                     found.append(
@@ -191,7 +190,7 @@ class Program:
     def inputs(self, point: WritePoint) -> list[tuple[str, str]]:
         """Registers that an instruction reads, without its guard: name and type."""
         f = self._dump["functions"][self._numbers[point.function]]
-        reads, _ = self._module.accesses(self._numbers[point.function], point.instruction)
+        reads, _ = self._accesses(point.function, point.instruction)
         names = []
         for register in dict.fromkeys(reads):
             name, kind, vector = f["registers"][register]
@@ -319,10 +318,15 @@ class Program:
             return self._dump["functions"][self._numbers[direct[0]]]["defined"] and len(touched) > 0
         return True
 
+    def _accesses(self, function: str, instruction: int) -> tuple[list[int], list[int]]:
+        """Numbers of the registers that it reads and writes."""
+        reads, writes = self._module.accesses(self._numbers[function], instruction)
+        return reads, writes
+
     def _writes(self, f: dict[str, Any], k: int) -> list[_Write]:
         known = self._known.setdefault(f["name"], {})
         if k not in known:
-            _, writes = self._module.accesses(self._numbers[f["name"]], k)
+            _, writes = self._accesses(f["name"], k)
             found: list[_Write] = []
             for register in dict.fromkeys(writes):
                 name, kind, vector = f["registers"][register]
@@ -332,143 +336,6 @@ class Program:
                     found.append(_Write(name, kind, len(found)))
             known[k] = found
         return known[k]
-
-    # --- what may differ --------------------------------------------------------------------------------
-
-    def _tainted(self, exclude: frozenset[str]) -> set[tuple[str, int]]:
-        """Instructions whose results may differ between right executions: sources, and what is computed from
-        them.
-
-        Follows registers, `.param` variables through direct calls, and memory by its space.
-        """
-        flow = _Flow({f["name"]: f for f in self._functions})
-        if "address" in exclude and any(self.relocations.values()):
-            flow.spaces.add("global")
-        found: set[tuple[str, int]] = set()
-        while exclude and flow.grew():
-            for f in self._functions:
-                name, known = f["name"], flow.registers[f["name"]]
-                for k, i in enumerate(f["instructions"]):
-                    reads, writes = self._module.accesses(self._numbers[name], k)
-                    row = _row(i)
-                    if row.control == "call":
-                        flow.call(f, i, "address" in exclude)
-                    stores = row.memory == "store" and row.space != "texture"
-                    if stores and not known.isdisjoint(_stored(i)):
-                        flow.store(f, i)
-                    if writes and (_source(i, exclude) or flow.reaches(f, i, reads)):
-                        found.add((name, k))
-                        known.update(writes)
-        return found
-
-
-class _Flow:
-    """Where values are that may differ.
-
-    registers: by function. variables: `.param` variables (function, index). spaces: of memory; in "shared"
-    and "global" only what is 64 bits wide counts, as addresses are.
-    """
-
-    def __init__(self, functions: Mapping[str, Mapping[str, Any]]) -> None:
-        self._functions = functions
-        self.registers: dict[str, set[int]] = {name: set() for name in functions}
-        self.variables: set[tuple[str, int]] = set()
-        self.spaces: set[str] = set()
-        self._size = -1
-
-    def grew(self) -> bool:
-        """Whether anything was added since the last call."""
-        before = self._size
-        self._size = sum(map(len, self.registers.values())) + len(self.variables) + len(self.spaces)
-        return self._size != before
-
-    def call(self, f: Mapping[str, Any], i: Mapping[str, Any], addresses: bool) -> None:
-        """Hands on what goes into a function and comes out of it."""
-        name = f["name"]
-        lists = [[p.get("index", -1) for p in o["parts"]] for o in i["operands"] if o["kind"] == "list"]
-        target = next((k for k, o in enumerate(i["operands"]) if o["kind"] != "list"), 0)
-        results = lists.pop(0) if target > 0 and lists else []
-        arguments = lists[0] if lists else []
-        callee = i["operands"][target].get("text", "") if i["operands"] else ""
-        if callee in self._functions:
-            first = len(self._functions[callee]["results"])
-            for k, variable in enumerate(arguments):
-                if (name, variable) in self.variables:
-                    self.variables.add((callee, first + k))
-            for k, variable in enumerate(results):
-                if (callee, k) in self.variables:
-                    self.variables.add((name, variable))
-        elif (addresses and callee == "malloc") or any((name, v) in self.variables for v in arguments):
-            self.variables.update((name, variable) for variable in results)
-
-    def store(self, f: Mapping[str, Any], i: Mapping[str, Any]) -> None:
-        space = _space(i)
-        if space == "param":
-            self.variables.update((f["name"], v) for v in _based_on(i))
-        else:
-            self.spaces.update(("local", "global") if space == "generic" else (space,))
-
-    def reaches(self, f: Mapping[str, Any], i: Mapping[str, Any], reads: Iterable[int]) -> bool:
-        """Whether an instruction's result comes of such values. An address decides where it is read, not
-        what."""
-        if not _row(i).reads_memory:
-            return not self.registers[f["name"]].isdisjoint(reads)
-        space = _space(i)
-        if space == "param":
-            return any((f["name"], v) in self.variables for v in _based_on(i))
-        wide = any(m[1:] == "64" for m in i["modifiers"])
-        spaces = {"generic": {"local", "global"}, "const": {"global"}}.get(space, {space})
-        return any(s in self.spaces and (wide or s == "local") for s in spaces)
-
-
-@dataclass(frozen=True)
-class Matching:
-    """Write points of two modules that correspond: number k of ours to number k of the reference's.
-
-    replaced: of points where instructions were replaced by others, these and those.
-    """
-
-    ours: list[WritePoint]
-    reference: list[WritePoint]
-    replaced: Mapping[int, tuple[tuple[str, ...], tuple[str, ...]]]
-
-
-def match(ours: Program, reference: Program, exclude: Iterable[str] = ()) -> Matching:
-    """Matches functions by name, and instructions by opcode and kinds of operands. Where instructions were
-    replaced by others, the last results of both correspond.
-    """
-    first, second = ours.points(exclude), reference.points(exclude)
-    if [(p.text, p.part) for p in first] == [(p.text, p.part) for p in second]:
-        return Matching(first, second, {})
-    pairs: list[tuple[WritePoint, WritePoint]] = []
-    replaced: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-    for function in ours.function_names:
-        if function not in reference.function_names:
-            continue
-        a: dict[int, list[WritePoint]] = {}
-        b: dict[int, list[WritePoint]] = {}
-        for points, where in ((first, a), (second, b)):
-            for p in points:
-                if p.function == function:
-                    where.setdefault(p.instruction, []).append(p)
-        matcher = difflib.SequenceMatcher(
-            None, ours.instructions(function), reference.instructions(function), autojunk=False
-        )
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-            if tag == "equal":
-                for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
-                    pairs += zip(a.get(i, []), b.get(j, []), strict=False)
-            elif tag == "replace":
-                last_a = next((a[i] for i in reversed(range(i1, i2)) if i in a), [])
-                last_b = next((b[j] for j in reversed(range(j1, j2)) if j in b), [])
-                if [_width(p.type) for p in last_a] == [_width(p.type) for p in last_b]:
-                    texts = (
-                        tuple(ours.text_of(function, i) for i in range(i1, i2)),
-                        tuple(reference.text_of(function, j) for j in range(j1, j2)),
-                    )
-                    replaced.update((len(pairs) + k, texts) for k in range(len(last_a)))
-                    pairs += zip(last_a, last_b, strict=True)
-    return Matching([p for p, _ in pairs], [q for _, q in pairs], replaced)
 
 
 # --- pieces of PTX --------------------------------------------------------------------------------------
@@ -550,7 +417,7 @@ def _as_bits(register: str, kind: str, to: str) -> str:
     """PTX that puts a register's bits into a 64-bit one."""
     if kind == "pred":
         return f"selp.b64 {to}, 1, 0, {register};\n"
-    size = _width(kind)
+    size = width(kind)
     if size == 8:
         return f"mov.b64 {to}, {register};\n"
     if size == 4:
@@ -614,7 +481,7 @@ def _shape(operand: Mapping[str, Any]) -> str:
     return f"{kind}{operand.get('text', '') if kind == 'special' else ''}{value}{parts}"
 
 
-def _width(kind: str) -> int:
+def width(kind: str) -> int:
     """Bytes of a register of a type."""
     if kind in _BYTES:
         return _BYTES[kind]
@@ -627,9 +494,7 @@ def _value_type(kind: str, i: Mapping[str, Any]) -> str:
     if not kind.startswith("b") or kind == "bf16":
         return kind
     for modifier in i["modifiers"]:
-        if re.fullmatch(r"[usf](8|16|32|64)|bf16|f16x2|bf16x2", modifier) and _width(modifier) == _width(
-            kind
-        ):
+        if re.fullmatch(r"[usf](8|16|32|64)|bf16|f16x2|bf16x2", modifier) and width(modifier) == width(kind):
             return str(modifier)
     return kind
 
@@ -643,47 +508,3 @@ def _access_bytes(i: Mapping[str, Any]) -> int:
             digits = re.search(r"\d+", modifier)
             width = 4 if "x2" in modifier else int(digits[0] if digits else 32) // 8
     return elements * width
-
-
-def _stored(i: Mapping[str, Any]) -> list[int]:
-    """Registers that a store stores."""
-    values = [o for o in i["operands"][1:]]
-    return [
-        p["index"]
-        for o in values
-        for p in ([o] if o["kind"] == "register" else o.get("parts", ()))
-        if p["kind"] == "register"
-    ]
-
-
-def _space(i: Mapping[str, Any]) -> str:
-    """The state space of a load or store."""
-    known = ("param", "local", "shared", "global", "const")
-    return next((s for m in i["modifiers"] if (s := m.split("::")[0]) in known), "generic")
-
-
-def _based_on(i: Mapping[str, Any]) -> list[int]:
-    """The function's own variables that addresses name."""
-    bases = [o["parts"][0] for o in i["operands"] if o["kind"] == "address"]
-    return [base["index"] for base in bases if base.get("local") and "index" in base]
-
-
-def _source(i: Mapping[str, Any], exclude: frozenset[str]) -> bool:
-    """Whether an instruction's own result may differ."""
-    row, operands = _row(i), i["operands"]
-    if "time" in exclude and (
-        row.result == "time"
-        or any(o["kind"] == "special" and _TIME_REGISTERS.match(o.get("text", "")) for o in operands)
-    ):
-        return True
-    if "order" in exclude and row.result == "order":
-        return True
-    return "address" in exclude and (
-        row.result == "addresses" or (row.copies and any(_names_variable(o) for o in operands))
-    )
-
-
-def _names_variable(operand: Mapping[str, Any]) -> bool:
-    """Whether an operand is the address of a variable or function, or in it."""
-    named = [operand, *operand.get("parts", ())] if operand["kind"] == "address" else [operand]
-    return any(o["kind"] in ("variable", "symbol") for o in named)

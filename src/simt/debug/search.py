@@ -18,9 +18,9 @@ from .instrument import (
     WRITERS_TYPE,
     Program,
     WritePoint,
-    match,
 )
 from .launches import Index, Launch
+from .matching import match
 from .result import InstructionDifference, RegisterInput, Value, Writer
 from .values import Tolerance, equal, register_ulps, register_value
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Allocation:
-    """Device memory that is given back when nobody refers to it any more."""
+    """Device memory that is freed when it is no longer referenced."""
 
     def __init__(self, exclusive: Exclusive, address: int) -> None:
         self.freed = False

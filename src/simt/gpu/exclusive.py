@@ -13,10 +13,10 @@ from simt.errors import LaunchError
 
 
 class Exclusive:
-    """Lets one thread at a time use a GPU: `with exclusive: ...`. A thread may enter again what it is in.
+    """Lets one thread at a time use a GPU: `with exclusive: ...`. It is reentrant.
 
     Memory that is dropped (`drop`, from `__del__`, which may run at any point of any thread) is freed when
-    nobody is inside: never under a launch that runs, and never waiting for another thread.
+    no thread holds it: never during a launch, and without waiting for another thread.
 
     free: gives memory back, by address.
     """
@@ -55,7 +55,7 @@ class Exclusive:
             self._running = False
 
     def drop(self, address: int) -> None:
-        """Frees memory as soon as nobody is inside."""
+        """Frees memory as soon as no thread holds it."""
         self._dropped.append(address)
         self._free_dropped()
 

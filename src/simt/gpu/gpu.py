@@ -87,7 +87,6 @@ class GPU(Programs, ArrayCreation, Texturing):
         resume: Result | bool = False,
         fmad: bool = True,
     ) -> None:
-        self._plan = None if isinstance(plan, Collection) else plan
         self._session = Session(
             gpu,
             set=set,
@@ -101,7 +100,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             output=output,
             resume=resume,
             controller=controller,
-            plan=self._plan,
+            plan=plan,
         )
         self.spec = self._session.spec
         memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)
@@ -115,7 +114,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.memory = Memory(self, memory)
         """Raw device memory, by address."""
         self.exclusive = Exclusive(self.memory.native.free)
-        """Held by whoever uses the GPU: `with gpu.exclusive:` keeps other threads out."""
+        """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
         self._of_thread = threading.local()
         program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
         self._session.begin(program, self._digest.hexdigest(), timed=not functional)
@@ -297,12 +296,12 @@ class GPU(Programs, ArrayCreation, Texturing):
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""
         if status == "complete":
             self.synchronize()
-        found, sampled = self._session.result(status), self._session.controller or self._plan
+        found, sampled = self._session.result(status), self._session.controller or self._session.plan
         if status != "complete" or not found.launches or sampled is None:
             return found
         from simt.control.accuracy import with_accuracy
 
-        return with_accuracy(found, self._plan)
+        return with_accuracy(found, self._session.plan)
 
     def save(self, result: Result | None = None) -> None:
         """Saves a Result of this GPU, by default of all launches so far, in `output`. Raises ResultError."""

@@ -90,7 +90,7 @@ class Module:
             return self._instances[name][name]
         if ptx_name not in self._known:
             self._known[ptx_name] = self._facts(ptx_name)
-        return Kernel(self, self._known[ptx_name])  # not kept: module and GPU go when nobody uses them
+        return Kernel(self, self._known[ptx_name])  # not kept: module and GPU are freed when unused
 
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("_"):

@@ -24,8 +24,8 @@ def queued_launch(
     digest: str,
     output: Output,
 ) -> QueuedLaunch:
-    """It holds what must live until it is done, and nothing that would keep the GPU alive. There are host
-    arrays to be copied back only where somebody waits for it.
+    """A launch for the session. It keeps alive what it needs until it is done, but not the GPU. It has host
+    arrays to copy back only if the caller waits for it.
 
     source: what the engine runs. digest: of what is launched.
     """

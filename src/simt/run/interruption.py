@@ -85,9 +85,9 @@ def deferred_stop() -> Iterator[Callable[[], int]]:
 
 
 class Limits:
-    """How long a run may go on.
+    """Limits of a run.
 
-    max_cycles: about so many core cycles; None for any number. timeout: seconds from now.
+    max_cycles: core cycles, approximately; None: no limit. timeout: seconds from now.
     """
 
     def __init__(self, max_cycles: int | None = None, timeout: float | None = None) -> None:

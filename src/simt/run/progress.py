@@ -66,7 +66,7 @@ class Reporter:
         if now - self._last_line < LINE_SECONDS:
             return
         self._last_line = now
-        with suppress(OSError, ValueError):  # nobody reads it, the disk is full: no reason to stop
+        with suppress(OSError, ValueError):  # a closed pipe or a full disk is no reason to stop
             print(_text(p), file=sys.stderr, flush=True)
 
 

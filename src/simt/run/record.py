@@ -82,7 +82,7 @@ def require_place(output: Path) -> None:
 
 
 def to_resume(output: Path | None, resume: bool) -> Saved | None:
-    """What to go on from. Raises ResultError where saving would destroy an unfinished run."""
+    """The earlier run to continue. Raises ResultError where saving would destroy an unfinished run."""
     if output is None:
         if resume:
             raise ResultError("--resume needs --output, the place of the Result to go on from")
@@ -101,7 +101,7 @@ def to_resume(output: Path | None, resume: bool) -> Saved | None:
 class Record:
     """The finished launches of one run: in order, with their cycles, in the journal, and as a Result.
 
-    wanted: positions of the launches that the run is for; None where nobody knows them beforehand. Then
+    wanted: positions of the launches that the run is for; None if not known beforehand. Then
         launches of an earlier run are taken over one by one (`take_over`), else all at once.
     output: where the Result and, before it is there, the journal are; None for nowhere.
     before: what an earlier run left; its launches are not simulated again.

@@ -1,4 +1,4 @@
-"""Runs launches on the timing engine, whoever asks for them: a trace, a program."""
+"""Runs launches of traces and programs on the timing engine."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Session:
         output: str | os.PathLike[str] | None = None,
         resume: Result | bool = False,
         controller: Controller | None = None,
-        plan: Plan | None = None,
+        plan: Plan | Collection[int] | None = None,
     ) -> None:
         from simt.spec import load_spec
 
@@ -155,7 +155,8 @@ class Session:
             raise SimtError(f"timeline is {timeline}, expected 1 or more")
         self.limits = Limits(max_cycles, timeout)
         self.controller = None if controller is None else controller.start()
-        self.plan = plan
+        self.plan = None if isinstance(plan, Collection) else plan
+        self._chosen = plan if isinstance(plan, Collection) else None
         self._output = None if output is None else Path(output)
         self._before = Saved(resume) if isinstance(resume, Result) else to_resume(self._output, resume)
         own = dict(policies or {})
@@ -189,7 +190,7 @@ class Session:
         warnings: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """input, input_hash: for provenance; what is not known yet can be set later.
-        wanted: positions of the launches that the run is for; None where nobody knows them beforehand.
+        wanted: positions of the launches that the run is for; None if not known beforehand.
         kernels: the selection that they come from. timed: False where nothing will be queued.
         warnings: tells those of the input, for the Result.
 
@@ -205,7 +206,7 @@ class Session:
             spec_hash=self.spec.hash,
             overrides=self._overrides,
             version=__version__,
-            method=_method_of(self.controller, self.plan),
+            method=_method_of(self.controller, self.plan, self._chosen),
             kernels=kernels,
             max_cycles=self.limits.max_cycles,
             timeline=self._timeline,
@@ -346,7 +347,7 @@ class Session:
             except MemoryError as error:
                 self._abandon(collect=False)
                 raise SimulationError(NO_MEMORY, self.result("failed")) from error
-            except LaunchError:  # a finished launch's values cannot be copied back; the others can go on
+            except LaunchError:  # a finished launch's values cannot be copied back; the others can continue
                 raise
             except ResultError:
                 self._abandon(collect=False)
@@ -483,14 +484,17 @@ class Session:
         )
 
 
-def _method_of(controller: Controller | None, plan: Plan | None) -> str:
-    """What a Result's provenance calls the method."""
+def _method_of(controller: Controller | None, plan: Plan | None, chosen: Collection[int] | None) -> str:
+    """What a Result's provenance calls the method. chosen: numbers of launches, given in place of a plan."""
     parts = []
+    if chosen is not None:
+        digest = hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()[:12]
+        parts.append(f"launches({len(chosen)} chosen, {digest})")
     if plan is not None:
         digest = hashlib.sha256(plan.to_json().encode()).hexdigest()[:12]
         parts.append(f"plan({plan.method}, {len(plan)} of {plan.population} launches, {digest})")
     if controller is not None:
-        # A class of somebody's own may keep what it was given under another name.
+        # A user's class may store a parameter under another name.
         values = (f"{name}={getattr(controller, name, '?')}" for name in sorted(controller.parameters()))
         parts.append(f"{controller.label()}({', '.join(values)})")
     return " + ".join(parts) or "full"

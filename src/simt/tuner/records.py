@@ -14,7 +14,7 @@ from simt.files import require_regular
 from simt.validate.microbenchmark import SCHEMA, microbenchmarks
 
 ASSUMED_NOISE = 0.01
-"""Relative error that a measurement has at least: nobody measures better than this."""
+"""Relative error that a measurement has at least: no measurement is more accurate."""
 LARGEST = 1e15  # of any value in a record
 
 

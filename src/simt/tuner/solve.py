@@ -17,11 +17,11 @@ from simt.tuner.simulator import Simulator
 from simt.validate.microbenchmark import Microbenchmark
 
 CYCLES_OFF, SHARE_OFF = 0.25, 0.002
-"""A simulated value agrees with a measured one within so many cycles, or such a share of others."""
+"""A simulated value agrees with a measured one within this many cycles, or this share of other units."""
 SUFFICES = 0.03
-"""Where a benchmark is further off than this, and than its tolerance, its next parameter is tried."""
+"""If a benchmark is further off than this, and than its tolerance, its next parameter is tried."""
 EXTRAPOLATIONS = 8
-RESPONDS = 0.9  # of the distance is what is left at most after a guess that goes the right way
+RESPONDS = 0.9  # share of the distance that remains at most after a guess in the right direction
 
 
 @dataclass(frozen=True)
