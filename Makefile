@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP     = $(BIN)/pip install -q --no-build-isolation
+# Libraries are byte-compiled when they are imported: most of their modules never are.
+PIP     = $(BIN)/pip install -q --no-compile --no-build-isolation
 SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
 # All tests that run the engine; test_demo.py of tests/result because polars does not load under ThreadSanitizer.
@@ -11,7 +12,7 @@ ENGINE_TESTS ?= $(addprefix tests/, control engine functional gpu kernels lanes 
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
 .PHONY: demo documents site test wheel lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
-  clean
+  clean simt
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
 	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
@@ -98,12 +99,22 @@ clean:
 # Without build isolation pip compiles with the tools in .venv, and only what has changed.
 $(VENV)/.tools:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
-	$(BIN)/pip install -q scikit-build-core nanobind cmake ninja
+	$(BIN)/pip install -q --no-compile --upgrade pip scikit-build-core nanobind cmake ninja
 	touch $@
 
+# The libraries are downloaded and unpacked while the engine compiles.
 $(VENV)/.installed: $(SOURCES) | $(VENV)/.tools
-	$(PIP) '.[analysis,cuda]'
+	$(MAKE) -j2 $(VENV)/.libraries simt
+	touch $@
+
+simt:
+	$(PIP) --no-deps .
+
+$(VENV)/.libraries: pyproject.toml
+	$(BIN)/python -c 'import sys; toml = __import__("tomllib" if sys.version_info >= (3, 11) else "tomli"); \
+	  project = toml.load(open("pyproject.toml", "rb"))["project"]; extras = project["optional-dependencies"]; \
+	  print(*project["dependencies"], *extras["analysis"], *extras["cuda"], sep="\n")' > $@.txt
+	$(PIP) -r $@.txt
 	touch $@
 
 $(VENV)/.tested: $(SOURCES) | $(VENV)/.tools

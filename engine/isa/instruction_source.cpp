@@ -21,9 +21,9 @@ void walk(CtaStream& stream, See see) {
 }
 
 /// Counts the blocks of CTAs that are replayed, from where their streams are.
-class Counter {
+class BlockCounter {
  public:
-  explicit Counter(const BasicBlocks& blocks) : blocks_(blocks) {}
+  explicit BlockCounter(const BasicBlocks& blocks) : blocks_(blocks) {}
 
   void add(CtaStream& stream) {
     std::vector<uint32_t>& counts = of_ctas_.emplace_back(size_t{stream.warps()} * blocks_.count());
@@ -73,7 +73,7 @@ std::vector<uint32_t> InstructionSource::leaders() {
 
 BlockCounts InstructionSource::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                                        uint32_t) {
-  Counter counter(blocks);
+  BlockCounter counter(blocks);
   for (const uint64_t ordinal : ordinals) counter.add(*open_cta(ordinal));
   return counter.result();
 }
@@ -89,7 +89,7 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
 BlockCounts InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                                       const BasicBlocks* blocks, uint32_t) {
   if (!blocks) return {};
-  Counter counter(*blocks);
+  BlockCounter counter(*blocks);
   for (const auto& stream : begun) counter.add(*stream);
   for (uint64_t i = first; i < cta_count(); ++i) counter.add(*open_cta(i));
   return counter.result();

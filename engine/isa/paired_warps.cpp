@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t half_lanes = 32;
 /// A half that has run alone for this many records, or for this many with accesses in time order among them,
 /// yields to the other one for a turn. The numbers are arbitrary; they only have to prevent a deadlock.
-constexpr uint32_t longest_run = 4096, suspicious_run = 256, suspicious_accesses = 16, turn = 64;
+constexpr uint32_t longest_run = 4096, suspicious_run = 256, suspicious_accesses = 16, turn_records = 64;
 
 /// Counts of warps from those of their halves.
 BlockCounts of_pairs(const BlockCounts& halves) {
@@ -187,7 +187,7 @@ class PairedWarps::Stream : public CtaStream {
     pair.accesses += pair.half[behind].record.ticket != 0;
     if (pair.run >= longest_run || (pair.run >= suspicious_run && pair.accesses >= suspicious_accesses)) {
       pair.run = pair.accesses = 0;
-      pair.turn_left = turn;
+      pair.turn_left = turn_records;
     }
     return behind;
   }

@@ -17,27 +17,27 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-double number(std::string_view text) {
+double dimension(std::string_view text) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() ? value : 0;
 }
 
-struct Shape {
+struct MmaShape {
   std::string_view name;
   double m, n, k;
 };
 // mma shapes as SASS writes them (PTX ISA, warp-level matrix instructions).
-constexpr std::array<Shape, 10> shapes = {{{"1684", 16, 8, 4},
-                                           {"1688", 16, 8, 8},
-                                           {"16816", 16, 8, 16},
-                                           {"16832", 16, 8, 32},
-                                           {"16864", 16, 8, 64},
-                                           {"168128", 16, 8, 128},
-                                           {"168256", 16, 8, 256},
-                                           {"8816", 8, 8, 16},
-                                           {"8832", 8, 8, 32},
-                                           {"88128", 8, 8, 128}}};
+constexpr std::array<MmaShape, 10> shapes = {{{"1684", 16, 8, 4},
+                                              {"1688", 16, 8, 8},
+                                              {"16816", 16, 8, 16},
+                                              {"16832", 16, 8, 32},
+                                              {"16864", 16, 8, 64},
+                                              {"168128", 16, 8, 128},
+                                              {"168256", 16, 8, 256},
+                                              {"8816", 8, 8, 16},
+                                              {"8832", 8, 8, 32},
+                                              {"88128", 8, 8, 128}}};
 
 }  // namespace
 
@@ -58,9 +58,9 @@ double tensor_work(std::string_view opcode) {
   for (std::string_view token : tokens) {
     if (token.find('x') != std::string_view::npos) {
       const std::vector<std::string_view> sides = split(token, 'x');
-      if (sides.size() == 3) work = number(sides[0]) / 4 * number(sides[1]) * number(sides[2]);
+      if (sides.size() == 3) work = dimension(sides[0]) / 4 * dimension(sides[1]) * dimension(sides[2]);
     }
-    for (const Shape& shape : shapes)
+    for (const MmaShape& shape : shapes)
       if (token == shape.name) work = shape.m * shape.n * shape.k;
     if (name == "DMMA" && token == "884") work = 8 * 8 * 4;
   }

@@ -35,7 +35,7 @@ constexpr uint32_t max_depth = 64;  ///< of parentheses and signs in a constant 
 
 /// Binary operators by C's precedence, loosest first.
 enum Operator : uint32_t {
-  none,
+  no_operator,
   logical_or,
   logical_and,
   bit_or,
@@ -384,9 +384,9 @@ uint32_t Lexer::operator_here(uint32_t& length) const {
     case '^':
       return bit_xor;
     case '=':
-      return next == '=' ? two(equal) : none;
+      return next == '=' ? two(equal) : no_operator;
     case '!':
-      return next == '=' ? two(not_equal) : none;
+      return next == '=' ? two(not_equal) : no_operator;
     case '<':
       return next == '<' ? two(shift_left) : next == '=' ? two(less_equal) : less;
     case '>':
@@ -402,7 +402,7 @@ uint32_t Lexer::operator_here(uint32_t& length) const {
     case '%':
       return remainder;
     default:
-      return none;
+      return no_operator;
   }
 }
 
@@ -455,7 +455,7 @@ Constant Lexer::binary(uint32_t precedence, uint32_t depth) {
   for (;;) {
     uint32_t length = 0;
     const uint32_t op = operator_here(length);
-    if (op == none || precedences[op] < precedence) return left;
+    if (op == no_operator || precedences[op] < precedence) return left;
     const char* const start = at_;
     advance(length);
     const Constant right = binary(precedences[op] + 1, depth + 1);

@@ -11,7 +11,7 @@ struct TypeFacts {
   bool is_signed;
 };
 
-constexpr TypeFacts facts[] = {
+constexpr TypeFacts type_facts[] = {
     {"", 0, false, false},           {"b1", 0, false, false},      {"b8", 1, false, false},
     {"b16", 2, false, false},        {"b32", 4, false, false},     {"b64", 8, false, false},
     {"b128", 16, false, false},      {"u8", 1, false, false},      {"u16", 2, false, false},
@@ -26,10 +26,10 @@ constexpr TypeFacts facts[] = {
     {"samplerref", 8, false, false}, {"surfref", 8, false, false},
 };
 constexpr size_t type_count = static_cast<size_t>(Type::Surfref) + 1;
-static_assert(std::size(facts) == type_count);
+static_assert(std::size(type_facts) == type_count);
 
 const TypeFacts& facts_of(Type type) {
-  return facts[static_cast<size_t>(type)];
+  return type_facts[static_cast<size_t>(type)];
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::string_view name(Type type) {
 Type type_named(std::string_view modifier) {
   if (modifier.empty()) return Type::None;
   for (size_t i = 1; i < type_count; ++i)
-    if (facts[i].name == modifier) return static_cast<Type>(i);
+    if (type_facts[i].name == modifier) return static_cast<Type>(i);
   return Type::None;
 }
 

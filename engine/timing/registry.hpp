@@ -13,7 +13,8 @@ struct PolicyText {
 
 /// The policies of one kind, by name. A policy registers itself where it is defined:
 ///
-///     const Registered<SchedulerPolicy> registered{{"oldest", "The oldest ready warp.", "", make<Oldest>}};
+///     const Registered<SchedulerPolicy> registered_oldest{{"oldest", "The oldest ready warp.", "",
+///     make<Oldest>}};
 template <class Policy>
 class Registered {
  public:

@@ -4,14 +4,13 @@
 #include <charconv>
 #include <cstring>
 
+#include "trace/text_format.hpp"
 #include "trace/trace_error.hpp"
 
 namespace simt {
 namespace {
 
-constexpr size_t max_line_bytes = 1 << 20;
 constexpr size_t max_header_bytes = 1 << 20;
-constexpr uint32_t first_without_prefix = 3;
 constexpr uint32_t first_with_clusters = 6;
 constexpr int short_prefix = 4;     // CTA, warp
 constexpr int core_prefix = 6;      // and the SM and warp slot that it ran on

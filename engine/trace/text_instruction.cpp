@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "trace/text_format.hpp"
 #include "trace/text_scanner.hpp"
 
 namespace simt {
@@ -15,7 +16,6 @@ constexpr uint32_t max_registers = StaticInstruction::max_registers;
 constexpr uint32_t max_bulk_addresses = 1 << 16;
 constexpr uint32_t max_memory_bytes = 1 << 20;
 
-constexpr uint32_t first_without_prefix = 3;
 constexpr uint32_t first_with_types = 6;
 
 constexpr std::string_view bulk_opcodes[] = {"UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG",

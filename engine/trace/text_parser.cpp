@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "trace/text_format.hpp"
 #include "trace/text_scanner.hpp"
 #include "trace/trace_error.hpp"
 
@@ -34,7 +35,6 @@ bool is_utf8(std::string_view text) {
 }
 
 // Limits far above those of real traces; they keep absurd input from exhausting memory.
-constexpr size_t max_line_bytes = 1 << 20;
 constexpr uint32_t max_warps = 1024;
 constexpr uint64_t max_idle_lines = 1 << 20;  // blank lines and comments in a row
 constexpr uint64_t max_grid = uint64_t{1} << 40;

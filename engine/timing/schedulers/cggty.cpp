@@ -11,7 +11,7 @@ class GreedyThenYoungest final : public WarpScheduler {
   }
 };
 
-const Registered<SchedulerPolicy> registered{
+const Registered<SchedulerPolicy> registered_cggty{
     {{"cggty", "Compiler-guided greedy then youngest: the same warp while it is ready, else the youngest.",
       "Huerta et al., MICRO 2025"},
      make_scheduler<GreedyThenYoungest>}};

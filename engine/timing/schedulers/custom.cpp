@@ -5,9 +5,9 @@
 namespace simt {
 namespace {
 
-class CompiledFunction final : public WarpScheduler {
+class CompiledScheduler final : public WarpScheduler {
  public:
-  explicit CompiledFunction(const Setup& setup)
+  explicit CompiledScheduler(const Setup& setup)
       : WarpScheduler(setup), function_(setup.custom), ready_(setup.positions), ages_(setup.positions) {}
 
   int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t cycle) override {
@@ -27,9 +27,9 @@ class CompiledFunction final : public WarpScheduler {
   std::vector<uint64_t> ages_;
 };
 
-const Registered<SchedulerPolicy> registered{
+const Registered<SchedulerPolicy> registered_custom_scheduler{
     {{"custom", "A function of yours, for example compiled from Python.", "docs/policies.md"},
-     make_scheduler<CompiledFunction>}};
+     make_scheduler<CompiledScheduler>}};
 
 }  // namespace
 }  // namespace simt

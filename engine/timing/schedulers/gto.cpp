@@ -11,7 +11,7 @@ class GreedyThenOldest final : public WarpScheduler {
   }
 };
 
-const Registered<SchedulerPolicy> registered{
+const Registered<SchedulerPolicy> registered_gto{
     {{"gto", "Greedy then oldest: the same warp while it is ready, else the oldest.",
       "Rogers, O'Connor, Aamodt, MICRO 2012"},
      make_scheduler<GreedyThenOldest>}};

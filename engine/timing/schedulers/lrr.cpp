@@ -11,7 +11,7 @@ class LooseRoundRobin final : public WarpScheduler {
   }
 };
 
-const Registered<SchedulerPolicy> registered{
+const Registered<SchedulerPolicy> registered_lrr{
     {{"lrr", "Loose round robin: the next ready warp after the one that issued last.", "GPGPU-Sim"},
      make_scheduler<LooseRoundRobin>}};
 

@@ -11,7 +11,7 @@ class Oldest final : public WarpScheduler {
   }
 };
 
-const Registered<SchedulerPolicy> registered{
+const Registered<SchedulerPolicy> registered_oldest{
     {{"oldest", "The oldest ready warp.", "GPGPU-Sim"}, make_scheduler<Oldest>}};
 
 }  // namespace

@@ -46,7 +46,7 @@ class TwoLevel final : public WarpScheduler {
   std::vector<uint32_t> pending_;  // resident positions outside it, longest-waiting first
 };
 
-const Registered<SchedulerPolicy> registered{
+const Registered<SchedulerPolicy> registered_two_level{
     {{"two_level",
       "Loose round robin among active_warps warps; one that waits for memory gives its place to the "
       "longest-waiting other.",

@@ -10,7 +10,7 @@ uint32_t set_of(uint64_t address, uint32_t line_bytes, uint32_t sets) {
   return static_cast<uint32_t>((mixed | (high ^ ((address >> 14 & 3) << 3))) & (sets - 1));
 }
 
-const Registered<SetIndex> sets{
+const Registered<SetIndex> fermi_sets{
     {{"fermi", "XOR of the low set bits with three groups of address bits above, for up to 32 sets.",
       "Nugteren et al., HPCA 2014"},
      set_of,

@@ -40,21 +40,21 @@ uint32_t slice_of(const SliceCount& n, const SliceAddress& a) {
   return ipoly_hash(a.high, slice, n.channels_up * n.slices_per_channel) % n.slices;
 }
 
-const Registered<SliceHash> slices{
+const Registered<SliceHash> ipoly_slices{
     {{"ipoly", "Remainder of the address as a polynomial over GF(2).", "Rau, ISCA 1991; GPGPU-Sim"},
      slice_of,
      /*power_of_two_channels=*/true,
      /*exact_slices=*/0,
      most_ipoly}};
 
-const Registered<SliceHash> slices_modulo{
+const Registered<SliceHash> ipoly_slices_modulo{
     {{"ipoly_modulo", "ipoly over the next power of two of slices, modulo the slices.", "Accel-Sim"},
      slice_of,
      /*power_of_two_channels=*/false,
      /*exact_slices=*/0,
      most_ipoly}};
 
-const Registered<SetIndex> sets{
+const Registered<SetIndex> ipoly_sets{
     {{"ipoly", "Remainder of the line's number as a polynomial over GF(2).", "Rau, ISCA 1991; GPGPU-Sim"},
      [](uint64_t address, uint32_t line_bytes, uint32_t count) {
        const uint64_t line = address / line_bytes;

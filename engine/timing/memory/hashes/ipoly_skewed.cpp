@@ -3,7 +3,7 @@
 namespace simt {
 namespace {
 
-uint32_t slice_of(const SliceCount& n, const SliceAddress& a) {
+uint32_t skewed_slice(const SliceCount& n, const SliceAddress& a) {
   const uint32_t two = a.channel / n.odd;  // the channel number's part that counts a power of two
   const uint32_t hashed = ipoly_hash(a.high, two * n.slices_per_channel + a.low, n.slices / n.odd);
   // Skewed storage: each block of all slices starts elsewhere, by a multiple of the golden section.
@@ -12,10 +12,10 @@ uint32_t slice_of(const SliceCount& n, const SliceAddress& a) {
   return (hashed / n.slices_per_channel * n.odd + odd) * n.slices_per_channel + hashed % n.slices_per_channel;
 }
 
-const Registered<SliceHash> slices{
+const Registered<SliceHash> ipoly_skewed_slices{
     {{"ipoly_skewed",
       "ipoly over the power of two in the slices' number, and skewed storage over its odd factor.", "simt"},
-     slice_of,
+     skewed_slice,
      /*power_of_two_channels=*/false,
      /*exact_slices=*/0,
      most_ipoly}};

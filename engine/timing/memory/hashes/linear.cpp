@@ -3,14 +3,14 @@
 namespace simt {
 namespace {
 
-const Registered<SliceHash> slices{
+const Registered<SliceHash> linear_slices{
     {{"linear", "The slice's bits of the address as they are.", "GPGPU-Sim"},
      [](const SliceCount& n, const SliceAddress& a) { return a.channel * n.slices_per_channel + a.low; }}};
 
-const Registered<SetIndex> sets{{{"linear", "The lowest bits of the line's number.", "GPGPU-Sim"},
-                                 [](uint64_t address, uint32_t line_bytes, uint32_t count) {
-                                   return static_cast<uint32_t>(address / line_bytes & (count - 1));
-                                 }}};
+const Registered<SetIndex> linear_sets{{{"linear", "The lowest bits of the line's number.", "GPGPU-Sim"},
+                                        [](uint64_t address, uint32_t line_bytes, uint32_t count) {
+                                          return static_cast<uint32_t>(address / line_bytes & (count - 1));
+                                        }}};
 
 }  // namespace
 }  // namespace simt

@@ -23,7 +23,7 @@ uint32_t pae_hash(uint64_t high, uint32_t index) {
   return hashed;
 }
 
-const Registered<SliceHash> slices{
+const Registered<SliceHash> pae_slices{
     {{"pae", "Page address entropy: XOR of address bits that vary in GPU programs.", "Liu et al., ISCA 2018"},
      [](const SliceCount& n, const SliceAddress& a) {
        return pae_hash(a.high, a.channel * n.slices_per_channel + a.low) % n.slices;

@@ -11,10 +11,11 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 33);
 }
 
-const Registered<SliceHash> slices{{{"random", "A fixed pseudo-random function of the address.", "GPGPU-Sim"},
-                                    [](const SliceCount& n, const SliceAddress& a) {
-                                      return static_cast<uint32_t>(mix(a.whole >> n.slice_shift) % n.slices);
-                                    }}};
+const Registered<SliceHash> random_slices{
+    {{"random", "A fixed pseudo-random function of the address.", "GPGPU-Sim"},
+     [](const SliceCount& n, const SliceAddress& a) {
+       return static_cast<uint32_t>(mix(a.whole >> n.slice_shift) % n.slices);
+     }}};
 
 }  // namespace
 }  // namespace simt

@@ -5,15 +5,15 @@
 namespace simt {
 namespace {
 
-const Registered<SliceHash> slices{{{"xor", "XOR of the channel number with the bits above it.", "GPGPU-Sim"},
-                                    [](const SliceCount& n, const SliceAddress& a) {
-                                      const uint32_t channel =
-                                          (a.channel ^ static_cast<uint32_t>(a.high)) & (n.channels_up - 1);
-                                      return channel % n.channels * n.slices_per_channel + a.low;
-                                    },
-                                    /*power_of_two_channels=*/true}};
+const Registered<SliceHash> xor_slices{
+    {{"xor", "XOR of the channel number with the bits above it.", "GPGPU-Sim"},
+     [](const SliceCount& n, const SliceAddress& a) {
+       const uint32_t channel = (a.channel ^ static_cast<uint32_t>(a.high)) & (n.channels_up - 1);
+       return channel % n.channels * n.slices_per_channel + a.low;
+     },
+     /*power_of_two_channels=*/true}};
 
-const Registered<SetIndex> sets{
+const Registered<SetIndex> xor_sets{
     {{"xor", "XOR of the lowest bits of the line's number with as many bits above them.", "GPGPU-Sim"},
      [](uint64_t address, uint32_t line_bytes, uint32_t count) {
        const uint64_t line = address / line_bytes;

@@ -5,9 +5,9 @@
 namespace simt {
 namespace {
 
-class CompiledFunction final : public Replacement {
+class CompiledReplacement final : public Replacement {
  public:
-  CompiledFunction(uint32_t lines, ReplacementFunction function)
+  CompiledReplacement(uint32_t lines, ReplacementFunction function)
       : function_(function), used_(lines), allocated_(lines) {}
 
   void allocated(uint32_t line, uint64_t time) override { used_[line] = allocated_[line] = time; }
@@ -23,10 +23,10 @@ class CompiledFunction final : public Replacement {
 };
 
 std::unique_ptr<Replacement> make(uint32_t lines, ReplacementFunction custom) {
-  return std::make_unique<CompiledFunction>(lines, custom);
+  return std::make_unique<CompiledReplacement>(lines, custom);
 }
 
-const Registered<ReplacementPolicy> registered{
+const Registered<ReplacementPolicy> registered_custom_replacement{
     {{"custom", "A function of yours, for example compiled from Python.", "docs/policies.md"},
      /*renewed_by_use=*/true,
      make}};

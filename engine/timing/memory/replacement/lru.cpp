@@ -3,7 +3,7 @@
 namespace simt {
 namespace {
 
-const Registered<ReplacementPolicy> registered{
+const Registered<ReplacementPolicy> registered_lru{
     {{"lru", "The least recently used line.", "GPGPU-Sim"}, /*renewed_by_use=*/true}};
 
 }  // namespace

@@ -3,7 +3,7 @@
 namespace simt {
 namespace {
 
-const Registered<WritePolicy> registered{
+const Registered<WritePolicy> registered_write_back{
     {{"write_back", "Writes stay in the line, which is written to the next level when it is evicted.",
       "GPGPU-Sim"}}};
 

@@ -3,7 +3,7 @@
 namespace simt {
 namespace {
 
-const Registered<WritePolicy> registered{
+const Registered<WritePolicy> registered_write_evict{
     {{"write_evict", "A write that hits removes its sector and goes to the next level.", "GPGPU-Sim"},
      /*through=*/false,
      /*removes_local=*/true,
