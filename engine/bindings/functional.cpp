@@ -192,6 +192,8 @@ void bind_memory(nb::module_& m) {
       .def(nb::init<uint64_t>(), "capacity"_a)
       .def_prop_ro("capacity", &DeviceMemory::capacity)
       .def_prop_ro("used", &DeviceMemory::used)
+      .def_prop_ro("file", &DeviceMemory::file, "The file that holds it, which other processes may map.")
+      .def_prop_ro_static("base", [](nb::handle) { return window::global; }, "Its first address.")
       .def(
           "allocate",
           [](DeviceMemory& self, uint64_t size, std::string label) {
@@ -268,6 +270,13 @@ void bind_modules(nb::module_& m) {
                          d[std::string(v.name).c_str()] = nb::make_tuple(self.program.variables[i], v.size);
                      }
                      return d;
+                   })
+      .def_prop_ro("managed",
+                   [](const LoadedModule& self) {
+                     nb::list names;
+                     for (const auto& v : self.program.module.variables)
+                       if (v.managed) names.append(std::string(v.name));
+                     return names;
                    })
       .def_prop_ro("references",
                    [](const LoadedModule& self) {

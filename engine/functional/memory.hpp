@@ -53,6 +53,8 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   uint64_t capacity() const { return capacity_; }
+  /// The file that holds it, which other processes may map.
+  int file() const { return file_; }
   uint64_t used() const { return used_; }
 
   /// Zeroed memory, followed by at least 256 unallocated bytes. 0 if there is no room.

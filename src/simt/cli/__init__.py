@@ -20,6 +20,7 @@ from simt.version import __version__
 # Each is a file with an `app`; the text is that of `simt --help`.
 COMMANDS = {
     "run": "Simulate the launches of a trace or a program, and report where the time goes.",
+    "exec": "Run a CUDA program as it is: compiled by nvcc or clang, or Python.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
     "sample": "Choose which launches of a profiled program to simulate, with weights and an error bound.",
     "correlate": "Compare simulated with measured counters, kernel by kernel.",

@@ -18,13 +18,12 @@ from rich.console import Console
 from simt import program
 from simt.cli import COMMANDS, sampling_options
 from simt.cli.sampling_options import SamplingOptions
-from simt.cli.tables import print_table
+from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimulationError
 from simt.files import require_output, write_text
-from simt.formatting import format_time, plural
-from simt.result import Result, perfetto, sentences
+from simt.formatting import plural
+from simt.result import Result, perfetto
 from simt.result.files import dump
-from simt.result.launch_table import LEFT, launch_rows
 from simt.run.interruption import is_alarm, stoppable
 from simt.run.overrides import override_texts
 from simt.run.record import require_place
@@ -347,29 +346,9 @@ def _deliver(result: Result, perfetto_: Path | None, json_: str | None, quiet: b
     if json_ is not None and json_ != "-":
         write_text(Path(json_), dump(result.to_json()))
     if not quiet:
-        _show(result, Console(stderr=json_ == "-"))
+        show_result(result, Console(stderr=json_ == "-"))
     if json_ == "-":
         sys.stdout.write(dump(result.to_json()) + "\n")
-
-
-def _show(result: Result, console: Console) -> None:
-    header, rows = launch_rows(result, limit=20)
-    print_table(console, header, rows, LEFT)
-    if not console.is_terminal:
-        console = Console(file=console.file, width=200)
-    t, wall = result.totals, result.provenance.wall_seconds
-    speed = f" in {wall:.1f} s" if wall else ""
-    console.print(
-        f"\n{plural(t.launches, 'launch')} on {result.machine.name}: {t.cycles:,} cycles "
-        f"({format_time(t.seconds)}), "
-        f"{t.warp_instructions:,} warp instructions, simulated{speed}",
-        highlight=False,
-        markup=False,
-    )
-    for text in sentences(result):
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-    for text in result.warnings:
-        console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
 def _say_how_to_go_on(result: Result, output: Path | None) -> None:

@@ -8,6 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from simt.formatting import format_time, plural
+from simt.result import Result, sentences
+from simt.result.launch_table import LEFT, launch_rows
+
 GAP = 2  # blanks between columns
 LEAST = 24  # minimum width of a column of text on a narrow terminal
 
@@ -55,3 +59,24 @@ def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
         blocks[-1].append(i)
         used += GAP + width
     return blocks
+
+
+def show_result(result: Result, console: Console) -> None:
+    """Prints the launches of a Result, and what is to be said of it."""
+    header, rows = launch_rows(result, limit=20)
+    print_table(console, header, rows, LEFT)
+    if not console.is_terminal:
+        console = Console(file=console.file, width=200)
+    t, wall = result.totals, result.provenance.wall_seconds
+    speed = f" in {wall:.1f} s" if wall else ""
+    console.print(
+        f"\n{plural(t.launches, 'launch')} on {result.machine.name}: {t.cycles:,} cycles "
+        f"({format_time(t.seconds)}), "
+        f"{t.warp_instructions:,} warp instructions, simulated{speed}",
+        highlight=False,
+        markup=False,
+    )
+    for text in sentences(result):
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+    for text in result.warnings:
+        console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)

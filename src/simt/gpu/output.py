@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 
 class Output:
-    """Goes to standard output, and is kept in `text`."""
+    """Goes to standard output, or to `sink`, and is kept in `text`."""
 
-    def __init__(self) -> None:
+    def __init__(self, sink: Callable[[bytes], None] | None = None) -> None:
         self.text = ""
+        self._sink = sink
 
     def write(self, printed: bytes) -> None:
         if not printed:
             return
         decoded = printed.decode("utf-8", "replace")
-        sys.stdout.write(decoded)
+        if self._sink is None:
+            sys.stdout.write(decoded)
+        else:
+            self._sink(printed)
         self.text += decoded

@@ -1,0 +1,51 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "wire.hpp"
+
+namespace simt::driver {
+
+/// The socket to the simt that started this program, and the device memory that it shares.
+/// Not thread-safe: callers hold the process's lock.
+class Connection {
+ public:
+  /// Connects to the socket that the environment variable SIMT_EXEC_SOCKET names. Throws Failure.
+  Connection();
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Sends a message that has no reply: [operation, arguments...].
+  template <class... Arguments>
+  void send(const char* operation, const Arguments&... arguments) {
+    write(message(operation, arguments...));
+  }
+  /// Sends a message and waits for its reply. Throws Failure if simt is gone.
+  template <class... Arguments>
+  Value call(const char* operation, const Arguments&... arguments) {
+    write(message(operation, arguments...));
+    return receive();
+  }
+  Value receive();
+  /// The file descriptor that came with the last message, now the caller's; -1 if there was none.
+  int take_file();
+
+ private:
+  template <class... Arguments>
+  static Writer message(const char* operation, const Arguments&... arguments) {
+    Writer writer;
+    writer.array(1 + sizeof...(arguments));
+    writer.add(operation);
+    (writer.add(arguments), ...);
+    return writer;
+  }
+  void write(Writer message);
+  void read(std::byte* to, size_t size);
+
+  int socket_ = -1;
+  int file_ = -1;
+  Bytes received_;
+};
+
+}  // namespace simt::driver

@@ -1,0 +1,11 @@
+#pragma once
+#include <cstddef>
+#include <span>
+
+namespace simt::driver {
+
+/// The bytes of a module's image in memory, whose size its own headers say: PTX text, a fat binary, its wrapper
+/// or machine code. Throws Failure (CUDA_ERROR_INVALID_IMAGE) for anything else.
+std::span<const std::byte> image_bytes(const void* image);
+
+}  // namespace simt::driver

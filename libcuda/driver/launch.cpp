@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "modules.hpp"
+
+// Launches.
+
+using namespace simt::driver;
+
+namespace {
+
+using Three = std::array<uint32_t, 3>;
+
+uint64_t product(const Three& dimensions) {
+  return uint64_t{dimensions[0]} * dimensions[1] * dimensions[2];
+}
+
+/// The parameters as they lie in the parameter bank, from the pointers or the buffer that a program gives.
+Bytes packed(const Function& f, void** pointers, void** extra) {
+  Bytes bytes(f.facts.parameter_bytes());
+  if (extra) {
+    const void* buffer = nullptr;
+    size_t size = 0;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+      if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+        buffer = extra[1];
+      else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+        size = *static_cast<const size_t*>(extra[1]);
+      else
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    require(pointers == nullptr && (buffer != nullptr || size == 0));
+    // What is not given of the last parameter is padding.
+    require(size >= bytes.size() || f.facts.parameters.empty() || size > f.facts.parameters.back().offset);
+    if (buffer) std::memcpy(bytes.data(), buffer, std::min(size, bytes.size()));
+    return bytes;
+  }
+  require(pointers != nullptr || f.facts.parameters.empty());
+  for (size_t k = 0; k < f.facts.parameters.size(); ++k) {
+    const auto& parameter = f.facts.parameters[k];
+    require(pointers[k] != nullptr);
+    std::memcpy(bytes.data() + parameter.offset, pointers[k], parameter.size);
+  }
+  return bytes;
+}
+
+/// Throws Failure for what no GPU of this kind can launch.
+void check(const Launch& launch) {
+  const Function& f = *launch.function;
+  const Device& device = f.module.context.device;
+  const auto limit = [&](int which) {
+    return static_cast<uint64_t>(device.attribute(static_cast<CUdevice_attribute>(which)));
+  };
+  for (int k = 0; k < 3; ++k) {
+    const auto axis = static_cast<size_t>(k);
+    require(launch.grid[axis] > 0 && launch.grid[axis] <= limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + k));
+    require(launch.block[axis] > 0 && launch.block[axis] <= limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + k));
+  }
+  const uint64_t threads = product(launch.block);
+  require(threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+  require(f.facts.max_threads == 0 || threads <= f.facts.max_threads, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  const uint64_t dynamic = f.dynamic_shared_limit
+                               ? uint64_t{f.dynamic_shared_limit}
+                               : limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) -
+                                     std::min<uint64_t>(f.facts.shared_bytes,
+                                                        limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+  require(launch.shared_bytes <= dynamic);
+  if (const Three& c = launch.cluster; c[0] != 0) {
+    require(limit(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0, CUDA_ERROR_NOT_SUPPORTED);
+    require(product(c) > 0 && product(c) <= 16, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    for (size_t k = 0; k < 3; ++k) require(launch.grid[k] % c[k] == 0, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  }
+  if (!launch.cooperative) return;
+  const uint64_t resident =
+      device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
+      const_cast<Device&>(device)
+          .connection.call("occupancy", f.module.id, f.name, threads, uint64_t{launch.shared_bytes})
+          .number();
+  require(product(launch.grid) <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+void launch(CUfunction function, Three grid, Three block, unsigned shared, CUstream handle, void** pointers,
+            void** extra, const std::vector<CUlaunchAttribute>& attributes) {
+  Stream& stream = stream_of(handle);
+  Launch work;
+  work.function = &function_of(function);
+  work.grid = grid;
+  work.block = block;
+  work.shared_bytes = shared;
+  for (const CUlaunchAttribute& attribute : attributes) {
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      work.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z};
+    else if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      work.cooperative = attribute.value.cooperative != 0;
+  }
+  check(work);
+  work.parameters = packed(*work.function, pointers, extra);
+  submit(stream, std::move(work));
+  for (const CUlaunchAttribute& attribute : attributes)
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && attribute.value.programmaticEvent.event)
+      submit(stream, Record{&object_of<Event>(attribute.value.programmaticEvent.event)});
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
+                        void** parameters, void** extra) {
+  return guarded([&] {
+    launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters, extra,
+           {});
+  });
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  return guarded([&] {
+    require(config != nullptr && (config->attrs != nullptr || config->numAttrs == 0));
+    const CUlaunchConfig& c = *config;
+    launch(function, {c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ},
+           c.sharedMemBytes, c.hStream, parameters, extra, {c.attrs, c.attrs + c.numAttrs});
+  });
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                                   CUstream stream, void** parameters) {
+  return guarded([&] {
+    CUlaunchAttribute cooperative{};
+    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    cooperative.value.cooperative = 1;
+    launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters, nullptr,
+           {cooperative});
+  });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
+  return guarded([&] {
+    require(function != nullptr);
+    submit(stream_of(stream), HostCall{function, argument});
+  });
+}

@@ -1,0 +1,237 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "process.hpp"
+
+// Device, pinned, managed and registered memory.
+
+using namespace simt::driver;
+
+namespace {
+
+constexpr uint64_t pitch_alignment = 512;
+
+/// Registered memory: pages of the program that became a view of shared memory, so that kernels reach them.
+struct Pages {
+  uint64_t begin, bytes;
+  Pages(const void* address, size_t size) {
+    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    begin = reinterpret_cast<uint64_t>(address) / page * page;
+    const uint64_t end = reinterpret_cast<uint64_t>(address) + size;
+    bytes = (end + page - 1) / page * page - begin;
+  }
+};
+
+Device& device_holding(uint64_t address) {
+  Device* device = Process::get().device_of(address);
+  require(device != nullptr);
+  return *device;
+}
+
+void free_memory(uint64_t address, bool host) {
+  if (address == 0) return;
+  Device& device = device_holding(address);
+  const auto found = device.allocations.find(address);
+  require(found != device.allocations.end() && (found->second.origin == Origin::Pinned) == host);
+  synchronize(device);
+  device.free(address);
+}
+
+/// The registered allocation of a host address; end() if there is none.
+std::map<uint64_t, Allocation>::iterator registered(Device& device, const void* host) {
+  const auto address = reinterpret_cast<uint64_t>(host);
+  for (auto it = device.allocations.begin(); it != device.allocations.end(); ++it)
+    if (it->second.origin == Origin::Registered && address - it->second.host < it->second.size) return it;
+  return device.allocations.end();
+}
+
+}  // namespace
+
+CUresult cuMemGetInfo(size_t* free, size_t* total) {
+  return guarded([&] {
+    require(free != nullptr && total != nullptr);
+    const Device& device = current_context().device;
+    *total = device.memory;
+    *free = device.memory - device.used;
+  });
+}
+
+CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+  return guarded([&] {
+    require(address != nullptr);
+    require_no_capture();
+    *address = current_context().device.allocate(bytes, Origin::Device, 0, "cudaMalloc");
+  });
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned element) {
+  return guarded([&] {
+    require(address != nullptr && pitch != nullptr && width > 0 && height > 0);
+    require(element == 4 || element == 8 || element == 16);
+    const uint64_t row = (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment;
+    *address = current_context().device.allocate(row * height, Origin::Device, 0, "cudaMallocPitch");
+    *pitch = row;
+  });
+}
+
+CUresult cuMemFree(CUdeviceptr address) {
+  return guarded([&] {
+    require_no_capture();
+    free_memory(address, false);
+  });
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
+  return guarded([&] {
+    require(address != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+    *address = current_context().device.allocate(bytes, Origin::Managed, flags, "cudaMallocManaged");
+  });
+}
+
+CUresult cuMemAllocHost(void** address, size_t bytes) {
+  return cuMemHostAlloc(address, bytes, 0);
+}
+
+CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
+  return guarded([&] {
+    require(address != nullptr && (flags & ~7u) == 0);
+    const uint64_t made = current_context().device.allocate(bytes, Origin::Pinned, flags, "cudaHostAlloc");
+    *address = reinterpret_cast<void*>(made);
+  });
+}
+
+CUresult cuMemFreeHost(void* address) {
+  return guarded([&] { free_memory(reinterpret_cast<uint64_t>(address), true); });
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned flags) {
+  return guarded([&] {
+    require(address != nullptr && host != nullptr && flags == 0);
+    Device& device = current_context().device;
+    const auto place = reinterpret_cast<uint64_t>(host);
+    if (device.find(place) != device.allocations.end()) {
+      *address = place;
+      return;
+    }
+    const auto found = registered(device, host);
+    require(found != device.allocations.end());
+    *address = found->first + (place - found->second.host);
+  });
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* host) {
+  return guarded([&] {
+    require(flags != nullptr && host != nullptr);
+    Device& device = current_context().device;
+    auto found = device.find(reinterpret_cast<uint64_t>(host));
+    if (found == device.allocations.end()) found = registered(device, host);
+    require(found != device.allocations.end());
+    *flags = found->second.flags;
+  });
+}
+
+CUresult cuMemHostRegister(void* host, size_t bytes, unsigned flags) {
+  return guarded([&] {
+    require(host != nullptr && bytes > 0);
+    Device& device = current_context().device;
+    require(registered(device, host) == device.allocations.end() &&
+                device.find(reinterpret_cast<uint64_t>(host)) == device.allocations.end(),
+            CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    const Pages pages(host, bytes);
+    const uint64_t shared = device.allocate(pages.bytes + pitch_alignment * 16, Origin::Registered, flags,
+                                            "cudaHostRegister");
+    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const uint64_t at = (shared + page - 1) / page * page;
+    // The program's pages move into shared memory; their addresses in the program stay the same.
+    std::memcpy(reinterpret_cast<void*>(at), reinterpret_cast<void*>(pages.begin), pages.bytes);
+    void* const moved = mremap(reinterpret_cast<void*>(at), 0, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                               reinterpret_cast<void*>(pages.begin));
+    if (moved == MAP_FAILED) {
+      device.free(shared);
+      fail(CUDA_ERROR_OPERATING_SYSTEM);
+    }
+    const auto record = device.allocations.extract(shared);
+    const uint64_t offset = reinterpret_cast<uint64_t>(host) - pages.begin;
+    Allocation& allocation = device.allocations[at + offset];
+    allocation = record.mapped();
+    allocation.size = bytes;
+    allocation.host = reinterpret_cast<uint64_t>(host);
+    allocation.base = shared;
+  });
+}
+
+CUresult cuMemHostUnregister(void* host) {
+  return guarded([&] {
+    Device& device = current_context().device;
+    const auto found = registered(device, host);
+    require(found != device.allocations.end() && found->second.host == reinterpret_cast<uint64_t>(host),
+            CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    synchronize(device);
+    // The pages become private again, with what they hold now.
+    const Pages pages(host, found->second.size);
+    Bytes kept(pages.bytes);
+    std::memcpy(kept.data(), reinterpret_cast<void*>(pages.begin), pages.bytes);
+    void* const again = mmap(reinterpret_cast<void*>(pages.begin), pages.bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    require(again != MAP_FAILED, CUDA_ERROR_OPERATING_SYSTEM);
+    std::memcpy(again, kept.data(), kept.size());
+    const uint64_t base = found->second.base;
+    device.allocations.erase(found);
+    device.connection.send("free", base);
+  });
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  return guarded([&] {
+    Device* device = Process::get().device_of(address);
+    require(device != nullptr, CUDA_ERROR_NOT_FOUND);
+    const auto found = device->find(address);
+    require(found != device->allocations.end(), CUDA_ERROR_NOT_FOUND);
+    if (base) *base = found->first;
+    if (size) *size = found->second.size;
+  });
+}
+
+// Managed memory is where the program and the device see it both: there is nothing to move.
+
+CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t, CUdevice, CUstream stream) {
+  return guarded([&] {
+    device_holding(address);
+    stream_of(stream);
+  });
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t, CUmemLocation, unsigned, CUstream stream) {
+  return cuMemPrefetchAsync(address, 0, 0, stream);
+}
+
+CUresult cuMemAdvise(CUdeviceptr address, size_t, CUmem_advise, CUdevice) {
+  return guarded([&] { device_holding(address); });
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr address, size_t, CUmem_advise, CUmemLocation) {
+  return cuMemAdvise(address, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, 0);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t, unsigned) {
+  return guarded([&] {
+    stream_of(stream);
+    device_holding(address);
+  });
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+  return guarded([&] {
+    require(address != nullptr);
+    *address = stream_of(stream).context->device.allocate(bytes, Origin::Device, 0, "cudaMallocAsync");
+  });
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  return guarded([&] {
+    if (address == 0) return;
+    Device& device = device_holding(address);
+    require(device.allocations.contains(address));
+    submit(stream_of(stream), Release{address});
+  });
+}

@@ -1,0 +1,47 @@
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+
+#include "process.hpp"
+
+namespace simt::driver {
+
+/// An image that is loaded into a context when one of its kernels or variables is needed there.
+struct Library : Handle {
+  static constexpr uint64_t tag = 0x73696d745f6c6962;
+  Library(Bytes of, Context& first);
+  Bytes image;
+  std::map<Context*, Module*> modules;
+  std::map<std::string, struct Kernel*> kernels;
+  Module& in(Context& context);
+};
+
+/// A kernel of a library, in whatever context it is launched.
+struct Kernel : Handle {
+  static constexpr uint64_t tag = 0x73696d745f6b726e;
+  Kernel(Library& of, std::string called) : Handle(tag), library(of), name(std::move(called)) {}
+  Library& library;
+  std::string name;
+};
+
+/// Loads an image into a context. Throws Failure: it holds nothing that runs there. log: what is wrong with it.
+Module& load_module(Context& context, std::span<const std::byte> image, std::string* log = nullptr);
+void unload_module(Module& module);
+/// The kernel of that name. Throws Failure (CUDA_ERROR_NOT_FOUND).
+Function& function_named(const Module& module, const std::string& name);
+/// The function of a handle; a kernel of a library becomes that of the current context.
+Function& function_of(CUfunction handle);
+/// Options of cuModuleLoadDataEx and cuLinkCreate: their log buffers.
+class JitOptions {
+ public:
+  JitOptions(unsigned count, CUjit_option* options, void** values);
+  void put(const std::string& log);
+
+ private:
+  char* buffer_ = nullptr;
+  size_t bytes_ = 0;
+  void** used_ = nullptr;
+};
+
+}  // namespace simt::driver

@@ -1,0 +1,140 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "failure.hpp"
+#include "work.hpp"
+
+// What handles of the API point to.
+
+namespace simt::driver {
+
+struct Context;
+struct Device;
+struct Capture;
+
+/// What every handle begins with, so that a destroyed or foreign one is recognised.
+struct Handle {
+  explicit Handle(uint64_t tag) : tag_(tag) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { *const_cast<volatile uint64_t*>(&tag_) = 0; }
+  bool is(uint64_t tag) const { return tag_ == tag; }
+
+ private:
+  uint64_t tag_;
+};
+
+/// Objects of one kind. Their memory is used again, but never given back: to ask a destroyed one for its tag
+/// is harmless.
+template <class T>
+class Pool {
+ public:
+  template <class... Arguments>
+  T* make(Arguments&&... arguments) {
+    void* place;
+    if (free_.empty()) {
+      place = storage_.emplace_back().bytes;
+    } else {
+      place = free_.back();
+      free_.pop_back();
+    }
+    return new (place) T(std::forward<Arguments>(arguments)...);
+  }
+  void destroy(T* object) {
+    object->~T();
+    free_.push_back(object);
+  }
+
+ private:
+  struct Storage {
+    alignas(T) std::byte bytes[sizeof(T)];
+  };
+  std::deque<Storage> storage_;
+  std::vector<void*> free_;
+};
+
+/// What is known of a kernel.
+struct KernelFacts {
+  struct Parameter {
+    uint32_t offset = 0, size = 0;
+  };
+  std::vector<Parameter> parameters;
+  uint32_t shared_bytes = 0, local_bytes = 0, max_threads = 0;
+  std::array<uint32_t, 3> cluster{};  ///< as compiled; 0: none
+  size_t parameter_bytes() const {
+    return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size;
+  }
+};
+
+struct Module;
+
+struct Function : Handle {
+  static constexpr uint64_t tag = 0x73696d745f66756e;
+  Function(Module& of, std::string called) : Handle(tag), module(of), name(std::move(called)) {}
+  Module& module;
+  std::string name;
+  KernelFacts facts;
+  uint32_t registers = 0;               ///< a thread; 0: not asked for yet
+  uint32_t dynamic_shared_limit = 0;    ///< as CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES was set; 0: not
+  std::map<int, int> attributes;        ///< others that the program has set
+};
+
+struct Variable {
+  uint64_t address = 0, size = 0;
+};
+
+/// A module in a context; a library's kernels and variables are those of a module.
+struct Module : Handle {
+  static constexpr uint64_t tag = 0x73696d745f6d6f64;
+  explicit Module(Context& of) : Handle(tag), context(of) {}
+  Context& context;
+  uint64_t id = 0;  ///< what simt calls it
+  std::vector<Function*> functions;
+  std::map<std::string, Variable> variables;
+  std::map<std::string, Variable> managed;
+};
+
+struct Event : Handle {
+  static constexpr uint64_t tag = 0x73696d745f657674;
+  Event(Context& of, unsigned given) : Handle(tag), context(&of), flags(given) {}
+  Context* context;
+  unsigned flags;
+  uint64_t id = 0;  ///< of its last record; 0: never recorded
+  Capture* capture = nullptr;  ///< recorded in a stream that is captured: stands for `captured_after`
+  std::vector<CUgraphNode> captured_after;
+};
+
+struct Stream : Handle {
+  static constexpr uint64_t tag = 0x73696d745f737472;
+  Stream(Context& of, uint64_t number, unsigned given, int level)
+      : Handle(tag), context(&of), id(number), flags(given), priority(level) {}
+  Context* context;
+  uint64_t id;  ///< 0: the legacy default stream
+  unsigned flags;
+  int priority;
+  Capture* capture = nullptr;
+  std::map<int, CUstreamAttrValue> attributes;
+};
+
+/// A primary context, or one made by cuCtxCreate.
+struct Context : Handle {
+  static constexpr uint64_t tag = 0x73696d745f637478;
+  Context(Device& of, unsigned given);
+  Device& device;
+  unsigned flags;
+  Stream legacy;
+  std::map<int, size_t> limits;
+  CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  std::vector<Module*> modules;
+  std::vector<Stream*> streams;
+};
+
+}  // namespace simt::driver

@@ -1,0 +1,162 @@
+#include "process.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+namespace simt::driver {
+namespace {
+
+/// The name of this program, for simt's messages and Result.
+std::string program_name() {
+  std::string name(4096, '\0');
+  const ssize_t size = readlink("/proc/self/exe", name.data(), name.size());
+  name.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return name;
+}
+
+/// Makes device memory part of this process, at the addresses that kernels know it by.
+void map_memory(Device& device) {
+  const int file = device.connection.take_file();
+  if (file < 0) fail(CUDA_ERROR_SYSTEM_NOT_READY, "simt has sent no device memory");
+  void* const wanted = reinterpret_cast<void*>(device.arena);
+  void* const got = mmap(wanted, device.arena_bytes, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
+  close(file);
+  if (got != wanted) {
+    if (got != MAP_FAILED) munmap(got, device.arena_bytes);
+    fail(CUDA_ERROR_OUT_OF_MEMORY,
+         "the addresses of device memory are taken in this program, or its address space is limited (ulimit -v)");
+  }
+}
+
+}  // namespace
+
+void say(const std::string& text) {
+  std::fprintf(stderr, "simt: %s\n", text.c_str());
+}
+
+void say_once(const std::string& text) {
+  static std::set<std::string> said;
+  static std::mutex lock;
+  const std::lock_guard guard(lock);
+  if (said.insert(text).second) say(text);
+}
+
+Process& Process::get() {
+  static Process* process = [] {
+    // CUDA does not survive a fork: the child would share its parent's connection.
+    pthread_atfork(nullptr, nullptr, [] { get().initialised = false; });
+    return new Process;  // never destroyed: other libraries' destructors may still call
+  }();
+  return *process;
+}
+
+Thread& Thread::get() {
+  thread_local Thread thread;
+  return thread;
+}
+
+Device& Process::device(CUdevice ordinal) {
+  require(ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size(), CUDA_ERROR_INVALID_DEVICE);
+  auto& device = devices[static_cast<size_t>(ordinal)];
+  if (!device) device = std::make_unique<Device>(ordinal);
+  return *device;
+}
+
+Device* Process::device_of(uint64_t address) {
+  for (const auto& device : devices)
+    if (device && device->holds(address)) return device.get();
+  return nullptr;
+}
+
+Device::Device(int number) : ordinal(number) {
+  const Value facts = connection.call("hello", getpid(), number, program_name());
+  name = facts.at("name").string();
+  const Value& table = facts.at("attributes");
+  for (size_t i = 0; i + 1 < table.size(); i += 2)
+    attributes[static_cast<int>(table.items[i].number())] = static_cast<int>(table.items[i + 1].number());
+  facts.at("uuid").string().copy(uuid.data(), uuid.size());
+  memory = facts.at("memory").number();
+  functional = facts.at("functional").number() != 0;
+}
+
+Context::Context(Device& of, unsigned given)
+    : Handle(tag), device(of), flags(given), legacy(*this, 0, CU_STREAM_DEFAULT, 0) {
+  if (of.arena_bytes > 0) return;
+  const Value place = of.connection.call("open");
+  of.arena = place[0].number();
+  of.arena_bytes = place[1].number();
+  try {
+    map_memory(of);
+  } catch (...) {
+    of.arena_bytes = 0;
+    throw;
+  }
+}
+
+int Device::attribute(CUdevice_attribute which) const {
+  const auto found = attributes.find(which);
+  return found == attributes.end() ? 0 : found->second;
+}
+
+std::map<uint64_t, Allocation>::iterator Device::find(uint64_t address) {
+  auto next = allocations.upper_bound(address);
+  if (next == allocations.begin()) return allocations.end();
+  --next;
+  return address - next->first < next->second.size ? next : allocations.end();
+}
+
+bool Device::on_device(uint64_t address) {
+  const auto found = find(address);
+  return found != allocations.end() && found->second.origin != Origin::Pinned &&
+         found->second.origin != Origin::Registered;
+}
+
+uint64_t Device::allocate(uint64_t size, Origin origin, unsigned flags, const char* label) {
+  require(size > 0);
+  const bool counts = origin == Origin::Device || origin == Origin::Managed;
+  require(!counts || size <= memory - used, CUDA_ERROR_OUT_OF_MEMORY);
+  const uint64_t address = connection.call("allocate", size, label).number();
+  require(address != 0, CUDA_ERROR_OUT_OF_MEMORY);
+  allocations[address] = Allocation{size, origin, flags, 0, 0, Process::get().next_id++, nullptr};
+  if (counts) used += size;
+  return address;
+}
+
+void Device::free(uint64_t address) {
+  const auto found = allocations.find(address);
+  require(found != allocations.end() && found->second.origin != Origin::Variable);
+  if (found->second.origin == Origin::Device || found->second.origin == Origin::Managed)
+    used -= found->second.size;
+  allocations.erase(found);
+  connection.send("free", address);
+}
+
+Context& current_context() {
+  const auto& stack = Thread::get().stack;
+  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  Context& context = *stack.back();
+  require(context.is(Context::tag), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  require(context.device.fault == CUDA_SUCCESS, context.device.fault);
+  return context;
+}
+
+Stream& stream_of(CUstream handle) {
+  Context& context = current_context();
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) return context.legacy;
+  if (handle != CU_STREAM_PER_THREAD) return object_of<Stream>(handle);
+  Stream*& own = Thread::get().default_streams[&context];
+  if (!own) {
+    Process& process = Process::get();
+    own = process.streams.make(context, process.next_id++, CU_STREAM_DEFAULT, 0);
+    context.device.connection.send("stream", own->id, true, 0);
+  }
+  return *own;
+}
+
+}  // namespace simt::driver

@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include "process.hpp"
+
+// Streams and events.
+
+using namespace simt::driver;
+
+namespace {
+
+Event& event_of(CUevent handle) {
+  return object_of<Event>(handle);
+}
+
+/// Core time at which recorded events were reached, in ns.
+double nanoseconds_between(const Event& start, const Event& end) {
+  require(start.id != 0 && end.id != 0, CUDA_ERROR_INVALID_HANDLE);
+  require(((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+  Device& device = start.context->device;
+  synchronize(device);
+  return device.connection.call("elapsed", start.id, end.id).real;
+}
+
+}  // namespace
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  return guarded([&] {
+    require(stream != nullptr && flags <= CU_STREAM_NON_BLOCKING);
+    Context& context = current_context();
+    Process& process = Process::get();
+    priority = std::clamp(priority, -5, 0);
+    Stream* made = process.streams.make(context, process.next_id++, flags, priority);
+    context.device.connection.send("stream", made->id, flags == CU_STREAM_DEFAULT, priority);
+    context.streams.push_back(made);
+    *stream = handle_of<CUstream>(made);
+  });
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+  return guarded([&] {
+    Stream& s = object_of<Stream>(stream);
+    std::erase(s.context->streams, &s);
+    s.context->device.connection.send("end_stream", s.id);
+    Process::get().streams.destroy(&s);
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return guarded([&] {
+    Stream& s = stream_of(stream);
+    require(s.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    require_no_capture();
+    synchronize(s.context->device);
+  });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  return cuStreamSynchronize(stream);  // simulated time passes while a program asks
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  return guarded([&] {
+    require(priority != nullptr);
+    *priority = stream_of(stream).priority;
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  return guarded([&] {
+    require(flags != nullptr);
+    *flags = stream_of(stream).flags;
+  });
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
+  return guarded([&] {
+    require(id != nullptr);
+    *id = stream_of(stream).id;
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return guarded([&] {
+    require(context != nullptr);
+    *context = handle_of<CUcontext>(stream_of(stream).context);
+  });
+}
+
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  if (green) *green = nullptr;
+  return cuStreamGetCtx(stream, context);
+}
+
+CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
+  return guarded([&] {
+    require(device != nullptr);
+    *device = stream_of(stream).context->device.ordinal;
+  });
+}
+
+CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID which, CUstreamAttrValue* value) {
+  return guarded([&] {
+    require(value != nullptr);
+    const Stream& s = stream_of(stream);
+    *value = {};
+    if (which == CU_STREAM_ATTRIBUTE_PRIORITY) value->priority = s.priority;
+    if (const auto found = s.attributes.find(which); found != s.attributes.end()) *value = found->second;
+  });
+}
+
+CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID which, const CUstreamAttrValue* value) {
+  return guarded([&] {
+    require(value != nullptr);
+    stream_of(stream).attributes[which] = *value;
+  });
+}
+
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
+  return guarded([&] { stream_of(to).attributes = stream_of(from).attributes; });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  return guarded([&] { submit(stream_of(stream), Wait{&event_of(event)}); });
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* argument, unsigned flags) {
+  return guarded([&] {
+    require(function != nullptr && flags == 0);
+    submit(stream_of(stream), StreamCallback{function, stream, argument});
+  });
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return guarded([&] {
+    require(event != nullptr && flags < 8);
+    require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    *event = handle_of<CUevent>(Process::get().events.make(current_context(), flags));
+  });
+}
+
+CUresult cuEventDestroy(CUevent event) {
+  return guarded([&] { Process::get().events.destroy(&event_of(event)); });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
+  return guarded([&] {
+    Stream& s = stream_of(stream);
+    Event& e = event_of(event);
+    require(&e.context->device == &s.context->device, CUDA_ERROR_INVALID_HANDLE);
+    submit(s, Record{&e});
+  });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return cuEventRecordWithFlags(event, stream, 0);
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  return guarded([&] {
+    Event& e = event_of(event);
+    require(e.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+    if (e.id != 0) synchronize(e.context->device);
+  });
+}
+
+CUresult cuEventQuery(CUevent event) {
+  return cuEventSynchronize(event);
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return guarded([&] {
+    require(milliseconds != nullptr);
+    *milliseconds = static_cast<float>(nanoseconds_between(event_of(start), event_of(end)) / 1e6);
+  });
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return (cuEventElapsedTime)(milliseconds, start, end);
+}

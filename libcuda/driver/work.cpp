@@ -1,0 +1,152 @@
+#include "work.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "graph.hpp"
+#include "process.hpp"
+
+namespace simt::driver {
+namespace {
+
+void copy_rows(const Copy& c) {
+  for (uint64_t z = 0; z < c.depth; ++z) {
+    std::byte* to = reinterpret_cast<std::byte*>(c.to.address + z * c.to.slice);
+    const std::byte* from = reinterpret_cast<const std::byte*>(c.from.address + z * c.from.slice);
+    const bool dense = c.height == 1 || (c.to.pitch == c.width && c.from.pitch == c.width);
+    if (dense) {
+      std::memmove(to, from, c.width * c.height);
+      continue;
+    }
+    for (uint64_t y = 0; y < c.height; ++y)
+      std::memmove(to + y * c.to.pitch, from + y * c.from.pitch, c.width);
+  }
+}
+
+void fill_rows(const Fill& f) {
+  for (uint64_t y = 0; y < f.height; ++y) {
+    std::byte* row = reinterpret_cast<std::byte*>(f.address + y * f.pitch);
+    if (f.element == 1) {
+      std::memset(row, static_cast<int>(f.value), f.width);
+      continue;
+    }
+    for (uint64_t x = 0; x < f.width; ++x) std::memcpy(row + x * f.element, &f.value, f.element);
+  }
+}
+
+/// Does stream-ordered work of one kind.
+struct Executor {
+  Stream& stream;
+  Device& device = stream.context->device;
+
+  void operator()(const Nothing&) const {}
+
+  void operator()(const Launch& l) const {
+    const Function& f = *l.function;
+    device.connection.send("launch", stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes,
+                           l.cooperative, l.parameters);
+    device.pending = true;
+  }
+
+  void operator()(const Copy& c) const {
+    if (c.bytes() == 0) return;
+    if (device.pending && !(device.holds(c.to.address) && device.holds(c.from.address))) {
+      // simt cannot reach the program's own memory. What is copied from it may change as soon as this returns.
+      synchronize(device);
+    }
+    const bool moved = !device.pending;
+    if (moved) copy_rows(c);
+    if (moved && device.functional) return;
+    device.connection.send("copy", stream.id, moved, device.on_device(c.to.address),
+                           device.on_device(c.from.address), c.to.address, c.to.pitch, c.to.slice, c.from.address,
+                           c.from.pitch, c.from.slice, c.width, c.height, c.depth);
+    device.pending = true;
+  }
+
+  void operator()(const Fill& f) const {
+    if (f.width * f.height == 0) return;
+    const bool filled = !device.pending;
+    if (filled) fill_rows(f);
+    if (filled && device.functional) return;
+    device.connection.send("fill", stream.id, filled, f.address, f.pitch, f.value, f.element, f.width, f.height);
+    device.pending = true;
+  }
+
+  void operator()(const HostCall& call) const {
+    if (device.functional || !device.pending) {
+      synchronize(device);
+      call.function(call.argument);
+    } else {
+      ask_for(call);
+    }
+  }
+
+  void operator()(const StreamCallback& call) const {
+    if (device.functional || !device.pending) {
+      synchronize(device);
+      call.function(call.stream, CUDA_SUCCESS, call.argument);
+    } else {
+      ask_for(call);
+    }
+  }
+
+  void operator()(const Record& r) const {
+    r.event->id = Process::get().next_id++;
+    r.event->capture = nullptr;
+    device.connection.send("record", stream.id, r.event->id);
+    device.pending = true;
+  }
+
+  void operator()(const Wait& w) const {
+    if (w.event->id == 0) return;
+    device.connection.send("wait", stream.id, w.event->id);
+  }
+
+  void operator()(const Release& r) const {
+    synchronize(device);
+    device.free(r.address);
+  }
+
+ private:
+  void ask_for(const Work& call) const {
+    const uint64_t number = Process::get().next_id++;
+    device.host_calls[number] = call;
+    device.connection.send("call", stream.id, number);
+  }
+};
+
+void make_host_call(Device& device, uint64_t number) {
+  const auto node = device.host_calls.extract(number);
+  if (node.empty()) return;
+  if (const auto* host = std::get_if<HostCall>(&node.mapped()))
+    host->function(host->argument);
+  else if (const auto* callback = std::get_if<StreamCallback>(&node.mapped()))
+    callback->function(callback->stream, CUDA_SUCCESS, callback->argument);
+}
+
+}  // namespace
+
+void execute(Stream& stream, Work work) {
+  std::visit(Executor{stream}, work);
+}
+
+void synchronize(Device& device) {
+  if (!device.pending) return;
+  Value reply = device.connection.call("synchronize");
+  // Asked for a host function: its stream goes on when that has returned.
+  while (reply.kind == Value::Kind::Integer) {
+    make_host_call(device, reply.number());
+    reply = device.connection.call("called");
+  }
+  device.pending = false;
+  if (const std::string& printed = reply.at("printed").string(); !printed.empty()) {
+    std::fwrite(printed.data(), 1, printed.size(), stdout);
+    std::fflush(stdout);
+  }
+  const auto code = static_cast<CUresult>(reply.at("fault").number());
+  if (code == CUDA_SUCCESS) return;
+  device.fault = code;
+  fail(code);
+}
+
+}  // namespace simt::driver

@@ -1,0 +1,70 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "api.hpp"
+#include "wire.hpp"
+
+// What can be put into a stream or be a node of a graph.
+
+namespace simt::driver {
+
+struct Function;
+struct Event;
+
+struct Launch {
+  Function* function = nullptr;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::array<uint32_t, 3> cluster{};  ///< 0: as compiled
+  uint32_t shared_bytes = 0;          ///< dynamic
+  bool cooperative = false;
+  Bytes parameters;
+};
+
+/// Rows of bytes: `height` of them in each of `depth` slices. Device, managed and pinned memory lie in the
+/// program's address space, so an address says where it is.
+struct Copy {
+  struct Side {
+    uint64_t address = 0, pitch = 0, slice = 0;  ///< bytes from row to row and from slice to slice
+  };
+  Side to, from;
+  uint64_t width = 0, height = 1, depth = 1;
+  uint64_t bytes() const { return width * height * depth; }
+};
+
+struct Fill {
+  uint64_t address = 0, pitch = 0;
+  uint32_t value = 0, element = 1;     ///< bytes of an element: 1, 2 or 4
+  uint64_t width = 0, height = 1;      ///< elements in a row, rows
+};
+
+struct HostCall {
+  CUhostFn function = nullptr;
+  void* argument = nullptr;
+};
+
+/// As cuStreamAddCallback wants it called.
+struct StreamCallback {
+  CUstreamCallback function = nullptr;
+  CUstream stream = nullptr;
+  void* argument = nullptr;
+};
+
+struct Record {
+  Event* event = nullptr;
+};
+
+struct Wait {
+  Event* event = nullptr;
+};
+
+struct Nothing {};
+
+struct Release {
+  uint64_t address = 0;  ///< memory of cuMemAllocAsync
+};
+
+using Work = std::variant<Nothing, Launch, Copy, Fill, HostCall, StreamCallback, Record, Wait, Release>;
+
+}  // namespace simt::driver

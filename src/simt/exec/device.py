@@ -1,0 +1,347 @@
+"""One device of a program: does what the program's CUDA library asks for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from simt.cuda import PtxModule, link
+from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
+from simt.errors import LaunchError, ProgramFault, PtxError, SimtError
+from simt.gpu import GPU
+from simt.gpu.module import Kernel, Launcher, Module
+from simt.gpu.output import Output
+from simt.gpu.stream import Event, Stream
+from simt.result import Result
+from simt.spec import Spec, load_spec
+
+from .attributes import device_attributes, device_uuid
+
+HOST_BYTES = 64 << 30
+"""Address space for pinned and registered memory of the program, beyond the device's own."""
+
+# Errors of CUDA's driver API, and the faults of programs that they stand for.
+_INVALID_VALUE, _OUT_OF_MEMORY, _NO_BINARY, _INVALID_PTX, _TOO_MANY_RESOURCES, _UNKNOWN = 1, 2, 209, 218, 701, 999
+_LAUNCH_FAILED = 719
+_FAULTS = {
+    "illegal address": 700,
+    "misaligned address": 716,
+    "assert": 710,
+    "stack overflow": 700,
+    "illegal instruction": 715,
+}
+
+
+class _Raw:
+    """The parameters of a launch as the program's library has packed them."""
+
+    has_host_arrays = False
+
+    def __init__(self, block: bytes) -> None:
+        self.block = block
+        self.keeps: list[Any] = []
+
+    def copy_back(self) -> None:
+        """There is nothing to copy: the program does that."""
+
+    discard = copy_back
+
+
+class _ProgramGpu(GPU):
+    """A GPU whose kernels print to the program."""
+
+    def __init__(self, *arguments: Any, printed: Callable[[bytes], None], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._output = Output(printed)
+
+
+class _ProgramStream(Stream):
+    """A stream of the program: its number 0 is the legacy default stream, which waits for all blocking
+    streams, and they for it (CUDA runtime API, "Stream synchronization behavior")."""
+
+    def __init__(self, gpu: GPU, number: int, blocking: bool, every: dict[int, _ProgramStream]) -> None:
+        super().__init__(gpu, number)
+        self._blocking = blocking
+        self._every = every
+
+    def pending(self) -> tuple[int, ...]:
+        own = super().pending()
+        if not self._blocking:
+            return own
+        others = self._every.values() if self.number == 0 else (self._every[0],)
+        return tuple(
+            dict.fromkeys([*own, *(i for s in others if s._blocking and s is not self for i in s._last)])
+        )
+
+
+class Device:
+    """Device `ordinal` of one process of the program.
+
+    gpu, options: as of `simt.GPU`. Operations are methods of the names in `operations`; those that return
+    something are answered.
+    """
+
+    operations = frozenset(
+        "open reset allocate free load unload launch copy fill record wait elapsed stream end_stream "
+        "synchronize registers occupancy stack called call".split()
+    )
+
+    def __init__(self, gpu: Any, ordinal: int, program: str, options: dict[str, Any]) -> None:
+        self._spec: Spec = load_spec(gpu, options.get("set"))
+        self._ordinal, self._program, self._options = ordinal, program, options
+        self._gpu: GPU | None = None
+        self._printed = bytearray()
+        self._fault: tuple[int, str] | None = None
+        self._modules: dict[int, Module] = {}
+        self._kernels: dict[tuple[int, str], Kernel] = {}
+        self._streams: dict[int, _ProgramStream] = {}
+        self._events: dict[int, Event] = {}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the program is told of it."""
+        return {
+            "name": self._spec.description.split(":")[0] or self._spec.name,
+            "attributes": device_attributes(self._spec, self._ordinal),
+            "uuid": device_uuid(self._spec, self._ordinal),
+            "memory": self._spec.dram.capacity_gib << 30,
+            "functional": bool(self._options.get("functional")),
+        }
+
+    # --- operations -------------------------------------------------------------------------------------
+
+    def open(self) -> list[int]:
+        """Makes the GPU. Returns the address of its memory, and its size in bytes."""
+        if self._gpu is None:
+            size = (self._spec.dram.capacity_gib << 30) + HOST_BYTES
+            self._gpu = _ProgramGpu(memory=size, printed=self._printed.extend, **self._options)
+            self._gpu.program = self._program
+            self._streams[0] = _ProgramStream(self._gpu, 0, True, self._streams)
+        native = self.gpu.memory.native
+        return [16 << 32, native.capacity]  # TEMP
+
+    @property
+    def gpu(self) -> GPU:
+        if self._gpu is None:
+            raise LaunchError("the program uses a device before it has a context there")
+        return self._gpu
+
+    @property
+    def file(self) -> int:
+        """The file of its memory."""
+        import sys; sys.path.insert(0,'/tmp'); import fdhack; return fdhack.newest()  # TEMP
+
+    def reset(self) -> int:
+        self.synchronize()
+        self._modules.clear()
+        self._kernels.clear()
+        native = self.gpu.memory.native
+        for address, *_ in native.allocations():
+            native.free(address)
+        self._fault = None
+        return 0
+
+    def allocate(self, size: int, label: str) -> int:
+        return int(self.gpu.memory.native.allocate(size, label))
+
+    def free(self, address: int) -> None:
+        self.gpu.memory.native.free(address)
+
+    def stack(self, size: int) -> None:
+        """Sets the bytes of a thread's stack."""
+
+    def load(self, image: bytes) -> dict[str, Any]:
+        """Loads a module. Returns its number, kernels and variables; or an error and its text."""
+        try:
+            module = Module(self.gpu, self._ptx(image))
+        except PtxError as error:
+            code = _NO_BINARY if isinstance(error, _NoPtx) else _INVALID_PTX
+            return {"error": code, "text": str(error)}
+        number = len(self._modules) + 1
+        self._modules[number] = module
+        managed = frozenset(getattr(module.native, 'managed', ()))  # TEMP
+        return {
+            "module": number,
+            "kernels": {
+                name: [
+                    [(offset, size) for offset, size, *_ in facts["parameters"]],
+                    facts["shared_bytes"],
+                    facts["stack_bytes"],
+                    facts["max_threads"][0] * max(1, facts["max_threads"][1]) * max(1, facts["max_threads"][2]),
+                    facts["cluster"],
+                ]
+                for name, facts in module.native.kernels.items()
+            },
+            "variables": {
+                name: (address, size, name in managed)
+                for name, (address, size) in module.native.variables.items()
+            },
+        }
+
+    def _ptx(self, image: bytes) -> PtxModule:
+        name = f"{self._program}[{len(self._modules)}]"
+        if image.startswith(FATBIN_MAGIC) or image.startswith(ELF_MAGIC):
+            try:
+                found = ptx_in(image, name, self.gpu.arch)
+            except PtxError as error:
+                raise _NoPtx(str(error)) from error
+            return found[0] if len(found) == 1 else link(found, self.gpu.arch)
+        module = PtxModule.from_text(image.rstrip(b"\0").decode("utf-8", "replace"), name)
+        return link([module], self.gpu.arch) if not module.arch else module
+
+    def unload(self, number: int) -> None:
+        self._modules.pop(number, None)
+        for key in [key for key in self._kernels if key[0] == number]:
+            del self._kernels[key]
+
+    def _kernel(self, module: int, name: str) -> Kernel:
+        key = (module, name)
+        if key not in self._kernels:
+            self._kernels[key] = self._modules[module][name]
+        return self._kernels[key]
+
+    def registers(self, module: int, name: str) -> int:
+        return self._kernel(module, name).facts.registers
+
+    def occupancy(self, module: int, name: str, threads: int, shared: int) -> int:
+        """CTAs of a kernel that an SM holds; 0 where it holds none."""
+        try:
+            return self._kernel(module, name).occupancy(threads, shared).ctas
+        except LaunchError:
+            return 0
+
+    def stream(self, number: int, blocking: bool, priority: int) -> None:
+        """Makes a stream. Its priority changes nothing."""
+        self._streams[number] = _ProgramStream(self.gpu, number, blocking, self._streams)
+
+    def end_stream(self, number: int) -> None:
+        self._streams.pop(number, None)
+
+    def launch(
+        self,
+        stream: int,
+        module: int,
+        kernel: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        cluster: Sequence[int],
+        shared: int,
+        cooperative: bool,
+        parameters: bytes,
+    ) -> None:
+        if self._fault is not None:
+            return
+        found = self._kernel(module, kernel)
+        launcher = Launcher(
+            found,
+            (grid[0], grid[1], grid[2]),
+            (block[0], block[1], block[2]),
+            shared,
+            self._streams[stream],
+            (cluster[0], cluster[1], cluster[2]) if cluster[0] else found.facts.cluster,
+            cooperative,
+        )
+        self._guarded(lambda: self.gpu.launch(launcher, lambda: _Raw(parameters)))  # type: ignore[arg-type,return-value]
+
+    def copy(
+        self,
+        stream: int,
+        moved: bool,
+        to_device: bool,
+        from_device: bool,
+        to: int,
+        to_pitch: int,
+        to_slice: int,
+        source: int,
+        pitch: int,
+        slice: int,
+        width: int,
+        height: int,
+        depth: int,
+    ) -> None:
+        """A copy of rows; `moved`: the program has done it, and the device only hears of it."""
+        if not moved and not self.gpu.functional:
+            self._guarded(self.gpu.synchronize)
+        if not moved and self._fault is None:
+            native = self.gpu.memory.native
+            for z in range(depth):
+                for y in range(height):
+                    row = native.read(source + z * slice + y * pitch, width)
+                    native.write(to + z * to_slice + y * to_pitch, row)
+        if to_device and not from_device:
+            self.gpu.copied_from_host(to, width * height * depth)
+
+    def fill(
+        self,
+        stream: int,
+        filled: bool,
+        address: int,
+        pitch: int,
+        value: int,
+        element: int,
+        width: int,
+        height: int,
+    ) -> None:
+        """A memset of rows of elements."""
+        if filled:
+            return
+        self._guarded(self.gpu.synchronize)
+        if self._fault is None:
+            row = value.to_bytes(8, "little")[:element] * width
+            for y in range(height):
+                self.gpu.memory.native.write(address + y * pitch, row)
+
+    def record(self, stream: int, event: int) -> None:
+        self._events[event] = Event(self.gpu).record(self._streams[stream])
+
+    def wait(self, stream: int, event: int) -> None:
+        if event in self._events:
+            self._streams[stream].wait(self._events[event])
+
+    def elapsed(self, start: int, end: int) -> float:
+        """Nanoseconds between two events."""
+        return self._events[start].elapsed_time(self._events[end]) * 1e6
+
+    def synchronize(self) -> dict[str, Any]:
+        """Runs what is queued. Returns the fault that happened, if one did, and what was printed."""
+        self._guarded(self.gpu.synchronize)
+        sys.stdout.flush()
+        printed = bytes(self._printed)
+        self._printed.clear()
+        return {"fault": self._fault[0] if self._fault else 0, "printed": printed}
+
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _guarded(self, act: Callable[[], Any]) -> None:
+        """Does something that a fault of the program may end: it is told at the next synchronisation."""
+        try:
+            act()
+        except ProgramFault as error:
+            self._failed(_FAULTS.get(error.kind, _LAUNCH_FAILED), error)
+        except LaunchError as error:
+            self._failed(_TOO_MANY_RESOURCES if error.kind else _INVALID_VALUE, error)
+        except PtxError as error:
+            self._failed(_INVALID_PTX, error)
+
+    def _failed(self, code: int, error: SimtError) -> None:
+        if self._fault is None:
+            self._fault = (code, str(error))
+            print(f"simt: {error}", file=sys.stderr)
+
+    def end(self) -> Result | None:
+        """The program has gone: runs what it has queued. Returns the Result, if there is a timed launch."""
+        if self._gpu is None:
+            return None
+        self._guarded(self.gpu.synchronize)
+        if self._printed:
+            sys.stdout.write(self._printed.decode("utf-8", "replace"))
+        if not self.gpu.launches:
+            return None
+        result = self.gpu.result("failed" if self._fault else "complete")
+        self.gpu.save(result)
+        return result
+
+
+class _NoPtx(PtxError):
+    """An image without PTX for the device."""

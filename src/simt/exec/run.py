@@ -1,0 +1,120 @@
+"""Runs a CUDA program as it is, on simulated GPUs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import simt._engine
+from simt.errors import LaunchError, ToolkitError
+from simt.result import Result
+from simt.spec import Spec
+
+from .device import Device
+from .server import Server
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that has ended.
+
+    status: as `subprocess` has it: negative for a signal.
+    results: one for each device that launched kernels with timing, in the order in which they were given up.
+    """
+
+    status: int
+    results: tuple[Result, ...]
+
+
+def libraries() -> Path:
+    """The folder of the replacement libraries. Raises ToolkitError where they were not built."""
+    folder = Path(simt._engine.__file__).parent / "exec" / "lib"
+    if not (folder / "libcuda.so.1").is_file():
+        raise ToolkitError(
+            f"{folder}: no libcuda.so.1: simt was built without NVIDIA's headers; install it again on Linux "
+            "where pip reaches nvidia-cuda-runtime-cu12"
+        )
+    return folder
+
+
+def run(
+    command: Sequence[str | os.PathLike[str]],
+    gpu: str | os.PathLike[str] | Spec | Sequence[str | os.PathLike[str] | Spec] = "h100",
+    *,
+    output: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Finished:
+    """Runs a program that uses CUDA, and returns when it has ended.
+
+    command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared), or
+        it must use the driver API; what it loads must hold PTX.
+    gpu: the GPU, or one for each device.
+    output: where the Result is saved; those of further devices and processes beside it, with a number.
+    env: its environment, by default that of this process.
+    options: of `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
+
+    Raises LaunchError where the program cannot be started, SimtError for options that make no sense.
+    """
+    gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
+    folder = libraries()
+    places = _places(output)
+
+    def make(ordinal: int, program: str) -> Device:
+        own = {"gpu": gpus[ordinal], "output": next(places), **options}
+        return Device(gpus[ordinal], ordinal, program, own)
+
+    with tempfile.TemporaryDirectory(prefix="simt-exec-") as scratch:
+        place = Path(scratch) / "socket"
+        server = Server(place, make)
+        inherited = dict(os.environ if env is None else env)
+        others = inherited.get("LD_LIBRARY_PATH")
+        inherited |= {
+            "LD_LIBRARY_PATH": f"{folder}:{others}" if others else str(folder),
+            "SIMT_EXEC_SOCKET": str(place),
+            "SIMT_EXEC_DEVICES": str(len(gpus)),
+            "TRITON_LIBCUDA_PATH": str(folder),
+        }
+        inherited.pop("CUDA_VISIBLE_DEVICES", None)
+        try:
+            process = subprocess.Popen([os.fspath(part) for part in command], env=inherited)
+        except OSError as error:
+            raise LaunchError(f"{os.fspath(command[0])}: cannot be started: {error.strerror}") from None
+        told, tell = socket.socketpair()
+
+        def wait() -> None:
+            process.wait()
+            tell.close()
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        try:
+            server.run(told)
+        except BaseException:
+            process.send_signal(signal.SIGTERM)
+            raise
+        finally:
+            server.close()
+            told.close()
+        waiting.join()
+    return Finished(process.returncode, tuple(server.results))
+
+
+def _places(output: str | os.PathLike[str] | None) -> Any:
+    """Where Results go: `out`, `out.2`, `out.3`, ... (`out.json`, `out.2.json`, ...)."""
+    number = 1
+    while True:
+        if output is None or number == 1:
+            yield output
+        else:
+            path = Path(output)
+            yield path.with_name(f"{path.stem}.{number}{path.suffix}")
+        number += 1
