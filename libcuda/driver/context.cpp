@@ -23,6 +23,7 @@ Context& any_current() {
 }
 
 void free_everything(Device& device) {
+  if (device.fault == CUDA_SUCCESS) synchronize(device);
   device.pending = false;
   device.connection.call("reset");
   device.allocations.clear();

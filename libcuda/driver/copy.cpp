@@ -33,7 +33,9 @@ void put(CUstream handle, const Copy& copy, bool blocking) {
   check_range(copy.from.address, extent(copy.from, copy));
   if (blocking) {
     require_no_capture();
-    synchronize(stream.context->device);
+    synchronize(stream);
+    if (copy.bytes() > 0) copy_now(stream, copy);
+    return;
   }
   submit(stream, copy);
 }

@@ -128,12 +128,16 @@ uint64_t Device::allocate(uint64_t size, Origin origin, unsigned flags, const ch
   return address;
 }
 
-void Device::free(uint64_t address) {
+void Device::forget(uint64_t address) {
   const auto found = allocations.find(address);
   require(found != allocations.end() && found->second.origin != Origin::Variable);
   if (found->second.origin == Origin::Device || found->second.origin == Origin::Managed)
     used -= found->second.size;
   allocations.erase(found);
+}
+
+void Device::free(uint64_t address) {
+  forget(address);
   connection.send("free", address);
 }
 

@@ -54,6 +54,8 @@ struct Device {
   std::map<uint64_t, Allocation>::iterator find(uint64_t address);
   uint64_t allocate(uint64_t size, Origin origin, unsigned flags, const char* label);
   void free(uint64_t address);
+  /// As `free`, for memory that simt frees later.
+  void forget(uint64_t address);
 };
 
 /// All state of the library. Its lock is held by every API function that uses it.
@@ -122,8 +124,13 @@ CUresult guarded(const Body& body) noexcept {
 void submit(Stream& stream, Work work);
 /// Sends work to simt, or does it at once where nothing is pending.
 void execute(Stream& stream, Work work);
-/// Waits until everything that the device was given has been done. Throws Failure for a fault of a kernel.
+/// Copies at once. What comes before it in the stream must have been done.
+void copy_now(Stream& stream, const Copy& copy);
+/// Waits until everything has been done that a device or a stream was given, or that an event stands for.
+/// Throws Failure for a fault of a kernel.
 void synchronize(Device& device);
+void synchronize(Stream& stream);
+void synchronize(Event& event);
 /// Whether a function may not be called now because a stream is captured that forbids it. Throws Failure.
 void require_no_capture();
 

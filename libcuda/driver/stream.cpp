@@ -17,7 +17,7 @@ double nanoseconds_between(const Event& start, const Event& end) {
   require(start.id != 0 && end.id != 0, CUDA_ERROR_INVALID_HANDLE);
   require(((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
   Device& device = start.context->device;
-  synchronize(device);
+  synchronize(device);  // a program that asks has waited; if not, it waits now
   return device.connection.call("elapsed", start.id, end.id).real;
 }
 
@@ -54,7 +54,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
     Stream& s = stream_of(stream);
     require(s.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     require_no_capture();
-    synchronize(s.context->device);
+    synchronize(s);
   });
 }
 
@@ -143,7 +143,11 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
 }
 
 CUresult cuEventDestroy(CUevent event) {
-  return guarded([&] { Process::get().events.destroy(&event_of(event)); });
+  return guarded([&] {
+    Event& e = event_of(event);
+    if (e.id != 0) e.context->device.connection.send("forget", e.id);
+    Process::get().events.destroy(&e);
+  });
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
@@ -163,7 +167,7 @@ CUresult cuEventSynchronize(CUevent event) {
   return guarded([&] {
     Event& e = event_of(event);
     require(e.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
-    if (e.id != 0) synchronize(e.context->device);
+    synchronize(e);
   });
 }
 

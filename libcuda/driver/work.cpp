@@ -34,6 +34,15 @@ void fill_rows(const Fill& f) {
   }
 }
 
+/// moved: the program has copied already. staged: from memory that was allocated for this copy.
+void send_copy(Stream& stream, const Copy& c, bool moved, bool staged) {
+  Device& device = stream.context->device;
+  device.connection.send("copy", stream.id, moved, staged, device.on_device(c.to.address),
+                         device.on_device(c.from.address), c.to.address, c.to.pitch, c.to.slice, c.from.address,
+                         c.from.pitch, c.from.slice, c.width, c.height, c.depth);
+  if (!moved) device.pending = true;
+}
+
 /// Does stream-ordered work of one kind.
 struct Executor {
   Stream& stream;
@@ -50,17 +59,23 @@ struct Executor {
 
   void operator()(const Copy& c) const {
     if (c.bytes() == 0) return;
-    if (device.pending && !(device.holds(c.to.address) && device.holds(c.from.address))) {
-      // simt cannot reach the program's own memory. What is copied from it may change as soon as this returns.
-      synchronize(device);
+    if (!device.pending) return copy_now(stream, c);
+    if (device.holds(c.to.address) && device.holds(c.from.address)) return send_copy(stream, c, false, false);
+    if (!device.holds(c.to.address)) {
+      // simt cannot reach the program's own memory: wait for what is copied, as CUDA may do, too.
+      synchronize(stream);
+      return copy_now(stream, c);
     }
-    const bool moved = !device.pending;
-    if (moved) copy_rows(c);
-    if (moved && device.functional) return;
-    device.connection.send("copy", stream.id, moved, device.on_device(c.to.address),
-                           device.on_device(c.from.address), c.to.address, c.to.pitch, c.to.slice, c.from.address,
-                           c.from.pitch, c.from.slice, c.width, c.height, c.depth);
-    device.pending = true;
+    // What is copied may change as soon as this returns.
+    Copy staged = c;
+    staged.from.address = device.connection.call("allocate", c.bytes(), "staged copy").number();
+    require(staged.from.address != 0, CUDA_ERROR_OUT_OF_MEMORY);
+    staged.from.pitch = c.width;
+    staged.from.slice = c.width * c.height;
+    Copy to_stage = c;
+    to_stage.to = staged.from;
+    copy_rows(to_stage);
+    send_copy(stream, staged, false, true);
   }
 
   void operator()(const Fill& f) const {
@@ -69,7 +84,7 @@ struct Executor {
     if (filled) fill_rows(f);
     if (filled && device.functional) return;
     device.connection.send("fill", stream.id, filled, f.address, f.pitch, f.value, f.element, f.width, f.height);
-    device.pending = true;
+    if (!filled) device.pending = true;
   }
 
   void operator()(const HostCall& call) const {
@@ -91,6 +106,7 @@ struct Executor {
   }
 
   void operator()(const Record& r) const {
+    if (r.event->id != 0) device.connection.send("forget", r.event->id);
     r.event->id = Process::get().next_id++;
     r.event->capture = nullptr;
     device.connection.send("record", stream.id, r.event->id);
@@ -103,8 +119,9 @@ struct Executor {
   }
 
   void operator()(const Release& r) const {
-    synchronize(device);
-    device.free(r.address);
+    device.forget(r.address);
+    device.connection.send("release", stream.id, r.address);
+    device.pending = true;
   }
 
  private:
@@ -124,7 +141,31 @@ void make_host_call(Device& device, uint64_t number) {
     callback->function(callback->stream, CUDA_SUCCESS, callback->argument);
 }
 
+/// Waits for work of a device: "all" of it, or that of a stream or before an event, by number.
+void wait(Device& device, const char* what, uint64_t which) {
+  Value reply = device.connection.call("synchronize", what, which);
+  // Asked for a host function: its stream goes on when that has returned.
+  while (reply.kind == Value::Kind::Integer) {
+    make_host_call(device, reply.number());
+    reply = device.connection.call("called");
+  }
+  if (const std::string& printed = reply.at("printed").string(); !printed.empty()) {
+    std::fwrite(printed.data(), 1, printed.size(), stdout);
+    std::fflush(stdout);
+  }
+  const auto code = static_cast<CUresult>(reply.at("fault").number());
+  if (code == CUDA_SUCCESS) return;
+  device.pending = false;
+  device.fault = code;
+  fail(code);
+}
+
 }  // namespace
+
+void copy_now(Stream& stream, const Copy& copy) {
+  copy_rows(copy);
+  if (!stream.context->device.functional) send_copy(stream, copy, true, false);
+}
 
 void execute(Stream& stream, Work work) {
   std::visit(Executor{stream}, work);
@@ -132,21 +173,16 @@ void execute(Stream& stream, Work work) {
 
 void synchronize(Device& device) {
   if (!device.pending) return;
-  Value reply = device.connection.call("synchronize");
-  // Asked for a host function: its stream goes on when that has returned.
-  while (reply.kind == Value::Kind::Integer) {
-    make_host_call(device, reply.number());
-    reply = device.connection.call("called");
-  }
+  wait(device, "all", 0);
   device.pending = false;
-  if (const std::string& printed = reply.at("printed").string(); !printed.empty()) {
-    std::fwrite(printed.data(), 1, printed.size(), stdout);
-    std::fflush(stdout);
-  }
-  const auto code = static_cast<CUresult>(reply.at("fault").number());
-  if (code == CUDA_SUCCESS) return;
-  device.fault = code;
-  fail(code);
+}
+
+void synchronize(Stream& stream) {
+  if (stream.context->device.pending) wait(stream.context->device, "stream", stream.id);
+}
+
+void synchronize(Event& event) {
+  if (event.context->device.pending && event.id != 0) wait(event.context->device, "event", event.id);
 }
 
 }  // namespace simt::driver

@@ -80,7 +80,7 @@ def source_of(kernel: Any, grid: Any, block: Any, *values: Any) -> Any:
         launch.cluster,
         0,
         packed.block,
-        gpu.machine_facts(),
+        gpu.machine_facts,
         table.native,
         gpu.spec.sm_version,
         kernel.facts.registers,

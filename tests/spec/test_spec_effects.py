@@ -277,5 +277,5 @@ def test_every_field_acts_or_refuses(
 def test_programs_see_what_timing_does_not() -> None:
     for path, value in (("sm_version", 75), ("dram.capacity_gib", 7)):
         gpu, other = (GPU(load_spec("qv100", change), functional=True) for change in ({}, {path: value}))
-        seen = [(g.machine_facts()["sm_version"], g.memory.capacity) for g in (gpu, other)]
+        seen = [(g.machine_facts["sm_version"], g.memory.capacity) for g in (gpu, other)]
         assert seen[0] != seen[1]

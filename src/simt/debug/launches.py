@@ -173,7 +173,7 @@ class WatchedGPU(GPU):
             variables={
                 name: address for name, (address, _) in {**native.variables, **native.references}.items()
             },
-            machine=self.machine_facts(),
+            machine=self.machine_facts,
             before=self.snapshot(),
             source_text=ptx.source_text,
         )

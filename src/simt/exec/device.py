@@ -6,14 +6,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from simt import _engine
 from simt.cuda import PtxModule, link
 from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
 from simt.errors import LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
 from simt.gpu.module import Kernel, Launcher, Module
 from simt.gpu.output import Output
-from simt.gpu.stream import Event, Stream
+from simt.gpu.stream import Stream
 from simt.result import Result
+from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from .attributes import device_attributes, device_uuid
@@ -56,47 +58,93 @@ class _ProgramGpu(GPU):
         self._output = Output(printed)
 
 
-class _ProgramStream(Stream):
-    """A stream of the program: its number 0 is the legacy default stream, which waits for all blocking
-    streams, and they for it (CUDA runtime API, "Stream synchronization behavior")."""
+class _Streams:
+    """The streams of a program: what must have ended before the next work of one of them starts.
 
-    def __init__(self, gpu: GPU, number: int, blocking: bool, every: dict[int, _ProgramStream]) -> None:
+    Number 0 is the legacy default stream, which waits for all blocking streams, and they for it (CUDA runtime
+    API, "Stream synchronization behavior").
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+        """Number of the last work in each stream."""
+        self._waits: dict[int, list[int]] = {}
+        self._non_blocking: set[int] = set()
+
+    def add(self, stream: int, blocking: bool) -> None:
+        if not blocking:
+            self._non_blocking.add(stream)
+
+    def drop(self, stream: int) -> None:
+        """The stream goes; work that it still has goes on, and others still wait for it."""
+
+    def before(self, stream: int) -> list[int]:
+        """Numbers of the work that must have ended before more of this stream starts."""
+        numbers = [*self._waits.pop(stream, ()), *([self._last[stream]] if stream in self._last else ())]
+        if stream == 0:
+            numbers += [last for other, last in self._last.items() if other not in self._non_blocking]
+        elif stream not in self._non_blocking and 0 in self._last:
+            numbers.append(self._last[0])
+        return list(dict.fromkeys(numbers))
+
+    def queued(self, stream: int, number: int) -> None:
+        """This work is the stream's last one now."""
+        self._last[stream] = number
+
+    def wait(self, stream: int, number: int) -> None:
+        """What comes next in the stream waits for this work, too."""
+        self._waits.setdefault(stream, []).append(number)
+
+    def last(self, stream: int) -> list[int]:
+        """What to wait for until everything in the stream has ended."""
+        return self.before(stream) if stream in self._waits else [self._last[stream]] if stream in self._last else []
+
+    def clear(self) -> None:
+        """Everything has ended."""
+        self._last.clear()
+        self._waits.clear()
+
+
+class _ProgramStream(Stream):
+    """A stream as `simt.GPU` takes it for launches."""
+
+    def __init__(self, gpu: GPU, number: int, streams: _Streams) -> None:
         super().__init__(gpu, number)
-        self._blocking = blocking
-        self._every = every
+        self._streams = streams
 
     def pending(self) -> tuple[int, ...]:
-        own = super().pending()
-        if not self._blocking:
-            return own
-        others = self._every.values() if self.number == 0 else (self._every[0],)
-        return tuple(
-            dict.fromkeys([*own, *(i for s in others if s._blocking and s is not self for i in s._last)])
-        )
+        return tuple(self._streams.before(self.number))
+
+    def launched(self, launch_id: int) -> None:
+        self._streams.queued(self.number, launch_id)
 
 
 class Device:
     """Device `ordinal` of one process of the program.
 
-    gpu, options: as of `simt.GPU`. Operations are methods of the names in `operations`; those that return
-    something are answered.
+    gpu, options: as of `simt.GPU`. ask: has the program call one of its functions, by number, and returns when
+    it has. Operations are methods of the names in `operations`; those that return something are answered.
     """
 
     operations = frozenset(
-        "open reset allocate free load unload launch copy fill record wait elapsed stream end_stream "
-        "synchronize registers occupancy stack called call".split()
+        "open reset allocate free load unload launch copy fill release record wait forget call elapsed stream end_stream "
+        "synchronize registers occupancy stack".split()
     )
 
-    def __init__(self, gpu: Any, ordinal: int, program: str, options: dict[str, Any]) -> None:
-        self._spec: Spec = load_spec(gpu, options.get("set"))
+    def __init__(
+        self, gpu: Any, ordinal: int, program: str, options: dict[str, Any], ask: Callable[[int], None]
+    ) -> None:
+        self._ask = ask
+        self._spec: Spec = load_spec(gpu, options.get("set") or {})
         self._ordinal, self._program, self._options = ordinal, program, options
         self._gpu: GPU | None = None
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
         self._modules: dict[int, Module] = {}
         self._kernels: dict[tuple[int, str], Kernel] = {}
-        self._streams: dict[int, _ProgramStream] = {}
-        self._events: dict[int, Event] = {}
+        self._streams = _Streams()
+        self._events: dict[int, tuple[int, QueuedTransfer]] = {}
+        """Number and times of what each event stands for."""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -117,7 +165,6 @@ class Device:
             size = (self._spec.dram.capacity_gib << 30) + HOST_BYTES
             self._gpu = _ProgramGpu(memory=size, printed=self._printed.extend, **self._options)
             self._gpu.program = self._program
-            self._streams[0] = _ProgramStream(self._gpu, 0, True, self._streams)
         native = self.gpu.memory.native
         return [16 << 32, native.capacity]  # TEMP
 
@@ -133,7 +180,7 @@ class Device:
         import sys; sys.path.insert(0,'/tmp'); import fdhack; return fdhack.newest()  # TEMP
 
     def reset(self) -> int:
-        self.synchronize()
+        self.synchronize("all", 0)
         self._modules.clear()
         self._kernels.clear()
         native = self.gpu.memory.native
@@ -213,10 +260,10 @@ class Device:
 
     def stream(self, number: int, blocking: bool, priority: int) -> None:
         """Makes a stream. Its priority changes nothing."""
-        self._streams[number] = _ProgramStream(self.gpu, number, blocking, self._streams)
+        self._streams.add(number, blocking)
 
     def end_stream(self, number: int) -> None:
-        self._streams.pop(number, None)
+        self._streams.drop(number)
 
     def launch(
         self,
@@ -238,7 +285,7 @@ class Device:
             (grid[0], grid[1], grid[2]),
             (block[0], block[1], block[2]),
             shared,
-            self._streams[stream],
+            _ProgramStream(self.gpu, stream, self._streams),
             (cluster[0], cluster[1], cluster[2]) if cluster[0] else found.facts.cluster,
             cooperative,
         )
@@ -248,6 +295,7 @@ class Device:
         self,
         stream: int,
         moved: bool,
+        staged: bool,
         to_device: bool,
         from_device: bool,
         to: int,
@@ -260,17 +308,35 @@ class Device:
         height: int,
         depth: int,
     ) -> None:
-        """A copy of rows; `moved`: the program has done it, and the device only hears of it."""
-        if not moved and not self.gpu.functional:
-            self._guarded(self.gpu.synchronize)
-        if not moved and self._fault is None:
-            native = self.gpu.memory.native
-            for z in range(depth):
-                for y in range(height):
-                    row = native.read(source + z * slice + y * pitch, width)
-                    native.write(to + z * to_slice + y * to_pitch, row)
-        if to_device and not from_device:
-            self.gpu.copied_from_host(to, width * height * depth)
+        """A copy of rows. moved: the program has done it, and the device only hears of it. staged: `source` is
+        memory that the program allocated for this copy, and gives up."""
+        native, nbytes = self.gpu.memory.native, width * height * depth
+        moves = [] if moved else [
+            _engine.functional.copying(
+                native, to + z * to_slice, source + z * slice, width, height, to_pitch, pitch
+            )
+            for z in range(depth)
+        ]
+
+        def move() -> None:
+            for part in moves:
+                part()
+            if staged:
+                native.free(source)
+
+        if to_device:
+            link, traffic = ("device", 2 * nbytes) if from_device else ("host_to_device", nbytes)
+        else:
+            link, traffic = ("device_to_host", nbytes) if from_device else ("none", 0)
+        self._do(
+            stream,
+            QueuedTransfer(
+                link=link,
+                traffic=traffic,
+                writes=(to, nbytes) if link == "host_to_device" else (0, 0),
+                perform=moves[0] if len(moves) == 1 and not staged else move if moves else None,
+            ),
+        )
 
     def fill(
         self,
@@ -283,35 +349,73 @@ class Device:
         width: int,
         height: int,
     ) -> None:
-        """A memset of rows of elements."""
-        if filled:
-            return
-        self._guarded(self.gpu.synchronize)
-        if self._fault is None:
-            row = value.to_bytes(8, "little")[:element] * width
-            for y in range(height):
-                self.gpu.memory.native.write(address + y * pitch, row)
+        """A memset of rows of elements. filled: as of a copy `moved`."""
+        perform = None
+        if not filled:
+            perform = _engine.functional.filling(
+                self.gpu.memory.native, address, value, element, width * element, height, pitch
+            )
+        traffic = width * element * height
+        self._do(stream, QueuedTransfer(link="device", traffic=traffic, perform=perform))
+
+    def release(self, stream: int, address: int) -> None:
+        """Frees memory when the stream gets there."""
+        native = self.gpu.memory.native
+        self._do(stream, QueuedTransfer(perform=lambda: native.free(address)))
+
+    def call(self, stream: int, number: int) -> None:
+        """Calls a function of the program when the stream gets there."""
+        self._do(stream, QueuedTransfer(perform=lambda: self._ask(number)))
 
     def record(self, stream: int, event: int) -> None:
-        self._events[event] = Event(self.gpu).record(self._streams[stream])
+        """Records an event. Its number is another one each time."""
+        point = QueuedTransfer()
+        self._events[event] = (self._do(stream, point), point)
 
     def wait(self, stream: int, event: int) -> None:
+        """Makes a stream wait for a recorded event."""
         if event in self._events:
-            self._streams[stream].wait(self._events[event])
+            self._streams.wait(stream, self._events[event][0])
+
+    def forget(self, event: int) -> None:
+        """The program cannot ask for this record of an event any more."""
+        self._events.pop(event, None)
 
     def elapsed(self, start: int, end: int) -> float:
-        """Nanoseconds between two events."""
-        return self._events[start].elapsed_time(self._events[end]) * 1e6
+        """Nanoseconds between two events; 0 without timing."""
+        first, last = (self._events[event][1].end_cycle for event in (start, end))
+        if first is None or last is None:
+            return 0.0
+        return (last - first) * 1e3 / self._spec.clock.core_mhz
 
-    def synchronize(self) -> dict[str, Any]:
-        """Runs what is queued. Returns the fault that happened, if one did, and what was printed."""
-        self._guarded(self.gpu.synchronize)
-        sys.stdout.flush()
+    def synchronize(self, what: str, which: int) -> dict[str, Any]:
+        """Runs what is queued: all of it ("all"), of a stream, or before an event. Returns the fault that has
+        happened, if one has, and what was printed.
+        """
+        if what == "all":
+            self._guarded(self.gpu.synchronize)
+            self._streams.clear()
+        else:
+            until = self._streams.last(which) if what == "stream" else [self._events[which][0]]
+            self._guarded(lambda: self.gpu.synchronize(until))
         printed = bytes(self._printed)
         self._printed.clear()
         return {"fault": self._fault[0] if self._fault else 0, "printed": printed}
 
     # --- inside -----------------------------------------------------------------------------------------
+
+    def _do(self, stream: int, transfer: QueuedTransfer) -> int:
+        """Puts work into a stream, or does it at once without timing. Returns its number."""
+        if self._fault is not None:
+            return 0
+        if self.gpu.functional:
+            if transfer.perform is not None:
+                transfer.perform()
+            return 0
+        transfer.stream, transfer.after = stream, self._streams.before(stream)
+        number = self.gpu.transfer(transfer)
+        self._streams.queued(stream, number)
+        return number
 
     def _guarded(self, act: Callable[[], Any]) -> None:
         """Does something that a fault of the program may end: it is told at the next synchronisation."""
@@ -333,6 +437,7 @@ class Device:
         """The program has gone: runs what it has queued. Returns the Result, if there is a timed launch."""
         if self._gpu is None:
             return None
+        self._ask = lambda _: None
         self._guarded(self.gpu.synchronize)
         if self._printed:
             sys.stdout.write(self._printed.decode("utf-8", "replace"))

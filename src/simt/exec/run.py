@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,9 +68,9 @@ def run(
     folder = libraries()
     places = _places(output)
 
-    def make(ordinal: int, program: str) -> Device:
+    def make(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
         own = {"gpu": gpus[ordinal], "output": next(places), **options}
-        return Device(gpus[ordinal], ordinal, program, own)
+        return Device(gpus[ordinal], ordinal, program, own, ask)
 
     with tempfile.TemporaryDirectory(prefix="simt-exec-") as scratch:
         place = Path(scratch) / "socket"
@@ -108,7 +108,7 @@ def run(
     return Finished(process.returncode, tuple(server.results))
 
 
-def _places(output: str | os.PathLike[str] | None) -> Any:
+def _places(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:
     """Where Results go: `out`, `out.2`, `out.3`, ... (`out.json`, `out.2.json`, ...)."""
     number = 1
     while True:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from simt.errors import SimtError
 from simt.result import Result
 
 from .device import Device
@@ -24,47 +23,71 @@ _MOST_BYTES = 1 << 32
 _PIECE = 1 << 20
 
 
+Maker = Callable[[int, str, Callable[[int], None]], Device]
+"""Makes a device: of this number, for the program of this name, with the way to call its functions."""
+
+
 class _Connection:
     """The way to one device of one process."""
 
-    def __init__(self, channel: socket.socket, make: Callable[[int, str], Device]) -> None:
+    def __init__(self, channel: socket.socket, make: Maker) -> None:
         self.channel = channel
         self.device: Device | None = None
         self._make = make
         self._received = bytearray()
+        self._read = 0
 
     def serve(self) -> bool:
         """Does what has been asked for. False where the process has gone."""
+        if not self._receive():
+            return False
+        while (message := self._next()) is not None:
+            self._handle(message)
+        return True
+
+    def call(self, number: int) -> None:
+        """Has the program, which waits for an answer, call one of its functions first."""
+        self._reply(number)
+        while (message := self._next()) is None:
+            if not self._receive():
+                raise BrokenPipeError
+        if message != ["called"]:
+            raise ValueError(f"{message[0]!r} while a function of the program is called")
+
+    def _receive(self) -> bool:
         try:
             piece = self.channel.recv(_PIECE)
         except (ConnectionResetError, InterruptedError):
-            piece = b""
-        if not piece:
             return False
+        # What was read already goes first.
+        del self._received[: self._read]
+        self._read = 0
         self._received += piece
-        begin = 0
-        while len(self._received) - begin >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(self._received, begin)
-            if size > _MOST_BYTES:
-                raise SimtError(f"a message of {size:,} bytes from the program, expected {_MOST_BYTES:,} at most")
-            end = begin + _SIZE.size + size
-            if len(self._received) < end:
-                break
-            message = bytes(memoryview(self._received)[begin + _SIZE.size : end])
-            begin = end
-            self._handle(msgspec.msgpack.decode(message))
-        del self._received[:begin]
-        return True
+        return bool(piece)
+
+    def _next(self) -> list[Any] | None:
+        """The next whole message, if it has come."""
+        begin = self._read + _SIZE.size
+        if len(self._received) < begin:
+            return None
+        (size,) = _SIZE.unpack_from(self._received, self._read)
+        if size > _MOST_BYTES:
+            raise ValueError(f"a message of {size:,} bytes, expected {_MOST_BYTES:,} at most")
+        if len(self._received) < begin + size:
+            return None
+        self._read = begin + size
+        with memoryview(self._received) as view, view[begin : self._read] as payload:
+            return msgspec.msgpack.decode(payload, type=list)
 
     def _handle(self, message: Sequence[Any]) -> None:
         operation, *arguments = message
         if operation == "hello":
             _, ordinal, program = arguments
-            self.device = self._make(ordinal, program)
+            self.device = self._make(ordinal, program, self.call)
             self._reply(self.device.facts)
             return
         if self.device is None or operation not in Device.operations:
-            raise SimtError(f"the program's library asks for {operation!r}, which this simt does not know")
+            raise ValueError(f"{operation!r}, which this simt does not know")
         answer = getattr(self.device, operation)(*arguments)
         if operation == "open":
             self._reply(answer, self.device.file)
@@ -81,9 +104,9 @@ class _Connection:
 
 
 class Server:
-    """Listens at `path`. make: makes a device of this number for the program of this name."""
+    """Listens at `path`."""
 
-    def __init__(self, path: Path, make: Callable[[int, str], Device]) -> None:
+    def __init__(self, path: Path, make: Maker) -> None:
         self._make = make
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))

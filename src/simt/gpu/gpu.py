@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -219,6 +220,10 @@ class GPU(Programs, ArrayCreation, Texturing):
         launch_id = self._next_id
         self._next_id += 1
         self._check_registers(launcher)
+        if self.functional and self._recording is None:
+            self.run_values(launcher, arguments.block, launch_id)
+            arguments.copy_back()
+            return None
         self._digest.update(
             f"{kernel.module.ptx.text}\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
             f"{launcher.shared}{' cooperative' if launcher.cooperative else ''}".encode()
@@ -344,10 +349,12 @@ class GPU(Programs, ArrayCreation, Texturing):
             launcher.cluster,
             launcher.shared,
             parameters,
-            self.machine_facts(),
+            self.machine_facts,
         )
 
+    @cached_property
     def machine_facts(self) -> dict[str, int]:
+        """What the engine is told of the machine that executes."""
         spec = self.spec
         return {
             "sm_version": spec.sm_version,

@@ -31,7 +31,7 @@ def occupancy_of(kernel: Kernel, block: tuple[int, int, int], shared: Any) -> Oc
     gpu, facts = kernel.module.gpu, kernel.facts
     threads = math.prod(block)
     dynamic = shared_bytes(shared, f"kernel `{kernel.name}`: the dynamic shared memory")
-    allowed, sm = gpu.machine_facts(), gpu.spec.sm
+    allowed, sm = gpu.machine_facts, gpu.spec.sm
     what = (
         f"kernel `{kernel.name}`: a block of {threads:,} threads with {facts.shared_bytes + dynamic:,} bytes"
     )
