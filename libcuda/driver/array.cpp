@@ -5,37 +5,88 @@
 // Arrays.
 
 namespace simt::driver {
-namespace {
 
-uint64_t bytes_of(CUarray_format format) {
+Format format_of(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
+      return {"unsigned", 1, false};
     case CU_AD_FORMAT_SIGNED_INT8:
-      return 1;
+      return {"signed", 1, false};
     case CU_AD_FORMAT_UNSIGNED_INT16:
+      return {"unsigned", 2, false};
     case CU_AD_FORMAT_SIGNED_INT16:
+      return {"signed", 2, false};
     case CU_AD_FORMAT_HALF:
-      return 2;
+      return {"float", 2, false};
     case CU_AD_FORMAT_UNSIGNED_INT32:
+      return {"unsigned", 4, false};
     case CU_AD_FORMAT_SIGNED_INT32:
+      return {"signed", 4, false};
     case CU_AD_FORMAT_FLOAT:
-      return 4;
+      return {"float", 4, false};
+    case CU_AD_FORMAT_UNORM_INT8X1:
+    case CU_AD_FORMAT_UNORM_INT8X2:
+    case CU_AD_FORMAT_UNORM_INT8X4:
+      return {"unsigned", 1, true};
+    case CU_AD_FORMAT_UNORM_INT16X1:
+    case CU_AD_FORMAT_UNORM_INT16X2:
+    case CU_AD_FORMAT_UNORM_INT16X4:
+      return {"unsigned", 2, true};
+    case CU_AD_FORMAT_SNORM_INT8X1:
+    case CU_AD_FORMAT_SNORM_INT8X2:
+    case CU_AD_FORMAT_SNORM_INT8X4:
+      return {"signed", 1, true};
+    case CU_AD_FORMAT_SNORM_INT16X1:
+    case CU_AD_FORMAT_SNORM_INT16X2:
+    case CU_AD_FORMAT_SNORM_INT16X4:
+      return {"signed", 2, true};
     default:
-      say_once("arrays have elements of 8, 16 or 32 bits; format " + std::to_string(format) + " is not supported");
+      say_once("arrays have elements of 8, 16 or 32 bits; format " + std::to_string(format) +
+               " is not supported");
       fail(CUDA_ERROR_NOT_SUPPORTED);
   }
 }
 
+namespace {
+
+constexpr unsigned known_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |
+                                 CUDA_ARRAY3D_COLOR_ATTACHMENT;
+
+/// The rules of cuArray3DCreate.
+void check(const CUDA_ARRAY3D_DESCRIPTOR& d) {
+  require(d.Width > 0 && (d.NumChannels == 1 || d.NumChannels == 2 || d.NumChannels == 4));
+  if (d.Flags & ~known_flags) {
+    say_once("arrays with flags " + std::to_string(d.Flags & ~known_flags) + " are not supported");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  const bool layered = d.Flags & CUDA_ARRAY3D_LAYERED;
+  if (d.Flags & CUDA_ARRAY3D_CUBEMAP)
+    require(d.Width == d.Height && d.Depth > 0 && (layered ? d.Depth % 6 == 0 : d.Depth == 6));
+  else
+    require(layered ? d.Depth > 0 : d.Depth == 0 || d.Height > 0);
+}
+
 }  // namespace
 
-Array::Array(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& described)
-    : Handle(tag), device(of), descriptor(described) {
-  require(described.Width > 0 &&
-          (described.NumChannels == 1 || described.NumChannels == 2 || described.NumChannels == 4));
-  const uint64_t row = described.Width * bytes_of(described.Format) * described.NumChannels;
-  pitch = (row + 31) / 32 * 32;
-  slice = pitch * std::max<size_t>(1, described.Height);
-  address = of.allocate(slice * std::max<size_t>(1, described.Depth), Origin::Device, 0, "array");
+Array::Array(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& described, uint64_t place)
+    : Handle(tag),
+      device(of),
+      descriptor(described),
+      format(format_of(described.Format)),
+      address(place),
+      owns(place == 0) {
+  check(described);
+  pitch = (described.Width * texel_bytes() + 31) / 32 * 32;
+  slice = pitch * rows();
+  if (owns) address = of.allocate(bytes(), Origin::Device, 0, "array");
+}
+
+const char* Array::geometry() const {
+  const bool several = descriptor.Flags & CUDA_ARRAY3D_LAYERED;
+  if (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP) return several ? "acube" : "cube";
+  if (several) return descriptor.Height ? "a2d" : "a1d";
+  return descriptor.Depth ? "3d" : descriptor.Height ? "2d" : "1d";
 }
 
 Copy::Side side_of_array(CUarray array, size_t x, size_t y, size_t z) {

@@ -1,16 +1,47 @@
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "process.hpp"
 
 namespace simt::driver {
 
+/// How the elements of arrays and textures are made up: of 1, 2 or 4 channels like this.
+struct Format {
+  const char* channel = "unsigned";  ///< "signed", "float"
+  uint32_t bytes = 1;
+  bool normalized = false;  ///< integers that stand for numbers from 0 or -1 to 1
+};
+/// Throws Failure (CUDA_ERROR_NOT_SUPPORTED) for planar and compressed formats.
+Format format_of(CUarray_format format);
+
 /// An array: rows of elements in device memory, as textures and surfaces read it.
 struct Array : Handle {
   static constexpr uint64_t tag = 0x73696d745f617272;
-  Array(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& described);
+  /// place: where it lies if it is a level of a mipmapped array; otherwise it has memory of its own.
+  Array(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& described, uint64_t place = 0);
   Device& device;
   CUDA_ARRAY3D_DESCRIPTOR descriptor;
+  Format format;
   uint64_t address = 0, pitch = 0, slice = 0;  ///< bytes from row to row and from layer to layer
-  bool owns = true;                            ///< false for a level of a mipmapped array
+  bool owns;                                   ///< false for a level of a mipmapped array
+
+  uint64_t texel_bytes() const { return uint64_t{format.bytes} * descriptor.NumChannels; }
+  /// Rows in a layer, and layers, faces or depth: 1 where the descriptor has 0.
+  uint64_t rows() const { return std::max<uint64_t>(1, descriptor.Height); }
+  uint64_t layers() const { return std::max<uint64_t>(1, descriptor.Depth); }
+  uint64_t bytes() const { return slice * layers(); }
+  bool layered() const { return (descriptor.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0; }
+  /// As PTX names it: "1d", "a2d", "cube", ...
+  const char* geometry() const;
+};
+
+struct MipmappedArray : Handle {
+  static constexpr uint64_t tag = 0x73696d745f6d6970;
+  MipmappedArray(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& base, unsigned count);
+  Device& device;
+  uint64_t address = 0;
+  std::vector<std::unique_ptr<Array>> levels;
 };
 
 /// Where a place in an array lies: x in bytes, y in rows, z in layers.

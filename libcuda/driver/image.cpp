@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "failure.hpp"
 
@@ -63,6 +65,16 @@ std::span<const std::byte> image_bytes(const void* image) {
   const size_t length = std::strlen(static_cast<const char*>(image));
   require(length > 0, CUDA_ERROR_INVALID_IMAGE);
   return {bytes, length};
+}
+
+Bytes file_bytes(const char* path) {
+  require(path != nullptr);
+  std::ifstream file(path, std::ios::binary);
+  require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  Bytes bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
 }
 
 }  // namespace simt::driver

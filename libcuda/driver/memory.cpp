@@ -219,19 +219,3 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t, un
     device_holding(address);
   });
 }
-
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-  return guarded([&] {
-    require(address != nullptr);
-    *address = stream_of(stream).context->device.allocate(bytes, Origin::Device, 0, "cudaMallocAsync");
-  });
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-  return guarded([&] {
-    if (address == 0) return;
-    Device& device = device_holding(address);
-    require(device.allocations.contains(address));
-    submit(stream_of(stream), Release{address});
-  });
-}

@@ -1,6 +1,3 @@
-#include <fstream>
-#include <iterator>
-
 #include "image.hpp"
 #include "modules.hpp"
 
@@ -9,16 +6,6 @@
 using namespace simt::driver;
 
 namespace {
-
-Bytes file_bytes(const char* path) {
-  require(path != nullptr);
-  std::ifstream file(path, std::ios::binary);
-  require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  Bytes bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
-}
 
 void put(const Variable& variable, CUdeviceptr* address, size_t* bytes) {
   if (address) *address = variable.address;

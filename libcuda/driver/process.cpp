@@ -133,7 +133,9 @@ void Device::forget(uint64_t address) {
   require(found != allocations.end() && found->second.origin != Origin::Variable);
   if (found->second.origin == Origin::Device || found->second.origin == Origin::Managed)
     used -= found->second.size;
+  const auto [size, pool] = std::pair(found->second.size, found->second.pool);
   allocations.erase(found);
+  if (pool) pool_freed(pool, size);
 }
 
 void Device::free(uint64_t address) {

@@ -122,6 +122,8 @@ CUresult guarded(const Body& body) noexcept {
 
 /// Puts work into a stream; into its graph while the stream is captured.
 void submit(Stream& stream, Work work);
+/// Tells a pool that one of its allocations has gone.
+void pool_freed(CUmemoryPool pool, uint64_t size);
 /// Sends work to simt, or does it at once where nothing is pending.
 void execute(Stream& stream, Work work);
 /// Copies at once. What comes before it in the stream must have been done.

@@ -19,6 +19,7 @@ from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from .attributes import device_attributes, device_uuid
+from .objects import Objects, ptx_of
 
 HOST_BYTES = 64 << 30
 """Address space for pinned and registered memory of the program, beyond the device's own."""
@@ -119,14 +120,14 @@ class _ProgramStream(Stream):
         self._streams.queued(self.number, launch_id)
 
 
-class Device:
+class Device(Objects):
     """Device `ordinal` of one process of the program.
 
     gpu, options: as of `simt.GPU`. ask: has the program call one of its functions, by number, and returns when
     it has. Operations are methods of the names in `operations`; those that return something are answered.
     """
 
-    operations = frozenset(
+    operations = Objects.operations | frozenset(
         "open reset allocate free load unload launch copy fill release record wait forget call elapsed stream end_stream "
         "synchronize registers occupancy stack".split()
     )
@@ -234,7 +235,7 @@ class Device:
             except PtxError as error:
                 raise _NoPtx(str(error)) from error
             return found[0] if len(found) == 1 else link(found, self.gpu.arch)
-        module = PtxModule.from_text(image.rstrip(b"\0").decode("utf-8", "replace"), name)
+        module = ptx_of(image, name)
         return link([module], self.gpu.arch) if not module.arch else module
 
     def unload(self, number: int) -> None:

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "image.hpp"
+#include "modules.hpp"
+
+// cuLink: several programs become one, which cuModuleLoadData takes. The linker is simt's.
+
+using namespace simt::driver;
+
+namespace simt::driver {
+namespace {
+
+struct Linker : Handle {
+  static constexpr uint64_t tag = 0x73696d745f6c6e6b;
+  Linker(Device& of, JitOptions given) : Handle(tag), device(of), options(given) {}
+
+  Device& device;
+  JitOptions options;
+  // Of each input:
+  std::vector<unsigned> types;
+  std::vector<Bytes> data;
+  std::vector<std::string> names;
+  std::string image;  ///< text, with the NUL at its end
+};
+
+constexpr const char* kinds[] = {"cubin", "PTX", "fatbin", "object", "library"};
+
+void add(Linker& linker, CUjitInputType type, Bytes data, std::string name) {
+  require(type <= CU_JIT_INPUT_NVVM);
+  if (type == CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY) {
+    const std::string text = name + (type == CU_JIT_INPUT_CUBIN ? ": machine code" : ": NVVM code") +
+                             " cannot be linked: simt links PTX, and what holds it";
+    linker.options.put(text);
+    fail(type == CU_JIT_INPUT_CUBIN ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_NOT_SUPPORTED, text);
+  }
+  linker.types.push_back(type);
+  linker.data.push_back(std::move(data));
+  linker.names.push_back(std::move(name));
+}
+
+void complete(Linker& linker) {
+  const Value reply = linker.device.connection.call("link", linker.types, linker.data, linker.names);
+  if (const Value* error = reply.find("error")) {
+    linker.options.put(reply.at("text").string());
+    fail(static_cast<CUresult>(error->number()), reply.at("text").string());
+  }
+  linker.image = reply.at("bytes").string();
+}
+
+}  // namespace
+}  // namespace simt::driver
+
+CUresult cuLinkCreate(unsigned count, CUjit_option* options, void** values, CUlinkState* state) {
+  return guarded([&] {
+    require(state != nullptr && (count == 0 || (options != nullptr && values != nullptr)));
+    *state = handle_of<CUlinkState>(new Linker(current_context().device, JitOptions(count, options, values)));
+  });
+}
+
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name,
+                       unsigned, CUjit_option*, void**) {
+  return guarded([&] {
+    Linker& linker = object_of<Linker>(state);
+    require(data != nullptr);
+    auto bytes = std::span(static_cast<const std::byte*>(data), size);
+    if (type == CU_JIT_INPUT_FATBINARY)
+      bytes = image_bytes(data);  // or its wrapper, whose size tells nothing
+    add(linker, type, Bytes(bytes.begin(), bytes.end()),
+        name ? name : std::string(kinds[std::min<size_t>(type, std::size(kinds) - 1)]));
+  });
+}
+
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned, CUjit_option*,
+                       void**) {
+  return guarded([&] {
+    Linker& linker = object_of<Linker>(state);
+    add(linker, type, file_bytes(path), path);
+  });
+}
+
+CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
+  return guarded([&] {
+    Linker& linker = object_of<Linker>(state);
+    require(image != nullptr);
+    if (linker.image.empty()) complete(linker);
+    *image = linker.image.data();
+    if (size) *size = linker.image.size() + 1;
+  });
+}
+
+CUresult cuLinkDestroy(CUlinkState state) {
+  return guarded([&] { delete &object_of<Linker>(state); });
+}

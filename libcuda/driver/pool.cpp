@@ -1,0 +1,291 @@
+#include "pool.hpp"
+
+#include <algorithm>
+
+// Memory pools, and memory that is allocated and freed in the order of a stream.
+
+namespace simt::driver {
+
+uint64_t MemoryPool::allocate(uint64_t size) {
+  require(size > 0);
+  require(properties.maxSize == 0 || size <= properties.maxSize - std::min(used, properties.maxSize),
+          CUDA_ERROR_OUT_OF_MEMORY);
+  // What was kept is used again before there is more.
+  const uint64_t kept = std::min(size, reserved - used);
+  device.used -= kept;
+  uint64_t address = 0;
+  try {
+    address = device.allocate(size, Origin::Device, 0, "cudaMallocAsync");
+  } catch (const Failure&) {
+    device.used += kept;
+    throw;
+  }
+  device.allocations.at(address).pool = handle_of<CUmemoryPool>(this);
+  used += size;
+  reserved += size - kept;
+  most_used = std::max(most_used, used);
+  most_reserved = std::max(most_reserved, reserved);
+  return address;
+}
+
+void MemoryPool::freed(uint64_t size) {
+  used -= size;
+  device.used += size;  // kept, until it is trimmed
+  trim(threshold);
+  if (destroyed && used == 0) delete this;
+}
+
+void MemoryPool::trim(uint64_t keep) {
+  const uint64_t after = std::max(used, std::min(reserved, keep));
+  device.used -= reserved - after;
+  reserved = after;
+}
+
+void pool_freed(CUmemoryPool pool, uint64_t size) {
+  object_of<MemoryPool>(pool).freed(size);
+}
+
+namespace {
+
+struct Pools {
+  MemoryPool* standard = nullptr;
+  MemoryPool* current = nullptr;
+};
+
+Pools& pools_of(Device& device) {
+  static auto* all = new std::map<Device*, Pools>;
+  Pools& pools = (*all)[&device];
+  if (!pools.standard) {
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
+    pools.standard = pools.current = new MemoryPool(device, properties, true);
+  }
+  return pools;
+}
+
+MemoryPool& pool_of(CUmemoryPool handle) {
+  MemoryPool& pool = object_of<MemoryPool>(handle, CUDA_ERROR_INVALID_VALUE);
+  require(!pool.destroyed);
+  return pool;
+}
+
+void allocate(CUdeviceptr* address, size_t bytes, MemoryPool* pool, CUstream handle) {
+  require(address != nullptr);
+  Stream& stream = stream_of(handle);
+  require(stream.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  Device& device = stream.context->device;
+  MemoryPool& from = pool ? *pool : *pools_of(device).current;
+  try {
+    *address = from.allocate(bytes);
+  } catch (const Failure& failure) {
+    if (failure.code != CUDA_ERROR_OUT_OF_MEMORY || !from.device.pending) throw;
+    synchronize(from.device);  // what was freed in a stream goes back
+    *address = from.allocate(bytes);
+  }
+}
+
+template <class T>
+T& as(void* value) {
+  require(value != nullptr);
+  return *static_cast<T*>(value);
+}
+
+CUresult no_sharing() {
+  return guarded([] {
+    say_once("memory pools are not shared with other processes");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  });
+}
+
+}  // namespace
+}  // namespace simt::driver
+
+using namespace simt::driver;
+
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+  return guarded([&] { allocate(address, bytes, nullptr, stream); });
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return guarded([&] { allocate(address, bytes, &pool_of(pool), stream); });
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  return guarded([&] {
+    Stream& s = stream_of(stream);
+    if (address == 0) return;
+    Device* device = Process::get().device_of(address);
+    require(device != nullptr);
+    const auto found = device->allocations.find(address);
+    require(found != device->allocations.end() && found->second.origin == Origin::Device);
+    submit(s, Release{address});
+  });
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  return guarded([&] {
+    require(pool != nullptr);
+    *pool = handle_of<CUmemoryPool>(pools_of(Process::get().device(device)).standard);
+  });
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  return guarded([&] {
+    require(pool != nullptr);
+    *pool = handle_of<CUmemoryPool>(pools_of(Process::get().device(device)).current);
+  });
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  return guarded([&] {
+    Device& d = Process::get().device(device);
+    MemoryPool& p = pool_of(pool);
+    require(&p.device == &d);
+    pools_of(d).current = &p;
+  });
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  return guarded([&] {
+    require(pool != nullptr && properties != nullptr);
+    require(properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
+    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+      say_once("memory pools are in device memory, and are not shared with other processes");
+      fail(CUDA_ERROR_NOT_SUPPORTED);
+    }
+    Device& device = Process::get().device(properties->location.id);
+    *pool = handle_of<CUmemoryPool>(new MemoryPool(device, *properties, false));
+  });
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return guarded([&] {
+    MemoryPool& p = pool_of(pool);
+    require(!p.standard);
+    if (Pools& pools = pools_of(p.device); pools.current == &p) pools.current = pools.standard;
+    p.trim(0);
+    p.destroyed = true;
+    p.threshold = 0;
+    if (p.used == 0) delete &p;
+  });
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  return guarded([&] { pool_of(pool).trim(keep); });
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
+  return guarded([&] {
+    const MemoryPool& p = pool_of(pool);
+    switch (which) {
+      case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        as<uint64_t>(value) = p.threshold;
+        return;
+      case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        as<uint64_t>(value) = p.reserved;
+        return;
+      case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        as<uint64_t>(value) = p.most_reserved;
+        return;
+      case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        as<uint64_t>(value) = p.used;
+        return;
+      case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        as<uint64_t>(value) = p.most_used;
+        return;
+      default:
+        require(p.reuse.contains(which));
+        as<int>(value) = p.reuse.at(which);
+    }
+  });
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
+  return guarded([&] {
+    MemoryPool& p = pool_of(pool);
+    switch (which) {
+      case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        p.threshold = as<uint64_t>(value);
+        return;
+      case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        require(as<uint64_t>(value) == 0);
+        p.most_reserved = p.reserved;
+        return;
+      case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        require(as<uint64_t>(value) == 0);
+        p.most_used = p.used;
+        return;
+      default:
+        require(p.reuse.contains(which));
+        p.reuse[which] = as<int>(value);
+    }
+  });
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wanted, size_t count) {
+  return guarded([&] {
+    const MemoryPool& p = pool_of(pool);
+    require(count == 0 || wanted != nullptr);
+    for (size_t k = 0; k < count; ++k) {
+      const CUmemAccessDesc& access = wanted[k];
+      require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
+      Process::get().device(access.location.id);
+      // Devices have no link between them; the pool's own always has access.
+      if (access.location.id == p.device.ordinal)
+        require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+      else
+        require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE, CUDA_ERROR_INVALID_DEVICE);
+    }
+  });
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  return guarded([&] {
+    require(flags != nullptr && location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE);
+    const bool own = location->id == pool_of(pool).device.ordinal;
+    *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  });
+}
+
+CUresult cuMemPoolExportToShareableHandle(void*, CUmemoryPool, CUmemAllocationHandleType,
+                                          unsigned long long) {
+  return no_sharing();
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool*, void*, CUmemAllocationHandleType,
+                                            unsigned long long) {
+  return no_sharing();
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData*, CUdeviceptr) {
+  return no_sharing();
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportData*) {
+  return no_sharing();
+}
+
+// CUDA 13 names pools by a location.
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
+                                         CUmemAllocationType type) {
+  if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return cuDeviceGetDefaultMemPool(pool, location->id);
+}
+
+EXPORTED CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return cuDeviceGetMemPool(pool, location->id);
+}
+
+EXPORTED CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return cuDeviceSetMemPool(location->id, pool);
+}

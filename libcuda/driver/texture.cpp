@@ -1,0 +1,145 @@
+#include "texture.hpp"
+
+#include <algorithm>
+#include <string>
+
+// What textures and surfaces read, and how.
+
+namespace simt::driver {
+namespace {
+
+constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
+                                 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION;
+
+std::array<uint64_t, 6> level_of(const Array& a) {
+  return {a.address, a.pitch, a.slice, a.descriptor.Width, a.rows(), a.layers()};
+}
+
+Image image_of_array(const Array& base) {
+  Image image;
+  image.geometry = base.geometry();
+  image.format = base.format;
+  image.channels = base.descriptor.NumChannels;
+  image.levels.push_back(level_of(base));
+  return image;
+}
+
+Image image_of_memory(CUdeviceptr address, CUarray_format format, unsigned channels) {
+  require(address != 0 && (channels == 1 || channels == 2 || channels == 4));
+  Image image;
+  image.format = format_of(format);
+  image.channels = channels;
+  return image;
+}
+
+/// Elements as a view has them. Its formats go through 8-bit, 16-bit and 32-bit integers without and with a
+/// sign, then floats, each with 1, 2 and 4 channels.
+void reformat(Image& image, CUresourceViewFormat view) {
+  if (view == CU_RES_VIEW_FORMAT_NONE) return;
+  if (view > CU_RES_VIEW_FORMAT_FLOAT_4X32) {
+    say_once("resource views of block-compressed formats are not supported");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  static constexpr Format formats[] = {{"unsigned", 1, false}, {"signed", 1, false},   {"unsigned", 2, false},
+                                       {"signed", 2, false},   {"unsigned", 4, false}, {"signed", 4, false},
+                                       {"float", 2, false},    {"float", 4, false}};
+  const unsigned number = view - CU_RES_VIEW_FORMAT_UINT_1X8;
+  const Format format = formats[number / 3];
+  const unsigned channels = 1u << number % 3;
+  require(format.bytes * channels == image.format.bytes * image.channels);
+  image.format = format;
+  image.channels = channels;
+}
+
+void take_view(Image& image, const CUDA_RESOURCE_VIEW_DESC& view, bool layered) {
+  reformat(image, view.format);
+  const auto& base = image.levels[0];
+  require(view.width == base[3] && std::max<size_t>(1, view.height) == base[4]);
+  require(view.firstMipmapLevel <= view.lastMipmapLevel && view.lastMipmapLevel < image.levels.size());
+  image.levels.erase(image.levels.begin() + view.lastMipmapLevel + 1, image.levels.end());
+  image.levels.erase(image.levels.begin(), image.levels.begin() + view.firstMipmapLevel);
+  if (!layered) return;
+  require(view.firstLayer <= view.lastLayer && view.lastLayer < base[5]);
+  for (auto& level : image.levels) {
+    level[0] += view.firstLayer * level[2];
+    level[5] = view.lastLayer - view.firstLayer + 1;
+  }
+}
+
+}  // namespace
+
+Image image_of(const CUDA_RESOURCE_DESC& resource, const CUDA_RESOURCE_VIEW_DESC* view) {
+  const auto& r = resource.res;
+  require(resource.flags == 0);
+  switch (resource.resType) {
+    case CU_RESOURCE_TYPE_ARRAY: {
+      const Array& array = object_of<Array>(r.array.hArray);
+      Image image = image_of_array(array);
+      if (view) take_view(image, *view, array.layered());
+      return image;
+    }
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
+      const auto& levels = object_of<MipmappedArray>(r.mipmap.hMipmappedArray).levels;
+      Image image = image_of_array(*levels[0]);
+      image.mipmapped = true;
+      for (size_t k = 1; k < levels.size(); ++k) image.levels.push_back(level_of(*levels[k]));
+      if (view) take_view(image, *view, levels[0]->layered());
+      return image;
+    }
+    case CU_RESOURCE_TYPE_LINEAR: {
+      require(view == nullptr);
+      Image image = image_of_memory(r.linear.devPtr, r.linear.format, r.linear.numChannels);
+      const uint64_t width = r.linear.sizeInBytes / (image.format.bytes * image.channels);
+      require(width > 0);
+      image.linear_memory = true;
+      image.levels.push_back({r.linear.devPtr, r.linear.sizeInBytes, r.linear.sizeInBytes, width, 1, 1});
+      return image;
+    }
+    case CU_RESOURCE_TYPE_PITCH2D: {
+      require(view == nullptr);
+      const auto& p = r.pitch2D;
+      Image image = image_of_memory(p.devPtr, p.format, p.numChannels);
+      require(p.width > 0 && p.height > 0 && p.pitchInBytes >= p.width * image.format.bytes * image.channels);
+      image.geometry = "2d";
+      image.levels.push_back({p.devPtr, p.pitchInBytes, p.pitchInBytes * p.height, p.width, p.height, 1});
+      return image;
+    }
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+uint64_t describe(Device& device, const Image& image, const CUDA_TEXTURE_DESC* sampling, uint64_t place) {
+  CUDA_TEXTURE_DESC s{};
+  if (sampling) s = *sampling;
+  if (s.flags & ~known_flags) {
+    say_once("textures with flags " + std::to_string(s.flags & ~known_flags) + " are not supported");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  if (s.maxAnisotropy > 1)
+    say_once("textures are filtered alike in all directions: maxAnisotropy has no effect");
+  const std::string channel = image.format.channel;
+  const bool normalized_coordinates = s.flags & CU_TRSF_NORMALIZED_COORDINATES;
+  const bool promoted =
+      image.format.normalized ||
+      (sampling && channel != "float" && image.format.bytes < 4 && !(s.flags & CU_TRSF_READ_AS_INTEGER));
+  const bool linear = s.filterMode == CU_TR_FILTER_MODE_LINEAR && !image.linear_memory;
+  const bool between_levels = image.mipmapped && s.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
+  // Integers cannot be filtered, and levels have normalised coordinates alone.
+  require(!(linear || between_levels) || channel == "float" || promoted);
+  require(!sampling || !image.mipmapped || normalized_coordinates);
+  const std::array<unsigned, 3> modes{s.addressMode[0], s.addressMode[1], s.addressMode[2]};
+  const std::array<double, 4> border{s.borderColor[0], s.borderColor[1], s.borderColor[2], s.borderColor[3]};
+  for (const unsigned mode : modes) require(mode <= CU_TR_ADDRESS_MODE_BORDER);
+  const bool srgb = (s.flags & CU_TRSF_SRGB) && promoted && channel == "unsigned" && image.format.bytes == 1;
+  const Value reply = device.connection.call(
+      "texture", place, sampling == nullptr, image.geometry, channel, image.channels, image.format.bytes,
+      image.linear_memory, promoted, srgb, image.mipmapped, image.levels, normalized_coordinates, linear,
+      between_levels, modes, border, double{s.mipmapLevelBias}, double{s.minMipmapLevelClamp},
+      double{s.maxMipmapLevelClamp});
+  if (reply.kind == Value::Kind::Text) fail(CUDA_ERROR_INVALID_VALUE, reply.string());
+  require(reply.number() != 0, CUDA_ERROR_OUT_OF_MEMORY);
+  return reply.number();
+}
+
+}  // namespace simt::driver

@@ -1,0 +1,89 @@
+"""What a program makes beside memory and modules: textures, tensor maps, linked programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from simt import _engine
+from simt.cuda import PtxModule, link
+from simt.cuda.fatbin import ptx_in
+from simt.errors import PtxError
+from simt.gpu import GPU
+from simt.gpu.module import Module
+
+from .textures import describe
+
+_INVALID_VALUE, _NO_BINARY, _INVALID_PTX = 1, 209, 218
+_PTX = 1
+"""Of `CUjitInputType`: PTX; others are files that hold some."""
+
+
+_LINKED = "// linked by simt\n"
+
+
+def ptx_of(image: bytes, name: str) -> PtxModule:
+    """PTX text as a module. Raises PtxError."""
+    module = PtxModule.from_text(image.rstrip(b"\0").decode("utf-8", "replace"), name)
+    return replace(module, linked=module.text.startswith(_LINKED))
+
+
+class Objects:
+    """Operations of a `Device` on such objects."""
+
+    operations = frozenset(["texture", "reference", "tensor_map", "link"])
+
+    _program: str
+    _modules: dict[int, Module]
+
+    @property
+    def gpu(self) -> GPU:
+        raise NotImplementedError
+
+    def texture(self, place: int, *description: Any) -> int | str:
+        """Describes a texture or surface, as `textures.describe` takes it, in new memory or in a reference's
+        variable at `place`. Returns its address, 0 where there is no room, or what is wrong with it.
+        """
+        native = self.gpu.memory.native
+        try:
+            descriptor = describe(*description)
+        except ValueError as error:
+            return f"texture: {error}"
+        if place == 0:
+            place = int(native.allocate(len(descriptor), "texture"))
+        if place != 0:
+            native.write(place, descriptor)
+        return place
+
+    def reference(self, module: int, name: str, type: str) -> int:
+        """The address of a `.texref` or `.surfref` variable of a module; 0 where it has none."""
+        address, found = self._modules[module].native.references.get(name, (0, type))
+        return int(address) if found == type else 0
+
+    def tensor_map(self, *arguments: Any) -> dict[str, Any]:
+        """The bytes of a tensor map, from the arguments of `_engine.functional.encode_tensor_map`; or what is
+        wrong with them.
+        """
+        try:
+            return {"bytes": _engine.functional.encode_tensor_map(*arguments)}
+        except ValueError as error:
+            return {"error": _INVALID_VALUE, "text": f"tensor map: {error}"}
+
+    def link(self, types: Sequence[int], data: Sequence[bytes], names: Sequence[str]) -> dict[str, Any]:
+        """Links PTX, and what is in fat binaries, objects and libraries. types: `CUjitInputType` of each.
+        Returns the text of the whole, or an error and its text.
+        """
+        arch = self.gpu.arch
+        units: list[PtxModule] = []
+        code = _NO_BINARY
+        try:
+            for type, contents, name in zip(types, data, names, strict=True):
+                if type == _PTX:
+                    units.append(ptx_of(contents, name))
+                else:
+                    units += ptx_in(contents, name, arch)
+            code = _INVALID_PTX
+            return {"bytes": (_LINKED + link(units, arch).text).encode()}
+        except PtxError as error:
+            return {"error": code, "text": str(error)}

@@ -1,0 +1,50 @@
+"""Programs that tests of `simt exec` run: C++ sources in programs/, compiled once."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simt.errors import ToolkitError
+from simt.exec import libraries
+
+Compile = Callable[[str], Path]
+_PROGRAMS = Path(__file__).parent / "programs"
+
+
+def _headers() -> Path:
+    found = importlib.util.find_spec("nvidia.cuda_runtime") if importlib.util.find_spec("nvidia") else None
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs NVIDIA's headers: pip install nvidia-cuda-runtime-cu12")
+    return Path(next(iter(found.submodule_search_locations))) / "include"
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles programs/NAME.cpp over the driver API. Skips where that cannot be done."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("needs g++")
+    headers = _headers()
+    try:
+        library = libraries() / "libcuda.so.1"
+    except ToolkitError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compile(name: str) -> Path:
+        program = folder / name
+        if not program.exists():
+            source = _PROGRAMS / f"{name}.cpp"
+            flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-pthread"]
+            subprocess.run(
+                [compiler, *flags, "-isystem", headers, source, "-o", program, library], check=True
+            )
+        return program
+
+    return compile

@@ -1,0 +1,19 @@
+"""What programs make beside memory and modules: textures, pools, linked programs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["textures", "pools", "linking"])
+def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
+    """It compares what kernels do with values of its own, and ends with status 0 if they agree."""
+    start = "from simt.cli import main; main()"
+    command = [sys.executable, "-c", start, "exec", "--functional", "--", str(compiled(name))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "passed\n"), done.stdout + done.stderr
