@@ -29,6 +29,14 @@ void free_everything(Device& device) {
   device.allocations.clear();
   device.used = 0;
   device.fault = CUDA_SUCCESS;
+  if (!device.primary) return;
+  Process& process = Process::get();
+  for (Module* module : device.primary->modules) {
+    for (Function* function : module->functions) process.functions.destroy(function);
+    process.modules.destroy(module);
+  }
+  device.primary->modules.clear();
+  ++device.primary->resets;
 }
 
 constexpr struct {
@@ -96,7 +104,8 @@ CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
   });
 }
 
-CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int count, unsigned flags, CUdevice device) {
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int count, unsigned flags,
+                        CUdevice device) {
   if (count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return cuCtxCreate(context, flags, device);
 }
@@ -171,8 +180,8 @@ CUresult cuCtxSetFlags(unsigned flags) {
 CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
   return guarded([&] {
     require(id != nullptr);
-    *id = reinterpret_cast<uint64_t>(
-        context ? &object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT) : &any_current());
+    *id = reinterpret_cast<uint64_t>(context ? &object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT)
+                                             : &any_current());
   });
 }
 

@@ -122,8 +122,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_optio
 CUresult cuLibraryUnload(CUlibrary library) {
   return guarded([&] {
     Library& l = object_of<Library>(library);
-    for (const auto& [context, module] : l.modules)
-      if (module) unload_module(*module);
+    for (const auto& [place, module] : l.modules)
+      if (module && place.second == place.first->resets) unload_module(*module);
     for (const auto& [name, kernel] : l.kernels) delete kernel;
     delete &l;
   });
@@ -163,9 +163,8 @@ CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
-  return guarded([&] {
-    put(variable_named(object_of<Library>(library).in(current_context()), name), address, bytes);
-  });
+  return guarded(
+      [&] { put(variable_named(object_of<Library>(library).in(current_context()), name), address, bytes); });
 }
 
 CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {

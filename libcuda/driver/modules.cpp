@@ -83,7 +83,7 @@ Library::Library(Bytes of, Context& first) : Handle(tag), image(std::move(of)) {
 }
 
 Module& Library::in(Context& context) {
-  Module*& module = modules[&context];
+  Module*& module = modules[{&context, context.resets}];
   if (!module) module = &load_module(context, image);
   return *module;
 }

@@ -12,7 +12,7 @@ struct Library : Handle {
   static constexpr uint64_t tag = 0x73696d745f6c6962;
   Library(Bytes of, Context& first);
   Bytes image;
-  std::map<Context*, Module*> modules;
+  std::map<std::pair<Context*, uint64_t>, Module*> modules;  ///< by context and its number of resets
   std::map<std::string, struct Kernel*> kernels;
   Module& in(Context& context);
 };
@@ -25,7 +25,8 @@ struct Kernel : Handle {
   std::string name;
 };
 
-/// Loads an image into a context. Throws Failure: it holds nothing that runs there. log: what is wrong with it.
+/// Loads an image into a context. Throws Failure: it holds nothing that runs there. log: what is wrong with
+/// it.
 Module& load_module(Context& context, std::span<const std::byte> image, std::string* log = nullptr);
 void unload_module(Module& module);
 /// The kernel of that name. Throws Failure (CUDA_ERROR_NOT_FOUND).

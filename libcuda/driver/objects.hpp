@@ -82,9 +82,9 @@ struct Function : Handle {
   Module& module;
   std::string name;
   KernelFacts facts;
-  uint32_t registers = 0;               ///< a thread; 0: not asked for yet
-  uint32_t dynamic_shared_limit = 0;    ///< as CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES was set; 0: not
-  std::map<int, int> attributes;        ///< others that the program has set
+  uint32_t registers = 0;             ///< a thread; 0: not asked for yet
+  uint32_t dynamic_shared_limit = 0;  ///< as CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES was set; 0: not
+  std::map<int, int> attributes;      ///< others that the program has set
 };
 
 struct Variable {
@@ -107,7 +107,7 @@ struct Event : Handle {
   Event(Context& of, unsigned given) : Handle(tag), context(&of), flags(given) {}
   Context* context;
   unsigned flags;
-  uint64_t id = 0;  ///< of its last record; 0: never recorded
+  uint64_t id = 0;             ///< of its last record; 0: never recorded
   Capture* capture = nullptr;  ///< recorded in a stream that is captured: stands for `captured_after`
   std::vector<CUgraphNode> captured_after;
 };
@@ -135,6 +135,7 @@ struct Context : Handle {
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   std::vector<Module*> modules;
   std::vector<Stream*> streams;
+  uint64_t resets = 0;  ///< how often all that is in it was freed
 };
 
 }  // namespace simt::driver

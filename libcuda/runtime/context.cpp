@@ -67,12 +67,14 @@ cudaError_t current_device(int* device) {
 
 cudaError_t reset_device() {
   int device = 0;
+  RUNTIME_TRY(start());
   RUNTIME_TRY(current_device(&device));
-  RUNTIME_TRY(cuDevicePrimaryCtxReset(device));
+  const CUresult result = cuDevicePrimaryCtxReset(device);  // also reports what went wrong before
   const std::lock_guard guard(contexts_lock);
   if (static_cast<size_t>(device) < contexts.size()) contexts[device] = nullptr;
   forget_sticky_error();
-  return to_error(cuCtxSetCurrent(nullptr));
+  cuCtxSetCurrent(nullptr);
+  return to_error(result);
 }
 
 }  // namespace runtime

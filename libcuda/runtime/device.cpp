@@ -88,8 +88,9 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
 cudaError_t cudaSetValidDevices(int* devices, int length) {
   return query(runtime::prefer_first_of, devices, length);
 }
+// Its error belongs to the context that is gone, so it is not kept for cudaGetLastError.
 cudaError_t cudaDeviceReset() {
-  return query(runtime::reset_device);
+  return runtime::reset_device();
 }
 cudaError_t cudaDeviceSynchronize() {
   return call(cuCtxSynchronize);
