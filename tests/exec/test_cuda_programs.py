@@ -1,0 +1,79 @@
+"""Programs of `cuda/`, compiled by nvcc, over the replacement libraries."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent / "cuda"
+NAMES = sorted(path.stem for path in HERE.glob("*.cu") if path.stem != "device_code")
+# Options of nvcc besides the common ones.
+OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "clusters": ["-std=c++17"]}
+SMALL = ["--set", "sm.count=4"]
+TIMED = ("vector_add", "streams", "events", "graphs", "callbacks", "copies", "separate")
+
+
+@pytest.fixture(scope="session")
+def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of NVIDIA's compiler wheels, with the link that `-lcudart` needs beside it."""
+    found = importlib.util.find_spec("nvidia")
+    for place in found.submodule_search_locations or () if found else ():
+        folder = Path(place) / "cu13"
+        if (folder / "bin" / "nvcc").is_file() and shutil.which("g++"):
+            links = tmp_path_factory.mktemp("lib")
+            (links / "libcudart.so").symlink_to(folder / "lib" / "libcudart.so.13")
+            return folder
+    pytest.skip("nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt "
+                "nvidia-nvvm nvidia-cuda-cccl")
+
+
+@pytest.fixture(scope="session")
+def compiled(toolkit: Path, tmp_path_factory: pytest.TempPathFactory):
+    """Compiles a program once, and gives its path."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
+
+    def make(name: str) -> Path:
+        program = folder / name
+        if not program.exists():
+            command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{folder}", f"{name}.cu"]
+            command += ["-gencode", "arch=compute_90,code=compute_90", *OPTIONS.get(name, ()), "-o", str(program)]
+            done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+        return program
+
+    return make
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "simt.cli", "exec", "-q", *arguments], capture_output=True, text=True, timeout=250
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_values(name: str, compiled) -> None:
+    done = run("--functional", "--", str(compiled(name)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TIMED)
+def test_values_with_timing(name: str, compiled) -> None:
+    done = run(*SMALL, "--", str(compiled(name)), "timed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok\n")
+
+
+@pytest.mark.slow
+def test_kernels_print_where_the_program_waits(compiled) -> None:
+    done = run("--functional", "--", str(compiled("output")))
+    hello = [[f"hello {who} from thread {t}, text {1.5 * who:.2f}" for t in (0, 1)] for who in (1, 2)]
+    assert done.stdout.splitlines() == ["before", *hello[0], "between", *hello[1], "ok"]
