@@ -99,7 +99,8 @@ clean:
 # Without build isolation pip compiles with the tools in .venv, and only what has changed.
 $(VENV)/.tools:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --no-compile --upgrade pip scikit-build-core nanobind cmake ninja
+	$(BIN)/pip install -q --no-compile --upgrade pip scikit-build-core nanobind cmake ninja \
+	  'nvidia-cuda-runtime-cu12>=12.9,<13; sys_platform == "linux"'
 	touch $@
 
 # The libraries are downloaded and unpacked while the engine compiles.
