@@ -29,7 +29,7 @@ class FirstComeFirstServed final : public DramScheduler {
   std::deque<DramRequest> requests_;
 };
 
-const Registered<DramSchedulerPolicy> registered{
+const Registered<DramSchedulerPolicy> registered_fcfs{
     {{"fcfs", "First come, first served.", "GPGPU-Sim"}, make_dram_scheduler<FirstComeFirstServed>}};
 
 }  // namespace

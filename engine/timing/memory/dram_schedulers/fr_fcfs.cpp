@@ -81,7 +81,7 @@ class FirstReady final : public DramScheduler {
   bool write_mode_ = false;
 };
 
-const Registered<DramSchedulerPolicy> registered{
+const Registered<DramSchedulerPolicy> registered_fr_fcfs{
     {{"fr_fcfs", "Row hits first, then the oldest request.", "Rixner et al., ISCA 2000; GPGPU-Sim"},
      make_dram_scheduler<FirstReady>}};
 
