@@ -1,4 +1,4 @@
-#include "process.hpp"
+#include "capture.hpp"
 
 // Contexts: primary ones, others, and the stack of each thread.
 
@@ -195,6 +195,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
 
 CUresult cuCtxSynchronize() {
   return guarded([&] {
+    require_not_captured(current_context());
     require_no_capture();
     synchronize(current_context().device);
   });

@@ -1,10 +1,11 @@
+#include "copy.hpp"
+
 #include "array.hpp"
-#include "process.hpp"
+#include "capture.hpp"
 
 // Copies and fills of all shapes. Each becomes a Copy or a Fill.
 
-using namespace simt::driver;
-
+namespace simt::driver {
 namespace {
 
 uint64_t address_of(const void* pointer) {
@@ -21,17 +22,68 @@ void check_range(uint64_t address, uint64_t bytes) {
   require(found != device->allocations.end() && bytes <= found->second.size - (address - found->first));
 }
 
+/// Bytes from the first to the last of a side.
 uint64_t extent(const Copy::Side& side, const Copy& copy) {
   if (copy.bytes() == 0) return 0;
   return (copy.depth - 1) * side.slice + (copy.height - 1) * side.pitch + copy.width;
 }
 
+/// Where a side of a 2D or 3D copy begins.
+Copy::Side side_of(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array, size_t pitch,
+                   size_t height, size_t x, size_t y, size_t z) {
+  if (kind == CU_MEMORYTYPE_ARRAY) return side_of_array(array, x, y, z);
+  Copy::Side side;
+  side.address = kind == CU_MEMORYTYPE_HOST ? address_of(host) : device;
+  side.pitch = pitch;
+  side.slice = pitch * height;
+  side.address += z * side.slice + y * pitch + x;
+  return side;
+}
+
+template <class Parameters>
+Copy copy_of_3d(const Parameters& p) {
+  Copy copy;
+  copy.width = p.WidthInBytes;
+  copy.height = p.Height;
+  copy.depth = p.Depth;
+  const auto or_else = [](size_t given, size_t otherwise) { return given ? given : otherwise; };
+  copy.from = side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, or_else(p.srcPitch, p.WidthInBytes),
+                      or_else(p.srcHeight, p.Height), p.srcXInBytes, p.srcY, p.srcZ);
+  copy.to = side_of(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, or_else(p.dstPitch, p.WidthInBytes),
+                    or_else(p.dstHeight, p.Height), p.dstXInBytes, p.dstY, p.dstZ);
+  return copy;
+}
+
+}  // namespace
+
+void check(const Copy& copy) {
+  check_range(copy.to.address, extent(copy.to, copy));
+  check_range(copy.from.address, extent(copy.from, copy));
+}
+
+void check(const Fill& fill) {
+  require(fill.element == 1 || fill.element == 2 || fill.element == 4);
+  require(fill.address % fill.element == 0);
+  if (fill.width * fill.height > 0)
+    check_range(fill.address, (fill.height - 1) * fill.pitch + fill.width * fill.element);
+}
+
+Copy copy_of(const CUDA_MEMCPY3D& p) {
+  return copy_of_3d(p);
+}
+
+}  // namespace simt::driver
+
+using namespace simt::driver;
+
+namespace {
+
 /// Puts a copy into a stream. blocking: returns when it is done, as the functions without `Async` do.
 void put(CUstream handle, const Copy& copy, bool blocking) {
   Stream& stream = stream_of(handle);
-  check_range(copy.to.address, extent(copy.to, copy));
-  check_range(copy.from.address, extent(copy.from, copy));
+  check(copy);
   if (blocking) {
+    require_no_implicit_capture(stream);
     require_no_capture();
     synchronize(stream);
     if (copy.bytes() > 0) copy_now(stream, copy);
@@ -51,21 +103,9 @@ void put(CUstream stream, uint64_t to, uint64_t from, size_t bytes, bool blockin
 void fill(CUstream handle, CUdeviceptr address, size_t pitch, unsigned value, unsigned element, size_t width,
           size_t height) {
   Stream& stream = stream_of(handle);
-  require(address % element == 0);
-  if (width * height > 0) check_range(address, (height - 1) * pitch + width * element);
-  submit(stream, Fill{address, pitch, value, element, width, height});
-}
-
-/// Where a side of a 2D or 3D copy begins.
-Copy::Side side_of(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array, size_t pitch,
-                   size_t height, size_t x, size_t y, size_t z) {
-  if (kind == CU_MEMORYTYPE_ARRAY) return side_of_array(array, x, y, z);
-  Copy::Side side;
-  side.address = kind == CU_MEMORYTYPE_HOST ? address_of(host) : device;
-  side.pitch = pitch;
-  side.slice = pitch * height;
-  side.address += z * side.slice + y * pitch + x;
-  return side;
+  const Fill work{address, pitch, value, element, width, height};
+  check(work);
+  submit(stream, work);
 }
 
 Copy copy_of(const CUDA_MEMCPY2D& p) {
@@ -80,18 +120,8 @@ Copy copy_of(const CUDA_MEMCPY2D& p) {
   return copy;
 }
 
-template <class Parameters>
-Copy copy_of(const Parameters& p) {
-  Copy copy;
-  copy.width = p.WidthInBytes;
-  copy.height = p.Height;
-  copy.depth = p.Depth;
-  const auto or_else = [](size_t given, size_t otherwise) { return given ? given : otherwise; };
-  copy.from = side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, or_else(p.srcPitch, p.WidthInBytes),
-                      or_else(p.srcHeight, p.Height), p.srcXInBytes, p.srcY, p.srcZ);
-  copy.to = side_of(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, or_else(p.dstPitch, p.WidthInBytes),
-                    or_else(p.dstHeight, p.Height), p.dstXInBytes, p.dstY, p.dstZ);
-  return copy;
+Copy copy_of(const CUDA_MEMCPY3D_PEER& p) {
+  return copy_of_3d(p);
 }
 
 Copy::Side linear(uint64_t address) {

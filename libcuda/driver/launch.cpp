@@ -1,11 +1,12 @@
+#include "launch.hpp"
+
 #include <algorithm>
 
 #include "modules.hpp"
 
 // Launches.
 
-using namespace simt::driver;
-
+namespace simt::driver {
 namespace {
 
 using Three = std::array<uint32_t, 3>;
@@ -43,7 +44,8 @@ Bytes packed(const Function& f, void** pointers, void** extra) {
   return bytes;
 }
 
-/// Throws Failure for what no GPU of this kind can launch.
+}  // namespace
+
 void check(const Launch& launch) {
   const Function& f = *launch.function;
   const Device& device = f.module.context.device;
@@ -78,23 +80,37 @@ void check(const Launch& launch) {
   require(product(launch.grid) <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-void launch(CUfunction function, Three grid, Three block, unsigned shared, CUstream handle, void** pointers,
-            void** extra, const std::vector<CUlaunchAttribute>& attributes) {
+Launch make_launch(CUfunction function, Three grid, Three block, unsigned shared, void** pointers, void** extra,
+                   std::span<const CUlaunchAttribute> attributes) {
+  Launch launch;
+  launch.function = &function_of(function);
+  launch.handle = function;
+  launch.grid = grid;
+  launch.block = block;
+  launch.shared_bytes = shared;
+  for (const CUlaunchAttribute& attribute : attributes) set_attribute(launch, attribute.id, attribute.value);
+  check(launch);
+  launch.parameters = packed(*launch.function, pointers, extra);
+  return launch;
+}
+
+void set_attribute(Launch& launch, CUlaunchAttributeID which, const CUlaunchAttributeValue& value) {
+  if (which == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+    launch.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+  else if (which == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+    launch.cooperative = value.cooperative != 0;
+}
+
+}  // namespace simt::driver
+
+using namespace simt::driver;
+
+namespace {
+
+void launch(CUfunction function, std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, unsigned shared,
+            CUstream handle, void** pointers, void** extra, std::span<const CUlaunchAttribute> attributes) {
   Stream& stream = stream_of(handle);
-  Launch work;
-  work.function = &function_of(function);
-  work.grid = grid;
-  work.block = block;
-  work.shared_bytes = shared;
-  for (const CUlaunchAttribute& attribute : attributes) {
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-      work.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z};
-    else if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-      work.cooperative = attribute.value.cooperative != 0;
-  }
-  check(work);
-  work.parameters = packed(*work.function, pointers, extra);
-  submit(stream, std::move(work));
+  submit(stream, make_launch(function, grid, block, shared, pointers, extra, attributes));
   for (const CUlaunchAttribute& attribute : attributes)
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && attribute.value.programmaticEvent.event)
       submit(stream, Record{&object_of<Event>(attribute.value.programmaticEvent.event)});
@@ -116,7 +132,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     require(config != nullptr && (config->attrs != nullptr || config->numAttrs == 0));
     const CUlaunchConfig& c = *config;
     launch(function, {c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ},
-           c.sharedMemBytes, c.hStream, parameters, extra, {c.attrs, c.attrs + c.numAttrs});
+           c.sharedMemBytes, c.hStream, parameters, extra, {c.attrs, c.numAttrs});
   });
 }
 
@@ -128,7 +144,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;
     launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters, nullptr,
-           {cooperative});
+           {&cooperative, 1});
   });
 }
 

@@ -1,7 +1,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process.hpp"
+#include "capture.hpp"
 
 // Device, pinned, managed and registered memory.
 
@@ -68,6 +68,7 @@ CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size
   return guarded([&] {
     require(address != nullptr && pitch != nullptr && width > 0 && height > 0);
     require(element == 4 || element == 8 || element == 16);
+    require_no_capture();
     const uint64_t row = (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment;
     *address = current_context().device.allocate(row * height, Origin::Device, 0, "cudaMallocPitch");
     *pitch = row;
@@ -84,6 +85,7 @@ CUresult cuMemFree(CUdeviceptr address) {
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return guarded([&] {
     require(address != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+    require_no_capture();
     *address = current_context().device.allocate(bytes, Origin::Managed, flags, "cudaMallocManaged");
   });
 }
@@ -95,13 +97,17 @@ CUresult cuMemAllocHost(void** address, size_t bytes) {
 CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
   return guarded([&] {
     require(address != nullptr && (flags & ~7u) == 0);
+    require_no_capture();
     const uint64_t made = current_context().device.allocate(bytes, Origin::Pinned, flags, "cudaHostAlloc");
     *address = reinterpret_cast<void*>(made);
   });
 }
 
 CUresult cuMemFreeHost(void* address) {
-  return guarded([&] { free_memory(reinterpret_cast<uint64_t>(address), true); });
+  return guarded([&] {
+    require_no_capture();
+    free_memory(reinterpret_cast<uint64_t>(address), true);
+  });
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned flags) {
@@ -133,6 +139,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* host) {
 CUresult cuMemHostRegister(void* host, size_t bytes, unsigned flags) {
   return guarded([&] {
     require(host != nullptr && bytes > 0);
+    require_no_capture();
     Device& device = current_context().device;
     require(registered(device, host) == device.allocations.end() &&
                 device.find(reinterpret_cast<uint64_t>(host)) == device.allocations.end(),

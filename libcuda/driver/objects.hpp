@@ -102,14 +102,20 @@ struct Module : Handle {
   std::map<std::string, Variable> managed;
 };
 
+/// What comes next in a captured stream depends on these nodes of the graph.
+struct Frontier {
+  std::vector<CUgraphNode> nodes;
+  std::vector<CUgraphEdgeData> edges;
+};
+
 struct Event : Handle {
   static constexpr uint64_t tag = 0x73696d745f657674;
   Event(Context& of, unsigned given) : Handle(tag), context(&of), flags(given) {}
   Context* context;
   unsigned flags;
-  uint64_t id = 0;             ///< of its last record; 0: never recorded
-  Capture* capture = nullptr;  ///< recorded in a stream that is captured: stands for `captured_after`
-  std::vector<CUgraphNode> captured_after;
+  uint64_t id = 0;  ///< of its last record; 0: never recorded
+  std::shared_ptr<Capture> capture;  ///< in which it was last recorded: it stands for `captured_after`
+  Frontier captured_after;
 };
 
 struct Stream : Handle {
@@ -120,7 +126,7 @@ struct Stream : Handle {
   uint64_t id;  ///< 0: the legacy default stream
   unsigned flags;
   int priority;
-  Capture* capture = nullptr;
+  std::shared_ptr<Capture> capture;  ///< that is going on
   std::map<int, CUstreamAttrValue> attributes;
 };
 

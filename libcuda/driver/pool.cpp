@@ -73,7 +73,10 @@ MemoryPool& pool_of(CUmemoryPool handle) {
 void allocate(CUdeviceptr* address, size_t bytes, MemoryPool* pool, CUstream handle) {
   require(address != nullptr);
   Stream& stream = stream_of(handle);
-  require(stream.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (stream.capture) {
+    *address = capture_allocation(stream, bytes);
+    return;
+  }
   Device& device = stream.context->device;
   MemoryPool& from = pool ? *pool : *pools_of(device).current;
   try {

@@ -139,6 +139,7 @@ void Device::forget(uint64_t address) {
 }
 
 void Device::free(uint64_t address) {
+  if (free_graph_memory(address)) return;
   forget(address);
   connection.send("free", address);
 }

@@ -124,6 +124,8 @@ CUresult guarded(const Body& body) noexcept {
 void submit(Stream& stream, Work work);
 /// Tells a pool that one of its allocations has gone.
 void pool_freed(CUmemoryPool pool, uint64_t size);
+/// Gives memory of an allocation node back to its graph. Returns whether the address is of such memory.
+bool free_graph_memory(uint64_t address);
 /// Sends work to simt, or does it at once where nothing is pending.
 void execute(Stream& stream, Work work);
 /// Copies at once. What comes before it in the stream must have been done.

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "process.hpp"
+#include "capture.hpp"
 
 // Streams and events.
 
@@ -14,6 +14,8 @@ Event& event_of(CUevent handle) {
 
 /// Core time at which recorded events were reached, in ns.
 double nanoseconds_between(const Event& start, const Event& end) {
+  require_not_captured(start);
+  require_not_captured(end);
   require(start.id != 0 && end.id != 0, CUDA_ERROR_INVALID_HANDLE);
   require(((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
   Device& device = start.context->device;
@@ -43,6 +45,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
 CUresult cuStreamDestroy(CUstream stream) {
   return guarded([&] {
     Stream& s = object_of<Stream>(stream);
+    leave_capture(s);
     std::erase(s.context->streams, &s);
     s.context->device.connection.send("end_stream", s.id);
     Process::get().streams.destroy(&s);
@@ -52,7 +55,8 @@ CUresult cuStreamDestroy(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
   return guarded([&] {
     Stream& s = stream_of(stream);
-    require(s.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    require_no_implicit_capture(s);
+    require_not_captured(s);
     require_no_capture();
     synchronize(s);
   });
@@ -123,8 +127,11 @@ CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
   return guarded([&] { stream_of(to).attributes = stream_of(from).attributes; });
 }
 
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  return guarded([&] { submit(stream_of(stream), Wait{&event_of(event)}); });
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  return guarded([&] {
+    require(flags <= CU_EVENT_WAIT_EXTERNAL);
+    submit(stream_of(stream), Wait{&event_of(event), flags == CU_EVENT_WAIT_EXTERNAL});
+  });
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* argument, unsigned flags) {
@@ -150,12 +157,13 @@ CUresult cuEventDestroy(CUevent event) {
   });
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   return guarded([&] {
+    require(flags <= CU_EVENT_RECORD_EXTERNAL);
     Stream& s = stream_of(stream);
     Event& e = event_of(event);
     require(&e.context->device == &s.context->device, CUDA_ERROR_INVALID_HANDLE);
-    submit(s, Record{&e});
+    submit(s, Record{&e, flags == CU_EVENT_RECORD_EXTERNAL});
   });
 }
 
@@ -166,7 +174,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventSynchronize(CUevent event) {
   return guarded([&] {
     Event& e = event_of(event);
-    require(e.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+    require_not_captured(e);
+    require_no_capture();
     synchronize(e);
   });
 }

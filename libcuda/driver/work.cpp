@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "graph.hpp"
 #include "process.hpp"
 
 namespace simt::driver {
@@ -61,8 +60,9 @@ struct Executor {
     if (c.bytes() == 0) return;
     if (!device.pending) return copy_now(stream, c);
     if (device.holds(c.to.address) && device.holds(c.from.address)) return send_copy(stream, c, false, false);
-    if (!device.holds(c.to.address)) {
-      // simt cannot reach the program's own memory: wait for what is copied, as CUDA may do, too.
+    if (!device.holds(c.to.address) || !device.host_calls.empty()) {
+      // simt cannot reach the program's own memory: wait for what is copied, as CUDA may do, too. What a function
+      // of the program has yet to write cannot be staged.
       synchronize(stream);
       return copy_now(stream, c);
     }
@@ -119,6 +119,7 @@ struct Executor {
   }
 
   void operator()(const Release& r) const {
+    if (free_graph_memory(r.address)) return;
     device.forget(r.address);
     device.connection.send("release", stream.id, r.address);
     device.pending = true;

@@ -15,6 +15,7 @@ struct Event;
 
 struct Launch {
   Function* function = nullptr;
+  CUfunction handle = nullptr;  ///< as the program named the function
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::array<uint32_t, 3> cluster{};  ///< 0: as compiled
   uint32_t shared_bytes = 0;          ///< dynamic
@@ -53,10 +54,12 @@ struct StreamCallback {
 
 struct Record {
   Event* event = nullptr;
+  bool external = false;  ///< a node of its own where a stream is captured
 };
 
 struct Wait {
   Event* event = nullptr;
+  bool external = false;
 };
 
 struct Nothing {};
