@@ -153,8 +153,8 @@ void capture_task(Stream& stream, Task task) {
   Capture& capture = *stream.capture;
   require(!capture.invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   Frontier& frontier = capture.frontiers[stream.id];
-  const auto dependencies = dependencies_of(*capture.graph, frontier.nodes.data(), frontier.edges.data(),
-                                            frontier.nodes.size());
+  const auto dependencies =
+      dependencies_of(*capture.graph, frontier.nodes.data(), frontier.edges.data(), frontier.nodes.size());
   Node& node = add_node(*capture.graph, dependencies, std::move(task));
   frontier.nodes = {handle_of<CUgraphNode>(&node)};
   frontier.edges = {CUgraphEdgeData{}};
@@ -280,7 +280,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return guarded([&] {
-    require(mode != nullptr && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    require(mode != nullptr && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
+            *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
     std::swap(*mode, Thread::get().capture_mode);
   });
 }
@@ -311,9 +312,9 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   });
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
-                                   size_t* count) {
+CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies,
+                                   const CUgraphEdgeData** edges, size_t* count) {
   return guarded([&] {
     require(status != nullptr && (edges == nullptr || dependencies != nullptr));
     const Stream& stream = stream_of(handle);
@@ -321,7 +322,8 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
     const Frontier& frontier = stream.capture->frontiers[stream.id];
     if (dependencies && !edges)
-      require(std::ranges::all_of(frontier.edges, [](const CUgraphEdgeData& e) { return e.type == 0 && e.from_port == 0; }),
+      require(std::ranges::all_of(frontier.edges,
+                                  [](const CUgraphEdgeData& e) { return e.type == 0 && e.from_port == 0; }),
               CUDA_ERROR_LOSSY_QUERY);
     if (id) *id = stream.capture->id;
     if (graph) *graph = handle_of<CUgraph>(stream.capture->graph);
@@ -331,13 +333,13 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
   });
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                const CUgraphNode** dependencies, size_t* count) {
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, count);
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* nodes, const CUgraphEdgeData* edges,
-                                              size_t count, unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* nodes,
+                                              const CUgraphEdgeData* edges, size_t count, unsigned flags) {
   return guarded([&] {
     require(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     const Stream& stream = stream_of(handle);
@@ -350,7 +352,8 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* node
   });
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, size_t count, unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, size_t count,
+                                           unsigned flags) {
   return cuStreamUpdateCaptureDependencies_v2(stream, nodes, nullptr, count, flags);
 }
 

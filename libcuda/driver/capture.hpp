@@ -18,8 +18,8 @@ struct Capture {
   const Thread* thread = nullptr;  ///< that began it
   uint64_t id = 0;
   bool invalid = false, ended = false;
-  /// Of each stream that takes part or took part, by the stream's number: only the origin may have work at the
-  /// end that no other work follows.
+  /// Of each stream that takes part or took part, by the stream's number: only the origin may have work at
+  /// the end that no other work follows.
   std::map<uint64_t, Frontier> frontiers;
   std::vector<Stream*> streams;
 };

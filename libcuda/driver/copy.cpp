@@ -47,8 +47,9 @@ Copy copy_of_3d(const Parameters& p) {
   copy.height = p.Height;
   copy.depth = p.Depth;
   const auto or_else = [](size_t given, size_t otherwise) { return given ? given : otherwise; };
-  copy.from = side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, or_else(p.srcPitch, p.WidthInBytes),
-                      or_else(p.srcHeight, p.Height), p.srcXInBytes, p.srcY, p.srcZ);
+  copy.from =
+      side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, or_else(p.srcPitch, p.WidthInBytes),
+              or_else(p.srcHeight, p.Height), p.srcXInBytes, p.srcY, p.srcZ);
   copy.to = side_of(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, or_else(p.dstPitch, p.WidthInBytes),
                     or_else(p.dstHeight, p.Height), p.dstXInBytes, p.dstY, p.dstZ);
   return copy;
@@ -113,8 +114,8 @@ Copy copy_of(const CUDA_MEMCPY2D& p) {
   copy.width = p.WidthInBytes;
   copy.height = p.Height;
   const size_t from = p.srcPitch ? p.srcPitch : p.WidthInBytes, to = p.dstPitch ? p.dstPitch : p.WidthInBytes;
-  copy.from = side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, from, p.Height, p.srcXInBytes,
-                      p.srcY, 0);
+  copy.from =
+      side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, from, p.Height, p.srcXInBytes, p.srcY, 0);
   copy.to =
       side_of(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, to, p.Height, p.dstXInBytes, p.dstY, 0);
   return copy;
@@ -247,7 +248,8 @@ CUresult cuMemcpyAtoH(void* to, CUarray from, size_t offset, size_t bytes) {
 
 CUresult cuMemcpyAtoA(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes) {
   return guarded([&] {
-    put_array(nullptr, side_of_array(to, to_offset, 0, 0), side_of_array(from, from_offset, 0, 0), bytes, false);
+    put_array(nullptr, side_of_array(to, to_offset, 0, 0), side_of_array(from, from_offset, 0, 0), bytes,
+              false);
   });
 }
 
@@ -261,19 +263,19 @@ CUresult cuMemcpyAtoHAsync(void* to, CUarray from, size_t offset, size_t bytes, 
       [&] { put_array(stream, linear(address_of(to)), side_of_array(from, offset, 0, 0), bytes, false); });
 }
 
-#define FILL(bits, type)                                                                                      \
-  CUresult cuMemsetD##bits(CUdeviceptr to, type value, size_t count) {                                        \
-    return guarded([&] { fill(nullptr, to, 0, value, bits / 8, count, 1); });                                 \
-  }                                                                                                           \
-  CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {                \
-    return guarded([&] { fill(stream, to, 0, value, bits / 8, count, 1); });                                  \
-  }                                                                                                           \
-  CUresult cuMemsetD2D##bits(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {         \
-    return guarded([&] { fill(nullptr, to, pitch, value, bits / 8, width, height); });                        \
-  }                                                                                                           \
-  CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,    \
-                                    CUstream stream) {                                                        \
-    return guarded([&] { fill(stream, to, pitch, value, bits / 8, width, height); });                         \
+#define FILL(bits, type)                                                                                   \
+  CUresult cuMemsetD##bits(CUdeviceptr to, type value, size_t count) {                                     \
+    return guarded([&] { fill(nullptr, to, 0, value, bits / 8, count, 1); });                              \
+  }                                                                                                        \
+  CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {             \
+    return guarded([&] { fill(stream, to, 0, value, bits / 8, count, 1); });                               \
+  }                                                                                                        \
+  CUresult cuMemsetD2D##bits(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {      \
+    return guarded([&] { fill(nullptr, to, pitch, value, bits / 8, width, height); });                     \
+  }                                                                                                        \
+  CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, \
+                                    CUstream stream) {                                                     \
+    return guarded([&] { fill(stream, to, pitch, value, bits / 8, width, height); });                      \
   }
 FILL(8, unsigned char)
 FILL(16, unsigned short)

@@ -17,9 +17,8 @@ auto& nodes = *new Pool<Node>;
 CUgraphNodeType type_of(const Task& task) {
   const auto index = static_cast<int>(task.index());
   constexpr int before_semaphores = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-  return static_cast<CUgraphNodeType>(index <= before_semaphores
-                                          ? index
-                                          : index - before_semaphores - 1 + CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+  return static_cast<CUgraphNodeType>(
+      index <= before_semaphores ? index : index - before_semaphores - 1 + CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 }
 
 Node::Node(Graph& of, Task what)
@@ -99,8 +98,8 @@ void check_edge(const Task& from, const Task& to, const CUgraphEdgeData& edge) {
     require(edge.from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
 }
 
-std::vector<Dependency> dependencies_of(const Graph& graph, const CUgraphNode* given, const CUgraphEdgeData* edges,
-                                        size_t count) {
+std::vector<Dependency> dependencies_of(const Graph& graph, const CUgraphNode* given,
+                                        const CUgraphEdgeData* edges, size_t count) {
   require(count == 0 || given != nullptr);
   std::vector<Dependency> dependencies;
   std::set<const Node*> seen;
@@ -178,8 +177,8 @@ void disconnect(Node& from, Node& to) {
 }
 
 /// The edges that arrays of the API name. Throws Failure unless all are between two nodes of the graph.
-std::vector<std::pair<Node*, Node*>> pairs_of(const Graph& graph, const CUgraphNode* from, const CUgraphNode* to,
-                                              size_t count) {
+std::vector<std::pair<Node*, Node*>> pairs_of(const Graph& graph, const CUgraphNode* from,
+                                              const CUgraphNode* to, size_t count) {
   require(count == 0 || (from != nullptr && to != nullptr));
   std::vector<std::pair<Node*, Node*>> pairs;
   for (size_t k = 0; k < count; ++k) {
@@ -338,14 +337,16 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, co
   });
 }
 
-CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   size_t count) {
   return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 
 // Functions that came with CUDA 13.
 
 extern "C" {
-__attribute__((visibility("default"))) CUresult cuGraphNodeGetContainingGraph(CUgraphNode node, CUgraph* graph) {
+__attribute__((visibility("default"))) CUresult cuGraphNodeGetContainingGraph(CUgraphNode node,
+                                                                              CUgraph* graph) {
   return guarded([&] {
     require(graph != nullptr);
     *graph = handle_of<CUgraph>(node_of(node).graph);
@@ -360,7 +361,8 @@ __attribute__((visibility("default"))) CUresult cuGraphNodeGetLocalId(CUgraphNod
   });
 }
 
-__attribute__((visibility("default"))) CUresult cuGraphNodeGetToolsId(CUgraphNode node, unsigned long long* id) {
+__attribute__((visibility("default"))) CUresult cuGraphNodeGetToolsId(CUgraphNode node,
+                                                                      unsigned long long* id) {
   return guarded([&] {
     require(id != nullptr);
     *id = node_of(node).id;

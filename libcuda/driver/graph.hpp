@@ -29,8 +29,8 @@ struct ChildTask {
   Graph* graph = nullptr;  ///< owned by the node
 };
 
-/// Memory of an allocation node. It exists from the node's creation until no graph and no executable graph has
-/// the node and no launch has left it allocated.
+/// Memory of an allocation node. It exists from the node's creation until no graph and no executable graph
+/// has the node and no launch has left it allocated.
 struct GraphMemory {
   GraphMemory(Device& of, uint64_t bytes);
   GraphMemory(const GraphMemory&) = delete;
@@ -38,7 +38,7 @@ struct GraphMemory {
   ~GraphMemory();
   Device& device;
   uint64_t bytes, address;
-  bool allocated = false;  ///< a launch has, and it was not freed since
+  bool allocated = false;     ///< a launch has, and it was not freed since
   Graph* freed_in = nullptr;  ///< has the one node that frees it
 };
 
@@ -52,8 +52,8 @@ struct FreeTask {
   std::shared_ptr<GraphMemory> memory;
 };
 
-using Task = std::variant<KernelTask, CopyTask, Fill, HostCall, ChildTask, Nothing, Wait, Record, AllocationTask,
-                          FreeTask>;
+using Task = std::variant<KernelTask, CopyTask, Fill, HostCall, ChildTask, Nothing, Wait, Record,
+                          AllocationTask, FreeTask>;
 
 CUgraphNodeType type_of(const Task& task);
 
@@ -90,11 +90,11 @@ struct Graph : Handle {
   static constexpr uint64_t tag = 0x73696d745f677261;
   Graph();
   uint64_t id;
-  std::vector<Node*> nodes;                  ///< in the order of their creation
-  std::map<uint64_t, Node*> copies;          ///< of a clone: its nodes by the originals' ids
-  std::map<UserObject*, uint64_t> objects;   ///< references that it holds
-  Node* parent = nullptr;                    ///< has it as its child graph
-  unsigned captures = 0;                     ///< going on into it
+  std::vector<Node*> nodes;                 ///< in the order of their creation
+  std::map<uint64_t, Node*> copies;         ///< of a clone: its nodes by the originals' ids
+  std::map<UserObject*, uint64_t> objects;  ///< references that it holds
+  Node* parent = nullptr;                   ///< has it as its child graph
+  unsigned captures = 0;                    ///< going on into it
   std::shared_ptr<unsigned> instances = std::make_shared<unsigned>(0);
 };
 
@@ -113,8 +113,8 @@ void connect(const Dependency& from, Node& to);
 /// Throws Failure for edge data that cannot lie between such nodes.
 void check_edge(const Task& from, const Task& to, const CUgraphEdgeData& edge);
 /// Dependencies as the API names them. Throws Failure unless all are different nodes of the graph.
-std::vector<Dependency> dependencies_of(const Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
-                                        size_t count);
+std::vector<Dependency> dependencies_of(const Graph& graph, const CUgraphNode* nodes,
+                                        const CUgraphEdgeData* edges, size_t count);
 /// The node of a clone that stands for a node of the original, in child graphs too. Throws Failure.
 Node& copy_of_node(const Graph& clone, const Node& original);
 

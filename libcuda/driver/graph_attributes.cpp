@@ -59,7 +59,8 @@ void check_attribute(CUkernelNodeAttrID which) {
 
 }  // namespace
 
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID which, CUkernelNodeAttrValue* value) {
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID which,
+                                       CUkernelNodeAttrValue* value) {
   return guarded([&] {
     require(value != nullptr);
     check_attribute(which);

@@ -58,16 +58,16 @@ class DotWriter {
         };
         std::string text = std::string("MEMCPY\\n") + side(copy.from) + "to" + side(copy.to);
         if (wants(CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS))
-          text += "\\nwidth " + std::to_string(copy.width) + " height " + std::to_string(copy.height) + " depth " +
-                  std::to_string(copy.depth);
+          text += "\\nwidth " + std::to_string(copy.width) + " height " + std::to_string(copy.height) +
+                  " depth " + std::to_string(copy.depth);
         return text;
       }
       case CU_GRAPH_NODE_TYPE_MEMSET: {
         const Fill& fill = std::get<Fill>(task);
         std::string text = "MEMSET";
         if (wants(CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS))
-          text += "\\nvalue " + std::to_string(fill.value) + " element " + std::to_string(fill.element) + " width " +
-                  std::to_string(fill.width) + " height " + std::to_string(fill.height);
+          text += "\\nvalue " + std::to_string(fill.value) + " element " + std::to_string(fill.element) +
+                  " width " + std::to_string(fill.width) + " height " + std::to_string(fill.height);
         return text;
       }
       case CU_GRAPH_NODE_TYPE_HOST:

@@ -18,8 +18,8 @@ struct GraphExec : Handle {
   uint64_t flags;
   std::shared_ptr<unsigned> instances;
   Plan plan;
-  std::vector<Stream*> lanes;     ///< all but the first
-  std::vector<Event*> reached;    ///< of steps that others wait for
+  std::vector<Stream*> lanes;   ///< all but the first
+  std::vector<Event*> reached;  ///< of steps that others wait for
   Event* begun = nullptr;
   Event* done = nullptr;
   uint64_t stream = 0;  ///< of its last launch
@@ -152,7 +152,7 @@ void destroy(GraphExec& exec) {
   if (!exec.graph->objects.empty() && exec.done) {
     try {
       synchronize(exec.done->context->device);  // launches may be using the program's objects
-    } catch (const Failure&) {  // the fault is known
+    } catch (const Failure&) {                  // the fault is known
     }
   }
   give_up_lanes(exec);
@@ -176,7 +176,8 @@ class Update {
       return found;
     };
     const std::vector<Node*> ours = exits(now), theirs = exits(next);
-    if (theirs.size() != ours.size()) return differ(theirs.size() > ours.size() ? theirs[ours.size()] : nullptr);
+    if (theirs.size() != ours.size())
+      return differ(theirs.size() > ours.size() ? theirs[ours.size()] : nullptr);
     std::vector<std::pair<Node*, Node*>> pairs;
     std::map<Node*, Node*> partners;
     const auto match = [&](Node* our, Node* their) {
@@ -212,7 +213,8 @@ class Update {
     return false;
   }
   bool replace(Node& now, Node& next) {
-    if (now.task.index() != next.task.index()) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, &next);
+    if (now.task.index() != next.task.index())
+      return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, &next);
     if (const auto* child = std::get_if<ChildTask>(&now.task))
       return pair(*child->graph, *std::get<ChildTask>(next.task).graph);
     const CUgraphExecUpdateResult result = may_become(now.task, next.task);
@@ -261,20 +263,22 @@ CUgraphExecUpdateResult may_become(const Task& now, const Task& next) {
     const auto array = [](CUmemorytype type) { return type == CU_MEMORYTYPE_ARRAY; };
     const auto device = [](uint64_t address) { return Process::get().device_of(address); };
     const Copy &c = copy->copy, &d = std::get<CopyTask>(next).copy;
-    if (array(a.srcMemoryType) != array(b.srcMemoryType) || array(a.dstMemoryType) != array(b.dstMemoryType) ||
+    if (array(a.srcMemoryType) != array(b.srcMemoryType) ||
+        array(a.dstMemoryType) != array(b.dstMemoryType) ||
         device(c.from.address) != device(d.from.address) || device(c.to.address) != device(d.to.address))
       return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   } else if (const auto* fill = std::get_if<Fill>(&now)) {
     const Fill& other = std::get<Fill>(next);
     const bool plane = fill->height > 1 || other.height > 1;
-    if (plane && (fill->width != other.width || fill->height != other.height || fill->element != other.element ||
-                  fill->pitch != other.pitch))
+    if (plane && (fill->width != other.width || fill->height != other.height ||
+                  fill->element != other.element || fill->pitch != other.pitch))
       return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   } else if (const auto* allocation = std::get_if<AllocationTask>(&now)) {
     if (allocation->memory != std::get<AllocationTask>(next).memory)
       return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   } else if (const auto* release = std::get_if<FreeTask>(&now)) {
-    if (release->memory != std::get<FreeTask>(next).memory) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    if (release->memory != std::get<FreeTask>(next).memory)
+      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }
   return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
@@ -283,7 +287,8 @@ CUgraphExecUpdateResult may_become(const Task& now, const Task& next) {
 
 using namespace simt::driver;
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   return guarded([&] {
     require(exec != nullptr && parameters != nullptr);
     Node* wrong = nullptr;
@@ -379,7 +384,8 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned* ena
 #undef cuGraphExecUpdate
 extern "C" {
 __attribute__((visibility("default"))) CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph,
-                                                                      CUgraphNode* wrong, char* log, size_t size) {
+                                                                      CUgraphNode* wrong, char* log,
+                                                                      size_t size) {
   CUDA_GRAPH_INSTANTIATE_PARAMS parameters{};
   const CUresult result = cuGraphInstantiateWithParams(exec, graph, &parameters);
   if (wrong) *wrong = parameters.hErrNode_out;
@@ -388,7 +394,8 @@ __attribute__((visibility("default"))) CUresult cuGraphInstantiate_v2(CUgraphExe
 }
 
 __attribute__((visibility("default"))) CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph,
-                                                                   CUgraphNode* wrong, char* log, size_t size) {
+                                                                   CUgraphNode* wrong, char* log,
+                                                                   size_t size) {
   return cuGraphInstantiate_v2(exec, graph, wrong, log, size);
 }
 

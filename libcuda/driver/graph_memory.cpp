@@ -40,7 +40,7 @@ GraphMemory::GraphMemory(Device& of, uint64_t size)
 GraphMemory::~GraphMemory() {
   memories.erase(address);
   try {
-    synchronize(device);  // a launch may still be using it
+    synchronize(device);      // a launch may still be using it
   } catch (const Failure&) {  // its fault is known
   }
   if (device.allocations.contains(address)) device.free(address);

@@ -35,8 +35,9 @@ Task task_of(const CUDA_KERNEL_NODE_PARAMS_v3& p) {
   }
   KernelTask task;
   require(p.kernelParams == nullptr || p.extra == nullptr);
-  task.launch = make_launch(function, {p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ},
-                            p.sharedMemBytes, p.kernelParams, p.extra, {});
+  task.launch =
+      make_launch(function, {p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ},
+                  p.sharedMemBytes, p.kernelParams, p.extra, {});
   task.launch.handle = p.func;
   task.kernel = p.func ? nullptr : p.kern;
   return task;
@@ -184,8 +185,8 @@ Task described_task(const CUgraphNodeParams& p) {
       return task_of(p.memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET:
       if (p.memset.ctx) check_context(p.memset.ctx);
-      return task_of(CUDA_MEMSET_NODE_PARAMS{p.memset.dst, p.memset.pitch, p.memset.value, p.memset.elementSize,
-                                             p.memset.width, p.memset.height});
+      return task_of(CUDA_MEMSET_NODE_PARAMS{p.memset.dst, p.memset.pitch, p.memset.value,
+                                             p.memset.elementSize, p.memset.width, p.memset.height});
     case CU_GRAPH_NODE_TYPE_HOST:
       return task_of(CUDA_HOST_NODE_PARAMS{p.host.fn, p.host.userData});
     case CU_GRAPH_NODE_TYPE_EMPTY:
@@ -327,8 +328,8 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
   return guarded([&] { set_task(exec, node, task_of(given(parameters))); });
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                  CUgraph child) {
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                  size_t count, CUgraph child) {
   return add(node, graph, dependencies, nullptr, count, [&](Graph&) { return task_of_child(child); });
 }
 
@@ -339,33 +340,34 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
   });
 }
 
-CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                             size_t count) {
   return add(node, graph, dependencies, nullptr, count, [](Graph&) { return Task(Nothing{}); });
 }
 
-#define EVENT_NODES(kind, alternative, make)                                                                    \
-  CUresult cuGraphAddEvent##kind##Node(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,      \
-                                       size_t count, CUevent event) {                                          \
-    return add(node, graph, dependencies, nullptr, count, [&](Graph&) { return make(event); });                \
-  }                                                                                                            \
-  CUresult cuGraphEvent##kind##NodeGetEvent(CUgraphNode node, CUevent* event) {                                \
-    return guarded([&] {                                                                                       \
-      require(event != nullptr);                                                                               \
-      *event = handle_of<CUevent>(task<alternative>(node).event);                                              \
-    });                                                                                                        \
-  }                                                                                                            \
-  CUresult cuGraphEvent##kind##NodeSetEvent(CUgraphNode node, CUevent event) {                                 \
-    return guarded([&] { set(node, make(event)); });                                                           \
-  }                                                                                                            \
-  CUresult cuGraphExecEvent##kind##NodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {           \
-    return guarded([&] { set_task(exec, node, make(event)); });                                                \
+#define EVENT_NODES(kind, alternative, make)                                                              \
+  CUresult cuGraphAddEvent##kind##Node(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, \
+                                       size_t count, CUevent event) {                                     \
+    return add(node, graph, dependencies, nullptr, count, [&](Graph&) { return make(event); });           \
+  }                                                                                                       \
+  CUresult cuGraphEvent##kind##NodeGetEvent(CUgraphNode node, CUevent* event) {                           \
+    return guarded([&] {                                                                                  \
+      require(event != nullptr);                                                                          \
+      *event = handle_of<CUevent>(task<alternative>(node).event);                                         \
+    });                                                                                                   \
+  }                                                                                                       \
+  CUresult cuGraphEvent##kind##NodeSetEvent(CUgraphNode node, CUevent event) {                            \
+    return guarded([&] { set(node, make(event)); });                                                      \
+  }                                                                                                       \
+  CUresult cuGraphExecEvent##kind##NodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {      \
+    return guarded([&] { set_task(exec, node, make(event)); });                                           \
   }
 EVENT_NODES(Record, Record, record_task_of)
 EVENT_NODES(Wait, Wait, wait_task_of)
 #undef EVENT_NODES
 
-CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                               CUdeviceptr address) {
+CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                               size_t count, CUdeviceptr address) {
   return add(node, graph, dependencies, nullptr, count, [&](Graph& g) { return task_of_free(g, address); });
 }
 
@@ -376,8 +378,8 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
   });
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
   return add(node, graph, dependencies, nullptr, count, [&](Graph&) {
     AllocationTask made = task_of(given(parameters));
     parameters->dptr = made.memory->address;
@@ -422,14 +424,14 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNod
 #undef cuGraphKernelNodeSetParams
 #undef cuGraphExecKernelNodeSetParams
 extern "C" {
-__attribute__((visibility("default"))) CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph,
-                                                                     const CUgraphNode* dependencies, size_t count,
-                                                                     const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
+__attribute__((visibility("default"))) CUresult
+cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                     const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
   return add(node, graph, dependencies, nullptr, count, [&](Graph&) { return task_of(latest(parameters)); });
 }
 
-__attribute__((visibility("default"))) CUresult cuGraphKernelNodeGetParams(CUgraphNode node,
-                                                                           CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
+__attribute__((visibility("default"))) CUresult
+cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
   return guarded([&] { get_kernel(node, parameters); });
 }
 
@@ -438,8 +440,8 @@ cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* p
   return guarded([&] { set(node, task_of(latest(parameters))); });
 }
 
-__attribute__((visibility("default"))) CUresult
-cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
+__attribute__((visibility("default"))) CUresult cuGraphExecKernelNodeSetParams(
+    CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
   return guarded([&] { set_task(exec, node, task_of(latest(parameters))); });
 }
 }

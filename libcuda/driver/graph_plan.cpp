@@ -99,8 +99,8 @@ Plan plan_of(const Graph& graph, Node*& wrong) {
     if (step.lane == last.size()) last.emplace_back();
     last[step.lane] = k;
     for (const size_t place : step.after) {
-      const bool implied = std::ranges::any_of(
-          step.after, [&](size_t other) { return ancestors.before(place, other); });
+      const bool implied =
+          std::ranges::any_of(step.after, [&](size_t other) { return ancestors.before(place, other); });
       if (implied || plan.steps[place].lane == step.lane) continue;
       step.waits.push_back(place);
       plan.steps[place].awaited = true;

@@ -19,7 +19,8 @@ struct Plan {
 };
 
 /// Puts the nodes of a graph in order and divides them among lanes, so that independent ones can overlap.
-/// The result depends on the graph alone. wrong: a node of a cycle, or nullptr; with one, the plan is of no use.
+/// The result depends on the graph alone. wrong: a node of a cycle, or nullptr; with one, the plan is of no
+/// use.
 Plan plan_of(const Graph& graph, Node*& wrong);
 
 }  // namespace simt::driver

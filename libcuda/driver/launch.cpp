@@ -60,11 +60,11 @@ void check(const Launch& launch) {
   const uint64_t threads = product(launch.block);
   require(threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
   require(f.facts.max_threads == 0 || threads <= f.facts.max_threads, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-  const uint64_t dynamic = f.dynamic_shared_limit
-                               ? uint64_t{f.dynamic_shared_limit}
-                               : limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) -
-                                     std::min<uint64_t>(f.facts.shared_bytes,
-                                                        limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+  const uint64_t dynamic =
+      f.dynamic_shared_limit ? uint64_t{f.dynamic_shared_limit}
+                             : limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) -
+                                   std::min<uint64_t>(f.facts.shared_bytes,
+                                                      limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
   require(launch.shared_bytes <= dynamic);
   if (const Three& c = launch.cluster; c[0] != 0) {
     require(limit(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0, CUDA_ERROR_NOT_SUPPORTED);
@@ -80,8 +80,8 @@ void check(const Launch& launch) {
   require(product(launch.grid) <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-Launch make_launch(CUfunction function, Three grid, Three block, unsigned shared, void** pointers, void** extra,
-                   std::span<const CUlaunchAttribute> attributes) {
+Launch make_launch(CUfunction function, Three grid, Three block, unsigned shared, void** pointers,
+                   void** extra, std::span<const CUlaunchAttribute> attributes) {
   Launch launch;
   launch.function = &function_of(function);
   launch.handle = function;
@@ -119,15 +119,16 @@ void launch(CUfunction function, std::array<uint32_t, 3> grid, std::array<uint32
 }  // namespace
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
-                        void** parameters, void** extra) {
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void** parameters, void** extra) {
   return guarded([&] {
     launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters, extra,
            {});
   });
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                          void** extra) {
   return guarded([&] {
     require(config != nullptr && (config->attrs != nullptr || config->numAttrs == 0));
     const CUlaunchConfig& c = *config;
@@ -143,8 +144,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
     CUlaunchAttribute cooperative{};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;
-    launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters, nullptr,
-           {&cooperative, 1});
+    launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters,
+           nullptr, {&cooperative, 1});
   });
 }
 

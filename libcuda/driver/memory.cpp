@@ -1,7 +1,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture.hpp"
+#include "process.hpp"
 
 // Device, pinned, managed and registered memory.
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "capture.hpp"
+
 // Memory pools, and memory that is allocated and freed in the order of a stream.
 
 namespace simt::driver {

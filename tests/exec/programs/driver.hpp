@@ -56,10 +56,12 @@ struct Affine {
   }
 };
 
+/// Zeroed memory.
 inline CUdeviceptr allocate(size_t words) {
   CUdeviceptr address = 0;
   OK(cuMemAlloc(&address, words * 4));
   OK(cuMemsetD32(address, 0, words));
+  OK(cuCtxSynchronize());  // streams that do not block do not wait for the fill
   return address;
 }
 

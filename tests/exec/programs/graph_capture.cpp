@@ -21,19 +21,20 @@ void begin(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
 }
 
 /// Ends a capture that failed.
-#define INVALIDATED()                                                                    \
-  do {                                                                                   \
-    CHECK(status_of(main_stream) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);               \
-    CUgraph none;                                                                        \
-    FAILS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(main_stream, &none));           \
-    CHECK(none == nullptr && status_of(main_stream) == CU_STREAM_CAPTURE_STATUS_NONE);   \
+#define INVALIDATED()                                                                  \
+  do {                                                                                 \
+    CHECK(status_of(main_stream) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);             \
+    CUgraph none;                                                                      \
+    FAILS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(main_stream, &none));         \
+    CHECK(none == nullptr && status_of(main_stream) == CU_STREAM_CAPTURE_STATUS_NONE); \
   } while (0)
 
 void diamond(const Gpu& gpu) {
   const CUdeviceptr a = allocate(n), b = allocate(n);
   unsigned host[n] = {};
   begin();
-  CHECK(status_of(main_stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE && status_of(side) == CU_STREAM_CAPTURE_STATUS_NONE);
+  CHECK(status_of(main_stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE &&
+        status_of(side) == CU_STREAM_CAPTURE_STATUS_NONE);
   OK(cuMemsetD32Async(a, 1, n, main_stream));
   OK(cuEventRecord(fork_event, main_stream));
   OK(cuStreamWaitEvent(side, fork_event, 0));
@@ -58,8 +59,8 @@ void diamond(const Gpu& gpu) {
   count = 4;
   OK(cuGraphGetNodes(graph, nodes, &count));
   CHECK(count == 4);
-  const CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL,
-                                   CU_GRAPH_NODE_TYPE_MEMCPY};
+  const CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_KERNEL,
+                                   CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY};
   const size_t before[] = {0, 1, 1, 2};
   for (size_t k = 0; k < 4; ++k) {
     CUgraphNodeType type;

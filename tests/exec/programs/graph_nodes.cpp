@@ -88,7 +88,8 @@ void values(const Gpu& gpu, CUstream stream) {
     unsigned n, a, b;
   } buffer{a, n, 0, 9};
   size_t size = sizeof buffer;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
   auto packed = next;
   packed.kernelParams = nullptr;
   packed.extra = extra;
