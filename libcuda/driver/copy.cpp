@@ -18,8 +18,13 @@ void check_range(uint64_t address, uint64_t bytes) {
   require(address != 0);
   Device* device = Process::get().device_of(address);
   if (!device) return;
-  const auto found = device->find(address);
-  require(found != device->allocations.end() && bytes <= found->second.size - (address - found->first));
+  for (const uint64_t end = address + bytes;;) {
+    const auto found = device->find(address);
+    require(found != device->allocations.end());
+    address = found->first + found->second.size;
+    if (end <= address) return;
+    require(found->second.origin == Origin::Mapped);  // the next mapping may be beside it
+  }
 }
 
 /// Bytes from the first to the last of a side.

@@ -173,3 +173,11 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
     fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
   });
 }
+
+CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device) {
+  return guarded([&] {
+    require(supported != nullptr && type < CU_EXEC_AFFINITY_TYPE_MAX);
+    Process::get().device(device);
+    *supported = 0;
+  });
+}

@@ -198,31 +198,3 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr addre
     if (size) *size = found->second.size;
   });
 }
-
-// Managed memory is where the program and the device see it both: there is nothing to move.
-
-CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t, CUdevice, CUstream stream) {
-  return guarded([&] {
-    device_holding(address);
-    stream_of(stream);
-  });
-}
-
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t, CUmemLocation, unsigned, CUstream stream) {
-  return cuMemPrefetchAsync(address, 0, 0, stream);
-}
-
-CUresult cuMemAdvise(CUdeviceptr address, size_t, CUmem_advise, CUdevice) {
-  return guarded([&] { device_holding(address); });
-}
-
-CUresult cuMemAdvise_v2(CUdeviceptr address, size_t, CUmem_advise, CUmemLocation) {
-  return cuMemAdvise(address, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, 0);
-}
-
-CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t, unsigned) {
-  return guarded([&] {
-    stream_of(stream);
-    device_holding(address);
-  });
-}

@@ -130,7 +130,8 @@ uint64_t Device::allocate(uint64_t size, Origin origin, unsigned flags, const ch
 
 void Device::forget(uint64_t address) {
   const auto found = allocations.find(address);
-  require(found != allocations.end() && found->second.origin != Origin::Variable);
+  require(found != allocations.end() && found->second.origin != Origin::Variable &&
+          found->second.origin != Origin::Mapped);
   if (found->second.origin == Origin::Device || found->second.origin == Origin::Managed)
     used -= found->second.size;
   const auto [size, pool] = std::pair(found->second.size, found->second.pool);
@@ -155,6 +156,7 @@ Context& current_context() {
 
 Stream& stream_of(CUstream handle) {
   Context& context = current_context();
+  if (handle == nullptr && Thread::get().own_default) handle = CU_STREAM_PER_THREAD;
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return context.legacy;
   if (handle != CU_STREAM_PER_THREAD) return object_of<Stream>(handle);
   Stream*& own = Thread::get().default_streams[&context];

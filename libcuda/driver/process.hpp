@@ -13,7 +13,7 @@
 namespace simt::driver {
 
 /// Where allocated memory comes from, as far as the program can tell.
-enum class Origin : uint8_t { Device, Pinned, Managed, Registered, Variable };
+enum class Origin : uint8_t { Device, Pinned, Managed, Registered, Variable, Mapped };
 
 struct Allocation {
   uint64_t size = 0;
@@ -82,6 +82,7 @@ struct Thread {
   std::vector<Context*> stack;
   std::map<Context*, Stream*> default_streams;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  bool own_default = false;  ///< stream 0 is its own default stream in the function that it calls now
   static Thread& get();
 };
 

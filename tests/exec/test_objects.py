@@ -1,4 +1,4 @@
-"""What programs make beside memory and modules: textures, pools, linked programs."""
+"""Programs over the driver API: textures, pools, virtual memory, linked programs, values of streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("name", ["textures", "pools", "linking"])
+@pytest.mark.parametrize("name", ["textures", "pools", "linking", "virtual_memory", "stream_values"])
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
     """It compares what kernels do with values of its own, and ends with status 0 if they agree."""
     start = "from simt.cli import main; main()"

@@ -140,6 +140,7 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
             of.COOPERATIVE_LAUNCH,
             of.HOST_REGISTER_SUPPORTED,
             of.MEMORY_POOLS_SUPPORTED,
+            of.VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
             of.UNIFIED_FUNCTION_POINTERS,
         ),
         1,

@@ -1,0 +1,118 @@
+#include <cstring>
+
+#include "process.hpp"
+
+// Streams that write values, and wait for values, in memory.
+
+using namespace simt::driver;
+
+namespace {
+
+/// Where a stream has `T`. Throws Failure.
+template <class T>
+const T* place_of(Stream& stream, CUdeviceptr address) {
+  Device& device = stream.context->device;
+  require(address % sizeof(T) == 0);
+  if (device.find(address) != device.allocations.end()) return reinterpret_cast<const T*>(address);
+  for (const auto& [base, allocation] : device.allocations)  // registered: the program's own address
+    if (allocation.origin == Origin::Registered && address - allocation.host < allocation.size)
+      return reinterpret_cast<const T*>(address);
+  fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+void require_not_captured(const Stream& stream) {
+  if (!stream.capture) return;
+  say_once("values that a captured stream writes or waits for are not supported");
+  fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+template <class T>
+void write(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
+  place_of<T>(stream, address);
+  require(flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+  require_not_captured(stream);
+  if constexpr (sizeof(T) == 4) {
+    submit(stream, Fill{address, 0, value, 4, 1, 1});
+  } else {
+    Copy copy;  // of the value as it is now
+    copy.to.address = address;
+    copy.from.address = reinterpret_cast<uint64_t>(&value);
+    copy.width = sizeof value;
+    submit(stream, copy);
+  }
+}
+
+template <class T>
+bool satisfied(T found, T value, unsigned how) {
+  switch (how) {
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return static_cast<std::make_signed_t<T>>(found - value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return found == value;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (found & value) != 0;
+    default:
+      return static_cast<T>(~(found | value)) != 0;
+  }
+}
+
+/// simt does not hold streams back: the value must be there once everything has been done that the device was
+/// given before.
+template <class T>
+void wait(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
+  const volatile T* place = place_of<T>(stream, address);
+  const unsigned how = flags & ~unsigned{CU_STREAM_WAIT_VALUE_FLUSH};
+  require(how <= CU_STREAM_WAIT_VALUE_NOR);
+  require_not_captured(stream);
+  synchronize(stream.context->device);
+  if (satisfied<T>(*place, value, how)) return;
+  say_once(
+      "a stream waits for a value that no work before it has written: a deadlock, unless later work writes "
+      "it, which simt does not support");
+  fail(CUDA_ERROR_NOT_SUPPORTED);
+}
+
+void operate(Stream& stream, const CUstreamBatchMemOpParams& p) {
+  switch (p.operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      return wait<cuuint32_t>(stream, p.waitValue.address, p.waitValue.value, p.waitValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+      return wait<cuuint64_t>(stream, p.waitValue.address, p.waitValue.value64, p.waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      return write<cuuint32_t>(stream, p.writeValue.address, p.writeValue.value, p.writeValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      return write<cuuint64_t>(stream, p.writeValue.address, p.writeValue.value64, p.writeValue.flags);
+    case CU_STREAM_MEM_OP_BARRIER:
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+      return;  // work of a stream is in order, and all memory is one
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+}  // namespace
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return guarded([&] { write<cuuint32_t>(stream_of(stream), address, value, flags); });
+}
+
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return guarded([&] { write<cuuint64_t>(stream_of(stream), address, value, flags); });
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return guarded([&] { wait<cuuint32_t>(stream_of(stream), address, value, flags); });
+}
+
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return guarded([&] { wait<cuuint64_t>(stream_of(stream), address, value, flags); });
+}
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
+                            unsigned flags) {
+  return guarded([&] {
+    require(operations != nullptr && count <= 256 && flags == 0);
+    Stream& s = stream_of(stream);
+    for (unsigned k = 0; k < count; ++k) operate(s, operations[k]);
+  });
+}
