@@ -31,14 +31,14 @@ int attribute_of(Function& f, CUfunction_attribute which) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
       return static_cast<int>(registers_of(f));
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      return f.module.ptx_version;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
       return 10 * device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
              device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return f.dynamic_shared_limit
-                 ? static_cast<int>(f.dynamic_shared_limit)
-                 : device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) -
-                       static_cast<int>(f.facts.shared_bytes);
+      return f.dynamic_shared_limit ? static_cast<int>(f.dynamic_shared_limit)
+                                    : device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) -
+                                          static_cast<int>(f.facts.shared_bytes);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
@@ -63,8 +63,7 @@ void set_attribute(Function& f, CUfunction_attribute which, int value) {
     f.attributes[which] = value;
     return;
   }
-  const int most =
-      f.module.context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  const int most = f.module.context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   require(value >= 0 && value + static_cast<int>(f.facts.shared_bytes) <= most);
   f.dynamic_shared_limit = static_cast<uint32_t>(value);
 }

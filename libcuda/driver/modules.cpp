@@ -32,6 +32,7 @@ Module& load_module(Context& context, std::span<const std::byte> image, std::str
   }
   Module& module = *process.modules.make(context);
   module.id = reply.at("module").number();
+  module.ptx_version = static_cast<int>(reply.at("ptx_version").number());
   const Value& kernels = reply.at("kernels");
   for (size_t i = 0; i + 1 < kernels.size(); i += 2) {
     Function* function = process.functions.make(module, kernels.items[i].string());

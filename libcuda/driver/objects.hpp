@@ -96,7 +96,8 @@ struct Module : Handle {
   static constexpr uint64_t tag = 0x73696d745f6d6f64;
   explicit Module(Context& of) : Handle(tag), context(of) {}
   Context& context;
-  uint64_t id = 0;  ///< what simt calls it
+  uint64_t id = 0;      ///< what simt calls it
+  int ptx_version = 0;  ///< what its PTX is for: 10 * major + minor
   std::vector<Function*> functions;
   std::map<std::string, Variable> variables;
   std::map<std::string, Variable> managed;
@@ -113,7 +114,7 @@ struct Event : Handle {
   Event(Context& of, unsigned given) : Handle(tag), context(&of), flags(given) {}
   Context* context;
   unsigned flags;
-  uint64_t id = 0;  ///< of its last record; 0: never recorded
+  uint64_t id = 0;                   ///< of its last record; 0: never recorded
   std::shared_ptr<Capture> capture;  ///< in which it was last recorded: it stands for `captured_after`
   Frontier captured_after;
 };

@@ -9,6 +9,7 @@ from typing import Any
 from simt import _engine
 from simt.cuda import PtxModule, link
 from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
+from simt.cuda.ptx_module import arch_number
 from simt.errors import LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
 from simt.gpu.module import Kernel, Launcher, Module
@@ -202,7 +203,8 @@ class Device(Objects):
     def load(self, image: bytes) -> dict[str, Any]:
         """Loads a module. Returns its number, kernels and variables; or an error and its text."""
         try:
-            module = Module(self.gpu, self._ptx(image))
+            ptx = self._ptx(image)
+            module = Module(self.gpu, ptx)
         except PtxError as error:
             code = _NO_BINARY if isinstance(error, _NoPtx) else _INVALID_PTX
             return {"error": code, "text": str(error)}
@@ -211,6 +213,7 @@ class Device(Objects):
         managed = frozenset(getattr(module.native, 'managed', ()))  # TEMP
         return {
             "module": number,
+            "ptx_version": arch_number(ptx.arch)[0],
             "kernels": {
                 name: [
                     [(offset, size) for offset, size, *_ in facts["parameters"]],
