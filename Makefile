@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Libraries are byte-compiled when they are imported: most of their modules never are.
 PIP     = MAKEFLAGS= $(BIN)/pip install -q --no-compile --no-build-isolation
-SOURCES := $(shell find engine src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
-FORMATTED := $(shell find engine -name '*.cpp' -o -name '*.hpp')
+SOURCES := $(shell find engine libcuda src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
+FORMATTED := $(shell find engine libcuda -name "*.cpp" -o -name "*.hpp")
 # All tests that run the engine; test_demo.py of tests/result because polars does not load under ThreadSanitizer.
 ENGINE_TESTS ?= $(addprefix tests/, control engine functional gpu kernels lanes memory policy ptx run trace) \
   tests/result/test_demo.py

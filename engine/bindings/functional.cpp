@@ -193,7 +193,8 @@ void bind_memory(nb::module_& m) {
       .def_prop_ro("capacity", &DeviceMemory::capacity)
       .def_prop_ro("used", &DeviceMemory::used)
       .def_prop_ro("file", &DeviceMemory::file, "The file that holds it, which other processes may map.")
-      .def_prop_ro_static("base", [](nb::handle) { return window::global; }, "Its first address.")
+      .def_prop_ro_static(
+          "base", [](nb::handle) { return window::global; }, "Its first address.")
       .def(
           "allocate",
           [](DeviceMemory& self, uint64_t size, std::string label) {

@@ -23,7 +23,8 @@ namespace {
 Connection::Connection() {
   const char* path = std::getenv("SIMT_EXEC_SOCKET");
   if (!path)
-    fail(CUDA_ERROR_NO_DEVICE, "this CUDA library belongs to simt: start the program with `simt exec -- ...`");
+    fail(CUDA_ERROR_NO_DEVICE,
+         "this CUDA library belongs to simt: start the program with `simt exec -- ...`");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string_view text(path);
@@ -43,7 +44,8 @@ Connection::~Connection() {
 
 void Connection::write(Writer message) {
   const uint64_t size = message.bytes().size();
-  iovec parts[] = {{const_cast<uint64_t*>(&size), sizeof size}, {message.bytes().data(), message.bytes().size()}};
+  iovec parts[] = {{const_cast<uint64_t*>(&size), sizeof size},
+                   {message.bytes().data(), message.bytes().size()}};
   msghdr header{};
   header.msg_iov = parts;
   header.msg_iovlen = 2;

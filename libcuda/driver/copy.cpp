@@ -28,6 +28,12 @@ void check_range(uint64_t address, uint64_t bytes) {
 }
 
 /// Bytes from the first to the last of a side.
+/// Where only device memory may be.
+CUdeviceptr on_device(CUdeviceptr address, size_t bytes) {
+  require(bytes == 0 || Process::get().device_of(address) != nullptr);
+  return address;
+}
+
 uint64_t extent(const Copy::Side& side, const Copy& copy) {
   if (copy.bytes() == 0) return 0;
   return (copy.depth - 1) * side.slice + (copy.height - 1) * side.pitch + copy.width;
@@ -155,11 +161,11 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
-  return guarded([&] { put(nullptr, to, address_of(from), bytes, true); });
+  return guarded([&] { put(nullptr, on_device(to, bytes), address_of(from), bytes, true); });
 }
 
 CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
-  return guarded([&] { put(nullptr, address_of(to), from, bytes, true); });
+  return guarded([&] { put(nullptr, address_of(to), on_device(from, bytes), bytes, true); });
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -167,11 +173,11 @@ CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return guarded([&] { put(stream, to, address_of(from), bytes, false); });
+  return guarded([&] { put(stream, on_device(to, bytes), address_of(from), bytes, false); });
 }
 
 CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return guarded([&] { put(stream, address_of(to), from, bytes, false); });
+  return guarded([&] { put(stream, address_of(to), on_device(from, bytes), bytes, false); });
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {

@@ -145,8 +145,8 @@ CUresult cuMemHostRegister(void* host, size_t bytes, unsigned flags) {
                 device.find(reinterpret_cast<uint64_t>(host)) == device.allocations.end(),
             CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     const Pages pages(host, bytes);
-    const uint64_t shared = device.allocate(pages.bytes + pitch_alignment * 16, Origin::Registered, flags,
-                                            "cudaHostRegister");
+    const uint64_t shared =
+        device.allocate(pages.bytes + pitch_alignment * 16, Origin::Registered, flags, "cudaHostRegister");
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     const uint64_t at = (shared + page - 1) / page * page;
     // The program's pages move into shared memory; their addresses in the program stay the same.

@@ -2,8 +2,8 @@
 #include <set>
 #include <string>
 
-// What the API has and this library does not. Each name is weak: the function itself, where there is one, takes
-// its place.
+// What the API has and this library does not. Each name is weak: the function itself, where there is one,
+// takes its place.
 
 namespace simt::driver {
 void say_once(const std::string& text);
@@ -223,6 +223,8 @@ int missing(const char* name) {
   X(cuWaitExternalSemaphoresAsync_ptsz)
 // clang-format on
 
-#define STUB(name) \
-  extern "C" __attribute__((visibility("default"), weak)) int name() { return missing(#name); }
+#define STUB(name)                                                     \
+  extern "C" __attribute__((visibility("default"), weak)) int name() { \
+    return missing(#name);                                             \
+  }
 NAMES(STUB)

@@ -82,18 +82,18 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute which, CUdevicept
   });
 }
 
-CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* which, void** data, CUdeviceptr address) {
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* which, void** data,
+                                CUdeviceptr address) {
   return guarded([&] {
     require(which != nullptr && data != nullptr);
     for (unsigned k = 0; k < count; ++k) {
       try {
         put_attribute(data[k], which[k], address);
       } catch (const Failure&) {  // an unknown pointer has no attributes: zeros
-        const bool narrow = which[k] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
-                            which[k] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
-                            which[k] == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
-                            which[k] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ||
-                            which[k] == CU_POINTER_ATTRIBUTE_MAPPED;
+        const bool narrow =
+            which[k] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || which[k] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
+            which[k] == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || which[k] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ||
+            which[k] == CU_POINTER_ATTRIBUTE_MAPPED;
         std::memset(data[k], which[k] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? 0xff : 0,
                     narrow ? sizeof(unsigned) : sizeof(uint64_t));
       }

@@ -80,7 +80,8 @@ void* symbol(const std::string& name) {
 }
 
 void* find(const std::string& name, int version, bool per_thread) {
-  if (name == "cuGraphInstantiate" && version >= 11000) return find("cuGraphInstantiateWithFlags", version, per_thread);
+  if (name == "cuGraphInstantiate" && version >= 11000)
+    return find("cuGraphInstantiateWithFlags", version, per_thread);
   const auto own = [&](const std::string& form) -> void* {
     for (const char* suffix : {"_ptsz", "_ptds"})
       if (per_thread)

@@ -30,7 +30,8 @@ void map_memory(Device& device) {
   if (got != wanted) {
     if (got != MAP_FAILED) munmap(got, device.arena_bytes);
     fail(CUDA_ERROR_OUT_OF_MEMORY,
-         "the addresses of device memory are taken in this program, or its address space is limited (ulimit -v)");
+         "the addresses of device memory are taken in this program, or its address space is limited (ulimit "
+         "-v)");
   }
 }
 

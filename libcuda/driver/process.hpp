@@ -34,11 +34,11 @@ struct Device {
   std::string name;
   std::map<int, int> attributes;  ///< CUdevice_attribute
   std::array<char, 16> uuid{};
-  uint64_t memory = 0;    ///< bytes that the program can see
+  uint64_t memory = 0;  ///< bytes that the program can see
   bool functional = false;
   uint64_t arena = 0, arena_bytes = 0;  ///< where its memory is mapped: at the device's addresses
   std::map<uint64_t, Allocation> allocations;
-  uint64_t used = 0;  ///< bytes of device memory
+  uint64_t used = 0;              ///< bytes of device memory
   bool pending = false;           ///< work was sent since the last synchronisation
   CUresult fault = CUDA_SUCCESS;  ///< sticky: a launch has failed
   std::unique_ptr<Context> primary;
@@ -99,7 +99,8 @@ template <class H, class T>
 H handle_of(T* object) {
   return reinterpret_cast<H>(object);
 }
-/// The stream of a handle: a stream, or one of the default streams (0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
+/// The stream of a handle: a stream, or one of the default streams (0, CU_STREAM_LEGACY,
+/// CU_STREAM_PER_THREAD).
 Stream& stream_of(CUstream handle);
 
 /// Runs the body of an API function: with the process's lock, and with failures as return values.

@@ -47,7 +47,6 @@ CUresult cuStreamDestroy(CUstream stream) {
     Stream& s = object_of<Stream>(stream);
     leave_capture(s);
     std::erase(s.context->streams, &s);
-    s.context->device.connection.send("end_stream", s.id);
     Process::get().streams.destroy(&s);
   });
 }

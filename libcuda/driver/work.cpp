@@ -37,8 +37,8 @@ void fill_rows(const Fill& f) {
 void send_copy(Stream& stream, const Copy& c, bool moved, bool staged) {
   Device& device = stream.context->device;
   device.connection.send("copy", stream.id, moved, staged, device.on_device(c.to.address),
-                         device.on_device(c.from.address), c.to.address, c.to.pitch, c.to.slice, c.from.address,
-                         c.from.pitch, c.from.slice, c.width, c.height, c.depth);
+                         device.on_device(c.from.address), c.to.address, c.to.pitch, c.to.slice,
+                         c.from.address, c.from.pitch, c.from.slice, c.width, c.height, c.depth);
   if (!moved) device.pending = true;
 }
 
@@ -51,8 +51,8 @@ struct Executor {
 
   void operator()(const Launch& l) const {
     const Function& f = *l.function;
-    device.connection.send("launch", stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes,
-                           l.cooperative, l.parameters);
+    device.connection.send("launch", stream.id, f.module.id, f.name, l.grid, l.block, l.cluster,
+                           l.shared_bytes, l.cooperative, l.parameters);
     device.pending = true;
   }
 
@@ -61,8 +61,8 @@ struct Executor {
     if (!device.pending) return copy_now(stream, c);
     if (device.holds(c.to.address) && device.holds(c.from.address)) return send_copy(stream, c, false, false);
     if (!device.holds(c.to.address) || !device.host_calls.empty()) {
-      // simt cannot reach the program's own memory: wait for what is copied, as CUDA may do, too. What a function
-      // of the program has yet to write cannot be staged.
+      // simt cannot reach the program's own memory: wait for what is copied, as CUDA may do, too. What a
+      // function of the program has yet to write cannot be staged.
       synchronize(stream);
       return copy_now(stream, c);
     }
@@ -83,7 +83,8 @@ struct Executor {
     const bool filled = !device.pending;
     if (filled) fill_rows(f);
     if (filled && device.functional) return;
-    device.connection.send("fill", stream.id, filled, f.address, f.pitch, f.value, f.element, f.width, f.height);
+    device.connection.send("fill", stream.id, filled, f.address, f.pitch, f.value, f.element, f.width,
+                           f.height);
     if (!filled) device.pending = true;
   }
 

@@ -36,8 +36,8 @@ struct Copy {
 
 struct Fill {
   uint64_t address = 0, pitch = 0;
-  uint32_t value = 0, element = 1;     ///< bytes of an element: 1, 2 or 4
-  uint64_t width = 0, height = 1;      ///< elements in a row, rows
+  uint32_t value = 0, element = 1;  ///< bytes of an element: 1, 2 or 4
+  uint64_t width = 0, height = 1;   ///< elements in a row, rows
 };
 
 struct HostCall {

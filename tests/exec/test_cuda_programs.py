@@ -28,8 +28,10 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
             links = tmp_path_factory.mktemp("lib")
             (links / "libcudart.so").symlink_to(folder / "lib" / "libcudart.so.13")
             return folder
-    pytest.skip("nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt "
-                "nvidia-nvvm nvidia-cuda-cccl")
+    pytest.skip(
+        "nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt "
+        "nvidia-nvvm nvidia-cuda-cccl"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +44,8 @@ def compiled(toolkit: Path, tmp_path_factory: pytest.TempPathFactory):
         program = folder / name
         if not program.exists():
             command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{folder}", f"{name}.cu"]
-            command += ["-gencode", "arch=compute_90,code=compute_90", *OPTIONS.get(name, ()), "-o", str(program)]
+            command += ["-gencode", "arch=compute_90,code=compute_90", "-o", str(program)]
+            command += OPTIONS.get(name, ())
             done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
         return program
@@ -51,9 +54,8 @@ def compiled(toolkit: Path, tmp_path_factory: pytest.TempPathFactory):
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "simt.cli", "exec", "-q", *arguments], capture_output=True, text=True, timeout=250
-    )
+    command = [str(Path(sys.executable).with_name("simt")), "exec", "-q", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
 
 
 @pytest.mark.slow

@@ -37,7 +37,8 @@ def exec_(
         str, typer.Option(help="A GPU's name or TOML file; several, with commas, for several devices.")
     ] = "h100",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the specification; repeatable.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change the specification; repeatable."),
     ] = None,
     functional: Annotated[
         bool, typer.Option("--functional", help="Compute only the program's values, without timing.")

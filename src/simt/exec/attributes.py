@@ -83,7 +83,7 @@ class Attribute(IntEnum):
 
 _TEXTURE_WIDTH, _TEXTURE_DEPTH, _LAYERS = 131072, 16384, 2048
 _MOST_STATIC_SHARED = 48 << 10
-"""Bytes of shared memory that a CTA may have without asking (CUDA programming guide, compute capabilities)."""
+"""Bytes of shared memory that a CTA may have without asking (CUDA programming guide)."""
 
 
 def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:

@@ -14,19 +14,19 @@ from simt.errors import LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
 from simt.gpu.module import Kernel, Launcher, Module
 from simt.gpu.output import Output
-from simt.gpu.stream import Stream
 from simt.result import Result
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from .attributes import device_attributes, device_uuid
 from .objects import Objects, ptx_of
+from .streams import ProgramStream, Streams
 
 HOST_BYTES = 64 << 30
 """Address space for pinned and registered memory of the program, beyond the device's own."""
 
 # Errors of CUDA's driver API, and the faults of programs that they stand for.
-_INVALID_VALUE, _OUT_OF_MEMORY, _NO_BINARY, _INVALID_PTX, _TOO_MANY_RESOURCES, _UNKNOWN = 1, 2, 209, 218, 701, 999
+_INVALID_VALUE, _NO_BINARY, _INVALID_PTX, _TOO_MANY_RESOURCES = 1, 209, 218, 701
 _LAUNCH_FAILED = 719
 _FAULTS = {
     "illegal address": 700,
@@ -60,77 +60,36 @@ class _ProgramGpu(GPU):
         self._output = Output(printed)
 
 
-class _Streams:
-    """The streams of a program: what must have ended before the next work of one of them starts.
-
-    Number 0 is the legacy default stream, which waits for all blocking streams, and they for it (CUDA runtime
-    API, "Stream synchronization behavior").
-    """
-
-    def __init__(self) -> None:
-        self._last: dict[int, int] = {}
-        """Number of the last work in each stream."""
-        self._waits: dict[int, list[int]] = {}
-        self._non_blocking: set[int] = set()
-
-    def add(self, stream: int, blocking: bool) -> None:
-        if not blocking:
-            self._non_blocking.add(stream)
-
-    def drop(self, stream: int) -> None:
-        """The stream goes; work that it still has goes on, and others still wait for it."""
-
-    def before(self, stream: int) -> list[int]:
-        """Numbers of the work that must have ended before more of this stream starts."""
-        numbers = [*self._waits.pop(stream, ()), *([self._last[stream]] if stream in self._last else ())]
-        if stream == 0:
-            numbers += [last for other, last in self._last.items() if other not in self._non_blocking]
-        elif stream not in self._non_blocking and 0 in self._last:
-            numbers.append(self._last[0])
-        return list(dict.fromkeys(numbers))
-
-    def queued(self, stream: int, number: int) -> None:
-        """This work is the stream's last one now."""
-        self._last[stream] = number
-
-    def wait(self, stream: int, number: int) -> None:
-        """What comes next in the stream waits for this work, too."""
-        self._waits.setdefault(stream, []).append(number)
-
-    def last(self, stream: int) -> list[int]:
-        """What to wait for until everything in the stream has ended."""
-        return self.before(stream) if stream in self._waits else [self._last[stream]] if stream in self._last else []
-
-    def clear(self) -> None:
-        """Everything has ended."""
-        self._last.clear()
-        self._waits.clear()
-
-
-class _ProgramStream(Stream):
-    """A stream as `simt.GPU` takes it for launches."""
-
-    def __init__(self, gpu: GPU, number: int, streams: _Streams) -> None:
-        super().__init__(gpu, number)
-        self._streams = streams
-
-    def pending(self) -> tuple[int, ...]:
-        return tuple(self._streams.before(self.number))
-
-    def launched(self, launch_id: int) -> None:
-        self._streams.queued(self.number, launch_id)
-
-
 class Device(Objects):
     """Device `ordinal` of one process of the program.
 
-    gpu, options: as of `simt.GPU`. ask: has the program call one of its functions, by number, and returns when
-    it has. Operations are methods of the names in `operations`; those that return something are answered.
+    gpu, options: as of `simt.GPU`. ask: has the program call one of its functions, by number, and returns
+    when it has. Operations are methods of the names in `operations`; those that return something are answered.
     """
 
     operations = Objects.operations | frozenset(
-        "open reset allocate free load unload launch copy fill release record wait forget call elapsed stream end_stream "
-        "synchronize registers occupancy stack".split()
+        [
+            "open",
+            "reset",
+            "allocate",
+            "free",
+            "load",
+            "unload",
+            "launch",
+            "copy",
+            "fill",
+            "release",
+            "record",
+            "wait",
+            "forget",
+            "call",
+            "elapsed",
+            "stream",
+            "synchronize",
+            "registers",
+            "occupancy",
+            "stack",
+        ]
     )
 
     def __init__(
@@ -144,7 +103,7 @@ class Device(Objects):
         self._fault: tuple[int, str] | None = None
         self._modules: dict[int, Module] = {}
         self._kernels: dict[tuple[int, str], Kernel] = {}
-        self._streams = _Streams()
+        self._streams = Streams()
         self._events: dict[int, tuple[int, QueuedTransfer]] = {}
         """Number and times of what each event stands for."""
 
@@ -168,7 +127,7 @@ class Device(Objects):
             self._gpu = _ProgramGpu(memory=size, printed=self._printed.extend, **self._options)
             self._gpu.program = self._program
         native = self.gpu.memory.native
-        return [16 << 32, native.capacity]  # TEMP
+        return [native.base, native.capacity]
 
     @property
     def gpu(self) -> GPU:
@@ -179,7 +138,7 @@ class Device(Objects):
     @property
     def file(self) -> int:
         """The file of its memory."""
-        import sys; sys.path.insert(0,'/tmp'); import fdhack; return fdhack.newest()  # TEMP
+        return int(self.gpu.memory.native.file)
 
     def reset(self) -> int:
         self.synchronize("all", 0)
@@ -210,7 +169,7 @@ class Device(Objects):
             return {"error": code, "text": str(error)}
         number = len(self._modules) + 1
         self._modules[number] = module
-        managed = frozenset(getattr(module.native, 'managed', ()))  # TEMP
+        managed = frozenset(module.native.managed)
         return {
             "module": number,
             "ptx_version": arch_number(ptx.arch)[0],
@@ -219,7 +178,9 @@ class Device(Objects):
                     [(offset, size) for offset, size, *_ in facts["parameters"]],
                     facts["shared_bytes"],
                     facts["stack_bytes"],
-                    facts["max_threads"][0] * max(1, facts["max_threads"][1]) * max(1, facts["max_threads"][2]),
+                    facts["max_threads"][0]
+                    * max(1, facts["max_threads"][1])
+                    * max(1, facts["max_threads"][2]),
                     facts["cluster"],
                 ]
                 for name, facts in module.native.kernels.items()
@@ -266,9 +227,6 @@ class Device(Objects):
         """Makes a stream. Its priority changes nothing."""
         self._streams.add(number, blocking)
 
-    def end_stream(self, number: int) -> None:
-        self._streams.drop(number)
-
     def launch(
         self,
         stream: int,
@@ -289,7 +247,7 @@ class Device(Objects):
             (grid[0], grid[1], grid[2]),
             (block[0], block[1], block[2]),
             shared,
-            _ProgramStream(self.gpu, stream, self._streams),
+            ProgramStream(self.gpu, stream, self._streams),
             (cluster[0], cluster[1], cluster[2]) if cluster[0] else found.facts.cluster,
             cooperative,
         )
@@ -312,15 +270,19 @@ class Device(Objects):
         height: int,
         depth: int,
     ) -> None:
-        """A copy of rows. moved: the program has done it, and the device only hears of it. staged: `source` is
-        memory that the program allocated for this copy, and gives up."""
+        """A copy of rows. moved: the program has done it, and the device only hears of it. staged: `source`
+        is memory that the program allocated for this copy, and gives up."""
         native, nbytes = self.gpu.memory.native, width * height * depth
-        moves = [] if moved else [
-            _engine.functional.copying(
-                native, to + z * to_slice, source + z * slice, width, height, to_pitch, pitch
-            )
-            for z in range(depth)
-        ]
+        moves = (
+            []
+            if moved
+            else [
+                _engine.functional.copying(
+                    native, to + z * to_slice, source + z * slice, width, height, to_pitch, pitch
+                )
+                for z in range(depth)
+            ]
+        )
 
         def move() -> None:
             for part in moves:

@@ -55,8 +55,8 @@ def run(
 ) -> Finished:
     """Runs a program that uses CUDA, and returns when it has ended.
 
-    command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared), or
-        it must use the driver API; what it loads must hold PTX.
+    command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared),
+        or it must use the driver API; what it loads must hold PTX.
     gpu: the GPU, or one for each device.
     output: where the Result is saved; those of further devices and processes beside it, with a number.
     env: its environment, by default that of this process.

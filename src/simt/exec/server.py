@@ -151,7 +151,7 @@ class Server:
     def _serve(self, connection: _Connection) -> None:
         try:
             alive = connection.serve()
-        except (BrokenPipeError, msgspec.DecodeError, TypeError, ValueError) as error:
+        except (OSError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
             print(f"simt: the program's CUDA library sent what cannot be used: {error}", file=sys.stderr)
             alive = False
         if not alive:
