@@ -89,8 +89,13 @@ const char* Array::geometry() const {
   return descriptor.Depth ? "3d" : descriptor.Height ? "2d" : "1d";
 }
 
-Copy::Side side_of_array(CUarray array, size_t x, size_t y, size_t z) {
+Copy::Side side_of_array(CUarray array, size_t x, size_t y, size_t z, const Copy& copy) {
   const Array& a = object_of<Array>(array);
+  const auto within = [](size_t begin, size_t count, size_t size) {
+    return begin <= size && count <= size - begin;
+  };
+  require(within(x, copy.width, a.descriptor.Width * a.texel_bytes()) && within(y, copy.height, a.rows()) &&
+          within(z, copy.depth, a.layers()));
   Copy::Side side;
   side.address = a.address + z * a.slice + y * a.pitch + x;
   side.pitch = a.pitch;

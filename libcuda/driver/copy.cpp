@@ -39,10 +39,11 @@ uint64_t extent(const Copy::Side& side, const Copy& copy) {
   return (copy.depth - 1) * side.slice + (copy.height - 1) * side.pitch + copy.width;
 }
 
-/// Where a side of a 2D or 3D copy begins.
-Copy::Side side_of(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array, size_t pitch,
-                   size_t height, size_t x, size_t y, size_t z) {
-  if (kind == CU_MEMORYTYPE_ARRAY) return side_of_array(array, x, y, z);
+/// Where a side of a 2D or 3D copy begins. copy: its extent is known.
+Copy::Side side_of(const Copy& copy, CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array,
+                   size_t pitch, size_t height, size_t x, size_t y, size_t z) {
+  if (kind == CU_MEMORYTYPE_ARRAY) return side_of_array(array, x, y, z, copy);
+  require(copy.height <= 1 || pitch >= copy.width);
   Copy::Side side;
   side.address = kind == CU_MEMORYTYPE_HOST ? address_of(host) : device;
   side.pitch = pitch;
@@ -59,10 +60,11 @@ Copy copy_of_3d(const Parameters& p) {
   copy.depth = p.Depth;
   const auto or_else = [](size_t given, size_t otherwise) { return given ? given : otherwise; };
   copy.from =
-      side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, or_else(p.srcPitch, p.WidthInBytes),
+      side_of(copy, p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, or_else(p.srcPitch, p.WidthInBytes),
               or_else(p.srcHeight, p.Height), p.srcXInBytes, p.srcY, p.srcZ);
-  copy.to = side_of(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, or_else(p.dstPitch, p.WidthInBytes),
-                    or_else(p.dstHeight, p.Height), p.dstXInBytes, p.dstY, p.dstZ);
+  copy.to =
+      side_of(copy, p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, or_else(p.dstPitch, p.WidthInBytes),
+              or_else(p.dstHeight, p.Height), p.dstXInBytes, p.dstY, p.dstZ);
   return copy;
 }
 
@@ -125,10 +127,10 @@ Copy copy_of(const CUDA_MEMCPY2D& p) {
   copy.width = p.WidthInBytes;
   copy.height = p.Height;
   const size_t from = p.srcPitch ? p.srcPitch : p.WidthInBytes, to = p.dstPitch ? p.dstPitch : p.WidthInBytes;
-  copy.from =
-      side_of(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, from, p.Height, p.srcXInBytes, p.srcY, 0);
-  copy.to =
-      side_of(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, to, p.Height, p.dstXInBytes, p.dstY, 0);
+  copy.from = side_of(copy, p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, from, p.Height,
+                      p.srcXInBytes, p.srcY, 0);
+  copy.to = side_of(copy, p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, to, p.Height, p.dstXInBytes,
+                    p.dstY, 0);
   return copy;
 }
 
@@ -140,6 +142,13 @@ Copy::Side linear(uint64_t address) {
   Copy::Side side;
   side.address = address;
   return side;
+}
+
+/// Bytes of an array of one row.
+Copy::Side row_of(CUarray array, size_t offset, size_t bytes) {
+  Copy copy;
+  copy.width = bytes;
+  return side_of_array(array, offset, 0, 0, copy);
 }
 
 void put_array(CUstream stream, Copy::Side to, Copy::Side from, size_t bytes, bool blocking) {
@@ -240,38 +249,37 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* parameters, CUstream stre
 }
 
 CUresult cuMemcpyDtoA(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
-  return guarded([&] { put_array(nullptr, side_of_array(to, offset, 0, 0), linear(from), bytes, false); });
+  return guarded([&] { put_array(nullptr, row_of(to, offset, bytes), linear(from), bytes, false); });
 }
 
 CUresult cuMemcpyAtoD(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
-  return guarded([&] { put_array(nullptr, linear(to), side_of_array(from, offset, 0, 0), bytes, false); });
+  return guarded([&] { put_array(nullptr, linear(to), row_of(from, offset, bytes), bytes, false); });
 }
 
 CUresult cuMemcpyHtoA(CUarray to, size_t offset, const void* from, size_t bytes) {
   return guarded(
-      [&] { put_array(nullptr, side_of_array(to, offset, 0, 0), linear(address_of(from)), bytes, true); });
+      [&] { put_array(nullptr, row_of(to, offset, bytes), linear(address_of(from)), bytes, true); });
 }
 
 CUresult cuMemcpyAtoH(void* to, CUarray from, size_t offset, size_t bytes) {
   return guarded(
-      [&] { put_array(nullptr, linear(address_of(to)), side_of_array(from, offset, 0, 0), bytes, true); });
+      [&] { put_array(nullptr, linear(address_of(to)), row_of(from, offset, bytes), bytes, true); });
 }
 
 CUresult cuMemcpyAtoA(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes) {
   return guarded([&] {
-    put_array(nullptr, side_of_array(to, to_offset, 0, 0), side_of_array(from, from_offset, 0, 0), bytes,
-              false);
+    put_array(nullptr, row_of(to, to_offset, bytes), row_of(from, from_offset, bytes), bytes, false);
   });
 }
 
 CUresult cuMemcpyHtoAAsync(CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream) {
   return guarded(
-      [&] { put_array(stream, side_of_array(to, offset, 0, 0), linear(address_of(from)), bytes, false); });
+      [&] { put_array(stream, row_of(to, offset, bytes), linear(address_of(from)), bytes, false); });
 }
 
 CUresult cuMemcpyAtoHAsync(void* to, CUarray from, size_t offset, size_t bytes, CUstream stream) {
   return guarded(
-      [&] { put_array(stream, linear(address_of(to)), side_of_array(from, offset, 0, 0), bytes, false); });
+      [&] { put_array(stream, linear(address_of(to)), row_of(from, offset, bytes), bytes, false); });
 }
 
 #define FILL(bits, type)                                                                                   \

@@ -8,6 +8,7 @@
 namespace simt::driver {
 namespace {
 
+constexpr size_t pitch_alignment = 32;  ///< CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT
 constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION;
 
@@ -100,6 +101,7 @@ Image image_of(const CUDA_RESOURCE_DESC& resource, const CUDA_RESOURCE_VIEW_DESC
       const auto& p = r.pitch2D;
       Image image = image_of_memory(p.devPtr, p.format, p.numChannels);
       require(p.width > 0 && p.height > 0 && p.pitchInBytes >= p.width * image.format.bytes * image.channels);
+      require(p.pitchInBytes % pitch_alignment == 0);
       image.geometry = "2d";
       image.levels.push_back({p.devPtr, p.pitchInBytes, p.pitchInBytes * p.height, p.width, p.height, 1});
       return image;

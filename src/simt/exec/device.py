@@ -18,6 +18,7 @@ from simt.result import Result
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
+from . import codes
 from .attributes import device_attributes, device_uuid
 from .objects import Objects, ptx_of
 from .streams import ProgramStream, Streams
@@ -25,15 +26,13 @@ from .streams import ProgramStream, Streams
 HOST_BYTES = 64 << 30
 """Address space for pinned and registered memory of the program, beyond the device's own."""
 
-# Errors of CUDA's driver API, and the faults of programs that they stand for.
-_INVALID_VALUE, _NO_BINARY, _INVALID_PTX, _TOO_MANY_RESOURCES = 1, 209, 218, 701
-_LAUNCH_FAILED = 719
+# Faults of programs, and the errors that they are told as.
 _FAULTS = {
-    "illegal address": 700,
-    "misaligned address": 716,
-    "assert": 710,
-    "stack overflow": 700,
-    "illegal instruction": 715,
+    "illegal address": codes.ILLEGAL_ADDRESS,
+    "misaligned address": codes.MISALIGNED_ADDRESS,
+    "assert": codes.ASSERT,
+    "stack overflow": codes.ILLEGAL_ADDRESS,
+    "illegal instruction": codes.ILLEGAL_INSTRUCTION,
 }
 
 
@@ -165,7 +164,7 @@ class Device(Objects):
             ptx = self._ptx(image)
             module = Module(self.gpu, ptx)
         except PtxError as error:
-            code = _NO_BINARY if isinstance(error, _NoPtx) else _INVALID_PTX
+            code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoPtx) else codes.INVALID_PTX
             return {"error": code, "text": str(error)}
         number = len(self._modules) + 1
         self._modules[number] = module
@@ -388,11 +387,11 @@ class Device(Objects):
         try:
             act()
         except ProgramFault as error:
-            self._failed(_FAULTS.get(error.kind, _LAUNCH_FAILED), error)
+            self._failed(_FAULTS.get(error.kind, codes.LAUNCH_FAILED), error)
         except LaunchError as error:
-            self._failed(_TOO_MANY_RESOURCES if error.kind else _INVALID_VALUE, error)
+            self._failed(codes.LAUNCH_OUT_OF_RESOURCES if error.kind else codes.INVALID_VALUE, error)
         except PtxError as error:
-            self._failed(_INVALID_PTX, error)
+            self._failed(codes.INVALID_PTX, error)
 
     def _failed(self, code: int, error: SimtError) -> None:
         if self._fault is None:

@@ -13,9 +13,9 @@ from simt.errors import PtxError
 from simt.gpu import GPU
 from simt.gpu.module import Module
 
+from . import codes
 from .textures import describe
 
-_INVALID_VALUE, _NO_BINARY, _INVALID_PTX = 1, 209, 218
 _PTX = 1
 """Of `CUjitInputType`: PTX; others are files that hold some."""
 
@@ -68,7 +68,7 @@ class Objects:
         try:
             return {"bytes": _engine.functional.encode_tensor_map(*arguments)}
         except ValueError as error:
-            return {"error": _INVALID_VALUE, "text": f"tensor map: {error}"}
+            return {"error": codes.INVALID_VALUE, "text": f"tensor map: {error}"}
 
     def link(self, types: Sequence[int], data: Sequence[bytes], names: Sequence[str]) -> dict[str, Any]:
         """Links PTX, and what is in fat binaries, objects and libraries. types: `CUjitInputType` of each.
@@ -76,14 +76,18 @@ class Objects:
         """
         arch = self.gpu.arch
         units: list[PtxModule] = []
-        code = _NO_BINARY
+        passed_over: list[str] = []
         try:
             for type, contents, name in zip(types, data, names, strict=True):
                 if type == _PTX:
                     units.append(ptx_of(contents, name))
-                else:
+                    continue
+                try:
                     units += ptx_in(contents, name, arch)
-            code = _INVALID_PTX
+                except PtxError as error:  # of nvcc's own libraries nothing may be needed
+                    passed_over.append(str(error))
+            if not units and passed_over:
+                return {"error": codes.NO_BINARY_FOR_GPU, "text": "; ".join(passed_over)}
             return {"bytes": (_LINKED + link(units, arch).text).encode()}
         except PtxError as error:
-            return {"error": code, "text": str(error)}
+            return {"error": codes.INVALID_PTX, "text": "; ".join([str(error), *passed_over])}

@@ -123,6 +123,14 @@ void tensor_maps() {
   OK(cuTensorMapReplaceAddress(&moved, reinterpret_cast<void*>(memory)));
   CHECK(std::memcmp(&map, &moved, sizeof map) == 0);
   RETURNS(encode(&map, memory + 4), CUDA_ERROR_INVALID_VALUE);
+  const cuuint64_t image[] = {8, 8, 8, 1}, pitches[] = {32, 256, 2048};
+  const cuuint32_t ones[] = {1, 1, 1, 1};
+  const int lower[] = {-1, -1}, upper[] = {-1, -1};
+  OK(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, reinterpret_cast<void*>(memory), image,
+                             pitches, lower, upper, 8, 16, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                             CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  CHECK(std::memcmp(&map, &memory, sizeof memory) == 0);  // the address comes first
 }
 
 }  // namespace

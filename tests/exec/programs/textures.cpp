@@ -280,6 +280,13 @@ void memory() {
   r.res.pitch2D = {rows, CU_AD_FORMAT_FLOAT, 1, 2, 2, pitch};
   texture = make_texture(r, sampling_of(clamp, linear, 0));
   CHECK(read_one("read_2d", texture, {1, 1}) == 2.5f && read_one("read_2d", texture, {9, 9}) == 4);
+  r.res.pitch2D.pitchInBytes += 4;
+  const CUDA_TEXTURE_DESC sampling = sampling_of(clamp, linear, 0);
+  RETURNS(cuTexObjectCreate(&texture, &r, &sampling, nullptr), CUDA_ERROR_INVALID_VALUE);
+  // Copies stay within arrays.
+  CUarray array = make_array(CU_AD_FORMAT_FLOAT, 1, 2, 2, 0);
+  RETURNS(cuMemcpyHtoA(array, 4, values.data(), 8), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemcpyHtoA(array, 4, values.data(), 4));
 }
 
 void levels_layers_and_cubes() {
