@@ -165,7 +165,7 @@ uint64_t capture_allocation(Stream& stream, uint64_t bytes) {
   parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {stream.context->device.ordinal}};
   parameters.bytesize = bytes;
-  AllocationTask task = task_of(parameters);
+  AllocationTask task = task_of_allocation(*stream.capture->graph, parameters);
   const uint64_t address = task.memory->address;
   capture_task(stream, std::move(task));
   return address;

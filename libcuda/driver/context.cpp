@@ -287,6 +287,11 @@ __attribute__((visibility("default"))) CUresult cuCtxGetDevice_v2(CUdevice* devi
 
 __attribute__((visibility("default"))) CUresult cuCtxSynchronize_v2(CUcontext context) {
   if (!context) return cuCtxSynchronize();
-  return guarded([&] { synchronize(object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT).device); });
+  return guarded([&] {
+    Context& c = object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT);
+    require_not_captured(c);
+    require_no_capture();
+    synchronize(c.device);
+  });
 }
 }

@@ -32,14 +32,15 @@ struct ChildTask {
 /// Memory of an allocation node. It exists from the node's creation until no graph and no executable graph
 /// has the node and no launch has left it allocated.
 struct GraphMemory {
-  GraphMemory(Device& of, uint64_t bytes);
+  GraphMemory(Device& of, uint64_t size, const Graph& owner);
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
   ~GraphMemory();
   Device& device;
   uint64_t bytes, address;
-  bool allocated = false;     ///< a launch has, and it was not freed since
-  Graph* freed_in = nullptr;  ///< has the one node that frees it
+  uint64_t owner;          ///< id of the graph that has the allocation node
+  uint64_t freed_in = 0;   ///< id of the graph that has the one node that frees it; 0: none
+  bool allocated = false;  ///< a launch has, and it was not freed since
 };
 
 struct AllocationTask {
@@ -129,8 +130,8 @@ Task task_of(const CUDA_HOST_NODE_PARAMS_v1& parameters);
 Task task_of_child(CUgraph graph);
 Task record_task_of(CUevent event);
 Task wait_task_of(CUevent event);
-Task task_of_free(Graph& graph, CUdeviceptr address);
-AllocationTask task_of(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters);
+Task task_of_free(const Graph& graph, CUdeviceptr address);
+AllocationTask task_of_allocation(const Graph& graph, const CUDA_MEM_ALLOC_NODE_PARAMS& parameters);
 CUDA_MEMCPY3D parameters_of(const Copy& copy);
 
 /// Makes a task the next node of a captured stream.

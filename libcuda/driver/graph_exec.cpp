@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <set>
 
 #include "capture.hpp"
-#include "copy.hpp"
 #include "graph_plan.hpp"
 
 // Executable graphs: instantiation, updates and launches.
@@ -106,24 +106,35 @@ struct Runner {
   void operator()(const auto& work) const { execute(stream, work); }
 };
 
-/// Throws Failure for what would go wrong in the middle of a launch.
-void check(const GraphExec& exec, const Stream& stream) {
-  const bool frees = exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-  for (const Step& step : exec.plan.steps) {
-    const Task& task = step.node->task;
-    if (const auto* kernel = std::get_if<KernelTask>(&task)) {
-      if (&kernel->launch.function->module.context.device == &stream.context->device) continue;
-      say_once("graphs whose nodes run on several devices are not supported (CUDA_ERROR_NOT_SUPPORTED)");
-      fail(CUDA_ERROR_NOT_SUPPORTED);
-    } else if (const auto* allocation = std::get_if<AllocationTask>(&task)) {
-      require(frees || !allocation->memory->allocated);
-    }
+/// Finds what would go wrong in the middle of a launch. Throws Failure.
+struct Checker {
+  const Stream& stream;
+  bool frees;                                   ///< what an earlier launch has left allocated
+  std::set<const GraphMemory*> allocated = {};  ///< by steps before
+
+  void operator()(const KernelTask& task) {
+    const Function& function = *task.launch.function;
+    require(function.is(Function::tag), CUDA_ERROR_INVALID_HANDLE);  // its module was unloaded
+    if (&function.module.context.device == &stream.context->device) return;
+    say_once("graphs whose nodes run on several devices are not supported (CUDA_ERROR_NOT_SUPPORTED)");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
   }
-}
+  void operator()(const AllocationTask& task) {
+    require(frees || !task.memory->allocated);
+    allocated.insert(task.memory.get());
+  }
+  void operator()(const FreeTask& task) {
+    require(task.memory->allocated || allocated.contains(task.memory.get()));
+  }
+  void operator()(const Record& record) { require(record.event->is(Event::tag), CUDA_ERROR_INVALID_HANDLE); }
+  void operator()(const Wait& wait) { require(wait.event->is(Event::tag), CUDA_ERROR_INVALID_HANDLE); }
+  void operator()(const auto&) {}
+};
 
 void launch(GraphExec& exec, Stream& stream) {
-  check(exec, stream);
   const std::vector<Step>& steps = exec.plan.steps;
+  Checker checker{stream, (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0};
+  for (const Step& step : steps) std::visit(checker, step.node->task);
   const auto run = [](Stream& in, const Step& step) {
     if (step.node->enabled) std::visit(Runner{in}, step.node->task);
   };

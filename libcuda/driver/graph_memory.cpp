@@ -34,8 +34,11 @@ uint64_t used(const Device& device) {
 
 }  // namespace
 
-GraphMemory::GraphMemory(Device& of, uint64_t size)
-    : device(of), bytes(size), address(of.allocate(size, Origin::Device, 0, "graph memory")) {}
+GraphMemory::GraphMemory(Device& of, uint64_t size, const Graph& graph)
+    : device(of),
+      bytes(size),
+      address(of.allocate(size, Origin::Device, 0, "graph memory")),
+      owner(graph.id) {}
 
 GraphMemory::~GraphMemory() {
   memories.erase(address);
@@ -46,7 +49,7 @@ GraphMemory::~GraphMemory() {
   if (device.allocations.contains(address)) device.free(address);
 }
 
-AllocationTask task_of(const CUDA_MEM_ALLOC_NODE_PARAMS& p) {
+AllocationTask task_of_allocation(const Graph& graph, const CUDA_MEM_ALLOC_NODE_PARAMS& p) {
   require(p.bytesize > 0 && (p.accessDescs != nullptr || p.accessDescCount == 0));
   require(p.poolProps.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
           p.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -54,7 +57,7 @@ AllocationTask task_of(const CUDA_MEM_ALLOC_NODE_PARAMS& p) {
   Device& device = Process::get().device(p.poolProps.location.id);
   require(device.arena_bytes > 0, CUDA_ERROR_INVALID_CONTEXT);
   AllocationTask task;
-  task.memory = std::make_shared<GraphMemory>(device, p.bytesize);
+  task.memory = std::make_shared<GraphMemory>(device, p.bytesize, graph);
   task.properties = p.poolProps;
   task.access.assign(p.accessDescs, p.accessDescs + p.accessDescCount);
   memories[task.memory->address] = task.memory;
@@ -63,12 +66,12 @@ AllocationTask task_of(const CUDA_MEM_ALLOC_NODE_PARAMS& p) {
   return task;
 }
 
-Task task_of_free(Graph& graph, CUdeviceptr address) {
+Task task_of_free(const Graph& graph, CUdeviceptr address) {
   const auto found = memories.find(address);
   require(found != memories.end());
   FreeTask task{found->second.lock()};
-  require(task.memory != nullptr && task.memory->freed_in == nullptr);
-  task.memory->freed_in = &graph;
+  require(task.memory != nullptr && task.memory->freed_in == 0);
+  task.memory->freed_in = graph.id;
   return task;
 }
 
@@ -89,7 +92,7 @@ bool free_graph_memory(uint64_t address) {
   const auto found = memories.find(address);
   if (found == memories.end()) return false;
   const auto memory = found->second.lock();
-  require(memory != nullptr && memory->allocated && memory->freed_in == nullptr);
+  require(memory != nullptr && memory->allocated && memory->freed_in != memory->owner);
   memory->allocated = false;
   outlasting.erase(address);
   return true;

@@ -138,6 +138,7 @@ void get_kernel(CUgraphNode node, Parameters* out) {
   require(out != nullptr);
   KernelTask& kernel = task<KernelTask>(node);
   Launch& launch = kernel.launch;
+  require(launch.function->is(Function::tag), CUDA_ERROR_INVALID_HANDLE);
   Node& n = node_of(node);
   n.parameters.clear();
   for (const auto& parameter : launch.function->facts.parameters)
@@ -217,7 +218,8 @@ Task new_task(CUgraphNodeParams& p, Graph& graph) {
   }
   if (p.type == CU_GRAPH_NODE_TYPE_MEM_FREE) return task_of_free(graph, p.free.dptr);
   if (p.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return described_task(p);
-  AllocationTask made = task_of(CUDA_MEM_ALLOC_NODE_PARAMS{p.alloc.poolProps, p.alloc.accessDescs,
+  AllocationTask made =
+      task_of_allocation(graph, CUDA_MEM_ALLOC_NODE_PARAMS{p.alloc.poolProps, p.alloc.accessDescs,
                                                            p.alloc.accessDescCount, p.alloc.bytesize, 0});
   p.alloc.dptr = made.memory->address;
   return made;
@@ -380,8 +382,8 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  return add(node, graph, dependencies, nullptr, count, [&](Graph&) {
-    AllocationTask made = task_of(given(parameters));
+  return add(node, graph, dependencies, nullptr, count, [&](Graph& g) {
+    AllocationTask made = task_of_allocation(g, given(parameters));
     parameters->dptr = made.memory->address;
     return Task(std::move(made));
   });

@@ -29,7 +29,7 @@ def test_nodes_have_the_effects_and_errors_that_cuda_documents(
     compiled: Compiled, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     printed = run(compiled("graph_nodes"), options, tmp_path)
-    assert printed == ["values", "structure", "children", "memory", "objects_and_text"]
+    assert printed == ["values", "structure", "memory", "objects_and_text", "children"]
 
 
 @pytest.mark.parametrize("options", [FUNCTIONAL, TIMING], ids=["functional", "timing"])
@@ -38,6 +38,13 @@ def test_capture_takes_or_refuses_what_cuda_documents(
 ) -> None:
     printed = run(compiled("graph_capture"), options, tmp_path)
     assert printed == ["diamond", "refusals", "modes", "more"]
+
+
+@pytest.mark.parametrize("options", [FUNCTIONAL, TIMING], ids=["functional", "timing"])
+def test_dependencies_order_the_nodes_of_random_graphs(
+    compiled: Compiled, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert run(compiled("graph_order"), options, tmp_path) == ["ordered"]
 
 
 def test_independent_nodes_overlap_in_simulated_time(compiled: Compiled, tmp_path: Path) -> None:

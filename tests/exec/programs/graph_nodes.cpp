@@ -229,6 +229,9 @@ void children(const Gpu& gpu, CUstream stream) {
   FAILS(NOT_SUPPORTED, cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
   OK(cuGraphDestroy(child));
   OK(cuGraphDestroy(graph));
+  OK(cuModuleUnload(gpu.module));
+  FAILS(INVALID_HANDLE, cuGraphLaunch(exec, stream));
+  OK(cuGraphExecDestroy(exec));
   std::printf("children\n");
 }
 
@@ -269,6 +272,26 @@ void memory(const Gpu& gpu, CUstream stream) {
   OK(cuStreamSynchronize(stream));
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));
+
+  // One graph allocates, another frees. What a launch has allocated outlives its graph.
+  CUgraph freeing;
+  CUgraphExec freer;
+  OK(cuGraphCreate(&graph, 0));
+  OK(cuGraphAddMemAllocNode(&allocation, graph, nullptr, 0, &wanted));
+  OK(cuGraphCreate(&freeing, 0));
+  OK(cuGraphAddMemFreeNode(&release, freeing, nullptr, 0, wanted.dptr));
+  OK(cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+  OK(cuGraphInstantiate(&freer, freeing, 0));
+  FAILS(INVALID_VALUE, cuGraphLaunch(freer, stream));  // not allocated yet
+  for (int k = 0; k < 2; ++k) OK(cuGraphLaunch(exec, stream));
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
+  OK(cuMemsetD32(wanted.dptr, 3, n));
+  CHECK(word(wanted.dptr) == 3);
+  OK(cuGraphLaunch(freer, stream));
+  OK(cuGraphExecDestroy(freer));
+  OK(cuGraphDestroy(freeing));
+  FAILS(INVALID_VALUE, cuMemsetD32(wanted.dptr, 3, n));
   OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &used));
   CHECK(used == 0);
   std::printf("memory\n");
@@ -313,7 +336,7 @@ int main() {
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   values(gpu, stream);
   structure(stream);
-  children(gpu, stream);
   memory(gpu, stream);
   objects_and_text(stream);
+  children(gpu, stream);
 }
