@@ -26,6 +26,9 @@ void free_everything(Device& device) {
   if (device.fault == CUDA_SUCCESS) synchronize(device);
   device.pending = false;
   device.connection.call("reset");
+  forget_mappings(device);
+  forget_pools(device);
+  forget_textures(device);
   device.allocations.clear();
   device.used = 0;
   device.fault = CUDA_SUCCESS;

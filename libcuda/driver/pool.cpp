@@ -1,6 +1,7 @@
 #include "pool.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "capture.hpp"
 
@@ -30,11 +31,15 @@ uint64_t MemoryPool::allocate(uint64_t size) {
   return address;
 }
 
+namespace {
+void end(MemoryPool& pool);
+}
+
 void MemoryPool::freed(uint64_t size) {
   used -= size;
   device.used += size;  // kept, until it is trimmed
   trim(threshold);
-  if (destroyed && used == 0) delete this;
+  if (destroyed && used == 0) end(*this);
 }
 
 void MemoryPool::trim(uint64_t keep) {
@@ -52,6 +57,7 @@ namespace {
 struct Pools {
   MemoryPool* standard = nullptr;
   MemoryPool* current = nullptr;
+  std::vector<MemoryPool*> all;
 };
 
 Pools& pools_of(Device& device) {
@@ -62,8 +68,14 @@ Pools& pools_of(Device& device) {
     properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
     pools.standard = pools.current = new MemoryPool(device, properties, true);
+    pools.all.push_back(pools.standard);
   }
   return pools;
+}
+
+void end(MemoryPool& pool) {
+  std::erase(pools_of(pool.device).all, &pool);
+  delete &pool;
 }
 
 MemoryPool& pool_of(CUmemoryPool handle) {
@@ -104,6 +116,14 @@ CUresult no_sharing() {
 }
 
 }  // namespace
+
+void forget_pools(Device& device) {
+  for (MemoryPool* pool : std::vector(pools_of(device).all)) {
+    pool->used = pool->reserved = 0;
+    if (pool->destroyed) end(*pool);
+  }
+}
+
 }  // namespace simt::driver
 
 using namespace simt::driver;
@@ -161,7 +181,9 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
       fail(CUDA_ERROR_NOT_SUPPORTED);
     }
     Device& device = Process::get().device(properties->location.id);
-    *pool = handle_of<CUmemoryPool>(new MemoryPool(device, *properties, false));
+    auto* const made = new MemoryPool(device, *properties, false);
+    pools_of(device).all.push_back(made);
+    *pool = handle_of<CUmemoryPool>(made);
   });
 }
 
@@ -173,7 +195,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     p.trim(0);
     p.destroyed = true;
     p.threshold = 0;
-    if (p.used == 0) delete &p;
+    if (p.used == 0) end(p);
   });
 }
 

@@ -124,6 +124,10 @@ CUresult guarded(const Body& body) noexcept {
 
 /// Puts work into a stream; into its graph while the stream is captured.
 void submit(Stream& stream, Work work);
+/// The memory of a device has gone, and so has what lay in it.
+void forget_mappings(Device& device);
+void forget_pools(Device& device);
+void forget_textures(Device& device);
 /// Tells a pool that one of its allocations has gone.
 void pool_freed(CUmemoryPool pool, uint64_t size);
 /// Gives memory of an allocation node back to its graph. Returns whether the address is of such memory.

@@ -27,7 +27,6 @@ uint64_t make(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC* sampl
   if (sampling) object.sampling = *sampling;
   if (view) object.view = *view;
   const uint64_t handle = describe(object.device, image_of(resource, view), sampling);
-  objects().erase(handle);  // a context that ended may have left one there
   objects().emplace(handle, object);
   return handle;
 }
@@ -46,6 +45,10 @@ void destroy(uint64_t handle, bool texture) {
 }
 
 }  // namespace
+
+void simt::driver::forget_textures(Device& device) {
+  std::erase_if(objects(), [&](const auto& entry) { return &entry.second.device == &device; });
+}
 
 CUresult cuTexObjectCreate(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
                            const CUDA_TEXTURE_DESC* sampling, const CUDA_RESOURCE_VIEW_DESC* view) {

@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <map>
+#include <set>
 
 #include "process.hpp"
 
@@ -14,14 +15,23 @@ namespace {
 
 constexpr uint64_t granularity = uint64_t{2} << 20;
 
+std::set<struct Physical*>& memories() {
+  static auto* all = new std::set<Physical*>;
+  return *all;
+}
+
 struct Physical : Handle {
   static constexpr uint64_t tag = 0x73696d745f706879;
   Physical(Device& of, uint64_t bytes, const CUmemAllocationProp& given)
       : Handle(tag), device(of), size(bytes), properties(given) {
     require(size <= device.memory - device.used, CUDA_ERROR_OUT_OF_MEMORY);
     device.used += size;
+    memories().insert(this);
   }
-  ~Physical() { device.used -= size; }
+  ~Physical() {
+    device.used -= size;
+    memories().erase(this);
+  }
 
   Device& device;
   uint64_t size;
@@ -129,6 +139,14 @@ void unmap(Physical& memory) {
 }
 
 }  // namespace
+
+void forget_mappings(Device& device) {
+  std::erase_if(mappings(), [&](const auto& entry) { return &entry.second->device == &device; });
+  std::erase_if(ranges(), [&](const auto& entry) { return entry.second.device == &device; });
+  for (Physical* memory : std::set(memories()))
+    if (&memory->device == &device) delete memory;
+}
+
 }  // namespace simt::driver
 
 using namespace simt::driver;

@@ -113,11 +113,27 @@ void own_pool(CUdevice device) {
   RETURNS(cuMemPoolCreate(&pool, &properties), CUDA_ERROR_NOT_SUPPORTED);
 }
 
+/// A reset of the device leaves its pools without memory.
+void reset(CUdevice device) {
+  CUmemoryPool pool;
+  OK(cuDeviceGetDefaultMemPool(&pool, device));
+  const size_t before = free_bytes();
+  CUdeviceptr memory;
+  OK(cuMemAllocAsync(&memory, 2048, nullptr));
+  OK(cuDevicePrimaryCtxReset(device));
+  start();
+  CHECK(asked(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0 && free_bytes() >= before);
+  RETURNS(cuMemFreeAsync(memory, nullptr), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAllocAsync(&memory, 2048, nullptr));
+  CHECK(asked(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 2048);
+}
+
 }  // namespace
 
 int main() {
   const CUdevice device = start();
   default_pool(function(load(ptx), "number"), device);
   own_pool(device);
+  reset(device);
   std::puts("passed");
 }
