@@ -44,8 +44,8 @@ struct MipmappedArray : Handle {
   std::vector<std::unique_ptr<Array>> levels;
 };
 
-/// The bytes of a side of a copy that is in an array: from x bytes, y rows and z layers on. Throws Failure where
-/// the copy leaves the array.
+/// The bytes of a side of a copy that is in an array: from x bytes, y rows and z layers on. Throws Failure
+/// where the copy leaves the array.
 Copy::Side side_of_array(CUarray array, size_t x, size_t y, size_t z, const Copy& copy);
 
 }  // namespace simt::driver

@@ -12,6 +12,7 @@ from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
 from simt.cuda.ptx_module import arch_number
 from simt.errors import LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
+from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
 from simt.gpu.output import Output
 from simt.result import Result
@@ -36,19 +37,12 @@ _FAULTS = {
 }
 
 
-class _Raw:
+class _Raw(LaunchArguments):
     """The parameters of a launch as the program's library has packed them."""
-
-    has_host_arrays = False
 
     def __init__(self, block: bytes) -> None:
         self.block = block
-        self.keeps: list[Any] = []
-
-    def copy_back(self) -> None:
-        """There is nothing to copy: the program does that."""
-
-    discard = copy_back
+        self.keeps = []
 
 
 class _ProgramGpu(GPU):
@@ -63,7 +57,8 @@ class Device(Objects):
     """Device `ordinal` of one process of the program.
 
     gpu, options: as of `simt.GPU`. ask: has the program call one of its functions, by number, and returns
-    when it has. Operations are methods of the names in `operations`; those that return something are answered.
+    when it has. Operations are methods of the names in `operations`; those that return something are
+    answered.
     """
 
     operations = Objects.operations | frozenset(
@@ -240,17 +235,21 @@ class Device(Objects):
     ) -> None:
         if self._fault is not None:
             return
-        found = self._kernel(module, kernel)
-        launcher = Launcher(
-            found,
-            (grid[0], grid[1], grid[2]),
-            (block[0], block[1], block[2]),
-            shared,
-            ProgramStream(self.gpu, stream, self._streams),
-            (cluster[0], cluster[1], cluster[2]) if cluster[0] else found.facts.cluster,
-            cooperative,
-        )
-        self._guarded(lambda: self.gpu.launch(launcher, lambda: _Raw(parameters)))  # type: ignore[arg-type,return-value]
+
+        def launch() -> None:
+            found = self._kernel(module, kernel)
+            launcher = Launcher(
+                found,
+                (grid[0], grid[1], grid[2]),
+                (block[0], block[1], block[2]),
+                shared,
+                ProgramStream(self.gpu, stream, self._streams),
+                (cluster[0], cluster[1], cluster[2]) if cluster[0] else found.facts.cluster,
+                cooperative,
+            )
+            self.gpu.launch(launcher, lambda: _Raw(parameters))
+
+        self._guarded(launch)
 
     def copy(
         self,

@@ -44,7 +44,26 @@ class Parameter:
         return f"a structure of {self.bytes} bytes"
 
 
-class Arguments:
+class LaunchArguments:
+    """What a launch needs of its arguments: the parameter block, and no host arrays."""
+
+    block: bytes
+    keeps: list[Any]
+    """Device memory that must live until the launch is done."""
+
+    @property
+    def has_host_arrays(self) -> bool:
+        """Whether somebody waits for values to be copied back."""
+        return False
+
+    def copy_back(self) -> None:
+        """Copies what the kernel has written into the host arrays. Raises LaunchError where it cannot."""
+
+    def discard(self) -> None:
+        """Frees the device's copies of host arrays."""
+
+
+class Arguments(LaunchArguments):
     """The arguments of one launch. Host arrays are copied to the device, and back by `copy_back`."""
 
     def __init__(
@@ -64,8 +83,7 @@ class Arguments:
         self._kernel = kernel
         self._strided = values is not None
         self._hosts = HostArrays(gpu, kernel, self._strided)
-        self.keeps: list[Any] = []
-        """Device memory that must live until the launch is done."""
+        self.keeps = []
         if values is None:
             self._check_count(parameters, given)
         for number, value in enumerate(given):
@@ -86,11 +104,9 @@ class Arguments:
         return bool(self._hosts)
 
     def copy_back(self) -> None:
-        """Copies what the kernel has written into the host arrays. Raises LaunchError where it cannot."""
         self._hosts.copy_back()
 
     def discard(self) -> None:
-        """Frees the device's copies of host arrays."""
         self._hosts.discard()
 
     def _keep(self, value: Any) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from simt.control import Controller
     from simt.sampling import Plan
 
-    from .arguments import Arguments
+    from .arguments import LaunchArguments
     from .module import Launcher
     from .recording import Recording
 
@@ -205,7 +205,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._session.queue_transfer(point)
         return point
 
-    def launch(self, launcher: Launcher, arguments: Callable[[], Arguments]) -> LaunchResult | None:
+    def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> LaunchResult | None:
         """Used by kernels. arguments: makes them, when the GPU is ours."""
         with self.exclusive:
             made = arguments()
@@ -215,7 +215,7 @@ class GPU(Programs, ArrayCreation, Texturing):
                 made.discard()
                 raise
 
-    def _launch(self, launcher: Launcher, arguments: Arguments) -> LaunchResult | None:
+    def _launch(self, launcher: Launcher, arguments: LaunchArguments) -> LaunchResult | None:
         kernel = launcher.kernel
         launch_id = self._next_id
         self._next_id += 1

@@ -11,14 +11,14 @@ from simt.run.session import QueuedLaunch
 from .output import Output
 
 if TYPE_CHECKING:
-    from .arguments import Arguments
+    from .arguments import LaunchArguments
     from .module import Launcher
 
 
 def queued_launch(
     launch_id: int,
     launcher: Launcher,
-    arguments: Arguments,
+    arguments: LaunchArguments,
     source: Any,
     after: Sequence[int],
     digest: str,
