@@ -96,7 +96,7 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
     shared = spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
     modern = spec.sm_version >= 90
     of = Attribute
-    texture = {
+    texture: dict[int, int] = {
         **dict.fromkeys((of.MAXIMUM_TEXTURE1D_WIDTH, of.MAXIMUM_TEXTURE2D_WIDTH), _TEXTURE_WIDTH),
         of.MAXIMUM_TEXTURE2D_HEIGHT: _TEXTURE_WIDTH // 2,
         **dict.fromkeys(
@@ -125,7 +125,7 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
         of.SURFACE_ALIGNMENT: 512,
         of.TEXTURE_PITCH_ALIGNMENT: 32,
     }
-    present = dict.fromkeys(
+    present: dict[int, int] = dict.fromkeys(
         (
             of.GPU_OVERLAP,
             of.CAN_MAP_HOST_MEMORY,
@@ -145,7 +145,7 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
         ),
         1,
     )
-    clocks = {
+    clocks: dict[int, int] = {
         of.CLOCK_RATE: round(spec.clock.core_mhz * 1000),
         of.MEMORY_CLOCK_RATE: round(spec.clock.dram_mhz * 1000),
     }

@@ -205,6 +205,11 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._session.queue_transfer(point)
         return point
 
+    def transfer(self, transfer: QueuedTransfer) -> int:
+        """Queues work in stream order that is no launch. Returns its number, for `after` and `synchronize`."""
+        with self.exclusive:
+            return self._session.queue_transfer(transfer)
+
     def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> LaunchResult | None:
         """Used by kernels. arguments: makes them, when the GPU is ours."""
         with self.exclusive:
@@ -282,14 +287,17 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.instructions += counts[0]
         self.thread_instructions += counts[1]
 
-    def synchronize(self) -> None:
-        """Runs everything that is queued. Raises ProgramFault for errors of a program, DeadlockError for a
-        deadlock, LimitReached after `max_cycles`, KeyboardInterrupt on Ctrl-C.
+    def synchronize(self, until: Collection[int] | None = None) -> None:
+        """Runs everything that is queued. until: only until the launches and transfers of these numbers have
+        ended.
+
+        Raises ProgramFault for errors of a program, DeadlockError for a deadlock, LimitReached after
+        `max_cycles`, KeyboardInterrupt on Ctrl-C.
         """
         with self.exclusive:
             if self._session.busy:
                 with self.exclusive.running():
-                    self._session.run()
+                    self._session.run(until=until)
 
     @property
     def launches(self) -> list[LaunchResult]:

@@ -20,7 +20,7 @@ from simt.cuda import PtxModule
 from simt.cuda.driver import Device, DeviceKernel, Driver
 from simt.errors import DriverError, LaunchError
 from simt.gpu import GPU
-from simt.gpu.arguments import Arguments
+from simt.gpu.arguments import LaunchArguments
 from simt.gpu.exclusive import Exclusive
 from simt.gpu.module import Launcher
 from simt.result import Result
@@ -149,11 +149,11 @@ class HardwareGPU(GPU):
 
     # --- launches ---------------------------------------------------------------------------------------
 
-    def launch(self, launcher: Launcher, arguments: Callable[[], Arguments]) -> None:
+    def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> None:
         with self.exclusive:
             self._run_launch(launcher, arguments())
 
-    def _run_launch(self, launcher: Launcher, arguments: Arguments) -> None:
+    def _run_launch(self, launcher: Launcher, arguments: LaunchArguments) -> None:
         try:
             kernel = launcher.kernel.module.native.kernel(launcher.kernel.name)
 
