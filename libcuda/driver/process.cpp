@@ -164,7 +164,7 @@ Stream& stream_of(CUstream handle) {
   if (!own) {
     Process& process = Process::get();
     own = process.streams.make(context, process.next_id++, CU_STREAM_DEFAULT, 0);
-    context.device.connection.send("stream", own->id, true, 0);
+    context.device.connection.send("stream", own->id, true);
   }
   return *own;
 }

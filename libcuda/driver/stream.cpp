@@ -32,7 +32,7 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
     Process& process = Process::get();
     priority = std::clamp(priority, -5, 0);
     Stream* made = process.streams.make(context, process.next_id++, flags, priority);
-    context.device.connection.send("stream", made->id, flags == CU_STREAM_DEFAULT, priority);
+    context.device.connection.send("stream", made->id, flags == CU_STREAM_DEFAULT);
     context.streams.push_back(made);
     *stream = handle_of<CUstream>(made);
   });

@@ -217,8 +217,8 @@ class Device(Objects):
         except LaunchError:
             return 0
 
-    def stream(self, number: int, blocking: bool, priority: int) -> None:
-        """Makes a stream. Its priority changes nothing."""
+    def stream(self, number: int, blocking: bool) -> None:
+        """Makes a stream."""
         self._streams.add(number, blocking)
 
     def launch(

@@ -206,7 +206,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         return point
 
     def transfer(self, transfer: QueuedTransfer) -> int:
-        """Queues work in stream order that is no launch. Returns its number, for `after` and `synchronize`."""
+        """Queues work in stream order that is no launch. Returns its number, for `synchronize`."""
         with self.exclusive:
             return self._session.queue_transfer(transfer)
 

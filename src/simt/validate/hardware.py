@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -133,7 +133,7 @@ class HardwareGPU(GPU):
     def write(self, address: int, values: npt.NDArray[Any]) -> None:
         self.device.write(address, values.tobytes())
 
-    def synchronize(self) -> None:
+    def synchronize(self, until: Collection[int] | None = None) -> None:
         self.device.synchronize()
 
     def texture(self, *arguments: Any, **options: Any) -> NoReturn:
