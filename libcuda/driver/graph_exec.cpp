@@ -90,7 +90,7 @@ void make_lanes(GraphExec& exec, const Stream& stream) {
   while (exec.lanes.size() + 1 < exec.plan.lanes) {
     Stream* lane =
         process.streams.make(context, process.next_id++, unsigned{CU_STREAM_NON_BLOCKING}, stream.priority);
-    context.device.connection.send("stream", lane->id, false, lane->priority);
+    context.device.connection.send("stream", lane->id, false);
     exec.lanes.push_back(lane);
   }
 }

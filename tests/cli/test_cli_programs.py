@@ -109,6 +109,7 @@ def test_an_example_runs(example: str) -> None:
     assert "largest error: 0.0" in done.stdout or "times as fast as" in done.stdout
 
 
+@pytest.mark.slow
 def test_workloads_are_listed_with_their_sizes() -> None:
     done = simt("run", "--workloads")
     assert done.returncode == 0

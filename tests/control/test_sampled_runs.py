@@ -140,6 +140,7 @@ def test_threads_and_windows_have_no_influence(method: str, even: Path) -> None:
 # --- first-N --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_first_instructions_cut_inside_a_launch_and_project_the_rest(even: Path, full: Result) -> None:
     n = full[1].warp_instructions + full[2].warp_instructions // 2
     controller = FirstInstructions(n, unit="warp", interval=100)

@@ -62,6 +62,7 @@ def test_saxpy(arch: str) -> None:
     assert ".loc" not in bare.module.text
 
 
+@pytest.mark.slow
 def test_decorated_function() -> None:
     kernel = compile_numba(total, (types.float32[:], types.float32[:]), arch="sm_80")
     assert "bar.sync" in kernel.module.text and ".shared" in kernel.module.text

@@ -139,6 +139,7 @@ def programs(draw: st.DrawFn) -> list[Command]:
     return commands
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(programs(), st.sampled_from([1, 3, 1000]))
 def test_transfers_are_scheduled_as_by_the_slow_reference(commands: list[Command], stride: int) -> None:
@@ -384,6 +385,7 @@ def test_what_copies_leave_in_the_l2_is_there_when_they_end(folder: Path) -> Non
     assert hits(1, **{"l2.copies_fill": False}) == hits(2)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_windows_threads_and_slices_change_nothing(folder: Path, data: st.DataObject) -> None:

@@ -14,6 +14,8 @@ Compiled = Callable[[str], Path]
 FUNCTIONAL = ("--functional",)
 TIMING = ("--set", "sm.count=4")  # a small GPU is simulated faster
 
+pytestmark = pytest.mark.slow
+
 
 def run(program: Path, options: tuple[str, ...], folder: Path) -> list[str]:
     """The words that a program prints; it must succeed."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["textures", "pools", "linking", "virtual_memory", "stream_values"])
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:

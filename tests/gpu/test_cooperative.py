@@ -151,6 +151,7 @@ def test_barriers_of_the_runtime_for_device_code(functional: bool) -> None:
         kernel[8, 96](a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functional", [True, False])
 def test_grids_in_numba(functional: bool) -> None:
     """Numba launches kernels that synchronise their grid cooperatively, unasked."""

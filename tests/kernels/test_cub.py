@@ -82,6 +82,7 @@ def test_scan(module: Module, rng: np.random.Generator, algorithm: str, grid: in
     assert (y == x.cumsum(1) - x).all() and (total == x.sum(1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("descending", [0, 1])
 @pytest.mark.parametrize("grid", [1, 3])
 def test_radix_sort(module: Module, rng: np.random.Generator, descending: int, grid: int) -> None:

@@ -161,6 +161,7 @@ def test_sum_by_atomics(module: Module, rng: np.random.Generator, n: int, block:
     assert total[0] == x.sum(dtype=np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 33, 4096])
 def test_least_and_most(module: Module, rng: np.random.Generator, n: int) -> None:
     x = rng.integers(-(2**31), 2**31, n, dtype=np.int64).astype(np.int32)

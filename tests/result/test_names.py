@@ -34,6 +34,7 @@ def test_short_name(mangled: str, short: str) -> None:
     assert short_name(mangled) == short
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_any_text_has_a_short_name(text: str) -> None:
     assert short_name("_Z" + text)
