@@ -52,10 +52,16 @@ std::byte* map_file(int file, uint64_t size, int sharing) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(uint64_t capacity) : capacity_(round_up(capacity, page)) {
+DeviceMemory::DeviceMemory(uint64_t capacity, uint64_t base)
+    : base_(base), capacity_(round_up(capacity, page)) {
   file_ = make_file(capacity_);
-  arena_ = map_file(file_, capacity_, MAP_SHARED);
-  gaps_[window::global] = capacity_;
+  map(MAP_SHARED, file_);
+  gaps_[base_] = capacity_;
+}
+
+void DeviceMemory::map(int sharing, int file) {
+  arena_ = map_file(file, capacity_, sharing);
+  origin_ = reinterpret_cast<uintptr_t>(arena_) - base_;
 }
 
 DeviceMemory::~DeviceMemory() {
@@ -66,8 +72,9 @@ DeviceMemory::~DeviceMemory() {
 std::unique_ptr<DeviceMemory> DeviceMemory::copy_on_write() const {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<DeviceMemory> copy(new DeviceMemory);
-  copy->arena_ = map_file(file_, capacity_, MAP_PRIVATE);
+  copy->base_ = base_;
   copy->capacity_ = capacity_;
+  copy->map(MAP_PRIVATE, file_);
   copy->used_ = used_;
   copy->generation_ = generation_;
   copy->live_ = live_;
@@ -80,7 +87,7 @@ void DeviceMemory::clear(uint64_t begin, uint64_t end) {
   // The host gets whole pages back. In a copy they cannot be given back: they would show the original's.
   const uint64_t first = round_up(begin, page), last = end / page * page;
 #ifdef __linux__
-  const auto offset = static_cast<off_t>(first - window::global);
+  const auto offset = static_cast<off_t>(first - base_);
   const auto bytes = static_cast<off_t>(last - first);
   if (file_ >= 0 && first < last &&
       fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0) {

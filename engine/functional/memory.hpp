@@ -44,7 +44,8 @@ class DeviceMemory {
  public:
   static constexpr uint64_t alignment = 256;
 
-  explicit DeviceMemory(uint64_t capacity);
+  /// base: its first address. Devices of one process have different ones.
+  explicit DeviceMemory(uint64_t capacity, uint64_t base = window::global);
   ~DeviceMemory();
   /// A copy that shares pages with this memory until it writes them: what happens there leaves no trace here.
   /// This memory must not be written while the copy is in use.
@@ -52,6 +53,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
+  uint64_t base() const { return base_; }
   uint64_t capacity() const { return capacity_; }
   /// The file that holds it, which other processes may map.
   int file() const { return file_; }
@@ -65,7 +67,7 @@ class DeviceMemory {
   bool free(uint64_t address, Owner owner = Owner::Host);
 
   /// Host address of a device address within an allocation.
-  std::byte* host(uint64_t address) const { return arena_ + (address - window::global); }
+  std::byte* host(uint64_t address) const { return reinterpret_cast<std::byte*>(origin_ + address); }
   /// The allocation that holds [address, address + size), or nullptr.
   const Allocation* find(uint64_t address, uint64_t size) const;
   /// All that is allocated, by address.
@@ -81,7 +83,11 @@ class DeviceMemory {
   /// Takes `taken` bytes at `address` out of a gap that holds them.
   void take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t address, uint64_t taken, Allocation owned);
 
+  void map(int sharing, int file);
+
   std::byte* arena_ = nullptr;
+  uintptr_t origin_ = 0;  ///< host address of device address 0, were there one
+  uint64_t base_ = window::global;
   int file_ = -1;  ///< what the arena maps; a copy has none
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;

@@ -246,7 +246,7 @@ void perform_free(Context& c, DeferredAccess& access) {
 template <void (*perform)(Context&, DeferredAccess&)>
 void run_on_heap(Context& c, const Op& op) {
   alignas(64) uint64_t head[warp_lanes];
-  std::fill(head, head + warp_lanes, window::global + c.memory->capacity());
+  std::fill(head, head + warp_lanes, c.memory->base() + c.memory->capacity());
   record_access(c, AccessSpace::Global, head);
   DeferredAccess now;
   DeferredAccess& access = c.deferred ? defer(c, op, c.mask, head, perform) : now;

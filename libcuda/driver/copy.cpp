@@ -92,10 +92,18 @@ using namespace simt::driver;
 
 namespace {
 
+/// Devices have no link: what is copied between them goes through the host, when the other one is done.
+void wait_for_other_device(const Stream& stream, uint64_t address) {
+  Device* device = Process::get().device_of(address);
+  if (device && device != &stream.context->device) synchronize(*device);
+}
+
 /// Puts a copy into a stream. blocking: returns when it is done, as the functions without `Async` do.
 void put(CUstream handle, const Copy& copy, bool blocking) {
   Stream& stream = stream_of(handle);
   check(copy);
+  wait_for_other_device(stream, copy.to.address);
+  wait_for_other_device(stream, copy.from.address);
   if (blocking) {
     require_no_implicit_capture(stream);
     require_no_capture();

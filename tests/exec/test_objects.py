@@ -19,3 +19,11 @@ def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
     command = [sys.executable, "-c", start, "exec", "--functional", "--", str(compiled(name))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "passed\n"), done.stdout + done.stderr
+
+
+def test_two_devices_have_memory_of_their_own(compiled: Callable[[str], Path]) -> None:
+    start = "from simt.cli import main; main()"
+    options = ["--functional", "--gpu", "qv100,h100"]
+    command = [sys.executable, "-c", start, "exec", *options, "--", str(compiled("two_devices"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "passed\n"), done.stdout + done.stderr

@@ -26,6 +26,8 @@ from .streams import ProgramStream, Streams
 
 HOST_BYTES = 64 << 30
 """Address space for pinned and registered memory of the program, beyond the device's own."""
+FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 42
+"""Where the memory of device 0 begins, and how far apart the devices' memories are."""
 
 # Faults of programs, and the errors that they are told as.
 _FAULTS = {
@@ -46,11 +48,17 @@ class _Raw(LaunchArguments):
 
 
 class _ProgramGpu(GPU):
-    """A GPU whose kernels print to the program."""
+    """A GPU whose kernels print to the program, and whose addresses no other device of the program has."""
 
-    def __init__(self, *arguments: Any, printed: Callable[[bytes], None], **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, ordinal: int, printed: Callable[[bytes], None], **options: Any
+    ) -> None:
+        self._ordinal = ordinal
         super().__init__(*arguments, **options)
         self._output = Output(printed)
+
+    def _device_memory(self, capacity: int) -> Any:
+        return _engine.functional.DeviceMemory(capacity, FIRST_ADDRESS + self._ordinal * ADDRESSES)
 
 
 class Device(Objects):
@@ -118,7 +126,9 @@ class Device(Objects):
         """Makes the GPU. Returns the address of its memory, and its size in bytes."""
         if self._gpu is None:
             size = (self._spec.dram.capacity_gib << 30) + HOST_BYTES
-            self._gpu = _ProgramGpu(memory=size, printed=self._printed.extend, **self._options)
+            self._gpu = _ProgramGpu(
+                memory=size, ordinal=self._ordinal, printed=self._printed.extend, **self._options
+            )
             self._gpu.program = self._program
         native = self.gpu.memory.native
         return [native.base, native.capacity]

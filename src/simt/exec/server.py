@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from simt.errors import SimtError
 from simt.result import Result
 
 from .device import Device
@@ -151,7 +152,7 @@ class Server:
     def _serve(self, connection: _Connection) -> None:
         try:
             alive = connection.serve()
-        except (OSError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
+        except (OSError, SimtError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
             print(f"simt: the program's CUDA library sent what cannot be used: {error}", file=sys.stderr)
             alive = False
         if not alive:

@@ -112,7 +112,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.threads = self._session.threads
         self._timed = Timed(plan)
         self._digest = hashlib.sha256()
-        self.memory = Memory(self, memory)
+        self.memory = Memory(self, self._device_memory(memory))
         """Raw device memory, by address."""
         self.exclusive = Exclusive(self.memory.native.free)
         """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
@@ -345,6 +345,9 @@ class GPU(Programs, ArrayCreation, Texturing):
                 self._recording = None
 
     # --- inside -----------------------------------------------------------------------------------------
+
+    def _device_memory(self, capacity: int) -> Any:
+        return _engine.functional.DeviceMemory(capacity)
 
     def _what_runs(self, launcher: Launcher, parameters: bytes) -> tuple[Any, ...]:
         """What the engine takes of a launch, timed or not."""

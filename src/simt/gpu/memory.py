@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simt import _engine
 from simt.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ class Memory:
     capacity: bytes of the whole memory.
     """
 
-    def __init__(self, gpu: GPU, capacity: int) -> None:
-        self.native = _engine.functional.DeviceMemory(capacity)
+    def __init__(self, gpu: GPU, native: Any) -> None:
+        self.native = native
         self.capacity: int = self.native.capacity
         self._gpu = weakref.ref(gpu)  # a GPU that is dropped frees its memory at once
 
