@@ -35,7 +35,7 @@ void free_everything(Device& device) {
   if (!device.primary) return;
   Process& process = Process::get();
   for (Module* module : device.primary->modules) {
-    for (Function* function : module->functions) process.functions.destroy(function);
+    for (const auto& [name, function] : module->functions) process.functions.destroy(function);
     process.modules.destroy(module);
   }
   device.primary->modules.clear();

@@ -93,8 +93,9 @@ CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmod
   return guarded([&] {
     require(functions != nullptr);
     const Module& m = object_of<Module>(module);
-    for (unsigned k = 0; k < count && k < m.functions.size(); ++k)
-      functions[k] = handle_of<CUfunction>(m.functions[k]);
+    unsigned k = 0;
+    for (const auto& [name, function] : m.functions)
+      if (k < count) functions[k++] = handle_of<CUfunction>(function);
   });
 }
 

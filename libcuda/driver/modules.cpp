@@ -37,7 +37,7 @@ Module& load_module(Context& context, std::span<const std::byte> image, std::str
   for (size_t i = 0; i + 1 < kernels.size(); i += 2) {
     Function* function = process.functions.make(module, kernels.items[i].string());
     function->facts = facts_of(kernels.items[i + 1]);
-    module.functions.push_back(function);
+    module.functions[function->name] = function;
   }
   const Value& variables = reply.at("variables");
   for (size_t i = 0; i + 1 < variables.size(); i += 2) {
@@ -61,14 +61,14 @@ void unload_module(Module& module) {
     for (const auto& [name, variable] : *table) device.allocations.erase(variable.address);
   device.connection.send("unload", module.id);
   std::erase(module.context.modules, &module);
-  for (Function* function : module.functions) process.functions.destroy(function);
+  for (const auto& [name, function] : module.functions) process.functions.destroy(function);
   process.modules.destroy(&module);
 }
 
 Function& function_named(const Module& module, const std::string& name) {
-  for (Function* function : module.functions)
-    if (function->name == name) return *function;
-  fail(CUDA_ERROR_NOT_FOUND);
+  const auto found = module.functions.find(name);
+  require(found != module.functions.end(), CUDA_ERROR_NOT_FOUND);
+  return *found->second;
 }
 
 Function& function_of(CUfunction handle) {
@@ -79,8 +79,7 @@ Function& function_of(CUfunction handle) {
 }
 
 Library::Library(Bytes of, Context& first) : Handle(tag), image(std::move(of)) {
-  for (const Function* function : in(first).functions)
-    kernels[function->name] = new Kernel(*this, function->name);
+  for (const auto& [name, function] : in(first).functions) kernels[name] = new Kernel(*this, name);
 }
 
 Module& Library::in(Context& context) {

@@ -96,9 +96,9 @@ struct Module : Handle {
   static constexpr uint64_t tag = 0x73696d745f6d6f64;
   explicit Module(Context& of) : Handle(tag), context(of) {}
   Context& context;
-  uint64_t id = 0;      ///< what simt calls it
-  int ptx_version = 0;  ///< what its PTX is for: 10 * major + minor
-  std::vector<Function*> functions;
+  uint64_t id = 0;                             ///< what simt calls it
+  int ptx_version = 0;                         ///< what its PTX is for: 10 * major + minor
+  std::map<std::string, Function*> functions;  ///< by name
   std::map<std::string, Variable> variables;
   std::map<std::string, Variable> managed;
 };
