@@ -57,10 +57,7 @@ GraphExec& instantiate(Graph& graph, uint64_t flags, Node*& wrong) {
 
 void give_up_lanes(GraphExec& exec) {
   Process& process = Process::get();
-  for (Stream* lane : exec.lanes) {
-    lane->context->device.connection.send("end_stream", lane->id);
-    process.streams.destroy(lane);
-  }
+  for (Stream* lane : exec.lanes) process.streams.destroy(lane);
   const auto destroy_event = [&](Event* event) {
     if (!event) return;
     if (event->id != 0) event->context->device.connection.send("forget", event->id);

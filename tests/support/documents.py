@@ -31,7 +31,7 @@ SECONDS = 300
 
 # What is not run, and why.
 PARSED_ONLY = {
-    r"--device|\bcuda\b|~/": "another machine or another installation",
+    r"--device|\bcuda\b|~/|-- python": "another machine or another installation",
     r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare": "minutes",
     r"--truth|vectoradd|my-gpu|results/|-m pks|--plan": "files that only the text has",
     r"own_sampler": "has a test of its own",
@@ -127,6 +127,8 @@ def make_stage(folder: Path, page: str) -> None:
     shutil.copytree(ROOT / "examples", folder / "examples")
     shutil.copytree(ROOT / "examples" / "demo", folder / "traces")
     (folder / "program.py").write_text(PROGRAM)
+    (folder / "program").write_text("#!/bin/sh\n")
+    (folder / "program").chmod(0o755)
     (folder / "times.csv").write_text("kernel,time,insts\nf,2.5,1000\ng,3.5,2000\n")
     statements = nsys_statements()
     statements.append(
