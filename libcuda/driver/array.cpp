@@ -49,15 +49,15 @@ Format format_of(CUarray_format format) {
 
 namespace {
 
-constexpr unsigned known_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+constexpr unsigned array_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                                  CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |
                                  CUDA_ARRAY3D_COLOR_ATTACHMENT;
 
 /// The rules of cuArray3DCreate.
 void check(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   require(d.Width > 0 && (d.NumChannels == 1 || d.NumChannels == 2 || d.NumChannels == 4));
-  if (d.Flags & ~known_flags) {
-    say_once("arrays with flags " + std::to_string(d.Flags & ~known_flags) + " are not supported");
+  if (d.Flags & ~array_flags) {
+    say_once("arrays with flags " + std::to_string(d.Flags & ~array_flags) + " are not supported");
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
   const bool layered = d.Flags & CUDA_ARRAY3D_LAYERED;

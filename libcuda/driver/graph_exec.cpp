@@ -31,14 +31,14 @@ GraphExec& exec_of(CUgraphExec handle) {
   return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE);
 }
 
-constexpr uint64_t known_flags =
+constexpr uint64_t instantiation_flags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
 /// Throws Failure. wrong: the node that is the reason, or nullptr.
 GraphExec& instantiate(Graph& graph, uint64_t flags, Node*& wrong) {
   wrong = nullptr;
-  require((flags & ~known_flags) == 0 && graph.captures == 0);
+  require((flags & ~instantiation_flags) == 0 && graph.captures == 0);
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
     require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0);
     say_once("graphs that kernels launch are not supported (CUDA_ERROR_NOT_SUPPORTED)");

@@ -8,7 +8,7 @@ namespace simt::driver {
 namespace {
 
 /// All memory of allocation nodes, by address.
-auto& memories = *new std::map<uint64_t, std::weak_ptr<GraphMemory>>;
+auto& graph_memories = *new std::map<uint64_t, std::weak_ptr<GraphMemory>>;
 /// What a launch has allocated stays when its graphs are gone, until it is freed.
 auto& outlasting = *new std::map<uint64_t, std::shared_ptr<GraphMemory>>;
 
@@ -20,7 +20,7 @@ auto& watermarks = *new std::map<const Device*, Watermarks>;
 
 uint64_t reserved(const Device& device) {
   uint64_t bytes = 0;
-  for (const auto& [address, weak] : memories)
+  for (const auto& [address, weak] : graph_memories)
     if (const auto memory = weak.lock(); memory && &memory->device == &device) bytes += memory->bytes;
   return bytes;
 }
@@ -41,7 +41,7 @@ GraphMemory::GraphMemory(Device& of, uint64_t size, const Graph& graph)
       owner(graph.id) {}
 
 GraphMemory::~GraphMemory() {
-  memories.erase(address);
+  graph_memories.erase(address);
   try {
     synchronize(device);      // a launch may still be using it
   } catch (const Failure&) {  // its fault is known
@@ -60,15 +60,15 @@ AllocationTask task_of_allocation(const Graph& graph, const CUDA_MEM_ALLOC_NODE_
   task.memory = std::make_shared<GraphMemory>(device, p.bytesize, graph);
   task.properties = p.poolProps;
   task.access.assign(p.accessDescs, p.accessDescs + p.accessDescCount);
-  memories[task.memory->address] = task.memory;
+  graph_memories[task.memory->address] = task.memory;
   Watermarks& marks = watermarks[&device];
   marks.reserved = std::max(marks.reserved, reserved(device));
   return task;
 }
 
 Task task_of_free(const Graph& graph, CUdeviceptr address) {
-  const auto found = memories.find(address);
-  require(found != memories.end());
+  const auto found = graph_memories.find(address);
+  require(found != graph_memories.end());
   FreeTask task{found->second.lock()};
   require(task.memory != nullptr && task.memory->freed_in == 0);
   task.memory->freed_in = graph.id;
@@ -89,8 +89,8 @@ void free(const FreeTask& task) {
 }
 
 bool free_graph_memory(uint64_t address) {
-  const auto found = memories.find(address);
-  if (found == memories.end()) return false;
+  const auto found = graph_memories.find(address);
+  if (found == graph_memories.end()) return false;
   const auto memory = found->second.lock();
   require(memory != nullptr && memory->allocated && memory->freed_in != memory->owner);
   memory->allocated = false;

@@ -20,7 +20,7 @@ const T* place_of(Stream& stream, CUdeviceptr address) {
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-void require_not_captured(const Stream& stream) {
+void refuse_capture(const Stream& stream) {
   if (!stream.capture) return;
   say_once("values that a captured stream writes or waits for are not supported");
   fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -30,7 +30,7 @@ template <class T>
 void write(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
   place_of<T>(stream, address);
   require(flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
-  require_not_captured(stream);
+  refuse_capture(stream);
   if constexpr (sizeof(T) == 4) {
     submit(stream, Fill{address, 0, value, 4, 1, 1});
   } else {
@@ -63,7 +63,7 @@ void wait(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
   const volatile T* place = place_of<T>(stream, address);
   const unsigned how = flags & ~unsigned{CU_STREAM_WAIT_VALUE_FLUSH};
   require(how <= CU_STREAM_WAIT_VALUE_NOR);
-  require_not_captured(stream);
+  refuse_capture(stream);
   synchronize(stream.context->device);
   if (satisfied<T>(*place, value, how)) return;
   say_once(

@@ -9,8 +9,8 @@ namespace simt::driver {
 namespace {
 
 constexpr size_t pitch_alignment = 32;  ///< CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT
-constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
-                                 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION;
+constexpr unsigned texture_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
+                                   CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION;
 
 std::array<uint64_t, 6> level_of(const Array& a) {
   return {a.address, a.pitch, a.slice, a.descriptor.Width, a.rows(), a.layers()};
@@ -114,8 +114,8 @@ Image image_of(const CUDA_RESOURCE_DESC& resource, const CUDA_RESOURCE_VIEW_DESC
 uint64_t describe(Device& device, const Image& image, const CUDA_TEXTURE_DESC* sampling, uint64_t place) {
   CUDA_TEXTURE_DESC s{};
   if (sampling) s = *sampling;
-  if (s.flags & ~known_flags) {
-    say_once("textures with flags " + std::to_string(s.flags & ~known_flags) + " are not supported");
+  if (s.flags & ~texture_flags) {
+    say_once("textures with flags " + std::to_string(s.flags & ~texture_flags) + " are not supported");
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
   if (s.maxAnisotropy > 1)

@@ -7,7 +7,7 @@
 namespace simt::driver {
 namespace {
 
-auto& objects = *new Pool<UserObject>;
+auto& user_objects = *new Pool<UserObject>;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ void release(UserObject& object, uint64_t count) {
   if (object.references > 0) return;
   const CUhostFn destroy = object.destroy;
   void* const what = object.object;
-  objects.destroy(&object);
+  user_objects.destroy(&object);
   destroy(what);
 }
 
@@ -42,7 +42,7 @@ CUresult cuUserObjectCreate(CUuserObject* object, void* what, CUhostFn destroy, 
   return guarded([&] {
     require(object != nullptr && destroy != nullptr && flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     check_count(references);
-    *object = handle_of<CUuserObject>(objects.make(what, destroy, references));
+    *object = handle_of<CUuserObject>(user_objects.make(what, destroy, references));
   });
 }
 

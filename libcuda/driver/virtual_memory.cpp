@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t granularity = uint64_t{2} << 20;
 
-std::set<struct Physical*>& memories() {
+std::set<struct Physical*>& physical_memories() {
   static auto* all = new std::set<Physical*>;
   return *all;
 }
@@ -26,11 +26,11 @@ struct Physical : Handle {
       : Handle(tag), device(of), size(bytes), properties(given) {
     require(size <= device.memory - device.used, CUDA_ERROR_OUT_OF_MEMORY);
     device.used += size;
-    memories().insert(this);
+    physical_memories().insert(this);
   }
   ~Physical() {
     device.used -= size;
-    memories().erase(this);
+    physical_memories().erase(this);
   }
 
   Device& device;
@@ -143,7 +143,7 @@ void unmap(Physical& memory) {
 void forget_mappings(Device& device) {
   std::erase_if(mappings(), [&](const auto& entry) { return &entry.second->device == &device; });
   std::erase_if(ranges(), [&](const auto& entry) { return entry.second.device == &device; });
-  for (Physical* memory : std::set(memories()))
+  for (Physical* memory : std::set(physical_memories()))
     if (&memory->device == &device) delete memory;
 }
 
