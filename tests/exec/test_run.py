@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,12 +16,85 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simt.errors import LaunchError
-from simt.exec import run
+from simt.exec import Finished, run
 from simt.exec.attributes import Attribute, device_attributes, device_uuid
 from simt.exec.device import Device
 from simt.exec.server import Server
 from simt.exec.streams import Streams
+from simt.result import Result
 from simt.spec import load_spec
+
+PROGRAM = '''
+import ctypes, os, sys
+
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b""".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry spin(.param .u64 out, .param .u32 rounds) {
+  .reg .b64 %o; .reg .b32 %n, %k; .reg .pred %p;
+  ld.param.u64 %o, [out]; ld.param.u32 %n, [rounds]; mov.u32 %k, 0;
+L: add.u32 %k, %k, 1; setp.lt.u32 %p, %k, %n; @%p bra L;
+  st.global.u32 [%o], %k; ret; }
+"""
+
+def ok(code):
+    assert code == 0, code
+
+ok(cuda.cuInit(0))
+context, module, spin, memory = (ctypes.c_void_p() for _ in range(4))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+ok(cuda.cuCtxSetCurrent(context))
+ok(cuda.cuModuleLoadData(ctypes.byref(module), PTX))
+ok(cuda.cuModuleGetFunction(ctypes.byref(spin), module, b"spin"))
+ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4)))
+
+def launch(rounds):
+    values = [ctypes.c_uint64(memory.value), ctypes.c_uint32(rounds)]
+    arguments = (ctypes.c_void_p * 2)(*[ctypes.addressof(v) for v in values])
+    ok(cuda.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, None, arguments, None))
+
+def result():
+    value = ctypes.c_uint32()
+    ok(cuda.cuMemcpyDtoH_v2(ctypes.byref(value), memory, ctypes.c_size_t(4)))
+    return value.value
+'''
+"""A program over the driver API that needs no compiler."""
+
+
+def ran(tmp_path: Path, body: str, **options: Any) -> Finished:
+    command = [sys.executable, "-S", "-c", PROGRAM + body]
+    return run(command, "qv100", set={"sm.count": 1}, output=tmp_path / "out", **options)
+
+
+def test_values_and_cycles(tmp_path: Path) -> None:
+    finished = ran(tmp_path, "launch(100); assert result() == 100; launch(300); assert result() == 300")
+    assert finished.status == 0
+    (found,) = finished.results
+    few, many = (launch.cycles for launch in found.launches)
+    assert many - few > 200  # an iteration of the loop takes more than a cycle
+    assert [launch.name for launch in Result.load(tmp_path / "out").launches] == ["spin", "spin"]
+
+
+def test_what_nobody_waits_for_is_run_as_well(tmp_path: Path) -> None:
+    assert len(ran(tmp_path, "launch(10)").results[0].launches) == 1
+
+
+def test_a_killed_program_keeps_its_launches(tmp_path: Path) -> None:
+    finished = ran(tmp_path, "launch(5); assert result() == 5; os.kill(os.getpid(), 9)")
+    assert finished.status == -9
+    assert len(Result.load(tmp_path / "out").launches) == 1
+
+
+def test_a_limit_ends_the_program_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    finished = ran(tmp_path, "launch(5); result(); launch(10**8); result()", max_cycles=200_000)
+    assert finished.stopped == "max_cycles" and finished.status != 0
+    assert [launch.id for launch in Result.load(tmp_path / "out").launches] == [1]
+
+
+def test_functional_runs_have_no_result(tmp_path: Path) -> None:
+    command = [sys.executable, "-S", "-c", PROGRAM + "launch(7); assert result() == 7"]
+    assert run(command, "qv100", functional=True) == Finished(0, ())
 
 
 def device(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:

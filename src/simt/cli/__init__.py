@@ -32,6 +32,9 @@ COMMANDS = {
     "cache": "Show or clear what simt keeps between runs: converted traces, compiled programs.",
 }
 
+LIMIT_EXIT = 3
+"""Exit status where a limit of a run was reached."""
+
 
 class _Commands(TyperGroup):
     """Imports a command's file only when it is used, so that `simt --help` is fast."""

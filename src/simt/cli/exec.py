@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from simt.cli import LIMIT_EXIT
 from simt.cli.tables import show_result
 from simt.exec import run
 from simt.files import require_output, write_text
 from simt.result.files import dump
+from simt.run.interruption import stoppable
 from simt.run.overrides import override_texts
 from simt.run.record import require_place
 
@@ -47,6 +50,9 @@ def exec_(
     max_cycles: Annotated[
         int | None, typer.Option(min=1, help="Stop after about this many core cycles.")
     ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after about this many seconds.")
+    ] = None,
     timeline: Annotated[
         int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
     ] = None,
@@ -70,21 +76,30 @@ def exec_(
         require_place(output)
     if json_ is not None:
         require_output(json_)
-    finished = run(
-        command,
-        gpu.split(","),
-        output=output,
-        functional=functional,
-        set=override_texts(set_),
-        threads=threads,
-        max_cycles=max_cycles,
-        timeline=timeline,
-        progress=not quiet and sys.stderr.isatty(),
-    )
+    try:
+        with stoppable():
+            finished = run(
+                command,
+                gpu.split(","),
+                output=output,
+                functional=functional,
+                set=override_texts(set_),
+                threads=threads,
+                max_cycles=max_cycles,
+                timeout=timeout,
+                timeline=timeline,
+                progress=not quiet and sys.stderr.isatty(),
+            )
+    except KeyboardInterrupt as stop:
+        typer.echo("Interrupted.", err=True)
+        raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from None
     for result in finished.results:
         if not quiet:
             show_result(result, Console(stderr=True))
         if json_ is not None:
             write_text(json_, dump(result.to_json()))
+    if finished.stopped:
+        typer.echo(f"Stopped: {finished.stopped} reached.", err=True)
+        raise typer.Exit(LIMIT_EXIT)
     if finished.status:
         raise typer.Exit(finished.status if finished.status > 0 else 128 - finished.status)

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from simt import program
-from simt.cli import COMMANDS, sampling_options
+from simt.cli import COMMANDS, LIMIT_EXIT, sampling_options
 from simt.cli.sampling_options import SamplingOptions
 from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimulationError
@@ -56,7 +56,7 @@ Simulating less (docs/control):
   simt run traces/ --sample pka --plan plan.json --verify 5%
   simt run traces/ --sample pkp --full out   errors against a saved full Result
 """
-LIMITS, LIMIT_EXIT = ("max_cycles", "timeout"), 3
+LIMITS = ("max_cycles", "timeout")
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 

@@ -10,7 +10,7 @@ from simt import _engine
 from simt.cuda import PtxModule, link
 from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
 from simt.cuda.ptx_module import arch_number
-from simt.errors import LaunchError, ProgramFault, PtxError, SimtError
+from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
@@ -26,6 +26,8 @@ from .streams import ProgramStream, Streams
 
 HOST_BYTES = 64 << 30
 """Address space for pinned and registered memory of the program, beyond the device's own."""
+STACK_BYTES = 16 << 10
+"""Of a thread, unless the program asks for more."""
 FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 42
 """Where the memory of device 0 begins, and how far apart the devices' memories are."""
 
@@ -161,7 +163,9 @@ class Device(Objects):
         self.gpu.memory.native.free(address)
 
     def stack(self, size: int) -> None:
-        """Sets the bytes of a thread's stack."""
+        """Sets the bytes of a thread's stack, if that is more than the engine allows anyway."""
+        if size > STACK_BYTES:
+            self.gpu.machine_facts["stack_limit"] = size
 
     def load(self, image: bytes) -> dict[str, Any]:
         """Loads a module. Returns its number, kernels and variables; or an error and its text."""
@@ -395,6 +399,8 @@ class Device(Objects):
         """Does something that a fault of the program may end: it is told at the next synchronisation."""
         try:
             act()
+        except DeadlockError as error:
+            self._failed(codes.LAUNCH_TIMEOUT, error)
         except ProgramFault as error:
             self._failed(_FAULTS.get(error.kind, codes.LAUNCH_FAILED), error)
         except LaunchError as error:
@@ -415,9 +421,16 @@ class Device(Objects):
         self._guarded(self.gpu.synchronize)
         if self._printed:
             sys.stdout.write(self._printed.decode("utf-8", "replace"))
-        if not self.gpu.launches:
+        return self.saved("failed" if self._fault else "complete")
+
+    def saved(self, status: str) -> Result | None:
+        """Saves the finished launches, and returns their Result; None where there are none.
+
+        status: why there may not be more.
+        """
+        if self._gpu is None or not self.gpu.launches:
             return None
-        result = self.gpu.result("failed" if self._fault else "complete")
+        result = self.gpu.result(status)
         self.gpu.save(result)
         return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import simt._engine
-from simt.errors import LaunchError, ToolkitError
+from simt.errors import LaunchError, LimitReached, ToolkitError
 from simt.result import Result
 from simt.spec import Spec
 
@@ -27,11 +26,13 @@ class Finished:
     """A program that has ended.
 
     status: as `subprocess` has it: negative for a signal.
+    stopped: "max_cycles" or "timeout" where such a limit has ended it, else empty.
     results: one for each device that launched kernels with timing, in the order in which they were given up.
     """
 
     status: int
     results: tuple[Result, ...]
+    stopped: str = ""
 
 
 def libraries() -> Path:
@@ -62,7 +63,8 @@ def run(
     env: its environment, by default that of this process.
     options: of `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
 
-    Raises LaunchError where the program cannot be started, SimtError for options that make no sense.
+    Raises LaunchError where the program cannot be started, SimtError for options that make no sense, and
+    KeyboardInterrupt on Ctrl-C. What had finished by then is saved.
     """
     gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
     folder = libraries()
@@ -96,16 +98,22 @@ def run(
 
         waiting = threading.Thread(target=wait, daemon=True)
         waiting.start()
+        stopped = ""
         try:
             server.run(told)
+        except LimitReached as limit:
+            stopped = limit.result.status
+            process.terminate()
+            server.give_up(stopped)
         except BaseException:
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
+            server.give_up("interrupted")
             raise
         finally:
             server.close()
             told.close()
         waiting.join()
-    return Finished(process.returncode, tuple(server.results))
+    return Finished(process.returncode, tuple(server.results), stopped)
 
 
 def _places(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:

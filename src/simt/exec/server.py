@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from simt.errors import SimtError
+from simt.errors import SimtError, SimulationError
 from simt.result import Result
 
 from .device import Device
@@ -119,7 +119,10 @@ class Server:
         """Of the devices whose processes have ended, in that order."""
 
     def run(self, ended: socket.socket) -> None:
-        """Serves until `ended` can be read, and everything that was sent before is done."""
+        """Serves until `ended` can be read, and everything that was sent before is done.
+
+        Raises LimitReached, and Interrupted on Ctrl-C; `give_up` then saves what is finished.
+        """
         self._selector.register(ended, selectors.EVENT_READ)
         over = False
         while True:
@@ -137,6 +140,12 @@ class Server:
         for connection in list(self._open.values()):
             self._end(connection)
 
+    def give_up(self, status: str) -> None:
+        """Saves what the devices in use have finished. status: why there is not more."""
+        for connection in self._open.values():
+            if connection.device is not None and (result := connection.device.saved(status)) is not None:
+                self.results.append(result)
+
     def close(self) -> None:
         self._selector.close()
         self._listener.close()
@@ -152,6 +161,8 @@ class Server:
     def _serve(self, connection: _Connection) -> None:
         try:
             alive = connection.serve()
+        except SimulationError:
+            raise
         except (OSError, SimtError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
             print(f"simt: the program's CUDA library sent what cannot be used: {error}", file=sys.stderr)
             alive = False
