@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from simt.cli import LIMIT_EXIT
+from simt.cli import LIMIT_EXIT, run_options
 from simt.cli.tables import show_result
-from simt.exec import run
+from simt.exec import numbered, run
 from simt.files import require_output, write_text
 from simt.result.files import dump
 from simt.run.interruption import stoppable
@@ -22,13 +22,13 @@ from simt.run.record import require_place
 EXAMPLES = """\b
 Examples:
   simt exec -- ./program --size 1024         compiled by nvcc, with -cudart shared
-  simt exec --gpu a100 -- python train.py    Python: cuda-python, Numba, CuPy, Triton
+  simt exec --gpu a100 -- python train.py    Python: cuda-python, Numba, Triton
   simt exec --functional -- ./program        values only: about a thousand times as fast
   simt exec --output out -- ./program        then: simt report out
   simt exec --gpu h100,h100 -- ./program     two devices
 """
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 @app.command(
@@ -39,33 +39,20 @@ def exec_(
     gpu: Annotated[
         str, typer.Option(help="A GPU's name or TOML file; several, with commas, for several devices.")
     ] = "h100",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change the specification; repeatable."),
-    ] = None,
-    functional: Annotated[
-        bool, typer.Option("--functional", help="Compute only the program's values, without timing.")
-    ] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")] = 1,
-    max_cycles: Annotated[
-        int | None, typer.Option(min=1, help="Stop after about this many core cycles.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after about this many seconds.")
-    ] = None,
-    timeline: Annotated[
-        int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
-    ] = None,
+    set_: run_options.Set = None,
+    functional: run_options.Functional = False,
+    threads: run_options.Threads = 1,
+    max_cycles: run_options.MaxCycles = None,
+    timeout: run_options.Timeout = None,
+    timeline: run_options.Timeline = None,
+    output: run_options.Output = None,
     json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the Result as one JSON object.")
+        Path | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Write the Result as one JSON object; further ones with a number."
+        ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")
-    ] = False,
+    quiet: run_options.Quiet = False,
 ) -> None:
     """Run a CUDA program as it is, without a GPU: its values, cycles, and where they go.
 
@@ -93,11 +80,11 @@ def exec_(
     except KeyboardInterrupt as stop:
         typer.echo("Interrupted.", err=True)
         raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from None
-    for result in finished.results:
+    for result, file in zip(finished.results, numbered(json_), strict=False):
         if not quiet:
             show_result(result, Console(stderr=True))
-        if json_ is not None:
-            write_text(json_, dump(result.to_json()))
+        if file is not None:
+            write_text(Path(file), dump(result.to_json()))
     if finished.stopped:
         typer.echo(f"Stopped: {finished.stopped} reached.", err=True)
         raise typer.Exit(LIMIT_EXIT)

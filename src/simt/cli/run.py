@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from simt import program
-from simt.cli import COMMANDS, LIMIT_EXIT, sampling_options
+from simt.cli import COMMANDS, LIMIT_EXIT, run_options, sampling_options
 from simt.cli.sampling_options import SamplingOptions
 from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimulationError
@@ -73,27 +73,15 @@ def run(
     gpu: Annotated[
         str, typer.Option("--gpu", help="GPU specification: a name listed by `simt gpus`, or a TOML file.")
     ] = "qv100",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
-    ] = None,
+    set_: run_options.Set = None,
     kernels: Annotated[
         str | None, typer.Option(help="Launches to simulate: ids, ranges, names, /regular expressions/.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")] = 1,
-    max_cycles: Annotated[
-        int | None, typer.Option(min=1, help="Stop after about this many core cycles.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after about this many seconds.")
-    ] = None,
-    timeline: Annotated[
-        int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
-    ] = None,
+    threads: run_options.Threads = 1,
+    max_cycles: run_options.MaxCycles = None,
+    timeout: run_options.Timeout = None,
+    timeline: run_options.Timeline = None,
+    output: run_options.Output = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -110,9 +98,7 @@ def run(
     driver: Annotated[
         Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
     ] = None,
-    functional: Annotated[
-        bool, typer.Option("--functional", help="Compute only a program's values, without timing.")
-    ] = False,
+    functional: run_options.Functional = False,
     size: Annotated[
         int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")
     ] = None,
@@ -153,9 +139,7 @@ def run(
     outside: Annotated[
         bool, typer.Option("--outside", help="Allow a launch list to name files outside its folder.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")
-    ] = False,
+    quiet: run_options.Quiet = False,
 ) -> None:
     if examples:
         return _list_examples()

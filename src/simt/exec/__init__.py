@@ -1,5 +1,5 @@
 """Runs CUDA programs as they are: `simt exec`."""
 
-from .run import Finished, libraries, run
+from .run import Finished, libraries, numbered, run
 
-__all__ = ["Finished", "libraries", "run"]
+__all__ = ["Finished", "libraries", "numbered", "run"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,7 +30,7 @@ def ptx_of(image: bytes, name: str) -> PtxModule:
     return replace(module, linked=module.text.startswith(_LINKED))
 
 
-class Objects:
+class Objects(ABC):
     """Operations of a `Device` on such objects."""
 
     operations = frozenset(["texture", "reference", "tensor_map", "link"])
@@ -38,8 +39,9 @@ class Objects:
     _modules: dict[int, Module]
 
     @property
+    @abstractmethod
     def gpu(self) -> GPU:
-        raise NotImplementedError
+        """The device's GPU."""
 
     def texture(self, place: int, *description: Any) -> int | str:
         """Describes a texture or surface, as `textures.describe` takes it, in new memory or in a reference's

@@ -68,7 +68,7 @@ def run(
     """
     gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
     folder = libraries()
-    places = _places(output)
+    places = numbered(output)
 
     def make(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
         own = {"gpu": gpus[ordinal], "output": next(places), **options}
@@ -116,7 +116,7 @@ def run(
     return Finished(process.returncode, tuple(server.results), stopped)
 
 
-def _places(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:
+def numbered(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:
     """Where Results go: `out`, `out.2`, `out.3`, ... (`out.json`, `out.2.json`, ...)."""
     number = 1
     while True:

@@ -1,0 +1,29 @@
+"""Options that `simt run` and `simt exec` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification; repeatable."),
+]
+Functional = Annotated[
+    bool, typer.Option("--functional", help="Compute only a program's values, without timing.")
+]
+Threads = Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")]
+MaxCycles = Annotated[int | None, typer.Option(min=1, help="Stop after about this many core cycles.")]
+Timeout = Annotated[
+    float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after about this many seconds.")
+]
+Timeline = Annotated[
+    int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")]
