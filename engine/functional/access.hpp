@@ -7,16 +7,16 @@
 #include "functional/lanes.hpp"
 #include "functional/translator.hpp"
 
-/// What instructions that access memory have in common.
+/// Shared by all instructions that access memory.
 namespace simt::functional {
 
-/// The state space that an instruction names.
+/// The state space an instruction names.
 enum class AccessSpace : uint8_t { Generic, Global, Shared, Local };
 
 /// Takes the space modifier. Constant and parameter memory are in global memory here.
 AccessSpace take_space(Translation& t);
 
-/// Byte addresses of the lanes in their space.
+/// Byte addresses of all lanes, within the instruction's state space.
 inline void lane_addresses(const Context& c, Address::Base base, Place place, int64_t offset, uint64_t* out) {
   const auto add = static_cast<uint64_t>(offset);
   switch (base) {
@@ -40,7 +40,7 @@ inline void lane_addresses(const Context& c, const Op& op, Address::Base base, u
   lane_addresses(c, base, op.a, op.immediate, out);
 }
 
-/// Sets base, place and offset of an Op from an address operand.
+/// Sets an Op's base, place and offset from an address operand.
 inline void set_address(Op& op, const Address& address) {
   op.a = address.place;
   op.immediate = address.offset;
@@ -75,12 +75,13 @@ inline bool consecutive(const uint64_t* a, uint64_t stride) {
   return differs == 0;
 }
 
-/// Host address of all 32 lanes' consecutive accesses, or nullptr if they are not in one piece.
+/// Host address of an access in which the 32 lanes touch consecutive elements, or nullptr if it is not
+/// contiguous in host memory.
 template <AccessSpace space>
 inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   if (!c.full() || !consecutive(a, bytes)) return nullptr;
   const uint64_t all = bytes * warp_lanes;
-  // A generic address in an allocation is one of global memory.
+  // A generic address inside an allocation is a global address.
   if constexpr (space == AccessSpace::Global || space == AccessSpace::Generic) return c.one_piece(a[0], all);
   if constexpr (space == AccessSpace::Shared) {
     const uint64_t size = c.cta->shared_bytes();
@@ -89,14 +90,14 @@ inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   return nullptr;
 }
 
-/// OR of all lanes' addresses, active or not: an upper bound of the greatest address.
+/// OR of all lanes' addresses, active or not: an upper bound on the largest address.
 inline uint64_t address_bits(const uint64_t* a) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < warp_lanes; ++i) bits |= a[i];
   return bits;
 }
 
-/// Whether the addresses of all lanes of the mask, less `begin`, lie within `size` bytes.
+/// Whether every active lane's address, minus `begin`, lies within `size` bytes.
 inline bool all_within(const Context& c, const uint64_t* a, uint64_t begin, uint64_t size, uint64_t bytes) {
   const auto fits = [&](uint64_t most) { return most < size && bytes <= size - most; };
   uint64_t bits = 0;
@@ -107,8 +108,8 @@ inline bool all_within(const Context& c, const uint64_t* a, uint64_t begin, uint
   return fits(most);
 }
 
-/// If all lanes' accesses are in one piece of host memory: its base, and the distance of each active lane's
-/// access from it (0 for inactive lanes). Otherwise nullptr.
+/// If all lanes' accesses lie in one contiguous piece of host memory: its base, and each active lane's offset
+/// from it (0 for inactive lanes). Otherwise nullptr.
 template <AccessSpace space>
 inline std::byte* base_address(Context& c, const uint64_t* a, uint64_t bytes, uint64_t* distance) {
   const auto keep = [&](uint64_t begin, uint64_t stride) {
@@ -141,7 +142,7 @@ inline std::byte* base_address(Context& c, const uint64_t* a, uint64_t bytes, ui
   return base;
 }
 
-/// The lanes' host addresses.
+/// Each lane's host address.
 template <AccessSpace space>
 inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::byte** out) {
   uint64_t distance[warp_lanes];
@@ -152,7 +153,7 @@ inline void host_addresses(Context& c, const uint64_t* a, uint64_t bytes, std::b
   each_lane(c, [&](int i) { out[i] = host_address<space>(c, a[i], bytes, i); });
 }
 
-/// Lanes of the mask whose address is in global memory.
+/// Active lanes whose address is in global memory.
 inline uint32_t global_lanes(const Context& c, AccessSpace space, const uint64_t* address) {
   if (space == AccessSpace::Global) return c.mask;
   if (space != AccessSpace::Generic) return 0;
@@ -162,8 +163,8 @@ inline uint32_t global_lanes(const Context& c, AccessSpace space, const uint64_t
   return lanes & c.mask;
 }
 
-/// Stores the access of `lanes` in Context::deferred, which must be set. The caller fills in its values:
-/// those of each lane as they are in memory, in words of 8 bytes.
+/// Records the access of `lanes` in Context::deferred, which must be set. The caller fills in the values: per
+/// lane, as they lie in memory, in 8-byte words.
 inline DeferredAccess& defer(Context& c, const Op& op, uint32_t lanes, const uint64_t* address,
                              void (*perform)(Context&, DeferredAccess&)) {
   DeferredAccess& access = *c.deferred;
@@ -174,7 +175,7 @@ inline DeferredAccess& defer(Context& c, const Op& op, uint32_t lanes, const uin
   return access;
 }
 
-/// Throws Fault for the first lane whose address is no multiple of `bytes` (a power of two).
+/// Throws Fault for the first lane whose address is not a multiple of `bytes` (a power of two).
 inline void check_alignment(const Context& c, const uint64_t* addresses, uint64_t bytes) {
   if ((address_bits(addresses) & (bytes - 1)) == 0) [[likely]]
     return;

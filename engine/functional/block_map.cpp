@@ -9,7 +9,7 @@ namespace simt::functional {
 std::vector<uint32_t> leaders(const Program& program, const Lowering& lowering) {
   std::vector<uint32_t> result;
   const auto add = [&](uint32_t op) {
-    // What costs nothing has no instruction of its own.
+    // Ops that cost nothing have no lowered instruction.
     while (op < lowering.of_op.size() && lowering.of_op[op].count == 0) ++op;
     if (op < lowering.of_op.size()) result.push_back(lowering.of_op[op].first);
   };
@@ -26,7 +26,7 @@ std::vector<uint32_t> leaders(const Program& program, const Lowering& lowering) 
 }
 
 BlockMap::BlockMap(const BasicBlocks& blocks, const Lowering& lowering) {
-  // Ranges of ops follow each other without gaps, as the blocks do.
+  // The ranges of ops are contiguous, as are the blocks.
   uint32_t block = 0;
   for (uint32_t op = 0; op < lowering.of_op.size(); ++op) {
     const Lowering::Range& range = lowering.of_op[op];

@@ -3,10 +3,10 @@
 #include "functional/element_reduction.hpp"
 #include "functional/mbarrier.hpp"
 
-/// Shared by asynchronous copies. All take effect at once; groups and mbarriers only report completion.
+/// Shared by asynchronous copies. All take effect immediately; groups and mbarriers only report completion.
 namespace simt::functional {
 
-/// The address of the same offset in the shared memory of the CTA with this rank.
+/// The address at the same offset in the shared memory of the CTA with this rank.
 inline uint64_t in_cta(uint64_t address, uint32_t rank) {
   constexpr uint64_t offset = (uint64_t{1} << window::rank_shift) - 1;
   return (address & offset) | uint64_t{rank + 1} << window::rank_shift;
@@ -16,14 +16,14 @@ inline void lane_addresses(const Context& c, const Address& address, uint64_t* o
   lane_addresses(c, address.base, address.place, address.offset, out);
 }
 
-/// An address operand in global or shared memory.
+/// An address operand that must be in global or shared memory.
 inline Address memory_address(Translation& t, uint32_t operand) {
   const Address address = t.address(t.operand(operand));
   if (address.base == Address::Base::Stack) t.unsupported("an address in local memory or parameters");
   return address;
 }
 
-/// The two sides of a copy, as the modifiers name them: destination first.
+/// Source and destination of a copy, as its modifiers name them.
 struct Direction {
   AccessSpace to = AccessSpace::Global, from = AccessSpace::Global;
 };
@@ -33,7 +33,7 @@ Direction take_direction(Translation& t);
 enum class Completion : uint8_t { Group, Mbarrier };
 Completion take_completion(Translation& t);
 
-/// cp.async.bulk.tensor and its variants. `reduces`, `prefetches`: from the modifiers before .tensor.
+/// cp.async.bulk.tensor and its variants. `reduces`, `prefetches`: given by the modifiers before .tensor.
 void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches);  // ops_tensor.cpp
 
 }  // namespace simt::functional

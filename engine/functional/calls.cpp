@@ -49,7 +49,7 @@ void run_from_stack(Context& c, const Op& op) {
   });
 }
 
-/// A predicate takes a byte. Op::immediate: its place, and with negated_predicate set its opposite.
+/// A predicate takes one byte. Op::immediate: its place; negated if negated_predicate is set.
 void run_predicate_to_stack(Context& c, const Op& op) {
   const uint32_t bits = c.predicate(op.a) ^ (op.immediate & negated_predicate ? full_mask : 0);
   const auto offset = static_cast<uint32_t>(op.immediate);

@@ -7,35 +7,37 @@ namespace simt::functional {
 
 /// Targets of brx.idx.
 struct BranchTable : Detail {
-  std::vector<uint32_t> targets;  ///< ops
+  std::vector<uint32_t> targets;  ///< op indices
 };
 
-/// A variable of a thread's stack frame.
+/// A variable in a thread's stack frame.
 struct StackSlot {
   uint32_t offset = 0, bytes = 0;
 };
 
-/// One call in the code.
+/// A call instruction.
 struct CallSite : Detail {
-  uint32_t function = UINT32_MAX;             ///< UINT32_MAX: by the address at Op::a, or a Builtin
+  uint32_t function = UINT32_MAX;             ///< UINT32_MAX: indirect, through the address at Op::a, or a
+                                              ///< Builtin
   std::vector<StackSlot> arguments, results;  ///< in the caller's stack frame
 };
 
 struct CallTarget {
   uint32_t function;
-  uint32_t lanes;  ///< that call it; others of the mask call something else
+  uint32_t lanes;  ///< the lanes that make this call; other active lanes call something else
 };
 
-/// Of a predicate in the stack frame.
+/// Size of a predicate in the stack frame.
 constexpr uint32_t predicate_bytes = 1;
-/// In Op::immediate of what passes a predicate.
+/// Set in Op::immediate when a negated predicate is passed.
 constexpr int64_t negated_predicate = int64_t{1} << 32;
-/// An Op that copies a register to the thread's stack frame: Op::a to Op::immediate, of StackSlot's size.
+/// Handler that copies a register, at Op::a, to the thread's stack frame, at Op::immediate, with StackSlot's
+/// size.
 Handler to_stack(uint32_t bytes);
-/// And back: to Op::destination.
+/// The reverse: copies from the stack frame to Op::destination.
 Handler from_stack(uint32_t bytes);
 
-/// Addresses of functions, for indirect calls.
+/// Base of the addresses of functions, for indirect calls.
 constexpr uint64_t code_window = uint64_t{5} << 32;
 inline uint64_t function_address(uint32_t function) {
   return code_window + 16 * uint64_t{function};

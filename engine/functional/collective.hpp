@@ -3,14 +3,14 @@
 
 namespace simt::functional {
 
-/// What the operands of a collective with a member mask are, so that lanes can come together from different
-/// instructions, and their registers be brought together.
+/// The kinds of operand of a collective with a member mask. They allow lanes to join from different
+/// instructions, whose registers are then merged.
 struct CollectiveOperands : Detail {
   enum class Kind : uint8_t { None, Word, Wide, Predicate };
   Kind a = Kind::None, b = Kind::None, c = Kind::None;  ///< `Op::immediate` is 1 where `a` is negated
   Kind destination = Kind::None;
   Place predicate = place::none;  ///< the second destination of d|p
-  bool lane_by_lane = false;      ///< what a lane gets does not depend on which lanes take part
+  bool lane_by_lane = false;      ///< a lane's result does not depend on which lanes take part
 };
 
 }  // namespace simt::functional

@@ -16,12 +16,12 @@ class Grid;
 struct BarrierRequest {
   enum class Reduce : uint8_t { None, Popcount, And, Or };
   uint32_t id = 0;
-  uint32_t threads = 0;    ///< that take part; 0: all of the CTA
-  bool waits = true;       ///< false: arrives only
-  bool cluster = false;    ///< barrier.cluster: over all CTAs of the cluster
-  bool warpgroup = false;  ///< wgmma.wait_group: over the warps of the warpgroup; `id` does not matter
+  uint32_t threads = 0;    ///< number of participating threads; 0: the whole CTA
+  bool waits = true;       ///< false: only arrives
+  bool cluster = false;    ///< barrier.cluster: across all CTAs of the cluster
+  bool warpgroup = false;  ///< wgmma.wait_group: across the warps of the warpgroup; `id` is ignored
   Reduce reduce = Reduce::None;
-  uint32_t predicate = 0;  ///< bits of the lanes, for a reduction
+  uint32_t predicate = 0;  ///< of the lanes, for a reduction
   bool same_barrier(const BarrierRequest& o) const {
     return id == o.id && threads == o.threads && waits == o.waits && cluster == o.cluster &&
            warpgroup == o.warpgroup && reduce == o.reduce;
@@ -30,56 +30,57 @@ struct BarrierRequest {
 
 struct AccessRecord;
 
-/// Asked before a weak access to global memory acts; may throw to keep it from acting.
+/// Called before a weak access to global memory takes effect; may throw to prevent it.
 class AccessGate {
  public:
   virtual ~AccessGate() = default;
   virtual void check(const AccessRecord& record) = 0;
 };
 
-/// The memory access of the Op just executed, for timing and traces.
+/// The memory access of the Op just executed, used by timing and traces.
 struct AccessRecord {
   AccessGate* gate = nullptr;
-  bool weak = true;  ///< set by the executor: the Op is no Deferred one
+  bool weak = true;  ///< set by the executor: the Op is not Deferred
   uint32_t mask = 0;
-  std::array<uint64_t, warp_lanes> address{};  ///< generic addresses, for the lanes of `mask`
+  std::array<uint64_t, warp_lanes> address{};  ///< generic addresses of the lanes in `mask`
   bool nothing = false;                        ///< the Op accesses memory, but no lane did
-  uint32_t bulk_bytes = 0;                     ///< of a bulk copy
-  uint64_t mbarrier = 0;                       ///< that a bulk copy completes on
+  uint32_t bulk_bytes = 0;                     ///< size of a bulk copy
+  uint64_t mbarrier = 0;                       ///< the mbarrier on which a bulk copy completes
 };
 
-/// An access whose effect comes later than its issue (Control::Deferred).
+/// An access that takes effect later than it issues (Control::Deferred).
 struct DeferredAccess {
   const Op* op = nullptr;
   uint32_t mask = 0;
-  bool of_clock = false;  ///< no memory: the value is the cycle of issue, which then is value[0][0]
+  bool of_clock = false;  ///< not a memory access: the value is the cycle of issue, stored in value[0][0]
   std::array<uint64_t, warp_lanes> address{};
-  /// Stored or combined values, word by word as they lie in memory; of a compare-and-swap the compared ones
-  /// first.
+  /// Values stored or combined, word by word as they lie in memory; for a compare-and-swap, the values to
+  /// compare with come first.
   std::array<std::array<uint64_t, warp_lanes>, 4> value{};
-  /// Acts on memory, and writes what it returns to op->destination in the frame of `context`.
+  /// Performs the access, and writes its result to op->destination in the frame of `context`.
   void (*perform)(Context& context, DeferredAccess& access) = nullptr;
 };
 
-/// The lanes that execute now, and where their state lies. One per executing host thread.
+/// The lanes being executed, and where their state is stored. One per host thread that executes.
 struct Context {
   std::array<std::byte*, 3> banks{};
-  uint32_t mask = 0;   ///< lanes that execute the Op; never empty in a handler
-  uint32_t stack = 0;  ///< where the running function's stack frame begins in each thread's local memory
+  uint32_t mask = 0;   ///< lanes executing the Op; never empty in a handler
+  uint32_t stack = 0;  ///< offset of the running function's stack frame in each thread's local memory
   Warp* warp = nullptr;
   Cta* cta = nullptr;
   Grid* grid = nullptr;
   DeviceMemory* memory = nullptr;
   AccessRecord* record = nullptr;      ///< nullptr if not needed
-  DeferredAccess* deferred = nullptr;  ///< where Deferred ops leave their access; nullptr: they act at once
+  DeferredAccess* deferred = nullptr;  ///< where Deferred ops record their access; nullptr: they take effect
+                                       ///< immediately
   BarrierRequest barrier;
-  uint32_t sleep = 0;         ///< duration of the last nanosleep, nanoseconds
-  uint64_t cycle = 0;         ///< under timing: the cycle of issue
-  uint64_t* ticks = nullptr;  ///< without timing: what clocks count, instructions executed
-  /// What %clock reads: cycles, or without timing the instructions that the executor has executed.
+  uint32_t sleep = 0;         ///< duration of the last nanosleep in nanoseconds
+  uint64_t cycle = 0;         ///< with timing: the cycle of issue
+  uint64_t* ticks = nullptr;  ///< without timing: the clock, which counts executed instructions
+  /// What %clock reads: cycles, or, without timing, the number of instructions executed.
   uint64_t now() const { return ticks ? ++*ticks : cycle; }
-  bool concurrent = false;  ///< other host threads execute CTAs of the grid at the same time
-  bool yield = false;       ///< set by a Control::Yield op that waits without success
+  bool concurrent = false;  ///< other host threads are executing CTAs of this grid
+  bool yield = false;       ///< set by a Control::Yield op whose wait did not succeed
 
   template <class T>
   T* lanes(Place p) const {
@@ -89,21 +90,20 @@ struct Context {
   bool full() const { return mask == full_mask; }
   int first_lane() const { return std::countr_zero(mask); }
 
-  /// Host address of [address, address + size) in global memory. Throws Fault for `lane` where no allocation
-  /// holds it.
+  /// Host address of [address, address + size) in global memory. Throws Fault for `lane` if no allocation
+  /// contains it.
   std::byte* global(uint64_t address, uint64_t size, int lane) {
     if (std::byte* at = one_piece(address, size)) [[likely]]
       return at;
     illegal_global(address, size, lane);
   }
-  /// Host address of [address, address + size) where it lies in one allocation of global memory, else
-  /// nullptr.
+  /// Host address of [address, address + size) if one allocation of global memory contains it, else nullptr.
   std::byte* one_piece(uint64_t address, uint64_t size) {
     if (generation_ == memory->generation() && recent_[latest_].holds(address, size)) [[likely]]
       return memory->host(address);
     return look_up(address, size);
   }
-  /// Host address of a generic address of a lane. Throws Fault.
+  /// Host address of a lane's generic address. Throws Fault.
   std::byte* generic(uint64_t address, uint64_t size, int lane);
   std::byte* shared(uint64_t address, uint64_t size, int lane);  ///< `address` within .shared::cluster
   std::byte* local(uint64_t address, uint64_t size, int lane);   ///< `address` within .local
@@ -120,7 +120,7 @@ struct Context {
   std::byte* look_up(uint64_t address, uint64_t size);
   [[noreturn]] void illegal_global(uint64_t address, uint64_t size, int lane);
 
-  // Allocations that were accessed lately; a kernel goes to and fro between its arrays.
+  // Recently accessed allocations; kernels alternate between a few arrays.
   std::array<Extent, 8> recent_{};
   uint32_t latest_ = 0, next_ = 0;
   uint64_t generation_ = 0;

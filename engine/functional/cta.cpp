@@ -18,7 +18,7 @@ bool BarrierCounter::arrive(Cta& cta, Warp& warp, uint32_t lanes, const BarrierR
   auto it = std::find_if(arrived_.begin(), arrived_.end(), [&](const Arrival& a) { return a.warp == &warp; });
   if (it == arrived_.end()) it = arrived_.insert(arrived_.end(), Arrival{&cta, &warp, 0, 0});
   it->lanes |= lanes;
-  // A warp that is short of lanes counts as whole.
+  // A warp with fewer than 32 threads counts as full.
   const bool whole = (warp.alive() & ~it->lanes) == 0;
   const uint32_t now = whole ? warp_lanes : static_cast<uint32_t>(std::popcount(it->lanes));
   threads_ += now - it->counted;

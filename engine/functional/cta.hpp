@@ -13,16 +13,16 @@ namespace simt::functional {
 class Grid;
 class Cta;
 
-/// Counts threads at a barrier; of a CTA, or of a cluster.
+/// Counts the threads that have arrived at a barrier of a CTA or cluster.
 class BarrierCounter {
  public:
-  /// The lanes arrive. True if that completes the barrier, which is then as new.
+  /// The lanes arrive. True if this completes the barrier, which is then reset.
   bool arrive(Cta& cta, Warp& warp, uint32_t lanes, const BarrierRequest& request,
               const std::vector<Cta*>& members);
-  /// A warp has lost threads: whether those left complete the barrier.
+  /// A warp has lost threads: whether the remaining ones complete the barrier.
   bool after_exit(const std::vector<Cta*>& members);
   bool in_use() const { return !arrived_.empty(); }
-  /// Whether these lanes arrived in the phase under way.
+  /// Whether these lanes have arrived in the current phase.
   bool arrived(const Warp& warp, uint32_t lanes) const;
 
   uint32_t popcount = 0;  ///< of the completed barrier's predicates
@@ -37,14 +37,14 @@ class BarrierCounter {
 
   bool finish_if_complete(const std::vector<Cta*>& members);
 
-  uint32_t threads_ = 0;  ///< that arrived; a warp all of whose threads did counts as 32
+  uint32_t threads_ = 0;  ///< that have arrived; a warp counts as 32 once all its threads have
   uint32_t expected_ = 0;
-  uint32_t taking_part_ = 0;  ///< threads that arrived, without rounding
-  uint32_t true_ = 0;         ///< of them, whose predicate holds
+  uint32_t taking_part_ = 0;  ///< threads that have arrived, not rounded up to warps
+  uint32_t true_ = 0;         ///< those of them whose predicate is true
   std::vector<Arrival> arrived_;
 };
 
-/// The CTAs of a cluster, which run at the same time and see each other's shared memory.
+/// The CTAs of a cluster, which are resident together and can access each other's shared memory.
 struct Cluster {
   std::vector<Cta*> ctas;  ///< by rank
   BarrierCounter barrier;
@@ -54,7 +54,7 @@ struct Cluster {
 class Cta {
  public:
   static constexpr uint32_t barrier_count = 16;
-  static constexpr uint32_t warps_in_group = 4;  ///< of a warpgroup
+  static constexpr uint32_t warps_in_group = 4;  ///< warps in a warpgroup
 
   Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, uint32_t rank);
 
@@ -68,17 +68,17 @@ class Cta {
 
   std::byte* shared() { return reinterpret_cast<std::byte*>(shared_.data()); }
   uint32_t shared_bytes() const;
-  /// Thread-local memory of a lane. Allocated when the warp first needs it.
+  /// Local memory of one lane. Allocated when the warp first uses it.
   std::byte* local(uint32_t warp, uint32_t lane);
 
-  /// Lanes Context::mask of a split arrive at the barrier `op`, for which Context::barrier stands. Lets go
-  /// who may go on. A wait for a cluster's barrier is no arrival; where that is complete already,
-  /// Context::barrier does not wait.
+  /// The lanes in Context::mask arrive at the barrier of `op`, which Context::barrier describes. Releases the
+  /// lanes that may continue. Waiting on a cluster barrier is not an arrival; if the barrier is already
+  /// complete, Context::barrier is changed not to wait.
   void arrive(Context& context, Warp& warp, Warp::Split& split, const Op& op);
   /// Lanes of a warp have exited.
   void exited(Context& context, Warp& warp);
 
-  /// For special registers: what lies on an SM. Set by the timing engine, 0 otherwise.
+  /// For special registers: the SM it runs on. Set by the timing engine, otherwise 0.
   uint32_t sm = 0;
   uint64_t barriers_completed = 0;
 
@@ -87,7 +87,8 @@ class Cta {
     Cta* cta;
     Warp* warp;
     uint32_t lanes;
-    uint32_t barrier;  ///< number, or barrier_count for the cluster's, or one above it for a warpgroup's
+    uint32_t barrier;  ///< its number; barrier_count for the cluster barrier, or above for those of
+                       ///< warpgroups
     const Op* op;
     BarrierRequest::Reduce reduce;
   };
@@ -99,7 +100,7 @@ class Cta {
   std::array<uint32_t, 3> index_{};
   std::shared_ptr<Cluster> cluster_;
   uint32_t rank_;
-  uint32_t running_ = 0;  ///< warps not finished
+  uint32_t running_ = 0;  ///< warps that have not finished
   std::vector<Line> shared_;
   std::vector<Warp> warps_;
   std::vector<std::vector<std::byte>> local_;  ///< by warp

@@ -7,11 +7,11 @@
 
 namespace simt::functional {
 
-/// How bulk copies combine elements with those at their destination.
+/// How a bulk copy combines elements with those at its destination.
 struct ElementReduction {
-  /// to[k] = operation(to[k], from[k]) for `count` elements at any alignment; nullptr: there is none.
+  /// to[k] = operation(to[k], from[k]) for `count` elements of any alignment; nullptr: unsupported.
   void (*combine)(std::byte* to, const std::byte* from, size_t count) = nullptr;
-  uint32_t bytes = 0;  ///< of an element
+  uint32_t bytes = 0;  ///< per element
 };
 
 /// `operation`: add, min, max, inc, dec, and, or, xor.

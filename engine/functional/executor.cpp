@@ -9,7 +9,7 @@
 namespace simt::functional {
 namespace {
 
-constexpr uint32_t deepest_frames = 16u << 20;  ///< bytes of registers a warp, for all functions under way
+constexpr uint32_t deepest_frames = 16u << 20;  ///< bytes of registers per warp, for all active calls
 
 }  // namespace
 
@@ -87,7 +87,7 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         split->pc = pc;
         executed_ = true;
         const bool go_on = control(op, executing, *split);
-        // What parts its lanes or waits for others is executed later.
+        // An op whose lanes diverge, or that waits for others, is executed later.
         if (counts) blocks_->count(begin, executed_ ? pc + 1 : pc, counts);
         if (count_timed && executed_) count_op(pc, gathers(op) && executing ? context_.mask : executing);
         if (!go_on) return stop(Stop::Yield);
@@ -163,7 +163,7 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
            op.control == Control::Barrier;
   };
   if (!alone && needs_all_lanes()) {
-    // The lanes that execute it become a split of their own, which comes back here.
+    // The lanes that execute it become a separate split, which returns here.
     warp.diverge(mask, pc, next, op.control == Control::BranchIndirect ? op.reconvergence : next);
     executed_ = false;
     return true;
@@ -326,7 +326,7 @@ ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const
 
 namespace {
 
-/// Where the threads of these CTAs wait, and how many have exited.
+/// Describes where the threads of these CTAs wait, and how many have exited.
 std::string who_waits(const Program& program, const std::vector<Cta*>& ctas) {
   struct Waiting {
     uint32_t op, threads = 0;

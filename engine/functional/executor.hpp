@@ -11,40 +11,41 @@ namespace simt::functional {
 class Executor {
  public:
   enum class Stop : uint8_t {
-    Budget,   ///< the requested number of instructions was executed
-    Yield,    ///< an instruction that waits for others did not succeed
-    Blocked,  ///< all lanes wait at barriers or for other lanes
+    Budget,   ///< the requested number of instructions has been executed
+    Yield,    ///< an instruction that waits did not succeed
+    Blocked,  ///< all lanes are waiting, at barriers or for other lanes
     Finished
   };
 
-  /// `concurrent`: others execute CTAs of this grid at the same time.
+  /// `concurrent`: other executors execute CTAs of this grid at the same time.
   explicit Executor(Grid& grid, bool concurrent = false);
 
-  /// Runs a warp for at most `budget` instructions. Throws ProgramFault. Where `counts` is given, it counts
-  /// the blocks of `count_blocks` that the warp executes.
+  /// Runs a warp for at most `budget` instructions. Throws ProgramFault. If `counts` is given, counts how
+  /// often the warp executes each block of `count_blocks`.
   Stop run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts = nullptr);
   void count_blocks(const BlockMap* map) { blocks_ = map; }
-  /// From now on `run` adds to `timed` what the timing model would be given.
+  /// From now on, `run` adds to `timed` what the timing model would be given.
   void count_for_timing(const Lowering* lowering) { lowering_ = lowering; }
-  /// From now on a warp yields that reads the same place again and again: it waits for another CTA.
+  /// From now on, a warp yields when it repeatedly reads the same address, since it is waiting for another
+  /// CTA.
   void yield_when_polling(bool yields) { yields_when_polling_ = yields; }
-  /// The cycle by which prints of execution without timing are ordered.
+  /// The cycle used to order prints when executing without timing.
   void set_cycle(uint64_t cycle) { context_.cycle = cycle; }
 
-  /// Executes one instruction of a warp that is not blocked or finished. For what runs under timing: `record`
-  /// gets its access, `deferred` the access of a Deferred op, which is then to be performed later.
+  /// Executes one instruction of a warp that is neither blocked nor finished. Used with timing: `record`
+  /// receives its access, `deferred` the access of a Deferred op, to be performed later.
   struct Step {
-    bool executed = false;  ///< false: the warp waits now, or its lanes have parted to come back here
+    bool executed = false;  ///< false: the warp now waits, or its lanes have split and will return here
     uint32_t op = 0;
     uint32_t mask = 0;  ///< lanes that executed
     uint32_t frame = 0, stack = 0;
   };
   Step step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred, uint64_t cycle);
-  /// The operands of the last barrier instruction.
+  /// Operands of the last barrier instruction.
   const BarrierRequest& last_barrier() const { return context_.barrier; }
   /// Duration of the last nanosleep, in nanoseconds.
   uint32_t last_sleep() const { return context_.sleep; }
-  /// Performs what `step` deferred, on behalf of the same warp.
+  /// Performs an access that `step` deferred, for the same warp.
   void perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* frame, uint32_t stack);
 
   uint64_t warp_instructions = 0, thread_instructions = 0;
@@ -57,9 +58,9 @@ class Executor {
     const uint32_t n = lowering_->of_op[pc].count;
     timed += {n, n * static_cast<uint32_t>(std::popcount(mask))};
   }
-  /// Whether the access at `pc` was repeated so quickly that the warp seems to poll.
+  /// Whether the access at `pc` repeats so soon that the warp appears to be polling.
   bool polls(uint32_t pc) {
-    constexpr uint64_t few = 8;  // branches and the like
+    constexpr uint64_t few = 8;  // enough for branches and the like
     constexpr uint32_t often = 4;
     repeated_ = pc == polled_pc_ && controls_ - polled_at_ < few ? repeated_ + 1 : 0;
     polled_pc_ = pc;
@@ -72,13 +73,13 @@ class Executor {
   void branch_indirect(const Op& op, uint32_t mask, const Warp::Split& split);
   void call(const Op& op, const Warp::Split& split);
 
-  // executor_collectives.cpp. Context::mask is then of all lanes that took part.
+  // executor_collectives.cpp. Context::mask then contains all participating lanes.
   void collective(const Op& op, uint32_t mask, Warp::Split& split);
   void barrier(const Op& op, uint32_t mask, Warp::Split& split);
-  /// `op` of `split` together with other instructions of its kind, at which `joined` wait.
+  /// Runs `op` of `split` jointly with other instructions of its kind, at which the splits in `joined` wait.
   void run_joined(const Op& op, uint32_t mask, Warp::Split& split, const std::vector<Warp::Split*>& joined);
   std::byte* place_of(const Warp::Split& split, Place p);
-  uint32_t members_of(const Warp::Split& split);  ///< of one that waits in a collective
+  uint32_t members_of(const Warp::Split& split);  ///< of a split that waits in a collective
   static bool gathers(const Op& op) {
     return op.control == Control::Collective || op.control == Control::Barrier;
   }
@@ -97,9 +98,9 @@ class Executor {
   const Lowering* lowering_ = nullptr;
 };
 
-/// A fault with its place.
+/// A fault with its location.
 ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op);
-/// All warps of the CTAs wait for each other: a deadlock.
+/// Reports a deadlock: all warps of the CTAs wait for each other.
 [[noreturn]] void deadlocked(Grid& grid, const std::vector<Cta*>& ctas);
 
 }  // namespace simt::functional

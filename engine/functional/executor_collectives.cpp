@@ -1,5 +1,5 @@
-/// Lanes of a warp wait for each other: collective instructions, and barriers, at which a thread waits for
-/// all threads of its warp that have not exited.
+/// Instructions at which lanes of a warp wait for each other: collectives, and barriers, where a thread waits
+/// for all threads of its warp that have not exited.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -31,7 +31,7 @@ void copy_lanes(Kind kind, uint32_t lanes, const std::byte* from, std::byte* to)
   }
 }
 
-/// The lanes of `lanes` whose word is `value`.
+/// The subset of `lanes` whose word is `value`.
 uint32_t equal_lanes(const uint32_t* words, uint32_t value, uint32_t lanes) {
   uint32_t same = 0;
   for (uint32_t i = 0; i < warp_lanes; ++i) same |= uint32_t{words[i] == value} << i;
@@ -54,25 +54,25 @@ uint32_t Executor::members_of(const Warp::Split& split) {
 void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const uint32_t next = split.pc + 1;
-  const uint32_t others = warp.alive() & ~split.mask;  // lanes whose guard is false are not waited for
+  const uint32_t others = warp.alive() & ~split.mask;  // does not wait for lanes whose guard is false
   uint32_t members = full_mask, same = mask;
   if (op.member_mask != place::none) {
     const auto* words = context_.lanes<const uint32_t>(op.member_mask);
     members = words[context_.first_lane()];
     if (op.member_mask >> place::bank_shift == 0) same = equal_lanes(words, members, mask);
     if (same != mask) {
-      // Each group, such as a tile of a warp, on its own.
+      // Each group of lanes, such as a tile of a warp, synchronises separately.
       uint32_t awaited = 0;
       for (uint32_t rest = mask; rest; rest &= rest - 1) awaited |= words[std::countr_zero(rest)];
       if (awaited & others) {
-        warp.diverge(same, split.pc, split.pc, next);  // the first group comes back here alone
+        warp.diverge(same, split.pc, split.pc, next);  // the first group returns here alone
         executed_ = false;
         return;
       }
       if (op.details<CollectiveOperands>().lane_by_lane) {
         op.run(context_, op);
       } else {
-        // A result may take the place of the masks.
+        // The result may overwrite the masks.
         alignas(64) uint32_t masks[warp_lanes];
         std::copy_n(words, warp_lanes, masks);
         for (uint32_t rest = mask; rest; rest &= ~context_.mask) {
@@ -91,7 +91,7 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
     return;
   }
 
-  // Lanes join that wait at the same instruction, or at another one of the same kind for the same members.
+  // Lanes join if they wait at the same instruction, or at another of the same kind for the same members.
   const auto is_here = [&](const Warp::Split& s) { return s.pc == split.pc && s.frame == split.frame; };
   const auto joins = [&](const Warp::Split& s) {
     if (s.state != Warp::State::Collective) return false;

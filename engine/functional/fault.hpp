@@ -5,20 +5,20 @@
 
 namespace simt::functional {
 
-/// What a simulated program did wrong. Thrown where it happens with what is known there; the executor adds
+/// An error in the simulated program. Thrown where it occurs, with what is known there; the executor adds
 /// kernel, CTA, thread and source line.
 struct Fault : std::runtime_error {
-  /// `lane`: the lane that did it, or -1 where it concerns the whole warp.
+  /// `lane`: the lane at fault, or -1 if the whole warp is.
   Fault(std::string kind_name, const std::string& what_happened, int lane_index = -1)
       : std::runtime_error(what_happened), kind(std::move(kind_name)), lane(lane_index) {}
 
   std::string kind;  ///< "illegal address", "misaligned address", "trap", "assert", ...
   int lane;
-  uint64_t address = 0;  ///< where it is about memory
+  uint64_t address = 0;  ///< for faults on memory
   bool has_address = false;
 };
 
-/// A Fault with its place, ready to be shown.
+/// A Fault with its location, ready to be shown.
 struct ProgramFault : std::runtime_error {
   using std::runtime_error::runtime_error;
   std::string kind, kernel, instruction, source_file;

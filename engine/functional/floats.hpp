@@ -13,19 +13,20 @@
 
 #include "functional/lanes.hpp"
 
-/// Floating-point formats: what f32 and f64 results are finished with, and f16, bf16 and f8 as vectors of
-/// f32.
+/// Floating-point formats: post-processing of f32 and f64 results, and vectors of f16, bf16 and f8 computed
+/// in f32.
 namespace simt::functional {
 
-constexpr uint32_t nan_f32 = 0x7fffffffu;                   ///< the NaN of f32 results
-constexpr uint64_t invalid_f64 = 0xfff8000000000000ull;     ///< of f64 operations without a NaN operand
-constexpr uint64_t coarse_nan_f64 = 0x7fffffff00000000ull;  ///< of rcp.approx.ftz.f64 and its like
+constexpr uint32_t nan_f32 = 0x7fffffffu;                   ///< the NaN that f32 operations return
+constexpr uint64_t invalid_f64 = 0xfff8000000000000ull;     ///< the NaN of f64 operations without a NaN
+                                                            ///< operand
+constexpr uint64_t coarse_nan_f64 = 0x7fffffff00000000ull;  ///< the NaN of rcp.approx.ftz.f64 and similar
 
 inline float canonical(float v) {
   return v == v ? v : std::bit_cast<float>(nan_f32);
 }
 
-/// A subnormal number becomes a zero of its sign.
+/// Replaces a subnormal number by a zero of the same sign.
 inline float flushed(float v) {
   const auto bits = std::bit_cast<uint32_t>(v);
   return std::bit_cast<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
@@ -52,14 +53,14 @@ inline T clamped(T v) {
   return v;
 }
 
-/// A result that flushes to zero is tiny after it was rounded as if exponents had no lower bound: in (1 -
-/// 2^-24, 1) times 2^-126 it may round up to 2^-126 as a subnormal number would, without being tiny. `scaled`
-/// is the same result times 2^64, which rounds so.
+/// Whether a result is flushed to zero is decided after rounding it with unbounded exponent range: a result
+/// in (1 - 2^-24, 1) times 2^-126 is not tiny, although it may round up to 2^-126 as a subnormal number.
+/// `scaled` is the same result times 2^64, and is rounded that way.
 inline float flushed_result(float result, float scaled) {
   return std::fabs(scaled) < 0x1p-62f ? std::copysign(0.0f, result) : flushed(result);
 }
 
-/// What an f32 instruction writes.
+/// The value an f32 instruction writes.
 template <bool ftz, Clamp clamp>
 inline float finished(float result) {
   return clamped<clamp>(canonical(operand<ftz>(result)));
@@ -75,21 +76,21 @@ template <class... Rest>
 inline double first_nan(double a, Rest... rest) {
   return a == a ? first_nan(rest...) : quiet(a);
 }
-/// What an f64 instruction writes. The payload of its first operand that is a NaN is kept.
+/// The value an f64 instruction writes. Keeps the payload of the first NaN operand.
 template <Clamp clamp, class... Operands>
 inline double finished(double result, Operands... operands) {
   return clamped<clamp>(result == result ? result : first_nan(operands...));
 }
 
-/// The host rounds in this direction while it lives. Values must reach memory before it ends, and come from
-/// there after it began: that keeps compilers from moving arithmetic out of its life.
+/// Sets the host's rounding direction for its lifetime. Values must be stored to memory before it ends and
+/// loaded after it begins: that keeps compilers from moving arithmetic across its bounds.
 class RoundingScope {
  public:
 #if defined(__SSE2__)
-  // MXCSR alone: much faster than the C library, which sets the x87's mode as well.
+  // Only MXCSR: much faster than the C library, which also sets the x87's mode.
   explicit RoundingScope(int direction) : before_(_mm_getcsr()) {
-    // Both have the directions in the same order, two bits in MXCSR from bit 13 and in the x87's word from
-    // bit 10.
+    // MXCSR and the x87 control word encode directions alike, in two bits from bit 13 and bit 10
+    // respectively.
     _mm_setcsr((before_ & ~0x6000u) | static_cast<uint32_t>(direction) << 3);
     barrier();
   }
@@ -114,23 +115,23 @@ class RoundingScope {
   static void barrier() { asm volatile("" ::: "memory"); }
   uint32_t before_;
 };
-/// Rounding in another direction than to nearest even: FE_* in Op::immediate.
+/// Runs in a rounding direction other than to nearest even: FE_* in Op::immediate.
 template <Handler run>
 void run_directed(Context& c, const Op& op) {
   const RoundingScope scope(static_cast<int>(op.immediate));
   run(c, op);
 }
 
-/// FE_* of rn, rz, rm or rp, whichever the instruction has; `otherwise` if none.
+/// FE_* for the rn, rz, rm or rp that the instruction has; `otherwise` if it has none.
 inline int take_rounding(auto& translation, int otherwise) {
   static constexpr int directions[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   const int index = translation.take_one_of({"rn", "rz", "rm", "rp"});
   return index < 0 ? otherwise : directions[index];
 }
 
-/// |s| rounded to odd, from s rounded to nearest and the exact error of that: where the error is not 0, the
-/// last bit becomes 1. What is rounded so can be rounded again to a format of at least 2 bits less, and the
-/// result is as if rounded once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+/// |s| rounded to odd, given s rounded to nearest and its exact rounding error: if the error is not 0, the
+/// last bit becomes 1. A number rounded to odd can be rounded again, to a format with at least 2 bits less,
+/// as if rounded once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 inline float to_odd(float s, float error) {
   const auto bits = std::bit_cast<uint32_t>(s);
   const uint32_t step = (error > 0) == (s > 0) ? 1u : ~0u;
@@ -154,19 +155,18 @@ inline float narrowed_to_odd(double v) {
   const auto f = static_cast<float>(v);
   const double back = f;
   const auto bits = std::bit_cast<uint32_t>(f);
-  // An infinity that came of a finite number lies above it as well: the largest number is odd.
-  // Where the finite number became infinite, the last finite one is odd.
+  // A finite number that became infinite is also rounded towards zero: the largest finite number is odd.
   const uint32_t step = std::fabs(v) > std::fabs(back) ? 1u : ~0u;
   return std::bit_cast<float>(back != v && v == v && (bits & 1) == 0 ? bits + step : bits);
 }
 
-/// Code of v in a format of fewer bits, all of whose values are f32 values: to nearest even. Beyond `most` it
-/// is that, or with `overflows` infinite.
+/// Code of v in a narrower format whose values are all f32 values, rounded to nearest even. Beyond `most`,
+/// saturates, or becomes infinite if `overflows`.
 template <class Format, bool overflows>
 inline uint32_t nearest_code(float v) {
   constexpr int shift = 23 - Format::mantissa;
   constexpr uint32_t rebias = static_cast<uint32_t>(127 - Format::bias) << 23;
-  // In the binade of this number the last place is that of the format's subnormal numbers.
+  // In the binade of this number, the last place is that of the format's subnormal numbers.
   constexpr uint32_t magic = static_cast<uint32_t>(127 + 1 - Format::bias + shift) << 23;
   const auto bits = std::bit_cast<uint32_t>(v);
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -181,7 +181,7 @@ inline uint32_t nearest_code(float v) {
 struct Half {
   static constexpr int mantissa = 10, bias = 15;
   static constexpr uint32_t most = 0x7bff, infinite = 0x7c00, nan = 0x7fff, sign = 0x8000;
-  static constexpr float least = 0x1p-14f;  ///< normal number
+  static constexpr float least = 0x1p-14f;  ///< smallest normal number
 
   static float widen_one(uint16_t h) {
     const uint32_t negative = uint32_t{h & sign} << 16, magnitude = h & 0x7fffu;
@@ -210,7 +210,7 @@ struct Half {
     for (uint32_t i = 0; i < count; ++i) to[i] = static_cast<uint16_t>(nearest_code<Half, true>(from[i]));
 #endif
   }
-  /// a * b + c to be narrowed: the product is exact in f32, and neither it nor the sum overflows there.
+  /// a * b + c, to be narrowed: the product is exact in f32, and neither it nor the sum overflows there.
   static float fused(float a, float b, float c) { return sum_to_odd(a * b, c); }
 };
 
@@ -234,11 +234,11 @@ struct Bfloat {
   static void narrow(const float* __restrict from, uint16_t* __restrict to) {
     for (uint32_t i = 0; i < count; ++i) to[i] = narrow_one(from[i]);
   }
-  /// The product is exact in f64, and there is room for the sum.
+  /// The product is exact in f64, and the sum cannot overflow.
   static float fused(float a, float b, float c) {
     return narrowed_to_odd(sum_to_odd(double{a} * double{b}, double{c}));
   }
-  /// The same in f32, where the product is exact there: neither beyond it nor among its subnormal numbers.
+  /// The same in f32, for products that are exact there: neither overflowing nor subnormal.
   static float fused_quickly(float a, float b, float c) { return sum_to_odd(a * b, c); }
   static bool quick(float a, float b) {
     const float m = std::fabs(a * b);
@@ -246,11 +246,11 @@ struct Bfloat {
   }
 };
 
-/// Lanes of one number each, or of two packed ones, as f32.
+/// Each lane holds one number, or two packed ones.
 template <bool packed>
 constexpr uint32_t elements = packed ? 2 * warp_lanes : warp_lanes;
 
-// map_halves in three steps, of which only the middle one is compiled for each operation.
+// map_halves in three steps; only the middle one is compiled for each operation.
 
 template <class H, bool packed, bool ftz = false>
 [[gnu::noinline]] void widen_lanes(const uint32_t* lanes, float* to) {
@@ -273,7 +273,7 @@ inline void halves_to_lanes(const uint16_t* halves, uint32_t* lanes) {
     for (uint32_t i = 0; i < warp_lanes; ++i) lanes[i] = halves[i];
 }
 
-/// r = f(in...) for `count` numbers of each operand, a multiple of 32.
+/// r = f(in...) for `count` numbers per operand, a multiple of 32.
 template <size_t operands, class F>
 [[gnu::noinline]] void compute_f32(F f, const float (*in)[2 * warp_lanes], uint32_t count, float* r) {
   const auto each = [&](auto one) {
@@ -300,7 +300,7 @@ template <class H, bool packed, bool ftz>
 [[gnu::noinline]] void write_halves(Context& c, Place destination, float* r) {
   constexpr uint32_t n = elements<packed>;
   if constexpr (ftz) {
-    // What rounds up to the least normal number, were exponents without bound, is not tiny.
+    // Results that would round up to the least normal number with unbounded exponents are not tiny.
     constexpr float tiny = H::least - H::least / static_cast<float>(4 << H::mantissa);
     for (uint32_t i = 0; i < n; ++i) r[i] = std::fabs(r[i]) < tiny ? std::copysign(0.0f, r[i]) : r[i];
   }
@@ -312,7 +312,7 @@ template <class H, bool packed, bool ftz>
 }
 
 /// destination = f(sources...) for packed or single numbers of format H; f computes in f32. With ftz,
-/// subnormal numbers of H are zeros, as operands and as results.
+/// subnormal numbers of H are flushed to zero, both as operands and as results.
 template <class H, bool packed, bool ftz, class F, class... P>
 inline void map_halves(Context& c, Place destination, F f, P... sources) {
   alignas(64) float in[sizeof...(P)][2 * warp_lanes], r[2 * warp_lanes];

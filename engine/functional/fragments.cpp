@@ -13,7 +13,7 @@ using ptx::Type;
 
 namespace {
 
-/// m16n8k16 and the like; zeros if it is none.
+/// A shape such as m16n8k16; zeros if the text is not one.
 MatrixShape shape_named(std::string_view text) {
   MatrixShape shape;
   const char* at = text.data();
@@ -51,7 +51,7 @@ void expand_tf32(const void* tile, double* numbers) {
   to_doubles<32>(wide, numbers);
 }
 
-/// Both formats are f16 with bits left out: e5m2 of the fraction, e4m3 of the exponent too.
+/// Both formats are f16 with bits removed: e5m2 from the fraction, e4m3 also from the exponent.
 template <bool e4m3>
 void expand_f8(const void* tile, double* numbers) {
   uint8_t codes[128];

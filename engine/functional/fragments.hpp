@@ -9,11 +9,11 @@
 
 /// Matrices in the registers of a warp (PTX ISA, "Matrix Fragments").
 ///
-/// All layouts but those of m8n8k4 with f16 are one: a matrix is cut into tiles of 8 rows and 16 bytes (32
-/// for f64) and a register of the warp holds a tile, lane l the quarter l % 4 of row l / 4. A is cut so, and
-/// the transpose of B. Tiles are numbered along k, those of A in bands of 16 rows, of which the upper tile
-/// comes first. Accumulators are cut into tiles of 8 x 8: a register holds the even columns and the next one
-/// the odd ones, or one register both where they are f16; numbered along n, in bands of 16 rows too.
+/// All layouts except those of m8n8k4 with f16 follow one scheme. A matrix is cut into tiles of 8 rows by 16
+/// bytes (32 for f64), and each register of the warp holds a tile: lane l holds quarter l % 4 of row l / 4.
+/// This applies to A and to the transpose of B. Tiles are numbered along k; those of A in bands of 16 rows,
+/// upper tile first. Accumulators are cut into 8 x 8 tiles: one register holds the even columns and the next
+/// the odd ones, or a single register both for f16; they are numbered along n, also in bands of 16 rows.
 namespace simt::functional {
 
 struct MatrixShape {
@@ -21,7 +21,7 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
-/// Takes the modifier such as m16n8k16.
+/// Takes a modifier such as m16n8k16.
 MatrixShape take_shape(Translation& t);
 /// Refuses the instruction unless its shape is among `shapes`.
 void expect_shape(Translation& t, const MatrixShape& shape, std::initializer_list<MatrixShape> shapes);
@@ -37,7 +37,7 @@ struct Layouts {
 Layouts take_layouts(Translation& t);
 
 constexpr uint32_t tile_rows = 8;
-constexpr uint32_t max_tile_columns = 32;  ///< of types that are multiplied as numbers; b1 has 128
+constexpr uint32_t max_tile_columns = 32;  ///< for types multiplied as numbers; b1 has 128
 
 /// Bits of an element in memory and registers.
 uint32_t element_bits(ptx::Type type);
@@ -45,25 +45,25 @@ uint32_t element_bits(ptx::Type type);
 inline uint32_t tile_columns(ptx::Type type) {
   return (type == ptx::Type::F64 ? 256 : 128) / element_bits(type);
 }
-/// Registers of a lane that hold rows x columns elements of A, or columns x rows of B.
+/// Registers per lane that hold rows x columns elements of A, or columns x rows of B.
 inline uint32_t tile_count(ptx::Type type, uint32_t rows, uint32_t columns) {
   return rows / tile_rows * (columns / tile_columns(type));
 }
-/// Registers of a lane that hold an accumulator.
+/// Registers per lane that hold an accumulator.
 inline uint32_t accumulator_registers(ptx::Type type, const MatrixShape& shape) {
   return shape.m / tile_rows * (shape.n / tile_rows) * (type == ptx::Type::F16 ? 1 : 2);
 }
-/// Number of A's tile at (row, column), in tiles, of a matrix of `rows` x `columns` tiles. Accumulators count
-/// the same way.
+/// Index of A's tile at (row, column), both in tiles, in a matrix of `rows` x `columns` tiles. The same for
+/// accumulators.
 inline uint32_t band_tile(uint32_t rows, uint32_t columns, uint32_t row, uint32_t column) {
   return rows == 1 ? column : (row / 2 * columns + column) * 2 + row % 2;
 }
 
-/// Makes numbers of a tile's bytes: 8 rows of tile_columns(type) doubles.
+/// Converts a tile's bytes to 8 rows of tile_columns(type) doubles.
 using Expand = void (*)(const void* tile, double* numbers);
 Expand expansion(ptx::Type type);
 
-/// Places of a vector operand of exactly `count` registers, or of one register that stands alone.
+/// Places of a vector operand of exactly `count` registers, or of a single scalar register.
 std::vector<Place> take_registers(Translation& t, uint32_t operand, ptx::Type type, uint32_t count);
 std::vector<Place> take_destinations(Translation& t, uint32_t operand, ptx::Type type, uint32_t count);
 /// The type of the registers that hold elements of `type`.
@@ -71,7 +71,7 @@ inline ptx::Type fragment_register(ptx::Type type) {
   return type == ptx::Type::F64 ? ptx::Type::B64 : ptx::Type::B32;
 }
 
-/// Matrix instructions concern all lanes of a warp.
+/// Matrix instructions need all lanes of a warp.
 inline void need_whole_warp(const Context& c) {
   if (c.full()) [[likely]]
     return;

@@ -9,11 +9,12 @@
 namespace simt::functional {
 namespace {
 
-constexpr uint64_t warp_turn = 20'000;  ///< instructions that a warp runs before the next one's turn
-/// That a cluster runs before others, for which it may wait, get theirs: the longest turn, and the shortest,
-/// once some are under way that may wait for each other.
+constexpr uint64_t warp_turn = 20'000;  ///< instructions a warp executes per turn
+/// Instructions a cluster executes per turn before others run, for which it may wait: the longest turn, and
+/// the shortest, used when clusters that may wait for each other have already begun.
 constexpr uint64_t cta_turn = 2'000'000, shortest_turn = 16'000;
-/// Instructions without a cluster coming to its end after which those that may wait for others seem to do so.
+/// Instructions without any cluster finishing after which CTAs that may wait for others are taken to be
+/// waiting.
 constexpr uint64_t patience = 20'000'000, patience_of_cluster = 4'000'000;
 
 [[noreturn]] void refuse(const FunctionCode& kernel, const std::string& kind, const std::string& what) {
@@ -117,7 +118,7 @@ std::byte* Grid::thread_bank(uint32_t warp) {
 }
 
 std::array<uint32_t, 3> Grid::position(uint64_t linear_index) const {
-  // CTAs of a cluster are numbered one after the other.
+  // CTAs of a cluster are numbered consecutively.
   const auto& g = config_.grid;
   const auto& c = config_.cluster;
   const uint64_t cluster = linear_index / cluster_size(), rank = linear_index % cluster_size();
@@ -161,7 +162,7 @@ std::string Grid::printed() const {
 
 namespace {
 
-/// Asks now and then whether to stop, as often as people notice and no oftener.
+/// Polls whether to stop, only as often as is noticeable.
 class StopQuestion {
  public:
   explicit StopQuestion(const std::function<bool()>& stop) : stop_(stop) {}
@@ -176,9 +177,9 @@ class StopQuestion {
   uint64_t turns_ = 0, asked_at_ = 0;
 };
 
-/// A cluster under way.
+/// A cluster being run.
 struct RunningCluster {
-  /// The i-th of a part, those that have begun first.
+  /// The i-th of a part; those that have begun come first.
   RunningCluster(Grid& grid, const Grid::Part& part, uint64_t i) : blocks_of_warp(part.block_count) {
     if (i < part.begun.size()) {
       ctas = part.begun[i];
@@ -200,7 +201,7 @@ struct RunningCluster {
   uint32_t* counts = nullptr;
 };
 
-/// Runs one cluster until it is finished or its turn is over. False in the latter case.
+/// Runs a cluster until it finishes or its turn ends. False in the latter case.
 bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster, uint64_t turn = cta_turn) {
   auto& ctas = cluster.ctas;
   const uint64_t end = executor.warp_instructions + turn;
@@ -225,7 +226,7 @@ bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster, uint64_t 
     }
     if (all_finished) return true;
     if (!progress) deadlocked(grid, ctas);
-    // Who waits may wait for another CTA: the others get their turn early.
+    // A warp may be waiting for another CTA: end the turn early.
     if (executor.warp_instructions >= end || waits) return false;
   }
 }
@@ -249,7 +250,7 @@ Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<b
 }
 
 Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop) {
-  // These CTAs have no order among each other. What they print gets that of their numbers.
+  // The order of these CTAs does not matter. What they print is ordered by CTA number.
   keeps_printed_ = true;
   const uint64_t clusters = part.begun.size() + part.count;
   Counts counts;
@@ -273,7 +274,7 @@ Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::
       } catch (const Stopped&) {
         break;
       } catch (...) {
-        // The fault of the lowest CTA is reported, in whatever order they occur; lower CTAs still run.
+        // The fault of the lowest CTA is reported, in whatever order faults occur; lower CTAs still run.
         const std::lock_guard lock(mutex);
         if (c < first_error) {
           error = std::current_exception();
@@ -315,8 +316,8 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
       config_.cooperative ? clusters : std::max<size_t>(1, machine_.resident_ctas / cluster_size());
   executor.yield_when_polling(config_.cooperative);
   uint64_t next = 0, last_finished = 0;
-  // Waiting for each other takes as long as the turns of those that wait: turns are short, and grow while a
-  // whole round brings none to its end.
+  // Every wait for another CTA costs the turns of those that wait. Turns therefore start short, and grow as
+  // long as a whole round finishes no cluster.
   uint64_t turn = begun ? shortest_turn : cta_turn, of_round = 0;
   bool complete = true;
   while (complete && (next < clusters || !active.empty())) {

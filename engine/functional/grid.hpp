@@ -18,12 +18,12 @@ namespace simt::functional {
 struct LaunchConfig {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
-  bool cooperative = false;           ///< all CTAs are under way at once, and may wait for each other
-  std::vector<std::byte> parameters;  ///< laid out as FunctionCode says
+  bool cooperative = false;           ///< all CTAs are resident together, and may wait for each other
+  std::vector<std::byte> parameters;  ///< laid out as FunctionCode describes
   uint64_t id = 0;
 };
 
-/// What kernels see of the machine they run on.
+/// What kernels can observe of the machine.
 struct Machine {
   uint32_t sm_version = 90;
   uint32_t sm_count = 1;
@@ -31,20 +31,20 @@ struct Machine {
   uint32_t warps_per_sm = 64;
   uint32_t threads_per_cta = 1024;
   uint32_t shared_bytes_per_cta = 232448;
-  uint32_t resident_ctas = 64;       ///< CTAs that may be under way at once when executing without timing
-  uint32_t stack_limit = 16 * 1024;  ///< bytes a thread may use for calls
+  uint32_t resident_ctas = 64;       ///< CTAs resident at once when executing without timing
+  uint32_t stack_limit = 16 * 1024;  ///< bytes of stack per thread, for calls
 };
 
 class BlockMap;
 struct Lowering;
 
-/// What goes out of kernels, in the order of CTAs where that is defined.
+/// Receives the output of kernels, in the order of CTAs where that is defined.
 using PrintSink = std::function<void(const std::string&)>;
 
-/// A launch in functional execution: what its CTAs have in common, and how they are run without timing.
+/// A launch in functional execution: what its CTAs share, and how they run without timing.
 class Grid {
  public:
-  /// Throws ProgramFault where the launch itself is wrong (too many threads, too much shared memory, ...).
+  /// Throws ProgramFault if the launch itself is invalid (too many threads, too much shared memory, ...).
   Grid(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
        const Machine& machine, PrintSink print);
   ~Grid();
@@ -63,64 +63,65 @@ class Grid {
   uint32_t warps_per_cta() const { return (threads_ + warp_lanes - 1) / warp_lanes; }
   uint32_t shared_bytes() const { return shared_bytes_; }
   uint32_t static_shared_bytes() const { return kernel().shared_bytes; }
-  /// Local memory of a thread: its stack, for all the functions under way.
+  /// Local memory per thread: the stack of all active calls.
   uint32_t local_bytes() const { return local_bytes_; }
   uint64_t parameter_address() const { return parameters_; }  ///< in global memory
-  /// Where CUDA's cooperative groups count CTAs at a grid barrier: the second of two words. 0: no cooperative
-  /// launch.
+  /// Where CUDA's cooperative groups count CTAs at a grid barrier: the second of two words. 0 if the launch
+  /// is not cooperative.
   uint64_t workspace() const { return workspace_; }
-  /// CTAs act in a fixed order, for it can matter.
+  /// Whether CTAs must run in a fixed order.
   bool order_matters() const { return kernel().order_sensitive || config_.cooperative; }
   const std::byte* parameters() const { return memory_.host(parameters_); }
-  /// Bank place::threads of a warp.
+  /// A warp's bank place::threads.
   std::byte* thread_bank(uint32_t warp);
   std::array<uint32_t, 3> position(uint64_t linear_index) const;
 
-  /// A cluster's CTAs, from the one with this number on; one CTA where there are no clusters.
+  /// Makes a cluster's CTAs, starting at CTA `number`; a single CTA if there are no clusters.
   std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number);
   uint64_t cluster_count() const { return cta_count_ / cluster_size(); }
 
-  /// What a thread prints. Printing takes as long as thousands of instructions, so that it is here that a
-  /// launch that prints without end is stopped: throws Stopped.
+  /// Prints a thread's text. Throws Stopped: a print takes as long as thousands of instructions, so endless
+  /// printing must be stopped here.
   void print(const Context& context, const std::string& text);
-  /// From now on printed text is kept, for `printed`, rather than given to the sink.
+  /// From now on, printed text is kept for `printed` instead of being passed to the sink.
   void keep_printed() { keeps_printed_ = true; }
-  /// What was kept, by cycle and CTA, so that host threads have no influence on it.
+  /// The text kept, ordered by cycle and CTA, so that host threads do not affect it.
   std::string printed() const;
 
   struct Counts {
     uint64_t warp_instructions = 0;
     uint64_t thread_instructions = 0;
-    InstructionCounts timed;  ///< where they are counted
-    bool complete = true;     ///< false: given up, or stopped
+    InstructionCounts timed;  ///< if requested
+    bool complete = true;     ///< false: abandoned or stopped
   };
-  /// Thrown through the executor where `stop` has said so while a thread was printing.
+  /// Thrown through the executor when `stop` returned true while a thread was printing.
   struct Stopped {};
-  /// Runs all CTAs without timing on up to `threads` host threads. The order in which CTAs act is fixed where
-  /// it can matter. `stop` is asked now and then. Throws ProgramFault.
+  /// Runs all CTAs without timing on up to `threads` host threads, in a fixed order where order can matter.
+  /// Polls `stop`. Throws ProgramFault.
   Counts run(uint32_t threads, const std::function<bool()>& stop);
 
-  /// Some of a grid's clusters: such as have begun already, and others.
+  /// A subset of a grid's clusters: some already begun, and others not.
   struct Part {
     std::vector<std::vector<Cta*>> begun;
-    uint64_t count = 0;                        ///< of the others
-    std::function<uint64_t(uint64_t)> number;  ///< of the i-th
-    /// Whether those that influence each other are given up when none of them comes to its end for long: they
-    /// may wait for one that is not among these.
+    uint64_t count = 0;                        ///< of clusters not begun
+    std::function<uint64_t(uint64_t)> number;  ///< number of the i-th of these
+    /// Whether to give up when no CTA finishes for long: they may be waiting for one outside this part.
+    /// Applies where CTAs influence each other.
     bool may_wait = false;
-    uint64_t cycle = 0;                  ///< at which they print
-    const Lowering* lowering = nullptr;  ///< where instructions are counted as the timing model is given them
+    uint64_t cycle = 0;                  ///< used to order prints
+    const Lowering* lowering = nullptr;  ///< if set, instructions are counted as the timing model is given
+                                         ///< them
     const BlockMap* blocks = nullptr;
-    uint32_t* block_counts = nullptr;  ///< by cluster of this part, CTA, warp and block
+    uint32_t* block_counts = nullptr;  ///< indexed by cluster of this part, CTA, warp and block
     uint32_t block_count = 0;
   };
-  /// Runs a part of the CTAs in the same way.
+  /// Runs part of the CTAs in the same way.
   Counts run(const Part& part, uint32_t threads, const std::function<bool()>& stop);
 
  private:
-  /// CTAs that have no order among each other, on several host threads.
+  /// Runs CTAs whose order does not matter, on several host threads.
   Counts run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop);
-  /// One CTA after the other gets a turn, as many as the machine holds.
+  /// Runs CTAs in turns, as many at once as the machine holds.
   Counts run_in_turns(const Part& part, const std::function<bool()>& stop);
 
   const Program& program_;
@@ -131,7 +132,7 @@ class Grid {
   PrintSink print_;
   mutable std::mutex print_mutex_;
   bool keeps_printed_ = false;
-  const std::function<bool()>* stop_ = nullptr;  ///< while CTAs run without timing
+  const std::function<bool()>* stop_ = nullptr;  ///< set while CTAs run without timing
   std::atomic<bool> stopped_{false};
   uint64_t prints_ = 0;
   struct Printed {

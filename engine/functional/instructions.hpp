@@ -3,8 +3,9 @@
 
 namespace simt::functional {
 
-/// What instructions do: each of these makes Ops of an instruction. The rows of instructions/ptx/ name them,
-/// in families as here; most are in a file of their own, ops_*.cpp.
+/// The semantics of instructions: each function emits the Ops of one instruction. The rows of
+/// instructions/ptx/ name these functions, in the same families as here; most families have a file ops_*.cpp
+/// of their own.
 using Semantics = void(Translation&);
 
 // arithmetic
@@ -49,7 +50,7 @@ Semantics translate_unsupported;
 
 /// Ops that end a function.
 void emit_return(Translation& t);
-/// The Op at the beginning of a function that uses `alloca`, and those before its returns.
+/// The Op at the start of a function that uses `alloca`, and those before its returns.
 void emit_save_stack(Translation& t);
 void emit_restore_stack(Translation& t);
 

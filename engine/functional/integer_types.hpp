@@ -7,10 +7,10 @@
 #include "functional/lanes.hpp"
 #include "functional/translator.hpp"
 
-/// What the families of integer instructions have in common: handlers by type, packed halves.
+/// Shared by the families of integer instructions: handlers by type, packed halves.
 namespace simt::functional {
 
-/// The next type among the modifiers, which must be one of these.
+/// The next type among the modifiers, which must be one of `types`.
 inline ptx::Type take_type_of(Translation& t, std::initializer_list<ptx::Type> types) {
   const ptx::Type type = t.take_type();
   if (std::find(types.begin(), types.end(), type) == types.end())
@@ -18,7 +18,7 @@ inline ptx::Type take_type_of(Translation& t, std::initializer_list<ptx::Type> t
   return type;
 }
 
-/// make(T{}) for the integer type T that `type` names; untyped bits count as unsigned.
+/// make(T{}) for the integer type T that `type` denotes; untyped bits count as unsigned.
 template <class F>
 Handler by_integer_type(Translation& t, ptx::Type type, F make) {
   using ptx::Type;
@@ -43,7 +43,7 @@ Handler by_integer_type(Translation& t, ptx::Type type, F make) {
   }
 }
 
-/// make(T{}) for the unsigned type of the same size: for what is the same for signed and unsigned types.
+/// make(T{}) for the unsigned type of the same size, for operations that do not depend on signedness.
 template <class F>
 Handler by_size(Translation& t, ptx::Type type, F make) {
   switch (ptx::bytes(type)) {
@@ -58,7 +58,7 @@ Handler by_size(Translation& t, ptx::Type type, F make) {
   }
 }
 
-/// d = F(a), F(a, b), F(a, b, c) with all of type T.
+/// d = F(a), F(a, b) or F(a, b, c), all of type T.
 template <class F, class T>
 void run_unary(Context& c, const Op& op) {
   map_lanes<T, T>(c, op.destination, F{}, op.a);
@@ -72,7 +72,7 @@ void run_ternary(Context& c, const Op& op) {
   map_lanes<T, T, T, T>(c, op.destination, F{}, op.a, op.b, op.c);
 }
 
-/// F on each 16-bit half, H its type.
+/// Applies F to each 16-bit half, of type H.
 template <class F, class H>
 struct Halves {
   uint32_t operator()(uint32_t a, uint32_t b) const {
@@ -82,7 +82,7 @@ struct Halves {
   }
 };
 
-/// Unsigned type wide enough that its arithmetic wraps and is never promoted to int.
+/// An unsigned type wide enough that its arithmetic wraps and is never promoted to int.
 template <class T>
 using Wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 

@@ -9,13 +9,12 @@
 #include <immintrin.h>
 #endif
 
-/// How handlers go over the lanes of a warp. Loops are written so that compilers turn them into vector code.
-///
-/// A destination may lie where a source of another width lies, so results are kept aside until all sources
-/// were read, unless all have the same width (then lane i only touches lane i).
+/// Loops over the lanes of a warp, written so that compilers vectorise them.
+/// A destination may overlap a source of another width, so results are buffered until all sources have been
+/// read, unless all widths are equal (then lane i only touches lane i).
 namespace simt::functional {
 
-/// How a T is kept in a register: in the low bits, zeros above.
+/// How a T is stored in a register: in the low bits, zero-extended.
 template <class T>
 using Lane = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
@@ -60,8 +59,8 @@ inline void write_lanes(const Context& context, L* __restrict destination, const
   }
 }
 
-/// destination = f(sources...), for each lane of the mask; f must be defined for any input, for it is also
-/// computed for lanes that do not execute.
+/// destination = f(sources...) for each lane of the mask. f must be defined for any input, because it is also
+/// computed for inactive lanes.
 template <class D, class... S, class F, class... P>
 inline void map_lanes(Context& context, Place destination, F f, P... sources) {
   static_assert(sizeof...(S) == sizeof...(P));
@@ -71,7 +70,7 @@ inline void map_lanes(Context& context, Place destination, F f, P... sources) {
       const auto at = reinterpret_cast<uintptr_t>(d), other = reinterpret_cast<uintptr_t>(source);
       return at + warp_lanes * sizeof(*d) <= other || other + warp_lanes * sizeof(*source) <= at;
     };
-    // One loop for all destinations: each loop costs compile time and instruction cache.
+    // A single loop for both destinations: each loop costs compile time and instruction cache.
     bool in_place = context.full();
     if constexpr (!((sizeof(Lane<S>) == sizeof(Lane<D>)) && ...)) in_place = in_place && (apart(s) && ...);
     alignas(64) Lane<D> kept[warp_lanes];
@@ -83,7 +82,7 @@ inline void map_lanes(Context& context, Place destination, F f, P... sources) {
   run(context.lanes<const Lane<S>>(sources)...);
 }
 
-/// Packs one byte per lane, 0 or 1, to one bit per lane.
+/// Packs 32 bytes, each 0 or 1, into bits, one per lane.
 inline uint32_t gather_bits(const uint8_t* bytes) {
 #if defined(__AVX2__)
   const __m256i all = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
@@ -100,11 +99,11 @@ inline uint32_t gather_bits(const uint8_t* bytes) {
 #endif
 }
 
-/// Bits of the lanes for which f(sources...) holds; of lanes outside the mask too.
+/// A bit for each lane for which f(sources...) holds, including inactive lanes.
 template <class... S, class F, class... P>
 inline uint32_t test_lanes(Context& context, F f, P... sources) {
   const auto run = [&](const Lane<S>*... s) {
-    // Byte lanes first: compilers pack comparisons well, bit shifts badly.
+    // Bytes first: compilers pack comparisons well, but bit shifts badly.
     alignas(32) uint8_t holds[warp_lanes];
     for (uint32_t i = 0; i < warp_lanes; ++i) holds[i] = f(from_lane<S>(s[i])...) ? 1 : 0;
     return gather_bits(holds);
@@ -118,7 +117,7 @@ inline void write_predicate(const Context& context, Place destination, uint32_t 
   p = (p & ~context.mask) | (bits & context.mask);
 }
 
-/// Calls f(lane) for each lane of the mask, in rising order.
+/// Calls f(lane) for each lane of the mask, in ascending order.
 template <class F>
 inline void each_lane(const Context& context, F f) {
   for (uint32_t rest = context.mask; rest; rest &= rest - 1) f(std::countr_zero(rest));

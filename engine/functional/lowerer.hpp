@@ -15,15 +15,15 @@
 
 namespace simt::functional {
 
-/// Lowers a program, one PTX instruction after the other, and is what the rules of lowering_rules.hpp see of
-/// the present instruction.
+/// Lowers a program, one PTX instruction after another. The rules of lowering_rules.hpp see the current
+/// instruction through it.
 class Lowerer {
  public:
   Lowerer(const Program& program, uint32_t sm) : program_(program), sm_(sm) {}
 
   Lowering run();
 
-  /// The present instruction.
+  /// The current instruction.
   uint32_t sm() const { return sm_; }
   bool in_entry() const { return function_->entry; }
   const ptx::Mnemonic& mnemonic() const { return *mnemonic_; }
@@ -32,18 +32,18 @@ class Lowerer {
   /// Elements of a vector access.
   uint32_t vector_length() const { return has("v8") ? 8 : has("v4") ? 4 : has("v2") ? 2 : 1; }
   uint32_t operand_count() const { return instruction_->operand_count; }
-  /// nullptr if it has fewer.
+  /// nullptr if there are fewer operands.
   const ptx::Operand* operand(uint32_t index) const {
     return index < operand_count() ? &function_->operands[instruction_->first_operand + index] : nullptr;
   }
   ptx::Type type() const { return last_type(*mnemonic_); }  ///< the last among the modifiers
   ptx::Type type(uint32_t k) const;                         ///< the k-th among the modifiers
-  /// One of its Ops acts in the order of time.
+  /// Whether one of its Ops takes effect in time order.
   bool deferred() const { return deferred_; }
-  /// The opcode that the row gives a rule as its argument.
+  /// The opcode in the row that serves as the rule's argument.
   const char* argument() const { return mnemonic_->row->lowering.cases[0].code.opcodes[0]; }
 
-  /// Virtual registers as places: (first 32-bit register, how many), or predicates.
+  /// Virtual registers as places: (first 32-bit register, count), or predicates.
   struct Place32 {
     uint32_t first = 0, count = 1;
     bool predicate = false;
@@ -51,7 +51,7 @@ class Lowerer {
   const std::vector<Place32>& reads() const { return reads_; }
   const std::vector<Place32>& writes() const { return writes_; }
 
-  /// Appends machine instructions for the present instruction: the shapes of MachineCode.
+  /// Appends machine instructions for the current instruction, in the forms of MachineCode.
   void append(const instructions::MachineCode& code);
   RawInstruction& one(std::string_view sass);
   void halves(std::string_view low, std::string_view high);
@@ -59,7 +59,7 @@ class Lowerer {
   void repeat(uint32_t times, std::string_view sass);
   RawInstruction& memory(std::string_view sass, uint32_t bytes, AddressKind kind = AddressKind::Lanes);
   void copy();
-  /// As `one`, of an instruction that the timing engine holds back.
+  /// As `one`, for the instruction that carries the barrier.
   RawInstruction& barrier(std::string_view sass);
 
  private:
@@ -73,11 +73,11 @@ class Lowerer {
   void apply_rule(uint32_t i);
   void fuse(uint32_t product);
 
-  /// Which multiplications feed only 64-bit additions: each of these becomes one IMAD.WIDE.
+  /// Finds multiplications that feed only 64-bit additions: each becomes part of an IMAD.WIDE.
   void find_fusions();
   void collect_accesses();
-  /// Which registers only ever hold a parameter of the kernel: machine code reads it from the constant bank
-  /// where PTX reads the register.
+  /// Finds registers that only ever hold a kernel parameter: where PTX reads the register, machine code reads
+  /// the constant bank.
   void find_parameters();
   void find_loaded_parameter(uint32_t i, uint64_t bank_offset, const std::vector<uint64_t>& offsets);
 
@@ -107,10 +107,11 @@ class Lowerer {
   ptx::ControlFlow flow_;
   std::vector<ptx::Access> accesses_;
   std::vector<uint32_t> uses_, defined_by_;
-  std::vector<uint32_t> fuses_;         ///< by instruction: the product that an addition takes in
-  std::vector<bool> fused_;             ///< products that became part of additions
-  std::vector<uint32_t> constant_of_;   ///< by register: where in the constant bank its value lies, if there
-  std::map<uint32_t, Place32> copies_;  ///< free copies of the block: place -> what it holds
+  std::vector<uint32_t> fuses_;         ///< by instruction: the product that an addition absorbs
+  std::vector<bool> fused_;             ///< products absorbed by additions
+  std::vector<uint32_t> constant_of_;   ///< by register: offset of its value in the constant bank, if it is
+                                        ///< there
+  std::map<uint32_t, Place32> copies_;  ///< copies in the block that cost nothing: place -> what it holds
   std::vector<Place32> reads_, writes_;
   bool deferred_ = false;
   uint32_t first_ = 0, access_ = UINT32_MAX, line_ = 0;

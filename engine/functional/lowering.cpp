@@ -17,9 +17,10 @@ using Place32 = Lowerer::Place32;
 
 constexpr uint32_t none = UINT32_MAX;
 constexpr uint32_t predicate_flag = 0x10000;
-constexpr uint32_t general_registers = 254;  // 255 is RZ; what lies beyond shares numbers, timing only
+constexpr uint32_t general_registers = 254;  // 255 is RZ; registers beyond share numbers, which affects
+                                             // timing only
 constexpr uint64_t instruction_bytes = 16;
-// Where kernels' parameters begin in constant bank 0, as disassembly shows (c[0x0][0x160]).
+// Start of kernel parameters in constant bank 0, as in disassembly (c[0x0][0x160]).
 constexpr uint64_t constant_bank_bytes = 64 * 1024;
 constexpr uint32_t hopper_parameters = 0x210, volta_parameters = 0x160, kepler_parameters = 0x140;
 
@@ -51,7 +52,7 @@ void write_part(RawInstruction& raw, const Place32& p, uint32_t part) {
     raw.destinations[raw.destination_count++] = as_register(p, p.count > 1 ? part : 0, 1);
 }
 
-/// The classes of an instruction for MachineCases.
+/// The type classes of an instruction, for MachineCases.
 instructions::TypeClasses classes_of(const Lowerer& l) {
   using namespace instructions;
   const Type type = l.type();
@@ -118,7 +119,7 @@ void Lowerer::lower_function(const FunctionCode& function) {
   appended(function.end);  // falling off the end
 }
 
-// --- what a function's registers hold ---------------------------------------------------------------------
+// --- contents of registers --------------------------------------------------------------------------------
 
 void Lowerer::collect_accesses() {
   uses_.assign(function_->registers.size(), 0);
@@ -212,8 +213,8 @@ std::vector<Place32> Lowerer::places(const std::vector<uint32_t>& registers) con
   return result;
 }
 
-/// Vectors whose registers lie one behind the other become what machine code names: the first register, of
-/// each 128 bits.
+/// Vectors in consecutive registers become the operands that machine code names: the first register of each
+/// 128 bits.
 void Lowerer::join_vectors() {
   if (mnemonic_->facts().vectors == Vectors::Apart) return;
   for (uint32_t k = 0; k < operand_count(); ++k)
@@ -243,7 +244,7 @@ void Lowerer::join_vector(const ptx::Operand& vector) {
   }
 }
 
-/// Reads go to what a register was copied from, as copies cost nothing.
+/// Reads refer to the register a value was copied from, because copies cost nothing.
 void Lowerer::follow_copies() {
   for (size_t k = 0, count = reads_.size(); k < count; ++k) {
     const Place32 p = reads_[k];
@@ -251,7 +252,7 @@ void Lowerer::follow_copies() {
     for (auto it = copies_.lower_bound(p.first); it != copies_.end() && it->first < p.first + p.count; ++it)
       if (it->first == p.first && it->second.count == p.count)
         reads_[k] = it->second;
-      else  // a part of a vector
+      else  // an element of a vector
         reads_.push_back(it->second);
   }
   for (const Place32& w : writes_) {
@@ -260,7 +261,7 @@ void Lowerer::follow_copies() {
   }
 }
 
-/// The first machine instruction of those that a PTX instruction becomes reads the parameter that it reads.
+/// Of the machine instructions for a PTX instruction, the first reads the parameter.
 void Lowerer::name_constant(uint32_t i) {
   if (first_ == result_.instructions.size()) return;
   uint32_t& operand = result_.instructions[first_].constant_operand;
@@ -281,7 +282,7 @@ void Lowerer::lower_instruction(uint32_t i, uint32_t op, uint32_t op_end) {
   line_ = program_.module.locations[instruction_->location].line;
   reads_ = places(accesses_[i].reads);
   writes_ = places(accesses_[i].writes);
-  // Machine code names addresses and values first; the guard is read before them.
+  // Machine code lists addresses and values first; PTX's guard precedes them in reads_.
   if (instruction_->guard >= 0) std::rotate(reads_.begin(), reads_.begin() + 1, reads_.end());
   join_vectors();
   follow_copies();
@@ -305,7 +306,7 @@ void Lowerer::apply_rule(uint32_t i) {
   throw std::logic_error("the instruction table has no machine code for " + std::string(mnemonic_->text));
 }
 
-/// An addition that takes in the product which it reads.
+/// An addition that absorbs the product it reads.
 void Lowerer::fuse(uint32_t product) {
   const auto factors = places(accesses_[product].reads);
   const auto result = places(accesses_[product].writes)[0];
@@ -363,7 +364,7 @@ RawInstruction& Lowerer::add(string_view sass) {
   return result_.instructions.back();
 }
 
-/// One instruction that reads and writes what the PTX instruction does.
+/// One instruction with the PTX instruction's reads and writes.
 RawInstruction& Lowerer::one(string_view sass) {
   RawInstruction& raw = add(sass);
   for (const Place32& p : reads_) read(raw, p);
@@ -371,7 +372,7 @@ RawInstruction& Lowerer::one(string_view sass) {
   return raw;
 }
 
-/// A pair over the low and high halves of 64-bit registers.
+/// A pair of instructions for the low and high halves of 64-bit registers.
 void Lowerer::halves(string_view low, string_view high) {
   for (uint32_t part = 0; part < 2; ++part) {
     RawInstruction& raw = add(part ? high : low);
@@ -380,7 +381,7 @@ void Lowerer::halves(string_view low, string_view high) {
   }
 }
 
-/// One of a sequence in which each instruction needs the one before it.
+/// One of a sequence in which each instruction depends on the previous one.
 void Lowerer::link(bool is_first, string_view sass) {
   RawInstruction& raw = add(sass);
   for (const Place32& p : is_first ? reads_ : writes_) read(raw, p);
@@ -406,7 +407,7 @@ RawInstruction& Lowerer::barrier(string_view sass) {
   return one(sass);
 }
 
-/// A value that costs nothing: later readers in the block wait for what it was copied from.
+/// A copy costs nothing: later readers in the block depend on its source instead.
 void Lowerer::copy() {
   if (reads_.size() == 1 && writes_.size() == 1 && !reads_[0].predicate)
     copies_[writes_[0].first] = reads_[0];
@@ -416,7 +417,7 @@ void Lowerer::end(uint32_t op, uint32_t op_end, uint32_t instruction) {
   if (op >= op_end) return;
   const auto last = static_cast<uint32_t>(result_.instructions.size());
   for (uint32_t k = op; k < op_end; ++k) result_.of_op[k] = {last, 0, none};
-  // Calls may copy arguments first; what is deferred must have its access.
+  // Calls may copy arguments first; the access belongs to the Deferred op.
   uint32_t bearer = op;
   for (uint32_t k = op; k < op_end; ++k)
     if (program_.code[k].control == Control::Deferred) bearer = k;
@@ -429,7 +430,7 @@ void Lowerer::end(uint32_t op, uint32_t op_end, uint32_t instruction) {
         result_.touched.push_back(p.predicate ? predicate_flag + p.first : p.first + k);
     return Lowering::Registers{at, static_cast<uint32_t>(result_.touched.size()) - at};
   };
-  // What an instruction overwrites must have returned, too.
+  // Registers that the instruction overwrites must also have received their values.
   auto touched = places(accesses_[instruction].reads);
   const auto written = places(accesses_[instruction].writes);
   touched.insert(touched.end(), written.begin(), written.end());

@@ -13,7 +13,7 @@ void lower_move(Lowerer& l) {
   if (source.kind == OperandKind::Special) {
     l.one(source.text.starts_with("clock") ? "CS2R" : "S2R");
   } else if (source.kind == OperandKind::Vector || destination.kind == OperandKind::Vector) {
-    // Halves of a register pair need no instruction, pieces of one register do.
+    // Halves of a register pair need no instruction; parts of a single register do.
     const auto is_single = [](const Lowerer::Place32& p) { return p.count == 1; };
     const bool packs = l.writes().size() > 1 && std::any_of(l.reads().begin(), l.reads().end(), is_single);
     const bool unpacks = l.reads().size() > 1 && std::any_of(l.writes().begin(), l.writes().end(), is_single);
@@ -45,7 +45,7 @@ void lower_special_function(Lowerer& l) {
   if (l.type() == Type::F64) return l.chain({"MUFU.RSQ64H", "DMUL", "DFMA", "DFMA", "DFMA", "DFMA"});
   if (l.has("ftz") || ptx::bytes(l.type()) < 4)
     l.one(l.argument());
-  else  // subnormal inputs are scaled up and the result back
+  else  // subnormal inputs are scaled up, and the result is scaled back
     l.chain({"FSETP", "FMUL", l.argument(), "FMUL"});
 }
 
@@ -58,7 +58,7 @@ void divide_integers(Lowerer& l, bool remainder) {
     l.repeat(remainder ? 28 : 26, "IADD3");
     return;
   }
-  // Reciprocal in floating point, then two corrections.
+  // A floating-point reciprocal, then two corrections.
   l.chain({"I2F.RP", "MUFU.RCP", "IADD3", "F2I.FTZ.U32.TRUNC", "IMAD", "IMAD.HI.U32", "IMAD.HI.U32", "IMAD",
            "ISETP", "IADD3", "ISETP", "IADD3"});
   if (remainder) l.one("IMAD");

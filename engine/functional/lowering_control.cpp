@@ -6,7 +6,7 @@ namespace simt::functional {
 using ptx::OperandKind;
 
 void lower_call(Lowerer& l) {
-  // Ordered functions of the system change shared state: each is timed as one atomic operation.
+  // Ordered system functions change shared state: each is timed as one atomic operation.
   if (l.deferred())
     l.memory("ATOMG.E.EXCH.64.STRONG.GPU", 8);
   else
@@ -17,7 +17,7 @@ void lower_return(Lowerer& l) {
   l.one(l.in_entry() ? "EXIT" : "RET.REL.NODEC");
 }
 
-/// The barrier's number and its threads are immediates of machine code, if they are constants.
+/// A barrier's number and thread count are immediates in machine code if they are constants.
 void lower_barrier(Lowerer& l) {
   const bool reduces = l.has("red");
   RawInstruction& raw = l.barrier(l.has("arrive") ? "BAR.ARV"

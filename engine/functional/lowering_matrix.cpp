@@ -25,7 +25,7 @@ Shape shape_of(const Lowerer& l) {
   return shape;
 }
 
-/// As many instructions as the work makes of those that do `each`.
+/// Appends work / each instructions, at least one.
 void multiply(Lowerer& l, uint32_t work, uint32_t each, std::string_view sass) {
   for (uint32_t k = 0; k < std::max(1u, work / each); ++k) l.one(sass);
 }

@@ -27,7 +27,7 @@ void load_or_store(Lowerer& l, bool load) {
   const uint32_t bytes = std::min(16u, std::max(1u, ptx::bytes(l.type())) * l.vector_length());
   const std::string width = width_suffix(bytes);
   if (l.has("param") || l.has("param::entry") || l.has("param::func")) {
-    // Parameters of kernels lie in the constant bank, those of functions mostly in registers.
+    // Kernel parameters are in the constant bank, those of functions mostly in registers.
     if (!l.in_entry()) l.one("MOV");
     return;
   }
@@ -61,7 +61,7 @@ void atomic(Lowerer& l, bool returns) {
   }
   const std::string width = bytes > 4 ? ".64" : "";
   if (l.names_shared_memory()) {
-    // Shared memory adds no floating-point numbers: a loop of compare-and-swap.
+    // Shared memory cannot add floating-point numbers: a compare-and-swap loop.
     if (ptx::is_float(l.type()) && what == ".ADD") l.chain({"LDS", "FADD"});
     l.memory("ATOMS" + what + width, bytes);
   } else if (returns) {
@@ -97,7 +97,7 @@ void lower_copy_wait(Lowerer& l) {
   if (l.has("wait_group")) raw.immediate = l.operand(0)->value;
 }
 
-/// From global memory into shared memory, or out of it.
+/// Between global and shared memory, in either direction.
 void lower_bulk_copy(Lowerer& l) {
   const auto& m = l.mnemonic().modifiers;
   const auto global = std::find(m.begin(), m.end(), "global");
@@ -108,8 +108,8 @@ void lower_bulk_copy(Lowerer& l) {
            AddressKind::Bulk);
 }
 
-/// As ptxas 12.9 does for sm_90a: addresses and strides are stored, sizes less one, and what shares a word
-/// with other fields is put into it.
+/// As ptxas 12.9 for sm_90a: addresses and strides are stored, sizes minus one; fields that share a word with
+/// others are inserted into it.
 void lower_tensor_map_replacement(Lowerer& l) {
   const bool shared = l.names_shared_memory();
   if (l.has("rank") || l.has("elemtype") || l.has("interleave_layout") || l.has("swizzle_mode") ||

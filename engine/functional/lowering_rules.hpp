@@ -3,13 +3,13 @@
 
 namespace simt::functional {
 
-/// What an instruction becomes for the timing model, where the instruction table cannot say it as data.
+/// What an instruction becomes in the timing model, where the instruction table cannot express it as data.
 using LoweringRule = void(Lowerer&);
 
 // lowering_arithmetic.cpp
 LoweringRule lower_move, lower_conversion, lower_division, lower_remainder, lower_reciprocal,
     lower_square_root;
-LoweringRule lower_special_function;  ///< the argument: the MUFU operation
+LoweringRule lower_special_function;  ///< argument: the MUFU operation
 
 // lowering_control.cpp
 LoweringRule lower_call, lower_return, lower_barrier, lower_sleep;
@@ -25,7 +25,7 @@ LoweringRule lower_matrix_product, lower_fragment_load, lower_fragment_store, lo
 LoweringRule lower_texture_fetch, lower_type_query, lower_surface_load, lower_surface_store,
     lower_surface_reduction;
 
-/// What machine opcodes append for the width of an access.
+/// Suffix of a machine opcode for the width of an access.
 const char* width_suffix(uint32_t bytes);
 
 }  // namespace simt::functional

@@ -10,7 +10,7 @@ void lower_texture_fetch(Lowerer& l) {
   l.memory(l.has("grad") ? "TXD" : by_texel ? "TLD.LZ" : "TEX.LL", 4);
 }
 
-/// A word of the descriptor says what it describes.
+/// The property is read from a word of the descriptor.
 void lower_type_query(Lowerer& l) {
   l.memory("LD.E", 4);
   l.chain({"LOP3.LUT", "ISETP.NE.EX"});

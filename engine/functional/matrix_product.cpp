@@ -8,14 +8,14 @@ namespace {
 
 constexpr uint32_t max_planes = 8;  ///< 32 x 8 or 16 x 16 accumulators
 
-/// Where A's columns are that its registers hold (PTX ISA, "Sparse matrix storage"): of each chunk of four
-/// units two, with an index of two bits each. A unit is an element, of tf32 half of one, of s4 and u4 a pair.
+/// Which columns of A its registers hold (PTX ISA, "Sparse matrix storage"): two of each chunk of four units,
+/// each with a 2-bit index. A unit is an element; for tf32 half an element, for s4 and u4 a pair.
 struct Sparsity {
   Place metadata = place::none;
-  uint32_t chunk = 4;  ///< elements
-  bool row_per_lane =
-      false;                ///< a lane's metadata are of eight chunks of a row; otherwise of four of two rows
-  uint32_t first_lane = 0;  ///< of a group of four lanes, that gives metadata
+  uint32_t chunk = 4;         ///< elements
+  bool row_per_lane = false;  ///< a lane's metadata cover eight chunks of one row; otherwise four of each of
+                              ///< two rows
+  uint32_t first_lane = 0;    ///< first lane, in each group of four, that provides metadata
 };
 
 struct ProductDetail : Detail {
@@ -23,12 +23,12 @@ struct ProductDetail : Detail {
   Sparsity sparsity;
   Expand expand_a = nullptr, expand_b = nullptr;
   std::vector<Place> a, b, c, d;
-  /// D's registers overlap other operands' so that results must be buffered.
+  /// D's registers overlap other operands, so results must be buffered
   bool aside = false;
 };
 
-/// A dense tile of A, of which half of the numbers were kept: `kept` has 8 rows of columns / 2 at a distance
-/// of `columns`. chunk: number of the tile's first chunk in its row; lower: rows 8 to 15.
+/// Expands a tile of A, half of whose elements are kept: `kept` has 8 rows of columns / 2 elements, `columns`
+/// apart. chunk: index of the tile's first chunk in its row; lower: rows 8 to 15.
 void spread(const Context& c, const Sparsity& sparsity, const double* kept, uint32_t columns, uint32_t chunk,
             bool lower, double* out) {
   const uint32_t* metadata = c.lanes<const uint32_t>(sparsity.metadata);
@@ -52,7 +52,7 @@ void spread(const Context& c, const Sparsity& sparsity, const double* kept, uint
   }
 }
 
-/// C: what c's registers hold: float, double, int32_t, or uint16_t for pairs of f16.
+/// C: the type in c's registers: float, double, int32_t, or uint16_t for pairs of f16.
 template <class C, class To, bool pairs>
 void run_product(Context& c, const Op& op) {
   need_whole_warp(c);
@@ -144,14 +144,14 @@ void run_bit_product(Context& c, const Op& op) {
     std::copy_n(results[i], warp_lanes, c.lanes<uint32_t>(detail.d[i]));
 }
 
-/// Takes metadata and selector.
+/// Takes the metadata and sparsity selector operands.
 Sparsity take_sparsity(Translation& t, const MatrixShape& shape, Type type) {
   Sparsity sparsity;
   sparsity.chunk = type == Type::TF32 ? 2 : element_bits(type) < 8 ? 8 : 4;
   sparsity.row_per_lane = element_bits(type) <= 8;
   sparsity.metadata = t.source(4, Type::B32);
   const int64_t selector = t.immediate(t.operand(5));
-  // Lanes of each four that give metadata.
+  // Lanes in each group of four that provide metadata.
   const uint32_t lanes = shape.k / sparsity.chunk / 4;
   if (selector < 0 || selector >= 4 / lanes)
     t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +

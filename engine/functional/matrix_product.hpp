@@ -12,10 +12,9 @@
 #include "functional/fragments.hpp"
 
 /// D = A B + C in tiles of fragments.hpp.
-///
-/// All but b1 is computed in double precision: c first, then the products in rising order of k, each added
-/// with one rounding (for f64 that is the result). Products of the narrower types are exact in it, and so are
-/// sums of integers. The result is rounded once to D's type.
+/// All types except b1 are computed in double precision: starting from c, products are added in ascending
+/// order of k, each with one rounding (for f64, this is the result). Products of narrower types are exact in
+/// double, as are sums of integers. The result is rounded once to D's type.
 namespace simt::functional {
 
 using Quad [[gnu::vector_size(32)]] = double;
@@ -25,7 +24,7 @@ inline Quad load_quad(const double* from) {
   std::memcpy(&q, from, sizeof q);
   return q;
 }
-/// In a register from here on: compilers would rather read it from memory again for each use.
+/// Keeps the value in a register from here on; compilers would otherwise reload it for each use.
 inline void keep(Quad& q) {
 #if defined(__AVX__)
   asm("" : "+x"(q));
@@ -47,7 +46,7 @@ inline Quad fused(Quad a, Quad b, Quad c) {
 #endif
 }
 
-/// Accumulators as they lie in registers: of a tile, 32 numbers of even columns and 32 of odd ones.
+/// Accumulators as stored in registers: 32 numbers of a tile's even columns, then 32 of its odd ones.
 template <class T>
 inline Quad read_accumulators(const T* from) {
   using Four [[gnu::vector_size(4 * sizeof(T))]] = T;
@@ -65,7 +64,7 @@ inline Quad finite(Quad q, double largest) {
   return clamped(q == q ? q : Quad{}, -largest, largest);
 }
 
-/// How results become accumulators. saturate: to finite numbers, NaN to 0.
+/// Conversion of results to accumulators. saturate: clamp to finite numbers, NaN to 0.
 template <bool saturate>
 struct ToF32 {
   using Plane = float;
@@ -78,17 +77,17 @@ struct ToF32 {
     std::memcpy(to, &four, sizeof four);
   }
 };
-/// To be narrowed to f16.
+/// Prepares a result for narrowing to f16.
 template <bool saturate>
 struct ToF16 {
   using Plane = float;
   static void write(Quad q, float* to) {
     if constexpr (saturate) q = finite(q, 65504.0);
-    // Rounding to odd at f32's last bit makes the following rounding exact (see to_odd in floats.hpp).
+    // Rounding to odd at f32's last bit makes the subsequent rounding exact (see to_odd in floats.hpp).
     using Bits [[gnu::vector_size(32)]] = uint64_t;
     Bits bits;
     std::memcpy(&bits, &q, sizeof bits);
-    constexpr uint64_t below = (uint64_t{1} << 29) - 1;  // what f64 has more
+    constexpr uint64_t below = (uint64_t{1} << 29) - 1;  // the additional mantissa bits of f64
     bits = (bits | ((bits & below) + below)) & ~below;
     std::memcpy(&q, &bits, sizeof bits);
     using Four [[gnu::vector_size(16)]] = float;
@@ -110,7 +109,7 @@ struct ToS32 {
     if constexpr (saturate) {
       q = clamped(q, -0x1p31, 0x1p31 - 1);
     }
-    // Added to this number, integers of less than 51 bits are in the low bits in two's complement.
+    // Adding this constant puts integers of less than 51 bits into the low bits, in two's complement.
     q += 0x1.8p52;
     uint64_t bits[4];
     std::memcpy(bits, &q, sizeof bits);
@@ -118,7 +117,7 @@ struct ToS32 {
   }
 };
 
-/// Columns of B lie in the order in which a tile's accumulators do: even ones, then odd ones.
+/// Columns of B are stored in the order of a tile's accumulators: even ones, then odd ones.
 constexpr uint32_t column_place(uint32_t column) {
   return column % 2 * 4 + column / 2;
 }
@@ -143,7 +142,7 @@ inline void transpose_tile(const double* tile, uint32_t columns, double* out) {
   }
 }
 
-/// Sizes of a product in tiles, and elements along k in a tile.
+/// Sizes of a product in tiles; columns: elements along k per tile.
 struct ProductTiles {
   uint32_t m = 0, n = 0, k = 0, columns = 0;
 };
@@ -151,7 +150,7 @@ struct ProductTiles {
 constexpr uint32_t max_product_a = 2048;  ///< elements of A: 16 x 128
 constexpr uint32_t max_product_k = 128;
 
-/// Four rows of a tile of D. a: rows of A, of which tiles along k follow each other at `a_step`; b: K x 8.
+/// Computes four rows of a tile of D. a: rows of A, whose tiles along k are `a_step` apart; b: K x 8.
 template <class To, class C>
 inline void multiply_rows(const ProductTiles& tiles, const double* a, size_t a_step, const double* b,
                           const C* c_even, const C* c_odd, typename To::Plane* d_even,
@@ -183,9 +182,9 @@ inline void multiply_rows(const ProductTiles& tiles, const double* a, size_t a_s
   }
 }
 
-/// load_a(row, k, out): numbers of A's tile, 8 x columns. load_b(column, k, out): of B's, columns x 8 in the
-/// order of column_place. c and d: two planes a tile; no c: zeros. Tiles of d are written when all of A but
-/// not all of B was read.
+/// load_a(row, k, out): the numbers of a tile of A, 8 x columns. load_b(column, k, out): of B, columns x 8 in
+/// the order of column_place. c and d: two planes per tile; without c: zeros. Tiles of d are written once all
+/// of A, but not all of B, has been read.
 template <class To, class C, class LoadA, class LoadB>
 inline void multiply(const ProductTiles& tiles, LoadA load_a, LoadB load_b, const C* const* c,
                      typename To::Plane* const* d) {
@@ -207,7 +206,7 @@ inline void multiply(const ProductTiles& tiles, LoadA load_a, LoadB load_b, cons
   }
 }
 
-/// f16 accumulators: registers of pairs to planes and back.
+/// Converts f16 accumulators between registers of pairs and planes.
 inline void split_pairs(const uint32_t* pairs, float* even, float* odd) {
   alignas(64) float wide[2 * warp_lanes];
   widen_lanes<Half, true>(pairs, wide);
@@ -231,15 +230,15 @@ struct ProductTypes {
   ptx::Type d, a, b, c;
 };
 struct ProductForm {
-  /// Of a lane, where they are more than A and B need: the rest are copies.
+  /// Registers per lane, where there are more than A and B need; the rest are copies.
   uint32_t registers_a = 0, registers_b = 0;
-  /// A has half of its elements; metadata and sparsity selector follow c.
+  /// A has half its elements; metadata and sparsity selector follow c.
   bool sparse = false;
 };
-/// D = A B + C from registers; the operands are d, a, b, c. Takes the rounding of f64.
+/// D = A B + C on registers; the operands are d, a, b, c. Takes the rounding modifier of f64.
 void emit_product(Translation& t, const MatrixShape& shape, const ProductTypes& types, bool saturate,
                   const ProductForm& form);
-/// The same of b1, with .and.popc or .xor.popc in place of products.
+/// The same for b1, with .and.popc or .xor.popc instead of products.
 void emit_bit_product(Translation& t, const MatrixShape& shape);
 
 }  // namespace simt::functional

@@ -7,14 +7,14 @@
 
 namespace simt::functional {
 
-/// An mbarrier object, 64 bits of shared memory in a layout of our own: bits 0-19 pending arrivals, 20-39
-/// arrivals expected in each phase, 40-61 bytes that transactions still have to bring (signed), 62 parity of
-/// the current phase, 63 set while the object is initialised.
+/// An mbarrier object: 64 bits of shared memory, in our own layout. Bits 0-19: pending arrivals; 20-39:
+/// arrivals expected in each phase; 40-61: bytes still outstanding from transactions (signed); 62: parity of
+/// the current phase; 63: set while the object is initialised.
 class Mbarrier {
  public:
   static constexpr uint32_t max_count = (1u << 20) - 1;
 
-  /// The object at `address` of `space`. Throws Fault where there is no memory for one.
+  /// The object at `address` in `space`. Throws Fault if that is not valid memory.
   Mbarrier(Context& c, AccessSpace space, uint64_t address, int lane)
       : lane_(lane), address_(address), at_(host_address(c, space, address, 8, lane)) {
     if (address % 8) misaligned(address, 8, lane);
@@ -31,7 +31,7 @@ class Mbarrier {
     word_ = 0;
     store();
   }
-  /// What state tokens are: the object as it was before an arrival.
+  /// The value of a state token: the object as it was before an arrival.
   uint64_t word() const { return word_; }
   static uint32_t pending(uint64_t word) { return static_cast<uint32_t>(word & max_count); }
   static uint32_t parity(uint64_t word) { return static_cast<uint32_t>(word >> 62 & 1); }
@@ -48,14 +48,14 @@ class Mbarrier {
     word_ -= count;
     finish();
   }
-  /// Later phases expect `count` arrivals less.
+  /// Later phases expect `count` fewer arrivals.
   void drop(uint32_t count) {
     check();
     const uint32_t expected = static_cast<uint32_t>(word_ >> 20 & max_count);
     if (count > expected) fail("loses more arrivals than it expects");
     word_ -= uint64_t{count} << 20;
   }
-  /// The current phase waits for `bytes` more; negative: they have come.
+  /// The current phase expects `bytes` more; negative: that many have arrived.
   void expect(int64_t bytes) {
     check();
     const int64_t now = transactions() + bytes;

@@ -30,7 +30,7 @@ std::string extent(const Allocation& a) {
   return "`" + a.label + "` (" + std::to_string(a.size) + " bytes at " + hex(a.address) + ")";
 }
 
-/// A file without a name, `size` bytes long, of which pages exist once they are touched.
+/// An unnamed file of `size` bytes, whose pages are allocated when touched.
 int make_file(uint64_t size) {
 #ifdef __linux__
   const int file = memfd_create("simt device memory", MFD_CLOEXEC);
@@ -84,7 +84,8 @@ std::unique_ptr<DeviceMemory> DeviceMemory::copy_on_write() const {
 }
 
 void DeviceMemory::clear(uint64_t begin, uint64_t end) {
-  // The host gets whole pages back. In a copy they cannot be given back: they would show the original's.
+  // Whole pages are returned to the host, except in a copy, where they would then show the original's
+  // contents.
   const uint64_t first = round_up(begin, page), last = end / page * page;
 #ifdef __linux__
   const auto offset = static_cast<off_t>(first - base_);

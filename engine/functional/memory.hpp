@@ -9,8 +9,8 @@
 
 namespace simt::functional {
 
-/// The windows of the generic address space. Global memory (with constants and kernel parameters) is
-/// addressed as it is; shared and local memory lie in windows of 4 GiB.
+/// The windows of the generic address space. Global memory (including constants and kernel parameters) is
+/// addressed directly; shared and local memory are in windows of 4 GiB.
 namespace window {
 constexpr uint64_t local = uint64_t{6} << 32;
 constexpr uint64_t shared = uint64_t{7} << 32;
@@ -21,81 +21,82 @@ inline bool is_local(uint64_t address) {
 inline bool is_shared(uint64_t address) {
   return address >> 32 == 7;
 }
-/// Of a shared::cluster address: bits 24 and up hold rank + 1 of the CTA in its cluster, 0 for one's own.
+/// For shared::cluster addresses: bits 24 and up hold the rank of the CTA in its cluster plus 1, or 0 for the
+/// CTA's own memory.
 constexpr uint32_t rank_shift = 24;
 /// The largest address in a CTA's own shared memory.
 constexpr uint64_t own_shared = (uint64_t{1} << rank_shift) - 1;
 }  // namespace window
 
-/// Who has allocated memory, and may free it. Parameters of launches come and go without the program asking
-/// for it; they lie at the end of the memory, so that they do not hide the use of freed memory.
+/// Who allocated memory, and may free it. Launch parameters are not allocated by the program; they are placed
+/// at the end of memory, so that they do not mask uses of freed memory.
 enum class Owner : uint8_t { Host, Kernel, Launch };
 
 struct Allocation {
   uint64_t address = 0;
   uint64_t size = 0;  ///< bytes requested
-  std::string label;  ///< a variable's name, or how it came about
+  std::string label;  ///< a variable's name, or what allocated it
   Owner owner = Owner::Host;
 };
 
-/// Global memory of a simulated GPU: one reservation of host address space, committed as it is touched.
-/// Addresses are the same in each run of a program. Allocation is serialised; accesses are not.
+/// Global memory of a simulated GPU: a reservation of host address space, committed as it is touched.
+/// Addresses are the same in every run of a program. Allocation is serialised; accesses are not.
 class DeviceMemory {
  public:
   static constexpr uint64_t alignment = 256;
 
-  /// base: its first address. Devices of one process have different ones.
+  /// base: its first address. Devices of a process have different bases.
   explicit DeviceMemory(uint64_t capacity, uint64_t base = window::global);
   ~DeviceMemory();
-  /// A copy that shares pages with this memory until it writes them: what happens there leaves no trace here.
-  /// This memory must not be written while the copy is in use.
+  /// A copy that shares pages with this memory until it writes them; writes to the copy do not affect this
+  /// memory. This memory must not be written while the copy is in use.
   std::unique_ptr<DeviceMemory> copy_on_write() const;
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   uint64_t base() const { return base_; }
   uint64_t capacity() const { return capacity_; }
-  /// The file that holds it, which other processes may map.
+  /// The file that backs it, which other processes may map.
   int file() const { return file_; }
   uint64_t used() const { return used_; }
 
   /// Zeroed memory, followed by at least 256 unallocated bytes. 0 if there is no room.
   uint64_t allocate(uint64_t size, std::string label, Owner owner = Owner::Host);
-  /// As `allocate`, at this address, which is a multiple of the alignment. False if it is not free.
+  /// As `allocate`, at this address, a multiple of the alignment. False if the range is not free.
   bool allocate_at(uint64_t address, uint64_t size, std::string label, Owner owner = Owner::Host);
-  /// False if `address` is not the beginning of an allocation of this owner.
+  /// False if `address` is not the start of an allocation of this owner.
   bool free(uint64_t address, Owner owner = Owner::Host);
 
   /// Host address of a device address within an allocation.
   std::byte* host(uint64_t address) const { return reinterpret_cast<std::byte*>(origin_ + address); }
   /// The allocation that holds [address, address + size), or nullptr.
   const Allocation* find(uint64_t address, uint64_t size) const;
-  /// All that is allocated, by address.
+  /// All allocations, in address order.
   std::vector<Allocation> allocations() const;
-  /// What lies at or near an address, for people: "12 bytes behind `x` (4,096 bytes at 0x...)".
+  /// Describes what is at or near an address, for messages: "12 bytes behind `x` (4,096 bytes at 0x...)".
   std::string describe(uint64_t address) const;
-  /// Changes whenever an allocation comes or goes: what was looked up before may no longer hold.
+  /// Changes whenever an allocation is made or freed: results of earlier lookups may then be stale.
   uint64_t generation() const { return generation_; }
 
  private:
   DeviceMemory() = default;
   void clear(uint64_t begin, uint64_t end);
-  /// Takes `taken` bytes at `address` out of a gap that holds them.
+  /// Removes `taken` bytes at `address` from the gap that contains them.
   void take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t address, uint64_t taken, Allocation owned);
 
   void map(int sharing, int file);
 
   std::byte* arena_ = nullptr;
-  uintptr_t origin_ = 0;  ///< host address of device address 0, were there one
+  uintptr_t origin_ = 0;  ///< host address of device address 0, if it existed
   uint64_t base_ = window::global;
-  int file_ = -1;  ///< what the arena maps; a copy has none
+  int file_ = -1;  ///< backs the arena; a copy has none
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
   uint64_t generation_ = 1;
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> live_;
   std::map<uint64_t, uint64_t> gaps_;     ///< free ranges: address -> size
-  std::map<uint64_t, Allocation> freed_;  ///< what was last at a freed address
+  std::map<uint64_t, Allocation> freed_;  ///< what was last allocated at a freed address
 };
 
 }  // namespace simt::functional

@@ -35,7 +35,7 @@ struct CopyDetail : Detail {
   Address to, from;
   uint32_t bytes = 0;
   Place source_bytes = place::none;  ///< number of bytes read; the rest is zero-filled
-  PredicateOperand ignore;           ///< lanes that read nothing
+  PredicateOperand ignore;           ///< predicate of the lanes that read nothing
 };
 
 template <uint32_t bytes>
@@ -82,8 +82,8 @@ void run_copy(Context& c, const Op& op) {
   });
 }
 
-/// All earlier copies of the lanes are complete: without .noinc the arrival was added to those pending
-/// before.
+/// All earlier copies of the lanes are complete; without .noinc, the arrival was first added to the pending
+/// ones.
 void run_copy_arrive(Context& c, const Op& op) {
   const auto& d = op.details<CopyDetail>();
   uint64_t address[warp_lanes];
@@ -158,7 +158,7 @@ struct RemoteDetail : Detail {
   ElementReduction reduction;
 };
 
-/// Stores into shared memory of a CTA of the cluster, which an mbarrier there counts.
+/// Stores into the shared memory of a CTA of the cluster, counted by an mbarrier there.
 void run_remote(Context& c, const Op& op) {
   const auto& d = op.details<RemoteDetail>();
   uint64_t to[warp_lanes], mbarrier[warp_lanes];
@@ -248,7 +248,7 @@ void translate_cp_async(Translation& t) {
   t.detail<CopyDetail>() = d;
 }
 
-/// Copies are done at once here: groups matter to timing only.
+/// Copies take effect immediately here; groups only affect timing.
 void translate_cp_async_group(Translation& t) {
   t.take("async");
   t.take("bulk");

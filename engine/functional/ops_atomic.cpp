@@ -1,4 +1,4 @@
-/// atom and red. Lanes act one after the other, in rising order.
+/// atom and red. Lanes take effect one after another, in ascending order.
 #include <atomic>
 
 #include "functional/access.hpp"
@@ -16,7 +16,7 @@ constexpr uint32_t max_elements = 8;
 struct AtomicDetail : Detail {
   Address::Base base = Address::Base::Wide;
   AccessSpace space = AccessSpace::Generic;
-  // Of vectors and 128-bit values:
+  // For vectors and 128-bit values:
   uint32_t elements = 1;
   std::array<Place, max_elements> values{}, results{};
   bool returns = false;
@@ -31,7 +31,7 @@ inline void lanes_in_order(const Context& c, F f) {
     each_lane(c, f);
 }
 
-/// Whether all lanes of the mask access the same place.
+/// Whether all active lanes access the same address.
 inline bool same_address(const Context& c, const uint64_t* address) {
   const uint64_t first = address[c.first_lane()];
   uint64_t differs = 0;
@@ -39,15 +39,15 @@ inline bool same_address(const Context& c, const uint64_t* address) {
   return differs == 0;
 }
 
-/// Where the lanes of the mask access memory, as host addresses: one place for all of them, a block with a
-/// value for each lane of a full warp, or a place for each.
+/// Host addresses that the active lanes access: one address for all of them, a block with a value for each
+/// lane of a full warp, or an address per lane.
 struct Targets {
   std::byte* same = nullptr;
   std::byte* block = nullptr;
   std::byte* lane[warp_lanes];
 };
 
-// Neither depends on the operation: compiled once per state space, not once per operation.
+// Independent of the operation: compiled once per state space.
 template <AccessSpace space>
 [[gnu::noinline]] void find_targets(Context& c, const uint64_t* address, uint64_t bytes, bool concurrent,
                                     Targets& targets) {
@@ -68,8 +68,8 @@ void find_targets(Context& c, AccessSpace space, const uint64_t* address, uint64
     find_targets<AccessSpace::Generic>(c, address, bytes, concurrent, targets);
 }
 
-/// Each lane's value in memory becomes next(value, lane); the old ones go to the destination, if there is
-/// one.
+/// Replaces each lane's value in memory by next(value, lane); the old values go to the destination, if there
+/// is one.
 template <class T, bool may_be_shared_by_threads, class Next>
 void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
   const bool concurrent = may_be_shared_by_threads && space == AccessSpace::Global && c.concurrent;
@@ -123,8 +123,8 @@ void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, N
   if (op.destination != place::none) write_lanes(c, c.lanes<Lane<T>>(op.destination), old);
 }
 
-/// Splits the lanes into those whose access to global memory is to come later, and those that act at once,
-/// by act(space). `keep` puts values into what is deferred.
+/// Separates lanes whose access to global memory is deferred from those that take effect immediately, by
+/// act(space). `keep` stores the values of deferred lanes.
 template <class ActNow, class Keep>
 void now_or_later(Context& c, const Op& op, uint64_t bytes, void (*perform)(Context&, DeferredAccess&),
                   ActNow act_now, Keep keep) {
@@ -156,7 +156,7 @@ void perform_atomic(Context& c, DeferredAccess& access) {
   });
 }
 
-/// Near: what is done in memory other than global.
+/// Near: what to do in memory other than global.
 template <class F, class Near>
 void run_atomic(Context& c, const Op& op) {
   using T = typename F::Value;
@@ -197,7 +197,7 @@ void run_compare(Context& c, const Op& op) {
       });
 }
 
-/// Two 64-bit words, low one first.
+/// Two 64-bit words, low word first.
 void perform_128(Context& c, DeferredAccess& access, bool compare) {
   const Op& op = *access.op;
   const auto& d = op.details<AtomicDetail>();
@@ -241,7 +241,7 @@ void run_128(Context& c, const Op& op) {
       keep);
 }
 
-/// Vectors: each element is an atomic operation of its own.
+/// Vectors: each element is a separate atomic operation.
 template <class F>
 void perform_vector(Context& c, DeferredAccess& access) {
   using T = typename F::Value;
@@ -308,7 +308,7 @@ Choice vector_only() {
   return {nullptr, run_vector<F>, F::commutes};
 }
 
-/// Operations of integers of one width, U without sign and S with it.
+/// Operations on integers of one width, U unsigned and S signed.
 template <class U, class S>
 Choice choose_integer(Operation operation, bool is_signed) {
   namespace r = reduction;
@@ -402,7 +402,7 @@ Choice choose(Operation operation, Type type) {
   }
 }
 
-/// Whether anything but the instruction's own destination names the register.
+/// Whether anything besides the instruction's own destination names the register.
 bool is_read(const Translation& t, const ptx::Operand& destination) {
   if (destination.kind != OperandKind::Register) return false;
   uint32_t named = 0;
@@ -422,7 +422,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   if (operation_index < 0) t.unsupported("an atomic operation is missing");
   const auto operation = static_cast<Operation>(operation_index);
   t.take("noftz");
-  t.take("L2::cache_hint");  // the policy operand behind the others is for timing only
+  t.take("L2::cache_hint");  // the trailing policy operand only affects timing
   const int vector = t.take_one_of({"v2", "v4", "v8"});
   const Type type = t.take_type();
   const bool bitwise =
@@ -439,7 +439,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   if (ptx::bytes(type) * d.elements > 16) t.unsupported("a vector of more than 128 bits");
   if (has_destination) {
     const ptx::Operand& o = t.operand(next++);
-    // Compilers leave it to the assembler to see that nobody wants the old value.
+    // Compilers leave it to the assembler to notice that the old value is unused.
     if (vector < 0) {
       d.returns = is_read(t, o);
       if (d.returns) destination = t.destination(o, type);
@@ -463,7 +463,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   }
   const bool shared = space == AccessSpace::Shared;
   if (!shared && (d.returns || !choice.commutes)) t.order_matters();
-  // What returns a value may be part of a loop that waits for other lanes.
+  // An atomic that returns a value may be in a loop that waits for other lanes.
   Op& op = t.emit(run, !shared ? Control::Deferred : d.returns ? Control::Yield : Control::None);
   set_address(op, address);
   op.orders_memory = acquires && !shared;

@@ -44,7 +44,7 @@ struct LogicalNot {
   }
 };
 
-/// Op::immediate: 1 and 2 for negated sources.
+/// Op::immediate: bit 0 negates the first source, bit 1 the second.
 template <class F>
 void run_logic_predicates(Context& c, const Op& op) {
   const uint32_t a = c.predicate(op.a) ^ (op.immediate & 1 ? full_mask : 0);
@@ -75,7 +75,7 @@ void translate_logic(Translation& t) {
   op.immediate = (a.negated ? 1 : 0) | (b.negated ? 2 : 0);
 }
 
-/// Shifts by more than the width give zeros, or copies of the sign.
+/// Shifts by more than the width yield zeros, or copies of the sign.
 struct ShiftLeft {
   template <class T>
   T operator()(T a, uint32_t n) const {
@@ -114,7 +114,7 @@ inline uint32_t shift_right(uint32_t v, uint32_t n) {
   return ShiftRight{}(v, n);
 }
 
-/// The 64-bit number b:a shifted left, upper half, or shifted right, lower half.
+/// The 64-bit number b:a shifted: left, returning the upper half, or right, returning the lower half.
 template <bool left, bool wraps>
 struct Funnel {
   uint32_t operator()(uint32_t a, uint32_t b, uint32_t c) const {
@@ -126,7 +126,7 @@ struct Funnel {
   }
 };
 
-/// Function of two bits, given by its outputs for (b, c) = 00, 01, 10, 11 from the lowest bit on.
+/// Function of two bits, defined by its outputs for (b, c) = 00, 01, 10, 11, from the lowest bit on.
 template <uint32_t table>
 inline uint32_t logic2(uint32_t b, uint32_t c) {
   const uint32_t terms[4] = {~b & ~c, ~b & c, b & ~c, b & c};
@@ -159,7 +159,7 @@ inline uint32_t logic2(uint32_t b, uint32_t c) {
   else
     return terms[std::countr_zero(table)];
 }
-/// Function of three bits: bit 4a + 2b + c of the table.
+/// Function of three bits: bit 4a + 2b + c of `table`.
 template <uint32_t table>
 struct Logic3 {
   uint32_t operator()(uint32_t a, uint32_t b, uint32_t c) const {
@@ -187,7 +187,7 @@ constexpr std::array<Handler, 256> make_lop3_handlers(std::index_sequence<table.
 }
 constexpr std::array<Handler, 256> lop3_handlers = make_lop3_handlers(std::make_index_sequence<256>());
 
-/// What lop3 has beyond its result: the predicate p = (d != 0) OP q.
+/// lop3's second result: the predicate p = (d != 0) OP q.
 struct BoolDetail : Detail {
   Handler logic = nullptr;
   Place result = place::none;
@@ -230,8 +230,8 @@ struct LeadingZeros {
     return static_cast<uint32_t>(std::countl_zero(static_cast<std::make_unsigned_t<T>>(a)));
   }
 };
-/// Position of the highest bit that differs from the sign (of unsigned numbers: that is set), or how far it
-/// is from the top; all ones if there is none.
+/// Position of the highest bit that differs from the sign (for unsigned numbers: that is set), or its
+/// distance from the top; all ones if there is none.
 template <bool shift_amount>
 struct FindLeading {
   template <class T>
@@ -244,7 +244,7 @@ struct FindLeading {
   }
 };
 
-/// Position of the offset-th set bit from `base` on, upwards or, for a negative offset, downwards.
+/// Position of the offset-th set bit from `base`, upwards or, for a negative offset, downwards.
 struct FindNthSet {
   uint32_t operator()(uint32_t mask, uint32_t base, uint32_t offset) const {
     const auto wanted = static_cast<int32_t>(offset);
@@ -269,13 +269,13 @@ struct Reverse {
     return static_cast<T>(v >> (4 * sizeof(T)) | v << (4 * sizeof(T)));
   }
 };
-/// The `length` lowest bits set.
+/// A mask of the `length` lowest bits.
 template <class T>
 inline T low_bits(uint32_t length) {
   return static_cast<T>(ShiftLeft{}(T{1}, length) - 1);
 }
 
-/// `length` bits from `position` on; bits beyond the top are those above a signed number's sign.
+/// `length` bits from `position`; a signed number is extended with its sign beyond the top.
 struct ExtractField {
   template <class T>
   T operator()(T a, uint32_t position, uint32_t length) const {
@@ -296,7 +296,7 @@ template <class T>
 void run_bfe(Context& c, const Op& op) {
   map_lanes<T, T, uint32_t, uint32_t>(c, op.destination, ExtractField{}, op.a, op.b, op.c);
 }
-/// Puts the lowest `length` bits of a into b, from `position` on. Op::immediate: place of the length.
+/// Inserts the lowest `length` bits of a into b at `position`. Op::immediate: place of the length.
 template <class T>
 void run_bfi(Context& c, const Op& op) {
   map_lanes<T, T, T, uint32_t, uint32_t>(
@@ -316,7 +316,7 @@ struct Extend {
     return ExtractField{}(a, 0, wraps ? n & 31 : std::min(n, 32u));
   }
 };
-/// b set bits from bit a on.
+/// b set bits, starting at bit a.
 template <bool wraps>
 struct BitMask {
   uint32_t operator()(uint32_t a, uint32_t b) const {
@@ -324,8 +324,8 @@ struct BitMask {
     return shift_left(low_bits<uint32_t>(width), position);
   }
 };
-/// Bytes of b:a (a's are 0 to 3, b's 4 to 7) by a selector: four bits for each byte of the result, the top
-/// one for copies of the byte's sign.
+/// Selects bytes of b:a (0 to 3 are a's, 4 to 7 b's): each result byte has a 4-bit selector, whose top bit
+/// replicates the byte's sign.
 inline uint32_t permute(uint64_t bytes, uint32_t selector) {
   uint32_t result = 0;
   for (uint32_t k = 0; k < 4; ++k) {
@@ -337,7 +337,7 @@ inline uint32_t permute(uint64_t bytes, uint32_t selector) {
   return result;
 }
 enum class Permute : int { Index, Forward, Backward, Replicate8, EdgeLeft, EdgeRight, Replicate16 };
-/// The selector that each of a mode's four variants stands for.
+/// The selectors that the four variants of each mode stand for.
 constexpr uint16_t permute_selectors[7][4] = {{},
                                               {0x3210, 0x4321, 0x5432, 0x6543},
                                               {0x5670, 0x6701, 0x7012, 0x0123},
@@ -354,14 +354,14 @@ struct PermuteBytes {
   }
 };
 
-/// The same selector, Op::immediate, for all lanes.
+/// One selector, Op::immediate, for all lanes.
 void run_permute_fixed(Context& c, const Op& op) {
   const uint32_t* words[] = {c.lanes<const uint32_t>(op.a), c.lanes<const uint32_t>(op.b)};
   alignas(64) uint32_t result[warp_lanes] = {};
   for (uint32_t k = 0; k < 4; ++k) {
     const auto which = static_cast<uint32_t>(op.immediate) >> (4 * k);
     const uint32_t* word = words[which >> 2 & 1];
-    // The byte to the top, then back down with its sign or without, then to its place.
+    // Moves the byte to the top, back down with or without its sign, then to its position.
     const uint32_t up = 24 - 8 * (which & 3), to = 8 * k;
     if (which & 8) {
       for (uint32_t i = 0; i < warp_lanes; ++i)

@@ -1,4 +1,4 @@
-/// Clusters and the scheduling of warps: mapa, getctarank, nanosleep, setmaxnreg, griddepcontrol.
+/// Clusters and warp scheduling: mapa, getctarank, nanosleep, setmaxnreg, griddepcontrol.
 #include "functional/bulk.hpp"
 #include "functional/instructions.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using ptx::Type;
 
-/// The same place in the CTA whose rank is in b. immediate: where the addresses' window begins.
+/// The same offset in the CTA whose rank is in b. immediate: start of the address window.
 template <class T>
 void run_mapa(Context& c, const Op& op) {
   const auto window = static_cast<uint64_t>(op.immediate);
@@ -30,7 +30,7 @@ void run_ctarank(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
 
-/// All lanes wake with the one that sleeps least; PTX permits shorter sleeps.
+/// All lanes wake with the one that sleeps shortest; PTX permits shorter sleeps.
 void run_sleep(Context& c, const Op& op) {
   const auto* a = c.lanes<const uint32_t>(op.a);
   c.sleep = UINT32_MAX;
@@ -50,7 +50,7 @@ void translate_mapa(Translation& t) {
   op.destination = destination;
   op.a = a;
   op.b = b;
-  // The low half of a generic address within the window is the address in shared memory.
+  // The low half of a generic address in the window is the shared memory address.
   op.immediate = shared || type == Type::U32 ? 0 : static_cast<int64_t>(window::shared);
 }
 void translate_getctarank(Translation& t) {
@@ -69,7 +69,7 @@ void translate_nanosleep(Translation& t) {
   t.emit(run_sleep, Control::Yield).a = a;
 }
 
-/// Registers are allocated for good.
+/// Registers are allocated statically.
 void translate_setmaxnreg(Translation& t) {
   if (t.take_one_of({"inc", "dec"}) < 0) t.unsupported(".inc or .dec is missing");
   t.take("sync");
@@ -78,7 +78,7 @@ void translate_setmaxnreg(Translation& t) {
   t.emit(run_nothing);
 }
 
-/// A grid begins when those that it depends on have ended.
+/// A grid begins once those it depends on have ended.
 void translate_griddepcontrol(Translation& t) {
   if (t.take_one_of({"launch_dependents", "wait"}) < 0)
     t.unsupported(".launch_dependents or .wait is missing");

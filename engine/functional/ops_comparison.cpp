@@ -12,7 +12,7 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
-/// Comparisons. Eq to Ge do not hold where an operand is NaN, Equ to Geu do.
+/// Comparisons. Eq to Ge are false if an operand is NaN, Equ to Geu are true.
 enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 
 template <Compare how, class T>
@@ -49,13 +49,13 @@ inline bool compare(T a, T b) {
   }
 }
 
-/// How the operands of a comparison become numbers of C++. `Lanes` is what lies in the registers.
+/// Converts the operands of a comparison to C++ numbers. `Lanes` is the type stored in registers.
 template <class T>
 struct Plain {
   using Lanes = T;
   static T value(T v) { return v; }
 };
-/// Subnormal numbers count as zero.
+/// Subnormal numbers are flushed to zero.
 struct Flushed {
   using Lanes = uint32_t;
   static float value(uint32_t bits) {
@@ -80,7 +80,7 @@ struct Brain {
   }
 };
 
-/// Bits of the lanes for which the comparison of Op::a with Op::b holds.
+/// Bits of the lanes for which Op::a compares true with Op::b.
 using Test = uint32_t (*)(Context&, const Op&);
 
 template <class V, Compare how>
@@ -105,15 +105,15 @@ Test test_of(Translation& t, int how) {
   t.unsupported("this comparison exists for floating-point types only");
 }
 
-/// What setp and set have in common.
+/// Shared by setp and set.
 struct Comparison {
   Test test = nullptr;
-  Test test_high = nullptr;  ///< of packed types: for the upper halves
+  Test test_high = nullptr;  ///< for packed types: compares the upper halves
   int combine = -1;          ///< with a third operand: and, or, xor
   Type type = Type::None;
 };
 
-/// Takes the comparison, what its result is combined with, and .ftz.
+/// Takes the comparison, the operation that combines its result, and .ftz.
 struct ComparisonModifiers {
   int how = 0, combine = -1;
   bool flush = false, unsigned_only = false;
@@ -215,7 +215,7 @@ uint32_t third_operand(const Context& c, const SetDetail& d) {
   return c.predicate(d.with.place) ^ (d.with.negated ? full_mask : 0);
 }
 
-/// setp with one destination and no third operand, for all that programs usually compare.
+/// setp with one destination and no third operand, for the usual comparisons.
 template <Test test>
 void run_setp_simple(Context& c, const Op& op) {
   write_predicate(c, op.destination, test(c, op));
@@ -224,14 +224,14 @@ void run_setp_simple(Context& c, const Op& op) {
 void run_setp(Context& c, const Op& op) {
   const auto& d = op.details<SetDetail>();
   const uint32_t with = third_operand(c, d), bits = d.test(c, op);
-  // The second destination gets the upper halves' result, or the opposite of the comparison.
+  // The second destination gets the result of the upper halves, or the negated comparison.
   uint32_t second = ~bits;
   if (d.test_high && d.second != place::none) second = d.test_high(c, op);
   write_predicate(c, op.destination, combined(d, bits, with));
   if (d.second != place::none) write_predicate(c, d.second, combined(d, second, with));
 }
 
-/// Simple setp: the same comparison as `test`, without the indirection.
+/// Simple setp: performs the comparison of `test` without the indirection.
 template <class T>
 Handler simple_setp(int how) {
   using V = Plain<T>;
@@ -254,7 +254,7 @@ void run_set(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
 
-/// True as set writes it: 1.0 of floating-point types, all ones of integers.
+/// The value set writes for true: 1.0 for floating-point types, all ones for integers.
 uint32_t true_value(Translation& t, Type type) {
   switch (type) {
     case Type::U32:
@@ -278,7 +278,7 @@ uint32_t true_value(Translation& t, Type type) {
   }
 }
 
-/// d = p ? a : b. Op::immediate: the predicate is negated.
+/// d = p ? a : b. Op::immediate: whether the predicate is negated.
 template <class L>
 void run_selp(Context& c, const Op& op) {
   const uint32_t p = c.predicate(op.c) ^ (op.immediate ? full_mask : 0);
@@ -298,7 +298,7 @@ void run_selp(Context& c, const Op& op) {
   }
 }
 
-/// d = c >= 0 ? a : b, with c an integer, or a number for which NaN is less.
+/// d = c >= 0 ? a : b, where c is an integer or a number; NaN counts as less.
 template <class L, class S, bool flush>
 void run_slct(Context& c, const Op& op) {
   map_lanes<L, L, L, S>(

@@ -15,7 +15,7 @@ using ptx::Type;
 
 constexpr uint8_t target_list = 1;  ///< Operand::component of a Symbol
 
-/// Resolves, at the function's end, where the op just emitted goes and where diverging lanes meet.
+/// Resolves, at the function's end, the targets of the op just emitted and where diverging lanes reconverge.
 void patch_branch(Translation& t, std::vector<uint32_t> labels) {
   const size_t index = t.program().code.size() - 1;
   const uint32_t meet = t.reconvergence_op();
@@ -41,14 +41,13 @@ void run_trap(Context& c, const Op&) {
 }
 void run_nothing(Context&, const Op&) {}
 
-/// Arguments or results of a call in the caller's stack frame, and those of them that the caller has in
-/// registers.
+/// Arguments or results of a call in the caller's stack frame, and those the caller holds in registers.
 struct Passed {
   std::vector<StackSlot> slots;
   struct InRegister {
     Place place;
     StackSlot slot;
-    bool negated = false;  ///< of a predicate
+    bool negated = false;  ///< for predicates
   };
   std::vector<InRegister> registers;
 };
@@ -89,7 +88,7 @@ Passed passed(Translation& t, const ptx::Operand& list, const std::vector<ptx::V
   return result;
 }
 
-/// The prototype of the function that an instruction calls, nullptr where it is not known.
+/// The prototype of the function that an instruction calls; nullptr if unknown.
 struct Signature {
   const std::vector<ptx::Variable>*parameters = nullptr, *results = nullptr;
 };
@@ -257,7 +256,7 @@ void translate_barrier_cluster(Translation& t) {
 /// bar{.cta}.sync/.arrive/.red, barrier{.cta}...
 void translate_bar(Translation& t) {
   t.take("cta");
-  // On sm_70 and later threads arrive one by one all the same.
+  // From sm_70 on, threads arrive individually in either case.
   t.take("aligned");
   const int kind = t.take_one_of({"sync", "arrive", "red"});
   if (kind < 0) t.unsupported("a barrier needs .sync, .arrive or .red");
@@ -304,7 +303,7 @@ void translate_nothing(Translation& t) {
   t.emit(run_nothing);
 }
 
-/// Memory is coherent at once here; fences matter to timing only.
+/// Memory is always coherent here; fences only affect timing.
 void translate_fence(Translation& t) {
   t.take_all();
   t.emit(run_nothing).orders_memory = true;

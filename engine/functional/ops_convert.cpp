@@ -12,14 +12,14 @@ using ptx::Type;
 
 enum class Round : uint8_t { Nearest, Zero, Down, Up, Away };
 
-/// What a cvt is asked for, in Op::immediate.
+/// The parameters of a cvt, packed into Op::immediate.
 struct Request {
   Round round = Round::Nearest;
   bool ftz = false;
   bool sat = false;
   bool satfinite = false;
   bool relu = false;
-  uint8_t register_bytes = 4;  ///< of an integer destination
+  uint8_t register_bytes = 4;  ///< for integer destinations
   uint8_t unused[2] = {};
 };
 Request request_of(const Op& op) {
@@ -44,7 +44,7 @@ constexpr int fenv_direction(Round r) {
 
 // Integers.
 
-/// How a T lies in a register that may be wider: extended by its sign.
+/// The value of a T in a register that may be wider: sign- or zero-extended.
 template <class T>
 Lane<T> extended(T v, uint8_t register_bytes) {
   if constexpr (sizeof(T) == 8) {
@@ -93,8 +93,7 @@ Handler integer_handler(Type source) {
   }
 }
 
-/// Calls f with a value of the C++ type that stands for an integer type; what f gives, or nullptr for another
-/// type.
+/// Calls f with a value of the C++ type for an integer type; returns its result, or nullptr for other types.
 template <class F>
 Handler with_integer(Type type, F f) {
   switch (type) {
@@ -125,12 +124,12 @@ bool is_integer(Type type) {
 
 // Integers to floating point.
 
-/// v in the host's current direction. Written out for uint64_t: compilers' own way gives -0 for 0 when
-/// rounding down.
+/// v in the host's current rounding direction. Written out for uint64_t: compilers' own conversion gives -0
+/// for 0 when rounding down.
 template <class T, class S>
 T to_float(S v) {
   if constexpr (std::is_same_v<S, uint64_t>) {
-    const uint64_t halved = v >> 1 | (v & 1);  // its last bit stands for all below it
+    const uint64_t halved = v >> 1 | (v & 1);  // the last bit is sticky
     return v >> 63 ? static_cast<T>(static_cast<int64_t>(halved)) * 2
                    : static_cast<T>(static_cast<int64_t>(v));
   } else {
@@ -174,7 +173,7 @@ uint32_t rounded(double v, const Request& request) {
   if (magnitude >= 0x7ffull << 52) return sign | (request.satfinite ? Format::most : Format::infinite);
   const int exponent = static_cast<int>(magnitude >> 52) - 1023;
   const uint64_t fraction = (magnitude & (implicit - 1)) | (magnitude >= implicit ? implicit : 0);
-  // From 54 on everything is less than half of the last place.
+  // From 54 on, everything is less than half a unit in the last place.
   const int shift = std::min(54, 52 - Format::mantissa + std::max(0, least_exponent - exponent));
   const uint64_t rest = fraction & ((uint64_t{1} << shift) - 1), half = uint64_t{1} << (shift - 1);
   uint64_t kept = fraction >> shift;
@@ -190,7 +189,7 @@ uint32_t rounded(double v, const Request& request) {
       kept += outwards && rest;
   }
   uint64_t code = kept;
-  // A carry out of the mantissa goes into the exponent, as it should.
+  // A carry out of the mantissa increments the exponent, as intended.
   if (exponent >= least_exponent)
     code += static_cast<uint64_t>(exponent - least_exponent) << Format::mantissa;
   if (code > Format::most) {
@@ -200,7 +199,7 @@ uint32_t rounded(double v, const Request& request) {
   return sign | static_cast<uint32_t>(code);
 }
 
-/// Exact in f64, or rounded to odd where it has more than 53 bits: good for rounding to fewer.
+/// Exact in f64, or rounded to odd if it has more than 53 bits, so that it can be rounded again.
 template <class S>
 double exact_or_odd(S v) {
   if constexpr (sizeof(S) < 8) {
@@ -214,7 +213,7 @@ double exact_or_odd(S v) {
   }
 }
 
-// How the lanes of a source are read as f64, without loss.
+// Lossless conversions of a source's lanes to f64.
 template <class S>
 struct Source {
   using Bits = Lane<S>;
@@ -244,7 +243,7 @@ struct Source<Bfloat> {
   static double value(Bits lane, bool) { return Bfloat::widen_one(static_cast<uint16_t>(lane)); }
 };
 
-/// To f16 or bf16 from anything, in any direction.
+/// Converts any source to f16 or bf16, in any rounding direction.
 template <class Format, class S>
 void run_to_half(Context& c, const Op& op) {
   const Request request = request_of(op);
@@ -256,7 +255,7 @@ void run_to_half(Context& c, const Op& op) {
       op.a);
 }
 
-/// Clamps numbers on their way from f32 to a half format, which then round to nearest.
+/// Clamps f32 numbers before they are rounded to nearest in a half format.
 template <class H>
 void clamp_for(const Request& request, float* v) {
   if (request.sat)
@@ -299,7 +298,7 @@ void run_narrow_pair(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), r);
 }
 
-/// The same in any direction.
+/// The same in any rounding direction.
 template <class Format>
 void run_round_pair(Context& c, const Op& op) {
   const Request request = request_of(op);
@@ -347,7 +346,7 @@ void run_f16_of_f8(Context& c, const Op& op) {
     code[2 * i] = pairs[i] & 0xff;
     code[2 * i + 1] = pairs[i] >> 8 & 0xff;
   }
-  // The exponent's bits put where f16 has its own mean a number that is less by the difference of the biases.
+  // Interpreted as f16, the exponent bits give a number that is too small by the difference of the biases.
   for (uint32_t i = 0; i < 2 * warp_lanes; ++i)
     half[i] = static_cast<uint16_t>((code[i] & 0x80) << 8 | (code[i] & 0x7f) << (10 - Format::mantissa));
   if constexpr (Format::bias != Half::bias) {
@@ -366,8 +365,8 @@ void run_f16_of_f8(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), r);
 }
 
-/// Away from zero it is the integer arithmetic that ptxas makes of it, in which a NaN only loses its low
-/// bits.
+/// Rounding away from zero uses the integer arithmetic that ptxas generates, in which a NaN only loses its
+/// low bits.
 void run_tf32(Context& c, const Op& op) {
   const Request request = request_of(op);
   const bool away = request.round == Round::Away;
@@ -388,7 +387,7 @@ void run_tf32(Context& c, const Op& op) {
       op.a);
 }
 
-// From floating point to integral numbers.
+// Floating point to integral numbers.
 
 template <class T>
 void round_lanes(Round how, T* v) {
@@ -407,7 +406,7 @@ void round_lanes(Round how, T* v) {
   }
 }
 
-/// The type that numbers of a source are computed in.
+/// The type in which a source is computed.
 template <class S>
 using Computed = std::conditional_t<std::is_same_v<S, double>, double, float>;
 
@@ -431,7 +430,7 @@ void run_to_integer(Context& c, const Op& op) {
   round_lanes(request.round, v);
   constexpr D least = std::numeric_limits<D>::min(), most = std::numeric_limits<D>::max();
   constexpr int digits = std::numeric_limits<D>::digits, precision = std::numeric_limits<T>::digits;
-  // The greatest T that is not beyond D's range.
+  // The largest T within D's range.
   constexpr auto top = static_cast<T>(digits > precision ? static_cast<D>(most - (most >> precision)) : most);
   constexpr auto bottom = static_cast<T>(least);
   constexpr bool wide = sizeof(D) == 8 || sizeof(T) == 8;
@@ -498,7 +497,7 @@ void run_f64_of_f32(Context& c, const Op& op) {
   map_lanes<double, float>(
       c, op.destination, [](float v) { return clamped<clamp>(static_cast<double>(operand<ftz>(v))); }, op.a);
 }
-/// A NaN keeps what of its payload there is room for.
+/// A NaN keeps as much of its payload as fits.
 template <bool ftz, Clamp clamp>
 void run_f32_of_f64(Context& c, const Op& op) {
   map_lanes<float, double>(
@@ -515,7 +514,8 @@ void run_f32_of_f64_directed(Context& c, const Op& op) {
   run_f32_of_f64<ftz, clamp>(c, op);
 }
 
-/// Exact. An f16 NaN becomes the NaN of f32 results, a bf16 NaN keeps its bits, as f32 has them too.
+/// Exact. An f16 NaN becomes the NaN of f32 results; a bf16 NaN keeps its bits, which are also those of an
+/// f32.
 template <class H, class T>
 void run_widen(Context& c, const Op& op) {
   const Request request = request_of(op);
@@ -538,7 +538,7 @@ bool is_half(Type type) {
   return type == Type::F16 || type == Type::BF16;
 }
 
-/// Runs `h` with the instruction's source and destination. Registers of integers may be wider than the type.
+/// Emits `h` with the instruction's source and destination. Integer registers may be wider than the type.
 void emit(Translation& t, Handler h, Type d, Type s, Request request) {
   Place a;
   uint32_t bytes = 0;
@@ -681,7 +681,7 @@ bool is_plain_float(Type type) {
   return is_half(type) || type == Type::F32 || type == Type::F64;
 }
 
-/// d = {c's low bits, a, b}, a and b clamped to numbers of `bits` bits.
+/// d = {low bits of c, a, b}, with a and b clamped to `bits` bits.
 struct Packing : Detail {
   uint32_t bits = 0;
   int32_t least = 0, most = 0;
@@ -794,7 +794,7 @@ void translate_cvt(Translation& t) {
     h = integral >= 0 ? integral_handler(t, d) : same_size_handler(t, d, r);
   } else if (is_plain_float(d) && is_plain_float(s)) {
     if (integral >= 0) t.unsupported("a rounding to integers, between different types");
-    // ptxas takes conversions between f16 and bf16 without a rounding too.
+    // ptxas also accepts conversions between f16 and bf16 without a rounding modifier.
     const bool widens = d == Type::F64 || (d == Type::F32 && s != Type::F64) || is_half(s);
     if (direction < 0 && !widens) t.unsupported("a rounding is missing");
     h = float_handler(t, d, s, r);

@@ -22,8 +22,8 @@ struct Sub {
     return a - b;
   }
 };
-/// `scaled` is the result times 2^64, where flushing to zero needs it (see flushed_result). Where the scaled
-/// operand overflows, the result is not tiny, or exact.
+/// `scaled` is the result times 2^64, used to decide on flushing to zero (see flushed_result). If the scaled
+/// operand overflows, the result is exact or not tiny.
 struct Mul {
   template <class T>
   T operator()(T a, T b) const {
@@ -45,7 +45,7 @@ struct Div {
   }
   static float scaled(float a, float b) { return a * 0x1p64f / b; }
 };
-/// div.approx: a times the reciprocal of b, which is 0 from 2^126 on.
+/// div.approx: a times the reciprocal of b, which is 0 for b from 2^126 on.
 struct DivApprox {
   float operator()(float a, float b) const {
     return std::fabs(b) > 0x1p126f ? a * std::copysign(0.0f, b) : a / b;
@@ -77,15 +77,15 @@ struct Neg {
   }
 };
 
-/// The lesser or the greater; -0 is less than +0. A number and a NaN give the number, or with `nan` a NaN.
-/// With xorsign the magnitudes are compared, and the result's sign is the product of both signs.
+/// Minimum or maximum; -0 is less than +0. With one NaN operand, returns the number, or with `nan` a NaN.
+/// With xorsign, magnitudes are compared, and the sign of the result is the product of the operands' signs.
 template <bool greater, bool nan, bool xorsign>
 struct Extreme {
   template <class T>
   T operator()(T a0, T b0) const {
     const T a = xorsign ? std::fabs(a0) : a0, b = xorsign ? std::fabs(b0) : b0;
     const auto bits_a = std::bit_cast<BitsOf<T>>(a), bits_b = std::bit_cast<BitsOf<T>>(b);
-    // Equal numbers have the same bits, but for the signs of zeros.
+    // Equal numbers have the same bits, except for the signs of zeros.
     const T same = std::bit_cast<T>(greater ? bits_a & bits_b : bits_a | bits_b);
     T r = (greater ? a > b : a < b) ? a : b;
     r = a == b ? same : r;
@@ -120,7 +120,7 @@ void run_f32(Context& c, Place destination, P... sources) {
       c, destination, [compute](auto... v) { return compute(operand<ftz>(v)...); }, sources...);
 }
 
-/// NaNs are looked after only where there are any.
+/// Handles NaNs only if there are any.
 template <class F, class... P>
 void run_f64(Context& c, Place destination, P... sources) {
   alignas(64) double r[warp_lanes];
@@ -139,7 +139,7 @@ void run_f64(Context& c, Place destination, P... sources) {
   write_lanes(c, c.lanes<double>(destination), r);
 }
 
-/// One handler for each number of operands: f32 and f64.
+/// A handler for f32 and f64 with any number of operands.
 template <class F, class T, bool ftz, Clamp clamp>
 struct Scalar {
   static void run1(Context& c, const Op& op) { run(c, op.destination, op.a); }
@@ -170,7 +170,7 @@ constexpr Handler run_of() {
   return Scalar<F, T, ftz, clamp>::run3;
 }
 
-/// How an instruction is asked to round and finish.
+/// How an instruction rounds and post-processes its result.
 struct Mode {
   int direction = FE_TONEAREST;
   bool ftz = false;
@@ -197,7 +197,7 @@ Handler rounding_handler(Translation& t, Type type, const Mode& mode) {
                   : directed<F, float, false, Clamp::None>(mode);
 }
 
-/// Handler of an f32 or f64 instruction that does not.
+/// Handler of an f32 or f64 instruction that does not round.
 template <class F>
 Handler exact_handler(Translation& t, Type type, bool ftz) {
   if (type == Type::F64) {
@@ -207,7 +207,7 @@ Handler exact_handler(Translation& t, Type type, bool ftz) {
   return ftz ? run_of<F, float, true, Clamp::None>() : run_of<F, float, false, Clamp::None>();
 }
 
-/// f16, bf16 and packed ones.
+/// f16 and bf16, single and packed.
 template <class H>
 struct FusedOf {
   float operator()(float a, float b, float c) const { return H::fused(a, b, c); }
@@ -219,7 +219,7 @@ struct FusedOf {
   static float quickly(float a, float b, float c) { return H::fused_quickly(a, b, c); }
 };
 
-/// a * b + c with a or c negated.
+/// a * b + c, with a or c negated.
 template <class F, bool minus_a, bool minus_c>
 struct Signed {
   template <class T>
@@ -269,7 +269,7 @@ void run_half(Context& c, const Op& op) {
     map_halves<H, packed, ftz>(c, op.destination, f, op.a, op.b, op.c);
 }
 
-/// fma.oob: zero where a or b is the NaN with which tensor copies fill what lies outside of a tensor.
+/// fma.oob: zero if a or b is the NaN that tensor copies write for elements outside a tensor.
 template <class H, bool packed, Clamp clamp>
 void run_fused_oob(Context& c, const Op& op) {
   const uint32_t *a = c.lanes<const uint32_t>(op.a), *b = c.lanes<const uint32_t>(op.b);
@@ -311,7 +311,7 @@ bool is_half(Type type) {
   return type == Type::F16 || type == Type::F16x2 || type == Type::BF16 || type == Type::BF16x2;
 }
 
-/// F16 and B: what computes for f16 and for bf16.
+/// F16 and B: the functions that compute f16 and bf16.
 template <class F16, class B = F16>
 Handler half_handler(Translation& t, Type type, const Mode& mode) {
   const bool bfloat = type == Type::BF16 || type == Type::BF16x2;
@@ -330,7 +330,7 @@ Handler half_handler(Translation& t, Type type, const Mode& mode) {
   }
 }
 
-/// One Op: as many sources as the instruction has beside its destination.
+/// Emits an Op with the given number of sources besides the destination.
 void emit(Translation& t, Handler handler, Type type, uint32_t sources, const Mode& mode) {
   if (t.operand_count() != sources + 1)
     t.unsupported("it has " + std::to_string(t.operand_count()) + " operands, expected " +
@@ -378,7 +378,7 @@ void translate_rounded(Translation& t) {
   emit(t, rounding_handler<F>(t, type, mode), type, sources, mode);
 }
 
-/// fma. Contraction negates operands (ptx/contraction.hpp), PTX itself does not.
+/// fma. Contraction negates operands (ptx/contraction.hpp); PTX itself cannot.
 template <bool minus_a, bool minus_c>
 void translate_signed_fused(Translation& t) {
   const Mode mode = take_mode(t);
@@ -452,8 +452,8 @@ void translate_min_max(Translation& t) {
         : translate_extreme<greater, false, false>(t, mode);
 }
 
-/// rcp and sqrt of f32 and f64. The approximate forms for f32 are exact ones here, which is within their
-/// bounds.
+/// rcp and sqrt of f32 and f64. The approximate forms for f32 are computed exactly, which is within their
+/// error bounds.
 template <class F>
 void translate_root(Translation& t) {
   const bool approximate = t.take("approx");

@@ -11,7 +11,7 @@ namespace {
 
 using ptx::Type;
 
-/// The type of twice the size.
+/// The type of twice the width.
 template <class T>
 struct Wide;
 template <>
@@ -53,7 +53,7 @@ struct Sub {
 };
 struct AddSaturated {
   int32_t operator()(int32_t a, int32_t b) const {
-    // Overflows where the sum's sign differs from that of both operands.
+    // Overflows if the sum's sign differs from both operands'.
     const uint32_t sum = static_cast<uint32_t>(a) + static_cast<uint32_t>(b);
     const int32_t limit = a < 0 ? INT32_MIN : INT32_MAX;
     const bool overflows =
@@ -83,7 +83,7 @@ struct MulHigh {
     return static_cast<T>((static_cast<W>(a) * static_cast<W>(b)) >> (8 * sizeof(T)));
   }
 };
-/// Low 24 bits of the operands, sign- or zero-extended.
+/// The low 24 bits of an operand, sign- or zero-extended.
 template <class T>
 inline T low24(T v) {
   if constexpr (std::is_signed_v<T>)
@@ -105,7 +105,7 @@ struct Mul24High {
     return static_cast<T>((static_cast<W>(low24(a)) * static_cast<W>(low24(b))) >> 16);
   }
 };
-/// Product, then sum.
+/// A product, then a sum.
 template <class Product, class Sum>
 struct MulThen {
   template <class T>
@@ -120,15 +120,15 @@ struct Sad {
   }
 };
 
-/// Division as the code does that ptxas makes for it: by zero gives all ones, for quotients and remainders,
-/// and the most negative number by -1 gives itself, remainder 0.
+/// Division as in the code that ptxas generates: division by zero gives all ones for both quotient and
+/// remainder; the most negative number divided by -1 gives itself, with remainder 0.
 template <class T>
 inline T quotient(T a, T b) {
   if constexpr (sizeof(T) <= 4) {
-    // Exact: a quotient that is no integer is further from the next integer than the rounding error of a
-    // number with more bits than the operands.
+    // Exact: a quotient that is not an integer is further from the next integer than the rounding error of a
+    // type with more bits than the operands.
     using Real = std::conditional_t<sizeof(T) == 4, double, float>;
-    const bool negates = std::is_signed_v<T> && b == static_cast<T>(-1);  // the quotient may be too large
+    const bool negates = std::is_signed_v<T> && b == static_cast<T>(-1);  // the quotient may overflow
     const Real q = static_cast<Real>(a) / static_cast<Real>(b == 0 || negates ? T{1} : b);
     using Whole = std::conditional_t<sizeof(T) == 4, T, int32_t>;
     const T result = negates ? Sub{}(T{0}, a) : static_cast<T>(static_cast<Whole>(q));
@@ -180,7 +180,7 @@ struct Max {
     return a > b ? a : b;
   }
 };
-/// F, then negative results become 0.
+/// Applies F, then replaces negative results by 0.
 template <class F>
 struct Relu {
   template <class T>
@@ -236,8 +236,8 @@ constexpr std::initializer_list<Type> signed_types{Type::S16, Type::S32, Type::S
 constexpr std::initializer_list<Type> carry_types{Type::U32, Type::U64, Type::S32, Type::S64};
 constexpr std::initializer_list<Type> types32{Type::U32, Type::S32};
 
-/// Sums with the carry flag. A difference is a + ~b + 1, so its flag is 1 where nothing is borrowed, and
-/// instructions of both kinds can follow each other in one chain, as in machine code (IADD3.X).
+/// Sums with the carry flag. A difference is a + ~b + 1, so its flag is 1 if nothing is borrowed, and both
+/// kinds of instruction can follow each other in a chain, as in machine code (IADD3.X).
 enum class Multiply : uint8_t { None, Low, High };
 
 /// a + b or a - b, or product + c. Op::immediate: place of the carry flag.
@@ -419,7 +419,7 @@ void translate_min_max(Translation& t) {
   }
 }
 
-/// Field `index` of `bits` bits, as T is: sign- or zero-extended.
+/// Field `index` of `bits` bits, sign- or zero-extended according to T.
 template <class T>
 inline uint32_t field(uint32_t v, uint32_t index) {
   return static_cast<uint32_t>(static_cast<T>(v >> (8 * sizeof(T) * index)));

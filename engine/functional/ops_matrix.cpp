@@ -1,5 +1,5 @@
-/// ldmatrix, stmatrix, movmatrix: tiles of 8 x 8 16-bit elements between shared memory and registers, and
-/// transposed.
+/// ldmatrix, stmatrix, movmatrix: move tiles of 8 x 8 16-bit elements between shared memory and registers,
+/// and transpose them.
 #include "functional/access.hpp"
 #include "functional/fragments.hpp"
 #include "functional/instructions.hpp"
@@ -30,7 +30,7 @@ Tile transposed(const Tile& tile) {
   return result;
 }
 
-/// Host addresses of the tiles' rows, which the first 8 * count lanes give.
+/// Host addresses of the tiles' rows, given by the first 8 * count lanes.
 void row_addresses(Context& c, const Op& op, std::byte** rows) {
   need_whole_warp(c);
   const auto& d = op.details<TilesDetail>();

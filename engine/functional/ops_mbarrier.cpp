@@ -11,12 +11,12 @@ using ptx::Type;
 struct MbarrierDetail : Detail {
   Address::Base base = Address::Base::Narrow;
   AccessSpace space = AccessSpace::Generic;
-  bool expects = false;      ///< arrive.expect_tx: b holds bytes, one arrival
+  bool expects = false;      ///< arrive.expect_tx: b holds the bytes, for one arrival
   bool drops = false;        ///< arrive_drop
-  bool may_complete = true;  ///< not so for .noComplete
+  bool may_complete = true;  ///< false for .noComplete
 };
 
-/// Calls f(mbarrier, lane) for the lanes, in rising order.
+/// Calls f(mbarrier, lane) for the active lanes, in ascending order.
 template <class F>
 void each_mbarrier(Context& c, const Op& op, F f) {
   const auto& d = op.details<MbarrierDetail>();

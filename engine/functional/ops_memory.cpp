@@ -1,4 +1,4 @@
-/// Loads and stores of all spaces: ld, ldu, st, st.bulk, and what only hints (prefetch, discard,
+/// Loads and stores in all state spaces: ld, ldu, st, st.bulk, and pure hints (prefetch, discard,
 /// applypriority).
 #include "functional/access.hpp"
 #include "functional/fault.hpp"
@@ -48,7 +48,7 @@ namespace {
 
 constexpr uint32_t max_elements = 8;
 
-/// How a value in memory becomes one in a register.
+/// How a value in memory is extended in a register.
 enum class Widen : uint8_t { Zero, Sign };
 
 struct AccessDetail : Detail {
@@ -70,8 +70,8 @@ inline L widened(T value, Widen widen) {
              : static_cast<L>(value);
 }
 
-// Vectors of two and four words, four lanes at a time: a lane's words lie together in memory, and the lanes
-// of a word in registers.
+// Vectors of two and four words, four lanes at a time: memory holds the words of each lane together,
+// registers hold the lanes of each word together.
 using Words = uint32_t __attribute__((vector_size(16)));
 template <uint32_t elements>
 using LaneWords = std::array<Words, elements>;  ///< of four lanes
@@ -136,13 +136,13 @@ void store_words(Context& c, const AccessDetail& d, std::byte* base, const uint6
   }
 }
 
-/// T: element of memory. Single elements and vectors.
+/// T: type of an element in memory. Single elements and vectors.
 template <AccessSpace space, class T>
 void load_at(Context& c, const Op& op, const uint64_t* address) {
   const auto& d = op.details<AccessDetail>();
   const uint64_t bytes = sizeof(T) * d.elements;
   const bool full = c.full();
-  /// The lanes of an element, by at(lane), the host address of the lane's first element.
+  /// Loads one element of all lanes; at(lane) is the host address of the lane's first element.
   const auto load_element = [&](uint32_t e, auto at) {
     const auto copy = [&](auto* to) {
       using L = std::remove_pointer_t<decltype(to)>;
@@ -208,7 +208,7 @@ void store_at(Context& c, const Op& op, const uint64_t* address) {
       return;
     }
   }
-  // Lanes in rising order: where several write to one place, the last one wins.
+  // Lanes in ascending order: where several write to one address, the last one wins.
   const auto store_lane = [&](uint32_t i, std::byte* at) {
     for (uint32_t e = 0; e < d.elements; ++e) {
       const T v = d.place_bytes[e] == 8 ? static_cast<T>(c.lanes<const uint64_t>(d.places[e])[i])
@@ -268,7 +268,7 @@ void perform_store(Context& c, DeferredAccess& access) {
   });
 }
 
-/// What the lanes of a store write, as it lies in memory.
+/// Saves the values that the lanes of a store write, as they lie in memory.
 void keep_stored(Context& c, const AccessDetail& d, DeferredAccess& access) {
   const uint32_t words = std::max(1u, d.element_bytes / 8), bytes = std::min(8u, d.element_bytes);
   for (uint32_t e = 0; e < d.elements; ++e) {
@@ -345,7 +345,7 @@ Handler handler_for(AccessSpace space, uint32_t bytes) {
   return handler_for_bytes<AccessSpace::Generic, load>(bytes);
 }
 
-/// Kernel parameters: the same for all threads, read without looking at lanes.
+/// Kernel parameters: the same for all threads, so lanes are ignored.
 void run_load_parameter(Context& c, const Op& op) {
   const auto& d = op.details<AccessDetail>();
   const std::byte* at = c.grid->parameters() + op.immediate;
@@ -367,8 +367,8 @@ void run_load_parameter(Context& c, const Op& op) {
   }
 }
 
-/// Cache operators, eviction priorities and prefetch sizes: for timing only. Returns false if the access is
-/// to have an effect in the order of time (volatile, relaxed, acquire, release).
+/// Takes cache operators, eviction priorities and prefetch sizes, which only affect timing. Returns false if
+/// the access must take effect in time order (volatile, relaxed, acquire, release).
 bool take_ordering(Translation& t) {
   bool strong = false;
   while (t.take_one_of({"weak", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cop"}) >= 0) {
@@ -395,7 +395,7 @@ void translate_access(Translation& t, bool load) {
   const Type type = t.take_type();
   const ptx::Operand& value = t.operand(load ? 0 : 1);
   const Address address = t.address(t.operand(load ? 1 : 0));
-  // A function's parameters lie on the stack; so do local variables.
+  // A function's parameters are on the stack, as are local variables.
   const bool stack = address.base == Address::Base::Stack && !address.entry_parameter;
   if (stack || function_parameter) space = AccessSpace::Local;
   AccessDetail d;
@@ -423,7 +423,7 @@ void translate_access(Translation& t, bool load) {
     if (!weak && far) t.order_matters();
     const Handler h =
         load ? handler_for<true>(space, d.element_bytes) : handler_for<false>(space, d.element_bytes);
-    // A strong access may be part of a loop that waits for other lanes, in shared memory too.
+    // A strong access may be in a loop that waits for other lanes, in shared memory as well.
     Op& op = t.emit(h, weak ? Control::None : far ? Control::Deferred : Control::Yield);
     set_address(op, address);
     if (load) op.destination = d.places[0];
@@ -439,7 +439,7 @@ struct BulkStoreDetail : Detail {
   uint32_t size_bits = 64;
 };
 
-/// Zeros in shared memory.
+/// Stores zeros to shared memory.
 void run_bulk_store(Context& c, const Op& op) {
   constexpr uint64_t most_bytes = 1 << 24;
   const auto& d = op.details<BulkStoreDetail>();

@@ -1,4 +1,4 @@
-/// mma.sync and mma.sp: products of small matrices in the registers of a warp.
+/// mma.sync and mma.sp: products of small matrices in a warp's registers.
 #include "functional/instructions.hpp"
 #include "functional/matrix_product.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using ptx::Type;
 
-/// The shapes of mma.sync, or of mma.sp, for each type, and the accumulators that go with it.
+/// Checks the shapes of mma.sync or mma.sp for each type, and the types of accumulators.
 void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductTypes& types) {
   const auto shapes = [&](std::initializer_list<MatrixShape> dense,
                           std::initializer_list<MatrixShape> halved) {
@@ -56,8 +56,8 @@ void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductT
   expect_type(t, types.c, {types.d});
 }
 
-/// m8n8k4 with f16, Volta's: each quad pair (lanes 4q to 4q+3, and those with 16 added) has matrices of its
-/// own. A: 8 x 4, B: 4 x 8.
+/// Volta's m8n8k4 with f16: each quad pair (lanes 4q to 4q+3 and the same plus 16) has its own matrices. A: 8
+/// x 4, B: 4 x 8.
 struct QuadPairDetail : Detail {
   bool a_by_column = false, b_by_column = false, c_pairs = false, d_pairs = false;
   std::array<Place, 2> a{}, b{};
@@ -81,7 +81,7 @@ void run_quad_pairs(Context& c, const Op& op) {
       std::copy_n(c.lanes<const float>(detail.c[r]), warp_lanes, before[r]);
   }
   for (uint32_t quad = 0; quad < 4; ++quad) {
-    // The lane of a pair that holds row or column i of 8; those of four are in the pair's first quad.
+    // The lane of a pair that holds row or column i of 8; the first four are in the pair's first quad.
     const auto lane_of = [&](uint32_t i) { return quad * 4 + i % 4 + i / 4 * 16; };
     double a[8][4], b[4][8];
     for (uint32_t i = 0; i < 8; ++i) {
@@ -97,11 +97,11 @@ void run_quad_pairs(Context& c, const Op& op) {
       for (uint32_t i = 0; i < 4; ++i) {
         const uint32_t lane = quad * 4 + i + 16 * half;
         for (uint32_t e = 0; e < 8; ++e) {
-          // f16 accumulators: a row a lane; f32 ones: 2 x 2 blocks.
+          // f16 accumulators: one row per lane; f32: 2 x 2 blocks.
           const auto row = [&](bool pairs) { return 4 * half + (pairs ? i : (i & 1) + (e & 2)); };
           const auto column = [&](bool pairs) { return pairs ? e : (e & 4) + (i & 2) + (e & 1); };
           const uint32_t m = row(detail.d_pairs), n = column(detail.d_pairs);
-          // Where c has the other layout: the element of c at (m, n).
+          // If c has the other layout: the position of its element (m, n).
           uint32_t c_lane = lane, c_element = e;
           if (detail.c_pairs != detail.d_pairs) {
             const uint32_t inner = m % 4;
@@ -146,7 +146,7 @@ void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Ty
 void translate_mma(Translation& t) {
   t.take("sync");
   t.take("aligned");
-  // Metadata in order are metadata that plain `.sp` allows, too.
+  // Ordered metadata are also valid for plain `.sp`.
   const bool sparse = t.take("sp") || t.take("sp::ordered_metadata");
   const MatrixShape shape = take_shape(t);
   const auto [a_by_column, b_by_column] = take_layouts(t);

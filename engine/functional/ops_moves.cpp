@@ -223,7 +223,7 @@ bool is_clock(Special which) {
   return which >= Special::Clock && which <= Special::GlobalTimerHigh;
 }
 
-/// What a clock shows in cycle `now`; a timer counts nanoseconds.
+/// The value a clock shows in cycle `now`; timers count nanoseconds.
 uint64_t clock_value(const Context& c, Special which, uint64_t now) {
   if (which >= Special::GlobalTimer) {
     const uint64_t khz = c.grid->machine().core_khz;
@@ -247,7 +247,7 @@ void perform_clock(Context& c, DeferredAccess& access) {
   splat<T>(c, access.op->destination, static_cast<T>(clock_value(c, which, access.value[0][0])));
 }
 
-/// Under timing a clock shows the cycle of its issue, which is not known yet.
+/// With timing, a clock shows the cycle of its issue, which is not yet known.
 template <class T>
 void run_clock(Context& c, const Op& op) {
   if (c.deferred) {
@@ -259,7 +259,7 @@ void run_clock(Context& c, const Op& op) {
   splat<T>(c, op.destination, static_cast<T>(clock_value(c, static_cast<Special>(op.immediate), c.now())));
 }
 
-/// Address in the running function's stack frame, in .local or, with `b` set, generic.
+/// Address in the running function's stack frame: a .local one, or generic if `b` is set.
 void run_stack_address(Context& c, const Op& op) {
   splat<uint64_t>(c, op.destination, c.stack + static_cast<uint64_t>(op.immediate));
 }
@@ -270,7 +270,7 @@ void run_parameter_address(Context& c, const Op& op) {
   splat<uint64_t>(c, op.destination, c.grid->parameter_address() + static_cast<uint64_t>(op.immediate));
 }
 
-/// From .param to generic, or back where `immediate` is set.
+/// Converts a .param address to a generic one, or back if `immediate` is set.
 void run_convert_parameter_address(Context& c, const Op& op) {
   const uint64_t base = c.grid->parameter_address(), add = op.immediate ? -base : base;
   map_lanes<uint64_t, uint64_t>(c, op.destination, [add](uint64_t v) { return v + add; }, op.a);
@@ -367,7 +367,7 @@ void translate_packing(Translation& t, Type type) {
   d.whole_bytes = whole;
 }
 
-/// Moves an address into a register: of a variable, a function or a parameter.
+/// Moves the address of a variable, function or parameter into a register.
 void emit_address(Translation& t, const ptx::Operand& operand, Place destination, uint32_t bytes,
                   bool generic) {
   const ptx::Variable& v = t.variable(operand);
@@ -375,7 +375,7 @@ void emit_address(Translation& t, const ptx::Operand& operand, Place destination
     const uint32_t offset = t.stack_offset(operand);
     const bool parameter =
         v.space == Space::Param && t.in_entry() && operand.index < t.function().parameters.size();
-    // Within .param, addresses of a kernel's parameters are offsets in their block; they fit into 32 bits.
+    // In .param, addresses of kernel parameters are offsets in their block; they fit into 32 bits.
     if (parameter && !generic) return emit_move(t, destination, t.constant(offset, bytes), bytes);
     Op& op = t.emit(parameter ? run_parameter_address : bytes == 8 ? run_stack_address : run_stack_address32);
     op.destination = destination;
@@ -391,7 +391,7 @@ void run_special_predicate(Context& c, const Op& op) {
   write_predicate(c, op.destination, special_value(c, static_cast<Special>(op.immediate)) ? ~0u : 0);
 }
 
-/// mov.v2, mov.v4: each component by itself. A special register has its own components.
+/// mov.v2, mov.v4: each component separately. A special register has its own components.
 void translate_vector_move(Translation& t, Type type, uint32_t count) {
   const ptx::Operand &d = t.operand(0), &s = t.operand(1);
   if (d.kind != OperandKind::Vector || d.part_count != count || s.kind != OperandKind::Vector ||
@@ -399,7 +399,7 @@ void translate_vector_move(Translation& t, Type type, uint32_t count) {
     t.unsupported("operands of " + std::to_string(count) + " components are expected");
   const uint32_t bytes = std::max(4u, ptx::bytes(type));
   std::vector<Place> values;
-  for (uint32_t k = 0; k < count; ++k) {  // all are read before one is written
+  for (uint32_t k = 0; k < count; ++k) {  // all are read before any is written
     values.push_back(t.scratch(bytes));
     emit_move(t, values.back(), t.source(t.part(s, k), type), bytes);
   }

@@ -14,14 +14,14 @@ using Channel = TextureDescriptor::Channel;
 using Geometry = TextureDescriptor::Geometry;
 using Kind = TextureDescriptor::Kind;
 
-/// What happens outside of a surface.
+/// What accesses outside a surface do.
 enum class Outside : uint8_t { Trap, Clamp, Zero };
 
 struct SurfaceDetail : Detail {
   TextureReference surface;
   Geometry geometry = Geometry::D1;
   Outside outside = Outside::Trap;
-  bool formatted = false;  ///< coordinates count texels, values are converted
+  bool formatted = false;  ///< coordinates count texels, and values are converted
   Type type = Type::B32;
   uint32_t elements = 1;
   Place layer = place::none;
@@ -30,10 +30,10 @@ struct SurfaceDetail : Detail {
   bool wide = false;  ///< 64-bit registers
 };
 
-/// Device address of what a lane accesses; 0: nothing.
+/// Device address of a lane's access; 0 if there is none.
 uint64_t surface_address(Context& c, const SurfaceDetail& d, const TextureDescriptor& s, uint32_t bytes,
                          int lane) {
-  // Faces of cubes are layers to surfaces.
+  // Surfaces treat the faces of cubes as layers.
   const bool layered = is_layered(d.geometry);
   const bool fits = s.geometry == d.geometry || (d.geometry == Geometry::A2d && s.cube());
   if (!fits)
@@ -113,7 +113,7 @@ void run_surface_load(Context& c, const Op& op) {
   });
 }
 
-/// A value of 32 bits in the format of a surface's channel; integers saturate.
+/// A 32-bit value in the format of a surface's channel; integers saturate.
 uint32_t formatted(const TextureDescriptor& s, uint32_t value) {
   if (s.channel_bytes == 4) return value;
   if (s.channel == Channel::Float) return half_bits(value);
@@ -149,7 +149,7 @@ void run_surface_store(Context& c, const Op& op) {
   });
 }
 
-/// One lane after the other; CTAs that other host threads execute may reduce at the same place.
+/// One lane after another, atomically: other host threads may execute CTAs that reduce at the same address.
 template <class F>
 void reduce_at(Context& c, const uint64_t* address, const Lane<typename F::Value>* values) {
   using T = typename F::Value;
@@ -201,7 +201,7 @@ void run_surface_reduction(Context& c, const Op& op) {
   for (uint32_t i = 0; i < warp_lanes; ++i) access.value[0][i] = values[i];
 }
 
-/// .b32 of formatted reductions is signed or unsigned by the surface's format.
+/// Signedness of .b32 in formatted reductions depends on the surface's format.
 template <template <class> class Operation, class Signed>
 void run_formatted_reduction(Context& c, const Op& op) {
   Descriptors surfaces(c, op.details<SurfaceDetail>().surface, Kind::Surface);
@@ -231,7 +231,7 @@ Handler reduction_of(Type type, bool formatted) {
   }
 }
 
-/// What the three instructions have in common; `address` and `value` are numbers of operands.
+/// Shared by the three instructions; `address` and `value` are operand indices.
 SurfaceDetail take_surface(Translation& t, uint32_t address, uint32_t value, bool loads) {
   SurfaceDetail d;
   d.geometry = take_geometry(t);

@@ -1,5 +1,5 @@
-/// What the system provides to device code: printf, assert, malloc and free, and memory on the stack whose
-/// size is known at run time only (alloca, stacksave, stackrestore).
+/// System functions for device code: printf, assert, malloc and free, and stack memory of dynamic size
+/// (alloca, stacksave, stackrestore).
 #include <locale.h>
 
 #include <cstdio>
@@ -56,9 +56,9 @@ std::string read_string(Context& c, uint64_t address, int lane) {
 
 // --- printf -------------------------------------------------------------------------------------------
 
-constexpr int widest = 1 << 20;  ///< characters of one conversion: what CUDA's buffer holds in all
+constexpr int widest = 1 << 20;  ///< characters per conversion: the total size of CUDA's buffer
 
-/// One conversion of a format: %[flags][width][.precision][length]type.
+/// A conversion specification: %[flags][width][.precision][length]type.
 struct Conversion {
   std::string flags;
   int width = -1, precision = -1;  ///< -1: not given
@@ -68,7 +68,7 @@ struct Conversion {
 
 template <class T>
 void convert(std::string& out, const Conversion& conversion, const char* length, T value) {
-  // Numbers are printed as in C, whatever locale the host program has chosen.
+  // Numbers are printed as in C, regardless of the host program's locale.
   static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
   std::string format = "%" + conversion.flags;
   if (conversion.width >= 0) format += std::to_string(conversion.width);
@@ -84,7 +84,7 @@ void convert(std::string& out, const Conversion& conversion, const char* length,
   uselocale(before);
 }
 
-/// The arguments of a printf as they lie in memory, each aligned to its size.
+/// A printf's arguments in memory, each aligned to its size.
 class PrintArguments {
  public:
   PrintArguments(Context& context, uint64_t address, int lane)
@@ -108,7 +108,7 @@ class PrintArguments {
   int lane_;
 };
 
-/// A number, or * for the next argument. -1 where there is neither.
+/// A number, or * for the next argument. -1 if there is neither.
 int number(const std::string& format, size_t& at, PrintArguments& arguments) {
   if (at < format.size() && format[at] == '*') {
     ++at;
@@ -120,7 +120,7 @@ int number(const std::string& format, size_t& at, PrintArguments& arguments) {
   return value;
 }
 
-/// Formats as C's printf does. What is no conversion is copied.
+/// Formats as C's printf does. Text outside conversions is copied.
 std::string formatted(const std::string& format, PrintArguments& arguments) {
   std::string out;
   for (size_t at = 0; at < format.size();) {
@@ -141,7 +141,7 @@ std::string formatted(const std::string& format, PrintArguments& arguments) {
       ++at;
       const bool given = at < format.size() && format[at] == '*';
       c.precision = number(format, at, arguments);
-      if (!given) c.precision = std::max(0, c.precision);  // "." alone is 0, a negative * is none
+      if (!given) c.precision = std::max(0, c.precision);  // "." alone means 0, a negative * no precision
     }
     while (at < format.size() && std::string_view("hlLqjzt").find(format[at]) != std::string_view::npos)
       c.length += format[at++];
@@ -241,8 +241,7 @@ void perform_free(Context& c, DeferredAccess& access) {
   });
 }
 
-/// All threads share one heap, so they use it one after the other, as if each changed a word of it by an
-/// atomic operation.
+/// All threads share one heap, and use it one at a time, as if each performed an atomic operation on it.
 template <void (*perform)(Context&, DeferredAccess&)>
 void run_on_heap(Context& c, const Op& op) {
   alignas(64) uint64_t head[warp_lanes];
@@ -257,8 +256,8 @@ void run_on_heap(Context& c, const Op& op) {
 
 // --- alloca -------------------------------------------------------------------------------------------
 
-/// Memory on the stack comes from the end of a thread's local memory downwards. `Warp::dynamic_stacks` says
-/// how much is taken. An address is as many bytes from there to the end of local memory.
+/// Dynamic stack memory grows down from the end of a thread's local memory. `Warp::dynamic_stacks` tells how
+/// much is taken. An address is the number of bytes between it and the end of local memory.
 struct StackDetail : Detail {
   uint32_t function = 0;
   uint64_t alignment = 8;

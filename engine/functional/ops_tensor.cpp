@@ -1,4 +1,4 @@
-/// Bulk copies by tensor maps (TMA), and what changes tensor maps: cp.async.bulk.tensor,
+/// Bulk copies through tensor maps (TMA), and changes to tensor maps: cp.async.bulk.tensor,
 /// cp.reduce.async.bulk.tensor, tensormap.replace, tensormap.cp_fenceproxy.
 #include "functional/bulk.hpp"
 #include "functional/instructions.hpp"
@@ -19,12 +19,12 @@ struct TensorDetail : Detail {
   uint32_t rank = 0;
   Address shared, map, mbarrier;
   std::array<Place, 5> coordinates{};
-  std::array<Place, 3> offsets{};  ///< of im2col loads; place::none: zero
+  std::array<Place, 3> offsets{};  ///< for im2col loads; place::none: zero
   Place cta_mask = place::none;
-  std::string_view operation;  ///< of a reduction
+  std::string_view operation;  ///< for reductions
 };
 
-/// What one lane copies.
+/// The copy requested by one lane.
 struct Request {
   TensorMap map;
   std::array<int64_t, 5> start{};
@@ -62,8 +62,8 @@ uint32_t rows_of(const Request& r) {
   return rows;
 }
 
-/// Calls row(number, address) for each row of the box in the order of shared memory. The address is that of
-/// coordinate 0 in the innermost dimension; 0 where the row is outside of the tensor.
+/// Calls row(number, address) for each row of the box, in the order of shared memory. `address` is that of
+/// coordinate 0 in the innermost dimension; 0 if the row is outside the tensor.
 template <class Row>
 void each_row(const Request& r, Row row) {
   const TensorMap& m = r.map;
@@ -88,7 +88,7 @@ void each_row(const Request& r, Row row) {
         step[d] = 0;
         at[d] = r.start[d];
       } else if (d + 1 < rank) {
-        // Pixels go through the bounding box, and then on in the next image.
+        // Pixels traverse the bounding box, then continue in the next image.
         const int64_t offset = r.offset[d - 1];
         if (at[d] < static_cast<int64_t>(m.dim(d)) + m.upper[d - 1] + offset) break;
         at[d] = m.lower[d - 1] + offset;
@@ -97,7 +97,7 @@ void each_row(const Request& r, Row row) {
   }
 }
 
-/// The part of a row that is inside of the tensor, in elements of the box.
+/// The part of a row inside the tensor, in elements of the box.
 struct Part {
   uint32_t begin = 0, end = 0;
 };
@@ -107,7 +107,7 @@ Part inside_of_row(const Request& r) {
   return {clip(-start), std::max(clip(-start), clip(size - start))};
 }
 
-/// What the hardware does to f32 elements on their way, by their type.
+/// Converts f32 elements in transit, depending on their type, as the hardware does.
 void convert(TensorMap::Element element, std::byte* row, uint32_t bytes) {
   using Element = TensorMap::Element;
   const bool flushes = element == Element::F32Ftz || element == Element::TF32Ftz;
@@ -131,7 +131,7 @@ void fill(const TensorMap& m, std::byte* to, uint32_t bytes) {
   for (uint32_t k = 0; k < bytes; k += size) std::memcpy(to + k, &nan, size);
 }
 
-/// A box's place in one CTA's shared memory.
+/// A box in one CTA's shared memory.
 class SharedBox {
  public:
   SharedBox(Context& c, const Request& r, uint64_t address, int lane)
@@ -139,11 +139,11 @@ class SharedBox {
     if (address % 128) misaligned(address, 128, lane);
     const uint64_t bytes = uint64_t{map_.pitch()} * (rows_of(r) - 1) + map_.row_bytes();
     base_ = c.shared(address, bytes, lane);
-    // Swizzling moves bytes within spans of the pitch.
+    // Swizzling permutes bytes within spans of the pitch.
     if (map_.swizzle != TensorMap::Swizzle::None)
       c.shared(address, uint64_t{map_.pitch()} * rows_of(r), lane);
   }
-  /// Calls f(host address, offset in the row, bytes) for pieces that lie in one place.
+  /// Calls f(host address, offset in the row, bytes) for each contiguous piece.
   template <class F>
   void each_piece(uint32_t row, uint32_t begin, uint32_t end, F f) const {
     const uint64_t start = offset_ + uint64_t{row} * map_.pitch();
@@ -205,7 +205,7 @@ void store_box(Context& c, const Request& r, uint64_t address, const ElementRedu
   });
 }
 
-/// The first element of the box that is inside of the tensor.
+/// Address of the first element of the box that is inside the tensor.
 uint64_t first_address(const Request& r) {
   const TensorMap& m = r.map;
   uint64_t address = m.address;

@@ -28,7 +28,7 @@ struct FetchDetail : Detail {
   Result result = Result::Words;
   std::array<Place, most_elements> destinations{};
   Place resident = place::none;
-  int component = -1;  ///< of tld4
+  int component = -1;  ///< for tld4
 };
 
 TextureCoordinates coordinates_of(const Context& c, const FetchDetail& d, int lane) {

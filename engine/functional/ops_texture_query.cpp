@@ -10,7 +10,7 @@ using Channel = TextureDescriptor::Channel;
 using Geometry = TextureDescriptor::Geometry;
 using Kind = TextureDescriptor::Kind;
 
-/// The numbering of OpenCL, to which PTX refers.
+/// In OpenCL's numbering, to which PTX refers.
 uint32_t channel_type_code(const TextureDescriptor& d) {
   if (d.channel == Channel::Float) return d.channel_bytes == 2 ? 0x10dd : 0x10de;
   const bool is_signed = d.channel == Channel::Signed;

@@ -1,7 +1,7 @@
 /// Approximate functions: ex2, lg2, sin, cos, tanh, rsqrt, and the coarse rcp and rsqrt of f64.
 ///
-/// The polynomials are minimax ones (Remez' algorithm, in 40 digits; the range and the error before
-/// coefficients are rounded to f32 stand beside each). docs/functional/float.md has NVIDIA's bounds and ours.
+/// The polynomials are minimax (Remez' algorithm, 40 digits); beside each are its range, and its error before
+/// the coefficients are rounded to f32. docs/functional/float.md lists NVIDIA's bounds and ours.
 #include "functional/arithmetic.hpp"
 #include "functional/floats.hpp"
 #include "functional/instructions.hpp"
@@ -19,14 +19,14 @@ inline float polynomial(float x, float first, C... rest) {
     return std::fma(x, polynomial(x, rest...), first);
 }
 
-/// 2 to an integer in [-126, 127].
+/// 2^n for integers n in [-126, 127].
 inline float power_of_two(int32_t n) {
   return std::bit_cast<float>(static_cast<uint32_t>(n + 127) << 23);
 }
 
 struct Exp2 {
   float operator()(float x) const {
-    // Beyond these the result is 0 or infinite. NaN is replaced by one of the bounds and restored at the end.
+    // Beyond these bounds the result is 0 or infinite. NaN is replaced by a bound and restored at the end.
     const float a = x < 129.0f ? (x > -152.0f ? x : -152.0f) : 129.0f;
     const float whole = std::nearbyint(a), f = a - whole;
     const auto n = static_cast<int32_t>(whole);
@@ -34,7 +34,7 @@ struct Exp2 {
     const float p = polynomial(f, 0x1.62e430p-1f, 0x1.ebfbdep-3f, 0x1.c6af74p-5f, 0x1.3b2d58p-7f,
                                0x1.5f053ap-10f, 0x1.41a702p-13f);
     const float m = std::fma(f, p, 1.0f);
-    // In two steps: 2^n alone may be out of range. Only the second one can round.
+    // In two steps: 2^n alone may be out of range. Only the second step can round.
     const int32_t half = n >> 1;
     const float r = m * power_of_two(half) * power_of_two(n - half);
     return x == x ? r : x;
@@ -64,13 +64,13 @@ struct Log2 {
 /// Sine (quarter 0) or cosine (quarter 1): sin(x + quarter pi/2).
 template <uint32_t quarter>
 struct Sine {
-  /// Up to here the product of the number of quarters and the first part of pi/2 has few enough bits that the
-  /// first subtraction is exact.
+  /// Up to this value, the product of the number of quarters and the first part of pi/2 has few enough bits
+  /// that the first subtraction is exact.
   static constexpr float largest = 0x1p16f;
 
   float operator()(float x) const {
     const float n = std::nearbyint(x * 0x1.45f306p-1f);
-    // pi/2 in three parts of f32 (Cody and Waite).
+    // pi/2 in three f32 parts (Cody and Waite).
     float r = std::fma(n, -0x1.921fb6p+0f, x);
     r = std::fma(n, 0x1.777a5cp-25f, r);
     r = std::fma(n, 0x1.ee59dap-50f, r);
@@ -100,7 +100,7 @@ struct Tanh {
     const float near = std::fma(
         a * z,
         polynomial(z, -0x1.555534p-2f, 0x1.110768p-3f, -0x1.b84448p-5f, 0x1.5256d8p-6f, -0x1.76ac1ap-8f), a);
-    // 1 - 2 / (e^2x + 1); from 10 on that is 1
+    // 1 - 2 / (e^2x + 1), which is 1 from x = 10 on
     const float far = 1.0f - 2.0f / (Exp2{}((a < 10.0f ? a : 10.0f) * 0x1.715476p+1f) + 1.0f);
     const float r = a < 0.625f ? near : far;
     return x == x ? std::copysign(r, x) : x;
@@ -118,7 +118,7 @@ void run_f32(Context& c, const Op& op) {
       c, op.destination, [](float a) { return finished<ftz, Clamp::None>(F{}(operand<ftz>(a))); }, op.a);
 }
 
-/// Sines of large angles take the C library's, lane by lane.
+/// Sines and cosines of large angles are computed by the C library, lane by lane.
 template <class F, bool ftz>
 void run_sine(Context& c, const Op& op) {
   const float* a = c.lanes<const float>(op.a);
@@ -144,7 +144,7 @@ void run_rsqrt_f64(Context& c, const Op& op) {
       c, op.destination, [](double a) { return finished<Clamp::None>(InverseRoot{}(a), a); }, op.a);
 }
 
-/// Of the upper word of an f64, to an upper word: 20 bits of mantissa, rounded to nearest.
+/// Maps the upper word of an f64 to an upper word: 20 bits of mantissa, rounded to nearest.
 template <class F>
 void run_coarse(Context& c, const Op& op) {
   map_lanes<uint64_t, uint64_t>(

@@ -9,7 +9,7 @@ namespace {
 
 using ptx::Type;
 
-/// Holds every intermediate result.
+/// Wide enough for every intermediate result.
 using Wide = __int128;
 
 constexpr std::initializer_list<Type> types32{Type::U32, Type::S32};
@@ -26,7 +26,7 @@ struct Sub {
     return a - b;
   }
 };
-/// Halves are rounded away from zero.
+/// Rounds halves away from zero.
 struct Average {
   template <class T>
   T operator()(T a, T b) const {
@@ -85,14 +85,14 @@ struct Set {
   }
 };
 
-/// The intermediate results of scalar instructions are numbers of 34 bits, of 33 after saturation.
+/// The intermediate results of scalar instructions have 34 bits, or 33 after saturation.
 template <int bits>
 inline Wide signed_number(Wide v) {
   constexpr int above = 128 - bits;
   return static_cast<Wide>(static_cast<unsigned __int128>(v) << above) >> above;
 }
 
-/// Part of a register: a byte, a half-word or all of it.
+/// Part of a register: a byte, a half-word or the whole register.
 struct Part {
   uint32_t shift = 0, bits = 32;
   bool is_signed = false;
@@ -109,7 +109,7 @@ struct Part {
   }
 };
 
-/// The register of an operand with a selector.
+/// An operand's register, without its selector.
 ptx::Operand whole(const ptx::Operand& operand) {
   ptx::Operand result = operand;
   result.component = 0;
@@ -209,7 +209,7 @@ void translate_shift(Translation& t) {
   emit_scalar(t, mode == 0 ? run_scalar<Shift<false>> : run_scalar<Shift<true>>, result, first, second);
 }
 
-/// make(Set<...>{}) for the comparison that is among the modifiers.
+/// make(Set<...>{}) for the comparison among the modifiers.
 template <class Make>
 Handler take_comparison(Translation& t, Make make) {
   switch (t.take_one_of({"eq", "ne", "lt", "le", "gt", "ge"})) {
@@ -254,10 +254,10 @@ void run_vmad(Context& context, const Op& op) {
   });
 }
 
-/// Of an instruction on 2 or 4 parts of registers at once.
+/// For instructions on 2 or 4 parts of registers at once.
 struct ParallelDetail : Detail {
-  std::array<uint8_t, 4> a{}, b{};  ///< for each part of the result: which part of b:a
-  uint32_t mask = 0;                ///< parts that are computed; the others are c's
+  std::array<uint8_t, 4> a{}, b{};  ///< for each part of the result: the part of b:a it takes
+  uint32_t mask = 0;                ///< parts that are computed; the others are taken from c
   bool a_signed = false, b_signed = false, d_signed = false, saturates = false, accumulates = false;
 };
 
@@ -277,7 +277,7 @@ void run_parallel(Context& context, const Op& op) {
     if (!(d.mask >> k & 1)) continue;
     const uint32_t* a = words[d.a[k] / parts];
     const uint32_t* b = words[d.b[k] / parts];
-    // The part is moved to the top, then down again with or without its sign.
+    // Moves the part to the top, then down again with or without its sign.
     const uint32_t up_a = 32 - bits - bits * (d.a[k] % parts), up_b = 32 - bits - bits * (d.b[k] % parts);
     for (uint32_t i = 0; i < warp_lanes; ++i) {
       const uint32_t x = a[i] << up_a, y = b[i] << up_b;
@@ -296,7 +296,7 @@ void run_parallel(Context& context, const Op& op) {
   write_lanes(context, context.lanes<uint32_t>(op.destination), result);
 }
 
-/// For each part of the result, the part of b:a that it takes; from a selector such as .b7654, highest first.
+/// For each part of the result, the part of b:a it takes, from a selector such as .b7654, highest first.
 std::array<uint8_t, 4> take_parts(Translation& t, const ptx::Operand& operand, uint32_t parts,
                                   uint32_t first) {
   std::array<uint8_t, 4> result{};

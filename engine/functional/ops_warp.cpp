@@ -24,8 +24,8 @@ Destinations take_destinations(Translation& t, const ptx::Operand& o) {
 
 using Kind = CollectiveOperands::Kind;
 
-/// A collective over the lanes that the last operand names. Without .sync, as before sm_70: over those that
-/// are here.
+/// A collective over the lanes named by the last operand. Without .sync, as before sm_70: over the active
+/// lanes.
 Op& emit_collective(Translation& t, Handler run, bool sync, uint32_t member_operand,
                     const CollectiveOperands& operands) {
   const Place members = sync ? t.source(member_operand, Type::B32) : place::none;
@@ -39,7 +39,7 @@ Place second_destination(const Op& op) {
   return op.details<CollectiveOperands>().predicate;
 }
 
-/// The same value for all lanes of the mask.
+/// Writes the same value to all lanes of the mask.
 void write_uniform(Context& c, Place destination, uint32_t value) {
   uint32_t* d = c.lanes<uint32_t>(destination);
   const uint32_t mask = c.mask;
@@ -49,7 +49,8 @@ void write_uniform(Context& c, Place destination, uint32_t value) {
 /// result[i] = a[index[i]], indices below 32.
 void permute(const uint32_t* a, const uint32_t* index, uint32_t* result) {
 #if defined(__AVX2__)
-  // Permutations of the four quarters, chosen among by the index's upper bits; gathers would wait for memory.
+  // Permutes each of the four quarters, and selects by the upper bits of the index; gathers would wait for
+  // memory.
   __m256i quarter[4];
   for (int q = 0; q < 4; ++q) quarter[q] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a) + q);
   for (int v = 0; v < 4; ++v) {
@@ -67,7 +68,7 @@ void permute(const uint32_t* a, const uint32_t* index, uint32_t* result) {
 #endif
 }
 
-/// Packs a word per lane, 0 or 1, to one bit per lane.
+/// Packs a word per lane, 0 or 1, into bits, one per lane.
 uint32_t pack_bits(const uint32_t* words) {
   uint32_t bits = 0;
 #if defined(__AVX2__)
@@ -84,7 +85,7 @@ uint32_t pack_bits(const uint32_t* words) {
 
 enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
 
-/// Each lane reads the value of a source lane in its segment; where that lies outside, its own.
+/// Each lane reads the value of a source lane in its segment, or its own if the source is outside.
 template <Shuffle mode>
 void run_shuffle(Context& c, const Op& op) {
   const uint32_t* a = c.lanes<const uint32_t>(op.a);
@@ -135,7 +136,7 @@ void translate_shuffle(Translation& t) {
 
 enum class Vote : uint8_t { All, Any, Uniform, Ballot };
 
-/// a: the predicate; immediate: 1 where it is negated.
+/// a: the predicate; immediate: 1 if it is negated.
 template <Vote vote>
 void run_vote(Context& c, const Op& op) {
   const uint32_t p = c.predicate(op.a);
@@ -150,7 +151,7 @@ void run_vote(Context& c, const Op& op) {
   }
 }
 
-/// Each lane gets the lanes that have its value.
+/// Each lane gets the mask of lanes with the same value.
 template <class T>
 void run_match_any(Context& c, const Op& op) {
   const T* a = c.lanes<const T>(op.a);
@@ -195,11 +196,11 @@ void run_reduce(Context& c, const Op& op) {
   write_uniform(c, op.destination, to_lane<T>(all));
 }
 
-/// The lanes that execute this; lanes whose guard is false do not.
+/// The active lanes; lanes whose guard is false are not active.
 void run_activemask(Context& c, const Op& op) {
   write_uniform(c, op.destination, c.mask);
 }
-/// The lowest lane leads.
+/// The lowest lane is elected.
 void run_elect(Context& c, const Op& op) {
   const int leader = c.first_lane();
   write_predicate(c, second_destination(op), 1u << leader);

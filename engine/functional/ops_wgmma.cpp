@@ -1,6 +1,6 @@
-/// wgmma: products by a warpgroup, of matrices in shared memory. Each of the four warps computes its 16 rows
-/// of D when it gets there; that is what hardware gives too, since PTX forbids to change the operands before
-/// wgmma.wait_group.
+/// wgmma: products of matrices in shared memory by a warpgroup. Each of the four warps computes its 16 rows
+/// of D when it executes the instruction. Hardware gives the same result, since PTX forbids changing the
+/// operands before wgmma.wait_group.
 #include "functional/access.hpp"
 #include "functional/instructions.hpp"
 #include "functional/matrix_product.hpp"
@@ -13,11 +13,11 @@ using ptx::Type;
 
 constexpr uint32_t row_bytes = 16;
 constexpr uint32_t max_columns = 256;
-constexpr uint32_t max_planes = max_columns / 2;  ///< of 16 x 256 accumulators, 32 each
+constexpr uint32_t max_planes = max_columns / 2;  ///< for 16 x 256 accumulators, 32 each
 
-/// A matrix in shared memory as a descriptor gives it: tiles of 8 rows of 16 bytes. By default, a tile's rows
-/// are rows of the matrix (columns of B), along k; where the matrix is transposed, they are of one k each,
-/// along the rows of A or columns of B.
+/// A matrix in shared memory, as defined by a descriptor: tiles of 8 rows of 16 bytes. By default, the rows
+/// of a tile are rows of the matrix (columns for B), along k; in a transposed matrix, each has a single k and
+/// extends along the rows of A or columns of B.
 class SharedMatrix {
  public:
   SharedMatrix(Context& c, uint64_t descriptor, bool transposed)
@@ -42,7 +42,7 @@ class SharedMatrix {
     }
   }
 
-  /// Copies a tile. `outer` counts tiles across the rows of a tile, `inner` along them.
+  /// Copies a tile. `outer` counts tiles across a tile's rows, `inner` along them.
   void read(uint32_t outer, uint32_t inner, std::byte* tile) const {
     const uint32_t first =
         start_ + outer * outer_step_ + inner % inner_count_ * inner_step_ + inner / inner_count_ * wide_step_;
@@ -57,7 +57,7 @@ class SharedMatrix {
   static uint32_t field(uint64_t descriptor, uint32_t bit) {
     return static_cast<uint32_t>(descriptor >> bit & 0x3fff) * 16;
   }
-  /// In each pattern, the 16-byte columns are exchanged according to the 128-byte line.
+  /// Each swizzle pattern permutes the 16-byte columns, depending on the 128-byte line.
   uint32_t swizzled(uint32_t address) const {
     return address ^ (((address >> 7) - base_) & (width_ - 1)) << 4;
   }
@@ -77,21 +77,21 @@ class SharedMatrix {
   const std::byte* memory_;
   uint32_t bytes_;
   uint32_t start_, swizzle_, base_, width_ = 1;
-  uint32_t row_step_ = 0;  ///< bytes from row to row of a tile
+  uint32_t row_step_ = 0;  ///< bytes between rows of a tile
   uint32_t inner_step_ = 0, inner_count_ = 1, wide_step_ = 0, outer_step_ = 0;
 };
 
 struct GroupProductDetail : Detail {
-  ProductTiles tiles;  ///< of one warp
+  ProductTiles tiles;  ///< per warp
   Expand expand_a = nullptr, expand_b = nullptr;
   bool a_transposed = false, b_transposed = false;
   bool negative = false;  ///< A B is subtracted
-  std::vector<Place> a;   ///< registers; none where A is in shared memory
+  std::vector<Place> a;   ///< registers; empty if A is in shared memory
   std::vector<Place> d;
-  PredicateOperand keep;  ///< whether D is added to
+  PredicateOperand keep;  ///< whether to add to D
 };
 
-/// All lanes must give the same descriptor.
+/// The descriptor, which must be the same in all lanes.
 uint64_t descriptor(const Context& c, Place place) {
   return c.lanes<const uint64_t>(place)[0];
 }
@@ -266,7 +266,7 @@ void translate_wgmma_wait_group(Translation& t) {
   t.emit(run_wait, Control::Barrier);
 }
 
-/// Products are done at once here: .fence and .commit_group matter to timing only.
+/// Products take effect immediately here: .fence and .commit_group only affect timing.
 void translate_wgmma_order(Translation& t) {
   t.take_one_of({"fence", "commit_group"});
   t.take("sync");

@@ -1,5 +1,5 @@
 /// wmma.load, wmma.mma, wmma.store. Fragments have the layout of mma.sync with the same types
-/// (fragments.hpp), whatever layout they are loaded from; PTX leaves it open.
+/// (fragments.hpp), whatever layout they are loaded from; PTX leaves the layout undefined.
 #include "functional/access.hpp"
 #include "functional/instructions.hpp"
 #include "functional/matrix_product.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using ptx::Type;
 
-/// PTX gives A and B of f16 eight registers of every shape; those that are not needed are copies.
+/// PTX gives A and B of f16 eight registers in every shape; unneeded ones are copies.
 constexpr uint32_t half_registers = 8;
 
 void check(Translation& t, const MatrixShape& shape, Type type) {
@@ -41,9 +41,9 @@ struct FragmentDetail : Detail {
   Part part = Part::A;
   uint32_t bits = 16;      ///< of an element
   uint32_t width = 8;      ///< elements in a row of a tile
-  bool along_rows = true;  ///< in memory, neighbours lie in one row of a tile (of B: of its transpose)
-  uint32_t rows = 0, columns = 0;  ///< in tiles; of B those of its transpose
-  Place stride = place::none;      ///< elements; none where the matrix is dense
+  bool along_rows = true;  ///< neighbours in memory are in one row of a tile (for B: of its transpose)
+  uint32_t rows = 0, columns = 0;  ///< in tiles; for B, of its transpose
+  Place stride = place::none;      ///< elements; none if the matrix is dense
   std::vector<Place> places;
 };
 
@@ -59,7 +59,7 @@ class Lines {
               : d.along_rows          ? d.columns * d.width
                                       : d.rows * tile_rows;
     if (c.record) {
-      // Of each lane the first element.
+      // The first element of each lane.
       const uint32_t per_lane = std::max(1u, d.width / 4);
       for (uint32_t i = 0; i < warp_lanes; ++i) {
         const uint64_t row = i / 4, column = i % 4 * per_lane;
@@ -71,7 +71,7 @@ class Lines {
     if (base_ % bytes) misaligned(base_, bytes, lane);
   }
 
-  /// Host address of `count` elements of a line, from `first` on.
+  /// Host address of `count` elements of a line, starting at `first`.
   std::byte* at(uint64_t line, uint64_t first, uint32_t count) {
     return host_address(c_, d_.space, base_ + offset(line, first), count * d_.bits / 8, c_.first_lane());
   }
@@ -84,8 +84,8 @@ class Lines {
   uint64_t base_ = 0, stride_ = 0;
 };
 
-/// Calls visit(host address, tile, row, column, count): `count` elements that follow each other in memory; in
-/// the tile they begin at (row, column), and lie in one row or one column as along_rows says.
+/// Calls visit(host address, tile, row, column, count) for each run of `count` contiguous elements in memory.
+/// In the tile, the run begins at (row, column) and extends along a row or a column, as along_rows says.
 template <class Visit>
 void visit_lines(Context& c, const Op& op, Visit visit) {
   const auto& d = op.details<FragmentDetail>();
@@ -105,7 +105,7 @@ void visit_lines(Context& c, const Op& op, Visit visit) {
   }
 }
 
-/// Where an element of a tile lies: A and B, and f16 accumulators, row by row; others in two planes.
+/// Address of an element of a tile: A, B and f16 accumulators row by row; other accumulators in two planes.
 template <class T>
 T* element(const Context& c, const FragmentDetail& d, uint32_t tile, uint32_t row, uint32_t column) {
   if (d.part == Part::Accumulator && sizeof(T) > 2)
@@ -131,7 +131,7 @@ void run_wmma_load(Context& c, const Op& op) {
                 place::register_bytes);
 }
 
-/// Of types below a byte: whole rows of tiles.
+/// For types below a byte: whole rows of tiles.
 void run_wmma_load_packed(Context& c, const Op& op) {
   need_whole_warp(c);
   const auto& d = op.details<FragmentDetail>();

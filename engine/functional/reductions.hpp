@@ -6,9 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-/// The operations by which instructions combine a value in memory with another: of atom, red and bulk copies
-/// that reduce. Each has the type of the value, and whether the order in which several act can be seen
-/// afterwards by nobody.
+/// The operations that combine a value with one in memory: those of atom, red and reducing bulk copies. Each
+/// defines the type of the value, and whether the order of several operations is unobservable.
 namespace simt::functional::reduction {
 
 template <class V>
@@ -44,18 +43,18 @@ struct Xor : Integer<V> {
   static V apply(V old, V b) { return old ^ b; }
 };
 
-/// Those whose outcome depends on the order.
+/// Operations whose outcome depends on their order.
 template <class V>
 struct Ordered {
   using Value = V;
   static constexpr bool commutes = false;
 };
-/// Counts up to b, then begins at 0 again.
+/// Counts up to b, then restarts at 0.
 template <class V>
 struct Increment : Ordered<V> {
   static V apply(V old, V b) { return old >= b ? 0 : old + 1; }
 };
-/// Counts down to 0, then begins at b again; so it does from above b.
+/// Counts down to 0, then restarts at b; values above b also become b.
 template <class V>
 struct Decrement : Ordered<V> {
   static V apply(V old, V b) { return old == 0 || old > b ? b : old - 1; }
@@ -65,18 +64,18 @@ struct Exchange : Ordered<V> {
   static V apply(V, V b) { return b; }
 };
 
-/// One of f32 that is smaller than normal numbers becomes a zero of its sign.
+/// Replaces a subnormal number by a zero of the same sign.
 inline float flushed(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
 }
 
-/// In global memory the hardware flushes subnormal f32 numbers, in shared memory it does not.
+/// The hardware flushes subnormal f32 numbers in global memory, but not in shared memory.
 template <bool flush>
 struct AddF32 : Ordered<float> {
   static float apply(float old, float b) {
     const float sum = old + b;
     constexpr float least = flush ? std::numeric_limits<float>::min() : 0.0f;
-    // Branches rather than selections: sums in one place wait for each other.
+    // Branches rather than selections: consecutive sums at one address depend on each other.
     if (std::fabs(old) >= least && std::fabs(b) >= least && std::fabs(sum) >= least) [[likely]]
       return sum;
     return rare(old, b);
@@ -92,7 +91,7 @@ struct AddF64 : Ordered<double> {
   static double apply(double old, double b) { return old + b; }
 };
 
-/// 16-bit formats, in the bits of a uint16_t.
+/// 16-bit formats, stored in a uint16_t.
 struct Half {
   static float widen(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
   static uint16_t round(float x) { return std::bit_cast<uint16_t>(static_cast<_Float16>(x)); }
@@ -106,7 +105,7 @@ struct Bfloat {
 };
 constexpr uint16_t nan16 = 0x7fff;
 
-/// A sum of two numbers rounded to f32 and then to 16 bits is the exact sum rounded once: f32 has more than
+/// A sum of two numbers, rounded to f32 and then to 16 bits, is the exact sum rounded once: f32 has more than
 /// twice their bits (Figueroa, "When is double rounding innocuous?", 1995).
 template <class Format>
 struct Add16 : Ordered<uint16_t> {
@@ -117,7 +116,7 @@ struct Add16 : Ordered<uint16_t> {
 };
 template <class Format, bool greater>
 struct Extreme16 : Ordered<uint16_t> {
-  /// A number wins over NaN, +0 is greater than -0.
+  /// A number is preferred to NaN; +0 is greater than -0.
   static uint16_t apply(uint16_t old, uint16_t b) {
     const float x = Format::widen(old), y = Format::widen(b);
     if (std::isnan(x)) return std::isnan(y) ? nan16 : b;
@@ -131,7 +130,7 @@ using Min16 = Extreme16<Format, false>;
 template <class Format>
 using Max16 = Extreme16<Format, true>;
 
-/// Two 16-bit operations side by side.
+/// Two independent 16-bit operations.
 template <class F>
 struct Packed : Ordered<uint32_t> {
   static uint32_t apply(uint32_t old, uint32_t b) {

@@ -5,8 +5,8 @@ namespace {
 
 using ptx::OperandKind;
 
-/// Notes what the operands and instructions of function `f` name; functions whose address is taken go into
-/// `by_address`.
+/// Records what the operands and instructions of function `f` refer to; functions whose address is taken are
+/// added to `by_address`.
 void read_function(const ptx::Module& module, uint32_t f, References& found, std::set<uint32_t>& by_address) {
   const ptx::Function& function = module.functions[f];
   for (const ptx::Operand& o : function.operands) {
@@ -43,7 +43,7 @@ References find_references(const ptx::Module& module) {
   found.takes_stack.assign(count, false);
   std::set<uint32_t> by_address;
   for (uint32_t f = 0; f < count; ++f) read_function(module, f, found, by_address);
-  // A function whose address is taken can be reached from any indirect call.
+  // A function whose address is taken can be reached from every indirect call.
   for (const ptx::Variable& v : module.variables)
     for (const ptx::Relocation& r : v.relocations)
       if (const uint32_t f = function_index(module, r.symbol); f != UINT32_MAX) by_address.insert(f);

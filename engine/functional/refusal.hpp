@@ -6,7 +6,7 @@
 
 namespace simt::functional {
 
-/// Throws a TranslationError that shows a line of the module.
+/// Throws a TranslationError that points to a line of the module.
 [[noreturn]] void refuse(const ptx::Module& module, uint32_t line, const std::string& why);
 
 }  // namespace simt::functional

@@ -12,9 +12,9 @@ struct Rows {
   uint64_t extent() const { return rows == 0 || row_bytes == 0 ? 0 : (rows - 1) * pitch + row_bytes; }
 };
 
-/// Copies rows of equal number and size. They may overlap if it is one row.
+/// Copies as many rows of the same size. They may overlap only if there is a single row.
 void copy_rows(std::byte* target, const Rows& to, const std::byte* source, const Rows& from);
-/// Repeats the lowest `element_bytes` of a value: 1, 2 or 4, of which row_bytes is a multiple.
+/// Repeats the low `element_bytes` (1, 2 or 4) of a value; row_bytes is a multiple of element_bytes.
 void fill_rows(std::byte* target, const Rows& to, uint32_t value, uint32_t element_bytes);
 
 }  // namespace simt::functional

@@ -83,8 +83,8 @@ void SharedLayout::place_own(uint32_t function, const std::vector<uint32_t>& ent
   for (const uint32_t f : entries) static_[f] = at;
 }
 
-/// Dynamic shared memory begins behind the static part; where kernels share a function that names it, they
-/// must agree on where.
+/// Dynamic shared memory begins after the static part; kernels that share a function that names it must agree
+/// on its offset.
 void SharedLayout::align_dynamic() {
   for (uint32_t f = 0; f < function_count(); ++f)
     if (module_.functions[f].entry) static_[f] = round_up(static_[f], 16);

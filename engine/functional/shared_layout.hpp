@@ -6,21 +6,20 @@
 
 namespace simt::functional {
 
-/// Where shared variables lie.
-///
-/// Those that only one kernel uses begin at the same place as those of other kernels; those that several use
-/// lie before them. Variables of function bodies lie behind, those of each function that a kernel reaches; a
-/// device function that several kernels reach has one place for its own.
+/// The layout of shared variables.
+/// Module variables that several kernels use come first. Those used by a single kernel follow, starting at
+/// the same offset for every kernel. Then come the variables declared in the bodies of functions that a
+/// kernel reaches; those of a device function have the same offset in all kernels that reach it.
 class SharedLayout {
  public:
-  /// Puts the places of the module's variables into `places`, by variable.
+  /// Writes the offsets of the module's variables to `places`, by variable.
   SharedLayout(const ptx::Module& module, const References& references, std::vector<uint64_t>& places);
 
-  /// Bytes of an entry's static variables, with those of all that it calls.
+  /// Bytes of an entry's static variables, including those of everything it calls.
   uint32_t static_bytes(uint32_t function) const { return static_[function]; }
-  /// Places of a function's own variables, UINT32_MAX for those in other spaces.
+  /// Offsets of a function's own variables, UINT32_MAX for those in other spaces.
   const std::vector<uint32_t>& own(uint32_t function) const { return own_[function]; }
-  /// Where dynamic shared memory begins as a function sees it.
+  /// Start of dynamic shared memory, as seen by a function.
   uint32_t dynamic_offset(uint32_t function) const;
 
  private:

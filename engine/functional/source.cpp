@@ -14,12 +14,12 @@
 namespace simt::functional {
 namespace {
 
-/// Thrown by an access that must wait for one that has not been performed yet; nothing has happened then.
+/// Thrown by an access that must wait for an outstanding one; it has had no effect yet.
 struct Overlap {};
 
 constexpr uint64_t never = ~uint64_t{0};
 
-/// Counts deferred accesses by a hash of their addresses: no false "no".
+/// Counts deferred accesses by a hash of their addresses: no false negatives.
 class AddressFilter {
  public:
   void add(uint64_t address) { ++counts_[slot(address)]; }
@@ -28,7 +28,7 @@ class AddressFilter {
 
  private:
   static constexpr uint32_t slots = 2048;
-  /// By 16-byte pieces, the largest access of a lane.
+  /// In units of 16 bytes, the size of a lane's largest access.
   static size_t slot(uint64_t address) { return (address >> 4) * 0x9e3779b97f4a7c15ull >> 53; }
   std::array<uint16_t, slots> counts_{};
 };
@@ -94,7 +94,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       }
     } else if (w.access == UINT32_MAX) {
       record.nanoseconds = w.sleep;
-      record.ticket = w.ticket;  // of a clock, whose instruction accesses nothing
+      record.ticket = w.ticket;  // of a clock read, which accesses no memory
       w.ticket = 0;
     }
     return Next::Record;
@@ -109,7 +109,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
 
   bool waits_for_warps(uint32_t number) const override { return warps_[number].blocked; }
 
-  /// Performs, in the order of execution, what waits for its issue.
+  /// Performs, in execution order, accesses that are waiting for their issue.
   void perform_outstanding() {
     std::vector<Pending*> outstanding;
     for (Pending& p : pending_)
@@ -123,7 +123,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       p->performed = true;
     }
   }
-  /// What has been executed, and not been handed out.
+  /// Instructions executed but not yet fetched.
   InstructionCounts not_given() const {
     InstructionCounts sum;
     for (const WarpState& w : warps_)
@@ -167,15 +167,15 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   }
 
  private:
-  /// The first slots are taken again as soon as may be, so that they stay in the host's cache.
+  /// The lowest free slots are reused first, to stay in the host's cache.
   static constexpr size_t address_slots = CtaStream::lookahead + 1;
   using LaneAddresses = std::array<uint64_t, warp_lanes>;
 
-  /// A deferred access from its execution to when its effect is visible.
+  /// A deferred access, from its execution until its effect is visible.
   struct Pending {
     DeferredAccess access;
     uint32_t warp = 0, frame = 0, stack = 0;
-    uint64_t number = 0;  ///< in the order of execution
+    uint64_t number = 0;  ///< in execution order
     uint64_t visible = never;
     bool performed = false, used = false;
   };
@@ -189,13 +189,13 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     AccessRecord record;
     std::vector<uint32_t> waits;  ///< tickets of accesses that write registers
     bool waits_for_value = false;
-    bool blocked = false;  ///< all its lanes wait at barriers or for each other
-    uint64_t given = 0;    ///< records handed out
+    bool blocked = false;  ///< all its lanes wait, at barriers or for each other
+    uint64_t given = 0;    ///< records fetched so far
     /// Per slot of addresses: the number of records after which it may be reused.
     std::array<uint64_t, address_slots> addresses_until{};
   };
 
-  /// Whether the warp's next instruction needs what an access returns that has not returned.
+  /// Whether the warp's next instruction depends on an access that has not returned.
   bool must_wait(WarpState& w, const Warp::Split& split) {
     w.waits_for_value = false;
     if (w.waits.empty()) return false;
@@ -210,7 +210,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     for (size_t k = 0; k < w.waits.size() && !needs; ++k) {
       const Pending& p = pending_[w.waits[k] - 1];
       const Op& access = *p.access.op;
-      if (access.orders_memory) needs = true;  // an acquire: what follows comes after it
+      if (access.orders_memory) needs = true;  // an acquire: what follows must wait for it
       const auto& writes = lowering.writes_of_op[static_cast<size_t>(&access - program.code.data())];
       for (uint32_t a = 0; a < writes.count && !needs; ++a)
         for (uint32_t b = 0; b < touches.count && !needs; ++b)
@@ -220,7 +220,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     return needs;
   }
 
-  /// Lanes of the warp's record `index`.
+  /// Lanes of record `index` of the warp.
   uint64_t mask_of(const WarpState& w, uint32_t index) const {
     if (index != w.access || source_.instructions_[index].is_barrier()) return w.mask;
     if (w.record.nothing) return 0;
@@ -258,7 +258,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     return slot + 1;
   }
 
-  /// Gives up what is visible by now.
+  /// Discards accesses whose effect is visible by now.
   void clean() {
     for (uint32_t slot = 0; slot < pending_.size(); ++slot) {
       Pending& p = pending_[slot];
@@ -272,8 +272,8 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     }
   }
 
-  /// A weak access to global memory is about to act: not before an access to the same place that comes
-  /// earlier.
+  /// Called before a weak access to global memory takes effect: it must wait for an earlier access to the
+  /// same address.
   void check(const AccessRecord& record) override {
     if (outstanding_ == 0) return;
     const auto overlaps = [&] {
@@ -320,7 +320,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   uint32_t outstanding_ = 0;
   uint64_t deferred_so_far_ = 0;
   AddressFilter filter_;
-  DeferredAccess deferred_;  ///< of the step under way
+  DeferredAccess deferred_;  ///< of the current step
   uint64_t now_ = 0;
   bool woken_ = false;
   uint64_t barriers_seen_ = 0;
@@ -350,7 +350,7 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
   for (size_t i = 0; i < instructions_.size(); ++i) {
     StaticInstruction& s = instructions_[i];
     const RawInstruction& raw = lowering_->instructions[i];
-    // The registers are known one by one; widths read off the opcode would add others.
+    // Registers are listed individually; widths derived from the opcode would add more.
     for (int k = 0; k < s.destination_count; ++k) s.destinations[k].width = raw.destinations[k].width;
     for (int k = 0; k < s.source_count; ++k) s.sources[k].width = raw.sources[k].width;
     if (raw.immediate < 0 && (s.operation == Operation::Barrier || s.operation == Operation::BarrierArrive))
@@ -479,7 +479,7 @@ BlockCounts ExecutedSource::finish(const std::vector<std::shared_ptr<CtaStream>>
   const size_t clusters_begun = part.begun.size();
   BlockCounts all;
   run_part(grid_, std::move(part), blocks, threads, all);
-  // From clusters to CTAs, in the requested order.
+  // Converts from clusters to CTAs, in the requested order.
   BlockCounts counts{all.warps_per_cta, all.blocks, {}, true, all.executed};
   const size_t of_cta = size_t{all.warps_per_cta} * all.blocks;
   const auto from = [&](size_t cta) {
@@ -504,7 +504,7 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
   std::shared_ptr<InstructionSource> source(std::shared_ptr<void>(), this);
   if (lanes != warp_lanes) source = std::make_shared<PairedWarps>(source);
   sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
-  // CTAs that may wait for each other take turns.
+  // CTAs that may wait for each other run in turns.
   const bool cooperative = grid_.config().cooperative;
   const auto size = cooperative ? static_cast<uint32_t>(grid_.cta_count()) : grid_.cluster_size();
   const uint64_t turn = cooperative ? 256 : UINT64_MAX;  // records; arbitrary

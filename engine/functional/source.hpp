@@ -16,7 +16,7 @@ namespace simt::functional {
 /// Feeds the timing engine by executing a launch: the source of execution-driven simulation.
 class ExecutedSource : public InstructionSource {
  public:
-  /// What a launch needs beyond its Grid. `owner` keeps the program and memory alive.
+  /// Everything a launch needs besides its Grid. `owner` keeps the program and memory alive.
   struct Description {
     std::string name;
     uint32_t registers_per_thread = 0;
@@ -38,25 +38,25 @@ class ExecutedSource : public InstructionSource {
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return grid_.cluster_size(); }
   bool order_matters() const override { return grid_.order_matters(); }
-  /// From each pointer among the parameters to the end of its allocation; those first that are only read.
+  /// For each pointer parameter, the range up to the end of its allocation; read-only ones first.
   std::vector<Buffer> buffers() const override;
   std::vector<uint32_t> leaders() override;
-  /// Its memory is a copy. CTAs that wait for others, or that go wrong because others have not run, are
-  /// followed as far as they come.
+  /// Executes on a copy of memory. CTAs that wait for others, or that fault because others have not run, are
+  /// executed as far as possible.
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;
-  /// Throws ProgramFault, also where these CTAs wait for later ones.
+  /// Throws ProgramFault, also if these CTAs wait for later ones.
   BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
   /// Throws ProgramFault.
   BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                      const BasicBlocks* blocks, uint32_t threads) override;
 
-  /// Executes everything at once and writes it down as a trace with warps of `lanes` lanes, 32 or 64. Throws
+  /// Executes the whole launch and records it as a trace, with warps of `lanes` lanes, 32 or 64. Throws
   /// ProgramFault.
   void record(TraceSink& sink, uint32_t lanes);
   const std::vector<RawInstruction>& raw_instructions() const { return lowering_->instructions; }
 
-  /// What the program printed, in an order that does not depend on host threads.
+  /// What the program printed, in an order independent of host threads.
   std::string printed() const;
   const std::map<std::string, std::string>& unknown_opcodes() const { return unknown_; }
 
@@ -73,7 +73,7 @@ class ExecutedSource : public InstructionSource {
   std::map<std::string, std::string> unknown_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<std::vector<std::unique_ptr<Cta>>>>
-      clusters_;  ///< not all CTAs opened yet
+      clusters_;  ///< those whose CTAs have not all been opened
 };
 
 }  // namespace simt::functional

@@ -10,8 +10,8 @@
 
 namespace simt::functional {
 
-/// A tensor map (CUtensorMap): 128 bytes in an encoding of our own, which kernels may copy, and change with
-/// tensormap.replace. Dimension 0 is the innermost one.
+/// A tensor map (CUtensorMap): 128 bytes in our own encoding. Kernels may copy it, and modify it with
+/// tensormap.replace. Dimension 0 is the innermost.
 struct TensorMap {
   enum class Swizzle : uint8_t { None, B32, B64, B128 };
   enum class Fill : uint8_t { Zero, Nan };
@@ -19,9 +19,9 @@ struct TensorMap {
   enum class Element : uint8_t { U8, U16, U32, S32, U64, S64, F16, F32, F32Ftz, F64, BF16, TF32, TF32Ftz };
 
   uint64_t address = 0;
-  uint64_t strides[4] = {};  ///< bytes, of dimensions 1 and up
+  uint64_t strides[4] = {};  ///< bytes, for dimensions 1 and up
   uint32_t dims[5] = {};     ///< elements; 0 means 2^32
-  uint16_t box[5] = {};      ///< elements that are traversed; of im2col: channels, pixels
+  uint16_t box[5] = {};      ///< elements traversed; for im2col: channels, pixels
   uint8_t element_strides[5] = {};
   uint8_t rank_minus_one = 0;
   Element element = Element::U8;
@@ -29,43 +29,43 @@ struct TensorMap {
   Swizzle swizzle = Swizzle::None;
   Fill fill = Fill::Zero;
   uint8_t im2col = 0;
-  int16_t lower[3] = {}, upper[3] = {};  ///< im2col: corners of the pixels' bounding box, of W, H and D
+  int16_t lower[3] = {}, upper[3] = {};  ///< im2col: corners of the pixels' bounding box, in W, H and D
   uint8_t reserved[32] = {};
 
   uint32_t rank() const { return rank_minus_one + 1u; }
   uint64_t dim(uint32_t d) const { return dims[d] ? dims[d] : uint64_t{1} << 32; }
   uint32_t element_bytes() const;
-  /// The type by which reductions go; Type::None if there are none of it.
+  /// The type in which reductions are performed; Type::None if there are none for the element type.
   ptx::Type type() const;
   /// Elements along a dimension that a copy in tile mode moves.
   uint32_t count(uint32_t d) const {
     return d == 0 ? box[0] : (box[d] + element_strides[d] - 1u) / element_strides[d];
   }
   uint32_t row_bytes() const { return box[0] * element_bytes(); }
-  /// From one row to the next in shared memory.
+  /// Distance between rows in shared memory, bytes.
   uint32_t pitch() const {
     return swizzle == Swizzle::None ? row_bytes() : 16u << static_cast<uint32_t>(swizzle);
   }
-  /// Where a byte at this offset of a CTA's shared memory goes.
+  /// Where swizzling moves the byte at this offset of a CTA's shared memory.
   uint64_t swizzled(uint64_t offset) const {
     const uint64_t mask = (1u << static_cast<uint32_t>(swizzle)) - 1;
     return offset ^ ((offset >> 7 & mask) << 4);
   }
-  /// Why copies cannot use it; empty if they can.
+  /// Why copies cannot use the map; empty if they can.
   std::string fault() const;
 };
 static_assert(sizeof(TensorMap) == 128);
 
-/// What the driver's functions for tensor maps take, in their numbering and order.
+/// The parameters of the driver's functions for tensor maps, in their numbering and order.
 struct TensorMapParameters {
   uint32_t element = 0;  ///< CUtensorMapDataType
   uint64_t address = 0;
-  std::vector<uint64_t> dims, strides;  ///< elements; bytes, one less
-  std::vector<uint32_t> box;            ///< of im2col: {channels per pixel, pixels per column}
+  std::vector<uint64_t> dims, strides;  ///< elements; bytes, one stride fewer than dims
+  std::vector<uint32_t> box;            ///< for im2col: {channels per pixel, pixels per column}
   std::vector<uint32_t> element_strides;
   uint32_t interleave = 0, swizzle = 0, fill = 0;
   bool im2col = false;
-  std::vector<int32_t> lower, upper;  ///< of im2col: W, H, D
+  std::vector<int32_t> lower, upper;  ///< for im2col: W, H, D
 };
 /// cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col. Throws std::invalid_argument.
 TensorMap encode_tensor_map(const TensorMapParameters& parameters);

@@ -18,9 +18,9 @@ using Geometry = TextureDescriptor::Geometry;
 using Kind = TextureDescriptor::Kind;
 
 constexpr int64_t outside = -1;
-constexpr int64_t fraction = 256;  ///< parts of a texel, of filtering
+constexpr int64_t fraction = 256;  ///< steps per texel in filtering
 
-// What descriptors may say at most, so that offsets of texels cannot overflow.
+// Limits on descriptors, so that texel offsets cannot overflow.
 constexpr uint32_t most_width = 1u << 28, most_height = 1u << 17, most_layers = 1u << 16;
 constexpr uint64_t most_pitch = uint64_t{1} << 33, most_slice = uint64_t{1} << 40;
 
@@ -32,7 +32,7 @@ bool repeats(Addressing mode) {
   return mode == Addressing::Wrap || mode == Addressing::Mirror;
 }
 
-/// The texel (of n) for index i, or `outside`.
+/// The texel (of n) that index i refers to, or `outside`.
 int64_t resolve(Addressing mode, int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   switch (mode) {
@@ -49,7 +49,7 @@ int64_t resolve(Addressing mode, int64_t i, int64_t n) {
   }
 }
 
-/// A coordinate in texels. What is too large for integers is brought nearer without changing its texel.
+/// A coordinate in texels. Values too large for integers are reduced to others with the same texel.
 double in_texels(Addressing mode, double x, int64_t n, bool normalized) {
   constexpr double limit = 0x1p40;
   const double u = normalized ? x * static_cast<double>(n) : x;
@@ -59,7 +59,7 @@ double in_texels(Addressing mode, double x, int64_t n, bool normalized) {
   return std::isinf(u) ? 0 : std::fmod(u, 2 * static_cast<double>(n));
 }
 
-/// One or two texels along a dimension, and the weight of the second in parts of `fraction`.
+/// One or two texels along a dimension, and the weight of the second, in units of 1 / `fraction`.
 struct Taps {
   int64_t index[2] = {0, 0};
   int64_t weight = 0;
@@ -90,15 +90,15 @@ double from_srgb(double v) {
   return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
 }
 
-/// What the numbers that a component is read as are whole multiples of, inverted: sums of those multiples are
-/// exact. 1 where there is no such number.
+/// Inverse of the unit of which all values of a component are integer multiples: sums of these multiples are
+/// exact. 1 if there is no such unit.
 double whole(const TextureDescriptor& t, uint32_t component) {
   const bool is_signed = t.channel == Channel::Signed;
   if (t.channel == Channel::Float || (t.srgb && component < 3 && !is_signed)) return 1;
   return static_cast<double>((uint64_t{1} << (8 * t.channel_bytes - is_signed)) - 1);
 }
 
-/// Components of texels as bits, or as numbers.
+/// Reads components of texels as bits or as numbers.
 class Reader {
  public:
   Reader(Context& context, const TextureDescriptor& texture, const Sampler& sampler, uint32_t level, int lane)
@@ -142,7 +142,7 @@ class Reader {
     }
   }
 
-  /// What a fetch without filter returns: integers, or an f32 number as it is in memory.
+  /// The result of an unfiltered fetch: integers, or an f32 number as stored in memory.
   uint32_t bits(int64_t x, int64_t y, int64_t z, uint32_t component) const {
     const bool inside = component < texture_.channels && x != outside && y != outside && z != outside;
     const bool exact = texture_.channel == Channel::Float && texture_.channel_bytes == 4 && inside;
@@ -174,8 +174,8 @@ class Reader {
   const std::byte* texels_;
 };
 
-/// The face that a direction points to, with coordinates from 0 to 1 on it. CUDA's table leaves open what
-/// happens between faces; here z goes before y, and y before x, as in Direct3D.
+/// The face that a direction points to, and coordinates from 0 to 1 on it. CUDA's table does not define the
+/// edges between faces; here, z takes precedence over y, and y over x, as in Direct3D.
 struct Face {
   uint32_t number = 0;
   double s = 0, t = 0;
@@ -206,10 +206,10 @@ Face face_of(const std::array<float, 3>& direction) {
   return face;
 }
 
-/// Where a fetch lies in one level.
+/// The texels of a fetch in one level.
 struct Footprint {
-  std::array<Taps, 3> taps;  ///< layers and faces are a third dimension without filter
-  uint32_t dimensions = 1;   ///< that are filtered
+  std::array<Taps, 3> taps;  ///< layers and faces are an unfiltered third dimension
+  uint32_t dimensions = 1;   ///< number of filtered dimensions
 };
 
 Footprint footprint(const TextureDescriptor& t, const Sampler& s, const TextureCoordinates& c,
@@ -228,7 +228,7 @@ Footprint footprint(const TextureDescriptor& t, const Sampler& s, const TextureC
     const Face face = face_of(c.at);
     at = {face.s, face.t, 0};
     normalized = true;
-    modes.fill(Addressing::ClampToEdge);  // texels of other faces are not looked at
+    modes.fill(Addressing::ClampToEdge);  // texels of other faces are not read
     layer = std::min(t.geometry == Geometry::Acube ? c.layer : 0, level.layers / 6 - 1) * 6 + face.number;
   }
   const std::array<uint32_t, 3> size{level.width, level.height, level.layers};
@@ -238,7 +238,7 @@ Footprint footprint(const TextureDescriptor& t, const Sampler& s, const TextureC
   return f;
 }
 
-/// Calls f(x, y, z, weight) for the texels of a footprint whose weight is not zero; the first one always.
+/// Calls f(x, y, z, weight) for the texels of a footprint with nonzero weight, and always for the first.
 template <class F>
 void each_tap(const Footprint& p, F f) {
   const auto weight = [&](uint32_t d, uint32_t k) {
@@ -355,7 +355,7 @@ const TextureDescriptor& find_descriptor(Context& context, uint64_t address, Kin
   };
   const TextureDescriptor* d = descriptor_at(context, address);
   if (!d) refuse(context.memory->describe(address));
-  // In unified mode a texture has its sampler with it.
+  // In unified mode a texture contains its sampler.
   if (d->kind != kind && !(kind == Kind::Sampler && d->kind == Kind::Texture))
     refuse("it is a " + std::string(kinds[static_cast<size_t>(d->kind)]));
   if (!d->bound) refuse("nothing is bound: " + context.memory->describe(address));

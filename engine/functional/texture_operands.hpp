@@ -4,12 +4,12 @@
 #include "functional/floats.hpp"
 #include "functional/texture.hpp"
 
-/// What the instructions on textures and surfaces have in common.
+/// Shared by the instructions on textures and surfaces.
 namespace simt::functional {
 
 constexpr uint32_t most_elements = 4;
 
-/// The operand in front of the coordinates: it holds the address of a descriptor.
+/// The operand before the coordinates: the address of a descriptor.
 struct TextureReference {
   Address address;
   bool given = false;
@@ -25,7 +25,7 @@ inline void reference_addresses(const Context& c, const TextureReference& r, uin
   std::fill_n(out, warp_lanes, value);
 }
 
-/// The lanes' descriptors; mostly they all have the same.
+/// Each lane's descriptor; usually they are all the same.
 class Descriptors {
  public:
   Descriptors(Context& c, const TextureReference& reference, TextureDescriptor::Kind kind)
@@ -48,7 +48,7 @@ class Descriptors {
   const TextureDescriptor* last_ = nullptr;
 };
 
-/// Records which memory the lanes access, if it is wanted; lanes with address 0 access none.
+/// Records the memory the lanes access, if recording; lanes with address 0 access none.
 inline void record_touched(Context& c, const uint64_t* addresses) {
   if (!c.record) return;
   const uint32_t all = c.mask;

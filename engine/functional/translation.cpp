@@ -200,7 +200,7 @@ Place Translation::source_of_any_size(const ptx::Operand& operand, Type type, ui
 }
 
 void Translation::check_size(const char* what, uint32_t bytes, Type type) const {
-  // 8-bit values are in 16-bit registers in PTX; both have a 32-bit place here.
+  // PTX holds 8-bit values in 16-bit registers; both have a 32-bit place here.
   if (std::max(4u, bytes) != std::max(4u, ptx::bytes(type)))
     unsupported(std::string(what) + " of " + std::to_string(8 * bytes) + " bits where " +
                 std::to_string(8 * ptx::bytes(type)) + " are expected");
@@ -231,7 +231,7 @@ Place Translation::destination(const ptx::Operand& operand, Type type) {
 
 PredicateOperand Translation::predicate_source(const ptx::Operand& operand) {
   if (operand.kind == OperandKind::Integer) {
-    // A constant predicate: all ones or zeros.
+    // A constant predicate: all ones or all zeros.
     return {constant(operand.value ? full_mask : 0, 4), operand.negated};
   }
   if (!is_predicate(operand)) unsupported("a predicate is expected");
@@ -299,7 +299,7 @@ Address Translation::address(const ptx::Operand& operand) {
         return result;
       }
       uint64_t at = variable_address(*base) + static_cast<uint64_t>(result.offset);
-      // Without a state space the address is a generic one.
+      // Without a state space, the address is generic.
       const auto& modifiers = mnemonic_->modifiers;
       const bool says_shared = std::any_of(modifiers.begin(), modifiers.end(),
                                            [](std::string_view m) { return m.starts_with("shared"); });

@@ -48,7 +48,7 @@ class Translator {
  private:
   const ptx::Module& module() const { return program_.module; }
 
-  /// Puts variables of global and constant memory where they lie, with their initial values.
+  /// Places the variables in global and constant memory, with their initial values.
   void place_variables() {
     program_.variables.assign(module().variables.size(), UINT64_MAX);
     for (size_t i = 0; i < module().variables.size(); ++i) {
@@ -84,13 +84,13 @@ class Translator {
       const TextureDescriptor descriptor = initial_descriptor(v);
       std::memcpy(memory_.host(address), &descriptor, sizeof descriptor);
     } catch (const std::invalid_argument& error) {
-      // What free_variables does not yet know of must not stay.
+      // free_variables does not know of it yet.
       memory_.free(address);
       refuse(module(), v.line, std::string(error.what()) + " is not supported");
     }
   }
 
-  /// Of a variable or function that an initialiser names.
+  /// Address of a variable or function named by an initialiser.
   uint64_t address_of(std::string_view symbol, uint32_t line) {
     for (size_t k = 0; k < module().variables.size(); ++k)
       if (module().variables[k].name == symbol && program_.variables[k] != UINT64_MAX)
@@ -163,10 +163,10 @@ class Translator {
     sensitive_.back() = t_.order_sensitive_;
   }
 
-  /// Behind the function's own registers lies what `alloca` had taken when it was called.
+  /// The dynamic stack in use at the call is stored after the function's own registers.
   uint32_t scratch_base() const { return t_.saves_stack_ ? place::register_bytes : 0; }
 
-  /// Ops in front of the first instruction: what the function's registers begin with.
+  /// Ops before the first instruction, which initialise the function's registers.
   void begin_function(uint32_t number) {
     const ptx::Function& function = module().functions[number];
     const ptx::Instruction begin;
@@ -196,7 +196,7 @@ class Translator {
     }
   }
 
-  /// Of a parameter or result that is a register.
+  /// Stack size of a parameter or result that is a register.
   uint32_t slot_bytes(const ptx::Variable& variable) const {
     const uint32_t bytes = ptx::bytes(variable.type);
     if (variable.type == Type::Pred) return predicate_bytes;
@@ -237,8 +237,8 @@ class Translator {
     code.parameter_bytes = block;
   }
 
-  /// Bytes of stack that a thread needs for a function and all that it calls; unlimited where that is not
-  /// known (recursion, indirect calls).
+  /// Bytes of stack per thread for a function and everything it calls; unlimited if unknown (recursion,
+  /// indirect calls).
   uint32_t deepest_stack(uint32_t f, std::set<uint32_t>& under_way) {
     if (const auto it = deepest_.find(f); it != deepest_.end()) return it->second;
     if (references_.calls_indirectly[f] || references_.takes_stack[f] || !under_way.insert(f).second)

@@ -23,15 +23,15 @@ struct TranslationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A function without a body in PTX that the system provides, such as vprintf. Its arguments and result are
-/// in the caller's stack frame, see CallSite.
+/// A function without a body in PTX, provided by the system, such as vprintf. Its arguments and result are in
+/// the caller's stack frame, see CallSite.
 struct Builtin {
   Handler run = nullptr;
   uint32_t arguments = 0, results = 0;
-  /// It changes state that all threads share: threads call it one after the other, in order of time.
+  /// It changes state shared by all threads: threads call it one at a time, in time order.
   bool ordered = false;
 };
-/// nullptr if there is none of this name.
+/// nullptr if there is none with this name.
 const Builtin* find_builtin(std::string_view name);
 
 /// Where an address operand points.
@@ -44,7 +44,7 @@ struct Address {
   Base base = Base::Wide;
   Place place = place::none;
   int64_t offset = 0;
-  /// The space of the variable that it names, None where it names none.
+  /// State space of the variable it names, or None if it names none.
   ptx::Space space = ptx::Space::None;
   bool entry_parameter = false;  ///< offset in the kernel's parameter block
 };
@@ -54,9 +54,8 @@ struct PredicateOperand {
   bool negated = false;
 };
 
-/// One instruction on its way from PTX to an Op. Given to the translators of opcodes.
-///
-/// A translator takes every modifier that it understands; a modifier that was not taken is refused by name.
+/// One instruction being translated from PTX to Ops; passed to the functions that translate opcodes.
+/// A translator takes every modifier it supports; an instruction with a modifier not taken is refused.
 class Translation {
  public:
   const ptx::Mnemonic& mnemonic() const { return *mnemonic_; }
@@ -65,14 +64,14 @@ class Translation {
   const ptx::Instruction& instruction() const { return *instruction_; }
   bool in_entry() const { return function_->entry; }
 
-  /// Modifiers. `take` is true, and the modifier is done with, if the instruction has it.
+  /// Modifiers. `take` returns whether the instruction has the modifier, and marks it as handled.
   bool take(std::string_view modifier);
-  /// Which of them it has (the first that is there), or `otherwise`.
+  /// Index of the first of these modifiers that the instruction has, or `otherwise`.
   int take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
-  /// The next type among the modifiers. Refuses the instruction if there is none.
+  /// The next type among the modifiers. Refuses the instruction if there is none left.
   ptx::Type take_type();
   std::optional<ptx::Type> take_type_if_any();
-  /// The next modifier that was not taken, whatever it is; empty if there is none.
+  /// The next modifier not yet taken, whatever it is; empty if there is none.
   std::string_view take_next();
   void take_all();
 
@@ -81,13 +80,13 @@ class Translation {
   const ptx::Operand& operand(uint32_t index);
   const ptx::Operand& part(const ptx::Operand& operand, uint32_t index) const;
 
-  /// Place of a value to read: a register, or an immediate that is put among the constants. Register and type
+  /// Place of a value to read: a register, or an immediate that is added to the constants. Register and type
   /// must have the same size.
   Place source(const ptx::Operand& operand, ptx::Type type);
   Place source(uint32_t index, ptx::Type type) { return source(operand(index), type); }
-  /// As `source`, of a register that may be wider or narrower than the type; `bytes` gets its size.
+  /// As `source`, for a register that may be wider or narrower than the type; `bytes` receives its size.
   Place source_of_any_size(const ptx::Operand& operand, ptx::Type type, uint32_t& bytes);
-  /// Place to write to; for `_`, one that is never read.
+  /// Place to write to; for `_`, a place that is never read.
   Place destination(const ptx::Operand& operand, ptx::Type type);
   Place destination(uint32_t index, ptx::Type type) { return destination(operand(index), type); }
   Place destination_of_any_size(const ptx::Operand& operand, ptx::Type type, uint32_t& bytes);
@@ -102,32 +101,32 @@ class Translation {
   const ptx::Variable& variable(const ptx::Operand& operand) const;
   uint32_t stack_offset(const ptx::Operand& operand) const;
   uint64_t variable_address(const ptx::Operand& operand);
-  uint32_t register_bytes(const ptx::Operand& operand) const;  ///< 0 if it is no register
+  uint32_t register_bytes(const ptx::Operand& operand) const;  ///< 0 if it is not a register
   ptx::Type register_type(const ptx::Operand& operand) const;
 
   /// A value that is the same in all lanes. `bytes` is 4 or 8.
   Place constant(uint64_t bits, uint32_t bytes);
   uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type);
-  /// Registers that only this instruction uses, `bytes` a lane (4, 8 or 16).
+  /// Registers for this instruction only, `bytes` per lane (4, 8 or 16).
   Place scratch(uint32_t bytes);
-  /// A piece of the stack frame that only this instruction uses: its offset.
+  /// Stack space for this instruction only: its offset in the frame.
   uint32_t scratch_slot(uint32_t bytes);
   /// Predicate that holds the carry flag (CC.CF) of the function's extended-precision arithmetic.
   Place carry_flag() const;
-  /// In functions with `alloca`: how much of the stack it had taken (32 bits) when the function was called.
+  /// In functions with `alloca`: how much dynamic stack (32 bits) was in use when the function was called.
   Place saved_stack() const;
   bool saves_stack() const { return saves_stack_; }
   uint32_t function_number() const { return function_number_; }  ///< index into Program::functions
-  /// Places of the function's parameters and results that are registers, with their slots in the stack frame.
+  /// Places of the function's parameters and results that are registers, and their stack slots.
   struct RegisterSlot {
     Place place;
     StackSlot slot;
   };
   const std::vector<RegisterSlot>& register_results() const { return register_results_; }
 
-  /// Appends an Op, with the instruction's guard.
+  /// Appends an Op that has the instruction's guard.
   Op& emit(Handler handler, Control control = Control::None);
-  /// A Detail for the Op that was emitted last.
+  /// Makes a Detail for the last Op emitted.
   template <class D>
   D& detail() {
     auto owned = std::make_unique<D>();
@@ -137,14 +136,14 @@ class Translation {
     return d;
   }
   uint32_t label_target(uint32_t label);  ///< op index; patched at the end
-  /// Branch targets are known only at the function's end: `patch` is then called.
+  /// Branch targets are known only at the end of the function, when `patch` is called.
   void when_labels_known(std::function<void()> patch) { patches_.push_back(std::move(patch)); }
   uint32_t op_of_instruction(uint32_t instruction) const { return first_op_[instruction]; }
   uint32_t reconvergence_op() const;
   uint32_t function_index(std::string_view name) const;  ///< UINT32_MAX if the module does not define it
   Program& program() { return program_; }
 
-  /// CTAs influence each other through this instruction, so that their order matters.
+  /// Declares that CTAs influence each other through this instruction, so that their order matters.
   void order_matters() { order_sensitive_ = true; }
 
   [[noreturn]] void unsupported(const std::string& why) const;
@@ -153,9 +152,9 @@ class Translation {
   friend class Translator;
   explicit Translation(Program& program) : program_(program) {}
 
-  /// Refuses an operand of `bytes` bytes if values of the type need another place.
+  /// Refuses an operand of `bytes` bytes if values of the type need a place of another size.
   void check_size(const char* what, uint32_t bytes, ptx::Type type) const;
-  /// Of the function's registers, predicates and carry flag.
+  /// Size of the function's registers, predicates and carry flag.
   uint32_t fixed_frame_bytes() const;
 
   Program& program_;
@@ -169,7 +168,7 @@ class Translation {
   ptx::RegisterAllocation allocation_;
   std::vector<uint32_t> stack_offsets_;     ///< of the function's variables
   std::vector<uint32_t> shared_offsets_;    ///< of the function's own shared variables
-  std::vector<uint64_t> module_addresses_;  ///< of the module's variables, as this function sees them
+  std::vector<uint64_t> module_addresses_;  ///< of the module's variables, as seen by this function
   std::vector<uint32_t> first_op_;
   std::vector<std::function<void()>> patches_;
   std::unordered_map<uint64_t, Place> constants4_, constants8_;
@@ -180,10 +179,10 @@ class Translation {
   bool order_sensitive_ = false;
 };
 
-/// Translates a module and puts its variables into memory. Throws TranslationError.
+/// Translates a module and places its variables in memory. Throws TranslationError.
 Program translate(ptx::Module module, DeviceMemory& memory,
                   const std::map<std::string, uint64_t>& places = {});
-/// Takes a module's variables out of memory.
+/// Frees a module's variables.
 void free_variables(const Program& program, DeviceMemory& memory);
 
 }  // namespace simt::functional

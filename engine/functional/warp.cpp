@@ -27,7 +27,7 @@ Warp::Split* Warp::next_current() {
       while (newest > 0 && splits_[newest - 1].state != State::Ready) --newest;
       if (newest == 0) {
         if (leave_outermost_meeting()) continue;
-        // No other split can reach the barrier: the oldest of those waiting arrives alone.
+        // No other split can reach the barrier: the oldest waiting split arrives alone.
         const auto arrival = std::find_if(splits_.begin(), splits_.end(),
                                           [](const Split& s) { return s.state == State::Arrival; });
         if (arrival == splits_.end()) return nullptr;
@@ -39,7 +39,7 @@ Warp::Split* Warp::next_current() {
     }
     Split& split = splits_[current_];
     if (split.pc != split.meeting_pc) return &split;
-    add(take_current());  // released from a barrier right before a meeting
+    add(take_current());  // released from a barrier directly before a meeting
   }
 }
 
@@ -50,7 +50,7 @@ bool Warp::others_can_run(const Split& split) const {
                      [](const Meeting& m) { return m.used && m.arrived != 0; });
 }
 
-/// Splits that wait at the outermost meeting, most likely to exit, continue alone. False: there are none.
+/// Splits waiting at the outermost meeting, the most likely to exit, continue alone. False if there are none.
 bool Warp::leave_outermost_meeting() {
   uint32_t outermost = nothing, least = nothing;
   for (uint32_t m = 0; m < meetings_.size(); ++m) {
@@ -66,7 +66,7 @@ bool Warp::leave_outermost_meeting() {
   return true;
 }
 
-/// Those that wait at the meeting go on; the others will pass it without them.
+/// The splits waiting at the meeting continue; the others will pass it without them.
 void Warp::go_on_alone(uint32_t index) {
   Meeting& meeting = meetings_[index];
   Split free;
@@ -149,7 +149,7 @@ void Warp::add(Split split) {
   if (m.arrived == m.expected) resume(split.meeting);
 }
 
-/// Takes lanes out of a meeting and those around it, up to but without `last`.
+/// Removes lanes from a meeting and those that enclose it, up to but excluding `last`.
 void Warp::leave(uint32_t meeting, uint32_t lanes, uint32_t last) {
   while (meeting != last && meeting != nothing) {
     Meeting& m = meetings_[meeting];
@@ -175,7 +175,7 @@ void Warp::diverge(uint32_t taken, uint32_t target, uint32_t next, uint32_t meet
   split.pc = next;
   other.mask &= taken;
   other.pc = target;
-  // One of them may complete the meeting only when the other has arrived too.
+  // One may complete the meeting only once the other has arrived as well.
   add(other);
   add(split);
 }
@@ -196,7 +196,7 @@ void Warp::exit(uint32_t lanes, uint32_t next) {
     add(split);
   }
   leave(meeting, lanes, nothing);
-  // Who waits for the lanes that are gone looks again.
+  // Splits that wait for the exited lanes must check again.
   for (Split& s : splits_)
     if (s.state == State::Collective || s.state == State::Arrival) s.state = State::Ready;
 }

@@ -8,19 +8,20 @@
 
 namespace simt::functional {
 
-/// The threads of a warp: groups of lanes ("splits") that run together, and where they will meet.
-///
-/// Lanes that diverge at a branch meet at its immediate post-dominator. Splits are run last created first;
-/// where one runs for long while others could run, they take turns, so that lanes that wait for other lanes
-/// of their warp (a lock) make progress, as with Volta's independent thread scheduling. For the same reason
-/// meetings are not binding: if no split can run, those that wait at a meeting continue without the others.
+/// The threads of a warp: groups of lanes ("splits") that run together, and their reconvergence points
+/// ("meetings").
+/// Lanes that diverge at a branch reconverge at its immediate post-dominator. The newest split runs first. A
+/// split that runs long while others could run takes turns with them, so that lanes waiting for others of
+/// their warp (a lock) make progress, as under Volta's independent thread scheduling. For the same reason,
+/// reconvergence is not mandatory: if no split can run, those waiting at a meeting continue without the
+/// others.
 class Warp {
  public:
   enum class State : uint8_t {
     Ready,
-    Arrival,    ///< at a barrier, waits for the rest of its warp to come there too, or to exit
-    Barrier,    ///< arrived at a barrier that is not complete
-    Collective  ///< waits for lanes of its warp that a member mask names
+    Arrival,    ///< at a barrier, waits for the rest of its warp to arrive or exit
+    Barrier,    ///< arrived at a barrier that is incomplete
+    Collective  ///< waits for lanes of its warp named by a member mask
   };
 
   struct Split {
@@ -30,19 +31,19 @@ class Warp {
     uint32_t meeting_pc = UINT32_MAX;
     uint32_t frame = 0;          ///< bytes: where its function's registers begin
     uint32_t stack = 0;          ///< bytes: where its function's stack frame begins
-    uint32_t call = UINT32_MAX;  ///< the innermost call's meeting, UINT32_MAX in the kernel itself
+    uint32_t call = UINT32_MAX;  ///< the meeting of the innermost call, UINT32_MAX in the kernel itself
     State state = State::Ready;
-    uint32_t waiting = 0;  ///< in State::Collective: the lanes that execute it
-    /// The op at which it waits: who has arrived at a barrier stands behind it already.
+    uint32_t waiting = 0;  ///< in State::Collective: the lanes that execute the collective
+    /// The op at which it waits; the pc of a split that has arrived at a barrier is already past it.
     uint32_t waits_at() const { return state == State::Barrier ? pc - 1 : pc; }
   };
 
-  /// Where lanes wait for each other: behind a branch, or when a call returns.
+  /// Where lanes wait for each other: after a branch, or at the return of a call.
   struct Meeting {
     uint32_t pc = 0, expected = 0, arrived = 0;
     uint32_t outer = UINT32_MAX, outer_pc = UINT32_MAX;
     uint32_t frame = 0, stack = 0, call = UINT32_MAX;  ///< of the code at `pc`
-    const Op* call_op = nullptr;                       ///< of a call's return
+    const Op* call_op = nullptr;                       ///< for the return of a call
     bool used = false;
   };
 
@@ -53,7 +54,7 @@ class Warp {
   bool finished() const { return alive_ == 0; }
   uint32_t lanes() const { return lanes_; }  ///< those that exist
 
-  /// The split to run: the current one if it can, else the newest that can. nullptr if all wait.
+  /// The split to run: the current one if it can run, else the newest that can. nullptr if all wait.
   Split* current() {
     if (current_ < splits_.size()) [[likely]] {
       Split& split = splits_[current_];
@@ -63,45 +64,45 @@ class Warp {
   }
   std::vector<Split>& splits() { return splits_; }
   const std::vector<Split>& splits() const { return splits_; }
-  /// Whether lanes outside `split`, which may be none of them, could run before it does.
+  /// Whether lanes outside `split` could run before it. `split` may have no lanes.
   bool others_can_run(const Split& split) const;
 
-  /// The lanes of `taken` go to `target`, the others of the current split to `next`; both meet at `meet`.
+  /// Lanes in `taken` go to `target`, the others of the current split to `next`; they reconverge at `meet`.
   void diverge(uint32_t taken, uint32_t target, uint32_t next, uint32_t meet);
-  /// The current split continues at `pc`, and waits there for the splits that it must meet.
+  /// The current split continues at `pc`, where it waits for the splits it must reconverge with.
   void go_to(uint32_t pc);
-  /// `lanes` of the current split are done; its other lanes go to `next`.
+  /// `lanes` of the current split exit; its other lanes go to `next`.
   void exit(uint32_t lanes, uint32_t next);
-  /// `lanes` of the current split call the function at `target`, whose registers lie at `frame` and whose
-  /// stack lies `stack_bytes` further; its other lanes go to `rest_pc`. All meet at `return_pc`.
+  /// `lanes` of the current split call the function at `target`, whose registers are at `frame` and whose
+  /// stack frame is `stack_bytes` further; its other lanes go to `rest_pc`. All reconverge at `return_pc`.
   void call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame,
             uint32_t stack_bytes, const Op* op);
   /// `lanes` of the current split, which is in a called function, return; its other lanes go to `next`.
   void ret(uint32_t lanes, uint32_t next);
-  /// The call that the split is in.
+  /// The call that the split is executing.
   const Meeting& innermost_call(const Split& split) const { return meetings_[split.call]; }
 
   std::byte* frame(const Split& split) {
     return reinterpret_cast<std::byte*>(registers_.data()) + split.frame;
   }
   std::byte* frame_at(uint32_t offset) { return reinterpret_cast<std::byte*>(registers_.data()) + offset; }
-  /// Makes room for registers up to `bytes`. Moves them: pointers into frames are void afterwards.
+  /// Makes room for registers up to `bytes`. Invalidates pointers into frames.
   void reserve_frames(uint32_t bytes);
-  /// Bytes at the end of each lane's local memory that `alloca` has taken.
+  /// Bytes taken by `alloca` at the end of each lane's local memory.
   std::array<uint32_t, warp_lanes> dynamic_stacks{};
-  /// The most of those of `lanes`.
+  /// The maximum over `lanes`.
   uint32_t dynamic_stack(uint32_t lanes) const {
     uint32_t most = 0;
     for (uint32_t i = 0; i < warp_lanes; ++i)
       most = (lanes >> i) & 1 ? std::max(most, dynamic_stacks[i]) : most;
     return most;
   }
-  /// Where the registers of a function can begin that the current split calls from a frame that ends at
-  /// `end`: beyond those of all functions that other lanes are in. `frame_bytes` gives the size of the frame
-  /// of the function with this op.
+  /// Where the registers can begin of a function that the current split calls, from a frame that ends at
+  /// `end`: beyond the frames of all functions that other lanes are executing. `frame_bytes` gives the frame
+  /// size of the function that contains an op.
   template <class F>
   uint32_t free_frame(uint32_t end, F frame_bytes) const {
-    // Without another split, all lanes that wait do so for the current one, in functions around it.
+    // With only one split, all waiting lanes wait for it, in functions that enclose it.
     if (splits_.size() == 1) return end;
     for (const Split& s : splits_) end = std::max(end, s.frame + frame_bytes(s.pc));
     for (const Meeting& m : meetings_)
@@ -109,8 +110,8 @@ class Warp {
     return end;
   }
 
-  /// Whether the current split seems to wait for other lanes of this warp: it has run for long, with atomics
-  /// or strong accesses in what it did. Those that wait for it at a meeting are then released.
+  /// Detects whether the current split seems to wait for other lanes of this warp: it has run long, and has
+  /// executed atomics or strong accesses. Lanes waiting for it at a meeting are then released.
   void count(bool may_wait) {
     ++run_length_;
     waiting_ += may_wait;
@@ -118,7 +119,7 @@ class Warp {
   }
 
  private:
-  static constexpr uint32_t turn_length = 128;  ///< branches and waits; arbitrary, hardware does not say
+  static constexpr uint32_t turn_length = 128;  ///< branches and waits; arbitrary, hardware's is unknown
   static constexpr uint32_t turn_waits = 16;
 
   Split* next_current();
