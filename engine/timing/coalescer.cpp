@@ -95,7 +95,7 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint32_t count, uint32_
   uint32_t passes = 0;
   for (uint32_t begin = 0; begin < count; begin += by_width ? group : count) {
     const uint32_t end = by_width ? std::min(count, begin + group) : count;
-    // Different words per bank, in lane order; a warp has at most 64 lanes, so a bank sees at most that many.
+    // Distinct words per bank, in lane order; a warp has at most 64 lanes, so a bank sees at most 64 words.
     std::array<std::array<uint64_t, 64>, max_banks> seen;
     std::array<uint8_t, max_banks> different{};
     uint32_t most = 1;

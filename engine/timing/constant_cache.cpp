@@ -10,7 +10,7 @@ ConstantCache::ConstantCache(const Spec& spec, InstructionCache& next)
       miss_latency_(spec.constant_cache.miss_latency),
       next_(next) {
   if (spec.constant_cache.perfect) return;
-  // A miss leaves its cache at once.
+  // A miss leaves its cache immediately.
   for (uint32_t i = 0; i <= spec.sm.sub_cores; ++i)
     caches_.emplace_back(cache_of(spec.constant_cache.l1, /*miss_queue=*/2));
   youngest_.assign(caches_.size(), unknown);

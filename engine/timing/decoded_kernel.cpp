@@ -63,8 +63,8 @@ class Decoder {
 };
 
 /// The unit that executes an instruction on this GPU. GPUs without separate integer units run integer work on
-/// the FP32 pipe (Fermi to Pascal); missing FP64 units fall to the SFU; what a trace of a newer GPU uses and
-/// this one lacks runs on the integer pipe.
+/// the FP32 pipe (Fermi to Pascal); work for missing FP64 units runs on the SFU; instructions in a trace of a
+/// newer GPU that this one lacks run on the integer pipe.
 Unit Decoder::executing_unit(const StaticInstruction& s) const {
   if (loads_constant(s)) return integer_unit();
   // Addresses of texture and surface instructions are known in executed programs.
@@ -79,7 +79,7 @@ Unit Decoder::executing_unit(const StaticInstruction& s) const {
 
 void Decoder::set_operation(DecodedInstruction& d, const StaticInstruction& s) const {
   d.memory_pipeline = d.unit == Unit::Memory;
-  // Without memory a store is one more instruction that takes a slot.
+  // Without memory accesses, a store is just another instruction that takes a slot.
   if (s.space == MemorySpace::Texture && !d.memory_pipeline && s.operation != Operation::Load)
     d.fixed.operation = Operation::Arithmetic;
   if (s.operation == Operation::Sleep && !traits_.sleeps) d.fixed.operation = Operation::Branch;
@@ -107,7 +107,7 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;
-  // The unit's interval is that of FP16 m16n8k16; other shapes and types take their share of it.
+  // The unit's interval is that of FP16 m16n8k16; other shapes and types take a proportional interval.
   const double work = tensor_work(opcodes_[s.opcode]);
   const double interval =
       work > 0 ? std::max(1.0, std::round(unit.initiation_interval * work)) : d.initiation_interval;

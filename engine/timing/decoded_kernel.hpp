@@ -26,16 +26,17 @@ inline void remove(RegisterSet& set, const RegisterSet& less) {
   for (size_t i = 0; i < set.size(); ++i) set[i] &= ~less[i];
 }
 
-/// A static instruction as one GPU specification executes it.
+/// A static instruction, decoded for one GPU specification.
 struct DecodedInstruction {
   StaticInstruction fixed{};
-  Unit unit = Unit::Int;  ///< after falling back where the GPU lacks the instruction's own unit
+  Unit unit = Unit::Int;  ///< after fallback, where the GPU lacks the instruction's own unit
   uint16_t latency = 1;   ///< core cycles
   uint16_t initiation_interval = 1;
   bool memory_pipeline = false;                                ///< goes through the load/store unit
-  bool constant_load = false;                                  ///< looks up the constant cache of loads
-  uint32_t constant_operand = StaticInstruction::no_constant;  ///< looks up that of its sub-core's operands
-  uint8_t read_count = 0;                                      ///< distinct general registers to read
+  bool constant_load = false;                                  ///< looks up the constant cache for loads
+  uint32_t constant_operand = StaticInstruction::no_constant;  ///< looks up its sub-core's constant cache for
+                                                               ///< operands
+  uint8_t read_count = 0;                                      ///< distinct general registers read
   std::array<uint8_t, StaticInstruction::max_registers> reads{};
   uint8_t write_count = 0;
   std::array<uint8_t, StaticInstruction::max_registers>
@@ -44,7 +45,8 @@ struct DecodedInstruction {
   RegisterSet writes{};   ///< registers pending until it completes
 };
 
-/// A launch's instructions decoded for a specification, and what the engine needs of the launch.
+/// A launch's instructions decoded for a specification, and what else the engine needs to know about the
+/// launch.
 struct DecodedKernel {
   DecodedKernel(InstructionSource& instruction_source, const Spec& spec, uint16_t launch_slot);
 
@@ -53,9 +55,9 @@ struct DecodedKernel {
   uint16_t slot;
   uint32_t warps_per_cta = 0;
   std::vector<DecodedInstruction> instructions;
-  uint64_t code_base = 0;      ///< where its instructions lie in the instruction address space
+  uint64_t code_base = 0;      ///< start of its instructions in the instruction address space
   uint64_t constant_bank = 0;  ///< address of its constant bank, which holds the parameters
-  uint32_t constants_begin = 0, constants_end = 0;  ///< of the bank: what its instructions read
+  uint32_t constants_begin = 0, constants_end = 0;  ///< the range of the bank that its instructions read
   // What SMs record for a controller.
   bool observes_warps = false;
   const BasicBlocks* observed_blocks = nullptr;  ///< nullptr: no blocks

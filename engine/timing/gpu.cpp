@@ -9,7 +9,7 @@
 namespace simt {
 namespace {
 
-// Each launch has a constant bank of its own, beyond all memory.
+// Each launch has its own constant bank, beyond all memory.
 constexpr uint64_t constant_banks = uint64_t{1} << 48, constant_bank_bytes = 64 * 1024;
 
 uint16_t launch_slots(const Spec& spec) {
@@ -26,7 +26,7 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
       memory_(std::make_unique<MemorySystem>(spec_, launch_slots(spec))),
       pool_(std::max(1u, options.threads)),
       running_(launch_slots(spec)) {
-  // The longest window in which nothing that one part causes can reach another part.
+  // The longest window in which no part can affect another.
   Cycle longest = std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
                                                Cycle{spec_.interconnect.credit_latency}}));
   const InstructionCacheSpec& instruction_cache = spec_.sm.front_end.instruction_cache;
@@ -158,7 +158,7 @@ void Gpu::collect_ended_ctas() {
       ++launch.done_ctas;
       const Cycle predicted = launch.control ? launch.control->left(i, end.cta_slot, end.cycle) : 0;
       const Cycle ended = std::max(end.cycle, predicted);
-      // What a predicted CTA was still waiting for when it was dropped does not count.
+      // Whatever a predicted CTA was still waiting for when it was dropped does not count.
       launch.last_end = std::max(launch.last_end, (predicted ? predicted : end.cycle) + 1);
       launch.drained = std::max(launch.drained, ended + 1);
       dispatcher_.release(static_cast<uint16_t>(i), end.cta_slot, ended);
@@ -168,7 +168,7 @@ void Gpu::collect_ended_ctas() {
 }
 
 void Gpu::finish_launches() {
-  dispatch(now_);  // gives back what ended CTAs held
+  dispatch(now_);  // releases the places of ended CTAs
   for (uint16_t slot = 0; slot < running_.size(); ++slot) {
     if (!running_[slot] || !running_[slot]->done()) continue;
     RunningLaunch& launch = *running_[slot];
@@ -195,8 +195,8 @@ void Gpu::finish(uint16_t slot) {
   if (options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_in_use());
 }
 
-/// What of the launch was not simulated would have left its data in the L2, where the next launches look for
-/// it.
+/// Data of the part of the launch that was not simulated would have stayed in the L2, where later launches
+/// look for it.
 void Gpu::warm_l2(const InstructionSource& source) {
   for (const InstructionSource::Buffer& buffer : source.buffers())
     memory_->insert(buffer.address, buffer.bytes, buffer.stored);
@@ -321,7 +321,7 @@ Cycle Gpu::next_event() const {
 
 Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   Cycle end = now_ + (couples_ctas() ? 1 : window_);
-  Cycle latest = std::min(limit, queue_.next_event());  // of windows in which nothing happens, too
+  Cycle latest = std::min(limit, queue_.next_event());  // limit for idle windows as well
   if (options_.timeline_interval > 0)
     latest = std::min(latest, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
   for (const auto& launch : running_) {
@@ -331,7 +331,7 @@ Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
     if (launch->control) latest = std::min(latest, launch->control->next_event());
   }
   end = std::min(end, latest);
-  // While all parts sleep, the window may reach to the next event.
+  // While all parts are idle, the window may extend to the next event.
   return next_event > end ? std::min(next_event, latest) : end;
 }
 

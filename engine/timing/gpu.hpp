@@ -18,7 +18,8 @@
 
 namespace simt {
 
-/// Nothing can ever happen again although work is left. what() names the warps, what each waits for, and why.
+/// No event can ever occur again although work remains. what() lists the warps, and what each waits for and
+/// why.
 class Deadlock : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,35 +27,33 @@ class Deadlock : public std::runtime_error {
 
 struct GpuOptions {
   uint32_t threads = 1;
-  Cycle window = 0;             ///< core cycles that SMs run alone; 0: the longest allowed
+  Cycle window = 0;             ///< core cycles for which SMs run independently; 0: the longest allowed
   Cycle timeline_interval = 0;  ///< core cycles; 0: no timeline
 };
 
-/// The whole GPU: puts SMs, memory system, CTA dispatcher, launch queue and sampling together, and lets time
-/// pass for all of them.
-///
-/// Time passes in windows. In each, first the L2 slices and DRAM, then the replies, then every SM by itself,
-/// then the requests move from its beginning to its end; CTAs are dispatched between windows, with an
-/// explicit latency. No part sees another part's events of the same window, so the window's length and the
-/// number of threads change nothing.
+/// The whole GPU: connects SMs, memory system, CTA dispatcher, launch queue and sampling, and advances them
+/// in time.
+/// Time advances in windows. In each, the L2 slices and DRAM run from its beginning to its end, then the
+/// replies, then each SM independently, then the requests; CTAs are dispatched between windows, with an
+/// explicit latency. No component sees events of another from the same window, so neither the window's length
+/// nor the number of threads affects results.
 class Gpu : private SampledMachine {
  public:
   Gpu(const Spec& spec, const GpuOptions& options);
   ~Gpu() override;
 
   void copy_from_host(uint64_t address, uint64_t bytes);
-  /// `id` is what the launch is called in its record. It starts when the launches of its stream that were
-  /// queued before it, and those in `after`, have ended.
-  /// A `controller` decides how much of it is simulated; nullptr: all.
+  /// `id` identifies the launch in its record. It starts when earlier launches of its stream, and those in
+  /// `after`, have ended. A `controller` decides how much of it is simulated; nullptr: all of it.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},
               std::shared_ptr<Controller> controller = nullptr);
-  /// Its cycles follow from the specification. traffic: bytes over its link, see LaunchQueue::duration.
+  /// Its duration follows from the specification. traffic: bytes over its link, see LaunchQueue::duration.
   void transfer(LaunchQueue::Transfer transfer, uint64_t traffic);
 
-  /// Simulates until all queued work is done or `max_cycles` more cycles have passed, or a launch with a
-  /// controller has ended, so that the controller can learn from it before the next one begins, or one of
-  /// `until` has ended, so that the host can go on. True if all is done. Throws Deadlock, and what a
-  /// transfer's `perform` throws; that transfer has ended then.
+  /// Simulates until all queued work is done, or `max_cycles` more cycles have passed; or until a launch with
+  /// a controller has ended, so that the controller can learn from it before the next one begins; or until
+  /// one of `until` has ended, so that the host can continue. True if all work is done. Throws Deadlock, and
+  /// whatever a transfer's `perform` throws, once that transfer has ended.
   bool run(Cycle max_cycles, const std::vector<uint64_t>& until = {});
 
   Cycle cycle() const { return now_; }
@@ -70,7 +69,7 @@ class Gpu : private SampledMachine {
   struct Progress {
     Cycle cycle = 0;
     uint64_t warp_instructions = 0;
-    uint64_t ctas_done = 0, ctas_total = 0;  ///< of the launches that run
+    uint64_t ctas_done = 0, ctas_total = 0;  ///< of the running launches
     uint64_t launches_done = 0;
     std::vector<uint64_t> running;
   };
@@ -83,8 +82,8 @@ class Gpu : private SampledMachine {
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
   void run_sm(uint32_t i, Cycle end);
-  /// Lets the shared instruction caches take the L2's replies (before the SMs run a window) or look up what
-  /// the SMs have asked for (after it).
+  /// Passes the L2's replies to the shared instruction caches (before the SMs run a window), or lets the
+  /// caches look up what the SMs have requested (after it).
   void run_instruction_caches(bool after_window);
   bool couples_ctas() const;
   void perform_deferred();
@@ -92,7 +91,7 @@ class Gpu : private SampledMachine {
   void finish_launches();
   void finish(uint16_t slot);
   void warm_l2(const InstructionSource& source);
-  /// Lets controllers act, and gives out the CTAs of the next window.
+  /// Lets controllers act, and dispatches the CTAs of the next window.
   void control_and_dispatch();
   void dispatch(Cycle limit);
   Cycle next_event() const;
@@ -113,7 +112,7 @@ class Gpu : private SampledMachine {
   CtaDispatcher dispatcher_;
   std::vector<std::unique_ptr<Sm>> sms_;
   std::unique_ptr<MemorySystem> memory_;
-  std::vector<SharedInstructionCache> instruction_caches_;  // where SMs share them
+  std::vector<SharedInstructionCache> instruction_caches_;  // if SMs share them
   WorkerPool pool_;
   Cycle window_ = 1;
   Cycle longest_window_ = 1;

@@ -6,7 +6,7 @@ namespace simt {
 namespace {
 
 constexpr Cycle unknown = ~Cycle{0};
-constexpr uint64_t constant_token = uint64_t{1} << 63;  // low bits: line; others: warp
+constexpr uint64_t constant_token = uint64_t{1} << 63;  // low bits: line; for other tokens: warp
 
 CacheSpec l1_or_unused(const InstructionCacheSpec& spec) {
   CacheSpec cache = cache_of(spec.l1, spec.l1_miss_queue);
@@ -43,7 +43,7 @@ bool InstructionCache::l0_hit(uint32_t sub_core, uint64_t line) {
     l0.used[static_cast<size_t>(found - l0.lines.begin())] = ++l0.clock;
     return true;
   }
-  // The stream buffer holds the lines after the last miss; a hit in it moves it on.
+  // The stream buffer holds the lines after the last miss; a hit in it advances it.
   const auto ahead = std::find(l0.stream.begin(), l0.stream.end(), line);
   if (ahead == l0.stream.end()) return false;
   l0_insert(sub_core, line);

@@ -13,19 +13,19 @@
 
 namespace simt {
 
-/// What a controller decided, and what became of it.
+/// A controller's decisions and their effects.
 struct Sampled {
   struct Taken {
     Cycle cycle = 0;  ///< since the first dispatch
     Decision decision;
   };
-  std::vector<Taken> decisions;  ///< without those to go on
+  std::vector<Taken> decisions;  ///< except those to continue
   uint64_t predicted_ctas = 0, skipped_ctas = 0;
-  bool stopped = false;      ///< the record's counters and end are those of the moment of the decision
+  bool stopped = false;      ///< the record's counters and end are those at the time of the decision
   Cycle detailed_cycle = 0;  ///< end of what was simulated in detail
-  Cycle released_cycle = 0;  ///< end as the launches after it see it
-  /// Of a program: instructions that are not in the record's counters, and were executed without timing.
-  /// Without a value where they were not counted.
+  Cycle released_cycle = 0;  ///< the end as seen by subsequent launches
+  /// For programs: instructions executed without timing, which the record's counters do not include. No value
+  /// if they were not counted.
   std::optional<InstructionCounts> executed = InstructionCounts{};
 
   bool in_full() const { return !stopped && predicted_ctas + skipped_ctas == 0; }
@@ -39,7 +39,7 @@ struct Sampled {
 
 class SamplingControl;
 
-/// A launch that the GPU runs.
+/// A launch that the GPU is running.
 struct RunningLaunch {
   RunningLaunch();
   ~RunningLaunch();
@@ -51,8 +51,8 @@ struct RunningLaunch {
   Cycle latency = 0;  ///< from start_cycle to the first dispatch
   Cycle first_dispatch = 0;
   uint64_t total_ctas = 0, done_ctas = 0;
-  Cycle last_end = 0;  ///< cycle after the end of the last CTA that is done
-  Cycle drained = 0;   ///< CTAs that were dropped may leave their SMs later than they are predicted to end
+  Cycle last_end = 0;  ///< cycle after the end of the last finished CTA
+  Cycle drained = 0;   ///< dropped CTAs may leave their SMs later than they are predicted to end
   Timeline timeline{};
   std::unique_ptr<SamplingControl> control;  ///< nullptr: simulated in full
 
@@ -60,10 +60,10 @@ struct RunningLaunch {
   Cycle gone() const { return std::max(last_end, drained); }
 };
 
-/// What a finished launch leaves behind.
+/// The results of a finished launch.
 struct LaunchRecord {
   LaunchInfo launch;
-  Cycle start_cycle = 0;  ///< when it became the GPU's to run; launch latency follows
+  Cycle start_cycle = 0;  ///< when the GPU could start it; launch latency follows
   Cycle end_cycle = 0;    ///< cycle after its last CTA ended
   Cycle launch_latency = 0;
   Occupancy occupancy{};
@@ -74,12 +74,12 @@ struct LaunchRecord {
   struct SmShare {
     uint64_t warp_instructions = 0, active_cycles = 0, active_warp_cycles = 0;
   };
-  std::vector<SmShare> sms;           ///< what each SM did of it
-  std::vector<SliceActivity> slices;  ///< what each L2 slice did of it
-  std::optional<Sampled> sampled;     ///< of a launch with a controller
+  std::vector<SmShare> sms;           ///< each SM's share of it
+  std::vector<SliceActivity> slices;  ///< each L2 slice's activity for it
+  std::optional<Sampled> sampled;     ///< for a launch with a controller
 };
 
-/// The record of a launch as it is now.
+/// The record of a launch at this moment.
 LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::unique_ptr<Sm>>& sms,
                        const MemorySystem& memory);
 

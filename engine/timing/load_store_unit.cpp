@@ -6,7 +6,7 @@
 namespace simt {
 namespace {
 
-// Reply tokens: what a reply is for.
+// Reply tokens identify what a reply is for.
 constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight index and lanes
 constexpr uint64_t store_token = uint64_t{1} << 62;   // low bits: warp
 constexpr uint64_t fill_token = 0;
@@ -60,7 +60,7 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
 void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   dispatch_ = in_flight;
   if (spec_.load_store.sub_core_queue > 0)
-    next_accept_ = now + 2;  // the shared structures take one every 2 cycles
+    next_accept_ = now + 2;  // the shared structures accept one every 2 cycles
   InFlight& instruction = pool_[in_flight];
   const Operation operation = instruction.instruction->fixed.operation;
   const bool store = operation == Operation::Store;
@@ -70,7 +70,7 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
     if (instruction.mask == 0) return;
     ++counters[store ? Counter::shared_stores : Counter::shared_loads];
     counters[Counter::shared_wavefronts] += instruction.passes;
-    // A warp of 64 lanes takes two passes at best.
+    // A warp of 64 lanes takes at least two passes.
     const uint32_t conflicts =
         instruction.passes - std::min(instruction.passes, instruction.mask >> 32 ? 2u : 1u);
     counters[Counter::shared_bank_conflicts] += conflicts;
@@ -143,7 +143,7 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
 
 bool LoadStoreUnit::take_results(Cycle now) {
   bool changed = false;
-  // Clients in turn; `idle` of them had nothing.
+  // Serves clients in turn; `idle` of them had nothing.
   for (uint32_t idle = 0; idle < 3 && results_.size() < width_;) {
     const uint32_t client = (result_turn_ + idle) % 3;
     if (client == 0 && !shared_pipe_.empty() && shared_pipe_.front().ready <= now) {

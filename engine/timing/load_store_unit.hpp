@@ -14,12 +14,12 @@
 
 namespace simt {
 
-/// The SM's load/store unit: shared memory, the banked L1 data cache, and the way to the interconnect.
+/// The SM's load/store unit: shared memory, the banked L1 data cache, and the port to the interconnect.
 ///
-/// One warp instruction at a time sends its transactions (docs/model/load-store.md): shared-memory
-/// accesses take one cycle a pass and then `shared_memory.latency`; global and local ones go to the L1's
-/// banks, one transaction a bank and cycle, and look up the tags `l1.latency` cycles later; what bypasses the
-/// L1 goes straight out. Results return to the registers one a cycle.
+/// One warp instruction at a time sends its transactions (docs/model/load-store.md). Shared-memory accesses
+/// take one cycle per pass, plus `shared_memory.latency`. Global and local accesses go to the L1's banks, one
+/// transaction per bank and cycle, and look up the tags `l1.latency` cycles later. Accesses that bypass the
+/// L1 go straight to the interconnect. Results return to the registers one per cycle.
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const Spec& spec, const CoreTraits& traits, uint16_t sm, WarpTable& warps, InFlightPool& pool,
@@ -27,8 +27,8 @@ class LoadStoreUnit {
 
   bool can_accept(Cycle now) const { return dispatch_ == InFlightPool::none && now >= next_accept_; }
   void accept(uint32_t in_flight, Cycle now);
-  /// Writes results to the registers, as far as `port_free(instruction, warp, written)` lets it, and takes
-  /// the next ones; call once a cycle, before cycle(). True if anything changed.
+  /// Writes results to the registers as far as `port_free(instruction, warp, written)` permits, and takes the
+  /// next ones; call once per cycle, before cycle(). True if anything changed.
   template <class PortFree>
   bool write_back(Cycle now, PortFree&& port_free) {
     bool changed = !results_.empty();
@@ -47,9 +47,9 @@ class LoadStoreUnit {
   }
   /// One core cycle. True if anything changed.
   bool cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
-  /// The next cycle after `now` in which it can do something by itself, not counting replies; ~0 for none.
+  /// The next cycle after `now` in which it can do something on its own, not counting replies; ~0 if none.
   Cycle next_event(Cycle now) const;
-  /// Repeats `cycles` times what a cycle without change counts.
+  /// Counts as if a cycle without change were repeated `cycles` times.
   void skip(Cycle cycles);
 
   struct BulkDone {
@@ -64,15 +64,15 @@ class LoadStoreUnit {
     l1_.invalidate();
     ++l1_changes_;
   }
-  /// Takes the cycles in which packets left this SM's interconnect buffer; empties `cycles`. Their places can
-  /// be used again interconnect.credit_latency later.
+  /// Takes the cycles in which packets left this SM's interconnect buffer; empties `cycles`. Their entries
+  /// can be reused interconnect.credit_latency later.
   void take_departures(std::vector<Cycle>& cycles) {
     departures_.insert(departures_.end(), cycles.begin(), cycles.end());
     cycles.clear();
   }
   /// Hands a miss of the instruction cache to the interconnect; false if its buffer is full.
   bool send_fetch(uint64_t line, uint32_t line_bytes, AccessKind kind, uint16_t slot, Cycle now);
-  /// Whether a reply is to such a miss.
+  /// Whether this is the reply to such a miss.
   static bool is_fetch(const MemoryReply& reply) {
     return reply.kind == AccessKind::InstructionRead || reply.kind == AccessKind::ConstantRead;
   }
@@ -93,11 +93,11 @@ class LoadStoreUnit {
     uint32_t in_flight = 0;
     Cycle ready = 0;
   };
-  /// A transaction that is done, on its way to the registers.
+  /// A completed transaction on its way to the registers.
   struct Done {
     uint32_t in_flight = 0;
     uint32_t lanes = 0;
-    uint8_t written = 0;  // of the registers, where not all could be written in one cycle
+    uint8_t written = 0;  // registers written so far, if not all could be written in one cycle
   };
 
   bool network_full(Cycle now);
@@ -129,8 +129,8 @@ class LoadStoreUnit {
   uint32_t l1_latency_;
   uint32_t dispatch_ = InFlightPool::none;
   Cycle next_accept_ = 0;
-  // As many of each as the SM's port is sectors wide.
-  std::vector<Done> bypassed_;  // replies that have bypassed the L1, oldest first
+  // At most as many of each as the SM's port is sectors wide.
+  std::vector<Done> bypassed_;  // replies that bypassed the L1, oldest first
   std::vector<Done> results_;
   uint32_t width_;
   uint32_t result_turn_ = 0;

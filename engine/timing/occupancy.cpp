@@ -24,7 +24,7 @@ Occupancy occupancy_of(const Spec& spec, const LaunchInfo& launch, uint64_t ctas
                                 std::to_string(launch.block.count()) + " threads needs " +
                                 std::to_string(warps) + " warps, but an SM of " + spec.name + " holds " +
                                 std::to_string(sm.max_warps));
-  // The compared-with model rounds registers to four per thread and gives them by thread.
+  // The baseline model rounds registers to four per thread and allocates them per thread.
   const uint32_t unit = sm.register_file.allocation_unit;
   result.registers_per_cta = unit == 0 ? warps * sm.warp_size * round_up(launch.registers_per_thread, 4)
                                        : warps * round_up(launch.registers_per_thread * sm.warp_size, unit);

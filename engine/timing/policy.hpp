@@ -5,9 +5,9 @@
 /// Arrays are read-only and have `count` entries.
 namespace simt {
 
-/// Chooses a warp. Index i is a warp of the scheduler; `ready[i]` != 0 where it could issue now; `age[i]` is
-/// the order in which warps were launched (smaller is older); `last` is the index that issued last (-1:
-/// none). Returns the index to issue, or -1 for none.
+/// Chooses a warp. Index i is a warp of the scheduler; `ready[i]` != 0 if it can issue now; `age[i]` is the
+/// order in which warps were launched (smaller is older); `last` is the index that issued last (-1: none).
+/// Returns the index to issue, or -1 for none.
 using SchedulerFunction = int32_t (*)(const uint8_t* ready, const uint64_t* age, int32_t count, int32_t last,
                                       uint64_t cycle);
 

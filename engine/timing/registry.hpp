@@ -4,11 +4,11 @@
 
 namespace simt {
 
-/// What every policy says of itself. Each kind of policy derives from it.
+/// The description of a policy. Each kind of policy derives from it.
 struct PolicyText {
-  std::string_view name;     ///< by which specifications choose it
-  std::string_view meaning;  ///< a sentence
-  std::string_view source;   ///< where it was published, or what it is compared with; may be empty
+  std::string_view name;     ///< used in specifications
+  std::string_view meaning;  ///< one sentence
+  std::string_view source;   ///< publication, or the simulator it matches; may be empty
 };
 
 /// The policies of one kind, by name. A policy registers itself where it is defined:
@@ -34,7 +34,7 @@ class Registered {
   Policy policy_;
 };
 
-/// A specification's choice of a policy.
+/// A specification's choice of policy.
 template <class Policy>
 class Choice {
  public:
@@ -43,7 +43,7 @@ class Choice {
   Choice() = default;
   explicit Choice(const Policy* policy) : policy_(policy) {}
 
-  /// Nothing if no such policy is registered.
+  /// Empty if no such policy is registered.
   static Choice named(std::string_view name) {
     const auto found = Registry::all().find(name);
     return Choice(found == Registry::all().end() ? nullptr : found->second);

@@ -5,7 +5,8 @@
 namespace simt {
 namespace {
 
-/// The SMs ask for a line once, so its SMs' sub-cores bound what is outstanding: nothing is refused.
+/// Each SM requests a line only once, so the number of sub-cores bounds what is outstanding: nothing is
+/// refused.
 CacheSpec without_limits(const ReadOnlyCacheSpec& spec) {
   CacheSpec cache = cache_of(spec, 1u << 16);
   cache.mshr_entries = cache.mshr_merge = 1u << 16;

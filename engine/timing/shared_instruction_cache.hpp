@@ -13,19 +13,19 @@ namespace simt {
 
 /// An L1 instruction cache that several SMs share, with a port of its own to the interconnect.
 ///
-/// SMs run alone for a window, so their requests are looked up after it, in the order of cycle and SM. An
-/// answer comes no earlier than the cache's latency after its request, and no window is longer than that.
-/// One line is looked up per cycle.
+/// SMs run independently during a window, so their requests are looked up after it, in order of cycle and SM.
+/// An answer arrives no earlier than the cache's latency after its request, and no window is longer than
+/// that. One line is looked up per cycle.
 class SharedInstructionCache {
  public:
   struct Answer {
-    uint32_t sm = 0;  ///< counted from the first of its SMs
+    uint32_t sm = 0;  ///< relative to the first of its SMs
     LineArrival arrival{};
   };
 
   SharedInstructionCache(const InstructionCacheSpec& spec, uint16_t port);
 
-  /// Before the SMs run a window: takes the L2's replies. Appends the answers to earlier requests.
+  /// Before the SMs run a window: takes the L2's replies. Appends answers to earlier requests.
   void take_replies(std::vector<MemoryReply>& replies, std::vector<Answer>& answers);
   /// After it: takes the SMs' requests (by SM; ascending cycles); appends hits to `answers` and misses to
   /// `requests`.
@@ -39,7 +39,7 @@ class SharedInstructionCache {
   };
   struct Outstanding {
     std::vector<Waiter> waiters;
-    bool arrives = false;  ///< it is known when
+    bool arrives = false;  ///< its arrival time is known
     Cycle at = 0;
   };
 
@@ -48,8 +48,8 @@ class SharedInstructionCache {
   Cycle latency_;
   SectoredCache cache_;
   LineAssembly assembly_;
-  std::unordered_map<uint64_t, Outstanding> outstanding_;  ///< by line; never walked
-  std::deque<uint64_t> arrivals_;                          ///< lines that arrive, in the order of time
+  std::unordered_map<uint64_t, Outstanding> outstanding_;  ///< by line; never iterated over
+  std::deque<uint64_t> arrivals_;                          ///< lines arriving, in order of time
   Cycle free_at_ = 0;
 };
 

@@ -8,8 +8,8 @@
 #include "timing/registry.hpp"
 #include "timing/spec_fields.hpp"
 
-/// The GPU specification as the engine uses it: plain values, frozen before a run. Its fields are those of
-/// `timing/spec_fields.hpp`; the TOML files in `simt/spec/gpus` give each value its source.
+/// The GPU specification as used by the engine: plain values, constant during a run. Its fields are those of
+/// `timing/spec_fields.hpp`; the TOML files in `simt/spec/gpus` give the source of each value.
 namespace simt {
 
 struct SchedulerPolicy;
@@ -35,12 +35,12 @@ SIMT_ENUMS(SIMT_DEFINE)
     FIELDS(SIMT_MEMBER)                       \
   };
 SIMT_INNER_SECTIONS(SIMT_DEFINE)
-/// By Unit. What a missing unit's work falls back to is fixed in DecodedKernel.
+/// By Unit. DecodedKernel defines the fallback for missing units.
 using UnitsSpec = std::array<UnitSpec, static_cast<size_t>(Unit::Count)>;
 SIMT_OUTER_SECTIONS(SIMT_DEFINE)
 #undef SIMT_DEFINE
 
-/// Addresses of compiled policy functions, 0 where none is given. Signatures: timing/policy.hpp.
+/// Addresses of compiled policy functions, 0 if not given. Signatures: timing/policy.hpp.
 struct PolicySpec {
   uintptr_t scheduler = 0;
   uintptr_t l1_replacement = 0;

@@ -1,15 +1,15 @@
 #pragma once
 #include <cstdint>
 
-/// The fields of a GPU specification, once: type, name, unit, range and meaning. What follows from these
-/// lists: the structs of `timing/spec.hpp`, the binding that fills them, the models in
-/// `simt/spec/sections.py`, and `docs/specification.md` (`make generate` writes the last two).
+/// The fields of a GPU specification: type, name, unit, range and meaning. Generated from these lists: the
+/// structs of `timing/spec.hpp`, the binding that fills them, the models in `simt/spec/sections.py`, and
+/// `docs/specification.md` (`make generate` writes the last two).
 ///
-/// A range is what the engine can hold and simulate. What several fields must fulfil together is checked in
+/// A range is what the engine can represent and simulate. Constraints between fields are checked in
 /// `simt/spec/checks.py`.
 namespace simt {
 
-/// The values that a number may have: `least` to `most`; the powers of two among them, and 0 if `least` is 0.
+/// The values a number may have: `least` to `most`; or the powers of two among them, and 0 if `least` is 0.
 struct Range {
   uint64_t least = 0, most = 0;
   bool power_of_two = false;
@@ -20,12 +20,12 @@ struct Range {
 };
 
 namespace limits {
-// Far beyond any GPU, and small enough that a slip of the finger does not ask for all of the host's memory.
+// Far beyond any GPU, yet small enough that a typing error does not exhaust the host's memory.
 inline constexpr uint64_t number = 1 << 26, entries = 1 << 20;
-inline constexpr uint64_t mask = 64;      // one bit each: warps and CTAs of an SM, register and DRAM banks
-inline constexpr uint64_t latency = 480;  // the completion wheel's horizon, less delays of operand reads
+inline constexpr uint64_t mask = 64;      // one bit each: an SM's warps and CTAs, register and DRAM banks
+inline constexpr uint64_t latency = 480;  // the completion wheel's horizon, minus delays of operand reads
 inline constexpr uint64_t interval =
-    4096;  // initiation intervals; with a tensor instruction's share, 16 bits
+    4096;  // initiation intervals; 16 bits, including a tensor instruction's share
 inline constexpr uint64_t line_bytes = 4096;  // sectors of a packet have 8 bits
 }  // namespace limits
 
@@ -42,7 +42,7 @@ inline constexpr Range sets{0, limits::number, true};
 
 // clang-format off
 
-// Names of a specification's choices: enumerator, name, meaning.
+// Named values of enumerations: enumerator, name, meaning.
 
 #define SIMT_CACHE_ALLOCATIONS(NAME) \
   NAME(OnMiss, "on_miss", "A read miss takes its line at once.") \
@@ -69,7 +69,7 @@ inline constexpr Range sets{0, limits::number, true};
   ENUM(OperandModel, SIMT_OPERAND_MODELS) \
   ENUM(NetworkArbiter, SIMT_NETWORK_ARBITERS)
 
-// Fields: type, name, unit, range, meaning. Choice<...>: a policy that is registered under a name.
+// Fields: type, name, unit, range, meaning. Choice<...>: a policy registered under a name.
 
 #define SIMT_CLOCK_FIELDS(FIELD) \
   FIELD(Frequency, core_mhz, "MHz", (Range{1, 100'000}), "SM clock.") \
@@ -166,7 +166,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, initiation_interval, "core cycles", (Range{1, limits::interval}), \
         "Until a unit takes its next instruction; tensor: FP16 m16n8k16 (HMMA.884: a step).")
 
-// The units that have a UnitSpec: enumerator of simt::Unit, name, meaning.
+// The units with a UnitSpec: enumerator of simt::Unit, name, meaning.
 #define SIMT_EXECUTION_UNITS(UNIT) \
   UNIT(Int, "int", "Integer, and everything that has no unit of its own.") \
   UNIT(Fp32, "fp32", "Single precision; also does what `int` and `branch` do where they do not exist.") \
@@ -334,7 +334,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(L2Spec, l2, "", ranges::none, "L2.") \
   FIELD(DramSpec, dram, "", ranges::none, "DRAM.")
 
-// Sections, each after those that it contains: name, fields, meaning. UnitsSpec, which has one UnitSpec for
+// Sections: name, fields, meaning. Each follows the sections it contains. UnitsSpec, with one UnitSpec for
 // each of SIMT_EXECUTION_UNITS, belongs between SIMT_INNER_SECTIONS and SIMT_OUTER_SECTIONS.
 
 #define SIMT_INNER_SECTIONS(SECTION) \

@@ -20,13 +20,13 @@ struct Timeline {
   std::vector<std::vector<uint64_t>> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
 };
 
-/// The launch slots that are in use.
+/// The launch slots in use.
 using LaunchSlots = std::vector<uint16_t>;
 
-/// Takes the differences between two moments that a Timeline is made of.
+/// Computes the differences between samples that make up a Timeline.
 class TimelineSampler {
  public:
-  /// Moves the reference to now.
+  /// Makes the current state the reference.
   void restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, const LaunchSlots& slots);
   /// Appends what happened since the last call to `timelines`.
   void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,

@@ -8,24 +8,24 @@
 
 namespace simt {
 
-/// Chooses which of a sub-core's ready warps issues. One per sub-core; knows nothing of why warps are ready.
+/// Chooses which of a sub-core's ready warps issues. One per sub-core; independent of why warps are ready.
 /// Each policy has a file in timing/schedulers.
 class WarpScheduler {
  public:
   struct Setup {
     const SchedulerSpec& spec;
-    SchedulerFunction custom;  ///< of the policy `custom`
-    uint32_t scheduler;        ///< which of the SM's
-    uint32_t positions;        ///< warps that it can hold, at most 64
+    SchedulerFunction custom;  ///< for the policy `custom`
+    uint32_t scheduler;        ///< its index in the SM
+    uint32_t positions;        ///< number of warps it can hold, at most 64
   };
 
   explicit WarpScheduler(const Setup& setup)
       : scheduler_(setup.scheduler), positions_(setup.positions), last_(setup.positions - 1) {}
   virtual ~WarpScheduler() = default;
 
-  /// Brings the policy's own state up to date; call once a cycle before choose(), when any warp could issue.
+  /// Updates the policy's own state; call once per cycle before choose(), if any warp could issue.
   virtual void begin_cycle(const WarpTable& /*warps*/) {}
-  /// Position among `candidates` (not empty; a bit per position) to try first, or -1 for none.
+  /// Position among `candidates` (nonempty; one bit per position) to try first, or -1 for none.
   virtual int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t cycle) = 0;
   /// The warp at `position` has issued.
   void issued(int32_t position) { last_ = static_cast<uint32_t>(position); }
@@ -44,7 +44,7 @@ class WarpScheduler {
 
   uint32_t scheduler_;
   uint32_t positions_;
-  uint32_t last_;  ///< position that issued last; at first the highest one
+  uint32_t last_;  ///< position that issued last; initially the highest one
 };
 
 /// A warp scheduler that a specification can choose.

@@ -95,7 +95,7 @@ void WarpTable::drop(uint32_t w) {
   warp.source_waits = false;
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
-  if (!warp.fetch_pending) {  // else it finishes when the fetch returns
+  if (!warp.fetch_pending) {  // otherwise it finishes when the fetch returns
     masks_[scheduler_of(w)].finished |= bit_of(w);
     touched_ |= uint64_t{1} << w;
   }

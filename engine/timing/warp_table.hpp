@@ -8,8 +8,8 @@
 
 namespace simt {
 
-/// Why a warp that has an instruction does not issue it; also the reasons that are counted. Nsight Compute's
-/// words where the meaning is the same.
+/// Why a warp that has an instruction does not issue it; these reasons are counted. Named as in Nsight
+/// Compute where the meaning is the same.
 enum class StallReason : uint8_t {
   Selected,
   NotSelected,
@@ -23,14 +23,14 @@ enum class StallReason : uint8_t {
   MathPipeThrottle,  ///< its execution unit is busy
   LgThrottle,        ///< the memory pipeline is busy
   Sleeping,          ///< in a NANOSLEEP
-  ImcMiss,           ///< waits for a constant operand that its sub-core's constant cache lacks
+  ImcMiss,           ///< waits for a constant operand missing from its sub-core's constant cache
   Drain,             ///< has exited; stores or results are outstanding
   Count
 };
 
-/// The resident warps of one SM: what the front end, the schedulers, the execution units and the load/store
-/// unit share. A warp in slot w belongs to scheduler w mod schedulers, at position w / schedulers. Masks have
-/// a bit per position; an SM has at most 64 slots.
+/// The resident warps of one SM, shared by the front end, the schedulers, the execution units and the
+/// load/store unit. A warp in slot w belongs to scheduler w mod schedulers, at position w / schedulers. Masks
+/// have one bit per position; an SM has at most 64 slots.
 class WarpTable {
  public:
   struct SchedulerMasks {
@@ -40,7 +40,7 @@ class WarpTable {
     uint64_t barrier = 0, membar = 0, async_copy = 0, atomics = 0, sleeping = 0;
     uint64_t constant = 0;                         ///< next instruction waits for a constant operand
     uint64_t blocked = 0;                          ///< next instruction waits for a register
-    uint64_t blocked_long = 0, blocked_short = 0;  ///< part of blocked
+    uint64_t blocked_long = 0, blocked_short = 0;  ///< subsets of blocked
     std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
 
     uint64_t waiting() const {
@@ -54,18 +54,18 @@ class WarpTable {
   struct Warp {
     const DecodedKernel* kernel = nullptr;
     CtaStream* stream = nullptr;
-    // The instruction buffer: `buffered` records that can issue, and one more, taken early so that the warp's
-    // last instruction is known when it issues.
+    // The instruction buffer: `buffered` records that can issue, plus one read ahead, so that the warp's last
+    // instruction is known when it issues.
     std::array<DynamicRecord, buffer_capacity> buffer{};
     uint8_t buffered = 0, held = 0, buffer_head = 0;
     bool stream_ended = false;
-    Unit needed = Unit::Int;  ///< unit of the next instruction, as the masks have it
+    Unit needed = Unit::Int;  ///< unit of the next instruction, as recorded in the masks
     bool resident = false;
-    bool fetch_pending = false;  ///< waits for the instruction cache
-    bool source_waits = false;   ///< its stream has nothing yet
+    bool fetch_pending = false;  ///< waiting for the instruction cache
+    bool source_waits = false;   ///< its stream currently has no record
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
-    uint32_t in_pipeline = 0;          ///< decoded, not yet through the pipelines
+    uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
     uint64_t issued = 0;               ///< instructions
     uint32_t issued_index = 0;         ///< static index of the last one
     uint32_t outstanding_stores = 0;   ///< not acknowledged
@@ -74,15 +74,15 @@ class WarpTable {
     RegisterSet pending{};
     RegisterSet pending_long{};
     RegisterSet pending_short{};
-    // Asynchronous-copy groups that are not both closed and complete: copies outstanding in each; the last is
-    // open.
+    // Asynchronous-copy groups that are still open or incomplete: the number of outstanding copies in each;
+    // the last is open.
     std::vector<uint32_t> async_groups{0};
     uint32_t first_async_group = 0;  ///< number of async_groups[0]
-    uint32_t async_wait_end = 0;     ///< groups numbered below this are waited for
+    uint32_t async_wait_end = 0;     ///< waiting for the groups numbered below this
     bool awaits_bulk_copies = false;
     bool dropped = false;  ///< its launch was stopped
     uint64_t awaited_mbarrier = 0;
-    // The execution of a basic block under way, where blocks are observed.
+    // The current execution of a basic block, if blocks are observed.
     uint32_t block = 0, last_index = BasicBlocks::none;
     uint64_t block_begin = 0;
   };
@@ -111,31 +111,31 @@ class WarpTable {
   const DecodedInstruction& next_instruction(uint32_t w) const {
     return warps_[w].kernel->instructions[next_record(w).static_index];
   }
-  /// Address of the warp's next instruction; takes it from the stream if need be. 0 at the stream's end, or
-  /// where it has nothing yet.
+  /// Address of the warp's next instruction, fetched from the stream if necessary. 0 at the end of the
+  /// stream, or if it currently has no record.
   uint64_t next_pc(uint32_t w, uint64_t now);
-  /// Moves up to the buffer's size of records from the warp's stream into its instruction buffer.
+  /// Moves records from the warp's stream into its instruction buffer, up to the buffer's size.
   void fill_buffer(uint32_t w, uint64_t now);
-  /// The stream may have something again.
+  /// The stream may have records again.
   void source_goes_on(uint32_t w) {
     if (!warps_[w].source_waits) return;
     warps_[w].source_waits = false;
     refresh(w);
   }
-  /// The warp executes nothing more; it retires when what it has issued is through.
+  /// The warp executes no more instructions; it retires once those issued have completed.
   void drop(uint32_t w);
-  /// Drops the record at the buffer's head, which has been issued. True if it was the warp's last.
+  /// Removes the record at the head of the buffer, which has been issued. True if it was the warp's last.
   bool advance(uint32_t w);
 
   void reserve(uint32_t w, const DecodedInstruction& instruction);
   void release(uint32_t w, const DecodedInstruction& instruction);
 
-  /// Cycles from issue to the registers written, of one static instruction that writes any.
+  /// Cycles from issue to register write of one static instruction that writes registers.
   struct Latency {
-    int64_t cycles = 0;  ///< sum over the ends less sum over the issues
+    int64_t cycles = 0;  ///< sum of the ends minus sum of the issues
     uint64_t issued = 0, ended = 0;
   };
-  /// Of a launch whose blocks are observed, by static instruction.
+  /// For a launch whose blocks are observed, by static instruction.
   std::vector<Latency>& latencies(uint16_t slot) {
     if (latencies_.size() <= slot) latencies_.resize(slot + 1u);
     return latencies_[slot];
@@ -161,7 +161,7 @@ class WarpTable {
   }
   void atomics_returned(uint32_t w, uint32_t lanes);
 
-  /// Number of the open group; the copy counts in it until async_copy_done().
+  /// Number of the open group; the copy belongs to it until async_copy_done().
   uint32_t async_copy_started(uint32_t w);
   void async_copy_done(uint32_t w, uint32_t group);
   void async_commit(uint32_t w) { warps_[w].async_groups.push_back(0); }
@@ -191,7 +191,7 @@ class WarpTable {
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
     return latencies_[kernel.slot][static_cast<size_t>(&instruction - kernel.instructions.data())];
   }
-  /// What a warp that ends by itself has waited for.
+  /// A warp that ends normally has already waited for these.
   static bool copies_or_atomics(const Warp& warp) {
     uint32_t copies = 0;
     for (uint32_t open : warp.async_groups) copies += open;

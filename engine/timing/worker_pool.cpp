@@ -5,8 +5,7 @@
 namespace simt {
 namespace {
 
-// Windows are short, so threads wait for the next one by spinning for a while before they give up the
-// processor.
+// Windows are short, so threads spin for a while before they give up the processor.
 constexpr int spins_before_sleep = 2000;
 
 void pause() {
@@ -31,7 +30,7 @@ void WorkerPool::take_tasks() {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while (next_of(ticket) < count_of(ticket)) {
     if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
-    // The call cannot end before this task has, so task_ belongs to it.
+    // The call cannot end before this task does, so task_ belongs to it.
     run_task(next_of(ticket));
     unfinished_.fetch_sub(1, std::memory_order_release);
     ticket = ticket_.load(std::memory_order_acquire);

@@ -14,38 +14,40 @@ struct Decision {
   enum class Kind : uint8_t {
     GoOn,
     Stop,     ///< end the simulation of the launch
-    Skip,     ///< leave out the next `ctas` CTAs of the grid
-    Predict,  ///< only the dispatch of further CTAs is simulated
+    Skip,     ///< skip the next `ctas` CTAs of the grid
+    Predict,  ///< simulate only the dispatch of further CTAs
   };
   Kind kind = Kind::GoOn;
   std::string reason;
   uint64_t ctas = 0;
-  // Predict: one of the three. Core cycles.
-  double warp_cycles = 0;            ///< of each warp
-  std::vector<double> block_cycles;  ///< of one execution of each basic block
-  double launch_cycles = 0;          ///< of the whole launch, from its first dispatch; answers begin() only
-  /// With the first two: CTAs that are resident are not simulated any further either. Their warps end when
-  /// what is left of them has passed.
+  // For Predict: one of the three, in core cycles.
+  double warp_cycles = 0;            ///< per warp
+  std::vector<double> block_cycles;  ///< per execution of each basic block
+  double launch_cycles = 0;          ///< for the whole launch, from its first dispatch; only as an answer to
+                                     ///< begin()
+  /// With the first two: resident CTAs are no longer simulated either. Their warps end after their predicted
+  /// remaining time.
   bool residents = false;
-  /// With `residents`, by SM: how much longer than predicted what is left there takes. Empty: as predicted.
+  /// With `residents`, by SM: factor between the actual and the predicted remaining time. Empty: as
+  /// predicted.
   std::vector<double> sm_scale;
-  /// By SM: warps that were resident while the times were measured; empty: times stay as they are when fewer
-  /// are. `fastest`: how many times as fast a warp can get then.
+  /// By SM: warps resident while the times were measured. If empty, times do not change when fewer are
+  /// resident. `fastest`: how many times faster a warp can get at most.
   std::vector<double> sm_warps;
   double fastest = 1;
-  bool in_turn = false;  ///< whether some run while others wait, rather than all alike
+  bool in_turn = false;  ///< whether some warps run while others wait, rather than all at the same rate
 };
 
-/// Cycles of the two below are absolute core cycles within the engine, and count from the launch's first
-/// dispatch in an Observation.
+/// Cycles of the next two types are absolute core cycles within the engine; in an Observation, they count
+/// from the launch's first dispatch.
 struct FinishedWarp {
   uint64_t cta = 0;
   uint32_t warp = 0;
-  Cycle begin = 0, end = 0;  ///< from when it can be fetched to the cycle after its retirement
+  Cycle begin = 0, end = 0;  ///< from when it can be fetched until the cycle after its retirement
 };
 
-/// One execution of a basic block by a warp, from the issue of its first instruction to the issue of the next
-/// block's, or to the warp's end.
+/// One execution of a basic block by a warp, from the issue of its first instruction until the issue of the
+/// next block's, or the end of the warp.
 struct ExecutedBlock {
   uint32_t block = 0;
   uint64_t warp = 0;  ///< CTA * warps per CTA + warp
@@ -56,19 +58,19 @@ struct ExecutedBlock {
 struct Observation {
   uint64_t index = 0;
   Cycle begin = 0, end = 0;  ///< since the launch's first dispatch
-  /// Since the launch's beginning: Counters::values, l1 and l2 by kind and outcome, then scheduler cycles and
-  /// warp-cycles by StallReason.
+  /// Since the beginning of the launch: Counters::values, l1 and l2 by kind and outcome, then scheduler
+  /// cycles and warp-cycles by StallReason.
   std::vector<uint64_t> counters;
-  // Those that ended in the interval, in the order of end, SM, and what came first there.
+  // Those that ended in the interval, ordered by end, SM, and order within the SM.
   std::vector<FinishedWarp> warps;
   std::vector<ExecutedBlock> blocks;
-  /// Where blocks are observed, by static instruction: mean core cycles from issue to the registers written,
-  /// since the launch's beginning; NaN if it did not issue or writes none. Pending results count as written
+  /// If blocks are observed, by static instruction: mean core cycles from issue to register write, since the
+  /// beginning of the launch; NaN if it did not issue or writes no register. Pending results count as written
   /// now.
   std::vector<double> latencies;
-  /// By SM, since the launch's beginning.
+  /// By SM, since the beginning of the launch.
   std::vector<uint64_t> sm_instructions, sm_warp_cycles;
-  uint64_t l2_free_lines = 0;  ///< that have never held anything
+  uint64_t l2_free_lines = 0;  ///< lines that have never held data
 };
 
 /// Decides how much of one launch is simulated. Called by the thread that runs the GPU.
@@ -86,8 +88,8 @@ class Controller {
   virtual bool wants_blocks() const = 0;
   /// Called before the launch is simulated.
   virtual Decision begin(const Facts& facts) = 0;
-  /// At each interval's end, as long as something of the launch is simulated in detail. A decision takes
-  /// effect as many cycles later as the longest window has.
+  /// Called at the end of each interval, as long as part of the launch is simulated in detail. A decision
+  /// takes effect after a delay of the longest window.
   virtual Decision observe(const Observation& observation) = 0;
 };
 

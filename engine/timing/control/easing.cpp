@@ -8,7 +8,8 @@ namespace simt {
 double eased_cycles(std::vector<double>& left, double resident, double fastest, bool in_turn) {
   std::sort(left.begin(), left.end());
   if (in_turn) {
-    // Those with the least left are the preferred ones: each of as many as can run begins when one ends.
+    // Warps with the least work left are preferred: as many run as can at once, and another begins whenever
+    // one ends.
     std::vector<double> ends(static_cast<size_t>(std::max(1.0, resident / fastest)));
     for (const double each : left) {
       std::pop_heap(ends.begin(), ends.end(), std::greater<>{});

@@ -18,7 +18,7 @@ std::vector<uint64_t> flat(const LaunchActivity& activity) {
   return values;
 }
 
-/// Moves what the SMs wrote down into one list, by end, SM, and the SM's order; cycles since `origin`.
+/// Merges what the SMs recorded into one list, by end, SM, and order within the SM; cycles since `origin`.
 template <class Event>
 std::vector<Event> gather(const std::vector<std::unique_ptr<Sm>>& sms, uint16_t slot,
                           std::vector<Event> WarpObserver::Observed::* member, Cycle origin) {

@@ -9,8 +9,8 @@
 
 namespace simt {
 
-/// What a controller observes of a launch now, without the interval. Takes what the SMs have recorded.
-/// origin: cycle of the launch's first dispatch.
+/// What a controller observes of a launch now, except the interval. Takes what the SMs have recorded. origin:
+/// cycle of the launch's first dispatch.
 Observation observation_of(const DecodedKernel& kernel, const std::vector<std::unique_ptr<Sm>>& sms,
                            const MemorySystem& memory, Cycle origin, Cycle now);
 

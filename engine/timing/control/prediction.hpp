@@ -8,11 +8,11 @@
 
 namespace simt {
 
-/// How long CTAs take that are predicted instead of simulated: from the times that a controller gives for
-/// warps or for basic blocks. For the latter it executes the CTAs without timing, which counts their blocks.
+/// Predicts how long CTAs take that are not simulated, from a controller's times per warp or per basic block.
+/// In the latter case it executes the CTAs without timing, to count their blocks.
 class CtaPrediction {
  public:
-  /// `executed` takes what is executed; both must outlive this.
+  /// `executed` accumulates the instructions executed; both must outlive this.
   CtaPrediction(InstructionSource& source, uint64_t ctas, uint32_t warps_per_cta, uint32_t threads,
                 Sampled& executed)
       : source_(source),
@@ -21,36 +21,36 @@ class CtaPrediction {
         warps_per_cta_(warps_per_cta),
         threads_(threads) {}
 
-  /// CTAs from this one on are predicted; ~0: none.
+  /// CTAs from this one on are predicted; ~0 if none.
   uint64_t first() const { return first_; }
   bool begun() const { return first_ != none; }
   void begin(uint64_t first) { first_ = executed_ = first_counted_ = first; }
-  /// Times of warps or `blocks` from now on.
+  /// Sets the times of warps or `blocks` to use from now on.
   void use(Decision times, const BasicBlocks* blocks, size_t sms);
   const Decision& times() const { return times_; }
 
-  /// Core cycles that a CTA takes. Ordinals rise.
+  /// Core cycles that a CTA takes. Ordinals must ascend.
   double cycles(uint64_t cta);
-  /// Core cycles that are left of each warp of a CTA that was dropped at `now`. `rest` counts the blocks that
-  /// the dropped CTAs, of which it is number `index`, had not begun.
+  /// Core cycles left for each warp of a CTA dropped at `now`, the `index`-th of the dropped CTAs. `rest`
+  /// counts the blocks that the dropped CTAs had not begun.
   std::vector<double> left_of(const DroppedCta& cta, const BlockCounts& rest, size_t index, Cycle now) const;
 
   /// Predicted CTAs below this ordinal have been executed.
   uint64_t executed() const { return executed_; }
-  /// Those from executed() on have been executed together with `dropped` CTAs, which come first in `counts`.
+  /// CTAs from executed() on have been executed together with `dropped` CTAs, which come first in `counts`.
   void executed_with(BlockCounts counts, size_t dropped);
   void executed_all() { executed_ = ctas_; }
-  /// Executes the predicted CTAs that have not been.
+  /// Executes the predicted CTAs not yet executed.
   void execute_rest();
 
-  /// Whether warps get faster as those that they share an SM with end.
+  /// Whether warps get faster as others on their SM end.
   bool eases() const { return !ends_.empty(); }
-  /// A warp of that SM is predicted to end so.
+  /// A warp of that SM is predicted to end at this cycle.
   void add_end(uint32_t sm, double cycle) {
     if (eases()) ends_[sm].push_back(cycle);
   }
-  /// By SM: when the last of its predicted warps ends, given that from `cycle` on no CTA takes an ended one's
-  /// place. Empty where contention does not ease.
+  /// By SM: when the last of its predicted warps ends, if no ended CTA is replaced from `cycle` on. Empty if
+  /// contention does not ease.
   std::vector<Cycle> eased_ends(Cycle cycle) const;
 
  private:

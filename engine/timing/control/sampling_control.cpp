@@ -52,7 +52,7 @@ void SamplingControl::stop_observing() {
   launch_.kernel->observed_blocks = nullptr;
 }
 
-/// While something of the launch is simulated in detail.
+/// True as long as part of the launch is simulated in detail.
 bool SamplingControl::observes() const {
   if (next_ == ~Cycle{0} || launch_.done()) return false;
   return dispatcher_.next_cta(slot_) < std::min(prediction_.first(), launch_.total_ctas) ||
@@ -94,7 +94,7 @@ void SamplingControl::apply(Decision decision, Cycle now) {
     case Decision::Kind::Predict:
       if (decision.launch_cycles > 0)
         predict_launch(decision.launch_cycles);
-      else if (!predicted_residents_)  // else nothing is left to be predicted otherwise
+      else if (!predicted_residents_)  // otherwise nothing is left to be predicted differently
         predict(std::move(decision), now);
       break;
   }
@@ -116,7 +116,7 @@ void SamplingControl::stop(Cycle now) {
   execute_dropped(machine_.drop(slot_), std::max(std::min(next, prediction_.first()), prediction_.executed()),
                   nullptr);
   if (sampled_.executed) {
-    // Issued between the decision and now: not in the record.
+    // Issued between the decision and now: not part of the record.
     const Counters then = stopped_->activity.counters, at_drop = machine_.record(launch_).activity.counters;
     for (auto [counter, member] :
          {std::pair{Counter::warp_instructions, &InstructionCounts::warp_instructions},
@@ -130,7 +130,7 @@ void SamplingControl::stop(Cycle now) {
 }
 
 void SamplingControl::skip(uint64_t ctas, Cycle now) {
-  // CTAs whose order matters may wait for skipped ones, or skipped ones for them.
+  // CTAs whose order matters may wait for skipped ones, or the reverse.
   if (prediction_.begun() || launch_.source->order_matters()) return;
   const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
   if (next % cluster != 0) return;
@@ -159,8 +159,8 @@ void SamplingControl::predict(Decision decision, Cycle now) {
   if (!decision.block_cycles.empty() && !blocks_)
     blocks_ = std::make_unique<BasicBlocks>(launch_.source->instructions(), launch_.source->leaders());
   prediction_.use(std::move(decision), blocks_.get(), limits_.sms);
-  // CTAs whose order has an influence may wait for each other, those to come for resident ones and these for
-  // them: what is left of all of them is executed together, at a moment that windows do not move.
+  // CTAs whose order matters may wait for each other, future ones for resident ones or the reverse. Therefore
+  // the remainder of all of them is executed together, at a time that does not depend on windows.
   if (prediction_.times().residents || launch_.source->order_matters()) predict_residents(now);
 }
 
@@ -205,7 +205,7 @@ bool SamplingControl::placed(const CtaDispatcher::Placement& p) {
   return true;
 }
 
-/// The last CTA has its place: from now on warps get faster as others end.
+/// The last CTA has been placed: from now on warps get faster as others end.
 void SamplingControl::ease(Cycle cycle) {
   const std::vector<Cycle> ends = prediction_.eased_ends(cycle);
   launch_.last_end = *std::max_element(ends.begin(), ends.end()) + 1;

@@ -13,47 +13,47 @@
 
 namespace simt {
 
-/// What sampling needs of the machine that runs a launch.
+/// What sampling needs from the machine that runs a launch.
 class SampledMachine {
  public:
   virtual ~SampledMachine() = default;
-  /// Forgets what was written down of the launch slot before. latencies: static instructions whose latencies
-  /// are wanted.
+  /// Discards what was recorded earlier for the launch slot. latencies: number of static instructions whose
+  /// latencies are wanted.
   virtual void begin_observing(uint16_t slot, size_t latencies) = 0;
   virtual Observation observe(const RunningLaunch& launch) = 0;
   virtual LaunchRecord record(const RunningLaunch& launch) = 0;
-  /// The CTAs of the launch that are on SMs execute nothing more; in the order of SMs.
+  /// The launch's resident CTAs execute nothing more; returned in SM order.
   virtual std::vector<DroppedCta> drop(uint16_t slot) = 0;
 };
 
-/// Carries out the decisions of one launch's controller. It is called at the end of each interval; its
-/// decisions take effect a fixed time later, independent of where windows end.
+/// Carries out the decisions of one launch's controller, which is called at the end of each interval.
+/// Decisions take effect after a fixed delay, independent of where windows end.
 class SamplingControl {
  public:
   struct Limits {
     uint32_t sms = 0;
-    uint32_t threads = 1;  ///< of the host, for execution without timing
+    uint32_t threads = 1;  ///< host threads, for execution without timing
     Cycle delay = 0;       ///< core cycles from a decision to its effect
   };
 
-  /// What is referred to must outlive this; `launch` is about to begin at launch.first_dispatch.
+  /// The referenced objects must outlive this; `launch` is about to begin at launch.first_dispatch.
   SamplingControl(std::shared_ptr<Controller> controller, RunningLaunch& launch, CtaDispatcher& dispatcher,
                   SampledMachine& machine, const Limits& limits);
 
-  /// Asks the controller for its first decision.
+  /// Gets the controller's first decision.
   void begin(Cycle now);
-  /// Lets decisions take effect and observes, as far as it is due at `now`.
+  /// Applies the decisions and makes the observations due at `now`.
   void advance(Cycle now);
-  /// When the next decision takes effect; ~0 for none.
+  /// When the next decision takes effect; ~0 if none.
   Cycle next_effect() const { return pending_.empty() ? ~Cycle{0} : pending_.front().effective; }
-  /// When advance() has something to do next.
+  /// When advance() next has something to do.
   Cycle next_event() const { return std::min(observes() ? next_ : ~Cycle{0}, next_effect()); }
 
-  /// A CTA has got its place. True if it is predicted, and nothing of it is to be simulated.
+  /// A CTA has been placed. True if it is predicted, and must not be simulated.
   bool placed(const CtaDispatcher::Placement& placement);
-  /// A simulated CTA has left its SM. The cycle of its end where it was predicted before, else 0.
+  /// A simulated CTA has left its SM. Returns the cycle of its end if predicted before, else 0.
   Cycle left(uint32_t sm, uint32_t cta_slot, Cycle cycle);
-  /// All CTAs are done. The launch's record.
+  /// Called when all CTAs are done. Returns the launch's record.
   LaunchRecord finish();
 
  private:
@@ -72,7 +72,7 @@ class SamplingControl {
   void predict_launch(double cycles);
   void predict_residents(Cycle now);
   void ease(Cycle cycle);
-  /// Drops what is on SMs; it, and the CTAs from `first` on, are executed without timing.
+  /// Drops the resident CTAs; they, and the CTAs from `first` on, are executed without timing.
   BlockCounts execute_dropped(const std::vector<DroppedCta>& dropped, uint64_t first,
                               const BasicBlocks* blocks);
 
@@ -82,7 +82,7 @@ class SamplingControl {
   SampledMachine& machine_;
   Limits limits_;
   uint16_t slot_;
-  std::unique_ptr<BasicBlocks> blocks_;  // where they are observed or predicted by
+  std::unique_ptr<BasicBlocks> blocks_;  // if they are observed or used for prediction
   uint64_t intervals_ = 0;               // observed
   Cycle next_ = ~Cycle{0};               // next observation
   std::deque<Pending> pending_;
@@ -91,7 +91,7 @@ class SamplingControl {
   bool predicted_residents_ = false;
   uint64_t timed_ctas_ = 0, ended_ctas_ = 0;                          // simulated: dispatched, ended
   std::map<std::pair<uint32_t, uint32_t>, Cycle> ends_of_residents_;  // predicted, by SM and CTA slot
-  std::unique_ptr<LaunchRecord> stopped_;                             // as it was when Stop was decided
+  std::unique_ptr<LaunchRecord> stopped_;                             // at the time Stop was decided
 };
 
 }  // namespace simt

@@ -10,12 +10,12 @@
 
 namespace simt {
 
-/// What one SM counts of one launch beyond Counters.
+/// One SM's counts for one launch, besides Counters.
 struct LaunchActivity {
   static constexpr size_t reasons = static_cast<size_t>(StallReason::Count);
   Counters counters{};
   std::array<uint64_t, reasons> warp_states{};                  ///< warp-cycles by state
-  std::vector<std::array<uint64_t, reasons>> scheduler_cycles;  ///< per scheduler: cycles by what it did
+  std::vector<std::array<uint64_t, reasons>> scheduler_cycles;  ///< per scheduler: cycles by outcome
   struct Executions {
     uint64_t warps = 0, threads = 0;
   };
@@ -27,8 +27,8 @@ struct LaunchActivity {
   void add_cycles(const LaunchActivity& other);
 };
 
-/// What an SM counts, by launch slot. Scheduler cycles and warp states of all its launches count for the one
-/// whose CTA came last.
+/// An SM's counts, by launch slot. Scheduler cycles and warp states of all its launches are attributed to the
+/// launch whose CTA arrived last.
 class ActivityRecorder {
  public:
   static constexpr Cycle sample_interval = 64;  ///< core cycles between samples of the warps' states
@@ -55,7 +55,7 @@ class ActivityRecorder {
   void begin_cycle() { states_.fill(0); }
   /// Which of a scheduler's warps could issue in the cycle, and which did, as masks of positions.
   void count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);
-  /// Adds what the last cycle was like, `cycles` times.
+  /// Adds `cycles` repetitions of the last cycle.
   void count_cycles(Cycle cycles);
   /// Samples the warps' states at multiples of the interval in [from, to).
   void sample(Cycle from, Cycle to);
@@ -71,10 +71,10 @@ class ActivityRecorder {
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
   uint16_t current_ = 0;  // launch slot that cycles count for
-  // The last cycle, for repeating it over skipped ones.
+  // The last cycle, to be repeated for skipped ones.
   std::array<uint32_t, LaunchActivity::reasons> states_{};
   std::vector<StallReason> scheduler_did_;
-  std::vector<uint64_t> unit_busy_;  // per scheduler: warps whose unit took nothing
+  std::vector<uint64_t> unit_busy_;  // per scheduler: warps whose unit accepted nothing
 };
 
 }  // namespace simt

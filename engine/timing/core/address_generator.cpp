@@ -8,8 +8,7 @@
 namespace simt {
 namespace {
 
-constexpr uint64_t local_memory_start = 0x8000000000ull
-                                        << 8;  // beyond the global addresses that GPUs hand out
+constexpr uint64_t local_memory_start = 0x8000000000ull << 8;  // beyond the global addresses that GPUs use
 
 }  // namespace
 
@@ -60,8 +59,8 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
 }
 
 void AddressGenerator::start_local(InFlight& instruction, const DynamicRecord& record, uint32_t count) {
-  // Local memory is interleaved by 32-bit words over the GPU's concurrent threads, so that lanes that access
-  // the same local address touch neighbouring words.
+  // Local memory is interleaved by 32-bit words over the GPU's concurrent threads, so that lanes accessing
+  // the same local address access neighbouring words.
   const WarpTable::Warp& warp = warps_[instruction.warp];
   const uint32_t bytes = instruction.instruction->fixed.access_bytes;
   const CtaTable::Cta& cta = ctas_[warp.cta_slot];

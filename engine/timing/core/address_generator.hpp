@@ -10,8 +10,8 @@
 
 namespace simt {
 
-/// Turns a memory instruction that issues into what the load/store unit sends: its address space, its
-/// transactions after coalescing, or its passes through shared memory.
+/// Turns an issuing memory instruction into what the load/store unit sends: its address space, and its
+/// transactions after coalescing or its passes through shared memory.
 class AddressGenerator {
  public:
   AddressGenerator(const Spec& spec, const CoreTraits& traits, WarpTable& warps, const CtaTable& ctas)

@@ -9,10 +9,10 @@
 
 namespace simt {
 
-/// Instructions of fixed latency by the cycle in which their results are written.
+/// Fixed-latency instructions, by the cycle in which their results are written.
 class CompletionWheel {
  public:
-  static constexpr uint32_t horizon = 512;  ///< longest distance into the future, in cycles
+  static constexpr uint32_t horizon = 512;  ///< largest distance into the future, in cycles
   struct Entry {
     const DecodedInstruction* instruction;
     uint16_t warp;
@@ -30,7 +30,7 @@ class CompletionWheel {
     buckets_[b].clear();
     occupied_[b / 64] &= ~(uint64_t{1} << (b % 64));
   }
-  /// First cycle after `now` with an entry; ~0 for none.
+  /// First cycle after `now` with an entry; ~0 if none.
   Cycle next_after(Cycle now) const {
     const Cycle first = now + 1;
     for (uint32_t distance = 0; distance < horizon;) {

@@ -4,7 +4,7 @@
 #include "timing/core/read_ports_core.hpp"
 #include "timing/core/sm_with.hpp"
 
-// The one place that knows all core models.
+// The only place that knows all core models.
 
 namespace simt {
 

@@ -11,7 +11,7 @@
 
 namespace simt {
 
-/// What a core model uses of its SM.
+/// The parts of an SM that a core model uses.
 struct CoreParts {
   const Spec& spec;
   WarpTable& warps;
@@ -21,26 +21,27 @@ struct CoreParts {
   LoadStoreUnit& load_store;
   std::vector<Counters>& counters;  ///< by launch slot
 
-  /// An instruction of fixed latency is done.
+  /// A fixed-latency instruction completes.
   void complete(const DecodedInstruction& instruction, uint32_t w) const {
     if (instruction.fixed.destination_count > 0) warps.release(w, instruction);
     warps.leave_pipeline(w);
   }
 };
 
-/// An instruction that a scheduler issues.
+/// An instruction being issued by a scheduler.
 struct Issued {
   const DecodedInstruction& instruction;
   const DynamicRecord& record;
   uint32_t warp;
   uint16_t slot;  ///< of its launch
-  /// Its place in the pool; none for instructions of fixed latency, unless Core::pools_all.
+  /// Its index in the pool; none for fixed-latency instructions, unless Core::pools_all.
   uint32_t in_flight;
 };
 
-/// A core model: what an SM does with instructions from fetch to write-back. SmWith calls, in each cycle and
-/// in this order, write_back(), execute(), write_port_free() for results from memory, send_access(),
-/// read_operands(), for each scheduler begin_issue(), takes() and dispatch(), and fetch(). Those that return
+/// A core model: how an SM processes instructions from fetch to write-back. In each cycle, SmWith calls, in
+/// this order: write_back(), execute(), write_port_free() for results from memory, send_access(),
+/// read_operands(), then begin_issue(), takes() and dispatch() for each scheduler, and fetch(). Functions
+/// that return bool and are not const return whether anything changed.
 /// bool and are not const tell whether anything changed.
 template <class Core>
 concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uint32_t n, uint8_t& written,
@@ -50,18 +51,19 @@ concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uin
   { core.write_back(now) } -> std::same_as<bool>;
   { core.execute(now) } -> std::same_as<bool>;
   // Takes the write ports for the result of warp n's instruction, from register `written` on; true if all
-  // were free, else to be asked again in the next cycle.
+  // were free, otherwise to be retried in the next cycle.
   { core.write_port_free(d, n, written) } -> std::same_as<bool>;
-  // Hands one instruction to the load/store unit, which can take it.
+  // Passes one instruction to the load/store unit, which can accept it.
   { core.send_access(now) } -> std::same_as<bool>;
   { core.read_operands(counters) } -> std::same_as<bool>;
   // Whether scheduler n may issue in this cycle.
   { core.begin_issue(n, now) } -> std::same_as<bool>;
-  // Whether every unit takes an instruction of any scheduler; false if that is not known at a glance.
+  // Whether every unit accepts an instruction from any scheduler; a cheap check that may return false
+  // wrongly.
   { c.takes_all() } -> std::same_as<bool>;
-  // Whether the unit takes an instruction of scheduler n.
+  // Whether the unit accepts an instruction from scheduler n.
   { c.takes(unit, n, now) } -> std::same_as<bool>;
-  // The instruction that scheduler n has chosen lacks its constant operand.
+  // The instruction chosen by scheduler n lacks its constant operand.
   { core.operand_missing(n, now) } -> std::same_as<void>;
   { core.dispatch(issued, now) } -> std::same_as<void>;
   { core.fetch(now) } -> std::same_as<bool>;

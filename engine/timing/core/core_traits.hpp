@@ -6,26 +6,28 @@
 
 namespace simt {
 
-/// How a core model understands instructions, apart from its pipelines. Each core defines its own.
+/// How a core model treats instructions, apart from its pipelines. Each core defines its own traits.
 struct CoreTraits {
   // Decoding.
-  bool vector_registers;  ///< tracks every register of a vector, and never RZ; else those that a trace lists
-  bool textures_in_memory;      ///< texture instructions of known addresses go through the load/store unit
-  bool sleeps;                  ///< NANOSLEEP takes the requested time; else it is a branch
-  bool bypass_only_strong_gpu;  ///< no loads but those of .STRONG and .GPU go past the L1
-  bool tensor_shapes;           ///< a tensor instruction's interval follows from its shape
+  bool vector_registers;  ///< tracks every register of a vector, and never RZ; otherwise those listed in the
+                          ///< trace
+  bool textures_in_memory;      ///< texture instructions with known addresses use the load/store unit
+  bool sleeps;                  ///< NANOSLEEP takes the requested time; otherwise it acts as a branch
+  bool bypass_only_strong_gpu;  ///< only .STRONG and .GPU loads bypass the L1
+  bool tensor_shapes;           ///< a tensor instruction's interval depends on its shape
   // Memory and synchronisation.
-  MemorySpace generic_space;  ///< of generic addresses, where a trace does not give the windows
-  bool atomics_hold_warp;     ///< a warp waits for its atomics, not only for their values
-  bool reductions_as_stores;  ///< a warp's end and its memory barriers wait for its reductions
-  bool numbered_barriers;     ///< CTAs have 16 barriers, each for a number of warps; else one for all warps
-  bool membar_awaits_stores;  ///< memory barriers wait until earlier stores are performed
-  bool carve_out_for_grid;    ///< unified memory is divided for the CTAs that the grid brings to an SM
-  // Cycles of a load's specified latency that are spent outside the pipeline of the L1 and of shared memory.
+  MemorySpace generic_space;  ///< for generic addresses, if a trace does not define the windows
+  bool atomics_hold_warp;     ///< a warp waits for its atomics, not just for their values
+  bool reductions_as_stores;  ///< the end of a warp and its memory barriers wait for its reductions
+  bool numbered_barriers;     ///< CTAs have 16 barriers, each for a given number of warps; otherwise one for
+                              ///< all warps
+  bool membar_awaits_stores;  ///< memory barriers wait until earlier stores have been performed
+  bool carve_out_for_grid;    ///< unified memory is split according to the CTAs the grid places on an SM
+  // Cycles of a load's specified latency that are spent outside the pipelines of the L1 and shared memory.
   uint32_t l1_overhead, shared_overhead;
 };
 
-/// Those of the specification's core model.
+/// The traits of the specification's core model.
 const CoreTraits& core_traits(const Spec& spec);
 
 }  // namespace simt

@@ -5,15 +5,15 @@
 
 namespace simt {
 
-/// The barriers of one CTA. Masks have a bit per warp of the CTA.
+/// The barriers of one CTA. Masks have one bit per warp of the CTA.
 class CtaBarriers {
  public:
   static constexpr uint32_t count = 32;
 
   explicit CtaBarriers(uint64_t warps = 0) : running_(warps) {}
 
-  /// A warp arrives at a barrier; `expected` warps must arrive (0: all that run). Returns the waiting warps
-  /// to release.
+  /// A warp arrives at a barrier, at which `expected` warps must arrive (0: all running ones). Returns the
+  /// waiting warps to release.
   uint64_t arrive(uint32_t barrier, uint32_t warp, bool waits, uint32_t expected) {
     One& one = barriers_[barrier % count];
     one.arrived |= uint64_t{1} << warp;
@@ -22,7 +22,7 @@ class CtaBarriers {
     return release_if_complete(one);
   }
 
-  /// A warp has exited: barriers that wait for all running warps no longer wait for it.
+  /// A warp has exited: barriers for all running warps no longer wait for it.
   uint64_t exit(uint32_t warp) {
     running_ &= ~(uint64_t{1} << warp);
     uint64_t released = 0;

@@ -11,7 +11,7 @@
 
 namespace simt {
 
-/// A CTA on its way to an SM.
+/// A CTA being sent to an SM.
 struct CtaStart {
   const DecodedKernel* kernel = nullptr;
   std::shared_ptr<CtaStream> stream;
@@ -19,11 +19,11 @@ struct CtaStart {
   uint32_t cta_slot = 0;     ///< chosen by the dispatcher
   uint32_t first_warp = 0;   ///< first warp slot
   Cycle cycle = 0;           ///< first cycle in which its warps can be fetched
-  uint64_t thread_base = 0;  ///< of its first thread among the GPU's concurrent threads (local memory)
+  uint64_t thread_base = 0;  ///< index of its first thread among the GPU's concurrent threads (local memory)
   uint64_t concurrent_threads = 1;
 };
 
-/// The resident CTAs of one SM, and what makes their warps wait for each other: barriers and bulk copies.
+/// The resident CTAs of one SM, and what synchronises their warps: barriers and bulk copies.
 class CtaTable {
  public:
   struct Cta {
@@ -46,7 +46,8 @@ class CtaTable {
   uint32_t resident() const { return resident_; }
 
   void place(const CtaStart& start);
-  /// Retires a warp that has issued everything. True if it was the last of its CTA, whose stream is closed.
+  /// Retires a warp that has issued everything. True if it was the last of its CTA, whose stream is then
+  /// closed.
   bool retire(uint32_t warp);
 
   /// `expected`: as CtaBarriers::arrive().
@@ -63,7 +64,7 @@ class CtaTable {
   bool bulk_copies_pending(uint32_t cta_slot, uint64_t mbarrier) const;
   void wait_for_bulk_copies(uint32_t warp, uint64_t mbarrier);
 
-  /// The CTA's streams may have something again. False if the slot is free.
+  /// The CTA's streams may have records again. False if the slot is free.
   bool wake(uint32_t cta_slot);
 
  private:

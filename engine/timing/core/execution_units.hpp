@@ -8,7 +8,7 @@
 
 namespace simt {
 
-/// When the SM's execution units can take their next instruction, and the result bus they share.
+/// Tracks when the SM's execution units can accept their next instruction, and the result bus they share.
 class ExecutionUnits {
  public:
   explicit ExecutionUnits(const SmSpec& spec) : bus_width_(spec.register_file.write_back_width) {
@@ -25,7 +25,7 @@ class ExecutionUnits {
     units_[static_cast<size_t>(unit)][k].free_at = now + interval;
   }
 
-  /// Whether the unit's last stage and a slot of the result bus are free `latency` cycles from now; takes
+  /// Whether the unit's last stage and a slot of the result bus are free `latency` cycles from now; reserves
   /// them if so.
   bool reserve_result(Unit unit, uint32_t k, Cycle now, uint32_t latency) {
     One& one = units_[static_cast<size_t>(unit)][k];

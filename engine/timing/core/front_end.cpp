@@ -23,7 +23,7 @@ bool FrontEnd::cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& consta
 bool FrontEnd::look_up(uint32_t w, Cycle now) {
   const WarpTable::Warp& warp = warps_[w];
   const uint64_t pc = warps_.next_pc(w, now);
-  if (warp.held == 0) return true;  // nothing yet, or the end: the buffer learns it
+  if (warp.held == 0) return true;  // no record yet, or the end of the stream: fill() finds out
   const DecodedKernel& kernel = *warp.kernel;
   if (caches_.fetch(w, warps_.scheduler_of(w), kernel.code_base + pc, kernel.slot, now,
                     counters_[kernel.slot]))

@@ -14,27 +14,27 @@
 
 namespace simt {
 
-/// What brings instructions into the warps' buffers: the instruction caches, and the CTAs' streams behind
-/// them. Which warps are fetched is the core model's choice.
+/// Brings instructions into the warps' buffers, from the instruction caches and the CTAs' streams behind
+/// them. The core model chooses which warps fetch.
 class FrontEnd {
  public:
   FrontEnd(const Spec& spec, WarpTable& warps, CtaTable& ctas, std::vector<Counters>& counters)
       : caches_(spec), warps_(warps), ctas_(ctas), counters_(counters) {}
 
   InstructionCache& caches() { return caches_; }
-  /// The streams of a CTA may go on from `cycle` on. Cycles never fall.
+  /// The streams of a CTA may continue from `cycle`. Cycles never decrease.
   void wake_at(Cycle cycle, uint32_t cta_slot) { wakes_.push_back({cycle, cta_slot}); }
 
   /// Takes what has arrived. True if anything changed.
   bool cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache);
-  /// Whether the warp's next instruction is there; if not, its buffer is filled when it has come.
+  /// Whether the warp's next instruction is present; if not, its buffer is filled when it arrives.
   bool fetch(uint32_t w, Cycle now) { return caches_.perfect() || look_up(w, now); }
   /// Fills the warp's instruction buffer.
   void fill(uint32_t w, Cycle now) {
     warps_.fill_buffer(w, now);
     if (warps_[w].stream->take_woken()) ctas_.wake(warps_[w].cta_slot);
   }
-  /// The first of the warps in `wanted` (bit per slot, not 0) after the one that the last call gave.
+  /// The first warp in `wanted` (one bit per slot, not 0) after the one last returned.
   uint32_t next_in_turn(uint64_t wanted) {
     const uint64_t later = last_ >= 63 ? 0 : wanted & (~uint64_t{0} << (last_ + 1));
     last_ = static_cast<uint32_t>(std::countr_zero(later ? later : wanted));
@@ -55,7 +55,7 @@ class FrontEnd {
   CtaTable& ctas_;
   std::vector<Counters>& counters_;
   std::deque<Wake> wakes_;
-  std::vector<uint32_t> arrived_;  // warps whose instructions have come
+  std::vector<uint32_t> arrived_;  // warps whose instructions have arrived
   uint32_t last_ = 0;              // warp slot
 };
 

@@ -8,7 +8,7 @@ namespace simt {
 
 /// One memory transaction of a warp instruction: a 32-byte sector after coalescing.
 struct Transaction {
-  uint64_t address = 0;    ///< of the sector
+  uint64_t address = 0;    ///< sector address
   uint32_t byte_mask = 0;  ///< bytes of the sector that the lanes access
   uint32_t lanes = 0;      ///< how many lanes it serves
 };
@@ -20,11 +20,11 @@ struct InFlight {
   uint64_t age = 0;  ///< issue order within the SM
   uint16_t warp = 0;
   uint16_t slot = 0;                      ///< launch slot
-  MemorySpace space = MemorySpace::None;  ///< as resolved for generic addresses
+  MemorySpace space = MemorySpace::None;  ///< after resolving generic addresses
   uint32_t passes = 0;                    ///< shared memory: passes left
-  uint32_t outstanding = 0;               ///< transactions whose data has not come back
+  uint32_t outstanding = 0;               ///< transactions whose data has not returned
   uint32_t async_group = 0;
-  bool counts_as_store = false;  ///< a reduction that the warp's end waits for like a store
+  bool counts_as_store = false;  ///< a reduction that the warp's end waits for, as for a store
   uint64_t mbarrier = 0;
   std::vector<Transaction> transactions;  ///< not yet sent; taken from the back
 };

@@ -50,8 +50,8 @@ uint32_t OperandCollector::oldest_ready(Unit unit) const {
 }
 
 bool OperandCollector::allocate(Unit unit) {
-  // Only the oldest instruction of a unit is considered: while its sub-core has no free collector, the unit's
-  // other issue latches wait behind it.
+  // Only the oldest instruction of a unit is considered: as long as its sub-core has no free collector, the
+  // unit's other issue latches wait behind it.
   const size_t u = index(unit);
   uint32_t entry = static_cast<uint32_t>(std::countr_zero(issue_full_[u]));
   for (uint32_t rest = issue_full_[u] & (issue_full_[u] - 1); rest; rest &= rest - 1) {

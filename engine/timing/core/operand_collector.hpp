@@ -8,11 +8,12 @@
 
 namespace simt {
 
-/// Issue latches, operand collectors and register banks between the schedulers and the execution units.
+/// Issue latches, operand collectors and register banks, between the schedulers and the execution units.
 ///
-/// Each unit has one issue latch and one execute latch per sub-core (shared by all schedulers where the SM is
-/// not divided). A collector unit takes an instruction from an issue latch, reads one operand a step from
-/// each bank, and hands it to the execute latch. A write of the cycle keeps its bank busy for the next step.
+/// Each unit has one issue latch and one execute latch per sub-core (shared by all schedulers if the SM is
+/// not divided). A collector unit takes an instruction from an issue latch, reads one operand per bank and
+/// step, and passes the instruction to the execute latch. A register write keeps its bank busy for the next
+/// step.
 class OperandCollector {
  public:
   static constexpr size_t unit_count = static_cast<size_t>(Unit::Count);
@@ -28,18 +29,18 @@ class OperandCollector {
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
   void step();
-  /// Occupies the banks of the registers that the instruction writes, from register `written` on. False if
-  /// one of them is already being written. A bank takes one register a cycle: where two of the instruction's
-  /// share one, `written` advances to the second, which is left for the next cycle.
+  /// Occupies the banks of the registers the instruction writes, from register `written` on. False if one of
+  /// them is already being written. A bank accepts one register per cycle: if two of the instruction's
+  /// registers share a bank, `written` advances to the second, which is left for the next cycle.
   bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint8_t& written);
 
-  /// Ends the cycle's register writes; call once a cycle, after its steps.
+  /// Ends the cycle's register writes; call once per cycle, after its steps.
   void end_cycle() { banks_written_ = 0; }
 
   /// Bit per entry whose execute latch holds an instruction.
   uint32_t ready_entries(Unit unit) const { return execute_full_[index(unit)]; }
   uint32_t ready_instruction(Unit unit, uint32_t entry) const { return execute_[index(unit)][entry]; }
-  /// The entry with the oldest instruction; only if ready_entries() is not 0.
+  /// The entry with the oldest instruction; ready_entries() must not be 0.
   uint32_t oldest_ready(Unit unit) const;
   void take(Unit unit, uint32_t entry) {
     execute_full_[index(unit)] &= ~(1u << entry);
@@ -54,7 +55,7 @@ class OperandCollector {
     changed_ = false;
     return changed;
   }
-  /// Operand reads that had to wait for their bank since the last call.
+  /// Operand reads that waited for their bank since the last call.
   uint64_t take_bank_conflicts() {
     const uint64_t conflicts = bank_conflicts_;
     bank_conflicts_ = 0;
@@ -84,12 +85,12 @@ class OperandCollector {
   uint32_t collectors_per_scheduler_;
   std::vector<Collector> collectors_;
   uint64_t busy_collectors_ = 0;   // bit per collector
-  uint64_t ready_collectors_ = 0;  // bit per collector with all its operands
+  uint64_t ready_collectors_ = 0;  // bit per collector that has all its operands
   std::array<std::array<uint32_t, 8>, unit_count> issue_{}, execute_{};
   std::array<uint32_t, unit_count> issue_full_{}, execute_full_{};
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch
   static constexpr uint32_t max_collectors = 32;
-  /// Collectors that wait for a bank, in order. Room for every operand of every collector.
+  /// Collectors waiting for a bank, in order. Has room for every operand of every collector.
   struct BankQueue {
     std::array<uint8_t, max_collectors * StaticInstruction::max_registers> collectors{};
     uint32_t head = 0, count = 0;

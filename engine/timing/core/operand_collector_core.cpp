@@ -9,8 +9,7 @@
 namespace simt {
 namespace {
 
-// Order in which the units are offered their instructions; it decides who gets the last slot of the result
-// bus.
+// Order in which units are offered their instructions; it decides which gets the last slot of the result bus.
 constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::Int,    Unit::Sfu,
                                              Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
 
@@ -19,12 +18,12 @@ constexpr Cycle result_latency = 2;
 
 }  // namespace
 
-// Inline: SmWith, which is instantiated at the end, takes them in.
+// Inline, so that SmWith, which is instantiated at the end, can inline them.
 
 inline bool OperandCollectorCore::write_back(Cycle now) {
   if (!wheel_.any(now)) return false;
   for (const CompletionWheel::Entry& entry : wheel_.at(now)) {
-    uint8_t written = 0;  // results of fixed latency do not wait for banks
+    uint8_t written = 0;  // fixed-latency results do not wait for banks
     collector_.write_back(*entry.instruction, entry.warp, parts_.warps.scheduler_of(entry.warp), written);
     parts_.complete(*entry.instruction, entry.warp);
   }
@@ -95,7 +94,7 @@ inline Cycle OperandCollectorCore::next_event(Cycle now) const {
   Cycle next = wheel_.next_after(now);
   for (Unit unit : start_order) {
     if (collector_.ready_entries(unit) == 0) continue;
-    // A unit that is free was refused the result bus: ask again next cycle.
+    // A free unit was refused the result bus: retry in the next cycle.
     for (uint32_t k = 0; k < units_.count(unit); ++k)
       next = std::min(next, std::max(now + 1, units_.free_at(unit, k)));
   }

@@ -8,9 +8,9 @@
 
 namespace simt {
 
-/// The core of GPGPU-Sim and Accel-Sim, which the field compares with: operand collectors between issue and
-/// execution, every instruction through them; a result bus; a fetch stage that fills empty instruction
-/// buffers in turn. Dependences are those that a trace lists.
+/// The core of GPGPU-Sim and Accel-Sim, the common baseline: operand collectors between issue and execution,
+/// which every instruction passes through; a result bus; a fetch stage that fills empty instruction buffers
+/// in turn. Dependences are those listed in the trace.
 class OperandCollectorCore {
  public:
   static constexpr CoreTraits traits{.vector_registers = false,

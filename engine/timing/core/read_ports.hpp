@@ -10,9 +10,9 @@ namespace simt {
 
 /// Register read ports of one sub-core without operand collectors (Huerta et al., MICRO 2025, section 4): a
 /// fixed-latency instruction reads its operands within a window of three cycles, one 1024-bit read per bank,
-/// port and cycle; if they do not fit, it and everything behind it is delayed. The operand cache keeps, per
-/// bank and operand position, the register read last: compilers mark such reuse whenever it helps, so every
-/// repeat is taken as marked.
+/// port and cycle; if they do not fit, it and everything behind it is delayed. The operand cache keeps the
+/// register last read, per bank and operand position. Compilers mark reuse whenever it helps, so every
+/// repeated read is treated as marked.
 class ReadPorts {
  public:
   static constexpr uint32_t first_read = 2, window = 3;  ///< cycles after issue
@@ -20,7 +20,7 @@ class ReadPorts {
   ReadPorts(uint32_t banks, uint32_t ports_per_bank, bool operand_cache)
       : ports_(ports_per_bank), operand_cache_(operand_cache), banks_(banks) {}
 
-  /// Reads the operands of an instruction issued at `now`; returns by how many cycles it is delayed.
+  /// Reads the operands of an instruction issued at `now`; returns the delay in cycles.
   uint32_t read(const DecodedInstruction& instruction, uint32_t warp, Cycle now) {
     uint32_t delay = 0;
     for (uint32_t i = 0; i < instruction.read_count; ++i) {

@@ -9,16 +9,16 @@ namespace simt {
 namespace {
 
 // Memory instructions leave their sub-core's queue 4 cycles after issue, then one every 4 cycles (address
-// calculation), and give their place back some cycles later (Huerta et al., section 4.4).
+// calculation), and free their entry some cycles later (Huerta et al., section 4.4).
 constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
 
-// A scheduler whose instruction lacks its constant operand issues nothing for so long, then goes on to other
-// warps (same paper).
+// A scheduler whose instruction lacks its constant operand issues nothing for this long, then moves on to
+// other warps (same paper).
 constexpr Cycle operand_miss = 4;
 
 }  // namespace
 
-// Inline: SmWith, which is instantiated at the end, takes them in.
+// Inline, so that SmWith, which is instantiated at the end, can inline them.
 
 ReadPortsCore::ReadPortsCore(const CoreParts& parts)
     : parts_(parts),
@@ -100,7 +100,7 @@ inline void ReadPortsCore::find_constants(const Issued& issued) {
   std::array<uint64_t, 64> lanes;
   const InstructionSource& source = *parts_.warps[issued.warp].kernel->source;
   const auto end = lanes.begin() + source.lane_addresses(issued.record, lanes.data());
-  // In the order of lanes; mostly there is one.
+  // In lane order; usually there is one address.
   for (auto lane = lanes.begin(); lane != end; ++lane)
     if (lane == lanes.begin() ||
         (*lane != constants_.back() && std::find(lanes.begin(), lane, *lane) == lane))
@@ -108,7 +108,7 @@ inline void ReadPortsCore::find_constants(const Issued& issued) {
 }
 
 inline bool ReadPortsCore::fetch(Cycle now) {
-  // Each sub-core refills one warp a cycle: an empty one if there is one, else the next in turn.
+  // Each sub-core refills one warp per cycle: an empty one if there is one, else the next in turn.
   const WarpTable& warps = parts_.warps;
   bool changed = false;
   for (const SubCore& sub_core : sub_cores_) {

@@ -12,7 +12,7 @@ namespace simt {
 
 /// The core of recent GPUs, after Huerta et al., MICRO 2025: sub-cores without operand collectors, whose
 /// instructions read their operands at a fixed distance from issue; a queue of memory instructions in each;
-/// constant caches; a front end that refills one instruction buffer a cycle and sub-core.
+/// constant caches; a front end that refills one instruction buffer per cycle and sub-core.
 class ReadPortsCore {
  public:
   static constexpr CoreTraits traits{.vector_registers = true,
@@ -26,8 +26,8 @@ class ReadPortsCore {
                                      .numbered_barriers = true,
                                      .membar_awaits_stores = true,
                                      .carve_out_for_grid = false,
-                                     // A specified latency is the whole distance from a load's issue to the
-                                     // issue of an instruction that needs its result.
+                                     // The specified latency covers the entire distance from a load's issue
+                                     // to the issue of an instruction that needs its result.
                                      .l1_overhead = 5,
                                      .shared_overhead = 6};
   static constexpr bool pools_all = false;
@@ -36,7 +36,7 @@ class ReadPortsCore {
 
   bool write_back(Cycle now);
   bool write_port_free(const DecodedInstruction&, uint32_t, uint8_t&) { return true; }
-  bool execute(Cycle) { return false; }  // instructions start as they issue
+  bool execute(Cycle) { return false; }  // instructions start when they issue
   bool send_access(Cycle now);
   bool read_operands(Counters&) { return false; }
   bool begin_issue(uint32_t scheduler, Cycle now);
@@ -53,8 +53,8 @@ class ReadPortsCore {
 
  private:
   struct QueuedAccess {
-    uint32_t in_flight;  ///< none: sent; the place is not free yet
-    Cycle leaves;        ///< earliest cycle; of one that has been sent: when its place is free
+    uint32_t in_flight;  ///< none: sent, but the entry is not free yet
+    Cycle leaves;        ///< earliest cycle; once sent: when the entry becomes free
   };
   struct SubCore {
     ReadPorts ports;
@@ -72,7 +72,7 @@ class ReadPortsCore {
   std::vector<SubCore> sub_cores_;
   size_t queue_places_;
   uint32_t next_sub_core_ = 0;       // whose memory instruction goes first
-  std::vector<uint64_t> constants_;  // different addresses of a load of constant memory
+  std::vector<uint64_t> constants_;  // distinct addresses of a load from constant memory
 };
 
 }  // namespace simt

@@ -6,7 +6,7 @@ namespace simt {
 namespace {
 
 constexpr uint64_t longest_sleep = 1'000'000;  // nanoseconds (PTX)
-constexpr uint32_t numbered_barriers = 16;     // of a CTA
+constexpr uint32_t numbered_barriers = 16;     // per CTA
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void Sm::take_arrivals(Cycle now) {
   for (; !starts_.empty() && starts_.front().cycle <= now; starts_.pop_front()) {
     const DecodedKernel& kernel = *starts_.front().kernel;
     ctas_.place(starts_.front());
-    // The launch brings its constant bank, so that only the caches nearest to the sub-cores lack it.
+    // The launch initialises its constant bank, so that only the caches closest to the sub-cores miss.
     front_end_.caches().insert_constants(kernel.constant_bank + kernel.constants_begin,
                                          kernel.constant_bank + kernel.constants_end);
     recorder_.cta_started(kernel);

@@ -23,9 +23,9 @@
 
 namespace simt {
 
-/// One streaming multiprocessor: what its two core models share, and the way in and out. It runs alone
-/// through a window of cycles: everything that reaches it from outside in the window (replies, new CTAs) is
-/// known before, everything that it causes outside (requests, finished CTAs) takes effect after.
+/// A streaming multiprocessor: what its two core models share, and its external interfaces. It runs
+/// independently through a window of cycles: everything that reaches it during the window (replies, new CTAs)
+/// is known before, and everything it causes outside (requests, finished CTAs) takes effect afterwards.
 class Sm {
  public:
   struct CtaEnd {
@@ -33,15 +33,15 @@ class Sm {
     uint16_t launch_slot = 0;
     Cycle cycle = 0;
   };
-  /// An executed access whose effect comes at the end of the window in which it issued.
+  /// An executed access that takes effect at the end of the window in which it issued.
   struct Deferred {
     Cycle cycle = 0;
     std::shared_ptr<CtaStream> stream;
     uint32_t warp = 0, ticket = 0;
   };
 
-  /// An SM with the specification's core model. deferral: core cycles from the issue of a deferred access to
-  /// where its value can be used; no window is longer.
+  /// An SM with the specification's core model. deferral: core cycles from the issue of a deferred access
+  /// until its value can be used; no window is longer.
   static std::unique_ptr<Sm> make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral);
   virtual ~Sm() = default;
 
@@ -52,16 +52,16 @@ class Sm {
   void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
   void configure_l1(uint32_t ways) { load_store_.set_l1_ways(ways); }
   void invalidate_l1() { load_store_.invalidate_l1(); }
-  /// The CTAs of a launch execute nothing more from cycle `now` on, at which the SM stands.
+  /// The CTAs of a launch execute nothing more from `now` on, which is the SM's current cycle.
   void drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped);
   /// Warps of clusters may have been released by other SMs.
   void wake_clusters(Cycle now);
 
   std::vector<MemoryReply>& replies() { return replies_; }
   std::vector<MemoryRequest>& requests() { return requests_; }
-  /// Lines to ask a shared instruction cache for; the caller empties it.
+  /// Lines to request from a shared instruction cache; the caller empties it.
   std::vector<LineFetch>& fetches() { return front_end_.caches().fetches(); }
-  /// What a shared instruction cache answers.
+  /// Delivers the answer of a shared instruction cache.
   void deliver(const LineArrival& arrival);
   /// As LoadStoreUnit::take_departures().
   void take_departures(std::vector<Cycle>& cycles) { load_store_.take_departures(cycles); }
@@ -73,27 +73,27 @@ class Sm {
   std::vector<WarpTable::Latency>& latencies(uint16_t slot) { return warps_.latencies(slot); }
   const Counters& counters(uint16_t slot) const { return recorder_.counters(slot); }
   LaunchActivity& activity(uint16_t slot) { return recorder_.activity(slot); }
-  /// The next cycle in which it has something to do with what is known now; ~0 if it only waits for others.
+  /// The next cycle with something to do, as far as is known; ~0 if it only waits for others.
   Cycle next_event() const { return std::min(own_event_, next_outside_event()); }
   bool has_work() const { return ctas_.resident() > 0 || !starts_.empty(); }
-  /// What every warp waits for, for the explanation of a deadlock.
+  /// Describes what every warp waits for, to explain a deadlock.
   std::string describe_waits() const;
 
  protected:
   Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral);
 
-  /// Places the CTAs and takes the instructions that have come.
+  /// Places the CTAs and takes the instructions that have arrived.
   void take_arrivals(Cycle now);
   void wake_sleepers(Cycle now);
-  /// Constant operands and loads of constants have come.
+  /// Takes constant operands and loads of constants that have arrived.
   void take_constants(Cycle now);
-  /// Whether the constant operand of a warp's next instruction, if it has one, is there.
+  /// Whether the constant operand of a warp's next instruction, if any, is present.
   bool constant_operand_there(uint32_t w, Cycle now);
   void check_membars();
-  /// The part of an instruction that makes warps wait for something else than registers.
+  /// Handles instructions that make warps wait for something other than registers.
   void synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, uint32_t in_flight,
                    Cycle now);
-  /// The effect of the instruction that issues comes at the end of the window.
+  /// The issuing instruction takes effect at the end of the window.
   void defer(const WarpTable::Warp& warp, uint32_t ticket, Cycle now);
   void finish_bulk_copies() {
     for (const LoadStoreUnit::BulkDone& done : load_store_.bulk_done())
@@ -125,9 +125,9 @@ class Sm {
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
   std::vector<MemoryReply> replies_;
   size_t next_reply_ = 0;
-  bool changed_ = false;         // something happened in the cycle, so that the next one may differ
+  bool changed_ = false;         // something happened in this cycle, so the next one may differ
   uint32_t issue_first_ = 0;     // scheduler that goes first
-  Cycle own_event_ = ~Cycle{0};  // next cycle in which something happens that no one else causes
+  Cycle own_event_ = ~Cycle{0};  // next cycle with an event that the SM itself causes
 
  private:
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record);
@@ -135,18 +135,18 @@ class Sm {
   std::string describe_wait(uint32_t w) const;
 
   Cycle deferral_;
-  std::deque<LineArrival> line_arrivals_;  // cycles rising
+  std::deque<LineArrival> line_arrivals_;  // ascending cycles
   std::deque<CtaStart> starts_;
   std::vector<CtaEnd> ended_;
   std::vector<Deferred> deferred_;
   struct Sleeper {
     Cycle until;
     uint32_t warp;
-    uint64_t age;  // of the warp: its slot may have another one by then
+    uint64_t age;  // of the warp: its slot may hold another one by then
   };
   std::vector<Sleeper> sleepers_;
-  std::vector<uint32_t> constant_warps_;             // whose operands have come
-  std::vector<ConstantCache::Load> constant_loads_;  // that are done
+  std::vector<uint32_t> constant_warps_;             // whose operands have arrived
+  std::vector<ConstantCache::Load> constant_loads_;  // that are complete
 };
 
 }  // namespace simt

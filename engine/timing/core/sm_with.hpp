@@ -6,8 +6,8 @@
 
 namespace simt {
 
-/// An SM with one of the core models. The model's functions are bound when this is compiled, so that which
-/// model it is costs nothing in a cycle.
+/// An SM with one of the core models. The model's functions are bound at compile time, so choosing between
+/// models costs nothing per cycle.
 template <CoreModel Core>
 class SmWith final : public Sm {
  public:
@@ -101,8 +101,8 @@ void SmWith<Core>::issue(Cycle now) {
   if (ctas_.resident() > 0) issue_first_ = (issue_first_ + 1) % count;
 }
 
-/// Units that an instruction for `unit` keeps from the next one of the same warp and cycle. The specialised
-/// ones share their way from the scheduler.
+/// Units that an instruction for `unit` makes unavailable to the next instruction of the same warp and cycle.
+/// The specialised units share their path from the scheduler.
 constexpr uint32_t units_excluded_by(Unit unit) {
   constexpr auto bit = [](Unit u) { return 1u << static_cast<uint32_t>(u); };
   constexpr uint32_t specialised =
@@ -141,7 +141,7 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   schedulers_[s]->issued(position);
 }
 
-/// Whether Sm::synchronise() has something to do.
+/// Whether Sm::synchronise() has work to do.
 constexpr bool synchronises(Operation operation) {
   constexpr auto bit = [](Operation o) { return 1u << static_cast<uint32_t>(o); };
   constexpr uint32_t operations =
@@ -172,7 +172,7 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
 template <CoreModel Core>
 void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
   WarpTable::Warp& warp = warps_[w];
-  const DynamicRecord& record = warps_.next_record(w);  // until advance()
+  const DynamicRecord& record = warps_.next_record(w);  // valid until advance()
   const DecodedInstruction& d = warp.kernel->instructions[record.static_index];
   const uint16_t slot = warp.kernel->slot;
   recorder_.issued(slot, record);

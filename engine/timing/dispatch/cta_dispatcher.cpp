@@ -36,7 +36,7 @@ Cycle CtaDispatcher::next_event() const {
   return next_possible(decided_until_);
 }
 
-/// The first cycle, which may lie before `cycle`, in which a place gets free or a launch begins.
+/// The first cycle, possibly before `cycle`, in which a place becomes free or a launch begins.
 Cycle CtaDispatcher::next_possible(Cycle cycle) const {
   Cycle next = freed_.empty() ? ~Cycle{0} : freed_.front().cycle;
   for (const Progress& p : grids_)
@@ -44,7 +44,7 @@ Cycle CtaDispatcher::next_possible(Cycle cycle) const {
   return next;
 }
 
-/// Takes back what is free from `cycle` on. False if no launch has a CTA to give out.
+/// Reclaims what is free from `cycle` on. False if no launch has a CTA to dispatch.
 bool CtaDispatcher::begin_cycle(Cycle cycle) {
   while (!freed_.empty() && freed_.front().cycle <= cycle) {
     std::pop_heap(freed_.begin(), freed_.end(), std::greater<>{});
@@ -76,7 +76,7 @@ std::optional<std::pair<uint32_t, uint32_t>> CtaDispatcher::find_place(const SmR
   if (sm.free_ctas == 0) return std::nullopt;
   if (!grid.overcommits && (sm.shared_left < grid.shared_bytes || sm.registers_left < grid.registers))
     return std::nullopt;
-  // Lowest run of free warp slots that is long enough: bit i of `runs` means that i starts one.
+  // Lowest run of free warp slots that is long enough: bit i of `runs` means that a run starts at i.
   uint64_t runs = sm.free_warps;
   for (uint32_t have = 1; have < grid.warps && runs;) {
     const uint32_t add = std::min(have, grid.warps - have);
@@ -88,7 +88,7 @@ std::optional<std::pair<uint32_t, uint32_t>> CtaDispatcher::find_place(const SmR
                    static_cast<uint32_t>(std::countr_zero(runs))};
 }
 
-/// The CTA that the SM gets in this cycle, which now occupies its place.
+/// The CTA that the SM gets in this cycle; it now occupies its place.
 std::optional<CtaDispatcher::Placement> CtaDispatcher::place_on(uint16_t sm, Cycle cycle) {
   SmResources& resources = sms_[sm];
   if (resources.free_ctas == 0 || resources.free_warps == 0) return std::nullopt;

@@ -9,17 +9,17 @@
 
 namespace simt {
 
-/// Which CTA goes to which SM, in which cycle, and where on it: keeps account of the SMs' warp slots, CTA
-/// slots, registers and shared memory. Knows nothing of what CTAs do; who uses it says when they end.
+/// Decides which CTA goes to which SM, in which cycle, and where on it: tracks each SM's warp slots, CTA
+/// slots, registers and shared memory. It does not know what CTAs do; its user reports when they end.
 class CtaDispatcher {
  public:
-  /// The CTAs of one launch, and what each takes of an SM.
+  /// The CTAs of one launch, and the resources each takes on an SM.
   struct Grid {
     uint64_t ctas = 0;
     Cycle first_dispatch = 0;
-    uint32_t warps = 0, shared_bytes = 0, registers = 0;  ///< of a CTA
+    uint32_t warps = 0, shared_bytes = 0, registers = 0;  ///< per CTA
     uint32_t ctas_per_sm = 0;                             ///< at most
-    bool overcommits = false;  ///< needs more than an SM has: shared memory and registers do not count
+    bool overcommits = false;  ///< needs more than an SM has: shared memory and registers are ignored
   };
   struct Placement {
     uint16_t launch_slot = 0, sm = 0;
@@ -31,28 +31,27 @@ class CtaDispatcher {
   CtaDispatcher(const Spec& spec, uint16_t launch_slots);
 
   void begin(uint16_t launch_slot, const Grid& grid);
-  /// The launch has ended, and all its CTAs' places are free again.
+  /// The launch has ended, and all places of its CTAs are free again.
   void end(uint16_t launch_slot) { grids_[launch_slot] = {}; }
 
-  /// Decides the dispatch cycles below `limit` that are not decided yet, and calls `place(Placement)` for
-  /// each CTA in order; it may release(), for example the CTA that it is given. In one cycle every SM, in
-  /// turn after the one served last, gets at most one CTA: of the launch that was served last if it can, else
-  /// of the next slot.
+  /// Decides the dispatch cycles before `limit` not yet decided, and calls `place(Placement)` for each CTA in
+  /// order; `place` may call release(), also for this CTA. In each cycle every SM, starting after the one
+  /// served last, gets at most one CTA: of the launch served last if possible, else of the next slot.
   template <class Place>
   void dispatch(Cycle limit, Place&& place);
-  /// Dispatch cycles below this are decided.
+  /// Dispatch cycles before this one are decided.
   Cycle decided_until() const { return decided_until_; }
-  /// The first cycle from which a place gets free or a launch can begin; ~0 if nothing is to come.
+  /// The first cycle from which a place becomes free or a launch can begin; ~0 if none.
   Cycle next_event() const;
 
   /// The ordinal of the launch's next CTA.
   uint64_t next_cta(uint16_t launch_slot) const { return grids_[launch_slot].next; }
-  /// CTAs below `next` are not dispatched.
+  /// CTAs before `next` are not dispatched.
   void skip_to(uint16_t launch_slot, uint64_t next) { grids_[launch_slot].next = next; }
 
-  /// A CTA ends at `cycle`. Its place can be used again launch.dispatch_latency later.
+  /// A CTA ends at `cycle`. Its place can be reused launch.dispatch_latency later.
   void release(uint16_t sm, uint32_t cta_slot, Cycle cycle);
-  /// CTAs of the launch whose end is known end no later than `ends` says, by SM.
+  /// CTAs of the launch whose end is known end at the latest at `ends`, by SM.
   void release_no_later(uint16_t launch_slot, const std::vector<Cycle>& ends);
 
  private:
@@ -73,7 +72,7 @@ class CtaDispatcher {
     std::vector<Held> held;  // by CTA slot
   };
   struct Freed {
-    Cycle cycle;  // dispatch cycle from which the place can be used again
+    Cycle cycle;  // dispatch cycle from which the place can be reused
     uint16_t sm;
     uint32_t cta_slot;
     bool operator>(const Freed& other) const {
@@ -90,18 +89,18 @@ class CtaDispatcher {
   Cycle latency_;
   std::vector<Progress> grids_;  // by launch slot
   std::vector<SmResources> sms_;
-  std::vector<Freed> freed_;  // a heap, the earliest first
+  std::vector<Freed> freed_;  // a heap, earliest first
   Cycle decided_until_ = 0;
   uint32_t last_sm_;
   uint16_t last_slot_ = 0;
-  std::vector<uint16_t> dispatchable_;  // launch slots that have CTAs to give out, in order of turn
+  std::vector<uint16_t> dispatchable_;  // launch slots that have CTAs to dispatch, in turn
 };
 
 template <class Place>
 void CtaDispatcher::dispatch(Cycle limit, Place&& place) {
   // Only cycles in which something becomes possible are visited.
   Cycle cycle = decided_until_;
-  bool leftover = true;  // the last cycle visited gave out CTAs, so the next one may, too
+  bool leftover = true;  // the last cycle visited dispatched CTAs, so the next one may as well
   while (cycle < limit) {
     if (!leftover) {
       cycle = std::max(cycle, next_possible(cycle));

@@ -35,7 +35,7 @@ void LaunchQueue::push(Command command, const std::vector<uint64_t>& after, bool
     ++command.waits_for;
   };
   if (barrier) {
-    // What was queued before the last barrier has ended when that has.
+    // If the last barrier has ended, so has everything queued before it.
     for (auto c = unfinished_.lower_bound(barrier_); c != unfinished_.end(); ++c) wait_for(c->first);
     barrier_ = number;
   } else {
@@ -66,7 +66,7 @@ void LaunchQueue::is_ready(Number number) {
   }
 }
 
-/// Starts the transfer that can start first, if that is before the given cycle.
+/// Starts the transfer that can start first, if that is before `before`.
 bool LaunchQueue::start_transfer(Cycle before) {
   std::pair<Cycle, Number> first{before, 0};
   size_t link = 0;
@@ -88,7 +88,7 @@ bool LaunchQueue::start_transfer(Cycle before) {
 }
 
 std::optional<LaunchQueue::End> LaunchQueue::next_end(Cycle now) {
-  // In the order of time, and ends before starts: what starts later may be another one then.
+  // In time order, and ends before starts, since an end can change which transfer starts next.
   while (start_transfer(next_event())) {
   }
   if (next_event() > now) return std::nullopt;
@@ -150,8 +150,8 @@ void LaunchQueue::host_waits_for(const std::vector<uint64_t>& ids) {
 }
 
 Cycle LaunchQueue::latency(const LaunchSpec& spec, uint64_t ctas) {
-  // A launch becomes known up to two windows after the end of the one before it, so its first CTA cannot come
-  // earlier.
+  // A launch becomes known up to two windows after the end of the previous one, so its first CTA cannot be
+  // dispatched earlier.
   return std::max(spec.kernel_latency + uint64_t{spec.cta_latency} * ctas,
                   uint64_t{3} * spec.dispatch_latency);
 }

@@ -6,7 +6,7 @@
 
 namespace simt {
 
-/// Finds a number by an address: a hash table with open addressing for a bounded number of entries.
+/// Maps addresses to numbers: an open-addressing hash table for a bounded number of entries.
 class AddressIndex {
  public:
   static constexpr uint32_t none = ~0u;
@@ -32,13 +32,13 @@ class AddressIndex {
     while (slots_[at].number != none) at = (at + 1) & mask;
     slots_[at] = {address, number};
   }
-  /// Only for an address that is in the table.
+  /// The address must be in the table.
   void erase(uint64_t address) {
     const size_t mask = slots_.size() - 1;
     size_t hole = home(address) & mask;
     while (slots_[hole].address != address || slots_[hole].number == none) hole = (hole + 1) & mask;
     slots_[hole] = Slot{};
-    // Entries that were displaced past the hole move back into it.
+    // Entries displaced past the hole move back into it.
     for (size_t at = (hole + 1) & mask; slots_[at].number != none; at = (at + 1) & mask) {
       const size_t from_home = (at - home(slots_[at].address)) & mask;
       if (from_home < ((at - hole) & mask)) continue;
@@ -53,7 +53,7 @@ class AddressIndex {
     uint64_t address = 0;
     uint32_t number = none;
   };
-  /// Four neighbouring units share a processor's cache line of the table.
+  /// Four neighbouring units share one of the host's cache lines.
   size_t home(uint64_t address) const {
     const uint64_t unit = address >> shift_;
     return (unit >> 2) * 0x9e3779b97f4a7c15ull >> 20 << 2 | (unit & 3);

@@ -7,7 +7,7 @@
 
 namespace simt {
 
-/// Where an address lives in the memory system.
+/// An address's location in the memory system.
 struct MemoryLocation {
   uint32_t slice = 0;  ///< L2 slice of the whole GPU; its channel is slice / slices_per_channel
   uint32_t channel = 0;
@@ -48,7 +48,7 @@ class AddressMap {
     const uint64_t above = address >> spec_.channel_bit;
     return power_of_two_ ? above >> channel_bits_ : above / spec_.channels;
   }
-  /// The address with its channel number taken out.
+  /// The address with its channel number removed.
   uint64_t without_channel(uint64_t address) const {
     return above_channel(address) << spec_.channel_bit | (address & ((uint64_t{1} << spec_.channel_bit) - 1));
   }

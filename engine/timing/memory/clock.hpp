@@ -5,7 +5,7 @@ namespace simt {
 
 __extension__ using Wide = unsigned __int128;
 
-/// Relates the ticks of two clock domains exactly. Tick i of a domain of f kHz happens at time i / f; both
+/// Relates the ticks of two clock domains exactly. Tick i of a domain of f kHz occurs at time i / f; both
 /// start at 0.
 struct ClockRatio {
   uint64_t from_khz = 1, to_khz = 1;

@@ -12,18 +12,18 @@ namespace simt {
 
 /// How far a crossbar's outputs look into the queues, and how wide its ports are.
 struct CrossbarPorts {
-  uint32_t look_ahead = 1;    ///< packets at the head of a queue from which outputs choose
-  uint32_t input_width = 1;   ///< packets that an input sends per cycle, if outputs look ahead
-  uint32_t output_width = 1;  ///< packets that an output takes per cycle
+  uint32_t look_ahead = 1;    ///< packets at the head of each queue that outputs choose from
+  uint32_t input_width = 1;   ///< packets an input can send per cycle, if outputs look ahead
+  uint32_t output_width = 1;  ///< packets an output accepts per cycle
 };
 
-/// One direction of the interconnect: a crossbar with a queue per input. Each interconnect cycle every output
-/// takes at most `output_width` packets.
+/// One direction of the interconnect: a crossbar with a queue per input. In each interconnect cycle, every
+/// output accepts at most `output_width` packets.
 ///
-/// Outputs that see only the heads of the queues choose one after the other, so an input whose next packets
-/// go to ascending outputs can send several per cycle; packets behind a blocked head wait (as in GPGPU-Sim).
-/// Uniform traffic then gets 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE
-/// Transactions on Communications 1987), and more where outputs look ahead (section V there).
+/// Outputs that see only the heads of the queues choose one after another, so an input whose next packets go
+/// to ascending outputs can send several per cycle; packets behind a blocked head wait (as in GPGPU-Sim).
+/// Uniform traffic then achieves 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE Transactions on
+/// Communications 1987), and more if outputs look ahead (section V there).
 template <typename Packet>
 class Crossbar {
  public:
@@ -47,7 +47,7 @@ class Crossbar {
   }
   bool idle() const { return queued_ == 0; }
 
-  /// One cycle. Calls has_room(output), which says if the output's buffer takes a packet, and
+  /// One cycle. Calls has_room(output), which tells whether the output's buffer accepts a packet, and
   /// move(input, output, packet) for each packet that moves. Returns how many heads had to wait.
   template <typename HasRoom, typename Move>
   uint64_t advance(HasRoom has_room, Move move) {
@@ -174,14 +174,14 @@ class Crossbar {
   uint32_t inputs_, outputs_;
   NetworkArbiter arbiter_;
   CrossbarPorts ports_;
-  uint32_t input_words_;  // of 64 bits, one of each input
+  uint32_t input_words_;  // of 64 bits, one bit per input
   std::vector<std::deque<Queued>> queues_;
-  // Per output: inputs that have a packet for it among those that outputs see.
+  // Per output: inputs that have a packet for it among those visible to outputs.
   std::vector<uint64_t> wanted_;
   std::vector<uint64_t> requested_;  // outputs for which some input has one
   std::vector<uint32_t> next_input_;
   std::vector<uint32_t> sent_;       // by each input in this cycle
-  std::vector<uint64_t> exhausted_;  // inputs that have sent all that they can in this cycle
+  std::vector<uint64_t> exhausted_;  // inputs that cannot send more in this cycle
   uint32_t first_output_ = 0;
   uint32_t first_input_ = 0;
   uint64_t queued_ = 0;

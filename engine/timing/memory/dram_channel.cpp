@@ -62,7 +62,7 @@ bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   if (bank.hit_since_activate) ++counters[Counter::dram_row_hits];
   bank.hit_since_activate = true;
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
-  if (--bank.request.sectors > 0) return true;  // the next sector is another column command
+  if (--bank.request.sectors > 0) return true;  // the next sector needs another column command
   data_.push_back({last_data_, bank.request});
   busy_banks_ &= ~(uint64_t{1} << b);
   --in_banks_;
@@ -117,8 +117,8 @@ void DramChannel::refresh_next() {
 }
 
 void DramChannel::refresh(uint64_t cycle) {
-  // A channel without requests does not run. After a long rest, only the first round of refreshes, which
-  // closes rows, and the last ones matter.
+  // An idle channel does not run. After a long idle time, only the first round of refreshes, which closes
+  // rows, and the last ones matter.
   const uint64_t round = uint64_t{refresh_interval_} * (spec_.per_bank_refresh ? spec_.banks : 1);
   if (cycle - refresh_at_ > 4 * round) {
     for (const uint64_t end = refresh_at_ + round; refresh_at_ < end;) refresh_next();
@@ -158,7 +158,7 @@ void DramChannel::tick(uint64_t cycle) {
   ++counters_[latest_slot_][Counter::dram_pending_cycles];
   bool column = false, row = false;
   if (spec_.dual_bus) {
-    // Banks are tried in turn after the one that last opened or closed a row.
+    // Banks are tried in turn, starting after the one that last opened or closed a row.
     const uint64_t below = (uint64_t{1} << priority_) - 1;
     const auto in_turn = [&](auto&& visit) {
       for (uint64_t rest = busy_banks_ & ~below; rest; rest &= rest - 1)
@@ -170,7 +170,7 @@ void DramChannel::tick(uint64_t cycle) {
     in_turn([&](uint32_t b) { return row = row_command(b, cycle); });
     return;
   }
-  // With one bus a row command moves the turn while it is being taken, as in GPGPU-Sim.
+  // With a single bus, a row command advances the turn while banks are still being visited, as in GPGPU-Sim.
   for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
     const uint32_t b = (i + priority_) % spec_.banks;
     if (!(busy_banks_ >> b & 1)) continue;

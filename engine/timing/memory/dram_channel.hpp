@@ -18,10 +18,10 @@ struct ChannelActivity {
   uint64_t pending_cycles = 0;  ///< command cycles with a request waiting for or in a bank
 };
 
-/// One DRAM channel: scheduler, banks and their timing (docs/model/dram.md). Time is counted in
-/// command cycles.
+/// One DRAM channel: scheduler, banks and their timing (docs/model/dram.md). Time is counted in command
+/// cycles.
 ///
-/// A command of type X that must be followed no earlier than tY cycles later by Z allows Z in cycle (cycle of
+/// If a command Z must follow a command X no earlier than tY cycles later, it is allowed in cycle (cycle of
 /// X) + tY.
 class DramChannel {
  public:
@@ -29,8 +29,8 @@ class DramChannel {
 
   bool full(bool write) const { return scheduler_->full(write); }
   void push(const DramRequest& request);
-  /// One command cycle. Reads whose data has arrived go to `returned`; writes that are done are counted in
-  /// take_writes_done().
+  /// One command cycle. Reads whose data has arrived go to `returned`; finished writes are listed in
+  /// writes_done().
   void tick(uint64_t cycle);
   /// The simple model: a request completes after the controller's latency.
   void serve_at_once(const DramRequest& request);
@@ -71,7 +71,7 @@ class DramChannel {
   void schedule();
   bool column_command(uint32_t bank, uint64_t cycle);
   bool row_command(uint32_t bank, uint64_t cycle);
-  /// Performs all refreshes that are due by `cycle`, each at its own time.
+  /// Performs all refreshes due by `cycle`, each at its own time.
   void refresh(uint64_t cycle);
   /// Closes the row as soon as possible, and blocks the bank (or all banks) until the refresh is done.
   void refresh_next();
@@ -82,16 +82,16 @@ class DramChannel {
   uint32_t burst_cycles_, read_to_write_, write_to_read_, write_to_precharge_, rcd_write_;
   std::vector<Bank> banks_;
   std::vector<Group> bank_groups_;
-  std::vector<uint32_t> rows_;  // per bank: the row that is open or was open last
+  std::vector<uint32_t> rows_;  // per bank: the row open now or last
   std::unique_ptr<DramScheduler> scheduler_;
   uint64_t busy_banks_ = 0;  // banks with a request in service
   uint32_t in_banks_ = 0;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
   uint32_t priority_ = 0;
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;
-  std::array<uint64_t, 4> window_{};  // tFAW: for each of the last four activates, when a fifth may come
+  std::array<uint64_t, 4> window_{};  // tFAW: for each of the last four activates, when a fifth is allowed
   uint32_t oldest_activate_ = 0;      // of the window
-  uint32_t refresh_interval_;         // between refreshes of one bank each, or of all together
+  uint32_t refresh_interval_;         // between refreshes of one bank each, or of all banks together
   uint64_t refresh_at_;               // the next
   uint32_t refresh_bank_ = 0;
   uint64_t last_data_ = 0;

@@ -19,23 +19,23 @@ struct DramRequest {
   bool write = false;
 };
 
-/// Holds the requests of a channel that no bank serves yet, and chooses among them.
+/// Holds a channel's requests that are not yet in a bank, and chooses among them.
 class DramScheduler {
  public:
   virtual ~DramScheduler() = default;
   /// Whether there is no room for another read or write.
   virtual bool full(bool write) const = 0;
   virtual void push(const DramRequest& request) = 0;
-  /// Takes out the request that a free bank serves next, if there is one; called once per command cycle while
-  /// requests are pending. `rows`: the row of each bank that is open or was open last. `busy`: bit mask of
-  /// the banks that serve a request. `turn`: the bank whose turn it is, for requests and for commands; the
-  /// scheduler may move it.
+  /// Removes the request that a free bank serves next, if any; called once per command cycle while requests
+  /// are pending. `rows`: for each bank, the row open now or last. `busy`: bit mask of banks serving a
+  /// request. `turn`: the bank whose turn it is, for both requests and commands; the scheduler may advance
+  /// it.
   virtual bool next(std::span<const uint32_t> rows, uint64_t busy, uint32_t& turn, DramRequest& chosen) = 0;
 
   uint32_t pending() const { return pending_; }
 
  protected:
-  uint32_t pending_ = 0;  ///< requests that it holds
+  uint32_t pending_ = 0;  ///< number of requests held
 };
 
 /// A scheduler that a specification can choose. Each has a file in timing/memory/dram_schedulers.

@@ -6,20 +6,21 @@
 
 namespace simt {
 
-/// The slices among which a slice hash distributes addresses.
+/// The slices over which a slice hash distributes addresses.
 struct SliceCount {
   uint32_t channels, slices_per_channel;
   uint32_t slices;           ///< of all channels
-  uint32_t channels_up;      ///< the next power of two of channels
-  uint32_t odd;              ///< odd factor of the channels
-  uint32_t slice_shift;      ///< lowest address bit of a slice number that has no gaps
-  SliceHashFunction custom;  ///< of the hash `custom`
+  uint32_t channels_up;      ///< the number of channels, rounded up to a power of two
+  uint32_t odd;              ///< odd factor of the number of channels
+  uint32_t slice_shift;      ///< lowest address bit of a contiguous slice number
+  SliceHashFunction custom;  ///< for the hash `custom`
 };
 
-/// What of an address numbers its slice before hashing.
+/// The parts of an address that determine its slice before hashing.
 struct SliceAddress {
   uint64_t whole;
-  uint64_t high;     ///< bits above the channel number (and the slice's, where channels are a power of two)
+  uint64_t high;     ///< bits above the channel number (and the slice's, if the number of channels is a power
+                     ///< of two)
   uint32_t channel;  ///< low: which of the channel's slices
   uint32_t low;
 };
@@ -27,8 +28,8 @@ struct SliceAddress {
 /// A hash from address to L2 slice that a specification can choose. Each has a file in timing/memory/hashes.
 struct SliceHash : PolicyText {
   uint32_t (*slice_of)(const SliceCount& count, const SliceAddress& address);
-  bool power_of_two_channels = false;  ///< the channels must be a power of two
-  uint32_t exact_slices = 0;           ///< the only number of slices that it is defined for; 0: any
+  bool power_of_two_channels = false;  ///< requires a power of two of channels
+  uint32_t exact_slices = 0;           ///< the only number of slices it is defined for; 0: any
   uint32_t most_slices = 0;            ///< with channels rounded up to a power of two; 0: any
 };
 
@@ -40,9 +41,8 @@ struct SetIndex : PolicyText {
 };
 
 /// Permutes `index` (0 to n - 1, n a power of two up to most_ipoly) by the remainder of the polynomial `high`
-/// over GF(2), so that every stride of a power of two spreads over all n (Rau, ISCA 1991). For n = 16, 32, 64
-/// the remainder of the polynomials that GPGPU-Sim uses; other n divide by an irreducible polynomial of that
-/// degree.
+/// over GF(2), so that every power-of-two stride spreads over all n (Rau, ISCA 1991). n = 16, 32 and 64 use
+/// GPGPU-Sim's polynomials; other n an irreducible polynomial of the corresponding degree.
 uint32_t ipoly_hash(uint64_t high, uint32_t index, uint32_t n);
 inline constexpr uint32_t most_ipoly = 4096;
 

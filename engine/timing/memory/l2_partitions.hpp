@@ -7,8 +7,8 @@
 
 namespace simt {
 
-/// Assigns SMs and slices to the parts of an L2 whose parts are far from each other. Each part caches what
-/// its SMs read: a slice has a partner in each other part, which keeps copies of its lines.
+/// Assigns SMs and slices to the parts of a partitioned L2. Each part caches what its SMs read: a slice has a
+/// partner in each other part, which keeps copies of its lines.
 class L2Partitions {
  public:
   explicit L2Partitions(const Spec& spec)
@@ -20,28 +20,28 @@ class L2Partitions {
 
   uint32_t count() const { return count_; }
   uint32_t of_slice(uint32_t slice) const { return slice / slices_each_; }
-  /// Of an SM, or of a shared instruction cache, which lies with the first of its SMs.
+  /// Partition of an SM, or of a shared instruction cache, which is located with the first of its SMs.
   uint32_t of_port(uint32_t port) const {
     const uint32_t sm = port < sms_ ? port : (port - sms_) * sms_of_a_cache_;
     return sm * count_ / sms_;
   }
-  /// The slice that a request goes to, if its address lives in `home`: reads go to the SM's own part. Writes,
-  /// and atomics, are performed at home.
+  /// The slice that receives a request whose address lives in slice `home`: reads go to the SM's own part.
+  /// Writes and atomics are performed at home.
   uint32_t slice_for(const MemoryRequest& request, uint32_t home) const {
     if (count_ == 1 || request.write || request.kind == AccessKind::Atomic) return home;
     return partner(home, of_port(request.sm));
   }
-  /// Of a slice, in a partition; itself in its own.
+  /// A slice's partner in a partition; the slice itself in its own.
   uint32_t partner(uint32_t slice, uint32_t partition) const {
     return slice % slices_each_ + partition * slices_each_;
   }
-  /// L2 cycles from one part to another, and back. A load that misses near and hits far takes
-  /// `l2.far_latency` longer than one that hits near.
+  /// L2 cycles from one part to another, and back. A load that misses in the near part and hits in the far
+  /// one takes `l2.far_latency` longer than one that hits near.
   uint64_t there() const { return far_ / 2; }
   uint64_t back() const { return far_ - far_ / 2; }
 
  private:
-  static constexpr uint32_t in_slices = 2;  // cycles that a far load spends in the queues of both slices
+  static constexpr uint32_t in_slices = 2;  // cycles a far load spends in the queues of both slices
   uint32_t count_, slices_each_, sms_, sms_of_a_cache_;
   uint64_t far_;
 };

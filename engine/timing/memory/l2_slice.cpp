@@ -7,7 +7,7 @@ namespace simt {
 
 namespace {
 
-/// Keeps `queue` in order of arrival; simultaneous arrivals stay in the order of calls.
+/// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
 template <typename T>
 void insert_by_time(std::deque<T>& queue, T item) {
   auto at = queue.end();
@@ -52,7 +52,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       insert_by_time(far_data_, message);
       break;
     case FarKind::Written:
-      // The slice has been simulated up to the time when the message was sent, so older ones are settled.
+      // The slice has been simulated up to the time the message was sent, so older messages can be applied.
       drop_outdated(message.ready - partitions_.there());
       insert_by_time(outdated_, {message.ready, message.request.address});
       break;
@@ -139,7 +139,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   access.kind = request.kind;
   access.slot = request.slot;
   Counters& counters = counters_[request.slot];
-  // Likewise one way of each set: two slices whose sets wait for each other would deadlock.
+  // Likewise, one way of each set is reserved: two slices whose sets wait for each other would deadlock.
   const bool waits = lives_far && !request.write && !cache_.leaves_a_way(access);
   const CacheOutcome outcome = waits ? CacheOutcome::ReservationFail : cache_.access(access);
   if (outcome == CacheOutcome::ReservationFail) {
@@ -155,7 +155,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
     ++activity_[request.slot].lookups;
     activity_[request.slot].hits += outcome == CacheOutcome::Hit;
   }
-  // Reading out a write-back occupies the data port.
+  // A write-back occupies the data port.
   port_free_at_ =
       cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.port_bytes));
   if (request.write || access.atomic) tell_of_write(request, cycle);

@@ -15,12 +15,12 @@ namespace simt {
 
 /// Activity of one slice for one launch.
 struct SliceActivity {
-  uint64_t lookups = 0, hits = 0;  ///< of sectors; a sector missing from a copy is counted at its home slice
+  uint64_t lookups = 0, hits = 0;  ///< of sectors; a sector missing in a copy is counted at its home slice
 };
 
 /// One L2 slice with its queues (docs/model/l2.md). Time is counted in L2 cycles. A request waits
-/// `l2.latency` cycles, then one lookup is made per cycle; hits and writes are answered at once, misses when
-/// DRAM has answered, or the slice of another partition where the sector lives.
+/// `l2.latency` cycles; then one lookup is made per cycle. Hits and writes are answered immediately, misses
+/// when DRAM, or the slice of another partition where the sector lives, has answered.
 class L2Slice {
  public:
   L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
@@ -32,7 +32,7 @@ class L2Slice {
   /// A message between slices of different partitions.
   enum class FarKind : uint8_t {
     Read,
-    Data,    ///< for a read
+    Data,    ///< in reply to a read
     Written  ///< copies of the sector are out of date
   };
   struct FarMessage {
@@ -46,12 +46,12 @@ class L2Slice {
   /// destination reaches that cycle.
   std::vector<FarMessage>& far_messages() { return far_messages_; }
   void arrive_from_far(const FarMessage& message);
-  /// Whether the slice takes packets from the interconnect: its request queue has room for all sectors of
+  /// Whether the slice accepts packets from the interconnect: its request queue has room for all sectors of
   /// one.
   bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
 
   void tick(uint64_t cycle);
-  /// True if a tick would do nothing before next_event().
+  /// True if a tick before next_event() would do nothing.
   bool asleep() const;
   uint64_t next_event() const;
 
@@ -102,16 +102,16 @@ class L2Slice {
   std::vector<Counters>& counters_;
   std::vector<SliceActivity> activity_;  // by launch slot
   SectoredCache cache_;                  // also holds copies of lines whose home is in other partitions
-  std::deque<Delayed> near_, far_;       // on their way to the request queue, by the side that they come from
-  // Requests from slices of other partitions. They need a separate path: queued behind requests that wait
-  // for those slices, they would deadlock.
+  std::deque<Delayed> near_, far_;       // on their way to the request queue, by the side they come from
+  // Requests from slices of other partitions. They need a separate path: queued behind requests that wait for
+  // those slices, they would deadlock.
   std::deque<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors requested from other slices
   std::deque<FarMessage> far_data_;
   struct Outdated {
     uint64_t ready, address;
   };
-  std::deque<Outdated> outdated_;  // copies; the slice need not wake up for them
+  std::deque<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
   std::deque<Access> requests_;
   std::deque<DramRequest> to_dram_;

@@ -118,13 +118,13 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
   while (l2_tick_ < l2_end) {
     const uint64_t next = next_l2_event();
     if (next > l2_tick_) {
-      // Nothing happens before L2 cycle `next`; the other domains' ticks up to there pass without effect.
+      // Nothing happens before L2 cycle `next`; the ticks of the other domains until then have no effect.
       l2_tick_ = std::min(next, l2_end);
       network_tick_ = std::max(network_tick_, l2_to_network_.after(l2_tick_ - 1));
       dram_tick_ = std::max(dram_tick_, l2_to_dram_.after(l2_tick_ - 1));
       continue;
     }
-    // In one step replies leave first, then DRAM works, then the slices.
+    // In each step, replies leave first, then DRAM runs, then the slices.
     while (network_to_l2_.at_or_after(network_tick_) <= l2_tick_) send_replies(network_tick_++);
     while (dram_to_l2_.at_or_after(dram_tick_) <= l2_tick_) dram_tick(dram_tick_++);
     for (uint32_t s = 0; s < slices_.size(); ++s) {

@@ -13,8 +13,8 @@
 
 namespace simt {
 
-/// A memory channel: its L2 slices, its DRAM, and the controller's queue between them. Independent between
-/// two exchanges with the interconnect.
+/// A memory channel: its L2 slices, its DRAM, and the controller's queue between them. Independent of other
+/// channels between exchanges with the interconnect.
 class MemoryChannel {
  public:
   MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t channel,
@@ -31,8 +31,8 @@ class MemoryChannel {
   std::vector<Sent>& sent(uint32_t s) { return sent_[s]; }
   /// L2 cycles, since the caller emptied the list, in which slice `s` refused packets.
   std::deque<uint64_t>& refused(uint32_t s) { return refused_[s]; }
-  /// A reply of slice `s` leaves the reply network's input buffer; its entry is free from interconnect
-  /// cycle `tick`.
+  /// A reply of slice `s` leaves the reply network's input buffer; its entry is free from interconnect cycle
+  /// `tick`.
   void reply_left(uint32_t s, uint64_t tick) { departures_[s].push_back(tick); }
 
   L2Slice& slice(uint32_t s) { return *slices_[s]; }

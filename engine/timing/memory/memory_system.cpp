@@ -97,7 +97,7 @@ void MemorySystem::advance_replies(Cycle end) {
         [&](uint32_t slice, uint32_t sm, L2Slice::Reply packet) {
           reply_port_[sm] = std::max(reply_port_[sm], tick * width) + data_flits(!packet.reply.write);
           channels_[slice / per_channel]->reply_left(slice % per_channel, tick + credit_delay);
-          // The SM's port accepts it in the next core cycle and passes it on in the one after.
+          // The SM's port accepts it in the next core cycle and forwards it in the one after.
           const Cycle due = network_to_core_.after(tick + spec_.interconnect.latency) + 1;
           LastReply& last = last_reply_[sm];
           if (due > last.cycle)
@@ -200,7 +200,7 @@ void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
       uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
   uint64_t first = address / sector_bytes * sector_bytes;
   const uint64_t end = address + bytes;
-  // Only the last part of data much larger than the L2 can stay.
+  // If the data is much larger than the L2, only its last part can stay.
   if (end - first > 4 * capacity) first = (end - 4 * capacity) / sector_bytes * sector_bytes;
   for (uint64_t sector = first; sector < end; sector += sector_bytes) {
     const uint32_t home = map_.slice_of(sector);

@@ -14,7 +14,7 @@
 
 namespace simt {
 
-/// Everything behind the SMs: both directions of the interconnect, the L2, and DRAM.
+/// The memory system outside the SMs: both directions of the interconnect, the L2, and DRAM.
 ///
 /// For each window of core cycles the caller calls advance_slices() for all channels, then advance_replies(),
 /// then lets the SMs run the window, then advance_requests(). Results are the same for all windows up to
@@ -28,7 +28,7 @@ class MemorySystem {
   /// The number of requesters: the SMs, and after them the instruction caches that SMs share.
   static uint32_t ports(const Spec& spec);
 
-  /// Longest window, in core cycles, in which no request can cause a reply that is due in the same window.
+  /// Longest window, in core cycles, in which no request can cause a reply due in the same window.
   Cycle look_ahead() const;
 
   /// Runs channels first to last - 1 up to core cycle `end`. Different channels may run on different threads.
@@ -36,19 +36,19 @@ class MemorySystem {
   /// Delivers messages between slices of different L2 partitions, and runs the reply
   /// network up to core cycle `end`; appends to replies().
   void advance_replies(Cycle end);
-  /// Runs the request network up to core cycle `end`; takes what has left the SMs from requests(), appends to
-  /// departures().
+  /// Runs the request network up to core cycle `end`; takes what has left the SMs from requests(), and
+  /// appends to departures().
   void advance_requests(Cycle end);
 
-  /// Replies to an SM (or another port), cycles rising; the SM takes them out.
+  /// Replies to an SM (or another port), in ascending cycles; the SM removes them.
   std::vector<MemoryReply>& replies(uint32_t sm) { return replies_[sm]; }
-  /// Requests of an SM, cycles rising; the SM puts them in.
+  /// Requests of an SM, in ascending cycles; the SM adds them.
   std::vector<MemoryRequest>& requests(uint32_t sm) { return requests_[sm]; }
-  /// Core cycles in which packets of an SM left its input buffer; the SM takes them out.
+  /// Core cycles in which packets of an SM left its input buffer; the SM removes them.
   std::vector<Cycle>& departures(uint32_t sm) { return departures_[sm]; }
 
-  /// Puts data into the L2 without time or traffic: as if it had been read or, if `modified`, written in
-  /// full.
+  /// Puts data into the L2 without time or traffic, as if it had been read or, if `modified`, written
+  /// completely.
   void insert(uint64_t address, uint64_t bytes, bool modified);
 
   bool idle() const { return next_event() == ~Cycle{0}; }
@@ -67,7 +67,7 @@ class MemorySystem {
 
  private:
   struct Arrival {
-    uint64_t l2_cycle;  // first in which the slice can accept it
+    uint64_t l2_cycle;  // first cycle in which the slice can accept it
     MemoryRequest request;
   };
   void exchange_far_messages();
@@ -87,7 +87,7 @@ class MemorySystem {
   std::vector<uint64_t> next_arrival_;               // per slice: L2 cycle after the last packet taken
   std::vector<uint64_t> request_busy_until_;         // per slice, with packets of several flits
   std::vector<uint64_t>
-      reply_port_;  // per SM: flits until which its port is taken, of `sm_port_sectors` a cycle
+      reply_port_;  // per SM: flits until which its port is occupied, of `sm_port_sectors` per cycle
   std::vector<size_t> next_sent_;
   struct LastReply {
     Cycle cycle = 0;

@@ -5,7 +5,7 @@ namespace simt {
 
 using Cycle = uint64_t;  ///< a count of cycles of the core clock, unless a name says otherwise
 
-/// Sectors are the unit of every memory transfer: 32 bytes; four of them share a cache line's tag.
+/// The unit of all memory transfers is a sector: 32 bytes; four of them share a cache line's tag.
 inline constexpr uint32_t sector_bytes = 32;
 
 /// Why memory is accessed. Counters are kept per kind; the order is that of the Result's tables.
@@ -26,15 +26,15 @@ enum class AccessKind : uint8_t {
 
 /// A packet from an SM to the L2. It covers one sector, or several sectors of one 128-byte line.
 struct MemoryRequest {
-  uint64_t address = 0;  ///< of the first byte of the line's or sector's 32-byte-aligned start
-  uint64_t token = 0;    ///< the SM's own name for the request; returned with the reply
+  uint64_t address = 0;  ///< start of the first sector (32-byte-aligned)
+  uint64_t token = 0;    ///< identifies the request to the SM; returned with the reply
   Cycle cycle = 0;       ///< core cycle in which the SM hands it to the interconnect
   uint32_t byte_mask =
       ~0u;  ///< bytes of the sector that a write covers (applies to every sector of the packet)
   uint16_t sm = 0;
   uint16_t slot = 0;  ///< launch slot that caused it; counters are kept per slot
   AccessKind kind = AccessKind::GlobalRead;
-  uint8_t sectors = 1;  ///< consecutive sectors from `address`; the L2 serves each on its own
+  uint8_t sectors = 1;  ///< consecutive sectors from `address`; the L2 serves each separately
   bool write = false;   ///< plain write; answered by an acknowledgement
 };
 

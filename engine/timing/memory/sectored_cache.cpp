@@ -40,7 +40,7 @@ void SectoredCache::resize() {
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
   line_index_.reset(count);
-  // A streaming cache can wait for as many lines as it holds.
+  // A streaming cache can have as many lines outstanding as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
                     ? std::max(spec_.mshr_entries, count * (spec_.sectored ? max_sectors : 1))
                     : spec_.mshr_entries;
@@ -73,7 +73,7 @@ void SectoredCache::invalidate() {
 
 bool SectoredCache::evictable(const Line& line) const {
   if (line.reserved) return false;
-  // Modified lines stay until enough of the cache is modified.
+  // Modified lines are kept until enough of the cache is modified.
   return !line.modified || modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
 }
 
@@ -97,7 +97,7 @@ void SectoredCache::append(uint32_t set, uint32_t line) {
 uint32_t SectoredCache::find_victim(uint32_t set) const {
   const Set& s = sets_[set];
   if (!s.invalid.empty()) return s.invalid.back();
-  // Where modified lines fill the set and none awaits a sector, none would ever become evictable by itself.
+  // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_) {
     for (uint32_t line = s.oldest; line != none; line = lines_[line].next) {
@@ -273,7 +273,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
 void SectoredCache::pass_on(const CacheAccess& access) {
   CacheMiss miss;
   miss.address =
-      access.address / sector_bytes * sector_bytes;  // writes come sector by sector, even to whole lines
+      access.address / sector_bytes * sector_bytes;  // writes are sent per sector, even to whole lines
   miss.token = access.token;
   miss.byte_mask = access.byte_mask;
   miss.write = true;
@@ -328,7 +328,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (found == Probe::HitReserved || fetches) {
-    // The sector will be written as well as read: it stays modified, and is complete once the data is there.
+    // The sector is both read and written: it stays modified, and is complete once the data arrives.
     if (found != Probe::HitReserved) {
       if (mshr_index_.find(unit) == none) {
         add_mshr(unit);

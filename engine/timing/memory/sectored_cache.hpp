@@ -17,10 +17,10 @@ namespace simt {
 
 struct CacheAccess {
   uint64_t address = 0;  ///< in the sector (line, if not sectored)
-  uint64_t token = 0;    ///< the caller's name for it
+  uint64_t token = 0;    ///< identifies the access to the caller
   uint64_t time = 0;
   uint64_t set_address =
-      0;  ///< chooses the set where another address than `address` does (L2 slices); 0: `address`
+      0;  ///< chooses the set, if another address than `address` does (L2 slices); 0: `address`
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
   bool write = false;
   bool atomic = false;  ///< a read that leaves the sector modified
@@ -31,24 +31,24 @@ struct CacheAccess {
 /// A request from a cache to the next level.
 struct CacheMiss {
   uint64_t address = 0;
-  uint64_t token = 0;  ///< of the access, for writes passed through
+  uint64_t token = 0;  ///< of the access, for write-through
   uint32_t byte_mask = ~0u;
-  uint8_t sectors = 1;  ///< of a write-back: how many of the line's are modified
+  uint8_t sectors = 1;  ///< for write-backs: number of modified sectors of the line
   bool write = false;
   bool write_back = false;  ///< the modified sectors of an evicted line; no reply needed
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
 };
 
-/// A read-only cache as one whose lines are never written.
+/// A read-only cache, as a cache whose lines are never written.
 CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue);
 
 /// Why an access was refused.
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
 
-/// A set-associative cache whose lines share a tag over four 32-byte sectors that are allocated and filled
-/// one by one (or, not sectored, whole lines), with its MSHRs and miss queue. It models
-/// the order of accesses but not time; its owner adds latencies and ports. Rules: docs/model/caches.md.
+/// A set-associative cache with its MSHRs and miss queue. Its lines share a tag over four 32-byte sectors
+/// that are allocated and filled separately (or, if not sectored, are filled whole). It models the order of
+/// accesses but not time; its owner adds latencies and ports. Rules: docs/model/caches.md.
 class SectoredCache {
  public:
   explicit SectoredCache(const CacheSpec& spec, ReplacementFunction custom = nullptr);
@@ -56,11 +56,11 @@ class SectoredCache {
   /// Changes the number of ways; invalidates everything.
   void set_ways(uint32_t ways);
 
-  /// Looks up, and on a miss allocates and asks the next level. A read that is not a hit waits in an MSHR
-  /// until fill(); it then comes out of pop_ready(). ReservationFail changes nothing; ask again.
+  /// Looks up, and on a miss allocates and requests from the next level. A read that does not hit waits in an
+  /// MSHR until fill(), and then comes out of pop_ready(). ReservationFail changes nothing; retry.
   CacheOutcome access(const CacheAccess& access);
   CacheFailure last_failure() const { return failure_; }
-  /// Whether the last access, a write, went to the next level, which will acknowledge it.
+  /// Whether the last access, a write, was sent to the next level, which will acknowledge it.
   bool last_write_sent() const { return write_sent_; }
   /// Modified sectors that the last access evicted.
   uint32_t last_evicted_sectors() const { return evicted_sectors_; }
@@ -75,7 +75,7 @@ class SectoredCache {
   /// Token of the oldest access whose data has arrived; one per call.
   uint64_t pop_ready();
 
-  /// Inserts a sector without time or traffic, as if it had been read or, for a write, written in full.
+  /// Inserts a sector without time or traffic, as if it had been read or, for a write, written completely.
   void insert(const CacheAccess& access);
   void invalidate();
   /// Invalidates an unmodified sector if it is present.
@@ -83,7 +83,8 @@ class SectoredCache {
 
   bool contains(uint64_t address) const;
   uint64_t modified_lines() const { return modified_lines_; }
-  /// Whether the access would find its line, or allocate one and leave another in its set to allocate.
+  /// Whether the access would find its line, or could allocate one while leaving another allocatable in its
+  /// set.
   bool leaves_a_way(const CacheAccess& access) const;
   /// Lines that have never held data.
   uint64_t free_lines() const { return free_lines_; }
@@ -93,7 +94,7 @@ class SectoredCache {
  private:
   static constexpr uint32_t none = ~0u;
   static constexpr uint32_t max_sectors = 4;
-  // A sector is reserved (being read), valid (as in memory), modified, or none of these: invalid.
+  // A sector is reserved (being read), valid (same as memory), modified, or invalid (none of these).
   struct Line {
     uint64_t tag = 0;                               // line address
     uint32_t previous = none, next = none;          // of the set's replacement order, oldest first

@@ -8,7 +8,7 @@
 namespace simt {
 namespace {
 
-/// Lowest set bit at or after `start`, else the lowest of all.
+/// Lowest set bit at or after `start`, else the lowest set bit.
 uint32_t first_from(uint64_t bits, uint32_t start) {
   const uint64_t later = bits & ~((uint64_t{1} << start) - 1);
   return static_cast<uint32_t>(std::countr_zero(later ? later : bits));
@@ -37,7 +37,7 @@ class FirstReady final : public DramScheduler {
         write_mode_ = true;
       else if (write_mode_ && pending_writes_ < spec_.write_low)
         write_mode_ = false;
-      // Without reads, writes do not wait for the high mark, or they might never be served.
+      // Without pending reads, writes do not wait for the high mark, or they might never be served.
       if (!write_mode_ && pending_ == pending_writes_) write_mode_ = true;
     }
     std::vector<Queue>& queues = write_mode_ ? writes_ : reads_;
