@@ -4,7 +4,7 @@
 #include "stats/counters.hpp"
 #include "timing/core/activity.hpp"
 
-// What Python calls the things that the engine counts.
+// Python's names for what the engine counts.
 
 inline constexpr const char* counter_names[] = {
 #define SIMT_COUNTER(name, text) #name,

@@ -29,7 +29,7 @@ using namespace simt::functional;
 
 namespace {
 
-/// A module loaded into a device's memory. Keeps its variables there until it goes.
+/// A module loaded into a device's memory. Its variables stay there until it is destroyed.
 struct LoadedModule {
   std::shared_ptr<DeviceMemory> memory;
   Program program;
@@ -125,7 +125,7 @@ class Recorder {
   const simt::TextParser::Counts& counts() const { return counts_; }
 
  private:
-  /// Passes records on and counts them as the text parser does.
+  /// Forwards records and counts them as the text parser does.
   class Counting : public simt::TraceSink {
    public:
     Counting(simt::StoreEncoder& encoder, simt::TextParser::Counts& counts)
@@ -355,7 +355,7 @@ void bind_run(nb::module_& m) {
             (*print)(nb::bytes(text.data(), text.size()));
           };
         const Machine m_ = machine_of(machine);
-        // Taken at once, because printing calls Python, too.
+        // Taken immediately, because printing also calls Python.
         std::optional<nb::python_error> interrupted;
         Grid::Counts counts;
         {

@@ -41,7 +41,7 @@ nb::dict cache_table(const simt::Counters::CacheTable& table) {
   return result;
 }
 
-/// As machine code is written: `LDG.E R4, R2`. Constant operands and predicates of sources are not known.
+/// Machine code as text: `LDG.E R4, R2`. Constant operands and source predicates are not known.
 std::string text_of(const simt::StaticInstruction& s, const std::string& opcode) {
   std::string text = opcode;
   const auto add = [&](const simt::Register& r) {
@@ -55,7 +55,7 @@ std::string text_of(const simt::StaticInstruction& s, const std::string& opcode)
   return text;
 }
 
-/// A row per instruction that was executed or waited for.
+/// A row per instruction that was executed, or at which a warp waited.
 nb::dict per_instruction(const simt::LaunchRecord& record) {
   const simt::LaunchActivity& activity = record.activity;
   std::vector<size_t> rows;
@@ -93,7 +93,7 @@ nb::dict per_instruction(const simt::LaunchRecord& record) {
   return result;
 }
 
-/// How the launch's work is spread.
+/// How the launch's work is distributed.
 nb::dict spread(const simt::LaunchRecord& record) {
   nb::list instructions, cycles, warps, lookups, hits;
   for (const auto& sm : record.sms) {
@@ -187,7 +187,7 @@ simt::Link link_of(const std::string& name) {
       ("link is " + name + ", expected none, host_to_device, device_to_host or device").c_str());
 }
 
-/// What a transfer does when it ends: a MemoryOperation needs no lock of Python's.
+/// The action of a transfer when it ends; a MemoryOperation does not need Python's lock.
 std::function<void()> perform_of(const nb::object& perform) {
   if (perform.is_none()) return {};
   MemoryOperation native;
@@ -195,7 +195,7 @@ std::function<void()> perform_of(const nb::object& perform) {
   return nb::cast<std::function<void()>>(perform);
 }
 
-/// A Gpu and the clock that its records are labelled with.
+/// A Gpu, and the clock used to label its records.
 struct GpuHandle {
   GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options)
       : gpu(spec, options), clock_khz(spec.clock.core_mhz.khz) {}

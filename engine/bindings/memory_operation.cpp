@@ -17,7 +17,7 @@ using namespace simt::functional;
 
 namespace {
 
-/// Memory that an operation reads or writes, held while the operation lives.
+/// Memory that an operation reads or writes; kept alive as long as the operation.
 struct Place {
   std::byte* begin = nullptr;
   std::shared_ptr<void> owner;
@@ -29,7 +29,7 @@ Place device_place(const std::shared_ptr<DeviceMemory>& memory, uint64_t address
   return {memory->host(address), memory};
 }
 
-/// The memory of a contiguous array, bytes, or whatever else has a buffer.
+/// The memory of a contiguous array, bytes, or any other buffer.
 Place host_place(nb::handle object, const Rows& rows, bool writable) {
   auto* view = new Py_buffer;
   if (PyObject_GetBuffer(object.ptr(), view, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) {
@@ -48,14 +48,14 @@ Place host_place(nb::handle object, const Rows& rows, bool writable) {
   return {static_cast<std::byte*>(held->buf), held};
 }
 
-/// A device address, or an object of the host.
+/// A device address, or a host object.
 Place place_of(const std::shared_ptr<DeviceMemory>& memory, nb::handle where, const Rows& rows,
                bool writable) {
   if (nb::isinstance<nb::int_>(where)) return device_place(memory, nb::cast<uint64_t>(where), rows);
   return host_place(where, rows, writable);
 }
 
-/// pitch: 0 where the rows are next to each other.
+/// pitch: 0 if the rows are contiguous.
 Rows rows_of(uint64_t row_bytes, uint64_t rows, uint64_t pitch) {
   if (pitch == 0) pitch = row_bytes;
   if (pitch < row_bytes && rows > 1)

@@ -1,7 +1,7 @@
 #pragma once
 #include <functional>
 
-/// A copy or a fill of device memory that can be performed later, without Python.
+/// A copy or fill of device memory that can be performed later, without Python.
 struct MemoryOperation {
   std::function<void()> perform;
 };

@@ -12,7 +12,7 @@
 #include "ptx/register_allocation.hpp"
 #include "ptx/stored_parameters.hpp"
 
-// PTX as the engine reads it, as plain Python values.
+// The engine's view of PTX, as plain Python values.
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,7 +58,7 @@ nb::dict variable_dict(const ptx::Variable& v) {
   return d;
 }
 
-/// Fields that say nothing for the operand's kind are left out.
+/// Omits fields without meaning for the operand's kind.
 nb::dict operand_dict(const ptx::Function& function, const ptx::Operand& o) {
   using Kind = ptx::OperandKind;
   nb::dict d;
@@ -181,7 +181,7 @@ const char* name(instructions::Result result) {
   return "";
 }
 
-/// The machine opcodes that a row names as data.
+/// The machine opcodes that a row gives as data.
 nb::list machine_opcodes(const instructions::PtxRow& row) {
   nb::list all;
   for (uint32_t k = 0; k < row.lowering.count; ++k)
@@ -274,7 +274,7 @@ nb::dict module_dict(const ptx::Module& module) {
   return d;
 }
 
-/// What a launch must know of each kernel.
+/// What a launch needs to know about each kernel.
 nb::list kernels(const ptx::Module& module) {
   nb::list all;
   for (const ptx::Function& f : module.functions) {

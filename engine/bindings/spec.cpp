@@ -35,7 +35,7 @@ struct EnumName {
   const char* meaning;
 };
 
-// What names_of() and kind_of() say of the enums and of the kinds of policies.
+// The names and meanings that names_of() and kind_of() return for enums and kinds of policies.
 #define SIMT_NAME(enumerator, name, meaning) {E::enumerator, name, meaning},
 #define SIMT_DEFINE(Enum, NAMES)                                                  \
   constexpr const char* kind_of(Enum) {                                           \
@@ -74,7 +74,7 @@ constexpr bool is_choice = false;
 template <class Policy>
 constexpr bool is_choice<Choice<Policy>> = true;
 
-// visit(v, section) calls v(FieldText, field) for each field of a section, and section_of() names it.
+// visit(v, section) calls v(FieldText, field) for each field of a section; section_of() returns its name.
 #define SIMT_VISIT(type, name, unit, range, meaning) v(FieldText{#name, unit, range, meaning}, s.name);
 #define SIMT_DEFINE(Section, FIELDS, meaning)              \
   constexpr const char* section_of(const Section##Spec&) { \
@@ -119,7 +119,7 @@ std::string text_of(const Range& range) {
          std::to_string(range.most);
 }
 
-/// Fills a struct's fields from a dict that has exactly their names as keys.
+/// Fills a struct's fields from a dict with exactly their names as keys.
 class Reader {
  public:
   Reader(nb::dict values, std::string prefix) : values_(std::move(values)), prefix_(std::move(prefix)) {}
@@ -232,7 +232,7 @@ class Writer {
   nb::dict values;
 };
 
-/// Lists a section's fields, as spec_schema() gives them.
+/// Lists a section's fields, as spec_schema() returns them.
 class Describer {
  public:
   template <class T>

@@ -3,7 +3,7 @@
 
 #include "timing/spec.hpp"
 
-/// Makes the engine's specification from what `simt.spec.Spec.native()` returns. Throws std::invalid_argument
-/// (ValueError in Python) that names the path of a key that is missing, unknown or of the wrong type; ranges
-/// are checked by simt.spec.
+/// Makes the engine's specification from the result of `simt.spec.Spec.native()`. Throws
+/// std::invalid_argument (ValueError in Python), with the path of the key, if a key is missing, unknown or of
+/// the wrong type; simt.spec checks ranges.
 simt::Spec spec_from_dict(nanobind::dict values);

@@ -18,7 +18,7 @@
 #include "timing/memory/sectored_cache.hpp"
 #include "timing/warp_scheduler.hpp"
 
-// The engine's components one by one, so that tests can read like a datasheet.
+// The engine's components in isolation, so that tests read like a datasheet.
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,7 +29,7 @@ namespace {
 constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss", "reservation_fail"};
 constexpr const char* failure_names[] = {"none", "line", "miss_queue", "mshr_entries", "mshr_merge"};
 
-/// A cache of a specification (its L1 or an L2 slice).
+/// A cache from a specification (its L1 or an L2 slice).
 class TestCache {
  public:
   TestCache(nb::dict spec, const std::string& which)
@@ -56,7 +56,7 @@ class TestCache {
     while (cache_.ready()) tokens.push_back(cache_.pop_ready());
     return tokens;
   }
-  /// (address, write, write_back, sectors, byte_mask) of what waits to leave; empties the queue.
+  /// (address, write, write_back, sectors, byte_mask) of each request waiting to leave; empties the queue.
   std::vector<std::tuple<uint64_t, bool, bool, uint32_t, uint32_t>> misses() {
     std::vector<std::tuple<uint64_t, bool, bool, uint32_t, uint32_t>> all;
     for (; !cache_.miss_queue_empty(); cache_.pop_miss()) {
@@ -100,7 +100,8 @@ class TestDram {
     channel_.push(request);
   }
   bool full(bool write) const { return channel_.full(write); }
-  /// Runs `cycles` command cycles; gives (cycle, "ACT" | "PRE" | "RD" | "WR" | "DATA", request's name or 0).
+  /// Runs `cycles` command cycles; returns (cycle, "ACT" | "PRE" | "RD" | "WR" | "DATA", request's name or
+  /// 0).
   std::vector<std::tuple<uint64_t, std::string, uint64_t>> run(uint64_t cycles) {
     std::vector<std::tuple<uint64_t, std::string, uint64_t>> log;
     for (uint64_t end = cycle_ + cycles; cycle_ < end; ++cycle_) {
@@ -121,7 +122,7 @@ class TestDram {
     return log;
   }
   bool idle() const { return channel_.idle(); }
-  /// Passes over command cycles, as is done with those of an idle channel.
+  /// Skips command cycles, as for an idle channel.
   void skip(uint64_t cycles) { cycle_ += cycles; }
 
  private:
@@ -131,7 +132,7 @@ class TestDram {
   uint64_t cycle_ = 0;
 };
 
-/// The memory system behind a list of requests.
+/// The memory system, driven by a list of requests.
 class TestMemory {
  public:
   explicit TestMemory(nb::dict spec) : spec_(spec_from_dict(spec)), memory_(spec_, 1) {}
@@ -140,7 +141,7 @@ class TestMemory {
   void insert(uint64_t address, uint64_t bytes, bool modified) { memory_.insert(address, bytes, modified); }
   uint64_t free_l2_lines() const { return memory_.free_l2_lines(); }
   /// Sends (cycle, sm, address, write) in order of cycles and runs to `end` in windows of `window` cycles,
-  /// the channels in `parts` groups. Gives (cycle, sm, address, write) of every reply.
+  /// with the channels in `parts` groups. Returns (cycle, sm, address, write) of every reply.
   std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> run(
       const std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>>& requests, uint64_t end,
       uint64_t window, uint32_t parts) {
@@ -194,8 +195,8 @@ class TestMemory {
   double seconds_ = 0;
 };
 
-/// What a scheduler issues, cycle by cycle: `ready[c]` has a bit per warp that could issue in cycle c,
-/// `waits[c]` a bit per warp that waits for memory. `ages[w]`: order of launch.
+/// The warps a scheduler issues, cycle by cycle: `ready[c]` has one bit per warp that could issue in cycle c,
+/// `waits[c]` one per warp waiting for memory. `ages[w]`: order of launch.
 std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vector<uint64_t>& ages,
                                        const std::vector<uint64_t>& ready, const std::vector<uint64_t>& waits,
                                        uint32_t active_warps) {
@@ -221,7 +222,7 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
   return chosen;
 }
 
-/// Which (input, output, name) moves in which cycle of a crossbar whose inputs hold `queues` of (output,
+/// The (input, output, name) that move in each cycle of a crossbar whose inputs hold `queues` of (output,
 /// name).
 std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
     const std::vector<std::vector<std::tuple<uint32_t, uint32_t>>>& queues, uint32_t outputs, bool islip,

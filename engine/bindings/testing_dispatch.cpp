@@ -13,7 +13,7 @@
 #include "timing/dispatch/cta_dispatcher.hpp"
 #include "timing/dispatch/launch_queue.hpp"
 
-// CTA dispatch, launch queue and sampling without a GPU, so that tests can read like a datasheet.
+// CTA dispatch, launch queue and sampling without a GPU, so that tests read like a datasheet.
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,8 +21,8 @@ using namespace simt;
 
 namespace {
 
-/// Launches of two instructions a warp, of which nothing is ever simulated. Writes down what is to be
-/// executed without timing.
+/// Launches with two instructions per warp, which are never simulated. Records what would be executed without
+/// timing.
 class FakeSource : public InstructionSource {
  public:
   FakeSource(uint64_t ctas, uint32_t warps, uint32_t cluster, uint64_t stream)
@@ -116,7 +116,7 @@ class TestQueue {
     transfer.cycles = cycles;
     queue_.push(std::move(transfer));
   }
-  /// What ends or starts next, at `now` at the latest: ("transfer", id, start, end), ("copy", address, bytes,
+  /// The next end or start, at `now` at the latest: ("transfer", id, start, end), ("copy", address, bytes,
   /// end), ("launch", id, slot, start), or None.
   std::optional<std::tuple<std::string, uint64_t, uint64_t, uint64_t>> next(uint64_t now) {
     if (const auto ended = queue_.next_end(now)) {
@@ -138,7 +138,7 @@ class TestQueue {
   LaunchQueue queue_;
 };
 
-/// (kind, CTAs to skip, cycles of a warp, cycles of the launch, residents)
+/// (kind, CTAs to skip, cycles per warp, cycles of the launch, residents)
 using Answer = std::tuple<std::string, uint64_t, double, double, bool>;
 
 Decision decision_of(const Answer& answer) {
@@ -155,7 +155,7 @@ Decision decision_of(const Answer& answer) {
   return decision;
 }
 
-/// Gives its answers one after the other, then goes on.
+/// Gives its answers one after another, then continues.
 class ScriptedController : public Controller {
  public:
   ScriptedController(uint64_t interval, std::vector<Answer> answers)
@@ -197,7 +197,7 @@ class TestSampling : public SampledMachine {
     control_->begin(0);
   }
 
-  /// CTAs that are simulated from now on, as TestDispatcher::dispatch().
+  /// CTAs to be simulated from now on, as in TestDispatcher::dispatch().
   std::vector<PlacedCta> advance(uint64_t now, uint64_t dispatch_until) {
     control_->advance(now);
     std::vector<PlacedCta> simulated;
@@ -208,7 +208,7 @@ class TestSampling : public SampledMachine {
     });
     return simulated;
   }
-  /// A simulated CTA ends; the cycle that it was predicted to end in, or 0.
+  /// A simulated CTA ends; returns the cycle in which it was predicted to end, or 0.
   uint64_t leave(uint32_t sm, uint32_t cta_slot, uint64_t cycle) {
     std::erase_if(resident_, [&](const auto& d) { return d.sm == sm && d.cta_slot == cta_slot; });
     ++launch_.done_ctas;

@@ -29,7 +29,7 @@ using namespace simt;
 
 using Sizes = std::tuple<uint32_t, uint32_t, uint32_t>;
 
-/// Text in, blocks out.
+/// Converts text to blocks.
 class TraceConverter {
  public:
   void feed(std::string_view text) { parser_.feed(text); }
@@ -168,7 +168,7 @@ std::tuple<uint64_t, uint64_t> walk(InstructionSource& source, bool expand_addre
   DynamicRecord record;
   for (uint64_t ordinal = 0; ordinal < source.cta_count(); ++ordinal) {
     const auto stream = source.open_cta(ordinal);
-    // Round by round, as an SM does, rather than warp by warp.
+    // One record per warp and round, as on an SM, rather than warp by warp.
     for (bool any = true; any;) {
       any = false;
       for (uint32_t w = 0; w < stream->warps(); ++w)

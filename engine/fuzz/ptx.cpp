@@ -1,4 +1,5 @@
-// Feeds any text to the parser of PTX, and finds control flow and places of registers for what it accepts.
+// Feeds arbitrary text to the PTX parser, and computes control flow and register allocation for what it
+// accepts.
 
 #include <cstdlib>
 #include <string>

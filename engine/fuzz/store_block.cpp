@@ -1,4 +1,4 @@
-// Takes any bytes for a kernel's instruction table and one of its blocks, and walks what comes out.
+// Interprets arbitrary bytes as a kernel's instruction table and one of its blocks, and traverses the result.
 
 #include "trace/store_block.hpp"
 

@@ -1,5 +1,4 @@
-// Feeds any bytes to the reader of kernel traces, in pieces, and reads back through the store what it
-// accepted.
+// Feeds arbitrary bytes to the trace reader, in pieces, and reads what it accepted back through the store.
 
 #include "trace/text_parser.hpp"
 
@@ -16,7 +15,7 @@ namespace {
 
 using namespace simt;
 
-/// Remembers a sum over all records, independent of their order among warps.
+/// Computes a sum over all records, independent of their order among warps.
 class Witness : public TraceSink {
  public:
   explicit Witness(StoreEncoder& encoder) : encoder_(encoder) {}

@@ -2,7 +2,8 @@
 #include <concepts>
 #include <cstdint>
 
-/// What is known of an instruction apart from how it is executed and lowered. Names no instruction set.
+/// What is known about an instruction, apart from how it is executed and lowered. Independent of the
+/// instruction set.
 namespace simt::instructions {
 
 /// A member without a default: a row that leaves it out does not compile.
@@ -18,12 +19,12 @@ struct Required {
 enum class Writes : uint8_t {
   Nothing,
   First,          ///< operand 0
-  FirstUpdated,   ///< operand 0, which is read too
-  CallResults,    ///< the list in front of the callee, if there is one
-  BeforeAddress,  ///< all operands in front of the first address
+  FirstUpdated,   ///< operand 0, which is also read
+  CallResults,    ///< the list before the callee, if there is one
+  BeforeAddress,  ///< all operands before the first address
 };
 
-/// What a name among the operands refers to.
+/// What names among the operands refer to.
 enum class Names : uint8_t {
   Values,     ///< registers and variables; name[2] is the element's contents
   Addresses,  ///< as Values, but name[2] is the element's address
@@ -31,11 +32,11 @@ enum class Names : uint8_t {
   Callee,  ///< a function; parentheses enclose its results and arguments
 };
 
-/// How the registers of a vector operand lie in the register file.
+/// How the registers of a vector operand are placed in the register file.
 enum class Vectors : uint8_t {
   Apart,        ///< anywhere
-  Consecutive,  ///< in a row, named by the first one
-  Pieces,       ///< in a row, of which each access names up to 128 bits
+  Consecutive,  ///< consecutive, named by the first one
+  Pieces,       ///< consecutive, but each access names at most 128 bits
 };
 
 enum class Memory : uint8_t {
@@ -43,10 +44,10 @@ enum class Memory : uint8_t {
   Load,
   Store,
   Atomic,
-  Copy,  ///< from one space to another, asynchronously
+  Copy,  ///< between spaces, asynchronously
   Fence,
   Mbarrier,         ///< updates or tests an mbarrier object
-  StackAllocation,  ///< takes from the thread's stack
+  StackAllocation,  ///< allocates from the thread's stack
 };
 
 /// The state space that the instruction accesses.
@@ -66,18 +67,18 @@ enum class Extent : uint8_t {
 
 enum class Control : uint8_t { Next, Branch, IndirectBranch, Call, Return, Exit, Trap };
 
-/// What the written values depend on: decides what two right executions may differ in.
+/// What the written values depend on: in what two correct executions may differ.
 enum class Result : uint8_t {
   OfInputs,     ///< registers and memory only
-  OfTime,       ///< when the warp comes here, or what other warps have done by then
+  OfTime,       ///< when the warp gets there, or what other warps have done by then
   OfAddresses,  ///< where the machine places variables and stacks
   OfOrder,      ///< the order in which threads access the same memory
-  Late,         ///< of inputs, but written after the instruction has ended
+  Late,         ///< of inputs, but written after the instruction has completed
 };
 
-/// Whether the scheduler may move it among the instructions of its block.
+/// Whether the scheduler may move it within its block.
 enum class Motion : uint8_t {
-  Free,   ///< as far as its registers and its memory accesses permit
+  Free,   ///< as far as its registers and memory accesses permit
   Fixed,  ///< nothing moves across it
 };
 
@@ -87,7 +88,7 @@ enum class Latency : uint8_t { Alu, SpecialFunction, Division, Matrix };
 /// Use of the carry flag.
 enum class Carry : uint8_t { Never, IfNamed, Always };
 
-/// Arithmetic that the compiler passes rewrite.
+/// Arithmetic that compiler passes rewrite.
 enum class Algebra : uint8_t {
   Other,
   Product,
@@ -112,7 +113,7 @@ struct Facts {
   Required<Carry> carry;
   Required<Algebra> algebra;
 
-  /// The same facts but for those given.
+  /// The same facts, except for those given.
   template <class... Fact>
   constexpr Facts with(Fact... fact) const {
     Facts changed = *this;
@@ -120,7 +121,7 @@ struct Facts {
     return changed;
   }
 
-  /// Facts that contradict each other.
+  /// False if facts contradict each other.
   constexpr bool consistent() const {
     const bool jumps = control == Control::Branch || control == Control::IndirectBranch;
     const bool accesses = memory == Memory::Load || memory == Memory::Store || memory == Memory::Atomic ||

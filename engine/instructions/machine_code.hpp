@@ -6,15 +6,15 @@
 /// Which machine (SASS) instructions an instruction becomes for the timing model, as data.
 namespace simt::instructions {
 
-/// Machine instructions that one instruction becomes.
+/// The machine instructions for one instruction.
 struct MachineCode {
   enum class Shape : uint8_t {
     Nothing,
-    Copy,    ///< no instruction: later readers wait for the source
-    One,     ///< reads and writes what the instruction does
-    Halves,  ///< a pair over the low and high halves of 64-bit registers
-    Chain,   ///< each needs the one before it
-    Repeat,  ///< a chain of `count` times the first
+    Copy,    ///< no instruction: later readers depend on the source
+    One,     ///< with the instruction's reads and writes
+    Halves,  ///< a pair for the low and high halves of 64-bit registers
+    Chain,   ///< each depends on the previous one
+    Repeat,  ///< a chain of `count` copies of the first
     Access   ///< as One, with the lanes' addresses, `count` bytes each
   };
   static constexpr uint32_t most = 6;
@@ -43,15 +43,16 @@ constexpr MachineCode access(const char* opcode, uint8_t bytes) {
   return {MachineCode::Shape::Access, bytes, {opcode}};
 }
 
-/// Classes of an instruction's last type, a bit each.
+/// Classes of an instruction's last type, one bit each.
 using TypeClasses = uint8_t;
 constexpr TypeClasses pred = 1, half = 2, f32 = 4, f64 = 8;
 constexpr TypeClasses narrow = 16;          ///< integers and bits of up to 32 bits, and no type at all
-constexpr TypeClasses wide = 32;            ///< integers and bits of 64
-constexpr TypeClasses signed_sources = 64;  ///< the second or third type is signed, whatever the last one is
+constexpr TypeClasses wide = 32;            ///< 64-bit integers and bits
+constexpr TypeClasses signed_sources = 64;  ///< the second or third type is signed, regardless of the last
+                                            ///< one
 constexpr TypeClasses any = 127;
 
-/// Code for types of these classes, and where given only with a modifier.
+/// Code for types of these classes, optionally only with a modifier.
 struct MachineCase {
   TypeClasses types;
   MachineCode code;
@@ -61,7 +62,7 @@ struct MachineCase {
   constexpr MachineCase(TypeClasses t, const char* with, MachineCode c) : types(t), code(c), modifier(with) {}
 };
 
-/// The first case that applies counts; `Function` chooses where cases cannot say it.
+/// The first case that applies is used; `Function` is for what cases cannot express.
 template <class Function>
 struct Lowering {
   static constexpr uint32_t most = 7;

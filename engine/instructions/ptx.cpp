@@ -17,7 +17,8 @@
 namespace simt::instructions {
 namespace {
 
-/// Pointers to all rows, sorted by name. A '.' sorts before letters and digits, so rows of an opcode adjoin.
+/// Pointers to all rows, sorted by name. A '.' sorts before letters and digits, so the rows of an opcode are
+/// adjacent.
 template <size_t... Count>
 consteval auto sorted(const PtxRow (&... rows)[Count]) {
   std::array<const PtxRow*, (Count + ...)> all{};
@@ -55,10 +56,10 @@ constexpr PtxRow unknown{.name = "",
                          .translate = functional::translate_unsupported,
                          .lowering = nothing};
 
-/// How well a row fits an instruction; -1 where the instruction lacks a modifier of the row.
+/// How well a row matches an instruction; -1 if the instruction lacks one of the row's modifiers.
 struct Fit {
-  int modifiers = -1;  ///< of the row
-  ptrdiff_t last = 0;  ///< place in the instruction of the row's first modifier, counted from behind
+  int modifiers = -1;  ///< number of the row's modifiers
+  ptrdiff_t last = 0;  ///< position in the instruction of the row's first modifier, counted from the end
 
   friend auto operator<=>(const Fit&, const Fit&) = default;
 };

@@ -10,7 +10,8 @@ class Translation;
 class Lowerer;
 }  // namespace simt::functional
 
-/// The instruction table of PTX. Another instruction set has another table of Rows, with its own Translation.
+/// The instruction table of PTX. Another instruction set would have its own table of Rows, with its own
+/// Translation.
 namespace simt::instructions {
 
 using PtxRow = Row<void (*)(functional::Translation&), void (*)(functional::Lowerer&)>;
@@ -18,15 +19,15 @@ using PtxRow = Row<void (*)(functional::Translation&), void (*)(functional::Lowe
 /// All rows, sorted by name.
 std::span<const PtxRow* const> ptx_table();
 
-/// Of the rows of an opcode whose modifiers an instruction has, the one with the most. For an instruction
-/// without a row one that stands for all these: it writes its first operand, nothing moves across it, and it
-/// is refused when it is translated.
+/// Of an opcode's rows whose modifiers the instruction has, the one with the most modifiers. Instructions
+/// without a row share a default one: it writes its first operand, nothing moves across it, and translation
+/// refuses it.
 const PtxRow& find_ptx(std::string_view opcode, const std::vector<std::string_view>& modifiers);
 
-/// The rows of an opcode, none if the table does not have it.
+/// The rows of an opcode; empty if it is not in the table.
 std::span<const PtxRow* const> ptx_rows_of(std::string_view opcode);
 
-/// Whether it can be executed; rows of PTX that is only read cannot.
+/// Whether it can be executed; some PTX is only parsed.
 bool is_executable(const PtxRow& row);
 
 }  // namespace simt::instructions

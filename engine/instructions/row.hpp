@@ -7,27 +7,26 @@
 
 namespace simt::instructions {
 
-/// All that is known of one instruction of an instruction set.
-///
-/// Translate: a function that makes executable Ops of it. Lower: a function that makes machine instructions
-/// of it for the timing model, where MachineCases cannot say which.
+/// Everything known about one instruction of an instruction set.
+/// Translate: a function that emits its executable Ops. Lower: a function that emits its machine instructions
+/// for the timing model, if MachineCases cannot express them.
 template <class Translate, class Lower>
 struct Row {
-  /// The opcode, and behind dots the modifiers that tell it from other rows of the opcode: `cp.async.bulk` is
-  /// a `cp` that has both.
+  /// The opcode, then the modifiers that distinguish the row from others of the opcode: `cp.async.bulk` is a
+  /// `cp` with both modifiers.
   Required<std::string_view> name;
   Facts facts;
-  /// Forms that are tried and listed in docs/functional/coverage.md; src/simt/cuda/coverage.py describes
-  /// their notation.
+  /// Forms that are tested and listed in docs/functional/coverage.md; src/simt/cuda/coverage.py describes the
+  /// notation.
   Required<std::string_view> forms;
   Required<Translate> translate;
   Lowering<Lower> lowering;
-  std::string_view later_forms = {};  ///< those that only newer architectures have
+  std::string_view later_forms = {};  ///< forms that only newer architectures have
 
   constexpr std::string_view opcode() const { return name.value.substr(0, name.value.find('.')); }
 };
 
-/// Whether a row says all that it must, and nothing that cannot be.
+/// Whether a row specifies everything it must, without contradictions.
 template <class Translate, class Lower>
 constexpr bool complete(const Row<Translate, Lower>& row) {
   const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };

@@ -62,8 +62,8 @@ struct StaticInstruction {
   uint8_t access_bytes =
       0;  ///< bytes that each lane accesses; 0 for none, or if no addresses are known (LDC)
   bool half_precision = false;  ///< packed FP16: half the initiation interval of its unit
-  bool bypass_l1 = false;  ///< STRONG.GPU and wider, and what the cache operator sends to the L2; of a memory
-                           ///< barrier: it orders beyond the CTA
+  bool bypass_l1 = false;  ///< STRONG.GPU and wider, and accesses whose cache operator sends them to the L2;
+                           ///< for a memory barrier: it orders beyond the CTA
   uint8_t destination_count = 0;
   uint8_t source_count = 0;
   std::array<Register, max_registers> destinations{};
@@ -86,9 +86,9 @@ struct DynamicRecord {
   int64_t stride = 0;
   const uint8_t* deltas = nullptr;
   uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
-  uint64_t bulk_bytes = 0;  ///< TMA: bytes that the instruction copies, 0 if unknown
-  uint64_t mbarrier = 0;    ///< TMA: address of the mbarrier that the copy completes on, 0 if unknown
-  uint32_t ticket = 0;      ///< of an executed access that takes effect after its issue; 0: none
+  uint64_t bulk_bytes = 0;  ///< TMA: number of bytes copied, 0 if unknown
+  uint64_t mbarrier = 0;    ///< TMA: address of the mbarrier on which the copy completes, 0 if unknown
+  uint32_t ticket = 0;      ///< for an executed access that takes effect after its issue; 0: none
 };
 
 }  // namespace simt

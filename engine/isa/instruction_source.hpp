@@ -94,16 +94,16 @@ class InstructionSource {
   /// Static indices of jump targets, as far as known. Sources that replay know those of some CTAs, spread
   /// over the grid.
   virtual std::vector<uint32_t> leaders();
-  /// Follows these CTAs on up to `threads` host threads, without any effect on memory or on their later
+  /// Follows these CTAs on up to `threads` host threads, with no effect on memory or on their later
   /// simulation. CTAs of a cluster are followed together, so `ordinals` names whole clusters.
   virtual BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                               uint32_t threads);
-  /// CTAs [first, end), whole clusters, will never be opened: their effects on memory happen now, on up to
+  /// CTAs [first, end), whole clusters, will never be opened: performs their effects on memory now, on up to
   /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
-  /// The CTAs of `begun`, which have not ended, and those from `first` on will not be asked for instructions
-  /// any more: their effects on memory happen now, on up to `threads` host threads. Counts, CTA by CTA, the
-  /// blocks that warps of `begun` have not begun yet, then those of the others, unless `blocks` is nullptr.
+  /// No more instructions will be requested from the unfinished CTAs of `begun`, or from those from `first`
+  /// on: performs their effects on memory now, on up to `threads` host threads. Unless `blocks` is nullptr,
+  /// counts, CTA by CTA, the blocks that warps of `begun` have not begun, then those of the others.
   virtual BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                              const BasicBlocks* blocks, uint32_t threads);
 };

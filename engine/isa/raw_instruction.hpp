@@ -22,7 +22,7 @@ struct RawInstruction {
   int64_t immediate2 = 0;     ///< version 6 only
   uint32_t memory_bytes = 0;  ///< access width as the tracer wrote it, 0 for none
   uint32_t constant_operand =
-      StaticInstruction::no_constant;  ///< byte in the launch's constant bank, of executed programs
+      StaticInstruction::no_constant;  ///< byte offset in the launch's constant bank, for executed programs
   AddressKind addresses = AddressKind::None;
   bool commits_group = false;  ///< version 6: a GMMA instruction that closes its group
   uint8_t destination_count = 0;

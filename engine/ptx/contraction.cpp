@@ -20,9 +20,9 @@ constexpr uint32_t none = UINT32_MAX;
 
 using instructions::Algebra;
 
-/// What an instruction is to contraction, by its mnemonic.
+/// How contraction treats an instruction, determined by its mnemonic.
 struct Form {
-  Algebra kind = Algebra::Other;  ///< Iterative: code with branches, which ends a block
+  Algebra kind = Algebra::Other;  ///< Iterative: becomes code with branches, which ends a block
   Type type = Type::None;
   bool ftz = false, sat = false;
 };
@@ -47,13 +47,13 @@ Form form_of(const Mnemonic& mnemonic) {
     else if (form.type == Type::None && type_named(m) != Type::None)
       form.type = type_named(m);
     else
-      return {};  // it says how it rounds, or more
+      return {};  // it specifies rounding, or more
   }
   const Type t = form.type;
   if (form.kind == Algebra::Copy) return t == Type::None || t == Type::Pred ? Form{} : form;
   const bool half = t == Type::F16 || t == Type::F16x2 || t == Type::BF16 || t == Type::BF16x2;
   if (!half && t != Type::F32 && t != Type::F64) return {};
-  if (form.kind == Algebra::Negation && t == Type::BF16x2) return {};  // ptxas keeps these apart
+  if (form.kind == Algebra::Negation && t == Type::BF16x2) return {};  // ptxas does not combine these
   return form;
 }
 
@@ -90,7 +90,7 @@ class Contraction {
     std::vector<uint32_t> predecessors(flow_.blocks.size());
     for (const ControlFlow::Block& block : flow_.blocks)
       for (const uint32_t s : block.successors) ++predecessors[s];
-    // Blocks that only follow each other are one.
+    // Blocks in a straight line are treated as one.
     for (uint32_t b = 0; b < flow_.blocks.size(); ++b) {
       uint32_t last = b;
       while (flow_.blocks[last].successors == std::vector{last + 1} && predecessors[last + 1] == 1) ++last;
@@ -104,17 +104,17 @@ class Contraction {
   struct Product {
     uint32_t instruction = 0;
     Form form;
-    uint32_t sums = 0;       ///< how often a sum uses it
-    bool escapes = false;    ///< something else uses it
-    bool is_addend = false;  ///< of an fma that another product went into
+    uint32_t sums = 0;       ///< number of uses by sums
+    bool escapes = false;    ///< used by anything else
+    bool is_addend = false;  ///< addend of an fma that absorbed another product
     uint32_t fused = 0;
-    std::vector<uint32_t> carriers;  ///< its copies and negations
-    uint32_t last = 0;               ///< instruction of the last fma
-    std::array<uint32_t, 2> overwritten{none,
-                                        none};   ///< instruction behind it that writes a factor's register
-    std::array<uint32_t, 2> copied{none, none};  ///< register with the factor's value
+    std::vector<uint32_t> carriers;                   ///< its copies and negations
+    uint32_t last = 0;                                ///< instruction of the last fma
+    std::array<uint32_t, 2> overwritten{none, none};  ///< first instruction after it that writes a factor's
+                                                      ///< register
+    std::array<uint32_t, 2> copied{none, none};       ///< register with a copy of the factor
   };
-  /// What a register holds: a product, or minus it.
+  /// The contents of a register: a product, or its negation.
   struct Value {
     uint32_t product = none;
     bool negated = false;
@@ -123,7 +123,7 @@ class Contraction {
     uint32_t instruction = 0;
     Form form;
     std::array<Value, 2> operands;
-    uint32_t fused = none;  ///< which of them
+    uint32_t fused = none;  ///< which summand
   };
 
   const Form& form(uint32_t i) const { return forms_[function_.instructions[i].mnemonic]; }
@@ -147,7 +147,7 @@ class Contraction {
     for (const auto& [r, value] : held_)
       if (!products_[value.product].escapes && is_live_behind(last, r))
         products_[value.product].escapes = true;
-    // First the products that only one sum uses, then those that several use.
+    // First the products used by only one sum, then those used by several.
     for (const bool single : {true, false})
       for (Sum& sum : sums_) choose(sum, single);
     for (Product& product : products_) finish(product);
@@ -178,7 +178,7 @@ class Contraction {
       for (const uint32_t r : accesses_[i].reads) escape(r);
     }
     for (const uint32_t r : accesses_[i].writes) {
-      if (guarded) escape(r);  // what it keeps for the other lanes
+      if (guarded) escape(r);  // the other lanes keep its old value
       held_.erase(r);
       if (const auto at = factors_.find(r); at != factors_.end()) {
         for (const auto& [product, k] : at->second) products_[product].overwritten[k] = i;
@@ -204,7 +204,7 @@ class Contraction {
     if (const auto at = held_.find(r); at != held_.end()) products_[at->second.product].escapes = true;
   }
 
-  /// The product that a sum's operand is, if it could be fused with it.
+  /// The product in a sum's operand, if it could be fused.
   Value summand(const Operand& o, const Form& sum) {
     if (o.kind != OperandKind::Register) return {};
     const auto at = held_.find(o.index);
@@ -217,7 +217,7 @@ class Contraction {
     return {};
   }
 
-  /// Whether an instruction only hands a product on, as it is or negated.
+  /// Whether an instruction only passes a product on, unchanged or negated.
   bool carries(uint32_t i, Value& carried) {
     const Instruction& instruction = function_.instructions[i];
     const Form& f = form(i);
@@ -234,7 +234,7 @@ class Contraction {
     return true;
   }
 
-  /// For each register the blocks that read it before they write it.
+  /// Finds, for each register, the blocks that read it before writing it.
   void find_exposed() {
     for (uint32_t b = 0; b < flow_.blocks.size(); ++b) {
       std::unordered_set<uint32_t> written;
@@ -243,14 +243,14 @@ class Contraction {
           if (!written.contains(r)) exposed_[r].insert(b);
         const bool guarded = function_.instructions[i].guard >= 0;
         for (const uint32_t r : accesses_[i].writes) {
-          if (guarded && !written.contains(r)) exposed_[r].insert(b);  // other lanes keep what was there
+          if (guarded && !written.contains(r)) exposed_[r].insert(b);  // inactive lanes keep the old value
           written.insert(r);
         }
       }
     }
   }
 
-  /// Whether a register's value at a block's end may still be read.
+  /// Whether a register's value at the end of a block may still be read.
   bool is_live_behind(uint32_t block, uint32_t r) const {
     if (is_result(r)) return true;
     const auto readers = exposed_.find(r);
@@ -288,7 +288,7 @@ class Contraction {
     }
   }
 
-  /// A product of which nothing is left goes. Where a factor's register is written before the last fma, the
+  /// Removes a product with no remaining uses. If a factor's register is written before the last fma, the
   /// factor is copied.
   void finish(Product& product) {
     if (product.fused == 0) return;
@@ -336,7 +336,7 @@ class Contraction {
     return index;
   }
 
-  /// Takes out what was fused and puts in the copies; labels move with what they stand before.
+  /// Removes fused instructions and inserts the copies; labels move along with the instruction they precede.
   void rebuild() {
     std::vector<Instruction> result;
     std::vector<uint32_t> moved;
@@ -373,8 +373,8 @@ class Contraction {
   std::unordered_map<uint32_t, std::unordered_set<uint32_t>> exposed_;
   std::vector<bool> removed_;
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> copies_before_;  ///< (copy, original)
-  // Of the block:
-  uint32_t block_begin_ = 0;  ///< instruction behind which ptxas has no branches
+  // For the current block:
+  uint32_t block_begin_ = 0;  ///< ptxas has no branches after this instruction
   std::vector<Product> products_;
   std::vector<Sum> sums_;
   std::unordered_map<uint32_t, Value> held_;                                          ///< by register

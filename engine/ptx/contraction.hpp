@@ -3,11 +3,11 @@
 
 namespace simt::ptx {
 
-/// Makes one fma of a product and a sum, where neither says how it rounds, as ptxas does by default
-/// (-fmad=true). What is fused is what ptxas 12.9 was seen to fuse (docs/functional/float.md): only products
-/// whose every use is a sum of the same block and the same .ftz; of two products that are summed the one that
-/// is used only there, the first where both or neither are; and a product that several sums use with each of
-/// them. The fma may have negated operands, as the machine's instruction has.
+/// Fuses a product and a sum into an fma if neither specifies rounding, as ptxas does by default
+/// (-fmad=true). What is fused follows the observed behaviour of ptxas 12.9 (docs/functional/float.md): only
+/// products used exclusively by sums in the same block with the same .ftz. If two products are summed, the
+/// one used only there is fused, or the first if both or neither are; a product used by several sums is fused
+/// with each of them. The operands of the fma may be negated, as in the machine instruction.
 void contract(Function& function, Module& module);
 
 }  // namespace simt::ptx

@@ -13,7 +13,7 @@ bool ends_block(Control control) {
   return control != Control::Next && control != Control::Call;
 }
 
-/// Instructions to which `instruction` may branch.
+/// Visits the instructions to which `instruction` may branch.
 template <class Visit>
 void for_each_target(const Function& function, const Instruction& instruction, Visit visit) {
   for (uint32_t k = 0; k < instruction.operand_count; ++k) {
@@ -27,11 +27,11 @@ void for_each_target(const Function& function, const Instruction& instruction, V
 }
 
 /// Immediate post-dominators, by the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
-/// Algorithm", 2001) on the reverse graph from a virtual block behind every return.
+/// Algorithm", 2001) on the reverse graph, from a virtual block after every return.
 ///
-/// Blocks from which no return can be reached do not count as paths for the others, because their lanes never
-/// come back. Among themselves those that reach a trap get a tree of their own, and then loops without an
-/// exit, each from the last block of a set that is never left.
+/// Blocks that cannot reach a return do not count as paths for the others, because their lanes never return.
+/// Those that can reach a trap form a separate tree; then those in infinite loops, one tree for each set of
+/// blocks that is never left, rooted at its last block.
 class PostDominators {
  public:
   explicit PostDominators(std::vector<ControlFlow::Block>& blocks)
@@ -53,8 +53,8 @@ class PostDominators {
   void compute(const std::vector<uint32_t>& returns, const std::vector<uint32_t>& traps) {
     grow_tree(returns);
     grow_tree(traps);
-    // A depth-first search on the reverse graph finishes last in a set of blocks that is never left, and
-    // begins there with its last block (Kosaraju's algorithm for strongly connected components).
+    // A depth-first search on the reverse graph finishes last in a set of blocks that is never left
+    // (Kosaraju's algorithm for strongly connected components), and starts in that set at its last block.
     std::vector<uint32_t> order;
     std::vector<bool> seen(end_, false);
     for (uint32_t b = end_; b-- > 0;)
@@ -91,7 +91,7 @@ class PostDominators {
   }
   uint32_t first_of(uint32_t block) const { return first_predecessor_[block]; }
 
-  /// Post-dominators of all blocks without a tree that reach one of `roots`.
+  /// Computes post-dominators of all blocks not yet in a tree that reach one of `roots`.
   void grow_tree(const std::vector<uint32_t>& roots) {
     const uint32_t tree = trees_++;
     std::vector<uint32_t> order;
@@ -123,10 +123,10 @@ class PostDominators {
   }
 
   std::vector<ControlFlow::Block>& blocks_;
-  const uint32_t end_;  ///< the virtual block behind the roots
+  const uint32_t end_;  ///< the virtual block after the roots
   uint32_t trees_ = 0;
   std::vector<uint32_t> tree_;
-  std::vector<uint32_t> number_;  ///< in the order in which the search left the blocks of a tree
+  std::vector<uint32_t> number_;  ///< the order in which the search left the blocks of a tree
   std::vector<uint32_t> parent_;
   std::vector<bool> root_;
   std::vector<uint32_t> predecessors_;
@@ -168,14 +168,14 @@ ControlFlow control_flow(const Function& function, const Module& module) {
     bool returning = (control == Control::Return || control == Control::Exit) && last.guard < 0;
     const auto go_to = [&](uint32_t instruction) {
       if (instruction == count)
-        returning = true;  // past the last instruction the function ends
+        returning = true;  // the function ends after the last instruction
       else
         block.successors.push_back(flow.block_of[instruction]);
     };
     if (control == Control::Branch || control == Control::IndirectBranch)
       for_each_target(function, last, go_to);
     if (!ends_block(control) || last.guard >= 0) go_to(block.last);
-    // Each once.
+    // Removes duplicates.
     std::vector<uint32_t>& all = block.successors;
     if (all.size() == 2 && all[0] == all[1]) all.pop_back();
     if (all.size() > 2) {

@@ -13,12 +13,13 @@ struct ControlFlow {
   struct Block {
     uint32_t first = 0, last = 0;      ///< instructions [first, last)
     std::vector<uint32_t> successors;  ///< blocks; a guarded ret or exit falls through
-    uint32_t post_dominator = none;    ///< immediate; none where paths meet only at the function's end
+    uint32_t post_dominator = none;    ///< immediate; none if paths meet only at the function's end
   };
   std::vector<Block> blocks;
-  std::vector<uint32_t> block_of;  ///< for each instruction
+  std::vector<uint32_t> block_of;  ///< by instruction
 
-  /// The instruction at which lanes that diverge at instruction `branch` meet again; none for the end.
+  /// The instruction at which lanes that diverge at instruction `branch` reconverge; none for the function's
+  /// end.
   uint32_t reconvergence(uint32_t branch) const {
     const uint32_t block = blocks[block_of[branch]].post_dominator;
     return block == none ? none : blocks[block].first;

@@ -33,7 +33,7 @@ uint8_t class_of(char c) {
 
 constexpr uint32_t max_depth = 64;  ///< of parentheses and signs in a constant expression
 
-/// Binary operators by C's precedence, loosest first.
+/// Binary operators by C's precedence, lowest first.
 enum Operator : uint32_t {
   no_operator,
   logical_or,
@@ -138,7 +138,7 @@ Constant apply_to_integers(uint32_t op, Constant left, Constant right, bool& def
       defined = b != 0;
       if (!defined) return {};
       if (is_unsigned) return wrap(op == divide ? ua / ub : ua % ub);
-      if (b == -1) return op == divide ? wrap(0 - ua) : integer(0);  // the least integer / -1 overflows
+      if (b == -1) return op == divide ? wrap(0 - ua) : integer(0);  // the smallest integer / -1 overflows
       return integer(op == divide ? a / b : a % b);
   }
 }
@@ -199,7 +199,7 @@ void Lexer::skip_space() {
   }
 }
 
-/// Leaves the position behind the comment, or at the end of its line.
+/// Moves past the comment, or to the end of its line.
 void Lexer::skip_comment() {
   if (at_[1] == '/') {
     skip_line();
@@ -281,7 +281,7 @@ Word Lexer::mnemonic_or_label(bool& label) {
     const uint32_t line = line_;
     skip_space();
     if (*at_ != '.' || at_end()) {
-      // ld .global .u32 has been drawn together: what it leaves is space, with as many lines.
+      // ld .global .u32 has been joined: fill the gap with spaces, and as many newlines as before.
       std::fill(written, end, ' ');
       std::fill_n(written, lost_lines, '\n');
       break;

@@ -5,7 +5,7 @@
 
 namespace simt::ptx {
 
-/// An identifier, with the hashes by which it is looked up: of the whole and of the part before its last
+/// An identifier, with the hashes used to look it up: of the whole word, and of the part before its trailing
 /// digits, which may be the prefix of a register family.
 struct Word {
   std::string_view text;
@@ -21,18 +21,18 @@ struct Constant {
   int64_t bits = 0;  ///< the integer, or the bits of the double or float
 
   bool is_integer() const { return kind <= Kind::Unsigned; }
-  double number() const;  ///< its value as a double
+  double number() const;  ///< the value as a double
 };
 
-/// Characters of PTX into words, numbers and constant expressions. Between calls it stands at the first
-/// character of the next token, white space and comments skipped.
+/// Splits PTX into words, numbers and constant expressions. Between calls its position is the first character
+/// of the next token, after white space and comments.
 class Lexer {
  public:
   static constexpr uint32_t hash_start = 2166136261u;
   static uint32_t add_to_hash(uint32_t hash, char c) { return (hash ^ static_cast<uint8_t>(c)) * 16777619u; }
   static uint32_t hash(std::string_view text);
 
-  /// `text` must outlive the lexer, which rewrites it only where a mnemonic is written with spaces.
+  /// `text` must outlive the lexer, which modifies it only where a mnemonic is written with spaces.
   Lexer(std::string& text, const std::string& name);
 
   uint32_t line() const { return line_; }
@@ -41,8 +41,7 @@ class Lexer {
   char peek() const { return *at_; }
   char peek_second() const { return at_ == end_ ? '\0' : at_[1]; }
   bool at_word() const;
-  /// The word that begins `skipped` characters from here, or behind the blanks after them; empty if none
-  /// does.
+  /// The word that begins `skipped` characters ahead, or after the blanks there; empty if there is none.
   std::string_view word_ahead(size_t skipped) const;
 
   bool accept(char c) {
@@ -54,24 +53,24 @@ class Lexer {
     if (!accept(c)) fail(expected);
   }
   Word word(const char* expected);
-  /// What follows a dot: a directive, a type, a component; without the dot. Expects to stand at the dot.
+  /// The directive, type or component after a dot, without the dot, which must be the next character.
   std::string_view directive(const char* expected);
   /// A dotted word such as ld.global.v4.f32 or cp.async.bulk.shared::cluster.global; or, if a single colon
-  /// follows, a label: `label` tells, and the colon is passed.
+  /// follows, a label: then sets `label` and consumes the colon.
   Word mnemonic_or_label(bool& label);
-  /// Between double quotes, as written.
+  /// A string in double quotes, unprocessed.
   std::string_view string(const char* expected);
   uint64_t unsigned_number(const char* expected);
   Constant constant_expression(const char* expected = "a constant");
-  /// Terms after a name: +4-(2*8); 0 if there are none.
+  /// Terms added to a name: +4-(2*8); 0 if there are none.
   int64_t offset();
-  /// Skips a block in braces, its contents unread, or the rest of the line.
+  /// Skips a block in braces without interpreting it, or the rest of the line.
   void skip_block();
   void skip_line();
 
-  /// Throws ParseError for what stands here.
+  /// Throws ParseError for the next token.
   [[noreturn]] void fail(std::string_view expected) const;
-  /// For something that was read before it was found to be wrong, up to the next blank or bracket.
+  /// For something already consumed when found to be wrong; quotes up to the next blank or bracket.
   [[noreturn]] void fail_found(const char* place, std::string_view expected) const;
   [[noreturn]] void fail_at(const char* place, std::string_view message) const;
 

@@ -10,11 +10,11 @@
 
 #include "instructions/ptx.hpp"
 
-/// PTX as written: one translation unit, parsed and with its names resolved, but not yet judged. What an
-/// instruction means, and whether it is supported, is decided where it is translated (functional/).
+/// PTX as written: one translation unit, parsed and with names resolved, but not checked further. The meaning
+/// of instructions, and whether they are supported, is decided by translation (functional/).
 namespace simt::ptx {
 
-/// Fundamental types, by their letters without the dot. `Pred` is a predicate register's.
+/// Fundamental types, named as in PTX without the dot. `Pred` is the type of predicate registers.
 enum class Type : uint8_t {
   None,
   B1,
@@ -53,12 +53,12 @@ enum class Type : uint8_t {
   Surfref
 };
 
-/// Size of a register or memory element of this type; 0 for None, Pred and those below a byte.
+/// Size of a register or memory element of this type; 0 for None, Pred and types smaller than a byte.
 uint32_t bytes(Type type);
 bool is_float(Type type);
 bool is_signed(Type type);
 bool is_opaque(Type type);  ///< texref, samplerref, surfref
-/// The type that a modifier such as "f32" names; None if it names none.
+/// The type named by a modifier such as "f32"; None if it is not a type.
 Type type_named(std::string_view modifier);
 std::string_view name(Type type);
 
@@ -66,17 +66,17 @@ enum class Space : uint8_t { None, Register, Constant, Global, Local, Param, Sha
 
 enum class Linkage : uint8_t { Internal, Visible, Extern, Weak, Common };
 
-/// A piece of an initialiser that holds an address: `bytes` wide, at `offset` in the variable.
+/// A part of an initialiser that holds an address: `bytes` wide, at `offset` in the variable.
 struct Relocation {
   uint64_t offset = 0;
   uint8_t bytes = 8;
-  bool generic = false;    ///< generic(symbol), else an address in the symbol's own space
-  uint8_t mask_shift = 0;  ///< for 0xFF(symbol) and the like: bits by which the address is shifted right
+  bool generic = false;    ///< generic(symbol); otherwise an address in the symbol's own space
+  uint8_t mask_shift = 0;  ///< for 0xFF(symbol) and similar: how many bits the address is shifted right
   std::string_view symbol;
   int64_t addend = 0;
 };
 
-/// A variable of any space but registers: of the module, of a function's body, or a parameter.
+/// A variable in any space except registers: of the module, of a function body, or a parameter.
 struct Variable {
   std::string_view name;
   Space space = Space::None;
@@ -88,25 +88,26 @@ struct Variable {
   uint32_t line = 0;             ///< in the PTX text, from 1
   std::vector<uint8_t> initial;  ///< empty if all zero, else `size` bytes
   std::vector<Relocation> relocations;
-  /// Of a texref, samplerref or surfref: its initialiser as written, such as filter_mode = nearest.
+  /// For a texref, samplerref or surfref: its initialiser as written, such as filter_mode = nearest.
   std::vector<std::pair<std::string_view, std::string_view>> properties;
 };
 
 enum class OperandKind : uint8_t {
   None,
   Register,  ///< index: into Function::registers
-  Special,   ///< %tid.x and the like; text: without the %
+  Special,   ///< %tid.x and similar; text: without the %
   Integer,   ///< value; a constant expression is folded
-  Float,     ///< value: bits of a double (0D..., 1.0), or of a float where `single` (0F...)
+  Float,     ///< value: bits of a double (0D..., 1.0), or of a float if `single` (0F...)
   Variable,  ///< its address; index: into Function::variables if `local`, else into Module::variables;
              ///< value: a byte offset written as name+8
-  Symbol,    ///< a function, or a name that is not declared; text. Where `local`, it names a list of targets
-             ///< (component 1, index: into Function::targets) or a prototype (2, Function::prototypes)
+  Symbol,    ///< a function, or an undeclared name; text. If `local`, it names a list of targets (component
+             ///< 1, index: into Function::targets) or a prototype (2, Function::prototypes)
   Label,     ///< index: into Function::labels
   Address,   ///< [base + value]: parts[0] is the base (Register, Variable, Symbol, Special or Integer);
-             ///< further parts: what follows in the brackets (tensor coordinates as Vector, texture operands)
+             ///< further parts: the other operands in the brackets (tensor coordinates as Vector, texture
+             ///< operands)
   Vector,    ///< {a, b, c}: parts
-  List,      ///< (a, b, c): parts, of call
+  List,      ///< (a, b, c): parts; for calls
   Pair,      ///< p|q: parts[0], parts[1]
   Discard    ///< _
 };
@@ -116,9 +117,9 @@ struct Operand {
   bool negated = false;  ///< !p, or -r where PTX allows it
   bool single = false;
   bool local = false;
-  uint8_t component = 0;  ///< of a register's .x .y .z .w (video selectors .b0-.b3, .h0, .h1): 1 to 4, or 8+k
-                          ///< for .bk, 16+k for .hk, 24 for several parts such as .b7654 or .h10; 0 for none.
-                          ///< text: as written, without the dot
+  uint8_t component = 0;  ///< the .x .y .z .w of a register (video selectors .b0-.b3, .h0, .h1): 1 to 4, or
+                          ///< 8+k for .bk, 16+k for .hk, 24 for several parts such as .b7654 or .h10; 0 for
+                          ///< none. text: as written, without the dot
   uint32_t index = 0;
   uint32_t first_part = 0;  ///< parts are Function::operands[first_part] on, part_count of them
   uint32_t part_count = 0;
@@ -129,20 +130,20 @@ struct Operand {
 struct Instruction {
   uint32_t mnemonic = 0;        ///< index into Module::mnemonics
   uint32_t line = 0;            ///< in the PTX text, from 1
-  uint32_t begin = 0, end = 0;  ///< bytes of the PTX text, from the guard to behind the semicolon
+  uint32_t begin = 0, end = 0;  ///< bytes of the PTX text, from the guard to after the semicolon
   uint32_t location = 0;        ///< index into Module::locations; 0 for none
-  uint32_t first_operand = 0;   ///< Function::operands[first_operand] on; parts lie elsewhere in it
+  uint32_t first_operand = 0;   ///< Function::operands[first_operand] on; their parts are elsewhere in it
   uint16_t operand_count = 0;
   bool guard_negated = false;
   int32_t guard = -1;  ///< predicate register (index into Function::registers), -1 for none
 };
 
-/// A full dotted mnemonic, such as ld.global.nc.v4.f32, kept once per module.
+/// A full dotted mnemonic, such as ld.global.nc.v4.f32, stored once per module.
 struct Mnemonic {
   std::string_view text;
   std::string_view opcode;                  ///< up to the first dot
   std::vector<std::string_view> modifiers;  ///< between the dots; "shared::cta" is one
-  const instructions::PtxRow* row;          ///< what is known of it
+  const instructions::PtxRow* row;          ///< its row in the instruction table
 
   explicit Mnemonic(std::string_view whole);
 
@@ -155,10 +156,10 @@ struct Mnemonic {
   }
 };
 
-/// A register as declared; of a family `%r<10>` each member is one.
+/// A declared register; every member of a family `%r<10>` is one.
 struct RegisterDeclaration {
-  std::string_view name;  ///< of a family the prefix
-  int32_t number = -1;    ///< of a family's member, else -1
+  std::string_view name;  ///< for a family, the prefix
+  int32_t number = -1;    ///< for a member of a family, else -1
   Type type = Type::None;
   uint8_t vector = 1;  ///< 2 or 4 for .v2 and .v4 registers
 };
@@ -168,7 +169,8 @@ struct Label {
   uint32_t target = 0;  ///< index into Function::instructions; may be one past the last
 };
 
-/// .branchtargets, .calltargets: a list of labels or functions that an indirect instruction may go to.
+/// .branchtargets, .calltargets: a list of labels or functions to which an indirect instruction may transfer
+/// control.
 struct TargetList {
   std::string_view name;
   std::vector<uint32_t> labels;             ///< for branches
@@ -210,7 +212,7 @@ struct Location {
 };
 
 struct Module {
-  std::unique_ptr<const std::string> text;  ///< everything below points into it
+  std::unique_ptr<const std::string> text;  ///< all string_views below point into it
   std::string name;                         ///< for messages
   uint32_t version = 0;                     ///< .version 8.3 is 83
   uint32_t target = 0;                      ///< .target sm_90a is 90
@@ -220,11 +222,11 @@ struct Module {
   std::vector<Location> locations;                           ///< [0] is "none"
   std::vector<Mnemonic> mnemonics;
   std::vector<Variable> variables;
-  std::vector<Function> functions;  ///< one of each name: a definition replaces its declarations
+  std::vector<Function> functions;  ///< one per name: a definition replaces declarations
   std::vector<std::pair<std::string_view, std::string_view>> aliases;  ///< .alias: name, function
 };
 
-/// Where each of a kernel's parameters begins in its parameter buffer: in order, each aligned.
+/// The offset of each kernel parameter in the parameter buffer: in order, each aligned.
 std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters);
 
 }  // namespace simt::ptx

@@ -15,11 +15,11 @@ namespace simt::ptx {
 
 using instructions::Names;
 
-/// What a directive such as .shared names; None or false if it is another one.
+/// The meaning of a directive such as .shared; None or false if it is another directive.
 Space space_named(std::string_view directive);
 bool linkage_named(std::string_view directive, Linkage& linkage);
 
-/// Mnemonics by their text, each kept once.
+/// Mnemonics by text, each stored once.
 class Mnemonics {
  public:
   explicit Mnemonics(std::vector<Mnemonic>& all) : all_(all), slots_(1024, none) {}
@@ -53,7 +53,7 @@ class Mnemonics {
   std::vector<uint32_t> slots_;
 };
 
-/// What comes before a declared name.
+/// The part of a declaration before the name.
 struct DeclarationHead {
   Space space = Space::None;
   Linkage linkage = Linkage::Internal;
@@ -74,16 +74,15 @@ class Parser {
   Module parse();
 
  private:
-  /// A name whose meaning is known when its scope closes: a label, or something declared later.
+  /// A name resolved when its scope closes: a label, or something declared later.
   struct Pending {
     std::string_view name;
     uint32_t operand = 0;
-    uint32_t list =
-        0;  ///< 1 + index into targets, where it stands in a .branchtargets; `operand` is the place
+    uint32_t list = 0;  ///< 1 + index into targets, if it is in a .branchtargets; `operand` is the position
     bool branch = false;
   };
   struct Scope {
-    size_t pending = 0;  ///< names waiting since here
+    size_t pending = 0;  ///< number of pending names when the scope was opened
     bool labels = false;
   };
 
@@ -107,7 +106,7 @@ class Parser {
 
   void parse_alias();
 
-  /// Line marks of a preprocessor, and the lines of debug information that PTX 1 had.
+  /// Skips line markers of a preprocessor, and the debug-information lines of PTX 1.
   bool skip_foreign_line();
 
   void module_statement();
@@ -120,7 +119,7 @@ class Parser {
 
   uint32_t parse_alignment();
 
-  /// From behind the state space to in front of the name.
+  /// From after the state space up to the name.
   void parse_head(DeclarationHead& head);
 
   /// Name, dimensions and size; `element_size` is that of one element of the array.
@@ -137,13 +136,14 @@ class Parser {
 
   struct Initialiser {
     Variable& variable;
-    std::vector<uint64_t> dimensions;  ///< the vector's components as the last; the first may be 0: by count
-    std::vector<uint64_t> strides;     ///< bytes of one element of each dimension
+    std::vector<uint64_t> dimensions;  ///< the vector's components last; the first may be 0: given by the
+                                       ///< initialiser
+    std::vector<uint64_t> strides;     ///< bytes between elements of each dimension
   };
 
   void parse_initialiser(Variable& variable, const DeclarationHead& head, std::vector<uint64_t> dimensions);
 
-  /// The elements of dimension `level` on, `at` bytes into the variable.
+  /// The elements of dimension `level` and below, `at` bytes into the variable.
   void initialise(const Initialiser& init, size_t level, uint64_t at);
 
   static void store(Variable& variable, uint64_t at, uint64_t value, uint64_t size);
@@ -160,32 +160,33 @@ class Parser {
 
   // --- functions ------------------------------------------------------------------------------------------
 
-  /// A list in parentheses. Parameters of functions are declared in its scope; those of prototypes are not.
+  /// A list in parentheses. Parameters of functions are declared in the current scope; those of prototypes
+  /// are not.
   void parse_parameters(std::vector<Variable>& list, bool prototype);
 
-  /// .maxntid 128, 1, 1: what is left out is 1.
+  /// .maxntid 128, 1, 1: omitted values are 1.
   std::array<uint32_t, 3> parse_extent();
 
   uint32_t parse_count();
 
-  /// Directives between the signature and the body, or of a prototype.
+  /// Directives between a signature and the body, or in a prototype.
   void parse_function_directives(Function& function);
 
   void parse_function(bool entry, Linkage linkage);
 
-  /// Its place in the module; a function that is declared already has one.
+  /// Its index in the module; a new one unless the function has been declared before.
   uint32_t function_index(std::string_view name);
 
   void open_scope();
 
   void close_scope();
 
-  /// Whether `name` is a label, or the like, of the scope that closes.
+  /// Resolves `name` if it is a label or similar in the scope being closed.
   bool resolve(const Pending& name);
 
   void leave_unresolved(const Pending& name, uint32_t function);
 
-  /// Variables that are declared after the functions that name them.
+  /// Resolves variables declared after the functions that name them.
   void resolve_module_names();
 
   void parse_body();
@@ -211,7 +212,7 @@ class Parser {
 
   void parse_instruction(Instruction& instruction, const Word& word, const char* start);
 
-  /// Moves the operands from `first` on the stack into the function, side by side.
+  /// Moves the operands from `first` on the stack into the function, as consecutive operands.
   uint32_t take_operands(size_t first);
 
   void parse_operand(uint32_t depth);
@@ -222,7 +223,7 @@ class Parser {
 
   void parse_address(uint32_t depth);
 
-  /// A name or a constant; `with_offset`: what is added to a name belongs to it.
+  /// A name or a constant; `with_offset`: an offset added to a name belongs to it.
   Operand parse_simple(bool with_offset);
 
   Operand parse_name(bool with_offset);
@@ -234,10 +235,10 @@ class Parser {
 
   Operand parse_special(const Word& word, const char* start);
 
-  /// The innermost declaration of `word`; false if there is none.
+  /// Finds the innermost declaration of `word`; false if there is none.
   bool find_register_or_variable(const Word& word, Operand& operand, uint32_t* element_size = nullptr) const;
 
-  /// The innermost family with a member of this name, and which member it is.
+  /// The innermost family with a member of this name, and the member's number.
   const Symbol* find_family(const Word& word, uint64_t& number) const;
 
   std::unique_ptr<std::string> text_;
@@ -249,13 +250,13 @@ class Parser {
   std::vector<std::pair<uint32_t, uint32_t>> unresolved_;  ///< function, operand
   uint64_t register_budget_ = 0;
   uint64_t initial_bytes_ = 0;
-  bool digit_prefixes_ = false;  ///< some family's prefix ends in a digit
+  bool digit_prefixes_ = false;  ///< the prefix of some family ends in a digit
 
   Function* function_ = nullptr;  ///< the one being parsed
   std::vector<Scope> scopes_;
   std::vector<Pending> pending_;
-  std::vector<Operand> stack_;   ///< operands of the present instruction that are not yet in the function
-  Names names_ = Names::Values;  ///< of the present instruction
+  std::vector<Operand> stack_;   ///< operands of the current instruction, not yet in the function
+  Names names_ = Names::Values;  ///< of the current instruction
   uint32_t location_ = 0;
 };
 

@@ -8,7 +8,7 @@ Module Parser::parse() {
   Lexer lexer(*text_, module_.name);
   lexer_ = &lexer;
   module_.locations.emplace_back();
-  // The registers of a family are counted out, so their number is bounded by the text that declares them.
+  // Every register of a family is stored, so their number is limited in proportion to the text.
   register_budget_ = (uint64_t{1} << 20) + 4 * text_->size();
   expect_directive("version");
   parse_version();

@@ -70,7 +70,7 @@ uint32_t Parser::parse_alignment() {
 }
 
 void Parser::parse_head(DeclarationHead& head) {
-  if (head.space == Space::Constant && lexer_->accept('[')) {  // a bank, as old PTX has it
+  if (head.space == Space::Constant && lexer_->accept('[')) {  // a bank, as in old PTX
     lexer_->unsigned_number("a bank");
     lexer_->expect(']', "]");
   }
@@ -80,7 +80,7 @@ void Parser::parse_head(DeclarationHead& head) {
     const std::string_view text = lexer_->directive("a type");
     if (text == "align") {
       const uint32_t alignment = parse_alignment();
-      if (!pointer) head.alignment = alignment;  // else of what the parameter points to
+      if (!pointer) head.alignment = alignment;  // otherwise the alignment of what the parameter points to
     } else if (text == "v2" || text == "v4" || text == "v8") {
       head.vector = static_cast<uint32_t>(text[1] - '0');
     } else if (text == "attribute") {
@@ -90,7 +90,7 @@ void Parser::parse_head(DeclarationHead& head) {
     } else if (pointer && space_named(text) != Space::None) {
       continue;
     } else if (const Type type = type_named(text); type != Type::None) {
-      // .param .u64 .texref name: an opaque type wins
+      // .param .u64 .texref name: an opaque type takes precedence
       if (head.type == Type::None || is_opaque(type)) head.type = type;
     } else {
       fail_found(start, "a type, .align or a name");
@@ -162,7 +162,8 @@ void Parser::declare_variable(Variable variable, const Word& word, uint32_t elem
   const bool again = known && known->depth == symbols_.depth();
   const bool everywhere = variable.space == Space::Global || variable.space == Space::Constant;
   if (function_ && again) fail_again(place);
-  if (function_ && !everywhere) {  // else it lives as long as the module, only its name ends with the scope
+  if (function_ && !everywhere) {  // otherwise it lives as long as the module; only its name ends with the
+                                   // scope
     symbol.kind = Symbol::Kind::LocalVariable;
     symbol.index = static_cast<uint32_t>(function_->variables.size());
     function_->variables.push_back(std::move(variable));
@@ -173,7 +174,7 @@ void Parser::declare_variable(Variable variable, const Word& word, uint32_t elem
     if (known->kind != Symbol::Kind::ModuleVariable) fail_again(place);
     Variable& earlier = module_.variables[known->index];
     const uint32_t alignment = std::max(earlier.alignment, variable.alignment);
-    // Of several definitions the strong one counts, else the first; the largest where all are common.
+    // Of several definitions, a strong one takes precedence, else the first; if all are common, the largest.
     const auto yields = [](const Variable& a, const Variable& b) {
       return a.linkage == Linkage::Extern || (a.linkage == Linkage::Weak && b.linkage != Linkage::Extern) ||
              (a.linkage == Linkage::Common && b.linkage != Linkage::Extern &&
@@ -335,7 +336,7 @@ void Parser::initialise_element(Variable& variable, uint64_t at) {
         fail_found(start, "an integer, for a variable of type ." + std::string(ptx::name(variable.type)));
   }
   store(variable, at, bits, size);
-  // A negative integer fills a 128-bit element to its end.
+  // A negative integer is sign-extended to a 128-bit element.
   if (size > 8 && value.kind == Constant::Kind::Signed && value.bits < 0)
     store(variable, at + 8, ~uint64_t{0}, size - 8);
 }

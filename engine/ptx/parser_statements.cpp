@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t max_operand_depth = 8;
 
-/// Special registers, without components and without the number of a group such as envreg.
+/// Special registers, without components and without the index of a group such as envreg.
 constexpr std::string_view special_registers[] = {"tid",
                                                   "ntid",
                                                   "laneid",
@@ -61,7 +61,7 @@ bool is_special_register(std::string_view name) {
   return false;
 }
 
-/// Operand::component for what follows a register's dot; 0 if it is no component.
+/// Operand::component for the suffix after a register's dot; 0 if it is not a component.
 uint8_t component_named(std::string_view text) {
   constexpr uint8_t several = 24;
   if (text.size() == 1) {
@@ -372,7 +372,7 @@ bool Parser::find_register_or_variable(const Word& word, Operand& operand, uint3
 const Symbol* Parser::find_family(const Word& word, uint64_t& number) const {
   const Symbol* innermost = nullptr;
   uint32_t hash = word.prefix_hash;
-  // A prefix may itself end in digits: of t1<4> the third is t12.
+  // A prefix may itself end in digits: the third register of t1<4> is t12.
   const size_t last = digit_prefixes_ ? word.text.size() - 1 : word.prefix_length;
   for (size_t length = word.prefix_length; length <= last; ++length) {
     const std::string_view digits = word.text.substr(length);

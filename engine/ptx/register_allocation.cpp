@@ -13,7 +13,7 @@ namespace {
 using instructions::Vectors;
 using instructions::Writes;
 
-/// Calls read(register) and write(register) for what `operand` names; parts of an address are read.
+/// Calls read(register) and write(register) for the registers of `operand`; parts of an address are read.
 template <class Read, class Write>
 void visit_operand(const Function& function, const Operand& operand, bool written, Read& read, Write& write) {
   switch (operand.kind) {
@@ -55,20 +55,20 @@ void visit_accesses(const Function& function, const Instruction& instruction, Wr
       while (written < instruction.operand_count && operands[written].kind != OperandKind::Address) ++written;
       break;
   }
-  // All reads come before the writes.
+  // All reads precede the writes.
   const auto ignore = [](uint32_t) {};
   for (uint32_t k = 0; k < instruction.operand_count; ++k)
     visit_operand(function, operands[k], k < written && writes != Writes::FirstUpdated, read, ignore);
   for (uint32_t k = 0; k < written; ++k) visit_operand(function, operands[k], true, ignore, write);
 }
 
-/// Registers of 32 bits that a virtual register takes.
+/// Number of 32-bit registers for a virtual register.
 uint32_t width_of(const RegisterDeclaration& declaration) {
   return std::max<uint32_t>(1, bytes(declaration.type) / 4);
 }
 
-/// A piece of the program, in program order. An instruction has two points: 2i where it reads, 2i+1 where it
-/// writes. Both ends belong to it.
+/// A range of the program, in program order. An instruction has two points: 2i, where it reads, and 2i+1,
+/// where it writes. Both ends are included.
 struct Segment {
   uint32_t first = 0, last = 0;
 };
@@ -77,12 +77,13 @@ struct Segment {
 struct Lifetime {
   uint32_t reg = 0;
   uint32_t first = 0;                            ///< point
-  std::pair<uint32_t, uint32_t> segments{0, 0};  ///< of the list of all
+  std::pair<uint32_t, uint32_t> segments{0, 0};  ///< in the list of all segments
 };
 
-/// Lifetimes, one virtual register after the other: from each block that reads it before writing it, back
-/// over the predecessors to those that write it (Boissinot et al., "Computing Liveness Sets for SSA-Form
-/// Programs", 2011, by variable). Needs no sets, and time in proportion to the blocks where it lives.
+/// Computes lifetimes, one virtual register after another: from each block that reads it before writing it,
+/// back over the predecessors to those that write it (Boissinot et al., "Computing Liveness Sets for SSA-Form
+/// Programs", 2011, by variable). Needs no sets; time is proportional to the number of blocks where the
+/// register is live.
 class Liveness {
  public:
   Liveness(const Function& function, const Module& module, const ControlFlow& flow)
@@ -101,7 +102,7 @@ class Liveness {
     collect_predecessors();
   }
 
-  /// Those of registers that are named at all.
+  /// Lifetimes of the registers that are named at all.
   std::vector<Lifetime> lifetimes() {
     std::vector<Lifetime> all;
     for (uint32_t r = 0; r < function_.registers.size(); ++r)
@@ -122,7 +123,7 @@ class Liveness {
  private:
   static constexpr uint32_t none = UINT32_MAX;
 
-  enum : uint32_t { read = 1, write = 2, kill = 4 };  ///< a kill is a write without guard
+  enum : uint32_t { read = 1, write = 2, kill = 4 };  ///< a kill is an unguarded write
   struct Use {
     uint32_t instruction;
     uint32_t what;
@@ -159,7 +160,7 @@ class Liveness {
       for (const uint32_t s : flow_.blocks[b].successors) predecessors_[first_predecessor_[s + 1]++] = b;
   }
 
-  /// Marks the blocks at whose beginning or end `r` is live.
+  /// Marks the blocks at whose start or end `r` is live.
   void find_live_blocks(uint32_t r) {
     live_in_.clear();
     const auto enter = [&](uint32_t b) {
@@ -185,7 +186,7 @@ class Liveness {
     }
   }
 
-  /// Blocks at whose beginning the register is live, in order; forgets them.
+  /// Visits, in order, the blocks at whose start the register is live, then discards them.
   template <class Visit>
   void for_each_live_block(Visit visit) {
     if (live_in_.empty()) return;
@@ -203,7 +204,8 @@ class Liveness {
     const RegisterDeclaration& declaration = function_.registers[r];
     const uint32_t width = declaration.type == Type::Pred ? 0 : width_of(declaration);
     const auto live = [&](std::vector<Segment>& segments, uint32_t from, uint32_t to) {
-      // Wide operands are written piece by piece, so what an instruction writes takes no place that it reads.
+      // Wide operands are written piecewise, so the places an instruction writes must differ from those it
+      // reads.
       segments.push_back({from & ~1u, to});
       live_[from] += width;
       live_[to + 1] -= width;
@@ -219,7 +221,7 @@ class Liveness {
       uint32_t until = seen_out_[b] == r ? end_of(b) : none;
       for (; k > first_access_[r] && flow_.block_of[accesses_[k - 1].instruction] == b; --k) {
         const auto [i, what] = accesses_[k - 1];
-        // Twice among the results of one instruction is once.
+        // A register that appears twice among the results counts once.
         if (what & write && k - 1 > first_access_[r] && accesses_[k - 2].instruction == i &&
             accesses_[k - 2].what & write)
           continue;
@@ -235,7 +237,7 @@ class Liveness {
       if (until != none) live(found_, begin_of(b), until);
     }
     std::reverse(found_.begin(), found_.end());
-    // Registers that are parameters or results belong to the caller too.
+    // Parameters and results in registers belong to the caller as well.
     if (r < interface_registers_)
       found_.insert(found_.begin(), {0, end_of(static_cast<uint32_t>(flow_.blocks.size() - 1))});
     return {r, std::min(first_of(found_), first_of(through_)), append_segments()};
@@ -245,7 +247,7 @@ class Liveness {
     return segments.empty() ? none : segments.front().first;
   }
 
-  /// Joins the segments that were found with those of blocks that are only passed through.
+  /// Merges the segments found with those of blocks in which the register is live but not named.
   std::pair<uint32_t, uint32_t> append_segments() {
     const auto begin = static_cast<uint32_t>(segments_.size());
     for (size_t f = 0, t = 0; f < found_.size() || t < through_.size();) {
@@ -262,23 +264,23 @@ class Liveness {
 
   const Function& function_;
   const ControlFlow& flow_;
-  uint32_t interface_registers_ = 0;  ///< parameters and results that are registers: declared first
-  std::vector<size_t> first_access_;  ///< of each register, into accesses_
+  uint32_t interface_registers_ = 0;  ///< parameters and results in registers: declared first
+  std::vector<size_t> first_access_;  ///< by register, into accesses_
   std::vector<Use> accesses_;
   std::vector<uint32_t> first_predecessor_, predecessors_;
-  std::vector<uint32_t> live_in_;  ///< blocks at whose beginning the present register is live
-  /// The last register that was found to be live at a block's beginning or end, to write it
-  /// without guard, to access it.
+  std::vector<uint32_t> live_in_;  ///< blocks at whose start the current register is live
+  /// By block: the last register found to be live at its start or end, written in it without a guard, or
+  /// accessed in it.
   std::vector<uint32_t> seen_in_, seen_out_, kills_, accessed_;
-  std::vector<uint64_t> live_blocks_;  ///< those in live_in_, a bit each
+  std::vector<uint64_t> live_blocks_;  ///< those in live_in_, one bit each
   std::vector<Segment> segments_;      ///< of all registers
-  /// Of the present register: in blocks that name it, and in those that do not.
+  /// Of the current register: in blocks that name it, and in those that do not.
   std::vector<Segment> found_, through_;
-  std::vector<int64_t> live_;  ///< for each point: by how many registers the live ones change
+  std::vector<int64_t> live_;  ///< for each point: change in the number of live registers
 };
 
-/// Virtual registers that lie one behind the other, because an instruction names them as a vector. A register
-/// is in one row at most: that of the first vector that names it.
+/// Virtual registers that must be consecutive, because an instruction names them as a vector. A register is
+/// in at most one row: that of the first vector that names it.
 class Rows {
  public:
   Rows(const Function& function, const Module& module)
@@ -290,7 +292,7 @@ class Rows {
     }
   }
 
-  /// The row that a register is in; empty if it is in none.
+  /// The row that contains a register; empty if there is none.
   std::span<const uint32_t> of(uint32_t reg) const {
     return row_of_[reg] == none ? std::span<const uint32_t>() : rows_[row_of_[reg]];
   }
@@ -298,7 +300,7 @@ class Rows {
  private:
   static constexpr uint32_t none = UINT32_MAX;
 
-  /// Makes a vector a row where its registers are in none yet.
+  /// Makes a vector a row if none of its registers is in one yet.
   void add(const Operand& vector) {
     if (vector.kind != OperandKind::Vector || vector.part_count < 2) return;
     const std::span parts(function_.operands.data() + vector.first_part, vector.part_count);
@@ -322,11 +324,11 @@ class Rows {
   std::vector<uint32_t> row_of_;
 };
 
-/// Places for values of one to many registers, the lowest that is free and aligned. They are asked for in
+/// Finds places for values of one or more registers: the lowest that is free and aligned. Must be called in
 /// the order in which lifetimes begin.
 class Places {
  public:
-  /// For values of `width` registers each that lie one behind the other.
+  /// For consecutive values of `width` registers each.
   uint32_t take(std::span<const std::span<const Segment>> lifetimes, uint32_t width) {
     const auto total = static_cast<uint32_t>(lifetimes.size()) * width;
     const uint32_t alignment = std::min(std::bit_ceil(total), 4u);
@@ -367,9 +369,9 @@ class Places {
                        [](const Segment& a, const Segment& b) { return a.first < b.first; });
   }
 
-  std::vector<std::vector<Segment>> taken_;  ///< of each place, in order
-  /// Of each place: the point after a segment in which the last lifetimes began, which none that begins
-  /// before can have.
+  std::vector<std::vector<Segment>> taken_;  ///< by place, in order
+  /// By place: the end of the segment that was in the way at the start of the last lifetime refused; no
+  /// lifetime that begins before it can have the place.
   std::vector<uint32_t> busy_until_;
   uint32_t count_ = 0;
 };
@@ -395,9 +397,8 @@ RegisterAllocation allocate_registers(const Function& function, const Module& mo
   std::sort(lifetimes.begin(), lifetimes.end(), [](const Lifetime& a, const Lifetime& b) {
     return std::tie(a.first, a.reg) < std::tie(b.first, b.reg);
   });
-  // Narrow values have places apart from wide ones: lanes of a warp that have parted hold values of both
-  // kinds at once, and a lane's part of a 64-bit place is not the part that it has of the same place as
-  // 32-bit ones.
+  // Narrow and wide values have separate places: diverged lanes of a warp hold values of both kinds at once,
+  // and a lane's part of a 64-bit place differs from its part of the same place used for 32-bit values.
   Places wide, narrow, predicates;
   const auto places_of = [&](const RegisterDeclaration& declaration) -> Places& {
     return declaration.type == Type::Pred ? predicates : bytes(declaration.type) >= 8 ? wide : narrow;

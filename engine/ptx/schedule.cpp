@@ -13,9 +13,9 @@ namespace {
 
 using std::string_view;
 
-constexpr uint32_t window = 24;           // instructions that one may overtake
-constexpr uint32_t longest_range = 1024;  // bounds the number of memory dependences
-constexpr uint32_t carry = UINT32_MAX;    // the carry flag, as a register
+constexpr uint32_t window = 24;           // how many instructions one may move ahead of
+constexpr uint32_t longest_range = 1024;  // limits the number of memory dependences
+constexpr uint32_t carry = UINT32_MAX;    // represents the carry flag
 
 using instructions::Algebra;
 using instructions::Carry;
@@ -24,11 +24,11 @@ using instructions::Memory;
 using instructions::Motion;
 using instructions::Space;
 
-/// What an instruction does to memory, as far as order matters.
+/// What an instruction does to memory, as far as ordering is concerned.
 enum class Effect : uint8_t { None, Load, Store, Fence };
 enum class Region : uint8_t { Any, Global, Shared, Local, Param };
 
-/// Latencies are in cycles, and rough: only their order matters.
+/// Latencies are in cycles and approximate: only their order matters.
 struct Traits {
   Effect effect = Effect::None;
   Region region = Region::Any;
@@ -61,7 +61,7 @@ uint32_t latency_of(Latency latency) {
   return 0;
 }
 
-/// Whether an instruction copies a clock.
+/// Whether an instruction copies a clock register.
 bool reads_clock(const Function& function, const Mnemonic& m, const Instruction& instruction) {
   if (m.facts().algebra != Algebra::Copy || instruction.operand_count < 2) return false;
   const Operand& source = function.operands[instruction.first_operand + 1];
@@ -101,7 +101,8 @@ void schedule_range(std::vector<Instruction>& instructions, const std::vector<Ac
   const uint32_t n = last - first;
   if (n < 3) return;
   struct Node {
-    std::vector<std::pair<uint32_t, uint32_t>> after;  // who needs it, and how many cycles later
+    std::vector<std::pair<uint32_t, uint32_t>> after;  // the instructions that need it, and how many cycles
+                                                       // later
     uint32_t waits_for = 0;
     uint32_t path = 0, ready = 0;
     bool done = false;
@@ -153,7 +154,8 @@ void schedule_range(std::vector<Instruction>& instructions, const std::vector<Ac
   uint32_t head = 0, now = 0;
   while (order.size() < n) {
     while (nodes[head].done) ++head;
-    // Of those that may come next, one that need not wait; of these, the one with the longest path behind it.
+    // Among the next candidates, prefer one that need not wait; among those, the one with the longest path
+    // after it.
     uint32_t best = head;
     const auto better = [&](uint32_t a, uint32_t b) {
       const uint32_t wait_a = std::max(nodes[a].ready, now), wait_b = std::max(nodes[b].ready, now);

@@ -22,7 +22,7 @@ bool stores(const Mnemonic& mnemonic) {
          (memory == Memory::Copy && mnemonic.has("global"));
 }
 
-/// What it writes comes from memory, not from the registers it reads.
+/// Whether its result comes from memory, not from the registers it reads.
 bool loads(const Mnemonic& mnemonic) {
   return mnemonic.facts().memory == Memory::Load || mnemonic.facts().memory == Memory::Atomic;
 }
@@ -39,7 +39,7 @@ const Operand* first_address(const Function& function, const Instruction& instru
 
 std::vector<bool> stored_parameters(const Function& kernel, const Module& module) {
   const auto is_predicate = [&](uint32_t r) { return kernel.registers[r].type == Type::Pred; };
-  // From the addresses of stores back to what they are computed from.
+  // Trace back from the addresses of stores to what they are computed from.
   std::vector<std::vector<uint32_t>> sources(kernel.registers.size());
   std::vector<bool> wanted(kernel.registers.size());
   std::vector<uint32_t> left;

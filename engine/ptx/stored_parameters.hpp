@@ -6,9 +6,9 @@
 
 namespace simt::ptx {
 
-/// Which 64-bit words of a kernel's parameter block hold addresses that it may store through: a store's
-/// address is computed from them, on whatever path. Addresses that are themselves read from memory, or handed
-/// to functions, are not followed.
+/// Finds the 64-bit words of a kernel's parameter block that hold addresses through which it may store: the
+/// address of a store is computed from them, on any path. Addresses read from memory, or passed to functions,
+/// are not tracked.
 std::vector<bool> stored_parameters(const Function& kernel, const Module& module);
 
 }  // namespace simt::ptx

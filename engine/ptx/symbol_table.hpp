@@ -5,22 +5,22 @@
 
 namespace simt::ptx {
 
-/// A declared name. Registers and variables share one name space; families (by their prefix) and labels
-/// have one each.
+/// A declared name. Registers and variables share one name space; families (by prefix) and labels each have
+/// their own.
 struct Symbol {
   enum class Kind : uint8_t { Register, LocalVariable, ModuleVariable, Family, Label, TargetList, Prototype };
   std::string_view name;
   uint32_t hash = 0;
-  uint32_t index = 0;         ///< of a family: its first member
-  uint32_t count = 0;         ///< of a family: members
+  uint32_t index = 0;         ///< for a family: its first member
+  uint32_t count = 0;         ///< for a family: number of members
   uint32_t element_size = 0;  ///< bytes of an element of a variable; components of a register
-  uint32_t depth = 0;         ///< of the scope: 0 for the module
+  uint32_t depth = 0;         ///< scope depth: 0 for the module
   uint32_t next = 0;          ///< in the chain of its bucket, innermost first
   Kind kind = Kind::Register;
 };
 
-/// Names in nested scopes. Chains of a hash table whose newest symbol comes first, so that the innermost
-/// declaration is found first and a scope closes by taking symbols off the chains' fronts.
+/// Names in nested scopes: a hash table with chains, newest symbol first, so that the innermost declaration
+/// is found first and a scope is closed by removing symbols from the fronts of the chains.
 class SymbolTable {
  public:
   SymbolTable() : buckets_(1024, none) {}
@@ -36,7 +36,7 @@ class SymbolTable {
   const Symbol* value(std::string_view name, uint32_t hash) const {
     return find(name, hash, [](const Symbol& s) { return s.kind <= Symbol::Kind::ModuleVariable; });
   }
-  /// The innermost family of this prefix that has member `number`.
+  /// The innermost family with this prefix that has member `number`.
   const Symbol* family(std::string_view prefix, uint32_t hash, uint64_t number) const {
     return find(prefix, hash,
                 [&](const Symbol& s) { return s.kind == Symbol::Kind::Family && number < s.count; });
@@ -45,7 +45,7 @@ class SymbolTable {
     return find(name, hash, [](const Symbol& s) { return s.kind >= Symbol::Kind::Label; });
   }
 
-  /// Declares `symbol` in the present scope; depth and chain are filled in.
+  /// Declares `symbol` in the current scope; fills in depth and chain.
   void add(Symbol symbol) {
     if (symbols_.size() >= buckets_.size()) grow();
     symbol.depth = depth();

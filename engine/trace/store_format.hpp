@@ -55,7 +55,7 @@ struct SlotState {
 };
 
 /// Predicts the base of a slot's first execution in a warp from earlier warps in the block, so that bases
-/// that are linear in the CTA's and the warp's number need no storage.
+/// linear in the CTA and warp numbers need no storage.
 class FirstBasePredictor {
  public:
   void begin_cta() { ++cta_; }
@@ -105,14 +105,14 @@ class FirstBasePredictor {
   }
 
   uint32_t cta_ =
-      1;  ///< number of the CTA in the block, from 2 on, so that 0 is "never" and no neighbour of it
+      1;  ///< number of the CTA in the block, from 2 on, so that 0 means "never" and is not adjacent
   std::vector<std::vector<Entry>> entries_;  // [warp][slot]
   std::vector<uint64_t> last_ = std::vector<uint64_t>(max_slots);
   std::vector<uint64_t> steps_ = std::vector<uint64_t>(max_slots);
   std::vector<uint32_t> stepped_ = std::vector<uint32_t>(max_slots);
 };
 
-/// The slot of each static instruction, kept as instructions appear.
+/// The slot of each static instruction, assigned as instructions appear.
 class SlotMap {
  public:
   static constexpr uint16_t none = 0xffff;

@@ -1,7 +1,7 @@
 #pragma once
 #include "instructions/ptx/facts.hpp"
 
-/// Moves, conversions, and what depends on addresses and stacks.
+/// Moves, conversions, and instructions on addresses and stacks.
 namespace simt::instructions {
 
 inline constexpr PtxRow data_rows[] = {

@@ -3,7 +3,7 @@
 #include "functional/lowering_rules.hpp"
 #include "instructions/ptx.hpp"
 
-/// Facts of kinds of PTX instructions; rows say in what they differ.
+/// Common facts of kinds of PTX instructions; rows specify the differences.
 namespace simt::instructions {
 
 using PtxLowering = Lowering<void (*)(functional::Lowerer&)>;
@@ -23,7 +23,7 @@ inline constexpr Facts arithmetic{.writes = Writes::First,
 inline constexpr Facts special_function = arithmetic.with(Latency::SpecialFunction);
 inline constexpr Facts matrix_product = arithmetic.with(Latency::Matrix);
 inline constexpr Facts copies = arithmetic.with(Algebra::Copy);
-/// What depends on other threads, on the machine's state or on time, or changes them.
+/// Instructions that depend on other threads, on the machine's state or on time, or affect them.
 inline constexpr Facts ordered = arithmetic.with(Motion::Fixed);
 inline constexpr Facts load = arithmetic.with(Memory::Load, Space::Named, Extent::Typed);
 inline constexpr Facts store = load.with(Memory::Store, Writes::Nothing);

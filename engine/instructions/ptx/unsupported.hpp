@@ -1,7 +1,7 @@
 #pragma once
 #include "instructions/ptx/facts.hpp"
 
-/// PTX that is read but not executed.
+/// PTX that is parsed but cannot be executed.
 namespace simt::instructions {
 
 inline constexpr PtxRow unsupported_rows[] = {

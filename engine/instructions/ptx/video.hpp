@@ -1,8 +1,8 @@
 #pragma once
 #include "instructions/ptx/facts.hpp"
 
-/// Video instructions: about as many machine instructions as ptxas 12.9 makes of them (sm_75 to sm_90),
-/// mostly logic and permutes.
+/// Video instructions: approximately as many machine instructions as ptxas 12.9 generates for them (sm_75 to
+/// sm_90), mostly logic and permutes.
 namespace simt::instructions {
 
 inline constexpr PtxRow video_rows[] = {
