@@ -1,5 +1,5 @@
 #pragma once
-// NVIDIA's header declares what a program calls, and so what this library exports; all else stays inside.
+// NVIDIA's header declares the API functions, which this library exports; everything else stays internal.
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #pragma GCC visibility pop

@@ -10,14 +10,14 @@
 namespace simt::driver {
 namespace {
 
-auto& captures = *new std::vector<std::shared_ptr<Capture>>;  // that are going on
+auto& captures = *new std::vector<std::shared_ptr<Capture>>;  // active ones
 
 [[noreturn]] void invalidate(Capture& capture, CUresult code) {
   capture.invalid = true;
   fail(code);
 }
 
-/// Captures of blocking streams of the context: its legacy default stream would have to wait for them.
+/// Captures in blocking streams of the context, for which the legacy default stream would have to wait.
 std::vector<Capture*> implied_by_legacy(const Stream& stream) {
   std::vector<Capture*> implied;
   if (stream.id != 0) return implied;
@@ -48,7 +48,7 @@ void capture_wait(Stream& stream, const Event& event) {
   join(capture.frontiers[stream.id], event.captured_after);
 }
 
-/// A stream that is not captured begins to take part in the capture in which an event was recorded.
+/// A stream that is not captured joins the capture in which an event was recorded.
 void fork(Stream& stream, const Event& event) {
   Capture& capture = *event.capture;
   require(!capture.ended, CUDA_ERROR_CAPTURED_EVENT);
@@ -59,11 +59,11 @@ void fork(Stream& stream, const Event& event) {
   join(capture.frontiers[stream.id], event.captured_after);
 }
 
-/// A kind of work that is a task of a node as it is.
+/// Work that becomes a node's task unchanged.
 template <class T>
 concept PlainTask = std::same_as<T, Fill> || std::same_as<T, HostCall>;
 
-/// Takes stream-ordered work of one kind into the graph.
+/// Adds stream-ordered work of one kind to the graph.
 struct Taker {
   Stream& stream;
 
@@ -108,7 +108,7 @@ void abandon(const std::shared_ptr<Capture>& capture) {
   if (capture->owns) destroy_graph(*capture->graph);
 }
 
-/// Whether the origin's next work would come after all work of the other streams.
+/// Whether the origin's next work would follow all work of the other streams.
 bool joined(const Capture& capture) {
   std::set<const Node*> before;
   std::vector<const Node*> open;
@@ -237,7 +237,7 @@ void begin(CUstream handle, CUstreamCaptureMode mode, Graph& graph, bool owns, F
   captures.push_back(std::move(capture));
 }
 
-/// Throws Failure for a stream that cannot begin a capture.
+/// Throws Failure if the stream cannot begin a capture.
 void check_begin(CUstream handle, CUstreamCaptureMode mode) {
   const Stream& stream = stream_of(handle);
   require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -357,7 +357,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, 
   return cuStreamUpdateCaptureDependencies_v2(stream, nodes, nullptr, count, flags);
 }
 
-// Forms of earlier versions.
+// Earlier versions of functions.
 
 #undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo

@@ -6,8 +6,8 @@
 
 namespace simt::driver {
 
-/// The socket to the simt that started this program, and the device memory that it shares.
-/// Not thread-safe: callers hold the process's lock.
+/// The socket to the simt process that started this program, and the device memory they share. Not
+/// thread-safe: callers hold the process's lock.
 class Connection {
  public:
   /// Connects to the socket that the environment variable SIMT_EXEC_SOCKET names. Throws Failure.
@@ -28,7 +28,7 @@ class Connection {
     return receive();
   }
   Value receive();
-  /// The file descriptor that came with the last message, now the caller's; -1 if there was none.
+  /// The file descriptor received with the last message, now owned by the caller; -1 if there was none.
   int take_file();
 
  private:

@@ -1,6 +1,6 @@
 #include "capture.hpp"
 
-// Contexts: primary ones, others, and the stack of each thread.
+// Contexts: primary and other ones, and each thread's stack of contexts.
 
 using namespace simt::driver;
 
@@ -70,7 +70,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
   return guarded([&] {
     Device& d = Process::get().device(device);
     require(d.primary_uses > 0, CUDA_ERROR_INVALID_CONTEXT);
-    --d.primary_uses;  // it stays: what a program still has of it remains valid
+    --d.primary_uses;  // kept: the program's handles into it remain valid
   });
 }
 
@@ -277,7 +277,7 @@ CUresult cuCtxDetach(CUcontext context) {
   return guarded([&] { object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT); });
 }
 
-// Forms that came with CUDA 13.
+// Versions introduced with CUDA 13.
 
 extern "C" {
 __attribute__((visibility("default"))) CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {

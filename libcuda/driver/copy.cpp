@@ -3,7 +3,7 @@
 #include "array.hpp"
 #include "capture.hpp"
 
-// Copies and fills of all shapes. Each becomes a Copy or a Fill.
+// Copies and fills of all kinds. Each becomes a Copy or a Fill.
 
 namespace simt::driver {
 namespace {
@@ -12,7 +12,7 @@ uint64_t address_of(const void* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
 }
 
-/// Memory of a device must have been allocated there.
+/// Device memory must have been allocated.
 void check_range(uint64_t address, uint64_t bytes) {
   if (bytes == 0) return;
   require(address != 0);
@@ -23,23 +23,23 @@ void check_range(uint64_t address, uint64_t bytes) {
     require(found != device->allocations.end());
     address = found->first + found->second.size;
     if (end <= address) return;
-    require(found->second.origin == Origin::Mapped);  // the next mapping may be beside it
+    require(found->second.origin == Origin::Mapped);  // the next mapping may be adjacent
   }
 }
 
-/// Bytes from the first to the last of a side.
-/// Where only device memory may be.
+/// An address that must be in device memory.
 CUdeviceptr on_device(CUdeviceptr address, size_t bytes) {
   require(bytes == 0 || Process::get().device_of(address) != nullptr);
   return address;
 }
 
+/// Bytes from the first to the last of a side.
 uint64_t extent(const Copy::Side& side, const Copy& copy) {
   if (copy.bytes() == 0) return 0;
   return (copy.depth - 1) * side.slice + (copy.height - 1) * side.pitch + copy.width;
 }
 
-/// Where a side of a 2D or 3D copy begins. copy: its extent is known.
+/// Where a side of a 2D or 3D copy begins. The extent of `copy` must be set.
 Copy::Side side_of(const Copy& copy, CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array,
                    size_t pitch, size_t height, size_t x, size_t y, size_t z) {
   if (kind == CU_MEMORYTYPE_ARRAY) return side_of_array(array, x, y, z, copy);
@@ -92,13 +92,13 @@ using namespace simt::driver;
 
 namespace {
 
-/// Devices have no link: what is copied between them goes through the host, when the other one is done.
+/// Devices are not linked: copies between them go through the host, after the other device is done.
 void wait_for_other_device(const Stream& stream, uint64_t address) {
   Device* device = Process::get().device_of(address);
   if (device && device != &stream.context->device) synchronize(*device);
 }
 
-/// Puts a copy into a stream. blocking: returns when it is done, as the functions without `Async` do.
+/// Submits a copy to a stream. blocking: returns when it is done, as functions without `Async` do.
 void put(CUstream handle, const Copy& copy, bool blocking) {
   Stream& stream = stream_of(handle);
   check(copy);
@@ -152,7 +152,7 @@ Copy::Side linear(uint64_t address) {
   return side;
 }
 
-/// Bytes of an array of one row.
+/// A range of bytes in a one-row array.
 Copy::Side row_of(CUarray array, size_t offset, size_t bytes) {
   Copy copy;
   copy.width = bytes;

@@ -4,7 +4,7 @@
 namespace simt::driver {
 
 Copy copy_of(const CUDA_MEMCPY3D& parameters);
-/// Throws Failure for device memory that is not allocated.
+/// Throw Failure for device memory that is not allocated.
 void check(const Copy& copy);
 void check(const Fill& fill);
 

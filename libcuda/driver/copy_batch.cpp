@@ -1,6 +1,6 @@
 #include "process.hpp"
 
-// Several copies in one call: as if each were called for.
+// Several copies in one call, equivalent to separate calls.
 
 using namespace simt::driver;
 
@@ -18,7 +18,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, s
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-// CUDA 13 does not say which one failed.
+// CUDA 13 does not report which copy failed.
 
 EXPORTED CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
                                         CUmemcpyAttributes* attributes, size_t* places, size_t kinds,

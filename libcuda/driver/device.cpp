@@ -4,7 +4,7 @@
 
 #include "process.hpp"
 
-// Initialisation, and what a device is.
+// Initialisation and device properties.
 
 using namespace simt::driver;
 
@@ -144,7 +144,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format, unsig
   });
 }
 
-// Devices have no link between them: copies go through the host.
+// Devices are not linked: copies go through the host.
 
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return guarded([&] {

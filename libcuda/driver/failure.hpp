@@ -5,14 +5,14 @@
 
 namespace simt::driver {
 
-/// What an API function returns instead of success; thrown inside, caught where the program called.
+/// An API function's error code; thrown internally, and caught at the entry point.
 struct Failure {
   CUresult code;
 };
 
 /// Writes a line about the program's use of the library to standard error: "simt: ...".
 void say(const std::string& text);
-/// As `say`, but each text once in a process.
+/// As `say`, but writes each text only once per process.
 void say_once(const std::string& text);
 
 [[noreturn]] inline void fail(CUresult code) {

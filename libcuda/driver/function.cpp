@@ -8,7 +8,7 @@ namespace {
 
 constexpr int first_settable = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 
-/// Registers of a thread. Asked for once: ptxas may have to run for the answer.
+/// Registers per thread. Queried only once, because ptxas may have to run.
 uint32_t registers_of(Function& f) {
   if (f.registers == 0)
     f.registers = static_cast<uint32_t>(
@@ -68,7 +68,7 @@ void set_attribute(Function& f, CUfunction_attribute which, int value) {
   f.dynamic_shared_limit = static_cast<uint32_t>(value);
 }
 
-/// CTAs on an SM; 0 where not even one fits.
+/// CTAs per SM; 0 if not even one fits.
 int active_ctas(Function& f, int threads, size_t shared) {
   require(threads > 0);
   return static_cast<int>(f.module.context.device.connection
@@ -151,7 +151,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunc
     int most = attribute_of(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     if (limit > 0) most = std::min(most, limit);
     int best_threads = 0, best_ctas = 0;
-    // The largest block of those that fill an SM best, as CUDA's documentation asks for.
+    // The largest block among those with maximum occupancy, as CUDA's documentation specifies.
     for (int threads = (most + warp - 1) / warp * warp; threads > 0; threads -= warp) {
       const int block_threads = std::min(threads, most);
       const int ctas = active_ctas(f, block_threads, shared_of ? shared_of(block_threads) : shared);

@@ -8,7 +8,7 @@
 namespace simt::driver {
 namespace {
 
-// Never destroyed, as the process is not.
+// Never destroyed, like the process object.
 auto& graphs = *new Pool<Graph>;
 auto& nodes = *new Pool<Node>;
 
@@ -118,7 +118,7 @@ Node& copy_of_node(const Graph& clone, const Node& original) {
     if (!child) continue;
     try {
       return copy_of_node(*child->graph, original);
-    } catch (const Failure&) {  // it may be in the next one
+    } catch (const Failure&) {  // it may be in the next child graph
     }
   }
   fail(CUDA_ERROR_INVALID_VALUE);
@@ -130,7 +130,7 @@ using namespace simt::driver;
 
 namespace {
 
-/// Writes a list as the API returns them: up to *count items, the rest nullptr; or their number.
+/// Writes a list the way the API returns them: up to *count items, the rest nullptr; or only their number.
 template <class List, class Put>
 void put_list(const List& list, bool wanted, size_t* count, const Put& put, const auto& clear) {
   require(count != nullptr);
@@ -176,7 +176,7 @@ void disconnect(Node& from, Node& to) {
   std::erase_if(from.dependents, [&](const Dependency& d) { return d.node == &to; });
 }
 
-/// The edges that arrays of the API name. Throws Failure unless all are between two nodes of the graph.
+/// The edges given by arrays of the API. Throws Failure unless all are between two nodes of the graph.
 std::vector<std::pair<Node*, Node*>> pairs_of(const Graph& graph, const CUgraphNode* from,
                                               const CUgraphNode* to, size_t count) {
   require(count == 0 || (from != nullptr && to != nullptr));
@@ -342,7 +342,7 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const
   return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 
-// Functions that came with CUDA 13.
+// Functions introduced with CUDA 13.
 
 extern "C" {
 __attribute__((visibility("default"))) CUresult cuGraphNodeGetContainingGraph(CUgraphNode node,

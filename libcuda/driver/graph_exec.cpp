@@ -18,7 +18,7 @@ struct GraphExec : Handle {
   uint64_t flags;
   std::shared_ptr<unsigned> instances;
   Plan plan;
-  std::vector<Stream*> lanes;   ///< all but the first
+  std::vector<Stream*> lanes;   ///< except the first
   std::vector<Event*> reached;  ///< of steps that others wait for
   Event* begun = nullptr;
   Event* done = nullptr;
@@ -35,7 +35,7 @@ constexpr uint64_t instantiation_flags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
-/// Throws Failure. wrong: the node that is the reason, or nullptr.
+/// Throws Failure. wrong: the offending node, or nullptr.
 GraphExec& instantiate(Graph& graph, uint64_t flags, Node*& wrong) {
   wrong = nullptr;
   require((flags & ~instantiation_flags) == 0 && graph.captures == 0);
@@ -92,22 +92,22 @@ void make_lanes(GraphExec& exec, const Stream& stream) {
   }
 }
 
-/// Does what a node does.
+/// Performs a node's task.
 struct Runner {
   Stream& stream;
   void operator()(const KernelTask& task) const { execute(stream, task.launch); }
   void operator()(const CopyTask& task) const { execute(stream, task.copy); }
   void operator()(const AllocationTask& task) const { allocate(task); }
   void operator()(const FreeTask& task) const { free(task); }
-  void operator()(const ChildTask&) const {}  // its nodes are steps
+  void operator()(const ChildTask&) const {}  // its nodes are separate steps
   void operator()(const auto& work) const { execute(stream, work); }
 };
 
-/// Finds what would go wrong in the middle of a launch. Throws Failure.
+/// Detects what would fail in the middle of a launch. Throws Failure.
 struct Checker {
   const Stream& stream;
-  bool frees;                                   ///< what an earlier launch has left allocated
-  std::set<const GraphMemory*> allocated = {};  ///< by steps before
+  bool frees;                                   ///< memory left allocated by an earlier launch
+  std::set<const GraphMemory*> allocated = {};  ///< by earlier steps
 
   void operator()(const KernelTask& task) {
     const Function& function = *task.launch.function;
@@ -159,8 +159,8 @@ void launch(GraphExec& exec, Stream& stream) {
 void destroy(GraphExec& exec) {
   if (!exec.graph->objects.empty() && exec.done) {
     try {
-      synchronize(exec.done->context->device);  // launches may be using the program's objects
-    } catch (const Failure&) {                  // the fault is known
+      synchronize(exec.done->context->device);  // launches may still use the program's objects
+    } catch (const Failure&) {                  // the fault has been reported
     }
   }
   give_up_lanes(exec);
@@ -169,7 +169,7 @@ void destroy(GraphExec& exec) {
   execs.destroy(&exec);
 }
 
-/// Finds what an update of a graph's tasks changes: topologies have to be the same.
+/// Determines what an update of a graph's tasks changes; the topologies must be identical.
 class Update {
  public:
   CUgraphExecUpdateResultInfo info{};
@@ -386,7 +386,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned* ena
   });
 }
 
-// Forms of earlier versions, and a function that came with CUDA 13.
+// Earlier versions of functions, and one introduced with CUDA 13.
 
 #undef cuGraphInstantiate
 #undef cuGraphExecUpdate

@@ -7,9 +7,9 @@
 namespace simt::driver {
 namespace {
 
-/// All memory of allocation nodes, by address.
+/// Memory of all allocation nodes, by address.
 auto& graph_memories = *new std::map<uint64_t, std::weak_ptr<GraphMemory>>;
-/// What a launch has allocated stays when its graphs are gone, until it is freed.
+/// Memory that a launch has left allocated outlives its graphs, until it is freed.
 auto& outlasting = *new std::map<uint64_t, std::shared_ptr<GraphMemory>>;
 
 /// High watermarks of a device.
@@ -43,8 +43,8 @@ GraphMemory::GraphMemory(Device& of, uint64_t size, const Graph& graph)
 GraphMemory::~GraphMemory() {
   graph_memories.erase(address);
   try {
-    synchronize(device);      // a launch may still be using it
-  } catch (const Failure&) {  // its fault is known
+    synchronize(device);      // a launch may still use it
+  } catch (const Failure&) {  // its fault has been reported
   }
   if (device.allocations.contains(address)) device.free(address);
 }
@@ -103,7 +103,7 @@ bool free_graph_memory(uint64_t address) {
 using namespace simt::driver;
 
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
-  return guarded([&] { Process::get().device(device); });  // nothing is kept that no graph has
+  return guarded([&] { Process::get().device(device); });  // unused memory is not retained
 }
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute which, void* value) {

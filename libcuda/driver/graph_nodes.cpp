@@ -5,12 +5,12 @@
 #include "launch.hpp"
 #include "modules.hpp"
 
-// Nodes that launch, copy, fill, call the host, hold a graph, or record and await events.
+// Nodes that launch, copy, fill, call the host, contain a graph, or record or wait for events.
 
 namespace simt::driver {
 namespace {
 
-/// Memory as parameters of a copy name it.
+/// Describes memory as the parameters of a copy do.
 template <class Pointer>
 void put_side(const Copy::Side& side, CUmemorytype& type, Pointer& host, CUdeviceptr& device) {
   if (Process::get().device_of(side.address)) {
@@ -94,7 +94,7 @@ using namespace simt::driver;
 
 namespace {
 
-/// Adds a node of that task, which is made when all else has been checked.
+/// Adds a node; its task is made after everything else has been checked.
 template <class Make>
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
              size_t count, const Make& make) {
@@ -108,7 +108,7 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, c
   });
 }
 
-/// The task of a node of that kind. Throws Failure for a node of another.
+/// The task of a node of kind T. Throws Failure for other nodes.
 template <class T>
 T& task(CUgraphNode node) {
   T* found = std::get_if<T>(&node_of(node).task);
@@ -116,7 +116,7 @@ T& task(CUgraphNode node) {
   return *found;
 }
 
-/// Replaces the task of a node by another of its kind; a kernel's attributes stay.
+/// Replaces a node's task by another of the same kind; a kernel's attributes are kept.
 void set(CUgraphNode node, Task next) {
   Task& now = node_of(node).task;
   require(now.index() == next.index());
@@ -124,7 +124,7 @@ void set(CUgraphNode node, Task next) {
   now = std::move(next);
 }
 
-/// Parameters of earlier forms begin as later ones do.
+/// Parameters of earlier versions are a prefix of later ones.
 template <class Earlier>
 CUDA_KERNEL_NODE_PARAMS_v3 latest(const Earlier* parameters) {
   require(parameters != nullptr);
@@ -154,7 +154,7 @@ void get_kernel(CUgraphNode node, Parameters* out) {
   p.sharedMemBytes = launch.shared_bytes;
   p.kernelParams = n.parameters.empty() ? nullptr : n.parameters.data();
   p.kern = kernel.kernel;
-  if (sizeof *out < sizeof p && !p.func)  // an earlier form has no place for a kernel
+  if (sizeof *out < sizeof p && !p.func)  // an earlier version has no field for a kernel
     p.func = handle_of<CUfunction>(launch.function);
   std::memcpy(out, &p, sizeof *out);
 }
@@ -174,7 +174,7 @@ void check_context(CUcontext context) {
   fail(CUDA_ERROR_NOT_SUPPORTED);
 }
 
-/// The task that generic parameters describe.
+/// The task described by generic parameters.
 Task described_task(const CUgraphNodeParams& p) {
   require((p.reserved0[0] | p.reserved0[1] | p.reserved0[2]) == 0 && p.reserved2 == 0);
   switch (p.type) {
@@ -225,7 +225,7 @@ Task new_task(CUgraphNodeParams& p, Graph& graph) {
   return made;
 }
 
-/// As above, for a node that there is already.
+/// As above, for an existing node.
 Task next_task(const CUgraphNodeParams* p) {
   require(p != nullptr);
   require(p->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && p->type != CU_GRAPH_NODE_TYPE_MEM_FREE,
@@ -419,7 +419,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNod
   return guarded([&] { set_task(exec, node, next_task(parameters)); });
 }
 
-// Forms of earlier versions.
+// Earlier versions of functions.
 
 #undef cuGraphAddKernelNode
 #undef cuGraphKernelNodeGetParams

@@ -15,7 +15,7 @@ void add_all(Places& places, const Places& more) {
     if (std::ranges::find(places, place) == places.end()) places.push_back(place);
 }
 
-/// The nodes in an order in which each follows its dependencies, else as they were created.
+/// The nodes in topological order, otherwise in order of creation.
 std::vector<Node*> ordered(const Graph& graph, Node*& wrong) {
   std::unordered_map<const Node*, size_t> place, open;
   std::set<size_t> ready;
@@ -37,7 +37,7 @@ std::vector<Node*> ordered(const Graph& graph, Node*& wrong) {
   return order;
 }
 
-/// Appends a graph's nodes, child graphs taken apart. Returns what has to end for the graph to have ended.
+/// Appends a graph's nodes, with child graphs expanded. Returns the steps that must end for the graph to end.
 Places flatten(const Graph& graph, const Places& before, std::vector<Step>& steps, Node*& wrong) {
   std::unordered_map<const Node*, Places> ends;
   Places last;
@@ -60,7 +60,7 @@ Places flatten(const Graph& graph, const Places& before, std::vector<Step>& step
   return last;
 }
 
-/// Steps that come before others, as rows of bits.
+/// For each step, the steps that precede it, as rows of bits.
 class Ancestors {
  public:
   explicit Ancestors(const std::vector<Step>& steps) : words_((steps.size() + 63) / 64) {

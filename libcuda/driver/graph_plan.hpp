@@ -3,14 +3,14 @@
 
 namespace simt::driver {
 
-/// A node of an executable graph or of one of its child graphs, in an order in which all can be launched.
+/// A node of an executable graph or of one of its child graphs. Steps are in launch order.
 struct Step {
   Node* node = nullptr;
-  std::vector<size_t> after;  ///< steps that come before it, by their places in the order
-  size_t lane = 0;            ///< steps of one lane follow one another; lane 0 is the stream of the launch
-  std::vector<size_t> waits;  ///< what it waits for of other lanes
+  std::vector<size_t> after;  ///< steps that must precede it, by index
+  size_t lane = 0;            ///< steps of a lane run in sequence; lane 0 is the stream of the launch
+  std::vector<size_t> waits;  ///< steps in other lanes that it waits for
   bool awaited = false;       ///< by a step of another lane
-  bool last = true;           ///< no step comes after it
+  bool last = true;           ///< no step follows it
 };
 
 struct Plan {
@@ -18,9 +18,9 @@ struct Plan {
   size_t lanes = 1;
 };
 
-/// Puts the nodes of a graph in order and divides them among lanes, so that independent ones can overlap.
-/// The result depends on the graph alone. wrong: a node of a cycle, or nullptr; with one, the plan is of no
-/// use.
+/// Orders the nodes of a graph and assigns them to lanes, so that independent ones can overlap. The result
+/// depends only on the graph. wrong: a node in a cycle, or nullptr; if there is a cycle, the plan is
+/// unusable.
 Plan plan_of(const Graph& graph, Node*& wrong);
 
 }  // namespace simt::driver

@@ -46,7 +46,7 @@ std::span<const std::byte> image_bytes(const void* image) {
   require(image != nullptr);
   const auto* bytes = static_cast<const std::byte*>(image);
   uint32_t magic = 0;
-  // Text may end within the first four bytes.
+  // Text may be shorter than four bytes.
   for (size_t k = 0; k < sizeof magic; ++k) {
     if (k > 0 && bytes[k - 1] == std::byte{0}) break;
     std::memcpy(reinterpret_cast<std::byte*>(&magic) + k, bytes + k, 1);

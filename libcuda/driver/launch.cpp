@@ -15,7 +15,7 @@ uint64_t product(const Three& dimensions) {
   return uint64_t{dimensions[0]} * dimensions[1] * dimensions[2];
 }
 
-/// The parameters as they lie in the parameter bank, from the pointers or the buffer that a program gives.
+/// The contents of the parameter bank, from the pointers or the buffer given by the program.
 Bytes packed(const Function& f, void** pointers, void** extra) {
   Bytes bytes(f.facts.parameter_bytes());
   if (extra) {
@@ -30,7 +30,7 @@ Bytes packed(const Function& f, void** pointers, void** extra) {
         fail(CUDA_ERROR_INVALID_VALUE);
     }
     require(pointers == nullptr && (buffer != nullptr || size == 0));
-    // What is not given of the last parameter is padding.
+    // The missing end of the last parameter is padding.
     require(size >= bytes.size() || f.facts.parameters.empty() || size > f.facts.parameters.back().offset);
     if (buffer) std::memcpy(bytes.data(), buffer, std::min(size, bytes.size()));
     return bytes;

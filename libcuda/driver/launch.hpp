@@ -5,13 +5,13 @@
 
 namespace simt::driver {
 
-/// A launch with a copy of its parameters, from what the API takes. Throws Failure.
+/// A launch from the API's arguments, with a copy of its parameters. Throws Failure.
 Launch make_launch(CUfunction function, std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
                    unsigned shared, void** pointers, void** extra,
                    std::span<const CUlaunchAttribute> attributes);
-/// Applies an attribute that changes what is launched; others change nothing.
+/// Applies an attribute that affects the launch; ignores others.
 void set_attribute(Launch& launch, CUlaunchAttributeID which, const CUlaunchAttributeValue& value);
-/// Throws Failure for what no GPU of this kind can launch.
+/// Throws Failure for launches that the GPU does not support.
 void check(const Launch& launch);
 
 }  // namespace simt::driver

@@ -6,7 +6,7 @@
 #include "image.hpp"
 #include "modules.hpp"
 
-// cuLink: several programs become one, which cuModuleLoadData takes. The linker is simt's.
+// cuLink: links several programs into one image for cuModuleLoadData. The linking is done by simt.
 
 using namespace simt::driver;
 
@@ -19,11 +19,11 @@ struct Linker : Handle {
 
   Device& device;
   JitOptions options;
-  // Of each input:
+  // For each input:
   std::vector<unsigned> types;
   std::vector<Bytes> data;
   std::vector<std::string> names;
-  std::string image;  ///< text, with the NUL at its end
+  std::string image;  ///< text, including the final NUL
 };
 
 constexpr const char* kinds[] = {"cubin", "PTX", "fatbin", "object", "library"};
@@ -67,7 +67,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_
     require(data != nullptr);
     auto bytes = std::span(static_cast<const std::byte*>(data), size);
     if (type == CU_JIT_INPUT_FATBINARY)
-      bytes = image_bytes(data);  // or its wrapper, whose size tells nothing
+      bytes = image_bytes(data);  // or its wrapper, without a meaningful size
     add(linker, type, Bytes(bytes.begin(), bytes.end()),
         name ? name : std::string(kinds[std::min<size_t>(type, std::size(kinds) - 1)]));
   });

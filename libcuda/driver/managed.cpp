@@ -3,8 +3,8 @@
 
 #include "process.hpp"
 
-// Managed memory is where the program and the device see it both: there is nothing to move. What a program
-// advises is remembered for each allocation.
+// The program and the device share managed memory, so nothing needs to be moved. Advice from the program is
+// recorded for each allocation.
 
 using namespace simt::driver;
 
@@ -16,13 +16,13 @@ struct Advice {
   std::set<int> accessed_by;
 };
 
-/// By CU_POINTER_ATTRIBUTE_BUFFER_ID, which no two allocations share.
+/// By CU_POINTER_ATTRIBUTE_BUFFER_ID, which is unique to each allocation.
 Advice& advice_of(uint64_t id) {
   static auto* all = new std::map<uint64_t, Advice>;
   return (*all)[id];
 }
 
-/// The allocation of managed memory that holds a range. Throws Failure.
+/// The managed allocation that contains a range. Throws Failure.
 const Allocation& managed(CUdeviceptr address, size_t bytes) {
   Device* device = Process::get().device_of(address);
   require(device != nullptr && bytes > 0);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t pitch_alignment = 512;
 
-/// Registered memory: pages of the program that became a view of shared memory, so that kernels reach them.
+/// Registered memory: pages of the program, remapped to shared memory so that kernels can access them.
 struct Pages {
   uint64_t begin, bytes;
   Pages(const void* address, size_t size) {
@@ -149,7 +149,7 @@ CUresult cuMemHostRegister(void* host, size_t bytes, unsigned flags) {
         device.allocate(pages.bytes + pitch_alignment * 16, Origin::Registered, flags, "cudaHostRegister");
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     const uint64_t at = (shared + page - 1) / page * page;
-    // The program's pages move into shared memory; their addresses in the program stay the same.
+    // The program's pages move into shared memory, at unchanged addresses in the program.
     std::memcpy(reinterpret_cast<void*>(at), reinterpret_cast<void*>(pages.begin), pages.bytes);
     void* const moved = mremap(reinterpret_cast<void*>(at), 0, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                                reinterpret_cast<void*>(pages.begin));
@@ -174,7 +174,7 @@ CUresult cuMemHostUnregister(void* host) {
     require(found != device.allocations.end() && found->second.host == reinterpret_cast<uint64_t>(host),
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     synchronize(device);
-    // The pages become private again, with what they hold now.
+    // The pages become private again, with their current contents.
     const Pages pages(host, found->second.size);
     Bytes kept(pages.bytes);
     std::memcpy(kept.data(), reinterpret_cast<void*>(pages.begin), pages.bytes);

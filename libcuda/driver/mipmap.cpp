@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t alignment = 512;
 
-/// A level of a mipmapped array: what is not layers is halved each time.
+/// A level of a mipmapped array: every dimension except layers is halved at each level.
 CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& base, bool layered, unsigned level) {
   const auto halved = [level](size_t n) { return n ? std::max<size_t>(1, n >> level) : 0; };
   CUDA_ARRAY3D_DESCRIPTOR d = base;
@@ -26,7 +26,7 @@ MipmappedArray::MipmappedArray(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& base, 
   require(count > 0);
   const bool layered = base.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
   const size_t longest = std::max({base.Width, base.Height, layered ? 0 : base.Depth});
-  // The levels are laid out from `alignment` on, and moved once there is memory for them.
+  // The levels are laid out starting at `alignment`, and moved once memory has been allocated.
   uint64_t end = alignment;
   for (unsigned k = 0; k < count && longest >> k > 0; ++k) {
     levels.push_back(std::make_unique<Array>(of, level_of(base, layered, k), end));

@@ -2,8 +2,8 @@
 #include <set>
 #include <string>
 
-// What the API has and this library does not. Each name is weak: the function itself, where there is one,
-// takes its place.
+// API functions that this library does not support. The stubs are weak: a function that exists replaces its
+// stub.
 
 namespace simt::driver {
 void say_once(const std::string& text);

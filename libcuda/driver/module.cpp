@@ -1,7 +1,7 @@
 #include "image.hpp"
 #include "modules.hpp"
 
-// Modules, libraries, and what is in them.
+// Modules, libraries, and their contents.
 
 using namespace simt::driver;
 
@@ -19,7 +19,7 @@ const Variable& variable_named(const Module& module, const char* name) {
   fail(CUDA_ERROR_NOT_FOUND);
 }
 
-/// Where a library's symbols are asked for without a context, they are those of device 0's primary one.
+/// Without a current context, a library's symbols are looked up in device 0's primary context.
 Context& context_of_library() {
   const auto& stack = Thread::get().stack;
   if (!stack.empty() && stack.back()) return current_context();

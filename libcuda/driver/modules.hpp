@@ -7,7 +7,7 @@
 
 namespace simt::driver {
 
-/// An image that is loaded into a context when one of its kernels or variables is needed there.
+/// An image, loaded into a context when one of its kernels or variables is needed there.
 struct Library : Handle {
   static constexpr uint64_t tag = 0x73696d745f6c6962;
   Library(Bytes of, Context& first);
@@ -17,7 +17,7 @@ struct Library : Handle {
   Module& in(Context& context);
 };
 
-/// A kernel of a library, in whatever context it is launched.
+/// A kernel of a library, independent of context.
 struct Kernel : Handle {
   static constexpr uint64_t tag = 0x73696d745f6b726e;
   Kernel(Library& of, std::string called) : Handle(tag), library(of), name(std::move(called)) {}
@@ -25,15 +25,15 @@ struct Kernel : Handle {
   std::string name;
 };
 
-/// Loads an image into a context. Throws Failure: it holds nothing that runs there. log: what is wrong with
-/// it.
+/// Loads an image into a context. Throws Failure if it contains nothing that runs there. log: receives the
+/// error.
 Module& load_module(Context& context, std::span<const std::byte> image, std::string* log = nullptr);
 void unload_module(Module& module);
 /// The kernel of that name. Throws Failure (CUDA_ERROR_NOT_FOUND).
 Function& function_named(const Module& module, const std::string& name);
-/// The function of a handle; a kernel of a library becomes that of the current context.
+/// The function of a handle; for a kernel of a library, the function in the current context.
 Function& function_of(CUfunction handle);
-/// Options of cuModuleLoadDataEx and cuLinkCreate: their log buffers.
+/// Options of cuModuleLoadDataEx and cuLinkCreate: only the log buffers.
 class JitOptions {
  public:
   JitOptions(unsigned count, CUjit_option* options, void** values);

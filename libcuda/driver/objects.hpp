@@ -12,7 +12,7 @@
 #include "failure.hpp"
 #include "work.hpp"
 
-// What handles of the API point to.
+// The objects behind API handles.
 
 namespace simt::driver {
 
@@ -20,7 +20,7 @@ struct Context;
 struct Device;
 struct Capture;
 
-/// What every handle begins with, so that a destroyed or foreign one is recognised.
+/// Base of all handles, which allows destroyed or foreign ones to be detected.
 struct Handle {
   explicit Handle(uint64_t tag) : tag_(tag) {}
   Handle(const Handle&) = delete;
@@ -32,8 +32,8 @@ struct Handle {
   uint64_t tag_;
 };
 
-/// Objects of one kind. Their memory is used again, but never given back: to ask a destroyed one for its tag
-/// is harmless.
+/// Objects of one kind. Their memory is reused, but never released: reading the tag of a destroyed object is
+/// harmless.
 template <class T>
 class Pool {
  public:
@@ -61,14 +61,14 @@ class Pool {
   std::vector<void*> free_;
 };
 
-/// What is known of a kernel.
+/// Facts about a kernel.
 struct KernelFacts {
   struct Parameter {
     uint32_t offset = 0, size = 0;
   };
   std::vector<Parameter> parameters;
   uint32_t shared_bytes = 0, local_bytes = 0, max_threads = 0;
-  std::array<uint32_t, 3> cluster{};  ///< as compiled; 0: none
+  std::array<uint32_t, 3> cluster{};  ///< fixed at compile time; 0: none
   size_t parameter_bytes() const {
     return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size;
   }
@@ -82,28 +82,29 @@ struct Function : Handle {
   Module& module;
   std::string name;
   KernelFacts facts;
-  uint32_t registers = 0;             ///< a thread; 0: not asked for yet
-  uint32_t dynamic_shared_limit = 0;  ///< as CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES was set; 0: not
-  std::map<int, int> attributes;      ///< others that the program has set
+  uint32_t registers = 0;             ///< per thread; 0: not yet queried
+  uint32_t dynamic_shared_limit = 0;  ///< as set by CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES; 0: not
+                                      ///< set
+  std::map<int, int> attributes;      ///< other attributes set by the program
 };
 
 struct Variable {
   uint64_t address = 0, size = 0;
 };
 
-/// A module in a context; a library's kernels and variables are those of a module.
+/// A module in a context; also holds the kernels and variables of a library there.
 struct Module : Handle {
   static constexpr uint64_t tag = 0x73696d745f6d6f64;
   explicit Module(Context& of) : Handle(tag), context(of) {}
   Context& context;
-  uint64_t id = 0;                             ///< what simt calls it
-  int ptx_version = 0;                         ///< what its PTX is for: 10 * major + minor
+  uint64_t id = 0;                             ///< simt's id
+  int ptx_version = 0;                         ///< version of its PTX: 10 * major + minor
   std::map<std::string, Function*> functions;  ///< by name
   std::map<std::string, Variable> variables;
   std::map<std::string, Variable> managed;
 };
 
-/// What comes next in a captured stream depends on these nodes of the graph.
+/// The graph nodes on which the next work in a captured stream depends.
 struct Frontier {
   std::vector<CUgraphNode> nodes;
   std::vector<CUgraphEdgeData> edges;
@@ -115,7 +116,7 @@ struct Event : Handle {
   Context* context;
   unsigned flags;
   uint64_t id = 0;                   ///< of its last record; 0: never recorded
-  std::shared_ptr<Capture> capture;  ///< in which it was last recorded: it stands for `captured_after`
+  std::shared_ptr<Capture> capture;  ///< in which it was last recorded; it then stands for `captured_after`
   Frontier captured_after;
 };
 
@@ -127,11 +128,11 @@ struct Stream : Handle {
   uint64_t id;  ///< 0: the legacy default stream
   unsigned flags;
   int priority;
-  std::shared_ptr<Capture> capture;  ///< that is going on
+  std::shared_ptr<Capture> capture;  ///< in progress
   std::map<int, CUstreamAttrValue> attributes;
 };
 
-/// A primary context, or one made by cuCtxCreate.
+/// A primary context, or one created by cuCtxCreate.
 struct Context : Handle {
   static constexpr uint64_t tag = 0x73696d745f637478;
   Context(Device& of, unsigned given);
@@ -142,7 +143,7 @@ struct Context : Handle {
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   std::vector<Module*> modules;
   std::vector<Stream*> streams;
-  uint64_t resets = 0;  ///< how often all that is in it was freed
+  uint64_t resets = 0;  ///< how often its contents were freed
 };
 
 }  // namespace simt::driver

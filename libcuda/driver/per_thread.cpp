@@ -2,13 +2,13 @@
 
 #include "process.hpp"
 
-// The forms of functions that programs call which were compiled with a default stream for each thread (nvcc
-// --default-stream per-thread): as the function itself, but stream 0 is the thread's own.
+// Variants of functions for programs compiled with per-thread default streams (nvcc --default-stream
+// per-thread): the same functions, but stream 0 is the thread's own.
 
 namespace simt::driver {
 namespace {
 
-/// The thread calls functions without a stream argument: their default stream is its own.
+/// Makes the thread's own default stream the default for functions without a stream argument.
 struct OwnDefault {
   OwnDefault() { Thread::get().own_default = true; }
   ~OwnDefault() { Thread::get().own_default = false; }
@@ -43,7 +43,7 @@ struct Form<CUresult(Arguments...)> {
 }  // namespace
 }  // namespace simt::driver
 
-// The linker asks which code a name stands for, so that no list of parameters is written again.
+// The linker defines aliases, so that parameter lists need not be repeated.
 #define FORM(name, suffix)                                                                                 \
   extern "C" {                                                                                             \
   static auto* find_##name##_##suffix() {                                                                  \

@@ -1,6 +1,6 @@
 #include "process.hpp"
 
-// What a pointer points to.
+// Properties of pointers.
 
 using namespace simt::driver;
 

@@ -5,7 +5,7 @@
 
 #include "capture.hpp"
 
-// Memory pools, and memory that is allocated and freed in the order of a stream.
+// Memory pools, and stream-ordered allocation.
 
 namespace simt::driver {
 
@@ -13,7 +13,7 @@ uint64_t MemoryPool::allocate(uint64_t size) {
   require(size > 0);
   require(properties.maxSize == 0 || size <= properties.maxSize - std::min(used, properties.maxSize),
           CUDA_ERROR_OUT_OF_MEMORY);
-  // What was kept is used again before there is more.
+  // Retained memory is used first.
   const uint64_t kept = std::min(size, reserved - used);
   device.used -= kept;
   uint64_t address = 0;
@@ -37,7 +37,7 @@ void end(MemoryPool& pool);
 
 void MemoryPool::freed(uint64_t size) {
   used -= size;
-  device.used += size;  // kept, until it is trimmed
+  device.used += size;  // retained until trimmed
   trim(threshold);
   if (destroyed && used == 0) end(*this);
 }
@@ -97,7 +97,7 @@ void allocate(CUdeviceptr* address, size_t bytes, MemoryPool* pool, CUstream han
     *address = from.allocate(bytes);
   } catch (const Failure& failure) {
     if (failure.code != CUDA_ERROR_OUT_OF_MEMORY || !from.device.pending) throw;
-    synchronize(from.device);  // what was freed in a stream goes back
+    synchronize(from.device);  // memory freed in stream order is returned
     *address = from.allocate(bytes);
   }
 }
@@ -259,7 +259,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wanted, si
       const CUmemAccessDesc& access = wanted[k];
       require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
       Process::get().device(access.location.id);
-      // Devices have no link between them; the pool's own always has access.
+      // Devices are not linked; a pool's own device always has access.
       if (access.location.id == p.device.ordinal)
         require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
       else
@@ -294,7 +294,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportDa
   return no_sharing();
 }
 
-// CUDA 13 names pools by a location.
+// CUDA 13 specifies pools by location.
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

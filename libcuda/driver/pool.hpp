@@ -3,7 +3,8 @@
 
 namespace simt::driver {
 
-/// A memory pool. Freed memory goes back to simt at once; what a pool keeps of it is counted alone.
+/// A memory pool. Freed memory is returned to simt immediately; the memory a pool retains is only accounted
+/// for.
 struct MemoryPool : Handle {
   static constexpr uint64_t tag = 0x73696d745f706f6f;
   MemoryPool(Device& of, const CUmemPoolProps& given, bool is_default)
@@ -11,15 +12,15 @@ struct MemoryPool : Handle {
   Device& device;
   CUmemPoolProps properties;
   bool standard;           ///< the device's default pool, which cannot be destroyed
-  bool destroyed = false;  ///< and goes when its last allocation does
-  uint64_t threshold = 0;  ///< bytes that it keeps when memory is freed
+  bool destroyed = false;  ///< it is deleted along with its last allocation
+  uint64_t threshold = 0;  ///< bytes it retains when memory is freed
   uint64_t used = 0, reserved = 0, most_used = 0, most_reserved = 0;
   std::map<int, int> reuse{{CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 1},
                            {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 1},
                            {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 1}};
 
   uint64_t allocate(uint64_t size);
-  /// One of its allocations has gone.
+  /// One of its allocations has been freed.
   void freed(uint64_t size);
   void trim(uint64_t keep);
 };

@@ -6,14 +6,14 @@
 
 #include "failure.hpp"
 
-// The functions of this library by name and by the version of CUDA that a program was made for.
+// The functions of this library, by name and by the version of CUDA a program was compiled for.
 
 using namespace simt::driver;
 
 namespace {
 
-/// Functions whose second, third, ... form came with these versions, where that is later than 3.2. Forms are
-/// called name, name_v2, name_v3, ...
+/// Functions whose second, third, ... version was introduced with these CUDA versions, if later than 3.2.
+/// They are named name, name_v2, name_v3, ...
 struct Forms {
   const char* name;
   std::array<int, 3> since;

@@ -19,7 +19,7 @@ std::string program_name() {
   return name;
 }
 
-/// Makes device memory part of this process, at the addresses that kernels know it by.
+/// Maps device memory into this process, at its device addresses.
 void map_memory(Device& device) {
   const int file = device.connection.take_file();
   if (file < 0) fail(CUDA_ERROR_SYSTEM_NOT_READY, "simt has sent no device memory");

@@ -1,7 +1,7 @@
 #include "api.hpp"
 
-// The range that a profiler would collect: there is none, so both calls are accepted. Declared in
-// cudaProfiler.h, which comes in a package of its own.
+// The range that a profiler would collect: there is no profiler, so both calls succeed. Declared in
+// cudaProfiler.h, which is in a separate package.
 
 extern "C" [[gnu::visibility("default")]] CUresult cuProfilerStart() {
   return CUDA_SUCCESS;

@@ -12,14 +12,14 @@ Event& event_of(CUevent handle) {
   return object_of<Event>(handle);
 }
 
-/// Core time at which recorded events were reached, in ns.
+/// Difference of the simulated times at which recorded events were reached, in ns.
 double nanoseconds_between(const Event& start, const Event& end) {
   require_not_captured(start);
   require_not_captured(end);
   require(start.id != 0 && end.id != 0, CUDA_ERROR_INVALID_HANDLE);
   require(((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
   Device& device = start.context->device;
-  synchronize(device);  // a program that asks has waited; if not, it waits now
+  synchronize(device);  // programs have usually waited already; otherwise wait now
   return device.connection.call("elapsed", start.id, end.id).real;
 }
 
@@ -62,7 +62,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return cuStreamSynchronize(stream);  // simulated time passes while a program asks
+  return cuStreamSynchronize(stream);  // simulated time only advances while the program waits
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {

@@ -2,19 +2,19 @@
 
 #include "process.hpp"
 
-// Streams that write values, and wait for values, in memory.
+// Stream operations that write values to memory, and wait for values in memory.
 
 using namespace simt::driver;
 
 namespace {
 
-/// Where a stream has `T`. Throws Failure.
+/// The program's address of a value that a stream accesses. Throws Failure.
 template <class T>
 const T* place_of(Stream& stream, CUdeviceptr address) {
   Device& device = stream.context->device;
   require(address % sizeof(T) == 0);
   if (device.find(address) != device.allocations.end()) return reinterpret_cast<const T*>(address);
-  for (const auto& [base, allocation] : device.allocations)  // registered: the program's own address
+  for (const auto& [base, allocation] : device.allocations)  // registered memory: the program's own address
     if (allocation.origin == Origin::Registered && address - allocation.host < allocation.size)
       return reinterpret_cast<const T*>(address);
   fail(CUDA_ERROR_INVALID_VALUE);
@@ -34,7 +34,7 @@ void write(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
   if constexpr (sizeof(T) == 4) {
     submit(stream, Fill{address, 0, value, 4, 1, 1});
   } else {
-    Copy copy;  // of the value as it is now
+    Copy copy;  // of the current value
     copy.to.address = address;
     copy.from.address = reinterpret_cast<uint64_t>(&value);
     copy.width = sizeof value;
@@ -56,8 +56,8 @@ bool satisfied(T found, T value, unsigned how) {
   }
 }
 
-/// simt does not hold streams back: the value must be there once everything has been done that the device was
-/// given before.
+/// simt does not suspend streams: the value must be present once all earlier work of the device has
+/// completed.
 template <class T>
 void wait(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
   const volatile T* place = place_of<T>(stream, address);
@@ -84,7 +84,7 @@ void operate(Stream& stream, const CUstreamBatchMemOpParams& p) {
       return write<cuuint64_t>(stream, p.writeValue.address, p.writeValue.value64, p.writeValue.flags);
     case CU_STREAM_MEM_OP_BARRIER:
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-      return;  // work of a stream is in order, and all memory is one
+      return;  // work in a stream is ordered, and all memory is coherent
     default:
       fail(CUDA_ERROR_INVALID_VALUE);
   }

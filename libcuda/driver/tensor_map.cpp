@@ -3,7 +3,7 @@
 
 #include "process.hpp"
 
-// Tensor maps. simt encodes them in a way of its own, of which the address comes first.
+// Tensor maps. simt has its own encoding, which begins with the address.
 
 using namespace simt::driver;
 
@@ -23,13 +23,13 @@ struct Shape {
   }
 };
 
-/// Tensor maps need no context, but a device.
+/// Tensor maps need a device, but no context.
 Device& any_device() {
   const auto& stack = Thread::get().stack;
   return stack.empty() || !stack.back() ? Process::get().device(0) : current_context().device;
 }
 
-/// corners: of im2col.
+/// corners: for im2col.
 template <class... Corners>
 void encode(CUtensorMap* map, CUtensorMapDataType type, const void* address, const Shape& shape,
             const std::vector<uint32_t>& box, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,

@@ -33,8 +33,8 @@ Image image_of_memory(CUdeviceptr address, CUarray_format format, unsigned chann
   return image;
 }
 
-/// Elements as a view has them. Its formats go through 8-bit, 16-bit and 32-bit integers without and with a
-/// sign, then floats, each with 1, 2 and 4 channels.
+/// Elements as defined by a view. View formats are unsigned and signed 8-, 16- and 32-bit integers, then
+/// floats, each with 1, 2 and 4 channels.
 void reformat(Image& image, CUresourceViewFormat view) {
   if (view == CU_RES_VIEW_FORMAT_NONE) return;
   if (view > CU_RES_VIEW_FORMAT_FLOAT_4X32) {
@@ -127,7 +127,7 @@ uint64_t describe(Device& device, const Image& image, const CUDA_TEXTURE_DESC* s
       (sampling && channel != "float" && image.format.bytes < 4 && !(s.flags & CU_TRSF_READ_AS_INTEGER));
   const bool linear = s.filterMode == CU_TR_FILTER_MODE_LINEAR && !image.linear_memory;
   const bool between_levels = image.mipmapped && s.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
-  // Integers cannot be filtered, and levels have normalised coordinates alone.
+  // Integers cannot be filtered, and mipmaps require normalised coordinates.
   require(!(linear || between_levels) || channel == "float" || promoted);
   require(!sampling || !image.mipmapped || normalized_coordinates);
   const std::array<unsigned, 3> modes{s.addressMode[0], s.addressMode[1], s.addressMode[2]};

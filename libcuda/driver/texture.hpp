@@ -9,14 +9,14 @@ struct Image {
   Format format;
   unsigned channels = 1;
   bool linear_memory = false, mipmapped = false;
-  /// Address, bytes from row to row and from layer to layer, width, height, layers.
+  /// Address, bytes between rows and between layers, width, height, layers.
   std::vector<std::array<uint64_t, 6>> levels;
 };
-/// Throws Failure for a resource that is none, or a view that does not fit it. view: may be nullptr.
+/// Throws Failure for an invalid resource, or a view that does not fit it. view: may be nullptr.
 Image image_of(const CUDA_RESOURCE_DESC& resource, const CUDA_RESOURCE_VIEW_DESC* view);
 
-/// Describes a texture (or a surface, without sampling) to simt. place: of a reference's variable; 0: new
-/// memory. Returns its address, which is what kernels know it by. Throws Failure.
+/// Describes a texture (or a surface, without sampling) to simt. place: address of a reference's variable; 0:
+/// new memory. Returns the address of the description, which kernels use as the handle. Throws Failure.
 uint64_t describe(Device& device, const Image& image, const CUDA_TEXTURE_DESC* sampling, uint64_t place = 0);
 
 }  // namespace simt::driver

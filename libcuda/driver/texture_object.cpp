@@ -3,7 +3,7 @@
 
 #include "texture.hpp"
 
-// Texture and surface objects. Their handles are the device addresses of what describes them to simt.
+// Texture and surface objects. Their handles are the device addresses of their descriptions for simt.
 
 using namespace simt::driver;
 

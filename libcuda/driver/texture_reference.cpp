@@ -4,7 +4,7 @@
 #include "modules.hpp"
 #include "texture.hpp"
 
-// Texture and surface references: variables of a module, to which a program binds what they read.
+// Texture and surface references: variables of a module to which a program binds textures and surfaces.
 
 namespace simt::driver {
 namespace {
@@ -15,7 +15,7 @@ struct TextureReference : Handle {
     sampling.maxMipmapLevelClamp = 1000;
   }
   Device& device;
-  uint64_t place;  ///< of the variable; 0 where there is none
+  uint64_t place;  ///< of the variable; 0 if there is none
   CUDA_RESOURCE_DESC resource{};
   bool bound = false;
   CUarray_format format = CU_AD_FORMAT_FLOAT;  ///< of memory
@@ -31,7 +31,7 @@ struct SurfaceReference : Handle {
   CUarray array = nullptr;
 };
 
-/// Launches from now on see the reference as it is.
+/// Makes the current state of the reference visible to subsequent launches.
 void bind(TextureReference& r) {
   if (!r.bound || r.place == 0) return;
   synchronize(r.device);
@@ -45,8 +45,8 @@ void bind(TextureReference& r, const CUDA_RESOURCE_DESC& resource) {
   bind(r);
 }
 
-/// References by the addresses of their variables: a program may ask for one again. Modules that are unloaded
-/// leave theirs behind, and later ones of the same address take them over.
+/// References by the addresses of their variables, since a program may query one again. References of
+/// unloaded modules remain, and are taken over by later modules at the same address.
 template <class Reference>
 Reference* reference_of(CUmodule handle, const char* name, const char* type) {
   static auto* all = new std::map<uint64_t, Reference*>;

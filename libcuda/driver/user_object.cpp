@@ -2,7 +2,7 @@
 
 #include "graph.hpp"
 
-// Objects of the program that live as long as the graphs that use them.
+// Objects of the program that live at least as long as the graphs that use them.
 
 namespace simt::driver {
 namespace {

@@ -5,10 +5,9 @@
 
 #include "process.hpp"
 
-// Virtual memory management: ranges of addresses, memory, and which memory is at which addresses.
-//
-// Device memory has its addresses once and for all. So memory that is mapped nowhere is set aside in the
-// program, and memory is mapped at one place at a time.
+// Virtual memory management: address ranges, memory, and their mappings.
+// Addresses of device memory are fixed. So the contents of unmapped memory are kept in the program, and
+// memory can be mapped at only one address at a time.
 
 namespace simt::driver {
 namespace {
@@ -37,14 +36,14 @@ struct Physical : Handle {
   uint64_t size;
   CUmemAllocationProp properties;
   unsigned references = 1;
-  uint64_t address = 0;  ///< where it is mapped; 0: nowhere
+  uint64_t address = 0;  ///< where it is mapped; 0: unmapped
   CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  Bytes contents;  ///< while it is mapped nowhere, if it ever was
+  Bytes contents;  ///< while it is unmapped, if it ever was mapped
 };
 
 struct Range {
   uint64_t size = 0;
-  uint64_t base = 0;  ///< of what simt has allocated for it
+  uint64_t base = 0;  ///< start of simt's allocation for it
   Device* device = nullptr;
 };
 
@@ -67,10 +66,10 @@ void require_own_device(const CUmemLocation& location, const Device& device) {
     say_once("virtual memory management is for device memory");
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
-  require(location.id == device.ordinal, CUDA_ERROR_INVALID_DEVICE);  // devices have no link between them
+  require(location.id == device.ordinal, CUDA_ERROR_INVALID_DEVICE);  // devices are not linked
 }
 
-/// What is mapped at [address, address + size), which begins and ends where mappings do.
+/// The mappings in [address, address + size), whose ends must coincide with ends of mappings.
 std::vector<Physical*> mapped_in(uint64_t address, uint64_t size) {
   std::vector<Physical*> found;
   const uint64_t end = address + size;
@@ -84,7 +83,7 @@ std::vector<Physical*> mapped_in(uint64_t address, uint64_t size) {
   return found;
 }
 
-/// The mapping that holds an address. Throws Failure.
+/// The mapping that contains an address. Throws Failure.
 Physical& mapped_at(uint64_t address) {
   auto next = mappings().upper_bound(address);
   require(next != mappings().begin());
@@ -133,7 +132,7 @@ void unmap(Physical& memory) {
   set_access(memory, CU_MEM_ACCESS_FLAGS_PROT_NONE);
   mappings().erase(memory.address);
   memory.address = 0;
-  // The pages are given back; who maps memory here next finds zeros.
+  // The pages are released; the next mapping here reads zeros.
   if (madvise(at, memory.size, MADV_REMOVE) != 0) std::memset(at, 0, memory.size);
   if (memory.references == 0) delete &memory;
 }
@@ -165,7 +164,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size, size_t alignment
     require(address != nullptr && size > 0 && aligned(size) && flags == 0);
     require((alignment & (alignment - 1)) == 0);
     alignment = std::max<size_t>(alignment, granularity);
-    // Only a wish: the wanted address. simt chooses another.
+    // The wanted address is only a hint; simt chooses another.
     Device& device = current_context().device;
     const uint64_t base =
         device.connection.call("allocate", size + alignment, "cuMemAddressReserve").number();

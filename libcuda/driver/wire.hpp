@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-// Messages between a program and simt: MessagePack (https://msgpack.org), as far as they use it.
+// Messages between a program and simt: the subset of MessagePack (https://msgpack.org) that they use.
 
 namespace simt::driver {
 
@@ -93,13 +93,13 @@ struct Value {
   uint64_t integer = 0;
   double real = 0;
   std::string text;
-  std::vector<Value> items;  ///< of a map: key, value, key, value, ...
+  std::vector<Value> items;  ///< for a map: key, value, key, value, ...
 
   uint64_t number() const { return expect(Kind::Integer).integer; }
   const std::string& string() const { return expect(Kind::Text).text; }
   const Value& operator[](size_t i) const { return expect(Kind::Array).items.at(i); }
   size_t size() const { return items.size(); }
-  /// The value of a key of a map; nullptr if it has none.
+  /// The value of a key of a map; nullptr if it is missing.
   const Value* find(std::string_view key) const {
     for (size_t i = 0; i + 1 < items.size(); i += 2)
       if (items[i].text == key) return &items[i + 1];
@@ -118,7 +118,7 @@ struct Value {
   }
 };
 
-/// Takes a message apart. Throws std::runtime_error for one that ends too early or is of another form.
+/// Decodes a message. Throws std::runtime_error if it is truncated or malformed.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : left_(bytes) {}

@@ -33,7 +33,7 @@ void fill_rows(const Fill& f) {
   }
 }
 
-/// moved: the program has copied already. staged: from memory that was allocated for this copy.
+/// moved: the program has already copied. staged: from memory allocated for this copy.
 void send_copy(Stream& stream, const Copy& c, bool moved, bool staged) {
   Device& device = stream.context->device;
   device.connection.send("copy", stream.id, moved, staged, device.on_device(c.to.address),
@@ -42,7 +42,7 @@ void send_copy(Stream& stream, const Copy& c, bool moved, bool staged) {
   if (!moved) device.pending = true;
 }
 
-/// Does stream-ordered work of one kind.
+/// Executes stream-ordered work of one kind.
 struct Executor {
   Stream& stream;
   Device& device = stream.context->device;
@@ -61,12 +61,12 @@ struct Executor {
     if (!device.pending) return copy_now(stream, c);
     if (device.holds(c.to.address) && device.holds(c.from.address)) return send_copy(stream, c, false, false);
     if (!device.holds(c.to.address) || !device.host_calls.empty()) {
-      // simt cannot reach the program's own memory: wait for what is copied, as CUDA may do, too. What a
-      // function of the program has yet to write cannot be staged.
+      // simt cannot access the program's own memory: wait until the data has been copied, as CUDA may do as
+      // well. Data that a host function has yet to write cannot be staged.
       synchronize(stream);
       return copy_now(stream, c);
     }
-    // What is copied may change as soon as this returns.
+    // The source may change as soon as this returns.
     Copy staged = c;
     staged.from.address = device.connection.call("allocate", c.bytes(), "staged copy").number();
     require(staged.from.address != 0, CUDA_ERROR_OUT_OF_MEMORY);
@@ -143,10 +143,10 @@ void make_host_call(Device& device, uint64_t number) {
     callback->function(callback->stream, CUDA_SUCCESS, callback->argument);
 }
 
-/// Waits for work of a device: "all" of it, or that of a stream or before an event, by number.
+/// Waits for a device's work: "all" of it, or that of a stream or before an event, by number.
 void wait(Device& device, const char* what, uint64_t which) {
   Value reply = device.connection.call("synchronize", what, which);
-  // Asked for a host function: its stream goes on when that has returned.
+  // simt requests a host function: its stream continues when the function has returned.
   while (reply.kind == Value::Kind::Integer) {
     make_host_call(device, reply.number());
     reply = device.connection.call("called");

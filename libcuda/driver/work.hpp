@@ -6,7 +6,7 @@
 #include "api.hpp"
 #include "wire.hpp"
 
-// What can be put into a stream or be a node of a graph.
+// Work that can be submitted to a stream or be a node of a graph.
 
 namespace simt::driver {
 
@@ -15,19 +15,19 @@ struct Event;
 
 struct Launch {
   Function* function = nullptr;
-  CUfunction handle = nullptr;  ///< as the program named the function
+  CUfunction handle = nullptr;  ///< the function's handle used by the program
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
-  std::array<uint32_t, 3> cluster{};  ///< 0: as compiled
+  std::array<uint32_t, 3> cluster{};  ///< 0: as fixed at compile time
   uint32_t shared_bytes = 0;          ///< dynamic
   bool cooperative = false;
   Bytes parameters;
 };
 
-/// Rows of bytes: `height` of them in each of `depth` slices. Device, managed and pinned memory lie in the
-/// program's address space, so an address says where it is.
+/// Rows of bytes: `height` of them in each of `depth` slices. Device, managed and pinned memory are in the
+/// program's address space, so an address identifies the memory.
 struct Copy {
   struct Side {
-    uint64_t address = 0, pitch = 0, slice = 0;  ///< bytes from row to row and from slice to slice
+    uint64_t address = 0, pitch = 0, slice = 0;  ///< bytes between rows and between slices
   };
   Side to, from;
   uint64_t width = 0, height = 1, depth = 1;
@@ -45,7 +45,7 @@ struct HostCall {
   void* argument = nullptr;
 };
 
-/// As cuStreamAddCallback wants it called.
+/// Called as cuStreamAddCallback requires.
 struct StreamCallback {
   CUstreamCallback function = nullptr;
   CUstream stream = nullptr;
@@ -54,7 +54,7 @@ struct StreamCallback {
 
 struct Record {
   Event* event = nullptr;
-  bool external = false;  ///< a node of its own where a stream is captured
+  bool external = false;  ///< captured as a separate node
 };
 
 struct Wait {

@@ -28,7 +28,8 @@ void place_destination(CUDA_MEMCPY3D& copy, const ArrayPlace& place) {
   copy.dstY = place.y;
 }
 
-// A copy of `width` bytes in each of `height` rows. The driver finds out what kind of memory an address has.
+// A copy of `width` bytes in each of `height` rows. The driver determines the kind of memory from the
+// address.
 CUDA_MEMCPY3D rows(size_t width, size_t height) {
   CUDA_MEMCPY3D copy{};
   copy.WidthInBytes = width;
@@ -91,7 +92,7 @@ cudaError_t row_bytes(cudaArray_const_t array, size_t* bytes) {
   return cudaSuccess;
 }
 
-// The bytes from `place` to the end of its row; moves the place past `size` bytes of it.
+// The bytes from `place` to the end of its row; advances `place` by `size` bytes.
 void advance(ArrayPlace& place, size_t row, size_t size) {
   place.x += size;
   if (place.x < row) return;
@@ -99,7 +100,7 @@ void advance(ArrayPlace& place, size_t row, size_t size) {
   ++place.y;
 }
 
-// Copies that run over the ends of rows, of CUDA 11 and earlier: row by row.
+// Copies that continue past the end of a row, for CUDA 11 and earlier: row by row.
 cudaError_t run_to_array(ArrayPlace place, const void* source, size_t size, cudaMemcpyKind kind,
                          CopyStream stream) {
   size_t row = 0;

@@ -12,7 +12,7 @@ struct ElementFormat {
 
 cudaError_t driver_format(const cudaChannelFormatDesc& channels, ElementFormat* result);
 cudaError_t runtime_format(const ElementFormat& format, cudaChannelFormatDesc* result);
-// Bytes of one channel; 0 for formats that are not of simple elements.
+// Bytes per channel; 0 for formats without simple elements.
 size_t format_bytes(CUarray_format format);
 
 }  // namespace runtime

@@ -9,7 +9,7 @@ namespace runtime {
 namespace {
 
 std::mutex contexts_lock;
-std::vector<CUcontext> contexts;  // of each device, null where the primary context is not retained
+std::vector<CUcontext> contexts;  // by device; null if the primary context is not retained
 std::atomic<int> preferred_device{0};
 thread_local int chosen_device = -1;
 
@@ -69,7 +69,7 @@ cudaError_t reset_device() {
   int device = 0;
   RUNTIME_TRY(start());
   RUNTIME_TRY(current_device(&device));
-  const CUresult result = cuDevicePrimaryCtxReset(device);  // also reports what went wrong before
+  const CUresult result = cuDevicePrimaryCtxReset(device);  // also reports earlier errors
   const std::lock_guard guard(contexts_lock);
   if (static_cast<size_t>(device) < contexts.size()) contexts[device] = nullptr;
   forget_sticky_error();

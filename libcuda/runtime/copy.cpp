@@ -94,7 +94,7 @@ cudaError_t copy_peer(void* destination, int to_device, const void* source, int 
                          : cuMemcpyPeer(to_address, to, from_address, from, size));
 }
 
-// Device addresses are unique across devices, so a copy between two needs no more than their addresses.
+// Addresses are unique across devices, so a copy between two devices needs only the addresses.
 cudaError_t copy_3d_peer(const cudaMemcpy3DPeerParms* parameters, CopyStream stream) {
   if (!parameters) return cudaErrorInvalidValue;
   const cudaMemcpy3DParms plain{parameters->srcArray, parameters->srcPos, parameters->srcPtr,
@@ -157,7 +157,7 @@ namespace {
 
 constexpr CopyStream synchronous = std::nullopt;
 
-// These tell the overloads for plain memory apart from those for CUDA_MEMCPY3D.
+// These distinguish the overloads for plain memory from those for CUDA_MEMCPY3D.
 cudaError_t copy_1d(void* destination, const void* source, size_t size, cudaMemcpyKind kind,
                     CopyStream stream) {
   return runtime::copy(destination, source, size, kind, stream);

@@ -1,4 +1,4 @@
-// Copies, as the driver describes them.
+// Copies in the driver's form.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ cudaError_t driver_copy(void* destination, const void* source, size_t size, cuda
                         CUDA_MEMCPY3D* result);
 cudaError_t runtime_copy(const CUDA_MEMCPY3D& parameters, cudaMemcpy3DParms* result);
 
-// The address `offset` bytes into the variable behind `symbol`, if `size` bytes from there are inside it.
+// The address `offset` bytes into the variable of `symbol`, if `size` bytes from there are within it.
 cudaError_t symbol_range(const void* symbol, size_t size, size_t offset, void** address);
 // The bytes of one element of an array.
 cudaError_t element_size(CUarray array, size_t* size);

@@ -1,4 +1,4 @@
-// Copies of up to three dimensions between the runtime's description and the driver's.
+// Conversion of copies of up to three dimensions between the runtime's form and the driver's.
 #include <algorithm>
 
 #include "channel.hpp"
@@ -42,8 +42,7 @@ cudaMemcpyKind kind_of(CUmemorytype source, CUmemorytype destination) {
   return to_host ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
-// The fields of CUDA_MEMCPY3D for the source and for the destination have different names and the same
-// meaning.
+// The source and destination fields of CUDA_MEMCPY3D have different names but the same meaning.
 struct Side {
   CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
   CUarray array = nullptr;
@@ -109,7 +108,7 @@ cudaError_t driver_copy(const cudaMemcpy3DParms& parameters, CUDA_MEMCPY3D* resu
   RUNTIME_TRY(memory_types(parameters.kind, &types));
   Side source;
   Side destination;
-  size_t element = 1;  // the extent counts elements of the array, or bytes where there is none
+  size_t element = 1;  // the extent is in array elements, or in bytes if there is no array
   RUNTIME_TRY(
       side_of(parameters.srcArray, parameters.srcPtr, parameters.srcPos, types.source, &source, &element));
   RUNTIME_TRY(side_of(parameters.dstArray, parameters.dstPtr, parameters.dstPos, types.destination,

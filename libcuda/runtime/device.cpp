@@ -60,11 +60,11 @@ cudaError_t disable_peer(int peer) {
 }  // namespace
 }  // namespace runtime
 
-// Declared in cudaProfiler.h, which comes in a package of its own.
+// Declared in cudaProfiler.h, which is in a separate package.
 extern "C" CUresult cuProfilerStart();
 extern "C" CUresult cuProfilerStop();
 
-// An ordinal is also the driver's handle of a device, so it is passed on as it is.
+// An ordinal is also the driver's device handle, so it is passed on unchanged.
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -88,7 +88,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
 cudaError_t cudaSetValidDevices(int* devices, int length) {
   return query(runtime::prefer_first_of, devices, length);
 }
-// Its error belongs to the context that is gone, so it is not kept for cudaGetLastError.
+// Its error belongs to the destroyed context, so it is not kept for cudaGetLastError.
 cudaError_t cudaDeviceReset() {
   return runtime::reset_device();
 }

@@ -13,10 +13,10 @@ namespace {
 struct ErrorText {
   int code;
   const char* name;
-  const char* text;  // null where the driver has the code too, and says what it means
+  const char* text;  // null if the driver has the code as well, and provides its text
 };
 
-// In ascending order of the codes. Those that only CUDA 13 has are here too.
+// In ascending order of codes, including those that only CUDA 13 has.
 constexpr ErrorText error_texts[] = {
     {0, "cudaSuccess", nullptr},
     {1, "cudaErrorInvalidValue", nullptr},
@@ -169,7 +169,7 @@ const ErrorText* find(cudaError_t error) {
   return found != std::end(error_texts) && found->code == error ? found : nullptr;
 }
 
-// After one of these the context is lost; every later call returns the same error.
+// After one of these errors the context is lost; every later call returns the same error.
 bool sticky(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:

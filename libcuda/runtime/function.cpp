@@ -1,4 +1,4 @@
-// Attributes of kernels, and how many of them fit on a multiprocessor.
+// Kernel attributes and occupancy.
 #include <cstddef>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Graphs as a whole: their making, edges, instances and launches.
+// Graphs: creation, edges, instantiation and launches.
 #include "runtime.hpp"
 
 namespace runtime {
@@ -73,7 +73,7 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle,
                                              unsigned int default_value, unsigned int flags) {
   return call(runtime::conditional_handle, handle, graph, default_value, flags);
 }
-// An execution context of CUDA 13 is refused; null stands for the current context.
+// CUDA 13's execution contexts are not supported; null is the current context.
 cudaError_t cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
                                                 const void* context, unsigned int default_value,
                                                 unsigned int flags) {

@@ -1,4 +1,4 @@
-// Nodes of graphs that launch, copy or fill: adding them, and their parameters in graphs and in instances.
+// Graph nodes that launch, copy or fill: adding them, and their parameters in graphs and executable graphs.
 #include "graph_node.hpp"
 
 #include "copy.hpp"
@@ -27,7 +27,7 @@ cudaError_t driver_kernel_node(const cudaKernelNodeParams& parameters, CUDA_KERN
   return cudaSuccess;
 }
 
-// Launches pass a kernel where the driver takes a function, so either field may hold the kernel.
+// Launches pass a kernel in place of a driver function, so either field may hold the kernel.
 cudaKernelNodeParams runtime_kernel_node(const CUDA_KERNEL_NODE_PARAMS& parameters) {
   const CUkernel kernel = parameters.kern ? parameters.kern : reinterpret_cast<CUkernel>(parameters.func);
   const void* host = host_of(kernel);
@@ -57,7 +57,7 @@ cudaMemsetParams runtime_memset_node(const CUDA_MEMSET_NODE_PARAMS& parameters) 
 
 namespace {
 
-// Where the parameters of a node come from.
+// Sources of a node's parameters.
 
 struct Kernel {
   using Parameters = CUDA_KERNEL_NODE_PARAMS;
@@ -124,7 +124,7 @@ struct CopyFromSymbol {
   }
 };
 
-// And where they go.
+// Destinations of a node's parameters.
 
 struct Add {
   cudaGraphNode_t* node;
@@ -226,7 +226,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t instance, cudaGraph
                                              const cudaKernelNodeParams* parameters) {
   return apply(Kernel{parameters}, SetInInstance{instance, node});
 }
-// The order of the arguments is the driver's; the header of CUDA 12 names them the other way round.
+// The order of arguments follows the driver; CUDA 12's header names them in reverse.
 cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t destination, cudaGraphNode_t source) {
   return call(cuGraphKernelNodeCopyAttributes, destination, source);
 }

@@ -1,4 +1,4 @@
-// The other nodes of graphs (hosts' functions, child graphs, events, allocations), and what any node has.
+// Other graph nodes (host functions, child graphs, events, allocations), and properties of all nodes.
 #include "copy.hpp"
 #include "graph_node.hpp"
 
@@ -66,7 +66,7 @@ cudaError_t driver_node(const cudaGraphNodeParams& parameters, CUgraphNodeParams
   }
 }
 
-// Two kinds of nodes tell the program something when they are added.
+// Two kinds of nodes return results to the program when they are added.
 void return_results(const CUgraphNodeParams& from, cudaGraphNodeParams* to) {
   if (from.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) to->alloc.dptr = pointer(from.alloc.dptr);
   if (from.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) to->conditional.phGraph_out = from.conditional.phGraph_out;

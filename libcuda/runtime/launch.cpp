@@ -7,7 +7,7 @@
 namespace runtime {
 namespace {
 
-// What `<<<grid, block, shared, stream>>>` leaves for the kernel's host function.
+// What `<<<grid, block, shared, stream>>>` passes to the kernel's host function.
 struct Configuration {
   dim3 grid;
   dim3 block;
@@ -37,14 +37,14 @@ bool possible(dim3 grid, dim3 block) {
          static_cast<size_t>(block.x) * block.y * block.z <= static_cast<size_t>(threads);
 }
 
-// The driver calls everything that is wrong with a launch an invalid value; a grid or block that the device
-// cannot have is an error of its own here.
+// The driver reports every invalid launch as an invalid value; the runtime has a separate error for grids or
+// blocks that the device does not support.
 cudaError_t launch_error(CUresult result, dim3 grid, dim3 block) {
   if (result == CUDA_ERROR_INVALID_VALUE && !possible(grid, block)) return cudaErrorInvalidConfiguration;
   return to_error(result);
 }
 
-// The driver's launch functions take a kernel where they take a function.
+// The driver's launch functions accept a kernel in place of a function.
 CUfunction as_function(CUkernel kernel) {
   return reinterpret_cast<CUfunction>(kernel);
 }
@@ -139,8 +139,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
   return cudaSuccess;
 }
 
-// The handle that this gives is for __cudaLaunchKernel alone. It is not yet a kernel of the driver: the host
-// code asks for it once, and an error in the module belongs to each launch.
+// The handle is only valid for __cudaLaunchKernel. It is not yet a driver kernel: host code requests it only
+// once, while errors in the module must be reported by every launch.
 cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* host) {
   KernelSymbol* symbol = find_kernel(host);
   *handle = reinterpret_cast<cudaKernel_t>(symbol);

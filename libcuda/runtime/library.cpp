@@ -1,4 +1,4 @@
-// Libraries of kernels that the program loads itself, and the version of what it runs on.
+// Libraries of kernels loaded by the program, and version queries.
 #include <cstdio>
 
 #include "registration.hpp"

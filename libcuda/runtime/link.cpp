@@ -6,7 +6,7 @@
 namespace runtime {
 namespace {
 
-// The head of a fat binary; `size` counts what follows it.
+// The header of a fat binary; `size` is that of the rest.
 struct FatBinaryHeader {
   std::uint32_t magic;
   std::uint16_t version;

@@ -1,4 +1,4 @@
-// Allocation and what is known of an address.
+// Allocation and pointer attributes.
 #include <iterator>
 
 #include "runtime.hpp"
@@ -7,7 +7,7 @@
 namespace runtime {
 namespace {
 
-constexpr unsigned int pitch_element = 16;  // the widest element of a row that the driver aligns for
+constexpr unsigned int pitch_element = 16;  // the widest row element for which the driver aligns
 
 cudaError_t allocate(void** result, size_t size) {
   if (!result) return cudaErrorInvalidValue;
@@ -54,7 +54,7 @@ cudaMemoryType memory_type(unsigned int driver_type, bool managed) {
   }
 }
 
-// Memory that the driver does not know is host memory of the program, and no error.
+// Memory unknown to the driver is ordinary host memory, not an error.
 cudaError_t pointer_attributes(cudaPointerAttributes* result, const void* address) {
   if (!result) return cudaErrorInvalidValue;
   unsigned int type = 0;
@@ -106,7 +106,7 @@ cudaError_t prefetch_batch(void** addresses, size_t* sizes, size_t count, cudaMe
   return cudaSuccess;
 }
 
-// What was in discarded memory is undefined; leaving it is as good as anything.
+// The contents of discarded memory are undefined, so they can be left as they are.
 cudaError_t discard_batch(void** addresses, size_t* sizes, size_t count, unsigned long long flags,
                           cudaStream_t stream) {
   if (!addresses || !sizes || !count || flags) return cudaErrorInvalidValue;

@@ -26,7 +26,7 @@ cudaError_t fill_2d(void* address, size_t pitch, int value, size_t width, size_t
                          : cuMemsetD2D8(start, pitch, byte, width, height));
 }
 
-// Slices that follow each other without a gap are one area.
+// Contiguous slices are one area.
 cudaError_t fill_3d(cudaPitchedPtr pitched, int value, cudaExtent extent, FillStream stream) {
   if (extent.height == pitched.ysize)
     return fill_2d(pitched.ptr, pitched.pitch, value, extent.width, extent.height * extent.depth, stream);

@@ -1,4 +1,4 @@
-// Every function that NVIDIA's runtime libraries export and this one does not support.
+// Functions exported by NVIDIA's runtime libraries that this one does not support.
 #include "missing.hpp"
 
 #define MISSING(function)                     \
@@ -7,7 +7,7 @@
     return runtime::refuse(#function, named); \
   }
 
-// Execution contexts, parts of devices and grids made of workers (CUDA 13).
+// Execution contexts, device partitions and work queues (CUDA 13).
 MISSING(cudaDevResourceGenerateDesc)
 MISSING(cudaDevSmResourceSplit)
 MISSING(cudaDevSmResourceSplitByCount)
@@ -28,14 +28,14 @@ MISSING(cudaSubgridCreate)
 MISSING(cudaSubgridWorkerGridCreate)
 MISSING(cudaSubgridWorksetCreate)
 
-// Logs of the driver (CUDA 13).
+// Driver logs (CUDA 13).
 MISSING(cudaLogsCurrent)
 MISSING(cudaLogsDumpToFile)
 MISSING(cudaLogsDumpToMemory)
 MISSING(cudaLogsRegisterCallback)
 MISSING(cudaLogsUnregisterCallback)
 
-// Memory and semaphores of other interfaces.
+// Memory and semaphores of other APIs.
 MISSING(cudaDestroyExternalMemory)
 MISSING(cudaDestroyExternalSemaphore)
 MISSING(cudaExternalMemoryGetMappedBuffer)

@@ -1,12 +1,11 @@
-// Functions that are not supported. This does not include CUDA's headers, since the stubs declare the
-// functions anew.
+// Unsupported functions. CUDA's headers are not included here, because the stubs redeclare the functions.
 #pragma once
 
 #include <atomic>
 
 namespace runtime {
 
-// Names the function on the screen at its first call, and returns cudaErrorNotSupported.
+// Prints the function's name on its first call, and returns cudaErrorNotSupported.
 int refuse(const char* function, std::atomic_flag& named);
 
 }  // namespace runtime

@@ -15,7 +15,7 @@ unsigned long long per_thread(unsigned long long flags) {
 
 }  // namespace
 
-// Asynchronous functions, and queries of a stream.
+// Asynchronous functions, and stream queries.
 #define STREAM_VARIANT(function, parameters, ...) \
   cudaError_t function##_ptsz parameters {        \
     return function(__VA_ARGS__);                 \
@@ -223,7 +223,7 @@ COPY_VARIANT(cudaMemcpyToSymbol,
 COPY_VARIANT(cudaMemcpy, (void* destination, const void* source, size_t size, cudaMemcpyKind kind),
              destination, source, size, kind)
 
-// Work of these needs no wait for the host.
+// The host need not wait for these.
 cudaError_t cudaMemset2D_ptds(void* address, size_t pitch, int value, size_t width, size_t height) {
   return cudaMemset2DAsync(address, pitch, value, width, height, cudaStreamPerThread);
 }
@@ -234,7 +234,7 @@ cudaError_t cudaMemset_ptds(void* address, int value, size_t size) {
   return cudaMemsetAsync(address, value, size, cudaStreamPerThread);
 }
 
-// Copies between arrays have no asynchronous form: what the thread has queued comes first.
+// Copies between arrays have no asynchronous form: wait for the thread's queued work first.
 cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t destination, size_t to_x, size_t to_y,
                                           cudaArray_const_t source, size_t from_x, size_t from_y,
                                           size_t width, size_t height, cudaMemcpyKind kind) {

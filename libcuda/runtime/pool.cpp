@@ -1,4 +1,4 @@
-// Memory pools and allocation in stream order.
+// Memory pools and stream-ordered allocation.
 #include "runtime.hpp"
 
 namespace runtime {

@@ -16,7 +16,7 @@ struct Attributes {
   }
 };
 
-// A field that a version of the structure lacks is left out.
+// Skips a field that a version of the structure lacks.
 #define FIELD(field, attribute) \
   if constexpr (requires { result.field; }) result.field = attributes[CU_DEVICE_ATTRIBUTE_##attribute]
 
@@ -173,7 +173,7 @@ cudaError_t properties(Properties* result, int device) {
   return cudaSuccess;
 }
 
-// CUDA 11's structure is the first part of CUDA 12's.
+// CUDA 11's structure is a prefix of CUDA 12's.
 constexpr size_t size_v11 = offsetof(cudaDeviceProp, hostRegisterSupported);
 static_assert(size_v11 == 728);
 
@@ -185,7 +185,7 @@ cudaError_t properties_v11(void* result, int device) {
   return cudaSuccess;
 }
 
-// The device that is at least as good as `wanted` in the most respects; the first of several.
+// The device that matches or exceeds `wanted` in the most respects; the first of several.
 cudaError_t choose(int* device, const cudaDeviceProp* wanted) {
   if (!device || !wanted) return cudaErrorInvalidValue;
   int count = 0;

@@ -1,5 +1,5 @@
-// The structure that cudaGetDeviceProperties fills in CUDA 13; the headers that this is compiled with are
-// CUDA 12's.
+// The structure that CUDA 13's cudaGetDeviceProperties fills in; this library is compiled with CUDA 12's
+// headers.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
-// Registration: what the start-up code of a program compiled by nvcc or clang tells the runtime about its
-// modules.
+// Registration: the start-up code of programs compiled by nvcc or clang registers its modules with the
+// runtime.
 #include "registration.hpp"
 
 #include <memory>
@@ -19,10 +19,10 @@ struct Registry {
   std::unordered_map<const void*, KernelSymbol> kernels;
   std::unordered_map<const void*, Variable> variables;
   std::unordered_map<const void*, Reference> references;
-  std::unordered_map<CUkernel, const void*> hosts;  // null for kernels that the program loaded itself
+  std::unordered_map<CUkernel, const void*> hosts;  // null for kernels loaded by the program itself
 };
 
-// Never destroyed: programs unregister their modules after the destructors of this library may have run.
+// Never destroyed: programs may unregister their modules after this library's destructors have run.
 Registry& registry() {
   static Registry& the_registry = *new Registry;
   return the_registry;
@@ -154,7 +154,7 @@ void** __cudaRegisterFatBinary(void* image) {
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 
-// The driver keeps what is loaded: at the end of a program its launches may still be queued.
+// The driver keeps loaded modules: when the program ends, its launches may still be queued.
 void __cudaUnregisterFatBinary(void** handle) {
   Module* module = &module_of(handle);
   {
@@ -170,7 +170,7 @@ void __cudaUnregisterFatBinary(void** handle) {
   delete module;
 }
 
-// Where two files define the same template, the host's linker kept the first; so does this.
+// If two files define the same template, the host's linker kept the first; so does this.
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*,
                             dim3*, dim3*, int*) {
   const std::unique_lock guard(registry().lock);
@@ -200,7 +200,7 @@ void __cudaRegisterSurface(void** handle, const void* host, const void**, const 
   add(registry().references, host, Reference{&module_of(handle), name, false});
 }
 
-// Host code calls this before it follows the pointer to a managed variable.
+// Host code calls this before dereferencing its pointer to a managed variable.
 char __cudaInitModule(void** handle) {
   CUlibrary library = nullptr;
   return call([&] { return load(module_of(handle), &library); }) == cudaSuccess;

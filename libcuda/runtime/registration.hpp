@@ -1,4 +1,4 @@
-// What the host code of a program registered: its modules, and the kernels and variables in them.
+// What a program's host code registered: its modules, and the kernels and variables in them.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace runtime {
 
-// What nvcc leaves in the section .nvFatBinSegment. Version 2 is a program of several files with relocatable
-// device code: `linked` lists the images of the files, up to a null.
+// nvcc's contents of the section .nvFatBinSegment. Version 2 is for programs with relocatable device code:
+// `linked` is a null-terminated list of the images of the files.
 struct FatBinary {
   int magic;
   int version;
@@ -18,7 +18,7 @@ struct FatBinary {
   const void* const* linked;
 };
 
-// The image that one file, or one device link, contributed. It is loaded at the first use of what is in it.
+// The image from one file or one device link. It is loaded when its contents are first used.
 struct Module {
   const FatBinary* image = nullptr;
   std::mutex lock;
@@ -40,26 +40,26 @@ struct Variable {
   void** managed;  // the program's pointer to it; null if the variable is not managed
 };
 
-// The texture or surface reference of a program for CUDA 11.
+// A texture or surface reference of a program for CUDA 11.
 struct Reference {
   Module* module;
   std::string name;
   bool normalised_read;
 };
 
-// By the address that stands for it in the host code; null where the program registered nothing there.
+// By the host address that represents it; null if the program registered nothing there.
 KernelSymbol* find_kernel(const void* host);
 const Variable* find_variable(const void* host);
 const Reference* find_reference(const void* host);
-// The address in the host code of a kernel; null for one that the program loaded itself.
+// The host address of a kernel; null for one loaded by the program itself.
 const void* host_of(CUkernel kernel);
-// Notes a handle that the program has and may pass where a host address is expected.
+// Records a handle known to the program, which it may pass where a host address is expected.
 void know_kernel(CUkernel kernel);
 
-// These load the module if need be.
+// These load the module if necessary.
 cudaError_t load(Module& module, CUlibrary* library);
 cudaError_t kernel_of(KernelSymbol& symbol, CUkernel* kernel);
-// `host` is a registered address, or a kernel handle that the program has.
+// `host` is a registered address, or a kernel handle known to the program.
 cudaError_t kernel_of(const void* host, CUkernel* kernel);
 // As above, in the current context.
 cudaError_t function_of(const void* host, CUfunction* function);

@@ -1,4 +1,4 @@
-// What every section of the runtime API uses: the step from an entry point into the driver API, and the last
+// Shared by all parts of the runtime API: the transition from an entry point to the driver API, and the last
 // error.
 #pragma once
 
@@ -21,9 +21,9 @@ constexpr cudaError_t to_error(cudaError_t error) {
 #define RUNTIME_TRY(expression) \
   if (const cudaError_t error_ = ::runtime::to_error(expression); error_ != cudaSuccess) return error_
 
-// Initialises the driver; repeated calls cost one load.
+// Initialises the driver; repeated calls cost only one load.
 cudaError_t start();
-// Makes a context current in this thread: the one the program chose, or else its device's primary context.
+// Makes a context current in this thread: the one the program chose, or its device's primary context.
 cudaError_t enter();
 // Keeps `error` for cudaGetLastError and returns it.
 cudaError_t remember(cudaError_t error);
@@ -33,7 +33,7 @@ cudaError_t current_device(int* device);
 // The version of this library's interface: 11080, 12090 or 13000.
 extern const int version;
 
-// Structures that the driver API and the runtime API declare under two names.
+// Structures that the driver and runtime APIs declare under different names.
 template <class Runtime, class Driver>
 struct SameLayout : std::false_type {};
 #define RUNTIME_SAME_LAYOUT(Runtime, Driver)                     \
@@ -47,7 +47,7 @@ constexpr bool same_pointee =
     (std::is_enum_v<From> && std::is_enum_v<To> && sizeof(From) == sizeof(To)) ||
     SameLayout<From, To>::value || (std::is_same_v<From, void*> && std::is_same_v<To, CUdeviceptr>);
 
-// An argument as the driver API declares it.
+// Converts an argument to the driver API's type.
 template <class To, class From>
 To convert(From argument) {
   if constexpr (std::is_convertible_v<From, To>) {
@@ -75,7 +75,7 @@ cudaError_t forward(Function function, Arguments... arguments) {
   return to_error(function(arguments...));
 }
 
-// Calls a function of the driver API, or one of ours, with a context current in this thread.
+// Calls a driver API function, or one of ours, with a context current in this thread.
 template <class Function, class... Arguments>
 cudaError_t call(Function function, Arguments... arguments) {
   const cudaError_t error = enter();

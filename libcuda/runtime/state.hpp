@@ -6,7 +6,7 @@
 namespace runtime {
 
 cudaError_t select_device(int device);  // for this thread
-cudaError_t prefer_device(int device);  // for threads that select none
+cudaError_t prefer_device(int device);  // for threads that do not select one
 cudaError_t reset_device();
 void forget_sticky_error();
 

@@ -1,4 +1,4 @@
-// Streams and their capture. A stream has the same handle in the driver API; so have the default streams 0, 1
+// Streams and capture. A stream has the same handle as in the driver API, including the default streams 0, 1
 // and 2.
 #include "runtime.hpp"
 #include "versions.hpp"
@@ -15,7 +15,7 @@ cudaError_t device_of(cudaStream_t stream, int* device) {
   return to_error(result);
 }
 
-// The callback gets a CUresult where it expects a cudaError_t; both have the same numbers.
+// The callback expects a cudaError_t but gets a CUresult; both have the same values.
 cudaError_t add_callback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned int flags) {
   return to_error(cuStreamAddCallback(stream, reinterpret_cast<CUstreamCallback>(callback), data, flags));
 }

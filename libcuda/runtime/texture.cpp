@@ -139,7 +139,7 @@ cudaError_t create(cudaTextureObject_t* object, const cudaResourceDesc* resource
                                     view ? &driver_view_desc : nullptr));
 }
 
-// CUDA 11's structure of the same name has no field `seamlessCubemap` at its end.
+// CUDA 11's structure of the same name lacks the last field, `seamlessCubemap`.
 constexpr size_t texture_size_v11 = offsetof(cudaTextureDesc, seamlessCubemap);
 
 cudaError_t create_v11(cudaTextureObject_t* object, const cudaResourceDesc* resource, const void* texture,

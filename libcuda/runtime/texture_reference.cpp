@@ -1,10 +1,10 @@
-// Texture and surface references, which CUDA 12 removed: programs for CUDA 11 have them.
+// Texture and surface references, which CUDA 12 removed: for programs compiled with CUDA 11.
 #include "channel.hpp"
 #include "registration.hpp"
 
 namespace runtime {
 
-// The host's part of a texture reference, by the layout that CUDA 11 documents.
+// The host's part of a texture reference, in CUDA 11's documented layout.
 struct TextureReference {
   int normalized;
   cudaTextureFilterMode filterMode;
@@ -27,7 +27,7 @@ cudaError_t module_of(const Reference& reference, CUmodule* module) {
   return to_error(cuLibraryGetModule(module, library));
 }
 
-// The driver's reference, with the host's sampling parameters; `channels` is the format of its elements.
+// The driver's reference with the host's sampling parameters; `channels` is the element format.
 cudaError_t prepare(const TextureReference* texture, const cudaChannelFormatDesc& channels, CUtexref* result,
                     ElementFormat* format) {
   const Reference* reference = find_reference(texture);
@@ -98,12 +98,12 @@ cudaError_t bind_surface(const void* surface, cudaArray_const_t array) {
   return to_error(cuSurfRefSetArray(driver_reference, driver_array(array), 0));
 }
 
-// What a reference was bound to stays readable until it is bound again, as it may.
+// A reference's texture remains readable until it is rebound, which CUDA permits.
 cudaError_t unbind(const TextureReference* texture) {
   return find_reference(texture) ? cudaSuccess : cudaErrorInvalidTexture;
 }
 
-// The address of a reference in the host code is its symbol.
+// The host address of a reference is its symbol.
 cudaError_t reference_of(const void** result, const void* symbol) {
   if (!result) return cudaErrorInvalidValue;
   if (!find_reference(symbol)) return cudaErrorInvalidTexture;

@@ -1,7 +1,6 @@
-// Functions that the headers of CUDA 12 do not declare: those of CUDA 13, those of the host code that
-// compilers generate, and those whose interface differs between versions. The latter are named v11_, v12_ or
-// v13_ after the first version that has the interface; each library exports its own one under the plain name
-// (CMakeLists.txt).
+// Functions that CUDA 12's headers do not declare: those of CUDA 13, those called by compiler-generated host
+// code, and those whose interface differs between versions. The latter are named v11_, v12_ or v13_ after the
+// first version with that interface; each library exports its own under the plain name (CMakeLists.txt).
 #pragma once
 
 #include <cuda_runtime_api.h>
