@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from simt import _engine
@@ -107,6 +108,7 @@ class Device(Objects):
         self._fault: tuple[int, str] | None = None
         self._modules: dict[int, Module] = {}
         self._kernels: dict[tuple[int, str], Kernel] = {}
+        self._launcher = lru_cache(maxsize=1024)(self._make_launcher)
         self._streams = Streams()
         self._events: dict[int, tuple[int, QueuedTransfer]] = {}
         """Number and times of what each event stands for."""
@@ -150,6 +152,7 @@ class Device(Objects):
         self.synchronize("all", 0)
         self._modules.clear()
         self._kernels.clear()
+        self._launcher.cache_clear()
         native = self.gpu.memory.native
         for address, *_ in native.allocations():
             native.free(address)
@@ -214,12 +217,30 @@ class Device(Objects):
         self._modules.pop(number, None)
         for key in [key for key in self._kernels if key[0] == number]:
             del self._kernels[key]
+        self._launcher.cache_clear()
 
     def _kernel(self, module: int, name: str) -> Kernel:
         key = (module, name)
         if key not in self._kernels:
             self._kernels[key] = self._modules[module][name]
         return self._kernels[key]
+
+    def _make_launcher(
+        self,
+        stream: int,
+        module: int,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
+        shared: int,
+        cooperative: bool,
+    ) -> Launcher:
+        found = self._kernel(module, kernel)
+        queue = ProgramStream(self.gpu, stream, self._streams)
+        return Launcher(
+            found, grid, block, shared, queue, cluster if cluster[0] else found.facts.cluster, cooperative
+        )
 
     def registers(self, module: int, name: str) -> int:
         return self._kernel(module, name).facts.registers
@@ -240,9 +261,9 @@ class Device(Objects):
         stream: int,
         module: int,
         kernel: str,
-        grid: Sequence[int],
-        block: Sequence[int],
-        cluster: Sequence[int],
+        grid: list[int],
+        block: list[int],
+        cluster: list[int],
         shared: int,
         cooperative: bool,
         parameters: bytes,
@@ -251,16 +272,8 @@ class Device(Objects):
             return
 
         def launch() -> None:
-            found = self._kernel(module, kernel)
-            launcher = Launcher(
-                found,
-                (grid[0], grid[1], grid[2]),
-                (block[0], block[1], block[2]),
-                shared,
-                ProgramStream(self.gpu, stream, self._streams),
-                (cluster[0], cluster[1], cluster[2]) if cluster[0] else found.facts.cluster,
-                cooperative,
-            )
+            shape = tuple(grid), tuple(block), tuple(cluster)
+            launcher = self._launcher(stream, module, kernel, *shape, shared, cooperative)
             self.gpu.launch(launcher, lambda: _Raw(parameters))
 
         self._guarded(launch)

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from simt.errors import LaunchError
+
+
+class _Running:
+    """While the engine runs for the thread that has the GPU."""
+
+    def __init__(self, exclusive: Exclusive) -> None:
+        self._exclusive = exclusive
+
+    def __enter__(self) -> None:
+        self._exclusive.is_running = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exclusive.is_running = False
 
 
 class Exclusive:
@@ -25,12 +39,12 @@ class Exclusive:
         self._free = free
         self._lock = threading.RLock()
         self._depth = 0
-        self._running = False
+        self.is_running = False
         self._dropped: deque[int] = deque()
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        if self._running:
+        if self.is_running:
             self._lock.release()
             raise LaunchError(
                 "the GPU runs a launch and cannot be used by what that calls (a controller, standard "
@@ -45,14 +59,9 @@ class Exclusive:
         self._lock.release()
         self._free_dropped()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> _Running:
         """While the engine runs, for the thread that is inside: what it calls back must not enter again."""
-        self._running = True
-        try:
-            yield
-        finally:
-            self._running = False
+        return _Running(self)
 
     def drop(self, address: int) -> None:
         """Frees memory as soon as no thread holds it."""

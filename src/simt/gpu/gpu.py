@@ -379,14 +379,12 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     def _check_registers(self, launcher: Launcher) -> None:
         """Refuses a block that needs more registers than an SM has, where their number is sure."""
-        kernel, file = launcher.kernel, self.spec.sm.register_file
-        warps = -(-math.prod(launcher.block) // self.spec.sm.warp_size)
-        unit = max(1, file.allocation_unit)
-        needed = warps * (-(-kernel.facts.registers * self.spec.sm.warp_size // unit) * unit)
-        if kernel.facts.registers_from == "ptxas" and needed > file.registers:
+        kernel, available = launcher.kernel, self.spec.sm.register_file.registers
+        if kernel.facts.registers_from == "ptxas" and launcher.registers > available:
             raise LaunchError(
-                f"kernel `{kernel.name}`: a block of {math.prod(launcher.block)} threads needs {needed:,} "
-                f"registers ({kernel.facts.registers} a thread); an SM of this GPU has {file.registers:,}",
+                f"kernel `{kernel.name}`: a block of {math.prod(launcher.block)} threads needs "
+                f"{launcher.registers:,} registers ({kernel.facts.registers} a thread); an SM of this GPU "
+                f"has {available:,}",
                 "too many registers",
             )
 

@@ -251,6 +251,14 @@ class Launcher:
     cluster: tuple[int, int, int]
     cooperative: bool = False
 
+    @cached_property
+    def registers(self) -> int:
+        """Registers that an SM allocates for one of its CTAs."""
+        sm, kernel = self.kernel.module.gpu.spec.sm, self.kernel.facts
+        unit = max(1, sm.register_file.allocation_unit)
+        of_warp = -(-kernel.registers * sm.warp_size // unit) * unit
+        return -(-math.prod(self.block) // sm.warp_size) * of_warp
+
     def __call__(self, *arguments: Any, stream: Any = None, cooperative: bool = False) -> LaunchResult | None:
         """Launches. Host arrays are copied to the device and back. stream: in place of the configuration's.
         cooperative: all CTAs are on the GPU at once and may wait for each other, as `this_grid().sync()` of
