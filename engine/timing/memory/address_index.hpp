@@ -17,7 +17,6 @@ class AddressIndex {
 
   /// Empties the table and makes room for `entries`.
   void reset(size_t entries) { slots_.assign(std::bit_ceil(std::max<size_t>(4, entries * 2)), Slot{}); }
-  void clear() { std::fill(slots_.begin(), slots_.end(), Slot{}); }
 
   uint32_t find(uint64_t address) const {
     const size_t mask = slots_.size() - 1;

@@ -39,6 +39,9 @@ void SectoredCache::resize() {
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
+  for (uint32_t line = count; line-- > 0;) sets_[set_of_line(line)].invalid.push_back(line);
+  modified_lines_ = 0;
+  free_lines_ = count;
   line_index_.reset(count);
   // A streaming cache can have as many lines outstanding as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
@@ -47,7 +50,6 @@ void SectoredCache::resize() {
   mshr_index_.reset(std::max(mshr_limit_, mshrs_used_));
   for (uint32_t i = 0; i < mshrs_.size(); ++i)
     if (mshrs_[i].used) mshr_index_.insert(mshrs_[i].address, i);
-  invalidate();
 }
 
 void SectoredCache::set_ways(uint32_t ways) {
@@ -60,15 +62,20 @@ void SectoredCache::set_ways(uint32_t ways) {
 }
 
 void SectoredCache::invalidate() {
-  std::fill(lines_.begin(), lines_.end(), Line{});
-  line_index_.clear();
+  // Only the lines that hold a tag: most launches leave most of a GPU's caches empty. A set gives its lines
+  // out in their order, so that those in use are the first.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
-    sets_[s].oldest = sets_[s].newest = none;
-    sets_[s].invalid.clear();
-    for (uint32_t w = ways_; w-- > 0;) sets_[s].invalid.push_back(s * ways_ + w);
+    Set& set = sets_[s];
+    const auto used = static_cast<uint32_t>(ways_ - set.invalid.size());
+    for (uint32_t line = s * ways_ + used; line-- > s * ways_;) {
+      line_index_.erase(lines_[line].tag);
+      lines_[line] = Line{};
+      set.invalid.push_back(line);
+    }
+    set.oldest = set.newest = none;
   }
   modified_lines_ = 0;
-  free_lines_ = uint64_t{spec_.sets} * ways_;
+  free_lines_ = lines_.size();
 }
 
 bool SectoredCache::evictable(const Line& line) const {
