@@ -14,7 +14,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from simt.cli import app
 from simt.errors import LaunchError
 from simt.exec import Finished, run
 from simt.exec.attributes import Attribute, device_attributes, device_uuid
@@ -90,6 +92,24 @@ def test_a_limit_ends_the_program_and_keeps_what_is_finished(tmp_path: Path) -> 
     finished = ran(tmp_path, "launch(5); result(); launch(10**8); result()", max_cycles=200_000)
     assert finished.stopped == "max_cycles" and finished.status != 0
     assert [launch.id for launch in Result.load(tmp_path / "out").launches] == [1]
+
+
+def test_a_plan_times_its_launches_and_executes_the_others(tmp_path: Path) -> None:
+    body = "launch(5); assert result() == 5; launch(6); assert result() == 6; launch(7); assert result() == 7"
+    finished = ran(tmp_path, body, plan=[2])
+    assert finished.status == 0
+    assert [launch.id for launch in finished.results[0].launches] == [2]
+
+
+def test_launches_are_sampled(tmp_path: Path) -> None:
+    program = [sys.executable, "-S", "-c", PROGRAM + "launch(2000); assert result() == 2000"]
+    options = ["--gpu", "qv100", "--quiet", "--output", str(tmp_path / "out")]
+    sampled = ["--sample", "first-n", "--sample-set", "instructions=100"]
+    done = CliRunner().invoke(app, ["exec", *options, *sampled, "--", *program])
+    assert done.exit_code == 0, done.output
+    (launch,) = Result.load(tmp_path / "out").launches
+    assert launch.sampled is not None
+    assert launch.sampled.warp_instructions < launch.warp_instructions == 6003
 
 
 def test_functional_runs_have_no_result(tmp_path: Path) -> None:

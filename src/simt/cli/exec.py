@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from simt.cli import LIMIT_EXIT, run_options
+from simt.cli import LIMIT_EXIT, run_options, sampling_options
 from simt.cli.tables import show_result
 from simt.exec import numbered, run
 from simt.files import require_output, write_text
@@ -25,6 +25,7 @@ Examples:
   simt exec --gpu a100 -- python train.py    Python: cuda-python, Numba, Triton
   simt exec --functional -- ./program        values only: about a thousand times as fast
   simt exec --output out -- ./program        then: simt report out
+  simt exec --sample pkp -- ./program        stop each launch when its IPC has settled
   simt exec --gpu h100,h100 -- ./program     two devices
 """
 
@@ -45,6 +46,10 @@ def exec_(
     max_cycles: run_options.MaxCycles = None,
     timeout: run_options.Timeout = None,
     timeline: run_options.Timeline = None,
+    sample: run_options.Sample = None,
+    sample_set: run_options.SampleSet = None,
+    plan: run_options.Plan = None,
+    full: run_options.Full = None,
     output: run_options.Output = None,
     json_: Annotated[
         Path | None,
@@ -59,6 +64,7 @@ def exec_(
     The program finds simt's libcuda and libcudart in place of NVIDIA's. Kernels must be there as PTX, and the
     CUDA runtime as a shared library: nvcc -cudart shared -gencode arch=compute_80,code=compute_80.
     """
+    sampling = sampling_options.parse(sample, sample_set, plan, None, 0, full)
     if output is not None:
         require_place(output)
     if json_ is not None:
@@ -75,12 +81,17 @@ def exec_(
                 max_cycles=max_cycles,
                 timeout=timeout,
                 timeline=timeline,
+                controller=sampling.controller,
+                plan=sampling.plan,
                 progress=not quiet and sys.stderr.isatty(),
             )
     except KeyboardInterrupt as stop:
         typer.echo("Interrupted.", err=True)
         raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from None
-    for result, file in zip(finished.results, numbered(json_), strict=False):
+    for found, place, file in zip(finished.results, numbered(output), numbered(json_), strict=False):
+        result = sampling.compared(found)
+        if place is not None and result is not found:
+            result.save(place)
         if not quiet:
             show_result(result, Console(stderr=True))
         if file is not None:

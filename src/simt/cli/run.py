@@ -106,23 +106,9 @@ def run(
         bool, typer.Option("--workloads", help="List the workloads with their sizes.")
     ] = False,
     examples: Annotated[bool, typer.Option("--examples", help="List the ready examples.")] = False,
-    sample: Annotated[
-        str | None,
-        typer.Option(
-            metavar="METHOD[:VARIANT]",
-            help="Simulate less of each launch: pkp, pkp:paper, pkp:artifact, pka (with --plan), photon, "
-            "photon:block, photon:warp, photon:kernel, photon-published, tbpoint, first-n:N, or "
-            "package.module:Class.",
-        ),
-    ] = None,
-    sample_set: Annotated[
-        list[str] | None,
-        typer.Option("--sample-set", metavar="KEY=VALUE", help="A parameter of --sample; repeatable."),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Simulate only the launches of a plan made by `simt sample`."),
-    ] = None,
+    sample: run_options.Sample = None,
+    sample_set: run_options.SampleSet = None,
+    plan: run_options.Plan = None,
     verify: Annotated[
         str | None,
         typer.Option(
@@ -132,10 +118,7 @@ def run(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed for the launches that --verify chooses.")] = 0,
-    full: Annotated[
-        Path | None,
-        typer.Option(metavar="RESULT", help="A saved full Result of the same input to compare with."),
-    ] = None,
+    full: run_options.Full = None,
     outside: Annotated[
         bool, typer.Option("--outside", help="Allow a launch list to name files outside its folder.")
     ] = False,

@@ -22,6 +22,27 @@ Timeout = Annotated[
 Timeline = Annotated[
     int | None, typer.Option(min=1, metavar="CYCLES", help="Sample a timeline at this interval.")
 ]
+Sample = Annotated[
+    str | None,
+    typer.Option(
+        metavar="METHOD[:VARIANT]",
+        help="Simulate less of each launch: pkp, pkp:paper, pkp:artifact, pka (with --plan), photon, "
+        "photon:block, photon:warp, photon:kernel, photon-published, tbpoint, first-n:N, or "
+        "package.module:Class.",
+    ),
+]
+SampleSet = Annotated[
+    list[str] | None,
+    typer.Option("--sample-set", metavar="KEY=VALUE", help="A parameter of --sample; repeatable."),
+]
+Plan = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Simulate only the launches of a plan made by `simt sample`."),
+]
+Full = Annotated[
+    Path | None,
+    typer.Option(metavar="RESULT", help="A saved full Result of the same input to compare with."),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
