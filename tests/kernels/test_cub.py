@@ -94,6 +94,7 @@ def test_radix_sort(module: Module, rng: np.random.Generator, descending: int, g
     assert (keys == expected).all() and (values == order).all()
 
 
+@pytest.mark.slow
 def test_histogram(module: Module, rng: np.random.Generator) -> None:
     x = rng.integers(0, 20, (2, 256)).astype(np.uint8) ** 2 // 2
     bins = np.zeros((2, 256), np.uint32)

@@ -48,6 +48,7 @@ def nearest(points: Any, queries: Any, found: Any) -> None:
     found[i] = where
 
 
+@pytest.mark.slow
 def test_device_functions(gpu: simt.GPU, rng: np.random.Generator) -> None:
     points, queries = rng.random((50, 2), np.float32), rng.random((70, 2), np.float32)
     found = np.zeros(70, np.int64)

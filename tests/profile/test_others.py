@@ -67,6 +67,7 @@ def test_rocprof_damage(tmp_path: Path) -> None:
         read_profile(path)
 
 
+@pytest.mark.slow
 def test_real_rocprof(shared_data: Path) -> None:
     profile = read_profile(shared_data / "profiles" / "mi350_training_50steps.rocprofv3.json.gz")
     assert len(profile) == 43915

@@ -57,6 +57,7 @@ def test_kernels_that_look_alike_are_told_apart() -> None:
     }
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=30) | st.text("ab<>()_ZIi1", max_size=40)), st.integers(20, 60))
 def test_labels_are_short_and_different(names: list[str], width: int) -> None:
     labels = kernel_labels(names, width)

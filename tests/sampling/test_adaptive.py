@@ -56,6 +56,7 @@ def test_plans_grow_until_every_metric_holds_twice() -> None:
     assert 100 < len(before) < 1500
 
 
+@pytest.mark.slow
 def test_noise_takes_more_launches() -> None:
     sizes = []
     for noise in (0.02, 0.4):

@@ -123,6 +123,7 @@ def mixture(launches: int, seed: int = 0) -> Profile:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aim", ["time", "balanced", "error"])
 def test_plans_keep_the_bound_and_cost_no_more_than_root(aim: str) -> None:
     profile = mixture(5000)
@@ -139,6 +140,7 @@ def test_plans_keep_the_bound_and_cost_no_more_than_root(aim: str) -> None:
         assert plan.fitted["half_width"] <= root.fitted["half_width"]
 
 
+@pytest.mark.slow
 def test_two_samples_a_stratum_pooling_and_launch_shapes() -> None:
     profile = mixture(3000)
     plan = Neyman(aim="time", min_samples=2, draw="random").fit_plan(profile)
@@ -151,6 +153,7 @@ def test_two_samples_a_stratum_pooling_and_launch_shapes() -> None:
     assert shapes.fitted["groups"] == profile.launches.select("name", "grid_x").n_unique()
 
 
+@pytest.mark.slow
 def test_midpoints_do_not_depend_on_the_seed() -> None:
     profile = mixture(1000)
     plans = [Neyman(draw="midpoint", seed=seed).fit_plan(profile) for seed in (1, 2)]

@@ -62,6 +62,7 @@ def test_strata_of_odd_profiles_are_drawn(case: str, tmp_path: Path) -> None:
     assert sorted(x.name for x in tmp_path.iterdir()) == ["strata.png", "strata.svg"]
 
 
+@pytest.mark.slow
 def test_the_comparison_is_drawn_the_same_every_time(tmp_path: Path) -> None:
     found = compare(example_profile(), [Random(p=0.1), Random(p=0.3)], 4)
     for name in ("a.svg", "b.svg"):

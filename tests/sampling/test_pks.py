@@ -141,6 +141,7 @@ def test_many_different_launches_are_clustered_as_well_as_by_scikit_learn() -> N
     assert (brute[np.arange(len(labels)), labels] <= brute.min(axis=1) * (1 + 1e-4) + 1e-6).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("representative", ["first", "centre", "random"])
 def test_groups_and_single_launches_give_the_same_plan(
     representative: str, monkeypatch: pytest.MonkeyPatch
@@ -263,6 +264,7 @@ def test_two_levels_carry_the_groups_of_the_detailed_part_to_all(
     assert sampler.unseen_ == []
 
 
+@pytest.mark.slow
 def test_two_levels_tell_of_kernels_that_the_detailed_part_lacks() -> None:
     p = two_level_profile(counted=60)
     late = p.launches.with_columns(

@@ -37,6 +37,7 @@ def neyman(order: TimeOrder, lo: int, hi: int, noise: float) -> float:
     return float(len(times) * np.sqrt((spread + (noise * times.mean()) ** 2) * times.mean()))
 
 
+@pytest.mark.slow
 @given(st.one_of(LAUNCHES, REAL))
 def test_the_order_is_by_group_time_and_launch(launches: list[tuple[int, float]]) -> None:
     order = order_of(launches)

@@ -9,6 +9,7 @@ from simt.errors import SpecError
 from simt.spec import SpecWarning, from_gpgpusim, load_spec
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["qv100", "rtx3070"])
 def test_stock_options_give_the_shipped_specification(name: str, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_any_trace_comes_back(ctas: list[list[list[str]]]) -> None:
     assert read_source(source_of(text)[0]) == read_text(text)
 
 
+@pytest.mark.slow
 @quick
 @given(kernels)
 def test_text_written_back_says_the_same(ctas: list[list[list[str]]]) -> None:
@@ -353,6 +354,7 @@ def test_convert_says_how_far_it_is(tmp_path: Path) -> None:
     assert calls[-1] == (size, size)
 
 
+@pytest.mark.slow
 def test_real_traces_survive_the_round_trip(shared_data: Path, tmp_path: Path) -> None:
     for name in ("bfs_graph4096_sm80", "vectoradd_50k_sm80", "ffma_1x32_10_sm90"):
         original = open_trace(shared_data / "traces" / name)

@@ -216,6 +216,7 @@ def test_any_monotone_benchmark_is_inverted(truth: int, slope: float, ends: int,
     assert draft.spec is QV100
 
 
+@pytest.mark.slow
 def test_the_second_parameter_where_the_first_does_not_suffice(
     formula: Callable[..., None], tmp_path: Path, base: Path
 ) -> None:
@@ -231,6 +232,7 @@ def test_the_second_parameter_where_the_first_does_not_suffice(
     assert by_path["interconnect.latency"].how == "inherited"
 
 
+@pytest.mark.slow
 def test_values_are_what_the_field_allows(formula: Callable[..., None], tmp_path: Path, base: Path) -> None:
     formula("power", "shared_memory.banks", "bank", lambda s: float(s.shared_memory.banks))
     formula("flag", "dram.bank_xor", "cycle", lambda s: 10.0 + 5 * s.dram.bank_xor)
@@ -242,6 +244,7 @@ def test_values_are_what_the_field_allows(formula: Callable[..., None], tmp_path
     assert spec.l1.cache.replacement == "fifo"
 
 
+@pytest.mark.slow
 def test_a_parameter_of_two_benchmarks_that_disagree(
     formula: Callable[..., None], tmp_path: Path, base: Path
 ) -> None:
@@ -592,6 +595,7 @@ def test_a_damaged_description_is_refused_or_right(tmp_path: Path, data: st.Data
         assert spec.sm.count >= 1
 
 
+@pytest.mark.slow
 def test_a_choice_that_misses_says_so(formula: Callable[..., None], tmp_path: Path, base: Path) -> None:
     """What the model lacks makes every difference uncertain: 40 % missed, 2 % between the candidates."""
     formula("made_up", "rate", "byte/cycle", lambda s: 61.0 - (s.dram.scheduler == "fcfs"), group="memory")

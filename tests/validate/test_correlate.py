@@ -49,6 +49,7 @@ def test_measures_of_nothing_to_correlate() -> None:
     assert measures(np.array([1.0, 2.0]), np.array([1.0, 2.0]))["pearson"] is None
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(1, 1e9), st.floats(0.5, 2)), min_size=3, max_size=40))
 def test_measures_do_not_depend_on_units(values: list[tuple[float, float]]) -> None:
     m = np.array([v for v, _ in values])

@@ -46,6 +46,7 @@ def test_aes_has_the_values_of_its_standard(gpu: simt.GPU) -> None:
     assert encrypt_on(gpu, block, KEY).tobytes() == CIPHER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channels", "outputs", "size", "side", "stride", "pad"),
     [
