@@ -212,7 +212,7 @@ def test_what_makes_no_sense_ends_the_connection(
         assert channel.recv(1) == b""
 
     served(tmp_path, talk)
-    assert "the program's CUDA library sent what cannot be used" in capfd.readouterr().err
+    assert "the program's CUDA library sent an invalid request" in capfd.readouterr().err
 
 
 def test_a_blocking_stream_and_the_default_stream_wait_for_each_other() -> None:

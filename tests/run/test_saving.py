@@ -97,7 +97,7 @@ def test_a_programs_fault_keeps_what_had_finished_and_it_goes_on(tmp_path: Path)
     other = simt.GPU("qv100", set=SMALL, output=tmp_path / "other")
     launch_all(other, False)
     changed = simt.GPU("qv100", set=SMALL, output=tmp_path / "other", resume=True)
-    with pytest.raises(ResultError, match=r"launch 1 was 'work'.*does not do the same again"):
+    with pytest.raises(ResultError, match=r"launch 1 was 'work'.*does not behave the same again"):
         changed.load(PTX).work[1, 32](changed.zeros(64, np.uint32), 100)
 
 

@@ -1,4 +1,4 @@
-"""`simt exec`: run a CUDA program as it is."""
+"""`simt exec`: run an unmodified CUDA program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 def exec_(
     command: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENTS]...")],
     gpu: Annotated[
-        str, typer.Option(help="A GPU's name or TOML file; several, with commas, for several devices.")
+        str, typer.Option(help="Name or TOML file of a GPU; comma-separated for several devices.")
     ] = "h100",
     set_: run_options.Set = None,
     functional: run_options.Functional = False,
@@ -54,15 +54,17 @@ def exec_(
     json_: Annotated[
         Path | None,
         typer.Option(
-            "--json", metavar="FILE", help="Write the Result as one JSON object; further ones with a number."
+            "--json",
+            metavar="FILE",
+            help="Write the Result as one JSON object; further ones to numbered files.",
         ),
     ] = None,
     quiet: run_options.Quiet = False,
 ) -> None:
-    """Run a CUDA program as it is, without a GPU: its values, cycles, and where they go.
+    """Run an unmodified CUDA program without a GPU: its values, cycles, and where the cycles go.
 
-    The program finds simt's libcuda and libcudart in place of NVIDIA's. Kernels must be there as PTX, and the
-    CUDA runtime as a shared library: nvcc -cudart shared -gencode arch=compute_80,code=compute_80.
+    The program loads simt's libcuda and libcudart in place of NVIDIA's. Its kernels must be present as PTX,
+    and the CUDA runtime must be a shared library: nvcc -cudart shared -gencode arch=compute_80,code=compute_80.
     """
     sampling = sampling_options.parse(sample, sample_set, plan, None, 0, full)
     if output is not None:

@@ -1,4 +1,4 @@
-"""Runs CUDA programs as they are: `simt exec`."""
+"""Runs unmodified CUDA programs: `simt exec`."""
 
 from .run import Finished, libraries, numbered, run
 

@@ -1,4 +1,4 @@
-"""What a program is told of a GPU: attributes of CUDA's driver API, from a specification."""
+"""The device attributes of CUDA's driver API, derived from a specification."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ class Attribute(IntEnum):
 
 _TEXTURE_WIDTH, _TEXTURE_DEPTH, _LAYERS = 131072, 16384, 2048
 _MOST_STATIC_SHARED = 48 << 10
-"""Bytes of shared memory that a CTA may have without asking (CUDA programming guide)."""
+"""Bytes of shared memory per CTA available without opting in (CUDA programming guide)."""
 
 
 def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
-    """The attributes of the device with this number; those that are not here are 0.
+    """The attributes of the device with this ordinal; attributes not listed are 0.
 
-    Limits that do not depend on the GPU are those of CUDA's programming guide ("Technical Specifications per
+    Limits that do not depend on the GPU are from CUDA's programming guide ("Technical Specifications per
     Compute Capability").
     """
     sm, threads = spec.sm, spec.sm.max_warps * spec.sm.warp_size
@@ -185,5 +185,5 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
 
 
 def device_uuid(spec: Spec, ordinal: int) -> bytes:
-    """16 bytes that identify a device: the same in each run."""
+    """16 bytes that identify a device, the same in every run."""
     return uuid.uuid5(uuid.NAMESPACE_OID, f"simt {spec.name} {spec.hash} {ordinal}").bytes

@@ -1,4 +1,4 @@
-"""Errors of CUDA's driver API (`CUresult`) that simt tells a program's library."""
+"""Error codes of CUDA's driver API (`CUresult`) that simt returns to a program's library."""
 
 INVALID_VALUE = 1
 NO_BINARY_FOR_GPU = 209

@@ -1,4 +1,4 @@
-"""One device of a program: does what the program's CUDA library asks for."""
+"""One device of a program: executes the requests of the program's CUDA library."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .objects import Objects, ptx_of
 from .streams import ProgramStream, Streams
 
 HOST_BYTES = 64 << 30
-"""Address space for pinned and registered memory of the program, beyond the device's own."""
+"""Address space for the program's pinned and registered memory, in addition to device memory."""
 STACK_BYTES = 16 << 10
-"""Of a thread, unless the program asks for more."""
+"""Stack per thread, unless the program requests more."""
 FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 42
-"""Where the memory of device 0 begins, and how far apart the devices' memories are."""
+"""Start of device 0's memory, and distance between the memories of devices."""
 
-# Faults of programs, and the errors that they are told as.
+# Error codes of program faults.
 _FAULTS = {
     "illegal address": codes.ILLEGAL_ADDRESS,
     "misaligned address": codes.MISALIGNED_ADDRESS,
@@ -43,7 +43,7 @@ _FAULTS = {
 
 
 class _Raw(LaunchArguments):
-    """The parameters of a launch as the program's library has packed them."""
+    """The parameters of a launch, packed by the program's library."""
 
     def __init__(self, block: bytes) -> None:
         self.block = block
@@ -51,7 +51,7 @@ class _Raw(LaunchArguments):
 
 
 class _ProgramGpu(GPU):
-    """A GPU whose kernels print to the program, and whose addresses no other device of the program has."""
+    """A GPU whose kernels print to the program, with addresses unique among the program's devices."""
 
     def __init__(
         self, *arguments: Any, ordinal: int, printed: Callable[[bytes], None], **options: Any
@@ -67,8 +67,8 @@ class _ProgramGpu(GPU):
 class Device(Objects):
     """Device `ordinal` of one process of the program.
 
-    gpu, options: as of `simt.GPU`. ask: has the program call one of its functions, by number, and returns
-    when it has. Operations are methods of the names in `operations`; those that return something are
+    gpu, options: as for `simt.GPU`. ask: makes the program call one of its functions, by number, and returns
+    when it has been called. Operations are the methods named in `operations`; those that return a value are
     answered.
     """
 
@@ -111,11 +111,11 @@ class Device(Objects):
         self._launcher = lru_cache(maxsize=1024)(self._make_launcher)
         self._streams = Streams()
         self._events: dict[int, tuple[int, QueuedTransfer]] = {}
-        """Number and times of what each event stands for."""
+        """By event: number and times of the work it stands for."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the program is told of it."""
+        """What the program is told about it."""
         return {
             "name": self._spec.description.split(":")[0] or self._spec.name,
             "attributes": device_attributes(self._spec, self._ordinal),
@@ -127,7 +127,7 @@ class Device(Objects):
     # --- operations -------------------------------------------------------------------------------------
 
     def open(self) -> list[int]:
-        """Makes the GPU. Returns the address of its memory, and its size in bytes."""
+        """Creates the GPU. Returns the address of its memory, and its size in bytes."""
         if self._gpu is None:
             size = (self._spec.dram.capacity_gib << 30) + HOST_BYTES
             self._gpu = _ProgramGpu(
@@ -145,7 +145,7 @@ class Device(Objects):
 
     @property
     def file(self) -> int:
-        """The file of its memory."""
+        """The file descriptor of its memory."""
         return int(self.gpu.memory.native.file)
 
     def reset(self) -> int:
@@ -166,7 +166,7 @@ class Device(Objects):
         self.gpu.memory.native.free(address)
 
     def stack(self, size: int) -> None:
-        """Sets the bytes of a thread's stack, if that is more than the engine allows anyway."""
+        """Sets the stack size per thread in bytes, if larger than the engine's default."""
         if size > STACK_BYTES:
             self.gpu.machine_facts["stack_limit"] = size
 
@@ -246,14 +246,14 @@ class Device(Objects):
         return self._kernel(module, name).facts.registers
 
     def occupancy(self, module: int, name: str, threads: int, shared: int) -> int:
-        """CTAs of a kernel that an SM holds; 0 where it holds none."""
+        """CTAs of a kernel that fit on an SM; 0 if none fits."""
         try:
             return self._kernel(module, name).occupancy(threads, shared).ctas
         except LaunchError:
             return 0
 
     def stream(self, number: int, blocking: bool) -> None:
-        """Makes a stream."""
+        """Creates a stream."""
         self._streams.add(number, blocking)
 
     def launch(
@@ -295,8 +295,8 @@ class Device(Objects):
         height: int,
         depth: int,
     ) -> None:
-        """A copy of rows. moved: the program has done it, and the device only hears of it. staged: `source`
-        is memory that the program allocated for this copy, and gives up."""
+        """Copies rows. moved: the program has already copied them; only timing is simulated. staged: `source`
+        is memory that the program allocated for this copy; it is freed afterwards."""
         native, nbytes = self.gpu.memory.native, width * height * depth
         moves = (
             []
@@ -340,7 +340,7 @@ class Device(Objects):
         width: int,
         height: int,
     ) -> None:
-        """A memset of rows of elements. filled: as of a copy `moved`."""
+        """Fills rows of elements. filled: the program has already filled them; only timing is simulated."""
         perform = None
         if not filled:
             perform = _engine.functional.filling(
@@ -350,16 +350,16 @@ class Device(Objects):
         self._do(stream, QueuedTransfer(link="device", traffic=traffic, perform=perform))
 
     def release(self, stream: int, address: int) -> None:
-        """Frees memory when the stream gets there."""
+        """Frees memory, in stream order."""
         native = self.gpu.memory.native
         self._do(stream, QueuedTransfer(perform=lambda: native.free(address)))
 
     def call(self, stream: int, number: int) -> None:
-        """Calls a function of the program when the stream gets there."""
+        """Calls a function of the program, in stream order."""
         self._do(stream, QueuedTransfer(perform=lambda: self._ask(number)))
 
     def record(self, stream: int, event: int) -> None:
-        """Records an event. Its number is another one each time."""
+        """Records an event. Every record has a new number."""
         point = QueuedTransfer()
         self._events[event] = (self._do(stream, point), point)
 
@@ -369,7 +369,7 @@ class Device(Objects):
             self._streams.wait(stream, self._events[event][0])
 
     def forget(self, event: int) -> None:
-        """The program cannot ask for this record of an event any more."""
+        """The program can no longer refer to this record of an event."""
         self._events.pop(event, None)
 
     def elapsed(self, start: int, end: int) -> float:
@@ -380,8 +380,8 @@ class Device(Objects):
         return (last - first) * 1e3 / self._spec.clock.core_mhz
 
     def synchronize(self, what: str, which: int) -> dict[str, Any]:
-        """Runs what is queued: all of it ("all"), of a stream, or before an event. Returns the fault that has
-        happened, if one has, and what was printed.
+        """Runs queued work: all of it ("all"), that of a stream, or that before an event. Returns the code of
+        a fault that has occurred, or 0, and what was printed.
         """
         if what == "all":
             self._guarded(self.gpu.synchronize)
@@ -396,7 +396,7 @@ class Device(Objects):
     # --- inside -----------------------------------------------------------------------------------------
 
     def _do(self, stream: int, transfer: QueuedTransfer) -> int:
-        """Puts work into a stream, or does it at once without timing. Returns its number."""
+        """Queues work in a stream, or performs it immediately without timing. Returns its number."""
         if self._fault is not None:
             return 0
         if self.gpu.functional:
@@ -409,7 +409,7 @@ class Device(Objects):
         return number
 
     def _guarded(self, act: Callable[[], Any]) -> None:
-        """Does something that a fault of the program may end: it is told at the next synchronisation."""
+        """Calls `act`; if a fault of the program ends it, the next synchronisation reports the fault."""
         try:
             act()
         except DeadlockError as error:
@@ -427,7 +427,7 @@ class Device(Objects):
             print(f"simt: {error}", file=sys.stderr)
 
     def end(self) -> Result | None:
-        """The program has gone: runs what it has queued. Returns the Result, if there is a timed launch."""
+        """The program has ended: runs its queued work. Returns the Result, if there are timed launches."""
         if self._gpu is None:
             return None
         self._ask = lambda _: None
@@ -437,9 +437,9 @@ class Device(Objects):
         return self.saved("failed" if self._fault else "complete")
 
     def saved(self, status: str) -> Result | None:
-        """Saves the finished launches, and returns their Result; None where there are none.
+        """Saves the finished launches, and returns their Result; None if there are none.
 
-        status: why there may not be more.
+        status: why launches may be missing.
         """
         if self._gpu is None or not self.gpu.launches:
             return None

@@ -1,4 +1,4 @@
-"""What a program makes beside memory and modules: textures, tensor maps, linked programs."""
+"""Objects of a program other than memory and modules: textures, tensor maps, linked programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import codes
 from .textures import describe
 
 _PTX = 1
-"""Of `CUjitInputType`: PTX; others are files that hold some."""
+"""The `CUjitInputType` of PTX; the others are files that contain PTX."""
 
 
 _LINKED = "// linked by simt\n"
@@ -31,7 +31,7 @@ def ptx_of(image: bytes, name: str) -> PtxModule:
 
 
 class Objects(ABC):
-    """Operations of a `Device` on such objects."""
+    """Operations of a `Device` on these objects."""
 
     operations = frozenset(["texture", "reference", "tensor_map", "link"])
 
@@ -44,8 +44,8 @@ class Objects(ABC):
         """The device's GPU."""
 
     def texture(self, place: int, *description: Any) -> int | str:
-        """Describes a texture or surface, as `textures.describe` takes it, in new memory or in a reference's
-        variable at `place`. Returns its address, 0 where there is no room, or what is wrong with it.
+        """Writes the descriptor of a texture or surface (see `textures.describe`) to new memory, or to a
+        reference's variable at `place`. Returns its address, 0 if memory is exhausted, or an error text.
         """
         native = self.gpu.memory.native
         try:
@@ -59,13 +59,13 @@ class Objects(ABC):
         return place
 
     def reference(self, module: int, name: str, type: str) -> int:
-        """The address of a `.texref` or `.surfref` variable of a module; 0 where it has none."""
+        """The address of a `.texref` or `.surfref` variable of a module; 0 if it has none."""
         address, found = self._modules[module].native.references.get(name, (0, type))
         return int(address) if found == type else 0
 
     def tensor_map(self, *arguments: Any) -> dict[str, Any]:
-        """The bytes of a tensor map, from the arguments of `_engine.functional.encode_tensor_map`; or what is
-        wrong with them.
+        """The bytes of a tensor map, from the arguments of `_engine.functional.encode_tensor_map`; or an
+        error code and its text.
         """
         try:
             return {"bytes": _engine.functional.encode_tensor_map(*arguments)}
@@ -73,8 +73,8 @@ class Objects(ABC):
             return {"error": codes.INVALID_VALUE, "text": f"tensor map: {error}"}
 
     def link(self, types: Sequence[int], data: Sequence[bytes], names: Sequence[str]) -> dict[str, Any]:
-        """Links PTX, and what is in fat binaries, objects and libraries. types: `CUjitInputType` of each.
-        Returns the text of the whole, or an error and its text.
+        """Links PTX, including that in fat binaries, objects and libraries. types: `CUjitInputType` of each.
+        Returns the linked text, or an error code and its text.
         """
         arch = self.gpu.arch
         units: list[PtxModule] = []
@@ -86,7 +86,7 @@ class Objects(ABC):
                     continue
                 try:
                     units += ptx_in(contents, name, arch)
-                except PtxError as error:  # of nvcc's own libraries nothing may be needed
+                except PtxError as error:  # nvcc's own libraries may not be needed
                     passed_over.append(str(error))
             if not units and passed_over:
                 return {"error": codes.NO_BINARY_FOR_GPU, "text": "; ".join(passed_over)}

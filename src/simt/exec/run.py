@@ -1,4 +1,4 @@
-"""Runs a CUDA program as it is, on simulated GPUs."""
+"""Runs an unmodified CUDA program on simulated GPUs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .server import Server
 class Finished:
     """A program that has ended.
 
-    status: as `subprocess` has it: negative for a signal.
-    stopped: "max_cycles" or "timeout" where such a limit has ended it, else empty.
-    results: one for each device that launched kernels with timing, in the order in which they were given up.
+    status: as in `subprocess`: negative for a signal.
+    stopped: "max_cycles" or "timeout" if that limit ended it, else empty.
+    results: one for each device that launched kernels with timing, in the order in which they were closed.
     """
 
     status: int
@@ -36,7 +36,7 @@ class Finished:
 
 
 def libraries() -> Path:
-    """The folder of the replacement libraries. Raises ToolkitError where they were not built."""
+    """The folder of the replacement libraries. Raises ToolkitError if they were not built."""
     folder = Path(simt._engine.__file__).parent / "exec" / "lib"
     if not (folder / "libcuda.so.1").is_file():
         raise ToolkitError(
@@ -57,14 +57,15 @@ def run(
     """Runs a program that uses CUDA, and returns when it has ended.
 
     command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared),
-        or it must use the driver API; what it loads must hold PTX.
-    gpu: the GPU, or one for each device.
-    output: where the Result is saved; those of further devices and processes beside it, with a number.
-    env: its environment, by default that of this process.
-    options: of `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
+        or it must use the driver API; its modules must contain PTX.
+    gpu: the GPU, or one per device.
+    output: where the Result is saved; Results of further devices and processes are saved next to it, with a
+        number added to the name.
+    env: the program's environment, by default that of this process.
+    options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
 
-    Raises LaunchError where the program cannot be started, SimtError for options that make no sense, and
-    KeyboardInterrupt on Ctrl-C. What had finished by then is saved.
+    Raises LaunchError if the program cannot be started, SimtError for invalid options, and KeyboardInterrupt
+    on Ctrl-C. Launches finished by then are saved.
     """
     gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
     folder = libraries()
@@ -117,7 +118,7 @@ def run(
 
 
 def numbered(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:
-    """Where Results go: `out`, `out.2`, `out.3`, ... (`out.json`, `out.2.json`, ...)."""
+    """Where Results are saved: `out`, `out.2`, `out.3`, ... (`out.json`, `out.2.json`, ...)."""
     number = 1
     while True:
         if output is None or number == 1:

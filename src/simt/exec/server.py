@@ -25,11 +25,11 @@ _PIECE = 1 << 20
 
 
 Maker = Callable[[int, str, Callable[[int], None]], Device]
-"""Makes a device: of this number, for the program of this name, with the way to call its functions."""
+"""Makes a device, from its ordinal, the program's name, and a function that calls functions of the program."""
 
 
 class _Connection:
-    """The way to one device of one process."""
+    """The connection to one device of one process."""
 
     def __init__(self, channel: socket.socket, make: Maker) -> None:
         self.channel = channel
@@ -39,7 +39,7 @@ class _Connection:
         self._read = 0
 
     def serve(self) -> bool:
-        """Does what has been asked for. False where the process has gone."""
+        """Handles the received requests. False if the process has ended."""
         if not self._receive():
             return False
         while (message := self._next()) is not None:
@@ -47,7 +47,7 @@ class _Connection:
         return True
 
     def call(self, number: int) -> None:
-        """Has the program, which waits for an answer, call one of its functions first."""
+        """Makes the program, which is waiting for a reply, call one of its functions first."""
         self._reply(number)
         while (message := self._next()) is None:
             if not self._receive():
@@ -60,14 +60,14 @@ class _Connection:
             piece = self.channel.recv(_PIECE)
         except (ConnectionResetError, InterruptedError):
             return False
-        # What was read already goes first.
+        # First discard what has been read.
         del self._received[: self._read]
         self._read = 0
         self._received += piece
         return bool(piece)
 
     def _next(self) -> list[Any] | None:
-        """The next whole message, if it has come."""
+        """The next complete message, if it has arrived."""
         begin = self._read + _SIZE.size
         if len(self._received) < begin:
             return None
@@ -88,7 +88,7 @@ class _Connection:
             self._reply(self.device.facts)
             return
         if self.device is None or operation not in Device.operations:
-            raise ValueError(f"{operation!r}, which this simt does not know")
+            raise ValueError(f"unknown operation {operation!r}")
         answer = getattr(self.device, operation)(*arguments)
         if operation == "open":
             self._reply(answer, self.device.file)
@@ -116,12 +116,12 @@ class Server:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._open: dict[int, _Connection] = {}
         self.results: list[Result] = []
-        """Of the devices whose processes have ended, in that order."""
+        """Results of the devices whose processes have ended, in that order."""
 
     def run(self, ended: socket.socket) -> None:
-        """Serves until `ended` can be read, and everything that was sent before is done.
+        """Serves until `ended` is readable and everything sent before has been handled.
 
-        Raises LimitReached, and Interrupted on Ctrl-C; `give_up` then saves what is finished.
+        Raises LimitReached, and Interrupted on Ctrl-C; `give_up` then saves what has finished.
         """
         self._selector.register(ended, selectors.EVENT_READ)
         over = False
@@ -141,7 +141,7 @@ class Server:
             self._end(connection)
 
     def give_up(self, status: str) -> None:
-        """Saves what the devices in use have finished. status: why there is not more."""
+        """Saves what the devices in use have finished. status: why launches may be missing."""
         for connection in self._open.values():
             if connection.device is not None and (result := connection.device.saved(status)) is not None:
                 self.results.append(result)
@@ -164,7 +164,7 @@ class Server:
         except SimulationError:
             raise
         except (OSError, SimtError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
-            print(f"simt: the program's CUDA library sent what cannot be used: {error}", file=sys.stderr)
+            print(f"simt: the program's CUDA library sent an invalid request: {error}", file=sys.stderr)
             alive = False
         if not alive:
             self._end(connection)

@@ -1,4 +1,4 @@
-"""The order of a program's streams."""
+"""Ordering between a program's streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simt.gpu.stream import Stream
 
 
 class Streams:
-    """The streams of a program: what must have ended before the next work of one of them starts.
+    """The streams of a program: tracks what must have ended before the next work in each of them starts.
 
     Number 0 is the legacy default stream, which waits for all blocking streams, and they for it (CUDA runtime
     API, "Stream synchronization behavior").
@@ -24,7 +24,7 @@ class Streams:
             self._non_blocking.add(stream)
 
     def before(self, stream: int) -> list[int]:
-        """Numbers of the work that must have ended before more of this stream starts."""
+        """Numbers of the work that must have ended before the next work in this stream starts."""
         numbers = [*self._waits.pop(stream, ()), *([self._last[stream]] if stream in self._last else ())]
         if stream == 0:
             numbers += [last for other, last in self._last.items() if other not in self._non_blocking]
@@ -33,26 +33,26 @@ class Streams:
         return list(dict.fromkeys(numbers))
 
     def queued(self, stream: int, number: int) -> None:
-        """This work is the stream's last one now."""
+        """Records that this work is now the last in the stream."""
         self._last[stream] = number
 
     def wait(self, stream: int, number: int) -> None:
-        """What comes next in the stream waits for this work, too."""
+        """The next work in the stream also waits for this work."""
         self._waits.setdefault(stream, []).append(number)
 
     def last(self, stream: int) -> list[int]:
-        """What to wait for until everything in the stream has ended."""
+        """Numbers of the work to wait for until everything in the stream has ended."""
         waits = [*self._waits.get(stream, ()), *([self._last[stream]] if stream in self._last else ())]
         return list(dict.fromkeys(waits))
 
     def clear(self) -> None:
-        """Everything has ended."""
+        """Forgets all work, because everything has ended."""
         self._last.clear()
         self._waits.clear()
 
 
 class ProgramStream(Stream):
-    """A stream as `simt.GPU` takes it for launches."""
+    """A stream for launches on a `simt.GPU`."""
 
     def __init__(self, gpu: GPU, number: int, streams: Streams) -> None:
         super().__init__(gpu, number)

@@ -1,4 +1,4 @@
-"""What a program's textures and surfaces look like to the engine."""
+"""Descriptors of a program's textures and surfaces, for the engine."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def describe(
     least_level: float,
     most_level: float,
 ) -> bytes:
-    """What a handle points to.
+    """The descriptor that a handle points to.
 
-    levels: address, bytes from row to row and from layer to layer, width, height, layers of each.
-    linear, between_levels: filters within a level, and between two.
+    levels: for each, its address, bytes between rows, bytes between layers, width, height and layers.
+    linear, between_levels: whether to filter within a level, and between two levels.
     modes: `CUaddress_mode` of each dimension.
 
-    Raises ValueError for what the engine does not take.
+    Raises ValueError for what the engine does not support.
     """
     fields: dict[str, Any] = {
         "geometry": geometry,

@@ -1,4 +1,4 @@
-"""What the engine says of a program's fault, as errors of simt."""
+"""Translates the engine's reports of program faults to simt's errors."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from simt import _engine
 from simt.errors import LaunchError, ProgramFault
 
 SourceText = Callable[[str, int], str]
-"""A line of a program's source, by file and number; empty where it is not known."""
+"""A line of a program's source, by file and number; empty if unknown."""
 
-# What the engine calls launches that cannot be made.
+# The engine's kinds of invalid launches.
 _REFUSED = ("invalid launch", "too much shared memory", "out of memory")
 
 
-class explained:  # a class as `contextlib.suppress` is one: a generator takes twice as long
-    """Turns what the engine raises for a program's fault or a launch that cannot be made into ProgramFault
-    and LaunchError.
+class explained:  # a class, like `contextlib.suppress`: a generator takes twice as long
+    """Converts the engine's exceptions for program faults and invalid launches to ProgramFault and
+    LaunchError.
 
-    source_text: of the program that runs; where it is not known beforehand, the engine's exception is given
-        the line as its attribute `source_text`.
+    source_text: of the running program; if not known in advance, the line is set as the attribute
+        `source_text` of the engine's exception.
     """
 
     def __init__(self, source_text: SourceText | None = None) -> None:
@@ -48,5 +48,5 @@ class explained:  # a class as `contextlib.suppress` is one: a generator takes t
         text: str = getattr(native, "source_text", "")
         if self._source_text is not None:
             text = self._source_text(native.source_file, native.source_line)
-        native.__traceback__ = None  # it leads here: what ran would live as long as the cycle
+        native.__traceback__ = None  # refers to this frame: a cycle that keeps the launch alive
         return ProgramFault.from_native(native, text.strip())

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, time limits: how a run is stopped without losing what is finished."""
+"""Ctrl-C, SIGTERM, time limits: stopping a run without losing finished launches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFERRED = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that ends the run. number: of the signal; SIGALRM: its time is over."""
+    """A signal that ends the run. number: of the signal; SIGALRM: its time limit is reached."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -29,15 +29,14 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def is_alarm(number: int) -> bool:
-    """Whether a signal says that the run's time is over."""
+    """Whether a signal means that the run's time limit is reached."""
     return number == getattr(signal, "SIGALRM", None)
 
 
 @contextmanager
 def stoppable(timeout: float | None = None) -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP raise Stopped as Ctrl-C raises KeyboardInterrupt, and so does the clock
-    after `timeout` seconds, whatever Python code is running. In another than the main thread nothing
-    changes."""
+    """Within the context, SIGTERM and SIGHUP raise Stopped, as Ctrl-C raises KeyboardInterrupt. So does a
+    timer after `timeout` seconds, whatever Python code is running. Has no effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,11 +57,11 @@ def stoppable(timeout: float | None = None) -> Iterator[None]:
 
 @contextmanager
 def deferred_stop() -> Iterator[Callable[[], int]]:
-    """Makes the first Ctrl-C (or other signal that `stoppable` takes) set a flag, so that it cannot strike
-    while finished launches are taken over; the function tells the signal's number, 0 for none.
+    """Makes the first Ctrl-C (or other signal handled by `stoppable`) set a flag, so that it cannot interrupt
+    taking over finished launches. The function yielded returns the signal's number, or 0 if there was none.
 
-    The second one interrupts at once. Python gives signals to the main thread only; elsewhere nothing
-    changes, nor for a signal with a handler of the program's own.
+    The second signal interrupts immediately. Python delivers signals only to the main thread; other threads,
+    and signals for which the program has its own handler, are not affected.
     """
     requested = 0
     before: dict[int, Any] = {}
@@ -103,7 +102,7 @@ class Limits:
         return most if self.max_cycles is None else min(most, self.max_cycles - cycle)
 
     def reached(self, cycle: int) -> str:
-        """ "max_cycles" or "timeout", the Result's status then; empty while neither is reached."""
+        """ "max_cycles" or "timeout", which becomes the Result's status; empty while neither is reached."""
         if self.max_cycles is not None and cycle >= self.max_cycles:
             return "max_cycles"
         return "timeout" if self.late() else ""
@@ -112,7 +111,7 @@ class Limits:
         return self._end is not None and time.monotonic() >= self._end
 
     def text(self, why: str) -> str:
-        """What was reached, for people."""
+        """The limit reached, as text for messages."""
         if why == "max_cycles":
             return f"the limit of {self.max_cycles:,} core cycles is reached"
         return f"the limit of {self._timeout:g} seconds is reached"

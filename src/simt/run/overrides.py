@@ -1,4 +1,4 @@
-"""Values that override a specification, as mappings or as texts."""
+"""Values that override a specification, given as mappings or as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Overrides = Mapping[str, Any] | Iterable[str] | None
 
 
 def override_texts(overrides: Overrides) -> dict[str, Any]:
-    """By path in the specification. Raises SimtError for a text that is not KEY=VALUE."""
+    """The values by path in the specification. Raises SimtError for text that is not KEY=VALUE."""
     if overrides is None or isinstance(overrides, Mapping):
         return dict(overrides or {})
     pairs = {}

@@ -1,4 +1,4 @@
-"""Which launches of an input a Plan wants."""
+"""The launches of an input that a Plan selects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def planned(plan: Plan, names: Sequence[str], chosen: Collection[int]) -> list[int]:
-    """Positions of a trace's kernels that the plan wants. names: of all kernels. chosen: positions that may
+    """Positions of a trace's kernels that the plan selects. names: of all kernels. chosen: positions that may
     be simulated.
 
-    Raises PlanError where its launches are others.
+    Raises PlanError if the plan's launches do not match.
     """
     from simt.sampling.located import located
 
@@ -32,9 +32,10 @@ def planned(plan: Plan, names: Sequence[str], chosen: Collection[int]) -> list[i
 
 
 class Timed:
-    """Which launches of a program are timed: all, those of a plan, or those with the given numbers (from 1).
+    """Decides which launches of a program are timed: all, those of a plan, or those with the given
+    numbers (from 1).
 
-    A plan's launches are recognised by their order; their names are compared.
+    A plan's launches are identified by order, and their names are checked.
     """
 
     def __init__(self, plan: Plan | Collection[int] | None) -> None:
@@ -47,7 +48,7 @@ class Timed:
             self._wanted = {position + 1: name for position, name in rows}
 
     def includes(self, number: int, name: str) -> bool:
-        """Whether a launch is timed. Raises PlanError where the plan has another kernel in its place."""
+        """Whether a launch is timed. Raises PlanError if the plan has another kernel at this position."""
         if self._wanted is None:
             return True
         wanted = self._wanted.get(number)

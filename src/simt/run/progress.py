@@ -1,4 +1,4 @@
-"""How far a simulation is, and how that is shown: a bar on a terminal, else a line now and then."""
+"""Progress of a simulation, shown as a bar on a terminal, or as a line from time to time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress callback is told."""
+    """The argument of a progress callback."""
 
     phase: str  # "reading" while traces are converted into stores, then "simulating"
     fraction: float  # of the phase, from 0 to 1
@@ -24,11 +24,11 @@ class Progress:
     launches_total: int
     cycle: int = 0
     warp_instructions: int = 0
-    running: tuple[str, ...] = ()  # names of the launches under way
+    running: tuple[str, ...] = ()  # names of the running launches
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the phase, at the speed so far; None while nothing is known."""
+        """Seconds left in the phase at the current speed; None if unknown."""
         return self.seconds * (1 - self.fraction) / self.fraction if self.fraction > 0 else None
 
 
@@ -41,8 +41,8 @@ def rate(per_second: float) -> str:
 
 
 class Reporter:
-    """Where progress goes. progress: a function that is called a few times a second; True for a bar on the
-    terminal, or a line on standard error every LINE_SECONDS where that is none; None or False: nowhere."""
+    """Shows progress. progress: a function that is called a few times a second; True for a bar if standard
+    error is a terminal, or else a line every LINE_SECONDS; None or False for none."""
 
     def __init__(self, progress: Callable[[Progress], None] | bool | None) -> None:
         self._progress = progress
@@ -66,14 +66,14 @@ class Reporter:
         if now - self._last_line < LINE_SECONDS:
             return
         self._last_line = now
-        with suppress(OSError, ValueError):  # a closed pipe or a full disk is no reason to stop
+        with suppress(OSError, ValueError):  # a closed pipe or a full disk must not stop the run
             print(_text(p), file=sys.stderr, flush=True)
 
 
 def reporting(
     progress: Callable[[Progress], None] | bool | None,
 ) -> AbstractContextManager[Callable[[Progress], None]]:
-    """`Reporter(progress).showing()`, for what runs once."""
+    """`Reporter(progress).showing()`, for a single run."""
     return Reporter(progress).showing()
 
 

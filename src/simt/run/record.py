@@ -1,4 +1,4 @@
-"""The finished launches of one run, and their way to disk."""
+"""The finished launches of one run, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SAME = (
 
 @dataclass(frozen=True)
 class Facts:
-    """What the engine does not know of a launch."""
+    """What the engine does not know about a launch."""
 
     index: int
     id: int
@@ -43,7 +43,7 @@ class Facts:
 
 
 def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
-    """A finished launch, from what the engine gives. cycle_offset: added to its cycles."""
+    """A finished launch, from the engine's record. cycle_offset: added to its cycles."""
     timeline = raw["timeline"]
     if timeline is not None and timeline["cycle"]:
         timeline = {**timeline, "cycle": [cycle + cycle_offset for cycle in timeline["cycle"]]}
@@ -74,7 +74,7 @@ def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_off
 
 
 def require_place(output: Path) -> None:
-    """Refuses an output that a Result cannot be saved in: before the run, not after it."""
+    """Raises ResultError if a Result cannot be saved at this output; to be called before the run."""
     if output.suffix == ".json":
         require_output(output, ResultError)
     else:
@@ -82,10 +82,10 @@ def require_place(output: Path) -> None:
 
 
 def to_resume(output: Path | None, resume: bool) -> Saved | None:
-    """The earlier run to continue. Raises ResultError where saving would destroy an unfinished run."""
+    """The earlier run to continue. Raises ResultError if saving would overwrite an unfinished run."""
     if output is None:
         if resume:
-            raise ResultError("--resume needs --output, the place of the Result to go on from")
+            raise ResultError("--resume needs --output, the Result to continue")
         return None
     require_place(output)
     found = read_saved(output)
@@ -93,7 +93,7 @@ def to_resume(output: Path | None, resume: bool) -> Saved | None:
         return found
     if found.result.status != "complete":
         raise ResultError(
-            f"{output}: holds an unfinished Result; add --resume to go on, or choose another place"
+            f"{output}: holds an unfinished Result; add --resume to continue it, or choose another output"
         )
     return None
 
@@ -101,12 +101,12 @@ def to_resume(output: Path | None, resume: bool) -> Saved | None:
 class Record:
     """The finished launches of one run: in order, with their cycles, in the journal, and as a Result.
 
-    wanted: positions of the launches that the run is for; None if not known beforehand. Then
-        launches of an earlier run are taken over one by one (`take_over`), else all at once.
-    output: where the Result and, before it is there, the journal are; None for nowhere.
-    before: what an earlier run left; its launches are not simulated again.
+    wanted: positions of the launches to run; None if not known in advance. Then launches of an earlier run
+        are taken over one by one (`take_over`), otherwise all at once.
+    output: where the Result, and until then the journal, are saved; None for nowhere.
+    before: what an earlier run saved; its launches are not simulated again.
 
-    Raises ResultError where `before` is of another run.
+    Raises ResultError if `before` is from a different run.
     """
 
     def __init__(
@@ -159,28 +159,28 @@ class Record:
             if found != now:
                 raise ResultError(
                     f"cannot resume: the saved Result is of {what} "
-                    f"({found!r}, now {now!r}); start afresh in another place"
+                    f"({found!r}, now {now!r}); start afresh with another output"
                 )
 
     def kept(self, index: int, digest: str, name: str) -> bool:
-        """Whether an earlier run has finished this launch. Raises ResultError where that was another launch.
+        """Whether an earlier run has finished this launch. Raises ResultError if that was a different launch.
 
-        digest: of what it is launched with.
+        digest: of its arguments.
         """
         launch = self._kept.get(index)
         if launch is None:
             return False
-        known = self._digests.get(index)  # none where only a Result was left
+        known = self._digests.get(index)  # none if only a Result was saved
         if launch.name != name or (known and known != digest):
             raise ResultError(
                 f"cannot resume: launch {launch.id} was {launch.name!r} and is {name!r} now, "
                 f"with {'the same' if launch.name != name else 'other'} arguments, sizes or code: "
-                "the program does not do the same again; start afresh in another place"
+                "the program does not behave the same again; start afresh with another output"
             )
         return True
 
     def take_over(self, index: int) -> LaunchResult:
-        """A launch that an earlier run has finished becomes one of this run."""
+        """Makes a launch that an earlier run has finished part of this run."""
         launch = self.launches[index] = self._kept.pop(index)
         self._taken += 1
         return launch
@@ -188,10 +188,10 @@ class Record:
     def add(
         self, raw: dict[str, Any], facts: Facts, control: LaunchControl | None = None, digest: str = ""
     ) -> LaunchResult:
-        """Takes over a launch that the engine has finished, and writes it down.
+        """Adds a launch that the engine has finished, and writes it to the journal.
 
-        digest: of what it was launched with, where that is not in the input's hash. Raises ResultError where
-        it cannot be written.
+        digest: of its arguments, if the input's hash does not cover them. Raises ResultError if it cannot be
+        written.
         """
         offset = self.cycle(raw["start_cycle"]) - raw["start_cycle"]
         launch = launch_result(raw, facts, self.machine, offset)
@@ -205,11 +205,11 @@ class Record:
         return launch
 
     def cycle(self, engine_cycle: int) -> int:
-        """The cycle of the run at which the engine stands at one of its own."""
+        """The cycle of the run that corresponds to a cycle of the engine."""
         return engine_cycle + self._offset + self._clock.offset(engine_cycle)
 
     def new_engine(self, cycle: int) -> None:
-        """The engine begins anew, at cycle 0, after it stood at `cycle`."""
+        """The engine restarts at cycle 0; the previous one had reached `cycle`."""
         self._offset += cycle
         self._clock = ProjectedClock()
 
@@ -224,7 +224,7 @@ class Record:
     ) -> Result:
         """The launches finished so far, in the order of the input; `status` says why some may be missing.
 
-        why: the same for people. warnings: of the input. input, input_hash: as they are known now.
+        why: the same, as text for messages. warnings: of the input. input, input_hash: as known now.
         """
         finished = dict(self.launches) if status == "complete" else {**self._kept, **self.launches}
         launches = tuple(finished[index] for index in sorted(finished))
@@ -261,9 +261,9 @@ class Record:
         )
 
     def save(self, result: Result) -> None:
-        """Puts the Result where the output is to be. The journal goes when the run is complete.
+        """Saves the Result at the output. Removes the journal when the run is complete.
 
-        Raises ResultError; what is finished is in the journal then.
+        Raises ResultError; what has finished is then still in the journal.
         """
         if self._output is None or self._journal is None:
             return

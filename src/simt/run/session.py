@@ -52,18 +52,18 @@ def _nothing() -> None:
 
 @dataclass(eq=False)
 class QueuedLaunch:
-    """A launch that a session is asked to run.
+    """A launch for a session to run.
 
-    facts: what its row in the Result says of it beforehand.
+    facts: what is known for its row of the Result in advance.
     source: what the engine executes: instructions of a trace, or a grid of a program's kernel.
-    number: what the engine, its messages and `after` call it.
-    after: numbers of the launches and transfers that must have ended before it starts, besides those before
-        it in its stream; those that are not queued any more have ended.
-    warp_instructions: of all of it, where known.
-    digest: of what it is launched with, where that is not in the input's hash.
+    number: identifies it to the engine, in messages and in `after`.
+    after: numbers of the launches and transfers that must have ended before it starts, in addition to earlier
+        ones in its stream; those no longer queued have ended.
+    warp_instructions: its total, if known.
+    digest: of its arguments, if the input's hash does not cover them.
     origins: where its instructions come from. source_text: lines of its source, for faults.
-    keeps: what must live until it is done.
-    ended: called when its row is in the Result. dropped: called when it will not run to its end.
+    keeps: objects to keep alive until it is done.
+    ended: called when its row is in the Result. dropped: called if it will not run to its end.
     """
 
     facts: Facts
@@ -81,16 +81,16 @@ class QueuedLaunch:
 
 @dataclass(eq=False)
 class QueuedTransfer:
-    """Work in stream order that is no launch: a copy, a memset, an event, a function of the host.
+    """Work in stream order other than a launch: a copy, a memset, an event, a host function.
 
-    link: what it occupies while it lasts, one transfer at a time: "host_to_device", "device_to_host" or
-        "device"; "none" for what takes no time.
-    traffic: bytes over the link; those copied within the device count twice, as they are read and written.
-    stream: None for one that is ordered by `after` alone. after: as of a launch.
-    writes: address and bytes of what a copy from the host leaves in the L2, if the GPU does so.
+    link: what it occupies, one transfer at a time: "host_to_device", "device_to_host" or "device"; "none" if
+        it takes no time.
+    traffic: bytes over the link; bytes copied within the device count twice, since they are read and written.
+    stream: None if ordered only by `after`. after: as for a launch.
+    writes: address and bytes that a copy from the host leaves in the L2, if the GPU does so.
     perform: called once, when it ends, while the engine runs; it must not use the session. A native
-        MemoryOperation needs no lock of Python's.
-    ended: called when its cycles are known. dropped: called when it will not end.
+        MemoryOperation does not need Python's lock.
+    ended: called when its cycles are known. dropped: called if it will not end.
     """
 
     link: str = "none"
@@ -105,13 +105,13 @@ class QueuedTransfer:
     end_cycle: int | None = None
 
 
-# Transfers have numbers beyond those of launches.
+# Numbers of transfers are above those of launches.
 _FIRST_TRANSFER = 1 << 62
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What one call of `Session.run` is to do, for progress: where it begins, and where it ends."""
+    """The work of one call of `Session.run`, for progress: where it begins and ends."""
 
     start: float
     done: int
@@ -123,12 +123,12 @@ class _Work:
 class Session:
     """Launches on one simulated GPU: each becomes a row of the Result.
 
-    What every run has is here once: specification and policies, provenance, control by a sampling method,
-    limits, progress, interruption, the journal of finished launches, and going on where an earlier run
-    stopped. Parameters: see `simt.simulate` and `simt.GPU`.
+    Contains what all runs share: specification and policies, provenance, control by a sampling method,
+    limits, progress, interruption, the journal of finished launches, and resuming an earlier run.
+    Parameters: see `simt.simulate` and `simt.GPU`.
 
-    `begin` says what the input is; then launches are queued and run. Raises SimtError for parameters that
-    make no sense, ResultError where `output` holds an unfinished run that is not to be resumed.
+    `begin` declares the input; then launches are queued and run. Raises SimtError for invalid parameters, and
+    ResultError if `output` holds an unfinished run and is not being resumed.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Session:
         own = dict(policies or {})
         self._overrides = {**override_texts(set), **policy_overrides(own)}
         self.spec = load_spec(gpu, self._overrides)
-        # What a policy does is part of what the Result is computed from.
+        # Policies affect the Result, so they belong to its provenance.
         self._overrides |= {
             f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()
         }
@@ -189,13 +189,13 @@ class Session:
         timed: bool = True,
         warnings: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """input, input_hash: for provenance; what is not known yet can be set later.
-        wanted: positions of the launches that the run is for; None if not known beforehand.
-        kernels: the selection that they come from. timed: False where nothing will be queued.
-        warnings: tells those of the input, for the Result.
+        """input, input_hash: for provenance; they can be set later if not yet known.
+        wanted: positions of the launches to run; None if not known in advance.
+        kernels: the selection they come from. timed: False if nothing will be queued.
+        warnings: returns those of the input, for the Result.
 
-        Raises ResultError where what is to be resumed is another run, SpecError where the host has no memory
-        for a GPU of this specification.
+        Raises ResultError if the run to resume is a different one, SpecError if the host does not have enough
+        memory for a GPU with this specification.
         """
         self.input, self.input_hash = input, input_hash
         self._warnings = warnings
@@ -226,17 +226,17 @@ class Session:
 
     @property
     def launches(self) -> dict[int, LaunchResult]:
-        """Those that have finished, by position, in the order in which they did."""
+        """The finished launches, by position, in the order in which they finished."""
         return self._record.launches
 
     @property
     def queued(self) -> tuple[int, ...]:
-        """Numbers of the launches that are not finished."""
+        """Numbers of the unfinished launches."""
         return tuple(self._queued)
 
     @property
     def busy(self) -> bool:
-        """Whether launches or transfers are not finished."""
+        """Whether there are unfinished launches or transfers."""
         return bool(self._queued or self._transfers)
 
     def kept(self, index: int, digest: str, name: str) -> bool:
@@ -244,16 +244,16 @@ class Session:
         return self._record.kept(index, digest, name)
 
     def take_over(self, index: int) -> LaunchResult:
-        """A launch that the resumed run has finished becomes one of this run."""
+        """Makes a launch that the resumed run has finished part of this run."""
         return self._record.take_over(index)
 
     def copy_from_host(self, address: int, nbytes: int) -> None:
-        """Tells the timing model of a copy to the device, in order with the launches."""
+        """Informs the timing model of a copy to the device, in order with launches."""
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
 
     def queue(self, launch: QueuedLaunch) -> None:
-        """Puts a launch behind those that are queued; `run` runs it."""
+        """Queues a launch; `run` runs it."""
         control = self._control(launch)
         after = self._unfinished(launch.after)
         self._running_engine().launch(launch.source, launch.number, after=after, controller=control)
@@ -262,7 +262,7 @@ class Session:
             self._controls[launch.number] = control
 
     def queue_transfer(self, transfer: QueuedTransfer) -> int:
-        """Puts a transfer behind what is queued. Returns its number, for `after` and `run`."""
+        """Queues a transfer. Returns its number, for `after` and `run`."""
         number = next(self._transfer_numbers)
         address, nbytes = transfer.writes
         self._running_engine().transfer(
@@ -287,18 +287,17 @@ class Session:
         instructions: int | None = None,
         ahead: int | None = None,
     ) -> None:
-        """Runs what is queued, and what comes, to its end.
+        """Runs all queued work, and the launches from `coming`.
 
-        coming: gives further launches, and tells of copies between them. launches: how many.
+        coming: yields further launches, and reports copies between them. launches: how many.
         until: numbers of launches and transfers: runs only until they have ended, and leaves the rest queued.
             What is queued next starts no earlier than they ended: the host has waited for them.
-        instructions: warp instructions of all of them, where known; progress goes by them.
-        ahead: how many launches are queued at a time; None: all.
+        instructions: warp instructions of all of them, if known; used for progress.
+        ahead: how many launches to queue at a time; None: all.
 
-        Raises ProgramFault for what a program does wrong, DeadlockError where it can never end, LimitReached,
-        Interrupted, SimulationError where the host has no memory, ResultError where a finished launch cannot
-        be saved. What had finished by then is in the Result; what was queued is dropped, and the engine
-        begins anew.
+        Raises ProgramFault for errors of the program, DeadlockError, LimitReached, Interrupted,
+        SimulationError if the host runs out of memory, ResultError if a finished launch cannot be saved. What
+        had finished by then is in the Result; queued work is dropped, and the engine restarts.
         """
         from simt import _engine
 
@@ -331,7 +330,7 @@ class Session:
 
         with self.reporter.showing() as report, deferred_stop() as stop_requested, explained():
             try:
-                # No name for the engine here: the traceback of a fault would keep it, and its memory, alive.
+                # Do not give the engine a name here: a fault's traceback would keep it and its memory alive.
                 why = run_slices(
                     self._running_engine(),
                     until=self._unfinished(until or ()),
@@ -377,13 +376,13 @@ class Session:
         )
 
     def save(self, result: Result) -> None:
-        """Puts a Result where the output is to be. Raises ResultError."""
+        """Saves a Result at the output. Raises ResultError."""
         self._record.save(result)
 
     # --- inside -----------------------------------------------------------------------------------------
 
     def _running_engine(self) -> Any:
-        """The engine; a new one at the beginning, and after a run that was stopped."""
+        """The engine; a new one initially, and after a run was stopped."""
         if self._engine is None:
             self._engine = new_engine(
                 self.native_spec,
@@ -441,10 +440,9 @@ class Session:
             raise refused.pop(0)
 
     def _abandon(self, collect: bool = True) -> None:
-        """Drops what is queued, and the engine. collect: takes over first what that had finished when it
-        stopped."""
+        """Drops queued work and the engine. collect: first takes over what the engine had finished."""
         if collect:
-            with suppress(ControlError, LaunchError):  # there is a reason to stop already
+            with suppress(ControlError, LaunchError):  # the run is already being stopped for another reason
                 self._collect()
         for _, launch in sorted(self._queued.items()):
             launch.dropped()
@@ -485,7 +483,7 @@ class Session:
 
 
 def _method_of(controller: Controller | None, plan: Plan | None, chosen: Collection[int] | None) -> str:
-    """What a Result's provenance calls the method. chosen: numbers of launches, given in place of a plan."""
+    """The method's text in a Result's provenance. chosen: numbers of launches, given in place of a plan."""
     parts = []
     if chosen is not None:
         digest = hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Runs the engine in slices, so that progress moves and a run can be stopped."""
+"""Runs the engine in slices, so that progress is updated and a run can be stopped."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 from simt.errors import SpecError
 from simt.run.interruption import Limits
 
-# Core cycles per call of the engine while nothing is known of its speed; then as many as take about
-# SLICE_SECONDS.
+# Core cycles per call of the engine while its speed is unknown; afterwards, calls take about SLICE_SECONDS.
 FIRST_SLICE, LARGEST_SLICE = 1_000, 100_000_000
 SLICE_SECONDS = 0.2
 NO_MEMORY = (
@@ -20,7 +19,7 @@ NO_MEMORY = (
 
 
 def new_engine(spec: dict[str, Any], **options: int) -> Any:
-    """The engine for a GPU of this specification. Raises SpecError where the host has no memory for it."""
+    """The engine for a GPU of this specification. Raises SpecError if the host's memory is too small."""
     from simt import _engine
 
     try:
@@ -32,7 +31,7 @@ def new_engine(spec: dict[str, Any], **options: int) -> Any:
 
 
 class _Slice:
-    """How many cycles to run per call of the engine: as many as take about SLICE_SECONDS."""
+    """Chooses the number of cycles per call of the engine, so that calls take about SLICE_SECONDS."""
 
     def __init__(self) -> None:
         self._cycles = FIRST_SLICE
@@ -42,7 +41,7 @@ class _Slice:
         before, asked = time.monotonic(), min(self._cycles, most)
         end = engine.cycle + asked
         engine.run(asked, until)
-        if engine.cycle < end:  # it has paused: a short time says nothing of its speed
+        if engine.cycle < end:  # it has paused: too short to measure its speed
             return
         seconds = time.monotonic() - before
         growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
@@ -59,10 +58,10 @@ def run_slices(
     cycles_before: int,
     stop_requested: Callable[[], int],
 ) -> str:
-    """Runs the engine until nothing is left to do, or something stops it; returns what: "" (all is done),
+    """Runs the engine until nothing is left to do, or it is stopped. Returns the reason: "" (all done),
     "interrupted", "max_cycles" or "timeout".
 
-    until: what the engine pauses after, see `Session.run`.
+    until: after which launches and transfers the engine pauses, see `Session.run`.
     is_over: queues what comes next and tells whether nothing is left. after_slice: takes over what is
         finished, and reports. cycles_before: of earlier engines of the same run, which count for the limits.
         stop_requested: see `deferred_stop`.
