@@ -18,7 +18,7 @@ CallTarget find_callee(const Context& context, const Op& op, const Program& prog
   const uint64_t index = (address[first] - code_window) / 16;
   if (index >= program.functions.size() || function_address(static_cast<uint32_t>(index)) != address[first] ||
       program.functions[index].entry)
-    throw Fault("illegal address", "a call through a pointer to no function", first);
+    throw Fault("illegal address", "a call through a pointer that is not the address of a function", first);
   uint32_t lanes = 0;
   each_lane(context, [&](int i) { lanes |= uint32_t{address[i] == address[first]} << i; });
   const FunctionCode& callee = program.functions[index];

@@ -367,8 +367,8 @@ void deadlocked(Grid& grid, const std::vector<Cta*>& ctas) {
       for (const Warp::Split& split : warp.splits()) {
         const bool collective = split.state == Warp::State::Collective;
         const Fault fault(collective ? "divergent warp operation" : "divergent barrier",
-                          (collective ? "lanes that its member mask names never come here: "
-                                      : "threads that it waits for never come here: ") +
+                          (collective ? "lanes named by its member mask never arrive: "
+                                      : "threads it waits for never arrive: ") +
                               who_waits(grid.program(), ctas),
                           std::countr_zero(split.mask));
         throw located(fault, grid, cta, &warp, split.waits_at());

@@ -60,7 +60,7 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
     for (int i = 0; i < 3; ++i) config_.cluster[i] = std::max(1u, ptx.cluster[i]);
   for (int i = 0; i < 3; ++i)
     if (config_.cluster[i] == 0 || config_.grid[i] % config_.cluster[i] != 0)
-      refuse(k, "invalid launch", "the grid is no multiple of the cluster");
+      refuse(k, "invalid launch", "the grid is not a multiple of the cluster");
   if (cluster_size() > 16) refuse(k, "invalid launch", "a cluster of more than 16 CTAs");
   const uint64_t shared = uint64_t{k.shared_bytes} + config_.dynamic_shared_bytes;
   if (shared > machine.shared_bytes_per_cta)

@@ -23,7 +23,7 @@ Direction take_direction(Translation& t) {
 
 Completion take_completion(Translation& t) {
   if (t.take("bulk_group")) return Completion::Group;
-  if (!t.take("mbarrier::complete_tx::bytes")) t.unsupported("a way to say when it is complete is missing");
+  if (!t.take("mbarrier::complete_tx::bytes")) t.unsupported("the completion mechanism is missing");
   return Completion::Mbarrier;
 }
 
@@ -120,7 +120,7 @@ void run_bulk(Context& c, const Op& op) {
   each_lane(c, [&](int i) {
     const uint32_t bytes = sizes[i];
     if (bytes % 16)
-      throw Fault("illegal instruction", "a bulk copy of a size that is no multiple of 16 bytes", i);
+      throw Fault("illegal instruction", "a bulk copy whose size is not a multiple of 16 bytes", i);
     if (from[i] % 16) misaligned(from[i], 16, i);
     const std::byte* source = host_address(c, d.direction.from, from[i], bytes, i);
     if (d.prefetches) return;
@@ -282,7 +282,7 @@ void translate_cp_async_bulk(Translation& t) {
   t.take("L2::cache_hint");
   uint32_t next = 0;
   if (prefetches) {
-    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch is of .L2.global");
+    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch needs .L2.global");
     d.from = memory_address(t, next++);
     d.direction = {AccessSpace::Shared, AccessSpace::Global};
     d.bytes = t.source(next++, Type::U32);

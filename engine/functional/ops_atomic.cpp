@@ -416,7 +416,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   t.take_one_of({"relaxed", "release"});
   t.take_one_of({"cta", "cluster", "gpu", "sys"});
   const AccessSpace space = take_space(t);
-  if (space == AccessSpace::Local) t.unsupported("atomics are for global and shared memory");
+  if (space == AccessSpace::Local) t.unsupported("atomics need global or shared memory");
   const int operation_index =
       t.take_one_of({"add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"});
   if (operation_index < 0) t.unsupported("an atomic operation is missing");
@@ -427,7 +427,8 @@ void translate_atomic(Translation& t, bool has_destination) {
   const Type type = t.take_type();
   const bool bitwise =
       operation == Operation::And || operation == Operation::Or || operation == Operation::Xor;
-  if (bitwise && type != Type::B32 && type != Type::B64) t.unsupported("bits are of .b32 or .b64");
+  if (bitwise && type != Type::B32 && type != Type::B64)
+    t.unsupported("bitwise operations need the type .b32 or .b64");
   const Choice choice = choose(operation, type);
   const Handler run = vector < 0 ? choice.run : choice.run_vector;
   if (!run) t.unsupported("this operation on this type");
@@ -452,7 +453,7 @@ void translate_atomic(Translation& t, bool has_destination) {
     }
   }
   const Address address = t.address(t.operand(next++));
-  if (address.base == Address::Base::Stack) t.unsupported("atomics are for global and shared memory");
+  if (address.base == Address::Base::Stack) t.unsupported("atomics need global or shared memory");
   d.base = address.base;
   d.space = space;
   if (vector < 0) {

@@ -44,7 +44,7 @@ void run_nothing(Context&, const Op&) {}
 void translate_mapa(Translation& t) {
   const bool shared = t.take("shared::cluster");
   const Type type = t.take_type();
-  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
+  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses have the type .u32 or .u64");
   const Place destination = t.destination(0, type), a = t.source(1, type), b = t.source(2, Type::U32);
   Op& op = t.emit(type == Type::U32 ? run_mapa<uint32_t> : run_mapa<uint64_t>);
   op.destination = destination;
@@ -56,7 +56,7 @@ void translate_mapa(Translation& t) {
 void translate_getctarank(Translation& t) {
   t.take("shared::cluster");
   const Type type = t.take_type();
-  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses are of .u32 or .u64");
+  if (type != Type::U32 && type != Type::U64) t.unsupported("addresses have the type .u32 or .u64");
   const Place destination = t.destination(0, Type::U32), a = t.source(1, type);
   Op& op = t.emit(type == Type::U32 ? run_ctarank<uint32_t> : run_ctarank<uint64_t>);
   op.destination = destination;

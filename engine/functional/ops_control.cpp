@@ -145,7 +145,7 @@ void emit_return(Translation& t) {
 void translate_bra(Translation& t) {
   t.take("uni");
   const ptx::Operand& target = t.operand(0);
-  if (target.kind != OperandKind::Label) t.unsupported("the target is no label");
+  if (target.kind != OperandKind::Label) t.unsupported("the target is not a label");
   t.emit(nullptr, Control::Branch);
   patch_branch(t, {target.index});
 }
@@ -156,7 +156,7 @@ void translate_brx(Translation& t) {
   const Place index = t.source(0, Type::U32);
   const ptx::Operand& list = t.operand(1);
   if (list.kind != OperandKind::Symbol || !list.local || list.component != target_list)
-    t.unsupported("the second operand is no list of branch targets");
+    t.unsupported("the second operand is not a list of branch targets");
   t.emit(nullptr, Control::BranchIndirect).a = index;
   t.detail<BranchTable>();
   patch_branch(t, t.function().targets[list.index].labels);

@@ -750,7 +750,7 @@ void translate_cvt(Translation& t) {
                      d, r);
   }
   if (d == Type::E4M3x2 || d == Type::E5M2x2) {
-    if (!r.satfinite || direction != 0) t.unsupported("f8 is made with .rn.satfinite");
+    if (!r.satfinite || direction != 0) t.unsupported("conversions to f8 need .rn.satfinite");
     const bool e4m3 = d == Type::E4M3x2;
     if (s == Type::F32)
       return emit_pair(t, e4m3 ? run_f8_of_f32<E4M3Format> : run_f8_of_f32<E5M2Format>, d, r);
@@ -763,7 +763,8 @@ void translate_cvt(Translation& t) {
     return emit(t, s == Type::E4M3x2 ? run_f16_of_f8<E4M3Format> : run_f16_of_f8<E5M2Format>, d, s, r);
   }
   if (d == Type::TF32) {
-    if (s != Type::F32 || direction < 0) t.unsupported("tf32 is made of f32, with a rounding");
+    if (s != Type::F32 || direction < 0)
+      t.unsupported("conversions to tf32 need a source of f32 and a rounding modifier");
     if (r.round == Round::Away && r.relu) t.unsupported(".relu with .rna");
     return emit(t, run_tf32, d, s, r);
   }
@@ -778,7 +779,7 @@ void translate_cvt(Translation& t) {
       return r.sat ? integer_handler<decltype(v), true>(s) : integer_handler<decltype(v), false>(s);
     });
   } else if (is_integer(d) && is_plain_float(s)) {
-    if (integral < 0) t.unsupported("a rounding to integers is missing");
+    if (integral < 0) t.unsupported("a modifier for rounding to integers is missing");
     h = s == Type::F16    ? to_integer_handler<Half>(d)
         : s == Type::BF16 ? to_integer_handler<Bfloat>(d)
         : s == Type::F32  ? to_integer_handler<float>(d)

@@ -547,7 +547,7 @@ void translate_copysign(Translation& t) {
 
 void translate_testp(Translation& t) {
   const int which = t.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
-  if (which < 0) t.unsupported("what to test for is missing");
+  if (which < 0) t.unsupported("the property to test is missing");
   const Type type = t.take_type();
   if (type != Type::F32 && type != Type::F64) t.unsupported("this type");
   const Place d = t.predicate_destination(t.operand(0)), a = t.source(1, type);

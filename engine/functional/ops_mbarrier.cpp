@@ -98,7 +98,7 @@ void translate_mbarrier(Translation& t) {
                                    "test_wait", "try_wait", "pending_count"});
   if (index < 0) t.unsupported("this operation of mbarriers");
   const auto kind = static_cast<Kind>(index);
-  if (!t.take("b64")) t.unsupported("mbarriers are of .b64");
+  if (!t.take("b64")) t.unsupported("mbarriers have the type .b64");
   if (kind == Kind::PendingCount) {
     const Place d = t.destination(0, Type::U32), state = t.source(1, Type::B64);
     Op& op = t.emit(run_pending_count);

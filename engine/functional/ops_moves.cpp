@@ -490,7 +490,7 @@ void translate_cvta(Translation& t) {
   uint32_t source_bytes = 0;
   const Place a = t.source_of_any_size(s, type, source_bytes);
   if (space >= 6) {
-    if (bytes != 8 || source_bytes != 8) t.unsupported("addresses of parameters are of .u64");
+    if (bytes != 8 || source_bytes != 8) t.unsupported("addresses of parameters have the type .u64");
     Op& op = t.emit(run_convert_parameter_address);
     op.destination = d;
     op.a = a;

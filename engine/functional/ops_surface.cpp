@@ -238,12 +238,12 @@ SurfaceDetail take_surface(Translation& t, uint32_t address, uint32_t value, boo
   if (d.geometry >= Geometry::Cube) t.unsupported("this geometry");
   t.take_one_of({"ca", "cg", "cs", "cv", "wb", "wt"});
   d.formatted = !loads && t.take("p");
-  if (!d.formatted && !t.take("b")) t.unsupported("it is neither .b nor .p");
+  if (!d.formatted && !t.take("b")) t.unsupported("neither .b nor .p is given");
   const int vector = t.take_one_of({"v2", "v4"});
   d.elements = vector < 0 ? 1 : 2u << vector;
   d.type = t.take_type();
   const int outside = t.take_one_of({"trap", "clamp", "zero"});
-  if (outside < 0) t.unsupported("what it does outside of the surface is missing");
+  if (outside < 0) t.unsupported("a modifier for accesses outside the surface is missing");
   d.outside = static_cast<Outside>(outside);
   const uint32_t bytes = std::max(1u, ptx::bytes(d.type));
   if (bytes * d.elements > 16) t.unsupported("an access of more than 16 bytes");

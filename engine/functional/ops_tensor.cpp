@@ -46,7 +46,7 @@ Request read_request(Context& c, const TensorDetail& d, uint64_t map_address, in
     refuse("its rank is " + std::to_string(r.map.rank()) + ", the instruction's is " +
            std::to_string(d.rank));
   if ((r.map.im2col != 0) != d.im2col)
-    refuse(d.im2col ? "it is not made for im2col mode" : "it is made for im2col mode");
+    refuse(d.im2col ? "it was not encoded for im2col mode" : "it was encoded for im2col mode");
   for (uint32_t k = 0; k < d.rank; ++k)
     r.start[k] = static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane]);
   for (uint32_t k = 0; k + 2 < d.rank && d.im2col; ++k)
@@ -275,7 +275,7 @@ void take_tensor(Translation& t, TensorDetail& d, uint32_t operand) {
   d.map = memory_address(t, operand);
   const ptx::Operand& list = t.part(o, 1);
   if (list.kind == OperandKind::Vector ? list.part_count != d.rank : d.rank != 1)
-    t.unsupported("it has not as many coordinates as dimensions");
+    t.unsupported("the number of coordinates differs from the number of dimensions");
   for (uint32_t k = 0; k < d.rank; ++k)
     d.coordinates[k] = t.source(list.kind == OperandKind::Vector ? t.part(list, k) : list, Type::B32);
 }
@@ -377,11 +377,11 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   t.take("L2::cache_hint");
   t.take("tile");
   d.im2col = t.take_one_of({"im2col", "im2col_no_offs"}) >= 0;
-  if (d.im2col && d.rank < 3) t.unsupported("im2col mode is for 3 dimensions and more");
+  if (d.im2col && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
   uint32_t next = 0;
   if (prefetches) {
     d.move = Move::Prefetch;
-    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch is of .L2.global");
+    if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch needs .L2.global");
     take_tensor(t, d, next++);
   } else {
     const bool loads = take_direction(t).to == AccessSpace::Shared;

@@ -380,7 +380,7 @@ void translate_vmad(Translation& t) {
   detail.product_negated = t.operand(1).negated != t.operand(2).negated;
   detail.addend_negated = t.operand(3).negated;
   if (detail.plus_one + detail.product_negated + detail.addend_negated > 1)
-    t.unsupported("only one of the product, the addend and .po can ask for plus one");
+    t.unsupported("only one of the product, the addend and .po can add one");
   detail.is_signed =
       first == Type::S32 || second == Type::S32 || detail.product_negated || detail.addend_negated;
   const Place d = t.destination(0, Type::B32);

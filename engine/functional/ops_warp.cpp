@@ -118,7 +118,7 @@ void translate_shuffle(Translation& t) {
   const bool sync = t.take("sync");
   const int mode = t.take_one_of({"up", "down", "bfly", "idx"});
   if (mode < 0) t.unsupported("a shuffle needs .up, .down, .bfly or .idx");
-  if (t.take_type() != Type::B32) t.unsupported("shuffles are of .b32");
+  if (t.take_type() != Type::B32) t.unsupported("shuffles have the type .b32");
   const Destinations d = take_destinations(t, t.operand(0));
   const Place a = t.source(1, Type::B32), b = t.source(2, Type::B32), c = t.source(3, Type::B32);
   constexpr Handler handlers[] = {run_shuffle<Shuffle::Up>, run_shuffle<Shuffle::Down>,
@@ -213,7 +213,8 @@ void translate_vote(Translation& t) {
   const int mode = t.take_one_of({"all", "any", "uni", "ballot"});
   if (mode < 0) t.unsupported("a vote needs .all, .any, .uni or .ballot");
   const bool ballot = mode == 3;
-  if (!t.take(ballot ? "b32" : "pred")) t.unsupported(ballot ? "ballots are of .b32" : "votes are of .pred");
+  if (!t.take(ballot ? "b32" : "pred"))
+    t.unsupported(ballot ? "ballots have the type .b32" : "votes are of .pred");
   const Place destination = ballot ? t.destination(0, Type::B32) : t.predicate_destination(t.operand(0));
   const PredicateOperand a = t.predicate_source(t.operand(1));
   constexpr Handler handlers[] = {run_vote<Vote::All>, run_vote<Vote::Any>, run_vote<Vote::Uniform>,
@@ -231,10 +232,10 @@ void translate_match(Translation& t) {
   const int mode = t.take_one_of({"any", "all"});
   if (mode < 0 || !t.take("sync")) t.unsupported("match needs .any or .all, and .sync");
   const Type type = t.take_type();
-  if (type != Type::B32 && type != Type::B64) t.unsupported("matches are of .b32 or .b64");
+  if (type != Type::B32 && type != Type::B64) t.unsupported("matches have the type .b32 or .b64");
   const bool wide = type == Type::B64;
   const Destinations d = take_destinations(t, t.operand(0));
-  if (mode == 0 && d.predicate != place::none) t.unsupported("match.any gives no predicate");
+  if (mode == 0 && d.predicate != place::none) t.unsupported("match.any has no predicate result");
   const Place a = t.source(1, type);
   const Handler run = mode == 0 ? wide ? run_match_any<uint64_t> : run_match_any<uint32_t>
                       : wide    ? run_match_all<uint64_t>
@@ -270,7 +271,7 @@ void translate_redux(Translation& t) {
 }
 
 void translate_activemask(Translation& t) {
-  if (t.take_type() != Type::B32) t.unsupported("activemask is of .b32");
+  if (t.take_type() != Type::B32) t.unsupported("activemask has the type .b32");
   const Place destination = t.destination(0, Type::B32);
   t.emit(run_activemask).destination = destination;
 }

@@ -172,7 +172,7 @@ template <bool load>
 void translate_access(Translation& t) {
   FragmentDetail d;
   const int part = load ? t.take_one_of({"a", "b", "c"}) : t.take("d") ? 2 : -1;
-  if (part < 0) t.unsupported("it is not said which matrix");
+  if (part < 0) t.unsupported("the matrix modifier (.a, .b, .c or .d) is missing");
   d.part = static_cast<Part>(part);
   const int layout = t.take_one_of({"row", "col"});
   if (layout < 0) t.unsupported("the layout is missing");

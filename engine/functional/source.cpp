@@ -156,7 +156,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
       if (!text.empty()) text += "; ";
       if (warp.splits().size() > 1) text += std::to_string(std::popcount(split.mask)) + " of its lanes ";
       text += (barrier                                  ? "at a barrier: "
-               : split.state == Warp::State::Collective ? "for lanes that its member mask names: "
+               : split.state == Warp::State::Collective ? "for lanes named by its member mask: "
                : w.waits_for_value                      ? "for a value: "
                                                         : "at: ") +
               source_.grid_.program().text(split.waits_at());

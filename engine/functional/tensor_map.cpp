@@ -51,7 +51,7 @@ std::string TensorMap::fault() const {
   if (interleave) return "interleaved layouts are not supported";
   if (swizzle > Swizzle::B128) return "its swizzle mode is not supported";
   if (fill > Fill::Nan) return "its fill mode is unknown";
-  if (address % 16) return "its address is no multiple of 16";
+  if (address % 16) return "its address is not a multiple of 16";
   const uint32_t boxed = im2col ? 2 : rank();
   for (uint32_t d = 0; d < boxed; ++d)
     if (box[d] == 0 || (!(im2col && d == 1) && box[d] > 256))

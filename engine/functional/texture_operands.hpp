@@ -71,7 +71,7 @@ inline TextureReference take_reference(Translation& t, const ptx::Operand& opera
 }
 
 inline TextureDescriptor::Geometry take_geometry(Translation& t) {
-  if (t.take("2dms") || t.take("a2dms")) t.unsupported("multi-sample textures, which only graphics can make");
+  if (t.take("2dms") || t.take("a2dms")) t.unsupported("multi-sample textures, which exist only in graphics");
   const int index = t.take_one_of({"1d", "2d", "3d", "a1d", "a2d", "cube", "acube"});
   if (index < 0) t.unsupported("its geometry is missing");
   return static_cast<TextureDescriptor::Geometry>(index);

@@ -218,7 +218,7 @@ Place Translation::destination_of_any_size(const ptx::Operand& operand, Type typ
     bytes = ptx::bytes(type);
     return scratch(bytes);
   }
-  if (operand.kind != OperandKind::Register) unsupported("the destination is no register");
+  if (operand.kind != OperandKind::Register) unsupported("the destination is not a register");
   return source_of_any_size(operand, type, bytes);
 }
 

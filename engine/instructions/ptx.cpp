@@ -41,7 +41,7 @@ static_assert(std::adjacent_find(table.begin(), table.end(),
                                  [](const PtxRow* a, const PtxRow* b) {
                                    return a->name.value == b->name.value;
                                  }) == table.end(),
-              "two rows of the PTX table have one name");
+              "two rows of the PTX table have the same name");
 
 template <class R>
 concept RowsMayBeIncomplete =

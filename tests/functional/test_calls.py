@@ -195,7 +195,7 @@ def test_lanes_call_different_functions_through_pointers(by: str) -> None:
     ("pointer", "message"),
     [
         ("mov.b64 %f, 0;", "through a null pointer"),
-        ("mov.b64 %f, 4096;", "through a pointer to no function"),
+        ("mov.b64 %f, 4096;", "not the address of a function"),
         ("mov.b64 %f, lone;", "another number of parameters"),
     ],
 )

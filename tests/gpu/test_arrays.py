@@ -207,7 +207,7 @@ def test_launches_in_other_forms(gpu: simt.GPU, module: Any) -> None:
         (("a", 32), "the grid is 'a'"),
         ((1, 2000), "a block of 2000 threads; this GPU allows 1024"),
         ((1, 32, 1 << 20), "bytes of shared memory a block"),
-        ((1, 32, 0, None, (3, 1, 1)), "no multiple of the cluster"),
+        ((1, 32, 0, None, (3, 1, 1)), "not a multiple of the cluster"),
     ],
 )
 @pytest.mark.parametrize("functional", [False, True])

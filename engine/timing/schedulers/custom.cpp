@@ -28,7 +28,7 @@ class CompiledScheduler final : public WarpScheduler {
 };
 
 const Registered<SchedulerPolicy> registered_custom_scheduler{
-    {{"custom", "A function of yours, for example compiled from Python.", "docs/policies.md"},
+    {{"custom", "A user-supplied function, for example compiled from Python.", "docs/policies.md"},
      make_scheduler<CompiledScheduler>}};
 
 }  // namespace

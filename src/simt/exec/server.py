@@ -25,7 +25,7 @@ _PIECE = 1 << 20
 
 
 Maker = Callable[[int, str, Callable[[int], None]], Device]
-"""Makes a device, from its ordinal, the program's name, and a function that calls functions of the program."""
+"""Makes a device from its ordinal, the program's name, and a function that calls the program's functions."""
 
 
 class _Connection:

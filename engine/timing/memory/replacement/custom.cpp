@@ -27,7 +27,7 @@ std::unique_ptr<Replacement> make(uint32_t lines, ReplacementFunction custom) {
 }
 
 const Registered<ReplacementPolicy> registered_custom_replacement{
-    {{"custom", "A function of yours, for example compiled from Python.", "docs/policies.md"},
+    {{"custom", "A user-supplied function, for example compiled from Python.", "docs/policies.md"},
      /*renewed_by_use=*/true,
      make}};
 
