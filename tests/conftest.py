@@ -1,4 +1,4 @@
-"""What tests of several parts need."""
+"""Fixtures shared by all tests."""
 
 import os
 import signal
@@ -22,14 +22,14 @@ _ROOT = Path(__file__).parent.parent
 
 
 def shared_folder() -> Path | None:
-    """The folder of shared material beside the repository, None where there is none."""
+    """The folder of shared material next to the repository, or None."""
     folder = _ROOT.parent / "shared"
     return folder if folder.is_dir() else None
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real traces and profiles; a test that needs it is skipped where it is missing."""
+    """The folder of real traces and profiles; tests that need it are skipped if it is missing."""
     shared = shared_folder()
     if shared is None or not (shared / "data").is_dir():
         pytest.skip("the shared folder with real traces is not here")
@@ -38,7 +38,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where all processes of a run keep what they have compiled, so that each program is compiled once."""
+    """The folder in which all processes of a run cache compiled programs, so that each is compiled once."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled"
     folder.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ def _new_cache(folder: Path, compiled: Path) -> str:
 def cache_of_the_session(
     tmp_path_factory: pytest.TempPathFactory, compiled_programs: Path
 ) -> Iterator[Iterator[Path]]:
-    """The cache of fixtures that several tests share; gives folders for those of the tests."""
+    """A cache for fixtures shared by several tests; returns folders for them."""
     with pytest.MonkeyPatch.context() as patch:
         caches = tmp_path_factory.mktemp("caches")
         patch.setenv("SIMT_CACHE", _new_cache(caches / "session", compiled_programs))
@@ -68,17 +68,17 @@ def cache_of_the_session(
 def private_cache(
     cache_of_the_session: Iterator[Path], compiled_programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No test reads or writes the user's cache."""
+    """Tests neither read nor write the user's cache."""
     monkeypatch.setenv("SIMT_CACHE", _new_cache(next(cache_of_the_session), compiled_programs))
 
 
 @pytest.fixture
 def empty_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of the cache: without what other tests have compiled."""
+    """For tests of the cache: an empty one."""
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("empty_cache")))
 
 
 @pytest.fixture(autouse=True)
 def several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results are compared between more threads than this machine may have cores."""
+    """Lets tests use more threads than this machine may have cores."""
     monkeypatch.setattr(host_threads, "cores", lambda: 8)

@@ -1,4 +1,4 @@
-"""`simt debug` as a user runs it."""
+"""`simt debug`, run as a user would."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Run]:
-    """Runs a command line in a directory with nothing but a place for the trace."""
+    """Runs a command line in a directory that contains only a folder for the trace."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "traces").mkdir()
 

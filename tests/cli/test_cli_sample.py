@@ -169,7 +169,7 @@ def test_totals_from_values_of_the_chosen(run: Run) -> None:
 
 @pytest.mark.slow
 def test_adaptive_asks_for_more_until_it_holds(run: Run) -> None:
-    """Values vary beyond what the profile's times tell, so the pilot is not enough."""
+    """Values vary more than the profile's times suggest, so the pilot is not enough."""
     frame = pl.read_parquet("profile.parquet").select("launch", "duration_ns")
     factor = 1 + (pl.col("launch") * 37 % 11).cast(pl.Float64) / 10
     truth = frame.with_columns(duration_ns=pl.col("duration_ns") * factor)

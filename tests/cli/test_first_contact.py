@@ -1,4 +1,4 @@
-"""What a new user meets first: quick imports, a public API, and errors that say what to do."""
+"""A new user's first steps: quick imports, a public API, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def python(code: str, *arguments: str, cwd: Path | None = None) -> subprocess.Co
 
 
 def without(module: str) -> str:
-    """The command line where a module is not installed."""
+    """The command line with a module not installed."""
     return f"import sys; sys.modules[{module!r}] = None; {CLI}"
 
 
@@ -135,7 +135,7 @@ def test_names_that_are_nothing_get_a_suggestion(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    """`simt run ... | true`: the Result is saved all the same."""
+    """`simt run ... | true`: the Result is saved nevertheless."""
     read, write = os.pipe()
     os.close(read)
     saved = tmp_path / "result.json"

@@ -1,4 +1,4 @@
-"""No output replaces what is no file."""
+"""Outputs never replace something that is not a file."""
 
 from __future__ import annotations
 

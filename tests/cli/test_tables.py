@@ -1,4 +1,4 @@
-"""Tables that are wider than the terminal."""
+"""Tables wider than the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common check passes what simt brings, and finds what is wrong with a controller."""
+"""The common check accepts simt's controllers, and detects faulty ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from simt.parameter_checks import real
 
 
 class Settled(Controller):
-    """Stops where two intervals have about as many instructions. The subclasses break it."""
+    """Stops when two intervals have about the same number of instructions. Subclasses break it."""
 
     method = "settled"
     interval = 100
@@ -54,7 +54,7 @@ class Settled(Controller):
 
 
 class NoParameters(Controller):
-    """Neither a constructor nor a name."""
+    """Has neither a constructor nor a name."""
 
     def observe(self, interval: Interval) -> Decision:
         return Predict(warp_cycles=300.0, reason="a guess") if interval.index == 3 else GO_ON
@@ -74,7 +74,7 @@ class Accepts(Settled):
 
 
 class Remembers(Settled):
-    """What one run teaches is there in the next."""
+    """Carries state from one run to the next."""
 
     def __init__(self, near: float = 0.1) -> None:
         super().__init__(near)
@@ -87,7 +87,7 @@ class Remembers(Settled):
 
 
 class Alternates(Settled):
-    """Does not decide by what it sees alone."""
+    """Decides by more than what it observes."""
 
     runs = 0
 

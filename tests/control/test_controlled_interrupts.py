@@ -1,4 +1,4 @@
-"""Ctrl-C and launches without work under a controller."""
+"""Ctrl-C, and launches without work, under a controller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ extern "C" __global__ void nothing() {}
 
 
 class Interrupting(Controller):
-    """Stops the first launch, and presses Ctrl-C in the second."""
+    """Stops the first launch, and presses Ctrl-C during the second."""
 
     method = "interrupting"
     interval = 200

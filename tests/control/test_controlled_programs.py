@@ -1,4 +1,4 @@
-"""Programs that are not simulated whole compute the same values as those that are."""
+"""Programs that are only partly simulated compute the same values as fully simulated ones."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class At(Controller):
 
 
 class First(At):
-    """Decides in the first launch only."""
+    """Decides only in the first launch."""
 
     def observe(self, interval: Interval) -> Decision:
         return super().observe(interval) if self._launch.index == 0 else GO_ON
@@ -184,7 +184,7 @@ def test_a_broken_controller_leaves_the_gpu_usable() -> None:
 
 
 def test_later_launches_find_the_caches_warm() -> None:
-    """The second of two launches over the same data hits what the first one, stopped, has left in the L2."""
+    """The second of two launches over the same data hits what the first, stopped one left in the L2."""
 
     def second(controller: Controller | None, twice: bool) -> Any:
         gpu = simt.GPU("a100", set=HOW, controller=controller)
@@ -204,7 +204,7 @@ def test_later_launches_find_the_caches_warm() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("decision", ["stop", "warps"])
 def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
-    """A launch that reads much evicts what the one before it stored, simulated or not."""
+    """A launch that reads a lot evicts what the previous one stored, whether simulated or not."""
 
     def second(controller: Controller | None) -> Any:
         small = {"l2.slice.sets": 2, "l2.slice.dirty_threshold": 0}  # 256 KB

@@ -1,4 +1,4 @@
-"""Controllers: what they see of a launch, and what becomes of what they decide."""
+"""Controllers: what they observe of a launch, and how their decisions take effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL = {"sm.count": 4}
 
 
 class Recorder(Controller):
-    """Sees everything and decides what it is told to."""
+    """Observes everything, and decides as instructed."""
 
     method = "recorder"
 
@@ -55,7 +55,7 @@ class Recorder(Controller):
 
 
 def once(cycle: int, decision: Decision) -> Callable[[Interval], Decision]:
-    """Decides at the end of the interval that ends there, otherwise goes on."""
+    """Decides at the end of the interval that ends there, otherwise continues."""
     return lambda interval: decision if interval.end == cycle else GO_ON
 
 
@@ -111,7 +111,7 @@ def uniform(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def whole(result: Result) -> list[dict[str, Any]]:
-    """All values, without what says that a controller looked on."""
+    """All values, except those that show that a controller observed."""
     return [replace(x, sampled=None).to_json(detail=True) for x in result.launches]
 
 
@@ -205,7 +205,7 @@ def test_stop_has_the_counters_of_its_moment(traces: dict[str, Path]) -> None:
 
 
 def test_a_stopped_launch_releases_the_gpu(traces: dict[str, Path]) -> None:
-    """The next launch starts soon after in the engine, and after the projected end in the Result."""
+    """The next launch starts soon afterwards in the engine, but after the projected end in the Result."""
     full = simulate(traces["all"], GPU, set=SMALL)
     controller = Recorder(once(500, Stop("early")))
     result = simulate(traces["all"], GPU, set=SMALL, controller=controller)
@@ -232,7 +232,7 @@ def test_stop_at_the_beginning_simulates_nothing(uniform: Path) -> None:
 
 
 def test_predicted_warps_take_their_time(uniform: Path) -> None:
-    """Two CTAs per wave and SM at 1000 cycles: the last of 100 CTAs ends as the occupancy rules have it."""
+    """Two CTAs per wave and SM, 1000 cycles each: the last of 100 CTAs ends when the occupancy rules say."""
     how = {**SMALL, "sm.max_ctas": 2}
     controller = Recorder(first=Predict(warp_cycles=1000.0))
     launch = simulate(uniform, GPU, set=how, controller=controller).launches[0]
@@ -265,7 +265,7 @@ def test_prediction_from_the_middle(uniform: Path) -> None:
 
 
 def test_blocks_predict_what_they_took(tmp_path: Path) -> None:
-    """Warps of two lengths: the sum over blocks tells them apart."""
+    """Warps of two lengths: summing over blocks distinguishes them."""
     ctas = [[arithmetic(600 if c % 2 else 200)] for c in range(60)]
     folder = write_kernel(tmp_path / "t", ctas, sm=80)
     how = {**SMALL, "sm.max_ctas": 2}
@@ -310,7 +310,7 @@ def test_skipped_ctas_are_left_out(uniform: Path) -> None:
 
 
 class Everything(Controller):
-    """Uses all there is: previews, blocks, warps, a new prediction at every interval, a stop."""
+    """Uses every feature: previews, blocks, warps, a new prediction at every interval, a stop."""
 
     method = "everything"
 
@@ -422,7 +422,7 @@ def test_results_round_trip(traces: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
-    """A launch predicted without anything to extrapolate from: no table or page has a figure."""
+    """A launch predicted with nothing to extrapolate from: no table or page shows a figure."""
     write_kernel(tmp_path / "t", [[arithmetic(10)] for _ in range(4)], sm=80)
     result = simulate(tmp_path / "t", GPU, controller=Recorder(first=Predict(launch_cycles=1000.0)))
     launch = result.launches[0]

@@ -1,5 +1,6 @@
-"""Executed programs that are cut short: instructions are those of the full simulation, values too, and CTAs
-that wait for each other never make it hang or fail."""
+"""Executed programs that are cut short: instructions and values are those of the full simulation, and CTAs
+that wait for each other never cause a hang or failure.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ INSTRUCTIONS = ("warp_instructions", "finished_instructions", "thread_instructio
 
 
 class Cut(Controller):
-    """Answers once, at the end of an interval or (at = -1) before anything is simulated."""
+    """Decides once, at the end of an interval or (at = -1) before anything is simulated."""
 
     method = "cut"
 
@@ -267,7 +268,7 @@ def test_clusters(how: str) -> None:
 
 
 def test_cut_residents_leave_their_sm_before_the_next_launch_begins() -> None:
-    """They may drain for longer than they are predicted to take."""
+    """They may take longer to drain than predicted."""
     gpu = GPU("a100", set={"sm.count": 2}, controller=Cut("warps residents", 2, 300))
     kernel = gpu.compile(MIXED).mixed
     x, rounds = gpu.zeros(96 * CTAS), gpu.array(np.full(37, 60, np.int32))

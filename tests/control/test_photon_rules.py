@@ -63,8 +63,9 @@ def launch(code: Code, index: int = 0, ctas: int = 10_000, name: str = "k", **kn
 def interval(
     index: int, warps: Any = (), blocks: Any = (), l2_free_lines: int = 10**9, **rates: int
 ) -> Interval:
-    """40 CTAs of 4 warps are resident; together they execute two instructions a cycle. rates: what else is
-    counted in an interval of 500 cycles."""
+    """40 CTAs of 4 warps are resident; together they execute two instructions per cycle. rates: what else is
+    counted in an interval of 500 cycles.
+    """
     each = {
         "warp_instructions": 1000,
         "active_warp_cycles": 160 * 500,

@@ -1,4 +1,4 @@
-"""Photon on simulations: programs keep their values, threads have no influence, and known answers."""
+"""Photon in simulations: programs keep their values, threads have no effect, and known answers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def run_meeting(controller: Any, threads: int = 1) -> Any:
 
 
 def eager(levels: str, **settings: Any) -> PublishedPhoton:
-    """As published but for the choice of similar launches, and with tests that hold early."""
+    """As published, except for the choice of similar launches, and with tests that pass early."""
     rules: dict[str, Any] = {"small": "wave", "work": 0.1, "block_window": 16, "warp_window": 16}
     return PublishedPhoton(levels, delta=20, interval=100, **rules, **settings)
 
@@ -96,7 +96,7 @@ def test_values_are_those_of_a_full_run(levels: str, residents: bool) -> None:
 
 
 class At(Controller):
-    """Answers with one decision at the end of an interval."""
+    """Decides once, at the end of an interval."""
 
     method = "at"
     interval = 300
@@ -198,7 +198,7 @@ def test_the_same_launch_again_takes_the_same_time() -> None:
 
 
 class SecondUnseen(Controller):
-    """Of a program's launches the second is not simulated."""
+    """Of a program's launches, the second is not simulated."""
 
     method = "second-unseen"
 

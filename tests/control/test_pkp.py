@@ -1,4 +1,4 @@
-"""Principal Kernel Projection: when it stops, by hand-made signals."""
+"""Principal Kernel Projection: when it stops, with hand-made signals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.signals import intervals, stop_of, view
 
 
 def pkp(**settings: Any) -> PKP:
-    """With the signal that is easiest to make by hand."""
+    """With the signal that is easiest to construct by hand."""
     return PKP(**{"signal": "instantaneous", "threshold": 5.0, **settings})
 
 

@@ -67,7 +67,7 @@ extern "C" __global__ void in_order(volatile int* passed) {
 
 
 def source_of(kernel: Any, grid: Any, block: Any, *values: Any) -> Any:
-    """The native instruction source of a launch that is not made."""
+    """The native instruction source of a launch that is never made."""
     gpu = kernel.module.gpu
     packed = Arguments(gpu, kernel.name, kernel.parameters, values)
     table, _ = table_for(gpu.spec.sm_version)
@@ -102,7 +102,7 @@ def loops_source(blocks: int) -> tuple[simt.GPU, Any, Any]:
 
 
 def replayed(trace: Path, cta: int, first: npt.NDArray[np.uint32]) -> list[list[int]]:
-    """Executions of the instructions that begin blocks, by warp, from the records of a trace."""
+    """Executions of the first instructions of blocks, by warp, from the records of a trace."""
     source = open_trace(trace).kernels[0].source()
     counts = []
     for warp in source.read_cta(cta):

@@ -1,4 +1,4 @@
-"""Projection: totals from a part, against hand-computed ones."""
+"""Projection: totals extrapolated from a part, against values computed by hand."""
 
 from __future__ import annotations
 

@@ -360,7 +360,7 @@ LAUNCHES = 10_000
 
 
 def program(gpu: GPU) -> np.ndarray[Any, Any]:
-    """Ten thousand small launches of three sizes, each of which reads what the ones before wrote."""
+    """Ten thousand small launches of three sizes, each of which reads what earlier ones wrote."""
     step = gpu.compile(SOURCE).step
     x = gpu.zeros(256)
     for i in range(LAUNCHES):

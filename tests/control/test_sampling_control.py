@@ -1,4 +1,4 @@
-"""What becomes of a controller's decisions, without a GPU: CTAs end when the test says so."""
+"""How a controller's decisions are carried out, without a GPU: CTAs end when the test says so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def predict(
 
 
 def sampling(*answers: tuple[str, int, float, float, bool], ctas: int = 8, **how: Any) -> testing.Sampling:
-    """2 SMs of one CTA each; a look every 100 cycles; decisions take effect 10 cycles later."""
+    """2 SMs with one CTA each; an observation every 100 cycles; decisions take effect 10 cycles later."""
     spec = load_spec("qv100-accelsim", {"sm.count": 2, "launch.dispatch_latency": 10})
     return testing.Sampling(spec.native(), ctas, answers=list(answers), **how)
 

@@ -14,7 +14,7 @@ from simt.errors import SimtError
 
 
 def holds(begin: list[int], end: list[int], rule: StabilityRule) -> bool:
-    """The test after the last of these executions, in exact arithmetic."""
+    """The test after the last of these executions, computed in exact arithmetic."""
     if len(begin) < rule.long_window:
         return False
     n = rule.slope_window

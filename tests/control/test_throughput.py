@@ -112,7 +112,7 @@ def test_sms_with_more_warps_take_longer() -> None:
 
 
 def own_pace(executed: list[list[int]], one_wave: bool) -> list[float]:
-    """Scale of SMs of 4 warps each that executed so much in each of eight intervals."""
+    """Scale of SMs with 4 warps each, given the instructions executed in each of eight intervals."""
     t = Throughput()
     sums = np.cumsum(executed, axis=0).tolist()
     for i, n in enumerate(sums):

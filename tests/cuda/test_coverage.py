@@ -1,4 +1,4 @@
-"""docs/functional/coverage.md is what the engine accepts, and the forms that it lists are PTX."""
+"""docs/functional/coverage.md lists what the engine accepts, and the listed forms are valid PTX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "functional" / "coverage.md"
 
 
 def accepted(text: str) -> dict[tuple[int, str], int]:
-    """Forms accepted, by table of the page and opcode."""
+    """Accepted forms, by table of the page and opcode."""
     counts = {}
     for table, part in enumerate(text.split("\n## ")):
         for opcode, count in re.findall(r"^\| (\w+) \| (\d+) \|", part, re.MULTILINE):
@@ -39,7 +39,7 @@ def test_every_row_is_tried() -> None:
 
 @pytest.mark.slow
 def test_every_form_is_ptx() -> None:
-    """ptxas takes them all; a form that PTX does not have would say nothing about coverage."""
+    """ptxas accepts all of them; an invalid form would say nothing about coverage."""
     forms = coverage.forms()
     program = coverage.kernel([coverage.instruction(form) for form in forms])
     for assembler in ptxas._assemblers():

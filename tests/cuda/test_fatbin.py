@@ -1,4 +1,4 @@
-"""PTX out of what nvcc makes."""
+"""Extraction of PTX from nvcc's output."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def test_text_comes_back(packing: str, tmp_path: Path) -> None:
 
 
 def test_units_are_kept_apart() -> None:
-    """Two files with a kernel of one name, in a program with other bytes around and between."""
+    """Two files with a kernel of the same name, in a program with other bytes around and between them."""
     first, second = (fatbin(entry(ptx("same") + f"// {file}", 80, "zstd")) for file in "ab")
     modules = ptx_in(b"\x7fELF" + bytes(77) + first + b"text" * 5 + second, "program", "sm_86")
     assert [module.kernels for module in modules] == [("same",), ("same",)]
@@ -38,7 +38,7 @@ def test_units_are_kept_apart() -> None:
     [("sm_70", "sm_70"), ("sm_75", "sm_70"), ("sm_89", "sm_80"), ("sm_90", "sm_90a"), ("sm_100", "sm_80")],
 )
 def test_newest_that_runs_is_chosen(device: str, chosen: str) -> None:
-    """sm_90a runs on compute capability 9.0 alone, the others on every later one."""
+    """sm_90a runs only on compute capability 9.0, the others on every later one."""
     entries = [entry(ptx("f", arch), int(arch[3:5])) for arch in ("sm_80", "sm_90a", "sm_70")]
     (module,) = ptx_in(fatbin(*entries), "p", device)
     assert module.arch == chosen

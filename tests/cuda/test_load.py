@@ -1,4 +1,4 @@
-"""Programs by their content."""
+"""Programs recognised by their content."""
 
 from pathlib import Path
 

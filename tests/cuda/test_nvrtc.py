@@ -240,13 +240,13 @@ def test_nvrtc_through_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestCache:
-    """What was compiled is read back, and only that."""
+    """Compiled programs are read back from the cache, and nothing else."""
 
     SOURCE = '#include "mine.h"\n__global__ void f(int *a) { a[0] = MINE; }'
 
     @pytest.fixture
     def compilations(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """A list that grows with each real compilation."""
+        """A list that grows with every real compilation."""
         calls: list[str] = []
         real = nvrtc._compile
 
@@ -278,7 +278,7 @@ class TestCache:
         assert len(compilations) == 8
 
     def test_changed_header(self, tmp_path: Path, compilations: list[str]) -> None:
-        """Also one that is included by a header, and one that comes to stand before another of its name."""
+        """Including one included by a header, and a new one that hides another of the same name."""
         first, second = tmp_path / "first", tmp_path / "second"
         first.mkdir()
         second.mkdir()
@@ -297,7 +297,7 @@ class TestCache:
         assert len(compilations) == 3
 
     def test_headers_that_include_each_other(self, tmp_path: Path, compilations: list[str]) -> None:
-        """By paths that would grow without an end."""
+        """Using paths that would grow without limit."""
         for here, there in (("one", "two"), ("two", "one")):
             (tmp_path / here).mkdir()
             text = f'#pragma once\n#include "../{there}/{there}.h"\n#define {here.upper()} 21\n'
@@ -336,7 +336,7 @@ class TestCache:
 
 
 def test_layout_of_cuda_13(tmp_path: Path) -> None:
-    """One folder for all parts; CUDA 12, if it is there, comes first."""
+    """One folder for all components; CUDA 12 takes precedence if present."""
     root = tmp_path / "nvidia"
     for file in ("cu13/lib/libnvrtc.so.13", "cu13/bin/ptxas", "cu13/include/cccl/x", "cuda_nvcc/bin/ptxas"):
         (root / file).parent.mkdir(parents=True, exist_ok=True)

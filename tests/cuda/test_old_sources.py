@@ -1,5 +1,6 @@
-"""Whole `.cu` files as programs for nvcc are written: host and device code in one file, in the style of 2008
-to 2020. Their kernels load and run; what is the host's is left out."""
+"""Whole `.cu` files written for nvcc: host and device code in one file, in the style of 2008 to 2020. Their
+kernels load and run; host code is ignored.
+"""
 
 from __future__ import annotations
 
@@ -378,7 +379,7 @@ def test_templates_of_own_headers_have_the_instances_that_are_launched(tmp_path:
 
 
 def test_a_file_of_templates_alone(tmp_path: Path) -> None:
-    """Launched through a template of the host, whose types only a compiler of the host knows."""
+    """Launched through a host template whose types only a host compiler knows."""
     source = LAUNCHER.replace("int main()", "template <class T> void run()").replace("<float>", "<T>")
     module = load(source + "int main() { run<short>(); }", tmp_path, **{"templates": TEMPLATES})
     assert module.kernels == ()
@@ -389,7 +390,7 @@ def test_a_file_of_templates_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_headers_of_a_host_bring_unasked(tmp_path: Path) -> None:
-    """`uint`, what nvcc's own headers include of the standard library, all of CUB, `__host__` members."""
+    """`uint`, the standard headers that nvcc includes by itself, all of CUB, `__host__` members."""
     source = r"""
 #include <vector>
 #include <cub/cub.cuh>

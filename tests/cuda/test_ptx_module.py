@@ -1,4 +1,4 @@
-"""Names of kernels in PTX."""
+"""Kernel names in PTX."""
 
 import pytest
 

@@ -15,7 +15,9 @@ _LIVE = 40
 
 
 def _hold(limit: str = "") -> PtxModule:
-    """A kernel that holds `_LIVE` loaded values at once: all are loaded before a barrier, stored after it."""
+    """A kernel that keeps `_LIVE` loaded values live at once: all are loaded before a barrier and stored
+    after it.
+    """
     loads = "\n".join(f"ld.volatile.global.f32 %f{i}, [%rd1+{4 * i}];" for i in range(_LIVE))
     stores = "\n".join(f"st.volatile.global.f32 [%rd1+{4 * i}], %f{_LIVE - 1 - i};" for i in range(_LIVE))
     return PtxModule.from_text(
@@ -42,7 +44,7 @@ def _hold(limit: str = "") -> PtxModule:
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_80", "sm_90"])
 def test_held_values_take_registers(arch: str) -> None:
-    """40 values and an address of two registers; a few more for what the compiler needs."""
+    """40 values and a two-register address, plus a few registers that the compiler needs."""
     found = resources(_hold(), arch)
     assert found is not None
     hold = found["hold"]
@@ -53,7 +55,7 @@ def test_held_values_take_registers(arch: str) -> None:
 
 
 def test_spills() -> None:
-    """With at most 32 registers, at least 40 + 2 - 32 values go to memory and come back."""
+    """With at most 32 registers, at least 40 + 2 - 32 values are spilled."""
     found = resources(_hold(".maxnreg 32"), "sm_80")
     assert found is not None
     hold = found["hold"]
@@ -62,7 +64,7 @@ def test_spills() -> None:
 
 
 def test_local_memory_and_several_kernels() -> None:
-    """An array indexed at run time is in local memory, also of a function that is called."""
+    """An array indexed at run time is in local memory, including one in a called function."""
     source = """
     template <int N> __device__ int scatter(int *p) {
       int a[N] = {};

@@ -1,4 +1,4 @@
-"""Triton kernels, ahead of time."""
+"""Triton kernels, compiled ahead of time."""
 
 import re
 from types import SimpleNamespace
@@ -100,7 +100,7 @@ class TestSpecialise:
         ],
     )
     def test_agrees_with_triton(self, arguments: tuple[Any, ...]) -> None:
-        """Triton's own binder, for a GPU that is not there."""
+        """Triton's own binder, for a GPU that is not present."""
         jit = pytest.importorskip("triton.runtime.jit")
         if not hasattr(jit, "native_specialize_impl"):
             pytest.skip("this Triton has its rules elsewhere")
@@ -198,7 +198,7 @@ class TestCompile:
         assert [parameter.type for parameter in kernel.parameters[4:6]] == ["fp32", "i32"]
 
     def test_descriptors_of_the_host(self) -> None:
-        """On Hopper a tensor map with shape and strides, before that its pointer with both, twice."""
+        """On Hopper, a tensor map with shape and strides, preceded by its pointer with both, twice."""
         tensor = SimpleNamespace(
             dtype=np.dtype(np.float16), data_ptr=lambda: 4096, shape=[128, 128], stride=lambda: [128, 1]
         )

@@ -69,7 +69,7 @@ def test_the_instruction_that_rounds_otherwise() -> None:
 
 @pytest.mark.parametrize("rounds", [341, 342, 5000])
 def test_a_wrong_instruction_late_in_a_long_thread(rounds: int) -> None:
-    """The wrong result comes once, after tens of thousands of registers: windows close in on it."""
+    """The wrong result appears once, after tens of thousands of registers: the search narrows down to it."""
     late = replacing(
         r"(fma\.rn\.f32 (%f3), %f1, %f2, %f3;)",
         rf"\1 setp.eq.u32 %p0, %r7, {rounds - 2}; @%p0 add.f32 \2, \2, 0f3F800000;",
@@ -84,7 +84,7 @@ def test_a_wrong_instruction_late_in_a_long_thread(rounds: int) -> None:
 
 
 def test_the_first_launch_that_differs() -> None:
-    """A bug that only values of the third launch show."""
+    """A bug that only shows with the values of the third launch."""
     limited = replacing(r"(st\.global\.f32 \[%rd5\], (%f3);)", r"min.f32 \2, \2, 0f40E00000; \1")
     result = compare(axpy(launches=4), gpu_with(limited))
     x, y = X.copy(), Y.copy()
@@ -107,7 +107,7 @@ def changed(old: str, new: str) -> str:
 
 
 def test_a_recording_of_another_program(tmp_path: Path) -> None:
-    """fma against mul and add, the bug of which Lew et al. tell."""
+    """fma instead of mul and add: the bug described by Lew et al."""
     split = changed(
         "fma.rn.f32 %f3, %f1, %f2, %f3;",
         "mul.rn.f32 %f4, %f1, %f2;\nadd.rn.f32 %f5, %f4, %f3;\nmov.f32 %f3, %f5;",
@@ -217,7 +217,8 @@ AGAIN:
 
 def test_a_wrong_value_that_came_through_shared_memory() -> None:
     """Thread 0 writes the result, but thread 77 is at fault: its instruction is reported, not a load of
-    thread 0."""
+    thread 0.
+    """
     values = np.random.default_rng(3).random(128, np.float32)
 
     def program(gpu: simt.GPU) -> None:
@@ -276,8 +277,9 @@ def test_no_gpu_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_module_variables_with_addresses_in_them() -> None:
-    """Variables lie elsewhere on the other GPU; a table of their addresses holds there, too, and is the same
-    here."""
+    """Variables have other addresses on the other GPU; a table of their addresses is valid there, and counts
+    as equal.
+    """
     text = (
         HEADER
         + """.global .f32 first = 0f3F800000; .global .f32 second = 0f40000000;

@@ -1,4 +1,4 @@
-"""Instrumented PTX: valid for NVIDIA's assembler, and it does to memory what the program does."""
+"""Instrumented PTX: valid for NVIDIA's assembler, with the same effect on memory as the original."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ needs_nvrtc = pytest.mark.skipif(
 
 
 def assemble(text: str, arch: str, folder: Path) -> str:
-    """What ptxas says against a PTX text; empty if nothing."""
+    """ptxas's errors for a PTX text; empty if there are none."""
     (folder / "module.ptx").write_text(text)
     done = subprocess.run(
         [_assemblers()[0], f"--gpu-name={arch}", folder / "module.ptx", "-o", folder / "out"],
@@ -182,7 +182,7 @@ def test_a_guard_that_the_instruction_writes() -> None:
 
 
 def test_executions_that_go_different_ways() -> None:
-    """Nothing is computed differently, but a branch goes wrong."""
+    """All values are computed correctly, but a branch goes wrong."""
     wrong = replacing(r"@%p1 bra DONE", "@!%p1 bra DONE")
     difference = compare(axpy(n=1000), gpu_with(wrong)).difference
     assert difference is not None
@@ -219,7 +219,7 @@ TEXTURE = (
 
 
 def test_textures(tmp_path: Path) -> None:
-    """A reference to a texture keeps its place when a launch runs again; a real GPU has no such thing."""
+    """A texture reference keeps its address when a launch is rerun; a real GPU has no such thing."""
 
     def program(text: str) -> Callable[[simt.GPU], None]:
         def run(gpu: simt.GPU) -> None:
@@ -241,7 +241,7 @@ def test_textures(tmp_path: Path) -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("kernel", ["calls", "halves", "tensor"])
 def test_memory_is_left_as_it_is(kernel: str) -> None:
-    """A GPU that executes instrumented code computes the same."""
+    """A GPU that executes instrumented code computes the same values."""
 
     def instrumented(text: str) -> str:
         program = Program(text, "kernel.cu", kernel)

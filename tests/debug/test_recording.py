@@ -1,4 +1,4 @@
-"""Recordings: what is kept, limits, damage; another version of simt in its own Python."""
+"""Recordings: what is kept, limits, damage; another version of simt in its own Python environment."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ _engine.functional.load = lambda text, *rest: _load(text.replace("fma.rn", "fma.
 
 
 def other_python(folder: Path, broken: bool) -> Path:
-    """A Python whose simt is another version: a copy of this one, perhaps with a bug."""
+    """A Python environment with another version of simt: a copy of this one, optionally with a bug."""
     copy = folder / "other" / "simt"
     shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
     version = copy / "version.py"
@@ -216,7 +216,7 @@ def test_a_good_version_of_simt_and_none(tmp_path: Path) -> None:
 
 
 def test_variables_are_restored_for_the_search(tmp_path: Path) -> None:
-    """A launch that changes what it reads is run again and again: each time from the same beginning."""
+    """A launch that modifies its input is rerun repeatedly, each time from the same initial state."""
     text = (
         HEADER
         + """.global .u32 calls = 7;
@@ -254,7 +254,7 @@ def test_variables_are_restored_for_the_search(tmp_path: Path) -> None:
 
 
 def test_recorded_registers(tmp_path: Path) -> None:
-    """A GPU's registers, recorded there, show the instruction here."""
+    """A GPU's registers, recorded there, identify the instruction here."""
     wrong = replacing(r"fma\.rn", "fma.rp")
     record(axpy(rounds=50), tmp_path / "r", executor=gpu_with(wrong), registers="1", block=(3, 0, 0))
     live = compare(axpy(rounds=50), gpu_with(wrong), block=(3, 0, 0)).difference

@@ -1,4 +1,4 @@
-"""What replaying needs of the engine: places of instructions in the text, memory at given addresses."""
+"""Engine features used for replaying: positions of instructions in the text, memory at given addresses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_memory_at_an_address() -> None:
 
 @given(sizes=st.lists(st.integers(1, 5000), max_size=20), freed=st.sets(st.integers(0, 19)))
 def test_a_memory_can_be_made_again(sizes: list[int], freed: set[int]) -> None:
-    """Whatever came and went: its allocations fit into a new memory, at the same addresses."""
+    """After any sequence of allocations and frees, the allocations can be recreated at the same addresses."""
     memory = _engine.functional.DeviceMemory(1 << 20)
     addresses = [memory.allocate(n, f"a{n}") for n in sizes]
     for k in freed:

@@ -54,7 +54,9 @@ def test_python_of_every_page_is_found() -> None:
 
 @pytest.mark.slow
 def test_a_page_that_is_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checker itself: a wrong option, a wrong figure and a failing command are three problems."""
+    """The checker itself: a wrong option, a wrong figure and a failing command are reported as three
+    problems.
+    """
     monkeypatch.setattr(documents, "ROOT", tmp_path)
     (tmp_path / "examples" / "demo").mkdir(parents=True)
     (tmp_path / "page.md").write_text(

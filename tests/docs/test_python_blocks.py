@@ -1,4 +1,4 @@
-"""The Python of README, the page on running programs and the tutorial runs as it stands."""
+"""The Python code in README, the page on running programs and the tutorial runs as written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def blocks(page: str, language: str = "python") -> list[str]:
 
 
 def run(page: str, folder: Path) -> dict[str, Any]:
-    """All blocks as one program. A file, for Triton reads the source of its kernels."""
+    """All blocks as one program, in a file, because Triton reads the source of its kernels."""
     program = folder / "page.py"
     program.write_text("\n\n".join(blocks(page)), encoding="utf-8")
     return runpy.run_path(str(program))

@@ -73,7 +73,9 @@ def test_one_more_cycle_of_latency_is_one_more_cycle(latency: int, expected: int
 
 
 def test_reads_of_one_bank_are_spread_over_cycles(tmp_path: Path) -> None:
-    """MICRO'25, section 4: two operands of one bank cost a bubble, three cost two; the operand cache none."""
+    """MICRO'25, section 4: two operands in one bank cost one bubble, three cost two; the operand cache avoids
+    them.
+    """
 
     def independent(sources):  # type: ignore[no-untyped-def]
         return lambda w, i: w.op("FFMA", 16 + i % 32, sources)
@@ -87,7 +89,7 @@ def test_reads_of_one_bank_are_spread_over_cycles(tmp_path: Path) -> None:
 
 
 def test_tensor_interval_follows_shape_and_type(tmp_path: Path) -> None:
-    """A100: 1,024 FP16 multiply-adds a cycle and SM, so m16n8k16 holds a tensor core for 8 cycles."""
+    """A100: 1,024 FP16 multiply-adds per cycle and SM, so m16n8k16 occupies a tensor core for 8 cycles."""
 
     def interval(opcode: str) -> float:
         return distance(tmp_path, lambda w, i: w.op(opcode, 16 + 4 * (i % 24), (2,)), "a100")
@@ -108,7 +110,7 @@ def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("banks", "more"), [(16, 0), (8, 1), (4, 3)])
 def test_registers_of_one_bank_are_written_in_turn(banks: int, more: int, tmp_path: Path) -> None:
-    """A load of four consecutive registers, in a quarter of the banks, against one of a register."""
+    """A load of four consecutive registers, on a quarter of the banks, against a load of one register."""
 
     def load_vector(warp: Warp, i: int) -> None:
         warp.memory("LDS.128", [0] * 32, 16, 8, (8,))
@@ -120,7 +122,7 @@ def test_registers_of_one_bank_are_written_in_turn(banks: int, more: int, tmp_pa
 
 
 def test_a_chain_is_exact_from_the_first_instruction(tmp_path: Path) -> None:
-    """One FFMA more is 7 cycles more, from the very first."""
+    """Every additional FFMA adds 7 cycles, starting with the first."""
     from support.tiny import cycles, write_kernel
 
     totals = []

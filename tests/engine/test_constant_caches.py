@@ -1,4 +1,4 @@
-"""Constant caches: hits and misses to the cycle, what fits and what does not, and who waits."""
+"""Constant caches: hits and misses to the cycle, capacity, and stalls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTERVAL = 2  # of the integer unit, through which loads of constant memory go
 
 
 def load(w: Warp, *addresses: int) -> None:
-    """A load that needs the last one's result, of all lanes from one address, or each from its own."""
+    """A load that needs the last one's result, with one address for all lanes or one per lane."""
     lanes = [addresses[i % len(addresses)] for i in range(32)]
     w.memory("LDC", lanes, 4, 8, (8,))
 
@@ -36,7 +36,7 @@ def record_of(folder: Path, warps: Sequence[Warp], overrides: dict[str, Any] | N
 
 
 def lasts(folder: Path, addresses: Sequence[int], overrides: dict[str, Any] | None = None) -> int:
-    """Cycles of a warp that loads from one address after the other."""
+    """Cycles of a warp that loads from one address after another."""
     warp = Warp()
     for address in addresses:
         load(warp, address)
@@ -52,7 +52,7 @@ def test_a_load_that_hits_takes_the_latency(latency: int, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("miss", [1, MISS])
 def test_a_miss_takes_longer_by_what_the_l1_instruction_cache_is_away(miss: int, tmp_path: Path) -> None:
-    """The second half of a line of 128 bytes is there when the first has come from the L2."""
+    """The second half of a 128-byte line is present once the first has arrived from the L2."""
     setting = {"constant_cache.miss_latency": miss}
     first = lasts(tmp_path, [GLOBAL, GLOBAL], setting)
     assert lasts(tmp_path, [GLOBAL, GLOBAL + LINE - 4], setting) == first
@@ -67,7 +67,7 @@ def test_what_fits_is_found_again(lines: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("beyond", [1, 2, SETS])
 def test_a_line_too_many_is_missed_by_its_set(beyond: int, tmp_path: Path) -> None:
-    """Each line beyond makes one set have five for four ways: with the oldest replaced all five miss."""
+    """Each further line puts five lines into a set of four ways; with oldest-first eviction all miss."""
     lines = LINES + beyond
     walk = [GLOBAL + LINE * i for i in range(lines)]
     expected = lines * HIT + beyond * (WAYS + 1) * MISS
@@ -94,7 +94,7 @@ def test_lanes_with_other_addresses_take_turns(different: int, tmp_path: Path) -
 
 
 def test_a_load_waits_for_the_last_of_its_lines(tmp_path: Path) -> None:
-    """Lanes in two lines of which one is there wait as one alone that is not."""
+    """Lanes in two lines, one of which is present, wait as long as for the missing line alone."""
     near, far = GLOBAL, GLOBAL + LINE
 
     def of(addresses: Sequence[int]) -> int:
@@ -108,7 +108,7 @@ def test_a_load_waits_for_the_last_of_its_lines(tmp_path: Path) -> None:
 
 
 def test_loads_without_addresses_hit(tmp_path: Path) -> None:
-    """So real traces give them."""
+    """As recorded in real traces."""
     found = distance(tmp_path, lambda w, i: w.op("LDC", 8, (8,)), "qv100")
     assert found == HIT
     warp = Warp()
@@ -134,7 +134,7 @@ def test_perfect_caches_know_no_addresses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["mshr_entries", "mshr_merge", "miss_queue"])
 def test_a_full_cache_is_asked_again(limit: str, tmp_path: Path) -> None:
-    """Each look-up counts once, and every load comes to its end."""
+    """Each lookup counts once, and every load completes."""
     warps = []
     for w in range(16):
         warp = Warp()
@@ -188,7 +188,9 @@ def execute(ptx: str, name: str, *arguments: Any, **settings: Any) -> Any:
 
 @pytest.mark.parametrize("miss", [1, 2, MISS])
 def test_an_operand_that_is_missing_delays_issue(miss: int) -> None:
-    """The first store reads its address from the constant bank: it issues so much later, and the rest."""
+    """The first store reads its address from the constant bank: it, and everything after it, issues that much
+    later.
+    """
     perfect = execute(STORE, "store", np.uint32(3), **{"constant_cache.perfect": True})
     real = execute(STORE, "store", np.uint32(3), **{"constant_cache.miss_latency": miss})
     # The scheduler issues nothing for four cycles, even where the operand comes sooner.
@@ -198,7 +200,7 @@ def test_an_operand_that_is_missing_delays_issue(miss: int) -> None:
 
 
 def test_operands_in_another_line_miss_again() -> None:
-    """c[0x0][0x160], where parameters begin, is in the middle of a line: 32 bytes of them share it."""
+    """c[0x0][0x160], where parameters begin, is in the middle of a line, which holds 32 bytes of them."""
     for count, misses in ((4, 1), (5, 2), (12, 2), (13, 3)):
         parameters = ", ".join(f".param .u64 p{i}" for i in range(count))
         loads = " ".join(f"ld.param.u64 %rd{i}, [p{i}];" for i in range(count))
@@ -230,7 +232,7 @@ extern "C" __global__ void gather(const int* in, int* out, int n, int scale) {
 
 @pytest.fixture(scope="module")
 def gathered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """A trace of a program that reads constants with one address and with many, and its executed launch."""
+    """A trace of a program that reads constants at uniform and divergent addresses, and its execution."""
     gpu = simt.GPU("a100", set={"l2.copies_fill": False, "sm.count": 6})
     module = gpu.compile(PROGRAM)
     n = 128 * 40

@@ -1,4 +1,4 @@
-"""The CTA dispatcher alone: which CTA goes where, and in which cycle."""
+"""The CTA dispatcher in isolation: which CTA goes where, and in which cycle."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_ends_that_are_known_can_be_moved_forward() -> None:
 
 
 def test_what_an_sm_has_limits_its_ctas() -> None:
-    """64 warps, 32 CTAs, 65,536 registers and 96 KB of shared memory an SM."""
+    """64 warps, 32 CTAs, 65,536 registers and 96 KB of shared memory per SM."""
     for what, each in (
         ({"warps": 16}, 4),
         ({"warps": 64}, 1),
@@ -131,7 +131,7 @@ def test_skipped_ctas_are_not_dispatched() -> None:
 def test_places_never_overlap_and_windows_change_nothing(
     ctas: int, warps: int, limit: int, cuts: list[int], length: int
 ) -> None:
-    """CTAs of a fixed length, released as they are placed: the same for any order of calls."""
+    """CTAs of fixed length, released as they are placed: the result does not depend on the order of calls."""
 
     def run(ends: list[int]) -> list[tuple[int, ...]]:
         d = dispatcher(sms=3)

@@ -1,4 +1,4 @@
-"""The same numbers, bit for bit, for any number of threads, any window, and however the run is cut."""
+"""Results are bit-for-bit the same for any number of threads, any window, and any division into slices."""
 
 from pathlib import Path
 from typing import Any

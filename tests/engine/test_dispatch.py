@@ -54,20 +54,20 @@ def test_a_small_grid_is_spread_over_the_sms(tmp_path: Path) -> None:
     ("shared", "ctas", "carve_out", "l1"), [(0, 640, 0, 128), (8192, 640, 64, 64), (8193, 640, 96, 32)]
 )
 def test_carve_out(shared: int, ctas: int, carve_out: int, l1: int, tmp_path: Path) -> None:
-    """Performance model section 4: 8 CTAs of 8 KB need 64 KB, and leave 64 KB of 128 to the L1."""
+    """Performance model section 4: 8 CTAs of 8 KB need 64 KB, and leave 64 of 128 KB to the L1."""
     r = record(tmp_path / "t", "qv100-accelsim", ctas, 8, registers=16, shared_bytes=shared)
     assert r["shared_carve_out_bytes"] == carve_out * 1024
     assert r["l1_bytes"] == l1 * 1024
 
 
 def test_silicon_reserves_a_kilobyte_per_cta(tmp_path: Path) -> None:
-    """A100: 164 KB, of which each CTA of 16 KB takes 17."""
+    """A100: 164 KB hold 9 CTAs of 16 KB, which take 17 KB each."""
     r = record(tmp_path / "t", "a100", 108 * 9 + 1, 1, shared_bytes=16384)
     assert r["occupancy_limit_ctas"] == 164 // 17
 
 
 def test_registers_are_given_to_warps_in_units(tmp_path: Path) -> None:
-    """A100: 33 registers for 32 lanes are 1,056, rounded to 1,280 a warp; 65,536 / (1,280 x 8)."""
+    """A100: 33 registers for 32 lanes are 1,056, rounded to 1,280 per warp; 65,536 / (1,280 x 8)."""
     r = record(tmp_path / "t", "a100", 108 * 6 + 1, 8, registers=33)
     assert r["occupancy_limit_ctas"] == 65536 // (1280 * 8)
 
@@ -111,7 +111,7 @@ def test_launches_follow_each_other_to_the_cycle(tmp_path: Path) -> None:
 
 
 def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> None:
-    """81 CTAs, one a time on each of 80 SMs: the last starts when the first place is free."""
+    """81 CTAs, one at a time on each of 80 SMs: the last starts when the first place is free."""
 
     def total(latency: int) -> int:
         def body(w: Warp) -> None:
@@ -125,7 +125,7 @@ def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> No
 
 
 def test_every_unit_can_be_missing(tmp_path: Path) -> None:
-    """A trace of a newer GPU on one without its units: they fall back instead of failing."""
+    """A trace of a newer GPU on one without its units: they fall back to others instead of failing."""
 
     def body(w: Warp) -> None:
         for opcode in ("UIADD3", "HMMA.16816.F32", "DFMA", "MUFU.RCP", "TEX", "BRA", "IMAD", "FFMA", "REDUX"):

@@ -1,4 +1,4 @@
-"""Instruction fetch: what the L1 cannot take now is asked for again."""
+"""Instruction fetch: requests that the L1 cannot accept are retried."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def at(first_line: int) -> Warp:
 
 @pytest.mark.parametrize("entries", [1, 2, 16])
 def test_every_line_is_fetched_whatever_the_misses_under_way(entries: int, tmp_path: Path) -> None:
-    """Warps of four sub-cores miss in other lines at once: those for which there is no MSHR wait."""
+    """Warps of four sub-cores miss in different lines at once: those without an MSHR wait."""
     trace = write_kernel(tmp_path / "t", [[at(16 * i) for i in range(WARPS)]])
     cache = "sm.front_end.instruction_cache."
     settings = {cache + "prefetch_lines": 0, cache + "l1.mshr_entries": entries}

@@ -1,4 +1,4 @@
-"""The queue of launches and copies alone: what starts when."""
+"""The queue of launches and copies in isolation: what starts when."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simt.spec import load_spec
 
 
 def started(queue: testing.LaunchQueue) -> list[tuple[str, int, int, int]]:
-    """All that can start now."""
+    """Everything that can start now."""
     return list(iter(queue.next, None))
 
 

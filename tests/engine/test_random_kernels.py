@@ -1,4 +1,4 @@
-"""Random kernels of every kind of access: they end, and threads and windows change nothing."""
+"""Random kernels with every kind of access: they end, and threads and windows have no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warp schedulers: who issues when several warps could."""
+"""Warp schedulers: which of several ready warps issues."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""NANOSLEEP takes its time: the warp's next instruction issues when it is over, to the cycle."""
+"""NANOSLEEP takes the requested time: the warp's next instruction issues when it is over, to the cycle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_operand_collectors_stand_for_a_model_that_does_not_sleep(tmp_path: Path
 
 
 def test_other_warps_go_on(tmp_path: Path) -> None:
-    """Beside a warp that sleeps 4,000 cycles another one's 400 dependent FFMA take no longer."""
+    """While one warp sleeps for 4,000 cycles, another warp's 400 dependent FFMAs are not delayed."""
 
     def lasts(*warps: Warp) -> int:
         folder = write_kernel(tmp_path / str(len(list(tmp_path.iterdir()))), [list(warps)])
@@ -91,7 +91,7 @@ PTX = """.version 8.7
 
 
 def test_a_length_in_a_register_and_lanes_that_differ() -> None:
-    """Lanes wake up together, with the one that sleeps least: PTX lets the others' sleep be cut short."""
+    """Lanes wake up together, with the one that sleeps shortest: PTX permits shorter sleeps."""
     gpu = simt.GPU("qv100", set=GIGAHERTZ)
     kernel = gpu.load(PtxModule(PTX, "sleep.ptx", "sm_70"))["sleeps"]
 

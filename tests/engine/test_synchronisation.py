@@ -147,7 +147,7 @@ def test_generic_addresses_go_where_their_window_says(tmp_path: Path) -> None:
 
 
 def test_local_memory_of_a_warp_is_interleaved_into_full_sectors(tmp_path: Path) -> None:
-    """All lanes at one local address: 32 neighbouring words, four sectors."""
+    """All lanes access the same local address: 32 neighbouring words, four sectors."""
     w = warp_of(lambda w: w.memory("LDL", [64] * 32, 4, 8, (2,)))
     record = run(write_kernel(tmp_path / "t", [[w]]))[0]
     assert sum(record["l1"]["local_read"].values()) == 4
@@ -186,7 +186,9 @@ def test_accesses_without_lanes_end(opcode: str, gpu: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("opcode", ["FENCE", "MEMBAR.SC.GPU", "STG.E", "STS"])
 def test_a_destination_that_makes_no_sense_is_released(opcode: str, tmp_path: Path) -> None:
-    """A trace may name a destination of a store or a barrier; what reads it must not wait for ever."""
+    """A trace may list a destination register of a store or barrier; instructions that read it must not
+    deadlock.
+    """
     w = Warp()
     if "ST" in opcode:
         w.memory(opcode, [64 * i for i in LANES], 4, 8, (2,))

@@ -1,4 +1,4 @@
-"""Copies, events and functions of the host in stream order: what starts and ends when."""
+"""Copies, events and host functions in stream order: when they start and end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NONE, TO_DEVICE, TO_HOST, WITHIN = range(4)
 
 @dataclass(frozen=True)
 class Command:
-    """A transfer; or, with `waits`, the host waits for the transfer of this number."""
+    """A transfer; or, with `waits`, the host waits for the transfer with this number."""
 
     stream: int | None = None
     after: tuple[int, ...] = ()
@@ -37,7 +37,7 @@ class Command:
 
 @dataclass
 class Slow:
-    """Looks at every cycle, and in each at every transfer."""
+    """A reference that visits every cycle, and every transfer in each."""
 
     commands: list[Command]
     queued: dict[int, int] = field(default_factory=dict)  # when
@@ -57,7 +57,7 @@ class Slow:
         return max([self.queued[number], *(self.ended[n] for n in before)])
 
     def step(self, now: int) -> bool:
-        """One thing that happens in this cycle; ends come first."""
+        """One event of this cycle; ends come first."""
         for n, start in self.started.items():
             if n not in self.ended and start + self.commands[n].cycles == now:
                 self.ended[n] = now
@@ -94,7 +94,7 @@ class Slow:
 
 
 def fast(commands: list[Command], stride: int) -> list[tuple[int, int, int]]:
-    """What the queue does, looked at every `stride` cycles, and where the host goes on."""
+    """The queue's events, polled every `stride` cycles, and the cycles in which the host continues."""
     queue = testing.LaunchQueue()
     found: dict[int, tuple[int, int]] = {}
     now = 0
@@ -233,7 +233,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Machine:
-    """An engine whose kernels are queued by number; its records, by number."""
+    """An engine with kernels queued by number; returns its records by number."""
 
     def __init__(self, folder: Path, threads: int = 1, window: int = 0, **changes: Any) -> None:
         self.engine = _engine.Gpu(load_spec("qv100-accelsim", SPEC | changes).native(), threads, window)
@@ -250,7 +250,7 @@ class Machine:
         self.engine.transfer(number, stream=stream, after=after or [], **more)
 
     def run(self, until: int | None = None, most: Callable[[], int] = lambda: 1 << 60) -> int:
-        """Runs, until the end of one command or of all; the engine's cycle."""
+        """Runs until the end of one command or of all; returns the engine's cycle."""
         while not self.engine.run(most(), [] if until is None else [until]):
             self._collect()
             if until in self.cycles:

@@ -26,7 +26,7 @@ def _headers() -> Path:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles programs/NAME.cpp over the driver API. Skips where that cannot be done."""
+    """Compiles programs/NAME.cpp for the driver API. Skips the test if that is not possible."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("needs g++")

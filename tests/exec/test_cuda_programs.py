@@ -1,4 +1,4 @@
-"""Programs of `cuda/`, compiled by nvcc, over the replacement libraries."""
+"""Programs in `cuda/`, compiled by nvcc, with the replacement libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMED = ("vector_add", "streams", "events", "graphs", "callbacks", "copies", "se
 
 @pytest.fixture(scope="session")
 def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of NVIDIA's compiler wheels, with the link that `-lcudart` needs beside it."""
+    """A folder of NVIDIA's compiler wheels, with the link that `-lcudart` needs."""
     found = importlib.util.find_spec("nvidia")
     for place in found.submodule_search_locations or () if found else ():
         folder = Path(place) / "cu13"
@@ -36,7 +36,7 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def compiled(toolkit: Path, tmp_path_factory: pytest.TempPathFactory):
-    """Compiles a program once, and gives its path."""
+    """Compiles a program once, and returns its path."""
     folder = tmp_path_factory.mktemp("programs")
     (folder / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
 

@@ -1,4 +1,4 @@
-"""CUDA graphs of programs under `simt exec`. The programs check their values and error codes themselves."""
+"""CUDA graphs in programs under `simt exec`. The programs check their values and error codes themselves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(program: Path, options: tuple[str, ...], folder: Path) -> list[str]:
-    """The words that a program prints; it must succeed."""
+    """The words printed by a program, which must succeed."""
     start = "from simt.cli import main; main()"
     command = [sys.executable, "-c", start, "exec", "--quiet", *options, "--", str(program)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)

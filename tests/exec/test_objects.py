@@ -1,4 +1,4 @@
-"""Programs over the driver API: textures, pools, virtual memory, linked programs, values of streams."""
+"""Driver API programs: textures, pools, virtual memory, linked programs, stream memory operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", ["textures", "pools", "linking", "virtual_memory", "stream_values"])
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
-    """It compares what kernels do with values of its own, and ends with status 0 if they agree."""
+    """It compares the results of kernels with its own, and exits with status 0 if they agree."""
     start = "from simt.cli import main; main()"
     command = [sys.executable, "-c", start, "exec", "--functional", "--", str(compiled(name))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Running programs, without a compiler: statuses, the order of streams, and what the server is sent."""
+"""Running programs, without a compiler: statuses, the order of streams, and requests to the server."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def device(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
 
 
 def served(path: Path, talk: Callable[[socket.socket], None]) -> Server:
-    """What a server is like after a program has talked to it and gone."""
+    """The server's state after a program has sent requests and ended."""
     server = Server(path / "socket", device)
     told, tell = socket.socketpair()
 

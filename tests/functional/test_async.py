@@ -1,4 +1,4 @@
-"""cp.async, bulk copies, mbarriers, clusters: copies and their edges, pipelines, what is a fault."""
+"""cp.async, bulk copies, mbarriers, clusters: copies and their edge cases, pipelines, faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ U32 = np.uint32
 
 
 def copy_kernel(size: int, more: str, registers: str = "") -> str:
-    """Each lane copies `size` bytes of `data` at its place to `out`, through shared memory full of 0xee."""
+    """Each lane copies `size` bytes of `data` at its position to `out`, through shared memory filled with
+    0xee.
+    """
     return f"""
     .visible .entry k(.param .b64 data, .param .b64 out, .param .b64 sizes)
     {{
@@ -68,7 +70,7 @@ def test_a_guard_keeps_copies_away() -> None:
 
 
 def test_what_is_not_read_may_lie_nowhere() -> None:
-    """Guards of tiles at the edge: addresses beyond the array, with a size of 0."""
+    """Guards for partial tiles: addresses outside the array, with a size of 0."""
     data, out = np.ones((16, 16), np.uint8), np.zeros((32, 16), np.uint8)
     sizes = np.where(np.arange(32) < 16, 16, 0).astype(U32)
     Device(copy_kernel(16, "cp.async.cg.shared.global [%s], [%d], 16, %n;")).run("k", data, out, sizes)
@@ -187,7 +189,7 @@ def test_producer_and_consumers(wait: str, tiles: int) -> None:
 
 
 def mbarrier(body: str, lanes: int = 1, registers: str = "") -> list[int]:
-    """What the instructions leave in %d0, %d1, ... of the last lane. %b: an mbarrier's address."""
+    """The last lane's %d0, %d1, ... after the instructions. %b: an mbarrier's address."""
     results = body.count("@out")
     for k in range(results):
         body = body.replace("@out", f"%d{k}", 1)
@@ -435,7 +437,7 @@ def test_ctas_of_a_cluster_exchange_values() -> None:
 
 
 def test_a_cluster_barrier_in_two_halves() -> None:
-    """What was stored before the arrival is seen after the wait, by all CTAs and in every round."""
+    """What was stored before the arrival is visible after the wait, to all CTAs and in every round."""
     text = """
     .visible .entry k(.param .b64 out)
     .reqnctapercluster 4, 1, 1

@@ -69,7 +69,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 65504.0, 6e-8, -6e-8, 
 
 
 def values(dtype: Any, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of all kinds; small integers among them, so that counters turn over."""
+    """Numbers of all kinds, including small integers, so that counters wrap around."""
     if np.dtype(dtype).kind in "ui":
         raw = rng.integers(0, 256, (count, np.dtype(dtype).itemsize), np.uint8).view(dtype)[:, 0]
         small = rng.integers(0, 9, count).astype(dtype)
@@ -117,7 +117,7 @@ def kernel(operation: str, dtype: Any, space: str, guard: bool = False, offset: 
 
 
 def timed(text: str) -> Any:
-    """The module on a GPU with timing, where accesses to global memory act when they reach the L2."""
+    """The module on a GPU with timing, where accesses to global memory take effect in the L2."""
     return simt.GPU("h100").load(PtxModule.from_text(HEADER.format(target="90") + text, "test.ptx"))
 
 
@@ -130,7 +130,7 @@ def sequential(f: Reference, memory: np.ndarray, index: np.ndarray, b: np.ndarra
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal bits, any NaN being one."""
+    """Equal bits, where any NaN equals any other."""
     unsigned = f"u{a.dtype.itemsize}"
     return bool(((a.view(unsigned) == b.view(unsigned)) | ((a != a) & (b != b))).all())
 

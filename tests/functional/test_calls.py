@@ -51,7 +51,7 @@ REGISTERS = """
 
 
 def test_parameters_and_results_in_registers() -> None:
-    """As PTX ISA 1 and 2 passed them, and as written by hand still."""
+    """As passed in PTX ISA 1 and 2, and still in hand-written PTX."""
     out = np.zeros(64, np.uint64)
     Device(
         REGISTERS
@@ -82,7 +82,7 @@ def test_a_guarded_call_leaves_other_lanes_alone() -> None:
 
 
 def test_structures_by_value() -> None:
-    """A structure of 24 bytes is passed and returned; the callee's changes do not reach the caller's."""
+    """A 24-byte structure is passed and returned; the callee's changes do not affect the caller's copy."""
     out = np.zeros(64, np.uint32)
     Device("""
     .func (.param .align 8 .b8 result[24]) twice(.param .align 8 .b8 s[24])
@@ -293,7 +293,7 @@ DONE:
 
 
 def test_alloca_is_aligned_and_freed_by_the_return() -> None:
-    """200 calls take 124 bytes or less each; together they would overflow the stack."""
+    """200 calls take at most 124 bytes each; together they would overflow the stack."""
     got = per_lane(
         """.param .b32 x; .param .b32 y; mov.b32 %o, 0; mov.b32 %count, 0;
         LOOP: st.param.b32 [x], %i0; call (y), reverse_sum, (x); ld.param.b32 %part, [y];
@@ -342,7 +342,7 @@ def test_calls_that_are_refused_when_loading(call: str, message: str) -> None:
 
 
 def test_lanes_that_part_keep_their_registers() -> None:
-    """A 64-bit register that some lanes write must not lie where others have 32-bit ones."""
+    """A 64-bit register written by some lanes must not overlap 32-bit ones of others."""
     got = per_lane(
         """setp.lt.u32 %low, %i0, 16; add.u32 %v, %i0, 7; @!%low bra HIGH;
         mov.b64 %w, -1; st.shared.b64 [buffer], %w; mov.b32 %o, 1; bra MEET;
@@ -355,7 +355,7 @@ def test_lanes_that_part_keep_their_registers() -> None:
 
 
 def test_lanes_in_different_functions_keep_their_registers() -> None:
-    """The lower lanes wait in one function, with live registers, for what the others do in another one."""
+    """The lower lanes wait in one function, with live registers, for the others in another."""
     functions = """
     .shared .b32 flag;
     .func (.param .b32 r) waits(.param .b32 n)

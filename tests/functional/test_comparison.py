@@ -1,4 +1,4 @@
-"""Comparison and selection: setp, set, selp, slct, of every type and comparison."""
+"""Comparison and selection: setp, set, selp, slct, with every type and comparison."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
 def holds(name: str, a: float, b: float) -> bool:
-    """As PTX has it: a comparison with NaN is false, those that end in u are then true."""
+    """As in PTX: a comparison with NaN is false, or true if its name ends in u."""
     nan = math.isnan(a) or math.isnan(b)
     if name in ("num", "nan"):
         return nan == (name == "nan")

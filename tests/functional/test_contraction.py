@@ -1,6 +1,5 @@
-"""Products and sums that become one fma: which, and that nothing else changes.
-
-The expected pairs are those of ptxas 12.9 for sm_80 and sm_90, seen with nvdisasm (docs/functional/float.md).
+"""Products and sums that become one fma: which ones, and that nothing else changes. The expected pairs are
+those of ptxas 12.9 for sm_80 and sm_90, observed with nvdisasm (docs/functional/float.md).
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def test_one_rounding(type_: str, dtype: type) -> None:
 
 
 def nearest(value: Fraction, dtype: type) -> np.floating:
-    """The number of a type next to an exact value, the even one of two."""
+    """The number of a type closest to an exact value; the even one of two."""
     guess = dtype(float(value))
     near = [guess, np.nextafter(guess, dtype(-np.inf)), np.nextafter(guess, dtype(np.inf))]
     return min(near, key=lambda n: (abs(Fraction(float(n)) - value), int(n.view(f"u{guess.itemsize}")) & 1))
@@ -112,7 +111,7 @@ steps = st.one_of(
 
 
 def exact_values(program: list[tuple[tuple[str, ...], str]], row: list[int], first: bool) -> list[int] | None:
-    """What %x, %y and %z hold in the end; None where a number on the way is too large for f32 to hold it."""
+    """The final values of %x, %y and %z; None if an intermediate result is too large for f32."""
     r = dict(zip(("%a", "%b", "%c", "%d"), row[:4], strict=True))
     r |= {"%x": r["%a"], "%y": r["%b"], "%z": r["%c"]}
     for step, guard in program:
@@ -137,7 +136,7 @@ def exact_values(program: list[tuple[tuple[str, ...], str]], row: list[int], fir
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(steps, st.sampled_from(["", "", "", "@%p ", "@!%p "])), min_size=3, max_size=25))
 def test_values_without_rounding_stay(program: list[tuple[tuple[str, ...], str]]) -> None:
-    """Registers written again, guards, branches: fusing changes nothing where nothing is rounded."""
+    """Rewritten registers, guards, branches: where nothing is rounded, fusing has no effect."""
     lines = ["mov.f32 %x, %a; mov.f32 %y, %b; mov.f32 %z, %c;"]
     for k, (step, guard) in enumerate(program):
         if step[0] == "split":

@@ -33,7 +33,7 @@ def bounds(type_: str) -> tuple[int, int]:
 
 
 def value_of(code: int, type_: str) -> int:
-    """The number that the low bits of a register mean."""
+    """The number represented by the low bits of a register."""
     code &= 2 ** width(type_) - 1
     return code - 2 ** width(type_) if type_[0] == "s" and code >> (width(type_) - 1) else code
 
@@ -168,7 +168,7 @@ NARROWING += [("f16", "bf16"), ("bf16", "f16")]
 
 
 def near(source: Format, target: Format) -> np.ndarray:
-    """Codes of the source that lie at, and just beside, the target's numbers and the middles between them."""
+    """Source codes at, and just next to, the target's numbers and the midpoints between them."""
     rng = np.random.default_rng(1)
     cut = source.mantissa_bits - target.mantissa_bits
     some = [target.decode(int(c)) for c in codes(target, 256, 7)]

@@ -53,7 +53,7 @@ def test_an_address_beyond_the_array_is_reported_with_its_place() -> None:
 
 @pytest.mark.parametrize("wide_jumps", [False, True])
 def test_lanes_that_have_parted_keep_values_of_other_widths(wide_jumps: bool) -> None:
-    """Even lanes hold a 64-bit value over a branch in which the odd ones hold many 32-bit ones."""
+    """Even lanes keep a 64-bit value across a branch in which the odd lanes hold many 32-bit ones."""
     wide = "mul.wide.u32 %rd4, %r1, 0x10000001;"
     many = "".join(f"add.u32 %n{k}, %r1, {k};" for k in range(16))
     many += "".join(f"add.u32 %n0, %n0, %n{k};" for k in range(1, 16)) + "cvt.u64.u32 %rd4, %n0;"
@@ -72,7 +72,7 @@ def test_lanes_that_have_parted_keep_values_of_other_widths(wide_jumps: bool) ->
 
 
 def test_addresses_of_parameters() -> None:
-    """Within .param they fit into 32 bits, as Triton takes them; cvta.param makes them generic."""
+    """In .param they fit into 32 bits, as Triton assumes; cvta.param makes them generic."""
     text = """
     .visible .entry k(.param .b64 out, .param .align 16 .b8 s[32])
     {

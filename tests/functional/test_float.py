@@ -61,7 +61,7 @@ def test_ftz_takes_and_gives_zeros_for_subnormal_numbers(operation: str, mode: s
 
 
 def test_what_is_tiny_is_decided_after_rounding_with_unbounded_exponents() -> None:
-    """As ptxas folds constants: (1 - 2^-24) 2^-126 is tiny, what has more bits and rounds up is not."""
+    """As when ptxas folds constants: (1 - 2^-24) 2^-126 is tiny; a longer number that rounds up is not."""
     a = np.array([0x00FFFFFF, 0x1F800002, 0x9F800002], np.uint32)
     b = np.array([0x3F000000, 0x207FFFFC, 0x207FFFFC], np.uint32)
     zero = np.zeros(3, np.uint32)
@@ -112,7 +112,7 @@ def test_half_fma_whose_double_rounding_would_differ() -> None:
 
 
 def test_bf16_fma_of_ordinary_products() -> None:
-    """Warps without very large or small products take a quicker way."""
+    """Warps without very large or small products take a faster path."""
     rng = np.random.default_rng(4)
     a, b = (rng.integers(0x3000, 0x5000, COUNT, np.uint16) for _ in range(2))
     a[::17] = 0
@@ -143,7 +143,7 @@ def test_half_clamps() -> None:
 
 @pytest.mark.parametrize("f", [F16, BF16], ids=lambda f: f.name)
 def test_factors_from_outside_of_a_tensor_give_zero(f: Format) -> None:
-    """Only 0x7fff as a factor does; other NaN, and 0x7fff as the addend, do not."""
+    """Only 0x7fff as a factor does; other NaNs, and 0x7fff as the addend, do not."""
     inputs = operands(f, 3)
     for k, operand in enumerate(inputs):
         operand[k::5] = 0x7FFF

@@ -1,4 +1,4 @@
-"""Every row of the PTX instruction table: its forms, its machine opcodes, and what it says of them."""
+"""Every row of the PTX instruction table: its forms, its machine opcodes, and its facts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ROWS = [row for row in ptx_table().values() if row.executable]
 
 
 def forms(row: PtxRow) -> list[str]:
-    """A row's forms, those of newer architectures included."""
+    """A row's forms, including those of newer architectures."""
     return coverage.forms([form for form in f"{row.forms} | {row.later_forms}".split(" | ") if form])
 
 
 def instructions(row: PtxRow) -> list[str]:
-    """The forms of a row that are accepted, as instructions."""
+    """The accepted forms of a row, as instructions."""
     memory = functional.DeviceMemory(1 << 22)
     lines = [coverage.instruction(form) for form in forms(row)]
     return [line for line in lines if coverage.refusal(line, memory) is None]
@@ -47,7 +47,7 @@ def parsed(line: str) -> dict[str, object]:
 
 
 def machine_opcodes(lines: list[str], sm_version: int) -> list[str]:
-    """What instructions are lowered to, each in a kernel of its own."""
+    """The machine instructions for each instruction, in separate kernels."""
     module = functional.load(coverage.kernel(lines), "forms", functional.DeviceMemory(1 << 22))
     table, _ = table_for(sm_version)
     index = module.kernels["k0"]["index"]
@@ -100,7 +100,7 @@ def test_each_form_becomes_machine_opcodes_that_a_gpu_knows(sm_version: int) -> 
     ],
 )
 def test_what_once_was_an_addition_is_what_ptxas_makes(line: str, opcodes: list[str]) -> None:
-    """As disassembled from ptxas 12.9's code for sm_75, sm_80 and sm_90a, without what loads operands."""
+    """As disassembled from ptxas 12.9's code for sm_75, sm_80 and sm_90a, without the loads of operands."""
     empty = machine_opcodes([";"], 90)
     programs = [empty[:k] + opcodes + empty[k:] for k in range(len(empty))]
     assert machine_opcodes([line], 90) in programs
@@ -128,9 +128,9 @@ def _store(register: str, at: int) -> str:
 
 
 def execute(line: str, salt: int) -> tuple[set[str], set[str], dict[str, bytes], dict[str, bytes]] | None:
-    """Executes an instruction whose destinations begin with values that depend on `salt`, in memory that
-    begins elsewhere for each: (read, written, registers before, registers behind). None if it is a fault,
-    as most operands of memory instructions are here.
+    """Executes an instruction whose destinations initially hold values that depend on `salt`, as does the
+    start of memory: (read, written, registers before, registers after). None if it faults, as most operands
+    of memory instructions do here.
     """
     module = _engine.PtxModule(coverage.kernel([line]).encode())
     function = len(module.dump()["functions"]) - 1
@@ -158,8 +158,8 @@ def execute(line: str, salt: int) -> tuple[set[str], set[str], dict[str, bytes],
 
 @pytest.mark.slow
 def test_an_instruction_writes_what_its_row_says() -> None:
-    """Registers that are only read keep their values; those written do not depend on what they held, nor on
-    where memory lies, unless the row says so.
+    """Registers that are only read keep their values; the values written depend neither on previous contents
+    nor on memory addresses, unless the row says so.
     """
     executed = set()
     for row in ROWS:

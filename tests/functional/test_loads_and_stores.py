@@ -1,4 +1,4 @@
-"""ld and st in every space, of every width and vector, by addresses of every pattern."""
+"""ld and st in every space, with every width and vector, and all address patterns."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ FORMS = [
 
 
 def program(space: str, kind: str, vector: str, wide: bool) -> str:
-    """Kernels that fill a memory of SIZE bytes from `memory`, access it at `address` plus 16, and give back
-    the registers (load) or the memory (store)."""
+    """Kernels that fill a memory of SIZE bytes from `memory`, access it at `address` plus 16, and return the
+    registers (load) or the memory (store).
+    """
     elements, size = VECTORS[vector], TYPES[kind]
     register = "b64" if wide or size == 8 else "b32"
     width = int(register[1:]) // 8
@@ -93,7 +94,7 @@ def patterns(rng: np.random.Generator, bytes_: int) -> dict[str, np.ndarray]:
 
 
 def extended(raw: bytes, kind: str, wide: bool) -> int:
-    """What a register holds after a load of these bytes."""
+    """The contents of a register after a load of these bytes."""
     width = 8 if wide or len(raw) == 8 else 4
     value = int.from_bytes(raw, "little", signed=kind.startswith("s"))
     return value % (1 << (8 * width))
@@ -178,7 +179,7 @@ STORED:
 
 
 def bulk_store(first: int, size: int, generic: bool, register: str) -> np.ndarray:
-    """1 KiB of ones in shared memory, in which a thread has filled a part with st.bulk."""
+    """1 KiB of ones in shared memory, part of which a thread has zeroed with st.bulk."""
     ptx = BULK_STORE.replace("ADDRESS", "cvta.shared.u64 %a2, %a2;" if generic else "")
     ptx = ptx.replace("MODIFIERS", "" if generic else ".weak.shared::cta").replace("%SIZE", register)
     out = np.zeros(256, np.uint32)

@@ -21,7 +21,7 @@ bar.sync 0;
 
 
 def tiles(words: np.ndarray) -> np.ndarray:
-    """4 x 8 x 8 elements from what 32 lanes stored, lane i the row i % 8 of tile i / 8."""
+    """4 x 8 x 8 elements, from the values stored by 32 lanes: lane i holds row i % 8 of tile i / 8."""
     return np.ascontiguousarray(words.T).view(np.uint16).reshape(4, 8, 8)
 
 

@@ -1,4 +1,4 @@
-"""mma.sync: every shape and type against products of the matrices that its fragments hold."""
+"""mma.sync: every shape and type, against products of the matrices in its fragments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def multiply(
     modifier: str = "",
     tail: str = "",
 ) -> np.ndarray:
-    """D's codes of mma.sync for codes of A, B and C."""
+    """The codes of D that mma.sync computes for codes of A, B and C."""
     sizes = m, n, k = shape_of(shape)
     place_a, place_b, place_c = (
         partial(a_position, sizes, a),
@@ -103,7 +103,7 @@ def test_products(case: tuple[str, str, str, str, str]) -> None:
 
 
 def check_f64(found: np.ndarray, matrices: tuple[np.ndarray, ...], mode: str) -> None:
-    """A chain of fused multiply-adds in rising order of k."""
+    """A chain of fused multiply-adds in ascending order of k."""
     a, b, c = matrices
     for i in range(a.shape[0]):
         for j in range(b.shape[1]):
@@ -220,9 +220,8 @@ SPARSE = [
 
 
 def metadata_place(type_: str, row: int, chunk: int) -> tuple[int, int]:
-    """(lane of the first in its group of four that gives metadata, bit) of a chunk's two indices.
-
-    Two 16-bit units a lane and row, rows 8 apart in one word; or a whole word a lane and row.
+    """(first lane of those in each group of four that provide metadata, bit) of a chunk's two indices. Two
+    16-bit units per lane and row, with rows 8 apart in one word; or a whole word per lane and row.
     """
     if BITS[type_] >= 16:
         return row % 8 * 4 + chunk // 4, row // 8 * 16 + chunk % 4 * 4
@@ -278,7 +277,7 @@ def test_sparse(case: tuple[str, str, str, str]) -> None:
 
 
 def quad_pair_position(part: str, by_column: bool, lane: int, i: int) -> tuple[int, int]:
-    """(row, column) of m8n8k4's f16 fragments, as the PTX ISA has them."""
+    """(row, column) of m8n8k4's f16 fragments, as defined by the PTX ISA."""
     high = 4 if lane >= 16 else 0
     if part == "a":
         return (i % 4 + high, lane % 4) if by_column else (lane % 4 + high, i)
@@ -346,7 +345,7 @@ def test_results_may_lie_in_any_register_of_the_operands() -> None:
 
 
 def test_accumulators_stay_while_other_registers_come_and_go() -> None:
-    """Allocation: c is read, d written; both live across other instructions."""
+    """Allocation: c is read, d is written; both are live across other instructions."""
     a, b, c = random_matrices("m16n8k8", "f16", "f16", "f32", 11)
     sizes = (16, 8, 8)
     text = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"

@@ -1,4 +1,4 @@
-"""Forms of operands and declarations that PTX allows: each program stores one number."""
+"""Forms of operands and declarations allowed by PTX: each program stores one number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random valid programs load, run, and have the same values whether they are timed or not."""
+"""Random valid programs load, run, and compute the same values with and without timing."""
 
 from __future__ import annotations
 

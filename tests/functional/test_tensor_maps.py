@@ -31,7 +31,7 @@ SPAN = {0: 0, 1: 32, 2: 64, 3: 128}
 
 
 def encode(address: int, array: np.ndarray, box: tuple[int, ...], **more: Any) -> np.void:
-    """The map of a C-contiguous or strided array; `box` as the array's shape, outermost first."""
+    """The map of a C-contiguous or strided array; `box` in the order of its shape, outermost first."""
     return np.void(
         _engine.functional.encode_tensor_map(
             more.pop("type", TYPES[array.dtype.type]),
@@ -48,7 +48,7 @@ def encode(address: int, array: np.ndarray, box: tuple[int, ...], **more: Any) -
 def tile(
     array: np.ndarray, start: tuple[int, ...], shape: tuple[int, ...], steps: tuple[int, ...], fill: Any
 ) -> Any:
-    """What is in the box, element by element."""
+    """The contents of the box, element by element."""
     out = np.full(shape, fill, array.dtype)
     for index in itertools.product(*(range(n) for n in shape)):
         at = tuple(s + i * k for s, i, k in zip(start, index, steps, strict=True))
@@ -58,9 +58,8 @@ def tile(
 
 
 def in_shared(rows: np.ndarray, swizzle: int) -> np.ndarray:
-    """Bytes of a box (rows, elements) as they lie in shared memory; where nothing lies, 0xee.
-
-    Swizzled: in spans of 32, 64 or 128 bytes, 16-byte pieces change places by the 128-byte line's number.
+    """The bytes of a box (rows, elements) as laid out in shared memory; gaps are 0xee. Swizzled: in spans of
+    32, 64 or 128 bytes, 16-byte pieces are permuted by the number of the 128-byte line.
     """
     data = np.ascontiguousarray(rows).view(np.uint8).reshape(rows.shape[0], -1)
     if not swizzle:
@@ -75,8 +74,9 @@ def in_shared(rows: np.ndarray, swizzle: int) -> np.ndarray:
 
 
 def kernel(rank: int, instruction: str, bytes_: int, before: str = "", offsets: str = "") -> str:
-    """Shared memory of `bytes_` is filled with the bytes of `data`, then the instruction runs once, then it
-    is written back to `data`. %s: its address, %b: mbarrier, %m: map, %c0..: coordinates."""
+    """Fills `bytes_` bytes of shared memory with `data`, runs the instruction once, and writes shared memory
+    back to `data`. %s: its address, %b: mbarrier, %m: map, %c0..: coordinates.
+    """
     coordinates = "".join(f", .param .b32 c{k}" for k in range(rank))
     loads = "".join(f"ld.param.b32 %c{k}, [c{k}];" for k in range(rank))
     return f"""
@@ -120,7 +120,7 @@ def load(
     expected_bytes: int,
     **more: Any,
 ) -> np.ndarray:
-    """Shared memory after a load; what the load did not write is 0xee."""
+    """Shared memory after a load; bytes not written by the load are 0xee."""
     rank = array.ndim
     text = kernel(
         rank,

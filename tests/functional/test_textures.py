@@ -1,4 +1,4 @@
-"""Textures and surfaces: what instructions compute, against a slow reference and by hand."""
+"""Textures and surfaces: results of instructions, against a slow reference and computed by hand."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def kernel(body: str, inputs: int, outputs: int, declarations: str = "", mode: s
 def run(
     body: str, texture: Any, inputs: Any, outputs: int = 4, declarations: str = "", mode: str = ""
 ) -> np.ndarray:
-    """What `body` leaves in %o0 ... for each of the inputs' elements: 32-bit words [element, output]."""
+    """`body`'s %o0 ... for each of the inputs' elements: 32-bit words [element, output]."""
     columns = [np.ascontiguousarray(x).view(np.uint32) for x in inputs]
     count = len(columns[0])
     results = [np.zeros(count, np.uint32) for _ in range(outputs)]
@@ -83,7 +83,7 @@ def fetch(texture: Any, geometry: str, coordinates: list[Any], result: str = "f3
 
 
 def index(mode: str, i: int, n: int) -> int | None:
-    """The texel of n that stands for i; None where the border is."""
+    """The texel (of n) that index i refers to; None for the border."""
     if mode == "wrap":
         return i % n
     if mode == "mirror":
@@ -121,7 +121,7 @@ def reference(
     read: str,
     border: list[float],
 ) -> np.ndarray:
-    """texels: (z, y, x, channel), less for fewer dimensions. points: (point, dimension), x first."""
+    """texels: (z, y, x, channel), fewer for fewer dimensions. points: (point, dimension), x first."""
     dimensions = texels.ndim - 1
     sizes = texels.shape[:-1][::-1]
     out = np.zeros((len(points), 4), np.float32)
@@ -156,7 +156,7 @@ def random_texels(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dt
 def random_points(
     rng: np.random.Generator, count: int, sizes: tuple[int, ...], normalized: bool
 ) -> np.ndarray:
-    """Anywhere around the texture, on borders and centres of texels, and just beside them."""
+    """Points all around the texture, on borders and centres of texels, and just next to them."""
     points = np.empty((count, len(sizes)), np.float32)
     for d, n in enumerate(sizes):
         anywhere = rng.uniform(-1.5 * n, 2.5 * n, count)
@@ -329,7 +329,7 @@ def test_srgb() -> None:
 
 
 def cube_texels(cubes: int = 1) -> np.ndarray:
-    """A texel says where it is: cube, face, row, column."""
+    """A texel encodes its position: cube, face, row, column."""
     f, y, x = np.meshgrid(np.arange(6 * cubes), np.arange(4), np.arange(4), indexing="ij")
     return (100 * f + 10 * y + x).astype(np.float32)
 
@@ -806,7 +806,7 @@ def test_what_is_refused(instruction: str, why: str) -> None:
     seed=st.integers(0, 1000),
 )
 def test_damaged_descriptors(damage: list[tuple[int, int]], seed: int) -> None:
-    """What a program may do to the memory behind a handle gives a fault or some value, nothing else."""
+    """Whatever a program does to the memory behind a handle, the result is a fault or some value."""
     levels = [np.zeros((4 >> k, 8 >> k), np.float32) for k in range(3)]
     filter = "linear" if seed % 2 else "point"
     texture = gpu().texture(levels, normalized=True, filter=filter, level_filter="linear", address="border")

@@ -17,7 +17,7 @@ NAN32 = 0x7FFFFFFF
 
 
 def every_exponent(seed: int) -> np.ndarray:
-    """f32: each sign and exponent with 40 random mantissas, the ends of each among them."""
+    """f32: each sign and exponent with 40 random mantissas, including the smallest and largest."""
     rng = np.random.default_rng(seed)
     top = np.arange(512, dtype=np.uint32) << np.uint32(23)
     mantissa = rng.integers(0, 1 << 23, (512, 40), np.uint32)
@@ -76,7 +76,7 @@ def test_special_values(name: str, wanted: list[float | None]) -> None:
 
 @pytest.mark.parametrize("name", ["ex2", "lg2", "sin", "cos", "rsqrt", "rcp", "sqrt"])
 def test_ftz(name: str) -> None:
-    """Like the form without it, of flushed operands, with the result flushed."""
+    """Same as the form without it, with flushed operands and a flushed result."""
     x = every_exponent(1)
     found = run(f"{name}.approx.ftz.f32", x)
     wanted = flushed(run(f"{name}.approx.f32", flushed(x)))

@@ -1,4 +1,4 @@
-"""Video instructions against their description, part by part, with numbers of unlimited size."""
+"""Video instructions against their specification, part by part, in unlimited precision."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def parallel(
     mask: set[int],
     rest: str,
 ) -> Callable[[int, int, int], int]:
-    """An instruction on 2 or 4 parts. Selectors: which part of b:a, for the highest part first."""
+    """An instruction on 2 or 4 parts. Selectors: the part of b:a to take, for the highest part first."""
     bits = 32 // parts
 
     def reference(a: int, b: int, c: int) -> int:

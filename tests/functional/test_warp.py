@@ -19,9 +19,9 @@ U32 = np.uint32
 def run(
     body: str, *inputs: np.ndarray, lanes: int = 32, registers: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What lanes leave in %d (b32) and as predicate %p; inputs of 32- or 64-bit values in %i0, %i1, ...
-
-    Lanes that leave nothing have 0xdeadbeef and 7."""
+    """Each lane's %d (b32) and predicate %p; inputs of 32- or 64-bit values in %i0, %i1, ... Lanes that write
+    nothing have 0xdeadbeef and 7.
+    """
     parameters = ", ".join(
         [".param .b64 d", ".param .b64 p", *(f".param .b64 in{k}" for k in range(len(inputs)))]
     )
@@ -76,7 +76,7 @@ def test_shuffles_with_any_operands(mode: str, a: np.ndarray, b: np.ndarray, c: 
 @pytest.mark.parametrize("width", [32, 16, 8, 4, 2, 1])
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 def test_shuffles_as_cuda_writes_them(mode: str, width: int) -> None:
-    """__shfl_*_sync(mask, value, by, width), as CUDA defines it."""
+    """__shfl_*_sync(mask, value, by, width), as defined by CUDA."""
     a = np.arange(100, 132, dtype=U32)
     lane = np.arange(32)
     for by in (0, 1, 2, 3, 7, 16, 31):
@@ -113,7 +113,7 @@ JOIN:
 
 
 def diverged(instruction: str) -> str:
-    """`instruction`, with mask %m, once by the odd lanes and once by the even ones."""
+    """`instruction`, with mask %m, executed once by the odd lanes and once by the even ones."""
     return DIVERGE.format(odd=instruction, even=instruction)
 
 
@@ -209,7 +209,7 @@ def test_elect_chooses_the_lowest_lane() -> None:
 
 
 def test_a_warp_that_is_not_full() -> None:
-    """Lanes that do not exist are not waited for; ballots have 0 for them."""
+    """Nonexistent lanes are not waited for; ballots have 0 for them."""
     d, _ = run("setp.eq.u32 %q, %lane, %lane; vote.sync.ballot.b32 %d, %q, -1;", lanes=9)
     assert (d[:9] == 0x1FF).all()
     a = np.arange(32, dtype=U32)
@@ -218,7 +218,7 @@ def test_a_warp_that_is_not_full() -> None:
 
 
 def test_lanes_that_come_separately_wait_for_each_other() -> None:
-    """Two groups of lanes reach one shuffle by branches whose post-dominator lies behind it."""
+    """Two groups of lanes reach a shuffle through branches whose post-dominator is after it."""
     body = """
       setp.gt.u32 %r, %lane, 100; setp.lt.u32 %q, %lane, 12; @%q bra LOW;
       add.u32 %w, %lane, 100; @%r bra ASIDE; bra.uni MEET;
@@ -278,7 +278,9 @@ def test_lanes_that_have_exited_are_not_waited_for(
 
 @pytest.mark.parametrize("instruction", ["bar.sync 0", "barrier.sync 2, 32", "bar.warp.sync -1"])
 def test_lanes_of_parts_of_a_warp_wait_for_each_other(instruction: str) -> None:
-    """What a lane has stored before it waits, another finds afterwards, at whatever instruction it waits."""
+    """What a lane has stored before it waits is visible to others afterwards, at whatever instruction it
+    waits.
+    """
     body = f"""
       .shared .b32 s[32]; mov.u32 %a0, s; mad.lo.u32 %a0, %lane, 4, %a0; xor.b32 %a1, %a0, 4;
       add.u32 %w, %lane, 100; and.b32 %m, %lane, 3; setp.eq.u32 %q, %m, 0; setp.gt.u32 %r, %m, 1;
@@ -336,7 +338,7 @@ LANE = np.arange(32)
     ids=["shfl", "vote", "match", "redux", "elect"],
 )
 def test_lanes_meet_at_different_instructions(odd: str, even: str, value: Any, predicate: Any) -> None:
-    """Of the same kind and for the same members, odd lanes at the first one and even lanes at the second."""
+    """The same kind of instruction with the same members: odd lanes at the first, even ones at the second."""
     body = f"""
       add.u32 %w, %lane, 100; and.b32 %m, %lane, 1; setp.eq.u32 %r, %m, 0; setp.eq.u32 %h, %lane, 4;
       setp.lt.u32 %q, %lane, 32; mov.b32 %m, -1; shr.u32 %e, %lane, 2; cvt.u64.u32 %v, %e; cvt.u64.u32 %u, %e;
@@ -352,7 +354,7 @@ def test_lanes_meet_at_different_instructions(odd: str, even: str, value: Any, p
 
 
 def test_groups_of_lanes_at_one_instruction() -> None:
-    """Each lane names its own group; where some of it comes later, only that group waits."""
+    """Each lane names its own group; if some of a group arrive later, only that group waits."""
     group = LANE % 3
     members = np.array([sum(1 << j for j in range(32) if group[j] == g) for g in group], U32)
     a = np.random.default_rng(9).integers(0, 1000, 32, U32)

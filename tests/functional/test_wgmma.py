@@ -1,4 +1,4 @@
-"""wgmma.mma_async: operands in registers, and in shared memory in all layouts that descriptors can give."""
+"""wgmma.mma_async: operands in registers, and in shared memory in all layouts that descriptors allow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def descriptor(start: int, leading: int, stride: int, swizzle: str, base: int = 
 
 
 class Image:
-    """Shared memory, and a matrix in it as TMA would leave it there."""
+    """Shared memory containing a matrix as TMA would place it."""
 
     def __init__(self) -> None:
         self.bytes = np.full(ROOM, 0x5A, np.uint8)
@@ -62,7 +62,7 @@ def run(
     modifier: str = "",
     groups: int = 1,
 ) -> np.ndarray:
-    """D's codes after a wgmma for each step (A: a descriptor or registers of the warpgroup's lanes; B)."""
+    """D's codes after one wgmma per step (A: a descriptor or registers of the warpgroup's lanes; B)."""
     m, n, k = 64, shape_n, 256 // BITS[a]
     count = n // 2 if d != "f16" else n // 4
     start = np.zeros((groups * 128, n // 2), np.uint32) if before is None else fragments(before)
@@ -120,7 +120,8 @@ def run(
 
 def d_position(lane: int, i: int) -> tuple[int, int]:
     """(row, column) of element i of wgmma's accumulators in a lane of the warpgroup, as in the PTX ISA's
-    figure: a warp has 16 rows, of which a lane has two, and of each 8 columns a pair."""
+    figure: each warp has 16 rows and each lane two of them, with a pair from each 8 columns.
+    """
     warp, lane = divmod(lane, 32)
     return 16 * warp + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + 2 * (lane % 4) + i % 2
 
@@ -131,7 +132,7 @@ def fragments(codes: np.ndarray) -> np.ndarray:
 
 
 def k_major(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: str) -> list[int]:
-    """Puts rows of which k is contiguous; descriptors of each 32 bytes along k."""
+    """Stores rows that are contiguous along k; returns descriptors of each 32 bytes along k."""
     image.put(codes, type_, start, swizzle)
     width = WIDTHS[swizzle] * 16
     box = len(codes) * width
@@ -145,8 +146,9 @@ def k_major(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: st
 
 
 def mn_major(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: str) -> list[int]:
-    """Puts lines of one k each, of which the rows of A or columns of B are contiguous; a descriptor for each
-    16 of k. codes: k x mn."""
+    """Stores lines with a single k, contiguous along the rows of A or columns of B; returns a descriptor for
+    each 16 of k. codes: k x mn.
+    """
     image.put(codes, type_, start, swizzle)
     width = WIDTHS[swizzle] * 16
     box, group = len(codes) * width, 8 * width
@@ -180,7 +182,7 @@ def tail_of(a: str, in_registers: bool, scale: str = "1, 1", trans_a: int = 0, t
 def wanted(
     d: str, a: str, b: str, codes_a: np.ndarray, codes_b: np.ndarray, before: np.ndarray | None
 ) -> np.ndarray:
-    """Step by step, each rounded to D's type. codes_a: m x k, codes_b: k x n."""
+    """Step by step, each result rounded to D's type. codes_a: m x k, codes_b: k x n."""
     step = 256 // BITS[a]
     numbers_a, numbers_b = decode(codes_a, a), decode(codes_b, b)
     total = np.zeros((len(codes_a), codes_b.shape[1])) if before is None else decode(before, d)
@@ -221,7 +223,7 @@ def test_transposed_operands(type_: str, swizzle: str) -> None:
 
 
 def a_registers(codes: np.ndarray, type_: str) -> np.ndarray:
-    """Registers x 128 lanes, from the layout of mma.sync for the 16 rows of each warp."""
+    """Registers x 128 lanes, derived from the layout of mma.sync for the 16 rows of each warp."""
     k = codes.shape[1]
     position = partial(a_position, (16, 8, k), type_) if BITS[type_] < 32 else tf32_position
     parts = [pack(codes[16 * w : 16 * w + 16], type_, 16 * k // 32, position) for w in range(4)]
@@ -298,7 +300,7 @@ def test_integers_saturate() -> None:
 
 
 def test_a_pattern_that_begins_in_between_has_a_base_offset() -> None:
-    """The rows of a 128-byte pattern that begins at line 3 of a 1024-byte block: base offset 3."""
+    """The rows of a 128-byte pattern that starts at line 3 of a 1024-byte block: base offset 3."""
     rng = np.random.default_rng(7)
     codes_a, codes_b = random_codes(rng, "f16", (64, 64), 3), random_codes(rng, "f16", (64, 8), 3)
     image = Image()
@@ -310,7 +312,7 @@ def test_a_pattern_that_begins_in_between_has_a_base_offset() -> None:
 
 
 def test_after_the_wait_one_warp_may_give_the_operands_back() -> None:
-    """Warps 5 to 7 are late; warp 4 tells warp 0 after its own wait, which overwrites A at once."""
+    """Warps 5 to 7 are late; warp 4 notifies warp 0 after its own wait, which overwrites A immediately."""
     late = "setp.lt.u32 %p, %lane, 160; @%p bra READY; mov.u32 %i, 0;"
     late += "LATE: add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 30000; @%p bra LATE; READY:"
     device = Device(

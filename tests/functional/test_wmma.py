@@ -43,7 +43,7 @@ def registers(type_: str, elements: int, multiplicand: bool) -> int:
 
 
 def to_memory(codes: np.ndarray, type_: str, layout: str, stride: int | None) -> np.ndarray:
-    """Bytes of a matrix, lines `stride` elements apart; what lies between them is 0xEE."""
+    """Bytes of a matrix with lines `stride` elements apart; gaps are 0xEE."""
     lines = codes if layout == "row" else codes.T
     bits = BITS[type_]
     width = stride or lines.shape[1]
@@ -75,7 +75,7 @@ def run(
     shared: bool = False,
     modifier: str = "",
 ) -> np.ndarray:
-    """Loads A, B and C, multiplies, stores D in C's layout; gives D's codes. pad: elements between lines."""
+    """Loads A, B and C, multiplies, stores D in C's layout, returns D's codes. pad: gap between lines."""
     shape, d, ab, c = case
     m, n, k = shape_of(shape)
     sizes = {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}
@@ -200,7 +200,9 @@ def test_saturation_to_finite_numbers(d: str) -> None:
     ids=str,
 )
 def test_fragments_are_those_of_mma(case: tuple[str, str, str, str], part: str) -> None:
-    """Of 16 x 16 matrices: m16n8's, B and accumulators twice; what A and B of f16 have more are copies."""
+    """From 16 x 16 matrices: m16n8's fragments, B and accumulators twice; the remaining registers of f16's A
+    and B are copies.
+    """
     shape, _, ab, c = case
     m, n, k = shape_of(shape)
     type_ = c if part == "c" else ab

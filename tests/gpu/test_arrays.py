@@ -1,4 +1,4 @@
-"""Device arrays as users of CuPy, Numba and PyTorch know them."""
+"""Device arrays, as used by users of CuPy, Numba and PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The case studies run, and show what they are about."""
+"""The case studies run, and show the effects they describe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a study in its quick form; the rows of its tables by their first column, and all that it said."""
+    """Runs a study in its quick form; returns the rows of its tables by first column, and its output."""
     monkeypatch.syspath_prepend(str(FOLDER))
 
     def call(name: str) -> tuple[dict[str, list[float]], str]:

@@ -1,4 +1,4 @@
-"""What programs read from clocks: the cycle in which the reading issues."""
+"""Clocks read by programs: they return the cycle in which the read issues."""
 
 from __future__ import annotations
 

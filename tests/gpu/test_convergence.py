@@ -1,7 +1,6 @@
-"""Threads that exit, part or group themselves before barriers and warp collectives, as CUDA C++ writes it.
-
-Each kernel runs on blocks of which some threads, whole warps or all threads return early, and is compared
-with what its threads should see, computed one by one.
+"""Threads that exit, split or form groups before barriers and warp collectives, as in CUDA C++. Each kernel
+runs on blocks in which some threads, whole warps or all threads return early, and is compared with a
+thread-by-thread reference.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SIZES = (256, 201, 97, 1)  # threads that do not return at once
 
 
 class Seen:
-    """Which threads thread i has around it where those from n on have exited."""
+    """The threads around thread i if those from n on have exited."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -38,7 +37,7 @@ class Seen:
         return [j for j in self.block(i) if j // width == i // width]
 
     def x(self, i: int) -> int:
-        """What a thread finds where thread i writes x[i], and nobody else does."""
+        """What a thread reads if thread i writes x[i], and no other thread does."""
         return int(X[i]) if i < self.n else -5
 
 
@@ -48,9 +47,9 @@ RETURN = "if (i >= n) return; "
 
 
 def kernel(body: str) -> Callable[[Expected], Expected]:
-    """A kernel of this body, and what thread i < n finds in y[i] then; others' y stays -9.
-
-    The body has x, y, n, t (threadIdx.x), i, v (x[i]) and shared s[128], -5 at first."""
+    """A kernel with this body, and the expected y[i] of each thread i < n; the others' y stays -9. The body
+    has x, y, n, t (threadIdx.x), i, v (x[i]) and shared s[128], initially -5.
+    """
 
     def add(expected: Expected) -> Expected:
         KERNELS[expected.__name__] = (body, expected)
@@ -330,7 +329,7 @@ def test_only_threads_that_are_there_count(module: Any, name: str) -> None:
 
 @pytest.mark.slow
 def test_threads_of_a_cluster_that_are_gone() -> None:
-    """A cluster's barrier counts neither threads nor whole CTAs that have exited."""
+    """A cluster's barrier counts neither exited threads nor exited CTAs."""
     source = """#include <cooperative_groups.h>
     namespace cg = cooperative_groups;
     extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int* y, int lanes, int gone) {
@@ -374,7 +373,7 @@ def test_a_trace_of_them_takes_the_same_time(name: str, tmp_path: Path) -> None:
 
 
 def test_who_waits_for_ever_is_told() -> None:
-    """Threads that have not exited, and that nobody will let go."""
+    """Threads that have not exited, and are never released."""
     source = """
     extern "C" __global__ void barriers(int* y) {
       if (threadIdx.x % 32 == 31) return;

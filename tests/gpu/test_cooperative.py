@@ -141,7 +141,7 @@ DEVICE_RUNTIME = (
 
 @pytest.mark.parametrize("functional", [True, False])
 def test_barriers_of_the_runtime_for_device_code(functional: bool) -> None:
-    """As Numba and relocatable device code call them."""
+    """As called by Numba and relocatable device code."""
     gpu = gpu_of("qv100", functional)
     a, b = np.zeros(8 * 96, np.int32), np.zeros(8 * 96, np.int32)
     kernel = gpu.load(PtxModule.from_text(DEVICE_RUNTIME, "runtime.ptx")).k
@@ -154,7 +154,7 @@ def test_barriers_of_the_runtime_for_device_code(functional: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("functional", [True, False])
 def test_grids_in_numba(functional: bool) -> None:
-    """Numba launches kernels that synchronise their grid cooperatively, unasked."""
+    """Numba launches kernels that synchronise their grid as cooperative ones, without being asked to."""
     pytest.importorskip("numba_cuda")
     from numba import cuda
 

@@ -1,4 +1,4 @@
-"""Triton kernels that copy by tensor maps: descriptors of the host and of the kernel."""
+"""Triton kernels that copy through tensor maps: host-made and kernel-made descriptors."""
 
 from __future__ import annotations
 

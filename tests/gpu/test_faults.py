@@ -1,4 +1,4 @@
-"""What simulated programs do wrong is reported with its place, and the GPU lives on."""
+"""Errors of simulated programs are reported with their location, and the GPU remains usable."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_fault_in_a_stream_comes_when_it_is_waited_for() -> None:
 
 
 def test_the_first_block_that_is_at_fault_is_reported() -> None:
-    """However many host threads there are."""
+    """For any number of host threads."""
     source = """extern "C" __global__ void k(int* a) {
         int x = 0;
         for (int i = 0; i < (64 - blockIdx.x) * 100; ++i) x += a[i & 31];
@@ -169,7 +169,7 @@ def test_the_first_block_that_is_at_fault_is_reported() -> None:
 
 
 def _resident() -> int:
-    """Bytes of host memory that this process has."""
+    """Host memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -335,7 +335,7 @@ WIDE += [2**63, 2**64 - 128, 2**64 - 32, 2**64 - 16, 2**64 - 4, 2**64 - 1]
 @pytest.mark.slow
 @pytest.mark.parametrize("space", ["", ".global", ".shared", ".local"])
 def test_no_address_harms_the_simulator(space: str) -> None:
-    """Each access at the edges of every space is performed or is a fault, for one lane and for a warp."""
+    """Each access at the edges of every space either succeeds or faults, for one lane and for a warp."""
     forms = ACCESSES + (
         SHARED_ACCESSES if space == ".shared" else GLOBAL_ACCESSES if space == ".global" else []
     )

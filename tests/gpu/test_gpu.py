@@ -1,4 +1,4 @@
-"""The GPU as users see it: arrays, arguments, modules, variables, errors that tell what to do."""
+"""The GPU as users see it: arrays, arguments, modules, variables, errors that say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host arrays as arguments: what the kernel sees of them, and what comes back."""
+"""Host arrays as arguments: what the kernel sees, and what is copied back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def module() -> Any:
 
 
 def add(o: Any, x: Any, y: Any) -> None:
-    """What the kernel does, on the host's memory as it is."""
+    """What the kernel does, applied to the host's memory as it is."""
     for i in range(o.size):
         o.flat[i] = 3 * x.flat[i] + y.flat[i]
 
@@ -161,7 +161,7 @@ SIZE, N = 24, 6
 
 @st.composite
 def views(draw: st.DrawFn) -> tuple[int, int, bool]:
-    """First element, step, whether it can be written."""
+    """First element, step, whether it is writable."""
     step = draw(st.sampled_from([1, 1, 1, 2, 3, -1, -2, 0]))
     low, high = sorted((0, (N - 1) * step))
     return draw(st.integers(-low, SIZE - 1 - high)), step, draw(st.integers(0, 7)) > 0

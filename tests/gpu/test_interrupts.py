@@ -1,4 +1,4 @@
-"""Ctrl-C ends a running kernel soon, and host memory stays near what a program allocates."""
+"""Ctrl-C ends a running kernel soon, and host memory use stays close to what a program allocates."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ AGAIN:
 def test_ctrl_c_ends_what_prints_without_end(
     functional: bool, threads: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A turn of so many instructions is long where each of them prints."""
+    """A turn of this many instructions takes long if each of them prints."""
     gpu = simt.GPU("qv100", functional=functional, threads=threads, set={"sm.count": 1})
     kernel = gpu.load(LOUD).loud
     pressed = [0.0]
@@ -144,7 +144,7 @@ print(resident() - before, int(peak.split()[1]) * 1024 - before)
 def test_memory_is_what_the_program_allocates(
     tmp_path: Path, functional: bool, megabytes: int, more: int
 ) -> None:
-    """And 10 %, and what does not depend on the program: with timing, the state of the machine."""
+    """Plus 10 %, and memory independent of the program: with timing, the machine's state."""
     file = tmp_path / "kernels.ptx"
     file.write_text(PTX)
     allocated = megabytes << 20

@@ -1,4 +1,4 @@
-"""What the system provides to kernels: printf, assert, malloc and free; functions compiled by NVRTC."""
+"""System functions for kernels: printf, assert, malloc and free; functions compiled by NVRTC."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONVERSIONS: list[tuple[str, list[object]]] = [
 
 
 def literal(value: object) -> str:
-    """A C++ expression of an argument."""
+    """A C++ expression for an argument."""
     if isinstance(value, bytes):
         return '"' + value.decode() + '"'
     if isinstance(value, float):
@@ -56,7 +56,7 @@ def literal(value: object) -> str:
 
 
 def reference(text: str, values: list[object]) -> str:
-    """What C's printf makes of it."""
+    """The output of C's printf for it."""
     buffer = ctypes.create_string_buffer(1000)
     arguments = [ctypes.c_double(v) if isinstance(v, float) else v for v in values]
     libc.snprintf(buffer, ctypes.c_size_t(1000), text.encode(), *arguments)

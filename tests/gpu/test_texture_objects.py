@@ -1,4 +1,4 @@
-"""Textures and surfaces of CUDA C++ programs: values, timing, and what the API refuses."""
+"""Textures and surfaces in CUDA C++ programs: values, timing, and what the API refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs in programs with several threads, and what a GPU costs the host."""
+"""GPUs in programs with several threads, and a GPU's cost on the host."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ N = 1000
 
 
 def in_threads(*work: Callable[[], None]) -> None:
-    """Runs each in a thread of its own and raises what the first of them raises."""
+    """Runs each in its own thread and raises the first exception raised by any."""
     errors: list[BaseException] = []
 
     def guarded(act: Callable[[], None]) -> None:
@@ -124,7 +124,7 @@ def test_threads_that_allocate_drop_and_read_beside_launches() -> None:
 
 
 def test_arrays_may_be_dropped_inside_their_gpu() -> None:
-    """The cycle collector may strike anywhere, also where the same thread is about to launch."""
+    """The garbage collector may run anywhere, including while the same thread is about to launch."""
     gpu = simt.GPU("qv100", functional=True)
     module = gpu.load(PTX)
     before = gc.get_threshold()
@@ -144,7 +144,7 @@ def test_arrays_may_be_dropped_inside_their_gpu() -> None:
 
 
 def test_two_gpus_run_side_by_side() -> None:
-    """A launch leaves the interpreter to others: two GPUs are inside their launches at the same time."""
+    """A launch releases the interpreter: two GPUs can be inside their launches at the same time."""
     gpus = [simt.GPU("qv100", set={"sm.count": 1}) for _ in range(2)]
     kernels = [gpu.load(PTX)["spin"] for gpu in gpus]
     spans: list[tuple[float, float]] = []

@@ -121,7 +121,7 @@ def check(kernel: str, out: np.ndarray) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["places", "handover", "own_reduction", "lock"])
 def test_accesses_in_the_order_of_time(kernel: str) -> None:
-    """Right values, and the same values and counters for any number of threads and any window."""
+    """Correct values, and the same values and counters for any number of threads and any window."""
     first, counted = run(kernel)
     check(kernel, first)
     for threads, window in ((1, 1), (2, 3), (2, None)):
@@ -165,9 +165,9 @@ TRACES: dict[str, dict[str, object]] = {"trace.simt": {}, "text": {"constant_cac
 
 @pytest.mark.parametrize("spec", ["qv100", "qv100-accelsim", "h100"])
 def test_a_recorded_trace_takes_the_same_time(spec: str, tmp_path: Path) -> None:
-    """What runs can be recorded, as store and as text; replayed, the same instructions take the same cycles.
-
-    Copies to the GPU are not in the trace, so the executed launch is timed with cold caches, too.
+    """Executed launches can be recorded, as a store and as text; replayed, the same instructions take the
+    same cycles. Copies to the GPU are not in the trace, so the executed launch is also timed with cold
+    caches.
     """
     n = 128 * 40
     data = np.random.default_rng(1).random(n, np.float32)

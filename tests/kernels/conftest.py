@@ -1,4 +1,4 @@
-"""What the kernels of this folder need: a GPU without timing, and each file's program compiled once."""
+"""Fixtures for kernels in this folder: a GPU without timing, and each file's program, compiled once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def gpu() -> simt.GPU:
 
 @pytest.fixture(scope="module")
 def module(gpu: simt.GPU, request: pytest.FixtureRequest) -> simt.gpu.Module:
-    """The file's SOURCE, compiled with its OPTIONS, and the instances of templates that TEMPLATES names."""
+    """The file's SOURCE, compiled with its OPTIONS, and the template instances named in TEMPLATES."""
     file = request.module
     name = file.__name__.rpartition(".")[2] + ".cu"
     kernels, options = getattr(file, "TEMPLATES", ()), getattr(file, "OPTIONS", ())
@@ -51,5 +51,5 @@ def module(gpu: simt.GPU, request: pytest.FixtureRequest) -> simt.gpu.Module:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> Iterator[np.random.Generator]:
-    """Random numbers, other ones for each test and the same in each run."""
+    """Random numbers, different in each test but the same in each run."""
     yield np.random.default_rng(list(request.node.name.encode()))

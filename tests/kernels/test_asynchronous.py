@@ -1,4 +1,4 @@
-"""Copies that run beside the threads, barriers in memory, clusters that share their memory."""
+"""Copies that run asynchronously to threads, barriers in memory, clusters that share their memory."""
 
 from __future__ import annotations
 

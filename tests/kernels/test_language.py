@@ -1,4 +1,4 @@
-"""What CUDA C++ offers beyond loops over arrays: calls, tables, classes, wide integers, bits, locks."""
+"""Features of CUDA C++ beyond loops over arrays: calls, tables, classes, wide integers, bits, locks."""
 
 from __future__ import annotations
 

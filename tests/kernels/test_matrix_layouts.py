@@ -1,4 +1,4 @@
-"""Matrices in the layouts that compilers choose: wmma for three generations, Triton's products."""
+"""Matrices in layouts chosen by compilers: wmma for three generations, Triton's products."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ PRODUCTS = [
 def test_triton_products(
     name: str, type_: str, layouts: str, tile: tuple[int, int, int], rng: np.random.Generator
 ) -> None:
-    """mma.sync and wgmma with operands in all layouts that Triton puts into shared memory."""
+    """mma.sync and wgmma with operands in all layouts that Triton uses in shared memory."""
     kernels = triton_kernels()
     bm, bn, bk = tile
     m, n, k = bm, 2 * bn, 2 * bk

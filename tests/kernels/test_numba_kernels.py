@@ -1,4 +1,4 @@
-"""Kernels that Numba compiles."""
+"""Kernels compiled by Numba."""
 
 from __future__ import annotations
 

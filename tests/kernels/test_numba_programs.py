@@ -1,4 +1,4 @@
-"""Numba programs as people write them: device functions, layouts, types, options, cooperative parts."""
+"""Typical Numba programs: device functions, layouts, types, options, cooperative parts."""
 
 from __future__ import annotations
 

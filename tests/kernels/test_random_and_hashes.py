@@ -1,4 +1,4 @@
-"""Random numbers, hashes, ciphers, checksums, and what is found in strings."""
+"""Random numbers, hashes, ciphers, checksums, and string search."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def philox(counter: int, key: tuple[int, int]) -> list[int]:
 
 
 def texts(rng: np.random.Generator, count: int) -> tuple[list[bytes], np.ndarray, np.ndarray]:
-    """Random texts of 0 to 40 bytes, all of them one after the other, and where each begins."""
+    """Random texts of 0 to 40 bytes, concatenated, and where each begins."""
     each = [rng.bytes(int(n)) for n in rng.integers(0, 41, count)]
     begin = np.cumsum([0, *map(len, each)]).astype(np.int32)
     return each, np.frombuffer(b"".join(each), np.uint8), begin
@@ -241,7 +241,7 @@ def primes() -> Iterator[int]:
 
 
 def field_product(a: int, b: int) -> int:
-    """In the field of AES, of 256 elements."""
+    """Multiplication in AES's field of 256 elements."""
     product = 0
     while b:
         product ^= a if b & 1 else 0

@@ -1,4 +1,4 @@
-"""Sums, minima and the place of a maximum: over shared memory, shuffles, atomics and cooperative groups."""
+"""Sums, minima and the position of a maximum: in shared memory, by shuffles, atomics, cooperative groups."""
 
 from __future__ import annotations
 

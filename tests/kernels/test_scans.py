@@ -1,4 +1,4 @@
-"""Prefix sums, in a warp, a block and a grid, and what is built on them: compaction, segmented sums."""
+"""Prefix sums in a warp, a block and a grid, and algorithms based on them: compaction, segmented sums."""
 
 from __future__ import annotations
 

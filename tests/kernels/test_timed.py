@@ -24,7 +24,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Case:
-    """source: the program. arrays: makes its arrays. launch: runs the kernel. result: what is compared."""
+    """source: the program. arrays: makes its arrays. launch: runs the kernel. result: what to compare."""
 
     source: str
     arrays: Callable[[np.random.Generator], Arrays]

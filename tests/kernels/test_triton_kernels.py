@@ -1,4 +1,4 @@
-"""Triton's kernels: against NumPy, and against Triton's own interpreter."""
+"""Triton's kernels, against NumPy and against Triton's own interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers on GPUs with warps of 64 lanes: whole warps are seen and predicted, values stay right."""
+"""Controllers on GPUs with warps of 64 lanes: whole warps are observed and predicted, values stay correct."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def threads_of(ctas: int, block: int) -> np.ndarray:
 
 @pytest.mark.parametrize("block", [1, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 160, 1000, 1024])
 def test_blocks_of_any_size(block: int) -> None:
-    """Exactly ceil(threads / 64) warps, each instruction once for all 64 lanes, and the right values."""
+    """Exactly ceil(threads / 64) warps, each instruction once for all 64 lanes, and correct values."""
     _, module = device()
     out = np.zeros((5, block), np.uint32)
     launch = module.reverse[5, block](out)
@@ -208,7 +208,7 @@ def test_blocks_of_any_size(block: int) -> None:
 
 
 def test_halves_that_part_meet_again() -> None:
-    """10 iterations of the lower half and 20 of the upper one are issued one by one, all else together."""
+    """10 iterations of the lower half and 20 of the upper one issue separately, everything else together."""
     _, module = device()
     out = np.zeros((2, 128), np.uint32)
     launch = module.halves[2, 128](out)
@@ -305,7 +305,7 @@ def test_shared_memory_serves_64_lanes_in_two_passes() -> None:
 
 
 def test_a_run_can_be_recorded(tmp_path: Path) -> None:
-    """A store keeps warps of 64 lanes; text cannot, and a GPU with warps of 32 refuses them."""
+    """A store keeps warps of 64 lanes; text cannot, and a GPU with 32-lane warps refuses them."""
     gpu, module = device()
     timed = module.reverse[4, 160](np.zeros(640, np.uint32))
     path = tmp_path / "reverse.simt"

@@ -14,7 +14,7 @@ from support.tiny import GLOBAL, run, write_kernel
 
 
 def random_warp(rng: random.Random) -> Warp:
-    """A walk through a program of 12 instructions with jumps back and forth, and accesses by some lanes."""
+    """A walk through a program of 12 instructions, with jumps back and forth and accesses by some lanes."""
     w = Warp()
     pc = 0
     for _ in range(rng.randrange(60)):
@@ -34,7 +34,7 @@ def random_warp(rng: random.Random) -> Warp:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_pairing_loses_nothing(seed: int, tmp_path: Path) -> None:
-    """Each half's records come in their order with their addresses; halves at one instruction go together."""
+    """Each half's records come in order, with their addresses; halves at the same instruction go together."""
     rng = random.Random(seed)
     ctas = [[random_warp(rng) for _ in range(rng.randrange(1, 6))] for _ in range(3)]
     (kernel,) = open_trace(write_kernel(tmp_path, ctas, threads=160)).kernels
@@ -90,7 +90,7 @@ def test_random_paired_traces_are_deterministic(seed: int, tmp_path: Path) -> No
 
 
 def test_block_counts_are_of_whole_warps(tmp_path: Path) -> None:
-    """A loop of 3 and 5 iterations in the two halves: the warp goes through it 5 times."""
+    """A loop of 3 and 5 iterations in the two halves: the warp executes it 5 times."""
 
     def looping(iterations: int) -> Warp:
         w = Warp()

@@ -33,7 +33,7 @@ def simulate(folder: Path, ctas: int, overrides: dict[str, Any], **options: Any)
 
 @pytest.mark.parametrize(("sharers", "caches"), [(1, 8), (2, 4), (4, 2), (8, 1), (64, 1), (3, 3)])
 def test_each_line_is_fetched_once_by_each_cache(sharers: int, caches: int, tmp_path: Path) -> None:
-    """Eight SMs run the same cold code at once: who asks for a line under way waits for it."""
+    """Eight SMs run the same cold code at once: a request for an outstanding line waits for it."""
     record = simulate(tmp_path / "t", 8, {"l1_shared_by": sharers, "prefetch_lines": 0})
     reads = sum(record["l2"]["instruction_read"].values())
     assert reads == 2 * LINES * caches  # sectors
@@ -48,7 +48,7 @@ def test_every_line_costs_the_latency(tmp_path: Path) -> None:
 
 
 def test_what_another_sm_has_fetched_is_a_hit(tmp_path: Path) -> None:
-    """With one warp an SM, nine CTAs on eight SMs: the last one finds everything."""
+    """With one warp per SM, nine CTAs on eight SMs: the last one finds everything cached."""
     record = simulate(
         tmp_path / "t", 9, {"sm.max_ctas": 1, "prefetch_lines": 0, "l0_lines": 1, "l1_shared_by": 8}
     )

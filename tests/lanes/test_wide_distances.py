@@ -1,4 +1,4 @@
-"""Distances between dependent instructions on GPUs with warps of 64 lanes: as their specifications say."""
+"""Distances between dependent instructions on GPUs with warps of 64 lanes: as in their specifications."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_consecutive_addresses_use_all_slices_evenly(gpu: str, changes: dict[str
 @pytest.mark.parametrize("gpu", ["rtx2060", "a100", "h200"])
 @given(block=st.integers(0, 2**20))
 def test_skewed_slices_have_even_shares(gpu: str, block: int) -> None:
-    """24, 160 and 192 slices: every block of 256 bytes a channel uses each slice equally often."""
+    """24, 160 and 192 slices: every block of 256 bytes per channel uses each slice equally often."""
     address = load_spec(gpu).address_map
     size = 256 * address.channels
     used = collections.Counter(

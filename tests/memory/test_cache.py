@@ -17,7 +17,7 @@ HALF = 0x0000FFFF
 
 
 def cache(which: str = "l2", **changes: Any) -> Any:
-    """A small cache: one set of two ways unless changed."""
+    """A small cache: one set of two ways by default."""
     prefix = "l1.cache" if which == "l1" else "l2.slice"
     values = {"sets": 1, "ways": 2, "set_index": "linear", "dirty_threshold": 0, **changes}
     overrides: dict[str, Any] = {f"{prefix}.{k}": v for k, v in values.items()}
@@ -145,7 +145,7 @@ def test_modified_lines_stay_below_the_threshold(threshold: int, evicts: bool) -
 
 @pytest.mark.parametrize("replacement", ["lru", "fifo"])
 def test_a_set_full_of_modified_lines_gives_up_its_oldest(replacement: str) -> None:
-    """Below the threshold; else a set whose lines all stay would refuse every other line from then on."""
+    """Below the threshold; otherwise a set whose lines are all kept would refuse all others forever."""
     c = cache(sets=2, dirty_threshold=100, replacement=replacement)
     for i in (0, 2, 4):
         assert c.access(i * LINE, write=True) == "miss"
@@ -216,7 +216,7 @@ class SlowLine:
 
 
 class SlowCache:
-    """Write-back, write-validate, LRU, on-miss; as plainly as possible."""
+    """Write-back, write-validate, LRU, on-miss, in the simplest form."""
 
     def __init__(self, sets: int, ways: int, entries: int, merge: int) -> None:
         self.sets, self.ways, self.entries, self.merge = sets, ways, entries, merge
@@ -315,7 +315,7 @@ def test_against_a_slow_reference(program: list[tuple[str, int, int]]) -> None:
 
 
 def test_inserted_data_is_clean_or_modified() -> None:
-    """Data put in without time is written back when it is evicted only if it stands for a write."""
+    """Data inserted without time is written back on eviction only if it represents a write."""
     c = cache()
     c.insert(0, False)
     c.insert(LINE, True)

@@ -1,4 +1,4 @@
-"""DRAM timing: the cycle in which a command may come, and the one before it in which it may not."""
+"""DRAM timing: the cycle in which a command is allowed, and the one before in which it is not."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_ccd_between_columns_of_any_bank(ccd: int) -> None:
 
 @pytest.mark.parametrize(("bank", "expected"), [(4, 6), (1, 1)])
 def test_ccdl_only_within_a_bank_group(bank: int, expected: int) -> None:
-    """Low bits name the group: banks 0 and 4 share one, 0 and 1 do not."""
+    """The low bits select the group: banks 0 and 4 share one, 0 and 1 do not."""
     d = dram(ccdl=6)
     d.push(0, 5)
     d.push(bank, 5)
@@ -162,7 +162,7 @@ def test_write_to_precharge(wr: int) -> None:
 
 
 def test_a_bus_for_rows_of_its_own_is_faster() -> None:
-    """With one bus, banks in turn after the one with the column command cannot open their row then."""
+    """With a single bus, banks in turn after the one with the column command cannot open their row then."""
 
     def finished(dual: bool) -> int:
         d = dram(dual_bus=dual, rcd=4, rrd=1, ras=8, rc=10, rp=2, scheduler_queue=200)
@@ -235,7 +235,7 @@ REFRESH = {"refi": 320, "rfc": 40, "rc": 30, "ras": 20, "rp": 8, "rcd": 10, "cl"
 
 @pytest.mark.parametrize("rfc", [40, 41])
 def test_a_refresh_closes_the_row_and_takes_rfc(rfc: int) -> None:
-    """At 320 the row has long been open, so it can be closed at once: tRP, tRFC, then a new activate."""
+    """At 320 the row has long been open, so it can be closed immediately: tRP, tRFC, a new activate."""
     d = dram(**REFRESH | {"rfc": rfc})
     d.push(0, 5)
     d.run(319)
@@ -248,7 +248,7 @@ def test_a_refresh_closes_the_row_and_takes_rfc(rfc: int) -> None:
 
 @pytest.mark.parametrize(("opened", "rc"), [(310, 28), (310, 30), (311, 30)])
 def test_a_refresh_waits_until_the_row_may_be_closed(opened: int, rc: int) -> None:
-    """An activate just before: the row is closed before its read, tRAS later, and refreshed tRC later."""
+    """With an activate just before: the row is closed unread, tRAS later, and refreshed tRC later."""
     d = dram(**REFRESH | {"rc": rc})
     d.run(opened)
     d.push(0, 5)
@@ -293,7 +293,7 @@ def test_without_an_interval_nothing_is_refreshed() -> None:
 @pytest.mark.parametrize("per_bank", [False, True])
 @pytest.mark.parametrize("rest", [1, 300, 333, 1000, 1279, 5000, 100_003])
 def test_a_rest_without_requests_changes_nothing(per_bank: bool, rest: int) -> None:
-    """A channel without requests is not run: the same commands follow as if it had been, cycle by cycle."""
+    """An idle channel does not run: the commands that follow are the same as if it had, cycle by cycle."""
     changes = REFRESH | {"per_bank_refresh": per_bank}
 
     def commands(run: bool) -> list[tuple[int, str, int]]:

@@ -28,7 +28,7 @@ def traffic(seed: int, sms: int, count: int) -> list[tuple[int, int, int, bool]]
 
 
 def test_an_l2_hit_takes_166_cycles_on_qv100() -> None:
-    """1 to the crossbar, 1 to the slice, 160 of ROP delay, look-up, and the way back (section 9)."""
+    """1 to the crossbar, 1 to the slice, 160 of ROP delay, lookup, and the way back (section 9)."""
     m = memory()
     m.insert(BASE, 32)
     assert m.run([(1000, 3, BASE, False)], 2000, 8) == [(1166, 3, BASE, False)]
@@ -81,7 +81,7 @@ def test_more_sms_and_slices_than_gpus_have_today(look_ahead: int) -> None:
 
 
 def test_peak_dram_bandwidth_of_qv100() -> None:
-    """32 channels of 32 B a command clock of 850 MHz: 870 GB/s (section 11); streams come near it."""
+    """32 channels of 32 B per command clock at 850 MHz: 870 GB/s (section 11); streams come close to it."""
     m = memory()
     per_sm = 1500
     requests = sorted(
@@ -95,7 +95,7 @@ def test_peak_dram_bandwidth_of_qv100() -> None:
 
 
 def test_row_hits_need_the_first_ready_scheduler() -> None:
-    """Two streams through the same banks: FCFS opens rows again and again."""
+    """Two streams through the same banks: FCFS reopens rows again and again."""
 
     def activates(scheduler: str) -> int:
         m = memory(dram__scheduler=scheduler, address_map__hash="linear")
@@ -107,7 +107,7 @@ def test_row_hits_need_the_first_ready_scheduler() -> None:
 
 
 def test_far_sectors_cost_once_then_a_copy_is_near() -> None:
-    """A100: SM 0 belongs to the first partition; of consecutive lines some live in the other."""
+    """A100: SM 0 belongs to the first partition; of consecutive lines, some are in the other."""
     m = memory("a100")
     m.insert(BASE, 1 << 16)
     lines = [BASE + 512 * i for i in range(64)]
@@ -121,8 +121,9 @@ def test_far_sectors_cost_once_then_a_copy_is_near() -> None:
 
 @pytest.mark.parametrize(("share", "again"), [(0.4, 0.0), (0.75, 0.5)])
 def test_an_sm_has_one_partition_of_the_l2(share: float, again: float) -> None:
-    """SM 0 walks twice over an array, a share of the L2. What is larger than half of it misses near; what
-    lives in the other partition, then half, is found there, and the rest is read from memory again."""
+    """SM 0 walks twice over an array that is a share of the L2. If it is larger than half of it, it misses
+    near; data of the other partition, half of it, is found there, and the rest is read from memory again.
+    """
     m = memory("a100", l2__slice__sets=16)
     lines = int(share * load_spec("a100", {"l2.slice.sets": 16}).l2_lines)
     addresses = [BASE + 128 * i for i in range(lines)]
@@ -134,7 +135,7 @@ def test_an_sm_has_one_partition_of_the_l2(share: float, again: float) -> None:
 
 
 def test_each_partition_keeps_a_copy() -> None:
-    """SMs of both partitions read the same lines: memory is read once, and each finds them near then."""
+    """SMs of both partitions read the same lines: memory is read once, then each finds them near."""
     m = memory("a100")
     readers = [0, 107]
     lines = [BASE + 128 * i for i in range(512)]
@@ -149,7 +150,7 @@ def test_each_partition_keeps_a_copy() -> None:
 
 @pytest.mark.parametrize("writer", [0, 107])
 def test_a_write_makes_copies_elsewhere_outdated(writer: int) -> None:
-    """SM 0 has copies of what lives far; after a write, by any SM, it reads those from far again, once."""
+    """SM 0 has copies of far data; after a write by any SM, it rereads them from the far partition, once."""
     m = memory("a100")
     m.insert(BASE, 1 << 16)
     lines = [BASE + 512 * i for i in range(64)]
@@ -169,7 +170,7 @@ def test_a_write_makes_copies_elsewhere_outdated(writer: int) -> None:
 
 @pytest.mark.slow
 def test_sets_that_wait_for_each_other_leave_a_way() -> None:
-    """SMs of both partitions miss in the only set of each slice, over and over."""
+    """SMs of both partitions repeatedly miss in the only set of each slice."""
     m = memory("a100", l2__slice__sets=1, l2__slice__ways=2)
     requests = [(10 + i // 108, i % 108, BASE + 32 * (i * 37 % 65_536), False) for i in range(20_000)]
     assert len(m.run(requests, 400_000, 50)) == len(requests)

@@ -1,4 +1,4 @@
-"""The crossbar: one packet an output and cycle, fairness, and what waits behind a blocked head."""
+"""The crossbar: one packet per output and cycle, fairness, and head-of-line blocking."""
 
 import random
 
@@ -21,7 +21,7 @@ def test_islip_serves_the_inputs_of_an_output_in_turn() -> None:
 
 
 def test_a_blocked_head_holds_what_is_behind_it() -> None:
-    """Both inputs want output 0; input 1's second packet could go to output 1 at once, but waits."""
+    """Both inputs want output 0; input 1's second packet could go to output 1 immediately, but waits."""
     found = moves([[(0, 1)], [(0, 2), (1, 3)]], 2, False)
     assert found[:2] == [(0, 0, 0, 1), (1, 1, 0, 2)]
     assert found[2] == (2, 1, 1, 3)
@@ -58,7 +58,7 @@ def test_outputs_that_look_ahead_take_what_is_behind_a_blocked_head() -> None:
 
 
 def test_ports_are_as_wide_as_they_say() -> None:
-    """Ten packets of one input to one output, by the narrower of both ports."""
+    """Ten packets from one input to one output, limited by the narrower of the two ports."""
     queues = [[(0, i) for i in range(10)]]
     for widths, cycles in (((1, 1), 10), ((2, 1), 10), ((1, 2), 10), ((2, 2), 5)):
         ports = {"input_width": widths[0], "output_width": widths[1]}

@@ -1,4 +1,4 @@
-"""Policies written in Python give what their built-in twins give, and cannot break the engine."""
+"""Policies written in Python give the same results as their built-in twins, and cannot break the engine."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_ncu_details_are_one_row_a_metric(tmp_path: Path) -> None:
 
 
 def test_ncu_several_passes_of_a_launch_become_one(tmp_path: Path) -> None:
-    """Two runs with the same columns, one after the other: what one did not measure the other did."""
+    """Two runs with the same columns, one after the other: each measured what the other did not."""
     header, units = '"ID","Kernel Name","a__x.sum","gpu__time_duration.sum"', '"","","Kbyte","us"'
     text = f'{header}\n{units}\n"0","f","1","n/a"\n"1","g","2","n/a"\n'
     text += f'{header}\n"","","byte","ns"\n"0","f","n/a","7"\n'

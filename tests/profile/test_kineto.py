@@ -74,7 +74,7 @@ def test_every_column(tmp_path: Path) -> None:
 
 
 def test_first_versions(tmp_path: Path) -> None:
-    """Categories in capitals, ids as text, whole microseconds."""
+    """Upper-case categories, ids as text, whole microseconds."""
     events = kineto_events()
     for item in events:
         if "cat" in item:
@@ -159,7 +159,7 @@ def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_memory_stays_bounded_by_the_largest_event(tmp_path: Path) -> None:
-    """A gzip bomb of one event is refused before it fills the memory."""
+    """A gzip bomb with a single event is refused before it fills memory."""
     path = tmp_path / "bomb.json.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(b'{"traceEvents": [{"name": "')

@@ -65,7 +65,7 @@ def test_compressed_and_named_anyhow(tmp_path: Path) -> None:
 
 
 def test_oldest_schema(tmp_path: Path) -> None:
-    """Only a name as text, no processes, no calls: what the columns are called has changed, too."""
+    """Only names as text, no processes, no calls: column names have changed as well."""
     path = nsys_database(
         tmp_path / "x.sqlite",
         [

@@ -79,7 +79,7 @@ def test_real_rocprof(shared_data: Path) -> None:
 
 @pytest.mark.slow
 def test_kinds_of_real_names(shared_data: Path) -> None:
-    """No framework kernel that copies or fills tensors is taken for a copy by the runtime."""
+    """No framework kernel that copies or fills tensors is mistaken for a copy by the runtime."""
     left_out = set()
     for path in (shared_data / "profiles").glob("*.gz"):
         profile = read_profile(path)

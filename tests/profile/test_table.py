@@ -65,7 +65,7 @@ def test_processes_of_a_table(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_names_and_an_enum_of_more(tmp_path: Path) -> None:
-    """Names that no launch has any more are dropped, and codes stay in lexical order."""
+    """Names no longer used by any launch are dropped, and codes stay in lexical order."""
     names = [f"k{i:05}" for i in range(10_000)]
     whole = Profile(
         pl.DataFrame({"launch": range(10_000), "name": names[::-1], "duration_ns": [1.0] * 10_000})

@@ -1,4 +1,4 @@
-"""PTX as compilers write it."""
+"""PTX in the styles of different compilers."""
 
 from __future__ import annotations
 

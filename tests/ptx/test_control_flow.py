@@ -1,4 +1,4 @@
-"""Basic blocks and post-dominators, on graphs drawn by hand and against sets."""
+"""Basic blocks and post-dominators, on hand-drawn graphs and against sets."""
 
 from __future__ import annotations
 
@@ -91,8 +91,9 @@ def test_unreachable_code_is_kept():
 
 
 def slow_post_dominators(successors: list[list[int]], ends: list[set[int]]) -> dict[int, int | None]:
-    """Sets of post-dominators by iteration to the fixed point: among the blocks that reach the first of the
-    ends, then among those left that reach the second."""
+    """Sets of post-dominators by fixed-point iteration: among the blocks that reach the first of the ends,
+    then among the remaining ones that reach the second.
+    """
     nearest: dict[int, int | None] = {}
     for level in ends:
         reaching = {

@@ -1,4 +1,4 @@
-"""PTX as parsed: every directive and form of operand, and what is said about text that is no PTX."""
+"""Parsed PTX: every directive and form of operand, and the errors for text that is not PTX."""
 
 from __future__ import annotations
 

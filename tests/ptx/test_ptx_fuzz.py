@@ -1,4 +1,4 @@
-"""Damaged PTX: an error that names the place, or a result, never a crash."""
+"""Damaged PTX: a result, or an error that names the location, never a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which registers instructions read and write, and that no two live ones share a place."""
+"""The registers that instructions read and write, and that no two live ones share a place."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def test_registers_of_the_signature_keep_their_places():
 
 
 def test_vectors_lie_in_a_row():
-    """As machine code has them. Whose registers an earlier vector has in another order go elsewhere."""
+    """As machine code requires. A vector whose registers an earlier vector has in another order is placed
+    elsewhere.
+    """
     allocation = allocated(
         "ld.global.u32 %r9, [0]; ld.global.v4.u32 {%r3, %r1, %r0, %r2}, [16];"
         "ld.global.v2.u64 {%rd2, %rd1}, [0];"
@@ -166,7 +168,7 @@ def test_random_programs(seed):
 
 
 def test_real_shape_of_a_matrix_product():
-    """A register tile of 8 by 8 with 64-bit addresses: as many registers as are live, nearly."""
+    """An 8-by-8 register tile with 64-bit addresses: uses almost exactly as many registers as are live."""
     body = ["mov.u64 %a, 0; mov.u64 %b, 0;", *(f"mov.f32 %c{k}, 0f00000000;" for k in range(64)), "L:"]
     body += [f"ld.shared.f32 %x{k}, [%a+{4 * k}]; ld.shared.f32 %y{k}, [%b+{4 * k}];" for k in range(8)]
     body += [f"fma.rn.f32 %d{k}, %x{k // 8}, %y{k % 8}, %c{k}; mov.f32 %c{k}, %d{k};" for k in range(64)]

@@ -1,4 +1,6 @@
-"""Scheduling within basic blocks: loads come early, dependences hold, nothing crosses what orders memory."""
+"""Scheduling within basic blocks: loads move up, dependences hold, nothing crosses instructions that order
+memory.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ STEP = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, min_size=3, max_size=60))
 def test_random_blocks_compute_what_they_say(steps: list[tuple]) -> None:
-    """Straight-line code over registers and eight words of memory, against its meaning in order."""
+    """Straight-line code over registers and eight words of memory, against in-order execution."""
     lines, r, m = [], list(range(1, 9)), [100 * k + 7 for k in range(8)]
     for i in range(8):
         lines.append(f"mov.u32 %r{i}, {r[i]};")

@@ -1,4 +1,4 @@
-"""Which pointers among a kernel's parameters it may store through."""
+"""Which pointer parameters a kernel may store through."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def many(count: int, launch_of: Any) -> Result:
 
 
 def busy_launch(i: int) -> Any:
-    """No two values are alike, names are long, and every counter counts."""
+    """No two values are equal, names are long, and every counter counts."""
     random.seed(i)
     x = launch(i, name=f"void cutlass::Kernel<cutlass::gemm::GemmUniversal<float, {i % 40}>>(Params)" * 3)
     x.engine.update({name: random.randrange(10**7) for name in COUNTERS})

@@ -1,4 +1,4 @@
-"""Two Results side by side: what is matched, what is not, and the page of it."""
+"""Two Results side by side: what is matched, what is not, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from support.launches import MACHINE, launch
 
 
 def results() -> tuple[Result, Result]:
-    """Launches of 1,000 cycles a CTA and 500: `gemm` three times and twice, `old` only in the first, `new`
-    only in the second."""
+    """Launches of 1,000 and 500 cycles per CTA: `gemm` three times and twice, `old` only in the first, `new`
+    only in the second.
+    """
     with installed():
         provenance = simt.simulate("input").provenance
 

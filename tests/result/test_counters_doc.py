@@ -1,4 +1,4 @@
-"""docs/counters.md is what the table in the code says; the version is the same everywhere."""
+"""docs/counters.md matches the table in the code; the version is the same everywhere."""
 
 from __future__ import annotations
 

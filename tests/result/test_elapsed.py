@@ -1,4 +1,4 @@
-"""Time of launches that overlap: each cycle counts once, wherever a total is shown."""
+"""Time of overlapping launches: each cycle counts once, wherever a total is shown."""
 
 from __future__ import annotations
 

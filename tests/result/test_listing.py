@@ -1,4 +1,6 @@
-"""Lines of source, PTX and machine code: their counts are the launch's, and their texts the program's."""
+"""Lines of source, PTX and machine code: their counts add up to the launch's, and their texts are the
+program's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roofs of published peaks, and points counted by hand."""
+"""Roofs from published peaks, and points counted by hand."""
 
 from __future__ import annotations
 

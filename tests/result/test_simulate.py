@@ -1,4 +1,4 @@
-"""simulate: feeding, slices, selection, limits, Ctrl-C, resuming. On the fake engine."""
+"""simulate: feeding, slices, selection, limits, Ctrl-C, resuming. With the fake engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences that say where the time goes: every class, at its threshold and just below."""
+"""The sentences that tell where the time goes: every class, at its threshold and just below."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def make_input(kind: str, folder: Path) -> str:
 @pytest.mark.parametrize("output", ["out", "out.json"])
 @pytest.mark.parametrize("kind", ["program", "trace"])
 def test_what_had_finished_is_on_disk(runs: Runs, tmp_path: Path, kind: str, output: str) -> None:
-    """Killed, and killed again while it goes on, until it comes to its end."""
+    """Killed, and killed again after being resumed, until it completes."""
     chance = random.Random(f"{kind} {output}")
     first = tmp_path / "whole"
     first.mkdir()

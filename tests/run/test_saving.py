@@ -1,4 +1,4 @@
-"""Where runs are saved and stopped: full disks, faults, limits, progress without a terminal."""
+"""How runs are saved and stopped: full disks, faults, limits, progress without a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = {"sm.count": 1}
 
 @contextmanager
 def files_up_to(size: int) -> Iterator[None]:
-    """As a full disk: writing beyond so many bytes of a file fails."""
+    """Simulates a full disk: writing more than this many bytes to a file fails."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -34,7 +34,7 @@ def files_up_to(size: int) -> Iterator[None]:
 
 
 def line_ends(output: Path) -> list[int]:
-    """Bytes after each line of the journal of a whole run."""
+    """Size of the journal after each of its lines, for a whole run."""
     ends, at = [], 0
     for line in (output / "result.journal").read_bytes().splitlines(keepends=True):
         at += len(line)
@@ -119,8 +119,9 @@ def test_max_cycles_of_a_program(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_timeout_of_a_gpu(tmp_path: Path) -> None:
-    """What a trace's run has, a program's has, too: a limit of seconds, overrides as texts, a Result to go on
-    from; wrong parameters are refused by both."""
+    """Features shared by runs of traces and programs: a time limit, overrides as text, resuming from a
+    Result; both refuse invalid parameters.
+    """
     gpu = simt.GPU("qv100", set=["sm.count=1"], output=tmp_path / "out", timeout=3)
     module, x = gpu.load(PTX), gpu.zeros(64, np.uint32)
     module.work[1, 64](x, 100)

@@ -1,4 +1,4 @@
-"""Transfers of a session: their cycles, what they move, waiting for some of them, and being stopped."""
+"""A session's transfers: their cycles, the data they move, waiting for some of them, and being stopped."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ CAPACITY = 4096
 def rows(
     data: st.DataObject, element: int = 1
 ) -> tuple[int, int, int, Callable[[np.ndarray, int, int], np.ndarray]]:
-    """Bytes of a row, number of rows, pitch; and a view of them in a flat array."""
+    """Bytes per row, number of rows, pitch; and a view of them in a flat array."""
     width = element * data.draw(st.integers(0, 24))
     height, pitch = data.draw(st.integers(0, 6)), width + data.draw(st.integers(0, 16))
 

@@ -1,4 +1,4 @@
-"""Adaptive: rounds, nested plans, and half widths that hold."""
+"""Adaptive: rounds, nested plans, and half widths that are met."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simt.sampling import Adaptive, Neyman, Random, Root, check_sampler
 
 
 def two_machines(launches: int, noise: float, seed: int = 0) -> tuple[Profile, np.ndarray]:
-    """A profile, and values of every launch on another machine that times do not tell within `noise`."""
+    """A profile, and values of every launch on another machine, which times predict only within `noise`."""
     random = np.random.default_rng(seed)
     kernel = random.integers(0, 6, launches)
     times = (1000.0 * 2.0**kernel * random.lognormal(0, 0.1, launches)).round()

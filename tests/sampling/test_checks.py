@@ -1,4 +1,4 @@
-"""The common check finds what is wrong with a sampler."""
+"""The common check detects faulty samplers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simt.sampling import Choice, Sampler, check_sampler
 
 
 class Every(Sampler):
-    """Every n-th launch, from the first. A sampler as a user writes it; the subclasses below break it."""
+    """Every n-th launch, from the first. A typical user-written sampler; the subclasses below break it."""
 
     method = "every"
 
@@ -34,21 +34,21 @@ class Every(Sampler):
 
 
 class Accepts(Every):
-    """Does not look at its parameter."""
+    """Ignores its parameter."""
 
     def choose(self, profile: Profile) -> Choice:
         return self.made(profile, np.arange(0, len(profile), 4))
 
 
 class Crashes(Every):
-    """Another exception than ours for a senseless parameter."""
+    """Raises another exception than ours for an invalid parameter."""
 
     def choose(self, profile: Profile) -> Choice:
         return self.made(profile, np.arange(0, len(profile), int(self.n)))
 
 
 class Counts(Every):
-    """Chooses otherwise each time."""
+    """Chooses differently each time."""
 
     calls = 0
 

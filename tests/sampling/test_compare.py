@@ -16,7 +16,7 @@ from simt.sampling.checks import example_profile
 
 
 class Claims(Sampler):
-    """One launch at random stands for all."""
+    """One random launch represents all."""
 
     method = "claims"
 

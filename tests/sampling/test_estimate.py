@@ -1,4 +1,4 @@
-"""Estimates from what was measured of a Plan: by hand, over many seeds, and with launches missing."""
+"""Estimates from measurements of a Plan: by hand, over many seeds, and with missing launches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_is_measured_whole_has_no_error() -> None:
 
 
 def test_the_profiled_time_helps_where_values_follow_it() -> None:
-    """Values are three times the profiled time, exactly: the ratio estimator knows the total."""
+    """Values are exactly three times the profiled time: the ratio estimator gives the exact total."""
     random = np.random.default_rng(0)
     times = random.lognormal(8, 1, 400).round()
     plan = Random(size=20).fit_plan(profile(["k"] * 400, times.tolist()))
@@ -82,7 +82,7 @@ def test_the_profiled_time_helps_where_values_follow_it() -> None:
     "sampler", [Neyman(aim="time", draw="random"), Random(size=60), Root(replacement=True)]
 )
 def test_intervals_cover_another_machine(sampler: Sampler) -> None:
-    """The other machine is faster by a factor of its own for each kernel, and 10 % noise."""
+    """The other machine is faster by a factor specific to each kernel, with 10 % noise."""
     random = np.random.default_rng(1)
     kernel = random.integers(0, 5, 1000)
     times = (1000.0 * 4.0**kernel * random.lognormal(0, 0.3, 1000)).round()
@@ -109,7 +109,7 @@ def test_missing_launches_are_named_and_stood_for() -> None:
 
 
 def test_single_draws_take_their_spread_from_the_profile() -> None:
-    """Two strata of a kernel, a launch each, whose values per time agree: times vary by 10 %."""
+    """Two strata of a kernel, one launch each, whose values per time agree: times vary by 10 %."""
     times = [90.0, 110.0] * 2 + [900.0, 1100.0] * 2
     plan = plan_of(["k"] * 8, times, [0] * 4 + [1] * 4, [0, 4])
     got = plan.estimate({0: {"v": 90.0}, 4: {"v": 900.0}}, estimator="expansion")

@@ -1,4 +1,4 @@
-"""Plans for other tools, and their results back."""
+"""Plans for other tools, and importing their results."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_nsight_compute_profiles_invocations_of_names() -> None:
 
 
 def test_results_of_just_the_chosen_launches_get_the_plans_ids() -> None:
-    """Nsight Compute counts what it profiled from 0, and writes names its own way."""
+    """Nsight Compute numbers profiled launches from 0, and writes names in its own way."""
     names = ["void b::c<float, (int)2>(x *)", "a", "a(int)"]
     measured = Profile(
         pl.DataFrame({"launch": range(3), "name": names, "duration_ns": [1.0, 2, 3], "x.sum": [1.0, 2, 4]})

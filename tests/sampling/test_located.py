@@ -1,4 +1,4 @@
-"""From a profile to a plan, a simulation of its launches, and totals: whatever numbers the launches have."""
+"""From a profile to a plan, a simulation of its launches, and totals, however launches are numbered."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_trace(folder: Path, positions: range | list[int]) -> Path:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight launches, of which the first has the id 5."""
+    """Eight launches, the first of which has id 5."""
     return write_trace(tmp_path_factory.mktemp("trace"), range(len(LENGTHS)))
 
 
@@ -54,7 +54,7 @@ def full(trace: Path) -> Result:
 
 
 def profile(copies: tuple[int, ...] = ()) -> Profile:
-    """What a tool would measure of the program; a copy of memory comes before the kernels at `copies`."""
+    """What a tool would measure for the program; a memory copy precedes the kernels at `copies`."""
     rows = []
     for n, length in enumerate(LENGTHS):
         rows += [{"name": "[CUDA memcpy HtoD]", "duration_ns": 5.0}] * copies.count(n)
@@ -63,7 +63,7 @@ def profile(copies: tuple[int, ...] = ()) -> Profile:
 
 
 def check(plan: Plan, result: Result, full: Result) -> None:
-    """The plan's launches are those of the Result that simulate the kernels of these names and positions."""
+    """The plan's launches correspond to the Result's launches with the same kernel names and positions."""
     found = launches_of(plan, result)
     truth = {x.index: x for x in full.launches}
     rows = list(plan.launches.select("launch", "position", "weight").iter_rows())

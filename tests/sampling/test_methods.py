@@ -1,4 +1,4 @@
-"""What holds for every method of the registry."""
+"""Properties of every method in the registry."""
 
 from __future__ import annotations
 

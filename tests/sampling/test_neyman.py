@@ -1,4 +1,4 @@
-"""Neyman: allocation and pruning against slow references, and what it claims on real profiles."""
+"""Neyman: allocation and pruning against slow references, and its claims on real profiles."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_whole_sizes_of_nothing_varied_are_the_minimum() -> None:
 
 
 def test_the_pruning_is_the_cheapest_of_all() -> None:
-    """Every pruning of a small tree with every sample size, at a limit where the answer is on the hull."""
+    """Every pruning of a small tree with every sample size, at a limit whose answer is on the hull."""
     times = np.array([1, 2, 3, 50, 52, 55, 200, 260.0])
     order = TimeOrder(np.zeros(8, int), times)
     tree = SplitTree(order, 0.0, 1, 0.0)
@@ -161,7 +161,7 @@ def test_midpoints_do_not_depend_on_the_seed() -> None:
 
 
 def test_skewed_times_are_claimed_wider_than_the_normal_distribution_says() -> None:
-    """6 % of the launches take three times as long. A draw is off by 1.88 / 1.12 where it meets one."""
+    """6 % of the launches take three times as long. A draw is off by 1.88 / 1.12 if it contains one."""
     times = np.where(np.arange(5000) % 50 < 3, 3000.0, 1000.0)
     strata = Strata.of(order := TimeOrder(np.zeros(5000, int), times), [(0, 2)])
     assert strata.simulated_half_width(order, np.array([1]), 0.95) == pytest.approx(1.88 / 1.12)
@@ -217,7 +217,7 @@ def errors_over_seeds(strata: Strata, order: TimeOrder, m: np.ndarray, seeds: in
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["a100_cloverleaf.nsys.sqlite.gz", "h100_2gpu_llm_training.nsys.sqlite.gz"])
 def test_claims_cover_real_profiles_and_root_takes_longer(shared_data: Path, file: str) -> None:
-    """Every trace is in benchmarks/samplers_stratified.py."""
+    """All traces are covered by benchmarks/samplers_stratified.py."""
     profile = read_profile(shared_data / "profiles" / file).kernels()
     order = TimeOrder(profile.name_codes, profile.column("duration_ns"))
     root, root_m, _ = Root(allocation="global").design(order, Z)

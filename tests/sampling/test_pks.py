@@ -28,7 +28,7 @@ def profile(name: list[str] | None = None, **columns: list[float]) -> Profile:
 
 
 def noisy(n: int, seed: int = 0) -> Profile:
-    """Ten kinds of launches whose three counters are never the same twice."""
+    """Ten kinds of launches whose three counters never repeat exactly."""
     random = np.random.default_rng(seed)
     kind = random.integers(0, 10, n)
     values = {c: random.uniform(1, 100, 10)[kind] * (1 + 0.01 * random.standard_normal(n)) for c in "abc"}

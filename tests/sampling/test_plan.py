@@ -1,4 +1,4 @@
-"""Profile and Plan: order of rows, types, what is left out, JSON."""
+"""Profile and Plan: order of rows, types, omitted fields, JSON."""
 
 from __future__ import annotations
 

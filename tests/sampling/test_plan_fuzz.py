@@ -34,7 +34,7 @@ def made() -> Plan:
 
 
 def use(plan: Plan) -> None:
-    """All that can be done with a Plan alone."""
+    """Every operation on a Plan alone."""
     str(plan)
     plan._repr_html_()
     plan_tables.facts(plan)

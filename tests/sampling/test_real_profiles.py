@@ -1,4 +1,4 @@
-"""Clustering samplers on real profiles, which have no counters: the launch's shape in place of them."""
+"""Clustering samplers on real profiles without counters: the launch's shape is used instead."""
 
 from __future__ import annotations
 

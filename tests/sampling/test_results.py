@@ -1,4 +1,4 @@
-"""Values of a Plan's launches from files of all kinds."""
+"""Values of a Plan's launches, from all kinds of files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plan() -> Plan:
 
 
 def measured(plan: Plan, ids: list[int], path: Path) -> Path:
-    """The plan's launches as a profile that numbers them otherwise, with a counter."""
+    """The plan's launches as a profile with different numbering, and a counter."""
     frame = plan.launches.select(
         pl.Series("launch", ids), "name", duration_ns=2 * pl.col("time_ns"), dram=pl.col("launch")
     )

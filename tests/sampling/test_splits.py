@@ -1,4 +1,4 @@
-"""Exact splits of launches in order of time, against slow references."""
+"""Exact splits of time-ordered launches, against slow references."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_cuts_are_as_good_as_the_best_of_all(launches: list[tuple[int, float]]) 
 
 
 def test_ranges_inside_a_group_are_cut_by_their_own_statistics() -> None:
-    """The prefix sums begin at the group: a range in its middle takes off what is before it."""
+    """The prefix sums begin at the group: a range in its middle subtracts what precedes it."""
     random = np.random.default_rng(0)
     times = np.round(random.lognormal(9, 1, 4000))
     order = TimeOrder(np.repeat([0, 1], 2000), times)
@@ -91,7 +91,9 @@ def test_ranges_inside_a_group_are_cut_by_their_own_statistics() -> None:
 
 
 def test_many_parts_of_many_times_are_close_to_the_optimum() -> None:
-    """Above 512 distinct times the cuts start from candidates; three far groups are still found exactly."""
+    """With more than 512 distinct times, cuts start from candidates; three distant groups are still found
+    exactly.
+    """
     random = np.random.default_rng(1)
     times = np.concatenate([random.normal(mean, 1000, 3000) for mean in (1e5, 2e5, 9e5)]).round()
     order = TimeOrder(np.zeros(len(times), int), times)
@@ -111,7 +113,7 @@ def test_a_spread_of_a_ten_millionth_of_the_mean_is_kept() -> None:
 
 @pytest.mark.parametrize("groups", [1, 2, 5000])
 def test_keys_hold_any_number_of_groups_and_long_times(groups: int) -> None:
-    """Key and position of 5000 groups and times up to 2^50 ns do not fit in 64 bits together."""
+    """Keys and positions of 5000 groups, with times up to 2^50 ns, do not fit into 64 bits together."""
     random = np.random.default_rng(2)
     codes = np.concatenate([np.arange(groups), random.integers(0, groups, 2000)])
     times = random.integers(0, 1 << 50, len(codes)).astype(float)

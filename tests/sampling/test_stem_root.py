@@ -1,4 +1,4 @@
-"""STEM and ROOT: the papers' formulas where they are right, and what the printed ones would do."""
+"""STEM and ROOT: the papers' formulas where they are correct, and the effect of the printed ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simt.sampling.splits import Spread
 
 
 def profile(**times: list[float]) -> Profile:
-    """One kernel an argument."""
+    """One kernel per argument."""
     names = [name for name, values in times.items() for _ in values]
     values = [value for kernel in times.values() for value in kernel]
     return Profile(pl.DataFrame({"launch": range(len(names)), "name": names, "duration_ns": values}))
@@ -141,7 +141,7 @@ def test_root_ends_on_a_wide_peak_and_its_leaves_meet_the_bound() -> None:
 
 
 def test_root_finds_three_peaks_that_a_split_in_two_does_not_pay_for() -> None:
-    """Two parts of three equal peaks cost as much as the whole: only the sweep over k sees the gain."""
+    """Two parts of three equal peaks cost as much as the whole: only the sweep over k finds the gain."""
     times = profile(kernel=[100.0, 110.0, 120.0] * 100)
     assert len(Root().fit_plan(times).strata) == len(Root(children=(2, 3)).fit_plan(times).strata)
     far = profile(kernel=[1.0] * 40 + [1000.0] * 40 + [2000.0] * 40)

@@ -1,4 +1,4 @@
-"""TBPoint: weighted Ward clustering against scikit-learn's, and the choice of the threshold."""
+"""TBPoint: weighted Ward clustering against scikit-learn's, and the choice of threshold."""
 
 from __future__ import annotations
 

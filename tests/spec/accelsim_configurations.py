@@ -1,4 +1,4 @@
-"""Three configurations of Accel-Sim, as far as they matter for timing."""
+"""Three configurations of Accel-Sim, reduced to what affects timing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every field acts: another value changes what is simulated, or is refused."""
+"""Every field has an effect: another value changes what is simulated, or is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEEN_BY_PROGRAMS = ("sm_version", "dram.capacity_gib")
 
 
 def arithmetic(warp: Warp, seed: int) -> None:
-    """Every unit, alone and in a row, with results that are needed at once and later."""
+    """Every unit, separately and combined, with results needed immediately and later."""
     for i, opcode in enumerate(
         ("IADD3", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "TEX", "UIADD3", "BRA")
     ):
@@ -67,7 +67,7 @@ def memory(warp: Warp, seed: int) -> None:
 
 
 def scattered(warp: Warp, seed: int) -> None:
-    """More lines than caches and queues hold at once, in rows of DRAM that conflict."""
+    """More lines than caches and queues hold at once, in conflicting DRAM rows."""
     for i in range(5):
         at = GLOBAL + (((seed * 5 + i) * 7919 % 512) << 13)
         warp.memory("LDG.E.SYS", [at + 4224 * lane for lane in range(32)], 4, 8 + i % 4, (2,))
@@ -75,7 +75,7 @@ def scattered(warp: Warp, seed: int) -> None:
 
 
 def jumping(warp: Warp, seed: int) -> None:
-    """Code in three lines of one set of the instruction caches, the first of which is used in every turn."""
+    """Code in three lines of one instruction-cache set, the first of which is used in every iteration."""
     for i in range(4):
         for line in (0, 1 + i % 2):
             warp.pc = line << 16
@@ -103,7 +103,7 @@ LARGE: list[Kernel] = [
 
 
 def write(folder: Path, kernels: list[Kernel]) -> Path:
-    """A trace of the kernels, and a copy before them."""
+    """A trace of the kernels, preceded by a copy."""
     folder.mkdir(parents=True)
     (folder / "kernelslist.g").write_text(f"MemcpyHtoD,{GLOBAL:#x},16384\n")
     for number, (build, ctas, warps, shape) in enumerate(kernels, 1):
@@ -193,7 +193,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
 
 
 def candidates(path: str, spec: Spec) -> Iterator[Any]:
-    """Other values of a field, likely ones first."""
+    """Other values for a field, likely ones first."""
     field, value = _fields()[path], dict(spec.leaves())[path]
     if options := choices(path):
         yield from (option for option in options if option not in (value, "custom"))
@@ -213,7 +213,7 @@ def candidates(path: str, spec: Spec) -> Iterator[Any]:
 
 @functools.cache
 def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) -> Any:
-    """Everything that a run finds out."""
+    """Everything a run reports."""
     engine = _engine.Gpu(load_spec(gpu, dict(overrides)).native(), 1, 0, 0)
     for command in open_trace(folder).commands:
         if isinstance(command, Copy):
@@ -226,7 +226,7 @@ def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) ->
 
 
 def contexts(path: str) -> Iterator[dict[str, Any]]:
-    """Where the field acts if not everywhere, then the GPU as it is."""
+    """The context in which the field has an effect, if it is special, then the GPU as it is."""
     for prefix, found in CONTEXTS.items():
         if path == prefix or path.startswith(prefix + "."):
             yield from found

@@ -1,4 +1,4 @@
-"""What is generated from the engine's list of fields, and the policies that register themselves."""
+"""Files generated from the engine's list of fields, and the policies that register themselves."""
 
 from __future__ import annotations
 

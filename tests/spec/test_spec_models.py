@@ -1,4 +1,4 @@
-"""What a specification must satisfy, and what its errors say."""
+"""Constraints on a specification, and the errors they cause."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_tensor_interval_follows_from_the_peak_rate(name: str, fma_per_clock: in
 
 @pytest.mark.parametrize(("name", "units"), [("r9nano", 64), ("mi100", 120)])
 def test_machines_of_photon(name: str, units: int) -> None:
-    """Table 1 of Photon, and four SIMDs of 16 lanes that take 4 cycles for a warp."""
+    """Table 1 of Photon, and four SIMDs of 16 lanes that take 4 cycles per warp."""
     spec = load_spec(name)
     assert (spec.clock.core_mhz, spec.sm.count, spec.sm.warp_size) == (1000, units, 64)
     assert (spec.l1.cache.bytes, spec.l1.cache.ways) == (16 * 1024, 4)

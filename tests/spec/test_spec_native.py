@@ -1,4 +1,4 @@
-"""The way of a specification into the engine."""
+"""How a specification reaches the engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _leaf(path: str, field: FieldInfo) -> st.SearchStrategy[Any]:
 
 @st.composite
 def native_values(draw: st.DrawFn) -> dict[str, Any]:
-    """Any native dict of the right shape: what the engine must carry, whether it makes sense or not."""
+    """Any native dict of the right shape: the engine must carry it, whether it makes sense or not."""
     values = load_spec("qv100").native()
     for path, field in _fields().items():
         *sections, last = path.split(".")

@@ -45,7 +45,7 @@ DONE:
 
 
 def axpy(ptx: str = AXPY, n: int = 1000, rounds: int = 1, launches: int = 1) -> Callable[[simt.GPU], None]:
-    """A program that launches `ptx` some times, with a = 1.1, 2.1 and so on."""
+    """A program that launches `ptx` several times, with a = 1.1, 2.1 and so on."""
 
     def program(gpu: simt.GPU) -> None:
         module = gpu.load(ptx)
@@ -57,5 +57,5 @@ def axpy(ptx: str = AXPY, n: int = 1000, rounds: int = 1, launches: int = 1) -> 
 
 
 def gpu_with(change: Callable[[str], str] = lambda text: text) -> CudaExecutor:
-    """A stand-in for a GPU that executes PTX after `change`."""
+    """A stand-in for a GPU that executes PTX after applying `change`."""
     return CudaExecutor(Device(0, Driver(FakeCuda(change))))

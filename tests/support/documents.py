@@ -97,7 +97,7 @@ def main(gpu):
 
 @dataclass
 class Page:
-    """What a page asks for, in order: commands, and the output that it prints."""
+    """The commands of a page, in order, and the output that the page shows for them."""
 
     name: str
     parts: list[tuple[str, str]] = field(default_factory=list)
@@ -123,7 +123,7 @@ def read(name: str) -> Page:
 
 
 def make_stage(folder: Path, page: str) -> None:
-    """A folder with what the commands name."""
+    """A folder with the files that the commands name."""
     shutil.copytree(ROOT / "examples", folder / "examples")
     shutil.copytree(ROOT / "examples" / "demo", folder / "traces")
     (folder / "program.py").write_text(PROGRAM)
@@ -180,7 +180,7 @@ def parse(command: str) -> None:
 
 
 def problems(name: str, folder: Path) -> Iterator[str]:
-    """Runs a page in an empty folder; one text for each thing that is not as the page says."""
+    """Runs a page in an empty folder; returns a text for each deviation from the page."""
     page = read(name)
     make_stage(folder, name)
     printed, ran = "", False
@@ -211,21 +211,21 @@ def _bare(text: str) -> str:
 
 
 def python_of(name: str) -> str:
-    """The Python of a page as one program, after what its text takes for granted."""
+    """The Python code of a page as one program, after the preparation that its text assumes."""
     text = (ROOT / name).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return "\n\n".join([PREAMBLES.get(name, ""), *(b for b in blocks if not TESTED_ELSEWHERE.search(b))])
 
 
 def run_python(name: str, folder: Path) -> None:
-    """Runs the Python of a page in its stage. Raises CalledProcessError."""
+    """Runs the Python code of a page in its folder. Raises CalledProcessError."""
     program = folder / "page.py"
     program.write_text(python_of(name))
     subprocess.run([sys.executable, str(program)], cwd=folder, check=True, timeout=SECONDS)
 
 
 def main() -> None:
-    """Runs the pages named on the command line, and says what is wrong with them."""
+    """Runs the pages given on the command line, and prints problems."""
     import tempfile
 
     wrong = []

@@ -49,8 +49,8 @@ def done(*values: Any) -> Answer:
 
 
 class FakeCuda:
-    """change: what the GPU makes of PTX before it executes it, such as another rounding: its bug.
-    mapped_elsewhere: whether memory cannot be had at the address that is asked for.
+    """change: applied to PTX before execution, such as another rounding: the GPU's bug. mapped_elsewhere:
+    whether memory cannot be mapped at the requested address.
     """
 
     name = "Fake GPU"
@@ -82,7 +82,7 @@ class FakeCuda:
     # The engine keeps what is mapped and what is allocated in one memory; mapped pages come first.
 
     def __getattr__(self, name: str) -> Any:
-        """The bindings' types and constants; a function that is not below is one that the driver lacks."""
+        """The bindings' types and constants; functions not defined below are missing in the driver."""
         if name.startswith("cu"):
             raise RuntimeError(f"Function {name} not found")
         return getattr(driver, name)
@@ -383,7 +383,7 @@ class SimulatedCuda(FakeCuda):
 
 
 class _Packed:
-    """A launch's parameters as the driver gets them, in the place of `Arguments`."""
+    """A launch's parameters as passed to the driver, in place of `Arguments`."""
 
     has_host_arrays = False
     keeps: tuple[Any, ...] = ()
@@ -398,10 +398,10 @@ class _Packed:
 
 
 def no_driver(flags: int) -> None:
-    """What `cuInit` of the bindings does where the library is not there."""
+    """What the bindings' `cuInit` does if the library is missing."""
     raise RuntimeError("Failed to dlopen libcuda.so.1")
 
 
 def replacing(pattern: str, replacement: str) -> Callable[[str], str]:
-    """A change of PTX for `FakeCuda`: a bug of the GPU."""
+    """A change to PTX for `FakeCuda`: a bug of the GPU."""
     return lambda text: re.sub(pattern, replacement, text)

@@ -50,7 +50,7 @@ SPEC: dict[str, Any] = {
 
 
 class DeadlockError(RuntimeError):
-    """As the engine's."""
+    """Same as the engine's."""
 
 
 def cache_table(**rows: dict[str, int]) -> dict[str, dict[str, int]]:
@@ -60,7 +60,7 @@ def cache_table(**rows: dict[str, int]) -> dict[str, dict[str, int]]:
 def finished_launch(
     launch_id: int, start: int = 0, ctas: int = 4, interval: int = 0, **changes: Any
 ) -> dict[str, Any]:
-    """What the engine says of one launch; `changes` replaces entries, or counters by their name."""
+    """The engine's report on one launch; `changes` replaces entries, or counters by name."""
     cycles = LATENCY + ctas * CTA_CYCLES
     n = ctas * INSTRUCTIONS
     counters = dict.fromkeys(COUNTERS, 0) | {
@@ -162,7 +162,7 @@ def fake_launch(ctas: int = 4, **changes: Any) -> Any:
 
 @dataclass
 class FakeGpu:
-    """The engine's Gpu: run() advances by exactly the cycles it is given, or to the end of the work."""
+    """The engine's Gpu: run() advances by exactly the given number of cycles, or to the end of the work."""
 
     spec: dict[str, Any]
     threads: int = 1
@@ -280,7 +280,7 @@ COMMANDS = [
 
 @contextmanager
 def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
-    """Replaces simt._engine, simt.trace and simt.spec by fakes; gives the Gpus that simulate makes."""
+    """Replaces simt._engine, simt.trace and simt.spec by fakes; returns the Gpus that simulate makes."""
     import simt
     import simt._engine  # or it would be loaded beside the fake, and a second time later, which it cannot
     import simt.control.launch  # bound to the real one

@@ -1,4 +1,4 @@
-"""Fat binaries and cubins as nvcc makes them, in memory."""
+"""Fat binaries and cubins like nvcc's, built in memory."""
 
 import struct
 
@@ -37,7 +37,7 @@ def fatbin(*entries: bytes) -> bytes:
 
 
 def cubin(text: str, section: bytes = b".nv_debug_ptx_txt") -> bytes:
-    """An ELF file for NVIDIA's machine with one section of text and one of names."""
+    """An ELF file for NVIDIA's machine with a text section and a section of names."""
     contents = text.replace("\n", "\0").encode()
     names = b"\0.shstrtab\0" + section + b"\0"
     begin = 64

@@ -15,8 +15,9 @@ MODES = ("rn", "rz", "rm", "rp")
 
 @dataclass(frozen=True)
 class Format:
-    """A binary format; `finite_only`: its highest exponent holds numbers too, but for one NaN (e4m3).
-    `flushes`: a result that is tiny after rounding, were exponents without bound, is a zero."""
+    """A binary format; `finite_only`: its highest exponent also holds numbers, except for one NaN (e4m3).
+    `flushes`: results that are tiny after rounding with unbounded exponents become zero.
+    """
 
     name: str
     exponent_bits: int
@@ -42,7 +43,7 @@ class Format:
 
     @property
     def infinity(self) -> int:
-        """Code of infinity; where there is none, one above the largest number's."""
+        """Code of infinity; if there is none, one above the largest number's."""
         if self.finite_only:
             return self.sign - 1
         return ((1 << self.exponent_bits) - 1) << self.mantissa_bits
@@ -52,7 +53,7 @@ class Format:
         return {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[self.bits]
 
     def decode(self, code: int) -> float:
-        """Every value of these formats is a Python float."""
+        """Every value of these formats is exactly representable as a Python float."""
         sign = -1.0 if code & self.sign else 1.0
         magnitude = code & (self.sign - 1)
         if self.finite_only and magnitude == self.sign - 1:
@@ -104,7 +105,7 @@ class Format:
         return sign | code
 
     def _rounded(self, value: Fraction, exponent: int, mode: str, negative: bool) -> int:
-        """In units of the last place of numbers of this exponent."""
+        """In units of the last place for numbers with this exponent."""
         whole, rest = divmod(value / Fraction(2) ** (exponent - self.mantissa_bits), 1)
         if mode == "rn":
             return int(whole) + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1))
@@ -186,7 +187,7 @@ def sqrt(f: Format, mode: str, a: float) -> int:
 
 
 def edges(f: Format) -> list[int]:
-    """Codes that instructions tend to get wrong."""
+    """Codes that implementations tend to get wrong."""
     least_normal = 1 << f.mantissa_bits
     one = f.bias << f.mantissa_bits
     positive = [0, 1, 2, least_normal - 1, least_normal, least_normal + 1, one - 1, one, one + 1]
@@ -195,7 +196,7 @@ def edges(f: Format) -> list[int]:
 
 
 def codes(f: Format, count: int, seed: int) -> np.ndarray:
-    """Random codes; a quarter are edges, a quarter have exponents near one another."""
+    """Random codes; a quarter are edge cases, a quarter have similar exponents."""
     rng = np.random.default_rng(seed)
     result = rng.integers(0, 1 << f.bits, count, np.uint64)
     quarter = count // 4
@@ -211,14 +212,14 @@ def codes(f: Format, count: int, seed: int) -> np.ndarray:
 def expect(
     f: Format, reference: Callable[..., int], inputs: Sequence[np.ndarray], ftz: bool = False
 ) -> np.ndarray:
-    """The reference's code for each row of inputs; with ftz, subnormal ones are zeros for it."""
+    """The reference's code for each row of inputs; with ftz, subnormal inputs are treated as zeros."""
     rows = zip(*[a.tolist() for a in inputs], strict=True)
     prepare: Callable[[int], int] = f.flush if ftz else int
     return np.array([reference(*[f.decode(prepare(c)) for c in row]) for row in rows], f.dtype)
 
 
 def first_nan(results: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """An f64 NaN result keeps the payload of the first operand that is a NaN, and is quiet."""
+    """An f64 NaN result keeps the payload of the first NaN operand, and is quiet."""
     fixed = results.copy()
     for operand in reversed(inputs):
         nan = np.isnan(operand.view(np.float64))

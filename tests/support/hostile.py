@@ -1,4 +1,4 @@
-"""JSON that somebody wrote by hand, or that a disk has damaged."""
+"""JSON as written by hand, or damaged on disk."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PIECES = (b"", b"\xff", b"9" * 30, b"[" * 2000, b'"', b"}", b"-", b"e9", b"\\ud8
 
 
 def mutant(data: Any, chance: random.Random, most: int = 3) -> Any:
-    """The data with one to `most` places changed: replaced, removed, doubled, or swapped with another."""
+    """The data with one to `most` items changed: replaced, removed, duplicated, or swapped with another."""
     found = copy.deepcopy(data)
     for _ in range(chance.randint(1, most)):
         places = list(_places(found))
@@ -68,7 +68,7 @@ def _places(data: Any) -> Any:
 
 
 def damaged(text: bytes, chance: random.Random) -> bytes:
-    """The text with some bytes changed, cut out or put in."""
+    """The text with some bytes changed, removed or inserted."""
     found = bytearray(text)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(found) + 1)

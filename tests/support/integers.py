@@ -1,4 +1,4 @@
-"""What tests of integer instructions share: values to try, slow and obvious arithmetic on Python integers."""
+"""Shared by tests of integer instructions: values to try, slow and obvious arithmetic on Python integers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def signed(value: int, bits: int) -> int:
 
 
 def number(value: int, type_: str) -> int:
-    """The number that a register's bits stand for."""
+    """The number represented by a register's bits."""
     bits = bits_of(type_)
     return signed(value, bits) if type_[0] == "s" else value & ((1 << bits) - 1)
 

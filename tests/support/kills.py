@@ -1,4 +1,4 @@
-"""Runs of `simt run` that are killed: children of a process that already has everything loaded."""
+"""Runs of `simt run` that are killed: children of a process in which everything is already loaded."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ def main(gpu):
 
 
 def _child(arguments: Sequence[str], folder: str) -> None:
-    """Runs `simt ARGUMENTS` in the folder and ends the process. Each launch is noted in the file `finished`
-    when the run has taken it over."""
+    """Runs `simt ARGUMENTS` in the folder and ends the process. Each launch is recorded in the file
+    `finished` once the run has taken it over.
+    """
     os.chdir(folder)
     silent = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -75,8 +76,9 @@ def _child(arguments: Sequence[str], folder: str) -> None:
 
 
 def serve() -> None:
-    """Starts a child for each line of standard input, and says what became of it. This process has loaded
-    simt and has no threads, as forks need."""
+    """Starts a child for each line of standard input, and reports its outcome. This process has loaded simt
+    and has no threads, as required for forking.
+    """
     import simt.cli.run
     import simt.gpu  # noqa: F401
 
@@ -90,7 +92,7 @@ def serve() -> None:
 
 
 class Runs:
-    """Starts runs in children of a process of its own."""
+    """Starts runs in children of a separate process."""
 
     def __init__(self) -> None:
         code = "from support.kills import serve; serve()"
@@ -106,7 +108,7 @@ class Runs:
         self._server.communicate()
 
     def killed(self, arguments: Sequence[str], folder: Path, after: float, number: int) -> int:
-        """Runs `simt ARGUMENTS` and sends it a signal after so many seconds; its wait status."""
+        """Runs `simt ARGUMENTS` and sends it a signal after this many seconds; returns its wait status."""
         process = self._start(arguments, folder)
         select.select([self._server.stdout], [], [], after)
         with suppress(ProcessLookupError):  # it has ended
@@ -114,7 +116,7 @@ class Runs:
         return self._status()
 
     def whole(self, arguments: Sequence[str], folder: Path) -> float:
-        """Runs `simt ARGUMENTS` to its end; seconds."""
+        """Runs `simt ARGUMENTS` to completion; returns the time in seconds."""
         start = time.monotonic()
         self._start(arguments, folder)
         assert self._status() == 0, arguments
@@ -131,7 +133,7 @@ class Runs:
 
 
 def finished(folder: Path) -> set[int]:
-    """Positions of the launches that were noted, the whole lines of them."""
+    """Positions of the launches recorded, from complete lines."""
     file = folder / "finished"
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
     return {int(line) for line in lines}

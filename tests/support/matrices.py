@@ -24,7 +24,7 @@ def shape_of(text: str) -> tuple[int, int, int]:
 
 
 def a_position(shape: tuple[int, int, int], type_: str, lane: int, i: int) -> tuple[int, int]:
-    """(row, column) of element i of A's fragment in a lane, case by case as the PTX ISA writes them."""
+    """(row, column) of element i of A's fragment in a lane, case by case as in the PTX ISA."""
     g, t = lane >> 2, lane % 4
     m, _, k = shape
     bits = BITS[type_]
@@ -65,7 +65,9 @@ def c_position(shape: tuple[int, int, int], lane: int, i: int) -> tuple[int, int
 
 
 def pack(matrix: np.ndarray, type_: str, count: int, position: Position) -> np.ndarray:
-    """Registers x lanes: element i of a lane is matrix[position(lane, i)], codes. count: elements a lane."""
+    """Registers x lanes: element i of a lane is matrix[position(lane, i)], as codes. count: elements per
+    lane.
+    """
     bits = BITS[type_]
     if bits == 64:
         return np.array([[matrix[position(lane, i)] for lane in range(32)] for i in range(count)], np.uint64)
@@ -102,10 +104,9 @@ def run_registers(
     target: str = "90a",
     setup: str = "",
 ) -> dict[str, np.ndarray]:
-    """Runs an instruction by a warp. `{a}` in it stands for the vector of registers of input or output a.
-
-    inputs: registers x lanes; outputs: number of registers and their dtype. An output with an input's name
-    has the same registers.
+    """Runs an instruction on one warp. `{a}` in it stands for the vector of registers of input or output a.
+    inputs: registers x lanes; outputs: number of registers and their dtype. An output with the name of an
+    input uses the same registers.
     """
     everything: dict[str, tuple[int, Any]] = {k: (len(v), v.dtype) for k, v in inputs.items()} | outputs
     lines = [".visible .entry k(" + ", ".join(f".param .b64 p_{k}" for k in [*everything]) + ") {"]
@@ -144,7 +145,7 @@ def run_registers(
 
 
 def decode(codes: np.ndarray, type_: str) -> np.ndarray:
-    """Numbers that codes stand for, as float64 (exact for every type)."""
+    """The numbers that codes represent, as float64 (exact for every type)."""
     if type_ == "tf32":
         return (codes.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
     if type_ == "s32":
@@ -172,7 +173,7 @@ def encode(values: np.ndarray, type_: str, saturate: bool = False) -> np.ndarray
 
 
 def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """c, then the products in rising order of k, added in float64: what the engine promises."""
+    """c, then the products in ascending order of k, summed in float64: as the engine specifies."""
     total = c.copy()
     with np.errstate(all="ignore"):
         for k in range(a.shape[1]):
@@ -181,7 +182,7 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def random_codes(rng: np.random.Generator, type_: str, shape: Sequence[int], scale: int = 6) -> np.ndarray:
-    """Codes of moderate numbers, with zeros, subnormal and large ones among them."""
+    """Codes of moderate numbers, including zeros, subnormals and large ones."""
     if type_ in ("f64", "f32", "tf32"):
         values = rng.standard_normal(shape) * np.exp2(rng.integers(-scale, scale + 1, shape))
         if type_ == "f64":

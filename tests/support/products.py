@@ -1,4 +1,4 @@
-"""Matrix products and how far from them a sum in floating point may be."""
+"""Matrix products, and error bounds of floating-point sums."""
 
 from __future__ import annotations
 

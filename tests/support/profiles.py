@@ -1,4 +1,4 @@
-"""Small files as tools write them, made by hand."""
+"""Small hand-made files in the formats of profiling tools."""
 
 import json
 import sqlite3
@@ -11,7 +11,7 @@ OTHER_PID = 1 << 48 | 512 << 24
 
 
 def nsys_database(path: Path, statements: list[str]) -> Path:
-    """An SQLite file made by these statements."""
+    """An SQLite file created by these statements."""
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
     for statement in statements:
@@ -124,7 +124,7 @@ def event(category: str, name: str, ts: float, dur: float, tid: Any = 1, **args:
 
 
 def kineto_events() -> list[dict[str, Any]]:
-    """Launches f, g, h in this order; f and g start on the GPU the other way round; h's call is untraced."""
+    """Launches f, g, h in this order; f and g start on the GPU in reverse; h's call is untraced."""
 
     def kernel(name: str, ts: float, dur: float, correlation: int, external: int) -> dict[str, Any]:
         return event(

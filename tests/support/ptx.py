@@ -12,7 +12,7 @@ HEADER = ".version 8.7\n.target sm_{target}\n.address_size 64\n"
 
 
 class Device:
-    """A device's memory, and PTX loaded into it."""
+    """A device's memory, with PTX loaded into it."""
 
     def __init__(self, ptx: str, target: str = "90a", capacity: int = 1 << 28) -> None:
         text = ptx if ".version" in ptx else HEADER.format(target=target) + ptx
@@ -85,11 +85,10 @@ def per_lane(
     functions: str = "",
     target: str = "90a",
 ) -> np.ndarray:
-    """What an instruction gives for each of some lanes, 32 or any other number.
-
-    inputs: arrays of a value per lane, which `body` finds in %i0, %i1, ... (b16, b32 or b64 registers by
-        their size; 8-bit values in b16). body: PTX that leaves the result in %o, a register of the output's
-        size. The lane's number is in %lane0. functions: PTX in front of the kernel.
+    """The result of an instruction for each of some lanes, 32 or any other number. inputs: arrays with a
+    value per lane, available to `body` as %i0, %i1, ... (b16, b32 or b64 registers by size; 8-bit values in
+    b16). body: PTX that leaves the result in %o, a register of the output's size. The lane's number is in
+    %lane0. functions: PTX before the kernel.
     """
     sizes = [max(2, a.dtype.itemsize) for a in inputs]
     count = len(inputs[0]) if inputs else 32

@@ -1,4 +1,4 @@
-"""PTX written in tests, and what the engine makes of it."""
+"""PTX written in tests, and how the engine parses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dump(text: str) -> dict[str, Any]:
 
 
 def body(text: str) -> dict[str, Any]:
-    """The only kernel of a module, with this body and the registers that most tests need."""
+    """A module with a single kernel with this body and the registers that most tests need."""
     registers = ".reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %rd<10>; .reg .f32 %f<8>; .reg .b16 %rs<4>;"
     (function,) = dump(f".visible .entry k(.param .u64 a) {{ {registers}\n{text}\n}}")["functions"]
     return function
@@ -53,7 +53,7 @@ def show(function: dict[str, Any], operand: dict[str, Any]) -> str:
 
 
 def shown(function: dict[str, Any]) -> list[str]:
-    """Each instruction as text, in one spelling."""
+    """Each instruction as text, in a canonical spelling."""
     lines = []
     for i in function["instructions"]:
         guard = ""
@@ -89,7 +89,7 @@ def live_after(module: _engine.PtxModule, index: int) -> tuple[list[set[int]], l
 
 
 def check_allocation(module: _engine.PtxModule, index: int) -> dict[str, Any]:
-    """That the allocation keeps apart what is live at once, and its figures."""
+    """Checks that the allocation separates registers that are live at once, and its figures."""
     function = module.dump()["functions"][index]
     allocation = module.allocation(index)
     places = allocation["places"]

@@ -287,7 +287,7 @@ class Program:
         )
 
     def _barrier(self) -> list[str]:
-        """Every thread writes its own words; behind a barrier it may read its neighbour's."""
+        """Every thread writes its own words; after a barrier it may read its neighbour's."""
         return [
             "  bar.sync 0;",
             "  xor.b32 %w0, %t, 1; mul.lo.u32 %w0, %w0, 16; add.u32 %w0, %w0, %w2;",
@@ -297,7 +297,7 @@ class Program:
 
 
 def values(seed: int, functional: bool, threads: int = 1) -> bytes:
-    """What the program with this number leaves in memory."""
+    """The memory contents left by the program with this number."""
     gpu = simt.GPU("a100", functional=functional, threads=threads, set={"sm.count": 4}, memory=1 << 26)
     module = gpu.load(Program(seed).text)
     inputs = np.random.default_rng(seed).integers(0, 2**32, GRID * BLOCK * 16, dtype=np.uint32)
@@ -307,7 +307,7 @@ def values(seed: int, functional: bool, threads: int = 1) -> bytes:
 
 
 def check(seed: int) -> None:
-    """Raises AssertionError, or what the program raises, where its values are not always the same."""
+    """Raises AssertionError, or the program's exception, if its values vary between runs."""
     expected = values(seed, functional=True)
     assert values(seed, functional=True, threads=2) == expected, f"program {seed}: two threads"
     assert values(seed, functional=False) == expected, f"program {seed}: timed"

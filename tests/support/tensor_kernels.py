@@ -1,4 +1,4 @@
-"""Triton kernels for tensor cores. Import only where Triton is installed."""
+"""Triton kernels for tensor cores. Import only if Triton is installed."""
 
 import triton
 import triton.language as tl

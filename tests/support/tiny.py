@@ -50,7 +50,7 @@ def run(
     timeline: int = 0,
     slices: Callable[[int], int] | None = None,
 ) -> list[dict[str, Any]]:
-    """The engine's records of a trace; `slices(i)` gives the cycles of the i-th call of Gpu.run()."""
+    """The engine's records of a trace; `slices(i)` returns the cycles of the i-th call of Gpu.run()."""
     chosen = dict(overrides) if isinstance(overrides, Mapping) else list(overrides)
     engine = _engine.Gpu(load_spec(gpu, chosen).native(), threads, window, timeline)
     for command in open_trace(folder).commands:
@@ -82,7 +82,7 @@ def distance(
     overrides: Mapping[str, Any] | None = None,
     counts: tuple[int, int] = (40, 120),
 ) -> float:
-    """Cycles by which one more instruction of a chain lengthens a kernel of one warp."""
+    """Cycles by which one additional instruction in a chain lengthens a kernel of one warp."""
     totals = []
     for count in counts:
         warp = Warp()

@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Storage:
-    """The memory of a tensor."""
+    """A tensor's memory."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -31,7 +31,7 @@ class Storage:
 
 
 class Tensor:
-    """As much of PyTorch's tensor as the interpreter asks for."""
+    """The part of PyTorch's tensor interface that the interpreter uses."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage

@@ -1,4 +1,4 @@
-"""Triton kernels of the usual kinds. Import only where Triton is installed."""
+"""Triton kernels of common kinds. Import only if Triton is installed."""
 
 import triton
 import triton.language as tl
@@ -37,7 +37,7 @@ def matmul(a, b, c, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.co
 
 @triton.jit
 def attention(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    """Flash attention, forward, causal; one CTA makes BM rows."""
+    """Flash attention, forward, causal; each CTA computes BM rows."""
     start = tl.program_id(0) * BM
     base = tl.program_id(1) * length * D
     rows = start + tl.arange(0, BM)
@@ -70,7 +70,7 @@ def copy_tile(source, target, BM: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit
 def matmul_by_maps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Descriptors made by the kernel itself, in scratch memory."""
+    """Descriptors created by the kernel itself, in scratch memory."""
     top, left = tl.program_id(0) * BM, tl.program_id(1) * BN
     first = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
     second = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])

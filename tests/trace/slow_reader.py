@@ -1,4 +1,4 @@
-"""A slow, plain reader of grouped kernel traces, to compare the engine's with; and helpers to write them."""
+"""A slow, simple reader of grouped kernel traces, to compare the engine's with; and helpers to write them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _FILES = ("R", "UR", "P", "UP")
 
 
 def read_source(source: _engine.TraceSource) -> Ctas:
-    """The same, as the engine gives it."""
+    """The same, as returned by the engine."""
     static = source.instructions()
 
     def names(registers: list[tuple[int, int, int]]) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def read_source(source: _engine.TraceSource) -> Ctas:
 
 
 def read_file(path: Path) -> Ctas:
-    """A kernel trace as simt reads it."""
+    """A kernel trace as read by simt."""
     return read_source(open_trace(path).kernels[0].source())
 
 

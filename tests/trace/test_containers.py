@@ -76,7 +76,7 @@ def test_decompression_bombs_end_soon(suffix: str, tmp_path: Path) -> None:
 
 
 def tracez(head: str, ctas: list[tuple[tuple[int, ...], list[list[str]]]], per_chunk: int = 2) -> bytes:
-    """The container of Accel-Sim 2.0, as far as its public writer describes it."""
+    """The container of Accel-Sim 2.0, as far as defined by its public writer."""
     dictionary = zstandard.train_dictionary(
         1024, [f"{i:04x} ffffffff 1 R{i} LDG.E 1 R4 4 1 0x{i * 977:x} 4 0 ".encode() for i in range(800)]
     )

@@ -1,4 +1,4 @@
-"""The generator's traces are good, the same each time, and what they claim to be."""
+"""The generator's traces are valid, reproducible, and what they claim to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that are no files, lists that look elsewhere, stores whose index lies."""
+"""Inputs that are not files, lists that refer to other folders, stores whose index is wrong."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
 
 
 def test_an_index_that_lies(tmp_path: Path) -> None:
-    """Right checksums around wrong counts, launches and places."""
+    """Correct checksums around wrong counts, launches and positions."""
     store = tmp_path / "good.simt"
     convert(write_kernel(tmp_path / "t", [[warp_of(chain)]] * 3), store)
     data = store.read_bytes()

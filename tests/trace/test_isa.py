@@ -1,4 +1,4 @@
-"""Opcode tables and what the engine makes of opcodes."""
+"""Opcode tables, and how the engine classifies opcodes."""
 
 from __future__ import annotations
 

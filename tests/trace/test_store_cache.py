@@ -1,4 +1,4 @@
-"""The cache of converted traces: what is in it is whole, of this trace, and within its limit."""
+"""The cache of converted traces: its contents are complete, of this trace, and within its limit."""
 
 from __future__ import annotations
 

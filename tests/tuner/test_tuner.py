@@ -1,4 +1,4 @@
-"""The tuner finds a specification again from what its simulated device measured."""
+"""The tuner recovers a specification from measurements of its simulated device."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
-    """Fifteen values of every kind are found again from eighteen benchmarks."""
+    """Fifteen values of every kind are recovered from eighteen benchmarks."""
     truth = load_spec(base, CHANGES)
     records = measure(truth, USED, tmp_path / "records.json")
     sheet = tmp_path / "sheet.toml"
@@ -116,7 +116,7 @@ def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
 
 @pytest.mark.slow
 def test_what_benchmarks_cannot_tell_stays_and_is_said(tmp_path: Path, base: Path) -> None:
-    """Bandwidths of an SM know nothing of DRAM; FFMA's latency nothing of its own interval."""
+    """Bandwidths of an SM do not depend on DRAM, nor FFMA's latency on its own interval."""
     records = measure(load_spec(base, {"l1.banks": 2}), ["l1_bandwidth_128"], tmp_path / "r.json")
     found = tune(None, [records], base=base, search=default_blocks()[2:])
     assert found.spec.l1.banks == 2
@@ -195,7 +195,7 @@ class Formula(Simulator):
     inverse=st.booleans(),
 )
 def test_any_monotone_benchmark_is_inverted(truth: int, slope: float, ends: int, inverse: bool) -> None:
-    """Latencies with what else is on the way, in other clocks; rates that fall with an interval."""
+    """Latencies that include other components, in other clocks; rates that fall with an interval."""
 
     def of(spec: Spec) -> float:
         value = spec.l2.latency
@@ -262,7 +262,7 @@ def test_a_parameter_of_two_benchmarks_that_disagree(
 def test_choices_that_act_together_are_found_together(
     formula: Callable[..., None], tmp_path: Path, base: Path
 ) -> None:
-    """Neither the hash alone nor the interleaving alone is better than what the base has."""
+    """Neither the hash alone nor the interleaving alone is better than the base's."""
 
     def of(spec: Spec) -> float:
         return 100.0 + 50 * ((spec.address_map.hash == "linear") != (spec.address_map.channel_bit == 12))
@@ -360,7 +360,7 @@ def draft_of(base: str, **facts: Any) -> Spec:
 
 
 def test_a_data_sheet_becomes_values() -> None:
-    """An A100's sheet on a V100: all but what no sheet says is as in `a100`."""
+    """An A100's data sheet on a V100: everything that the sheet states is as in `a100`."""
     spec = draft_of(
         "qv100", sm_version=80, sms=108, core_mhz=1410, memory="HBM2E", memory_bus_bits=5120,
         memory_gbs=2039.04, l2_bytes=40 << 20, l2_slices_per_channel=4, l1_bytes=192 << 10,
@@ -393,7 +393,7 @@ def test_a_wider_port_needs_an_l1_that_hands_on_as_much() -> None:
 
 
 def test_what_is_far_lies_in_a_second_partition() -> None:
-    """One value makes the other necessary, unless the description pins it."""
+    """One value requires the other, unless the description fixes it."""
     draft = Draft(load_spec("qv100"), "new")
     far = draft.tried({"l2.far_latency": 111})
     assert far is not None and (far.l2.partitions, far.l2.far_latency) == (2, 111)
@@ -597,7 +597,9 @@ def test_a_damaged_description_is_refused_or_right(tmp_path: Path, data: st.Data
 
 @pytest.mark.slow
 def test_a_choice_that_misses_says_so(formula: Callable[..., None], tmp_path: Path, base: Path) -> None:
-    """What the model lacks makes every difference uncertain: 40 % missed, 2 % between the candidates."""
+    """Effects missing from the model make every difference uncertain: 40 % missed, 2 % between the
+    candidates.
+    """
     formula("made_up", "rate", "byte/cycle", lambda s: 61.0 - (s.dram.scheduler == "fcfs"), group="memory")
     records = write_records(tmp_path / "r.json", {"made_up": (100.0, "byte/cycle")})
     found = tune(None, [records], base=base)

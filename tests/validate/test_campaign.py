@@ -1,5 +1,6 @@
-"""The measurement campaign: on a simulated GPU in place of a real one, and behind stand-ins for the driver
-and Nsight Compute."""
+"""The measurement campaign: on a simulated GPU instead of a real one, with stand-ins for the driver and
+Nsight Compute.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ def test_a_campaign_on_a_simulated_gpu_is_judged_without_error(
 def test_a_campaign_on_a_real_gpu(
     campaign: ModuleType, judge: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver is a stand-in that simulates; times must be those of the simulated GPU."""
+    """The driver is a simulating stand-in; times must be those of the simulated GPU."""
     library = SimulatedCuda("qv100")
     monkeypatch.setattr(cuda, "_import_bindings", lambda: library)
     for name, value in (("_HOLD_NS", 4000.0), ("_LONGEST_HOLD_NS", 4000.0), ("_CLOCK_NS", 20_000)):

@@ -185,7 +185,9 @@ def test_folders_are_paired_by_name(tmp_path: Path) -> None:
 
 
 def test_published_tables_reproduce_the_paper() -> None:
-    """ISCA'20 section V: cycles of Accel-Sim in SASS mode within 15 % of a QV100, r = 1.00; with PTX 34 %."""
+    """ISCA'20 section V: Accel-Sim's cycles in SASS mode are within 15 % of a QV100's, r = 1.00; with PTX 34
+    %.
+    """
     assert len(published()) >= 4
     silicon = published_path(Path("accel-sim-isca20-silicon"))
     found = {

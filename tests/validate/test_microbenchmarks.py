@@ -171,15 +171,16 @@ def test_what_goes_past_the_l1_does_so_before_volta() -> None:
 
 @pytest.mark.slow
 def test_many_sms_that_read_what_lies_far_come_to_an_end() -> None:
-    """Slices of both partitions ask each other for the same sectors while their queues are full of reads that
-    wait for them: what slices ask each other must pass these."""
+    """Slices of both partitions request the same sectors from each other while their queues are full of
+    waiting reads: requests between slices must be able to pass these.
+    """
     (found,) = run_microbenchmarks(SimulatedDevice("a100"), ["l2_bandwidth_1k"])
     assert found.value is not None and found.value > 1000
 
 
 @pytest.mark.slow
 def test_device_memory_is_as_far_as_published() -> None:
-    """[R] gpu-benches on a V100: 425 to 434 cycles through both caches, of which the L1 takes 28."""
+    """[R] gpu-benches on a V100: 425 to 434 cycles through both caches, 28 of them in the L1."""
     (found,) = run_microbenchmarks(SimulatedDevice("qv100"), ["memory_latency"])
     assert 395 <= found.value <= 440
 

@@ -1,5 +1,6 @@
-"""A real GPU as a device of microbenchmarks, behind a stand-in of the driver that simulates one: what is
-found must be what is found on the simulated GPU."""
+"""A real GPU as a device for microbenchmarks, behind a simulating stand-in for the driver: the results must
+be those of the simulated GPU.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ extern "C" __global__ void wrong(int* out) { *out = 1; }
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each simulated cycle costs time, and a simulated GPU does not wait for the host."""
+    """Every simulated cycle takes time, and a simulated GPU does not wait for the host."""
     monkeypatch.setattr(hardware, "_HOLD_NS", 4000.0)
     monkeypatch.setattr(hardware, "_LONGEST_HOLD_NS", 4000.0)
     monkeypatch.setattr(hardware, "_CLOCK_NS", 20_000)
@@ -64,7 +65,7 @@ def gpu(library: SimulatedCuda) -> Iterator[HardwareGPU]:
 def test_records_are_those_of_the_simulated_gpu(
     library: SimulatedCuda, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The whole way: command line, driver, NVRTC, clocks, events, JSON."""
+    """End to end: command line, driver, NVRTC, clocks, events, JSON."""
     names = ["fma_latency", "fma_throughput", "sm_count", "launch_latency", "l1_latency", "l1_sector"]
     names += ["l2_latency", "l2_bandwidth", "shared_conflict", "atomic_latency"]
     monkeypatch.setattr(cuda, "_import_bindings", lambda: library)

@@ -1,4 +1,4 @@
-"""Shipped specifications against what has been published of their GPUs."""
+"""Shipped specifications, compared with published data on their GPUs."""
 
 from __future__ import annotations
 
