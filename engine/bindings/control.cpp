@@ -25,7 +25,7 @@ void take(const nb::dict& given, const char* key, T& value) {
   if (given.contains(key)) value = nb::cast<T>(given[key]);
 }
 
-/// Passes questions on to Python. The thread that runs the engine does not hold the GIL.
+/// Forwards questions to Python. The thread that runs the engine does not hold the GIL.
 class PythonController : public simt::Controller {
  public:
   explicit PythonController(nb::object control) : control_(std::move(control)) {}

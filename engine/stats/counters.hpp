@@ -13,7 +13,7 @@ namespace simt {
   SIMT_COUNTER(active_warp_cycles, "resident warps, summed over core cycles and SMs")                        \
   SIMT_COUNTER(ctas, "CTAs that ran")                                                                        \
   SIMT_COUNTER(warps, "warps that ran")                                                                      \
-  SIMT_COUNTER(ctas_finished, "of the CTAs, those that have finished")                                       \
+  SIMT_COUNTER(ctas_finished, "CTAs that have finished")                                                     \
   SIMT_COUNTER(finished_instructions, "warp instructions of finished CTAs")                                  \
   SIMT_COUNTER(warp_instructions, "warp instructions issued")                                                \
   SIMT_COUNTER(thread_instructions, "lanes of the warp instructions issued")                                 \
@@ -21,12 +21,12 @@ namespace simt {
   SIMT_COUNTER(shared_stores, "warp instructions that write shared memory")                                  \
   SIMT_COUNTER(shared_wavefronts, "passes through shared memory")                                            \
   SIMT_COUNTER(shared_bank_conflicts, "passes beyond the first of each access")                              \
-  SIMT_COUNTER(shared_store_bank_conflicts, "of the bank conflicts of shared memory, those of stores")       \
+  SIMT_COUNTER(shared_store_bank_conflicts, "shared-memory bank conflicts of stores")                        \
   SIMT_COUNTER(register_bank_conflicts, "operand reads delayed by another read or write of the bank")        \
   SIMT_COUNTER(global_load_requests, "warp instructions that load global memory")                            \
   SIMT_COUNTER(global_store_requests, "warp instructions that store to global memory")                       \
-  SIMT_COUNTER(global_load_sectors, "sectors that global loads ask for after coalescing")                    \
-  SIMT_COUNTER(global_store_sectors, "sectors that global stores write after coalescing")                    \
+  SIMT_COUNTER(global_load_sectors, "sectors requested by global loads, after coalescing")                   \
+  SIMT_COUNTER(global_store_sectors, "sectors written by global stores, after coalescing")                   \
   SIMT_COUNTER(local_requests, "warp instructions that access local memory")                                 \
   SIMT_COUNTER(atomic_requests, "warp instructions that perform atomics or reductions on global memory")     \
   SIMT_COUNTER(l1_bank_conflicts, "core cycles in which an access waited for a busy L1 bank")                \
@@ -37,10 +37,10 @@ namespace simt {
   SIMT_COUNTER(l2_reservation_fail, "L2 retries for any reason")                                             \
   SIMT_COUNTER(instruction_cache_hits, "fetches served by the SM's instruction caches")                      \
   SIMT_COUNTER(instruction_cache_misses, "fetches that went to the L2")                                      \
-  SIMT_COUNTER(constant_cache_hits, "constant look-ups that the constant caches could serve")                \
-  SIMT_COUNTER(constant_cache_misses, "constant look-ups whose line they did not have")                      \
-  SIMT_COUNTER(constant_l1_hits, "their lines that the SM's L1 instruction cache had")                       \
-  SIMT_COUNTER(constant_l1_misses, "their lines that went to the L2")                                        \
+  SIMT_COUNTER(constant_cache_hits, "constant lookups that hit the constant caches")                         \
+  SIMT_COUNTER(constant_cache_misses, "constant lookups that missed the constant caches")                    \
+  SIMT_COUNTER(constant_l1_hits, "their misses that hit the SM's L1 instruction cache")                      \
+  SIMT_COUNTER(constant_l1_misses, "their misses that went to the L2")                                       \
   SIMT_COUNTER(network_request_packets, "packets from SMs to the L2")                                        \
   SIMT_COUNTER(network_reply_packets, "packets from the L2 to SMs")                                          \
   SIMT_COUNTER(network_request_wait, "interconnect cycles that request packets waited in input buffers")     \

@@ -45,22 +45,22 @@ inline constexpr Range sets{0, limits::number, true};
 // Named values of enumerations: enumerator, name, meaning.
 
 #define SIMT_CACHE_ALLOCATIONS(NAME) \
-  NAME(OnMiss, "on_miss", "A read miss takes its line at once.") \
-  NAME(OnFill, "on_fill", "A read miss takes its line when the data comes.") \
-  NAME(Streaming, "streaming", "On fill, with as many misses outstanding as the cache has sectors.")
+  NAME(OnMiss, "on_miss", "A read miss allocates its line immediately.") \
+  NAME(OnFill, "on_fill", "A read miss allocates its line when the data arrives.") \
+  NAME(Streaming, "streaming", "On fill, with up to as many outstanding misses as the cache has sectors.")
 
 #define SIMT_CACHE_WRITE_ALLOCATIONS(NAME) \
-  NAME(None, "none", "A write miss goes to the next level and takes no line.") \
+  NAME(None, "none", "A write miss goes to the next level and allocates no line.") \
   NAME(WriteAllocate, "write_allocate", "A write miss goes to the next level, and its sector is read.") \
-  NAME(FetchOnWrite, "fetch_on_write", "A write miss of part of a sector reads the rest of it.") \
-  NAME(WriteValidate, "write_validate", "A write miss takes its sector without reading it.")
+  NAME(FetchOnWrite, "fetch_on_write", "A write miss that covers part of a sector reads the rest.") \
+  NAME(WriteValidate, "write_validate", "A write miss allocates its sector without reading it.")
 
 #define SIMT_OPERAND_MODELS(NAME) \
   NAME(OperandCollector, "operand_collector", "Operands are collected from banks out of order.") \
   NAME(ReadPorts, "read_ports", "Operands are read in order through the banks' ports.")
 
 #define SIMT_NETWORK_ARBITERS(NAME) \
-  NAME(RoundRobin, "round_robin", "Inputs take turns; each sends at most one packet a cycle.") \
+  NAME(RoundRobin, "round_robin", "Inputs take turns; each sends at most one packet per cycle.") \
   NAME(Islip, "islip", "Outputs take turns; each chooses the next input that has a packet for it.")
 
 #define SIMT_ENUMS(ENUM) \
@@ -80,28 +80,28 @@ inline constexpr Range sets{0, limits::number, true};
 #define SIMT_LAUNCH_FIELDS(FIELD) \
   FIELD(uint32_t, kernel_latency, "core cycles", ranges::number, "From a launch to its first CTA.") \
   FIELD(uint32_t, cta_latency, "core cycles", ranges::number, \
-        "Further delay of the first CTA, for each CTA of the grid.") \
+        "Additional delay of the first CTA, per CTA of the grid.") \
   FIELD(uint32_t, dispatch_latency, "core cycles", ranges::positive, \
         "From a CTA's end to the start of the next one in its place.") \
   FIELD(uint32_t, max_concurrent_kernels, "launches", (Range{1, 128}), \
-        "Launches of different streams that run at the same time; 1: one after the other.")
+        "Launches of different streams that can run concurrently; 1: one after another.")
 
 #define SIMT_HOST_LINK_FIELDS(FIELD) \
   FIELD(uint32_t, bandwidth, "MB/s", ranges::positive, \
-        "Achieved by copies between host and device, in each direction (10^6 bytes a second).") \
-  FIELD(uint32_t, latency, "ns", ranges::number, "Fixed part of every copy and memset, within the device too.")
+        "Achieved by copies between host and device, in each direction (10^6 bytes per second).") \
+  FIELD(uint32_t, latency, "ns", ranges::number, "Fixed cost of every copy and memset, including those on the device.")
 
 #define SIMT_CACHE_GEOMETRY(FIELD) \
-  FIELD(uint32_t, sets, "", ranges::sets, "Sets; 0: there is no such cache.") \
-  FIELD(uint32_t, line_bytes, "bytes", ranges::line_bytes, "Line size; 128 where lines have sectors.") \
+  FIELD(uint32_t, sets, "", ranges::sets, "Sets; 0: no such cache.") \
+  FIELD(uint32_t, line_bytes, "bytes", ranges::line_bytes, "Line size; 128 if sectored.") \
   FIELD(uint32_t, ways, "lines", ranges::number, "Associativity.")
 
 #define SIMT_CACHE_LOOK_UP(FIELD) \
   FIELD(Choice<ReplacementPolicy>, replacement, "", ranges::none, "Which line of a set is replaced.") \
-  FIELD(CacheAllocation, allocation, "", ranges::none, "When a read miss takes its line.") \
+  FIELD(CacheAllocation, allocation, "", ranges::none, "When a read miss allocates its line.") \
   FIELD(Choice<SetIndex>, set_index, "", ranges::none, "Hash from address to set.") \
   FIELD(uint32_t, mshr_entries, "", ranges::entries, \
-        "Misses outstanding: one entry a sector, or a line where lines have no sectors.") \
+        "Outstanding misses: one entry per sector, or per line if not sectored.") \
   FIELD(uint32_t, mshr_merge, "requests", ranges::entries, "Requests that share one MSHR entry.")
 
 #define SIMT_CACHE_FIELDS(FIELD) \
@@ -109,7 +109,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, sectored, "", ranges::none, "Lines are filled and written in sectors of 32 bytes.") \
   SIMT_CACHE_LOOK_UP(FIELD) \
   FIELD(uint32_t, miss_queue, "requests", (Range{2, limits::entries}), \
-        "Requests waiting to leave towards the next level; a miss takes up to two places.") \
+        "Requests waiting to be sent to the next level; a miss takes up to two entries.") \
   FIELD(Choice<WritePolicy>, write_policy, "", ranges::none, \
         "What a write does to this level and the next.") \
   FIELD(CacheWriteAllocation, write_allocation, "", ranges::none, "What a write miss does.") \
@@ -125,10 +125,10 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(ReadOnlyCacheSpec, l1, "", ranges::none, "Cache that an SM's sub-cores share.") \
   FIELD(uint32_t, l1_latency, "core cycles", ranges::number, "An L1 hit's latency beyond the fetch stage.") \
   FIELD(uint32_t, l1_miss_queue, "requests", (Range{2, limits::entries}), \
-        "Misses of an L1 that is not shared, waiting to leave towards the L2.") \
+        "Misses waiting to be sent to the L2, if the L1 is not shared.") \
   FIELD(uint32_t, l1_shared_by, "SMs", (Range{1, 64}), "SMs that share one L1.") \
   FIELD(uint32_t, l0_lines, "lines", ranges::entries, \
-        "Lines of each sub-core's own cache, fully associative; 0: there is none.") \
+        "Lines of each sub-core's own cache, fully associative; 0: none.") \
   FIELD(uint32_t, prefetch_lines, "lines", ranges::entries, \
         "Depth of the stream buffer behind each sub-core's cache; 0: none.")
 
@@ -149,7 +149,7 @@ inline constexpr Range sets{0, limits::number, true};
 #define SIMT_REGISTER_FILE_FIELDS(FIELD) \
   FIELD(uint32_t, registers, "registers", ranges::positive, "32-bit registers per SM.") \
   FIELD(uint32_t, allocation_unit, "registers", (Range{0, 65536}), \
-        "A warp is given registers in multiples of this; 0: four per thread.") \
+        "Registers are allocated to warps in multiples of this; 0: four per thread.") \
   FIELD(OperandModel, model, "", ranges::none, "How operands are read.") \
   FIELD(uint32_t, banks, "", (Range{1, limits::mask}), "Register banks per SM.") \
   FIELD(uint32_t, collector_units, "", (Range{1, 32}), "operand_collector: collector units per SM.") \
@@ -168,13 +168,13 @@ inline constexpr Range sets{0, limits::number, true};
 
 // The units with a UnitSpec: enumerator of simt::Unit, name, meaning.
 #define SIMT_EXECUTION_UNITS(UNIT) \
-  UNIT(Int, "int", "Integer, and everything that has no unit of its own.") \
-  UNIT(Fp32, "fp32", "Single precision; also does what `int` and `branch` do where they do not exist.") \
+  UNIT(Int, "int", "Integer, and everything without a separate unit.") \
+  UNIT(Fp32, "fp32", "Single precision; also does the work of `int` and `branch` if they do not exist.") \
   UNIT(Fp64, "fp64", "Double precision; without it `sfu` does its work.") \
   UNIT(Sfu, "sfu", "Special functions.") \
   UNIT(Tensor, "tensor", "Matrix multiply-accumulate; without it `sfu` does its work.") \
   UNIT(Branch, "branch", "Control flow.") \
-  UNIT(Texture, "texture", "Texture instructions whose addresses are not known; without it `sfu`.") \
+  UNIT(Texture, "texture", "Texture instructions with unknown addresses; without it `sfu` does their work.") \
   UNIT(Uniform, "uniform", "Uniform datapath.")
 
 #define SIMT_SM_FIELDS(FIELD) \
@@ -191,8 +191,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(UnitsSpec, units, "", ranges::none, "Execution units.")
 
 #define SIMT_SHARED_MEMORY_FIELDS(FIELD) \
-  FIELD(uint32_t, bytes, "bytes", ranges::positive, "Most that CTAs can use per SM.") \
-  FIELD(uint32_t, reserved_per_cta, "bytes", ranges::number, "What the system takes for each CTA.") \
+  FIELD(uint32_t, bytes, "bytes", ranges::positive, "Maximum usable by CTAs per SM.") \
+  FIELD(uint32_t, reserved_per_cta, "bytes", ranges::number, "Reserved by the system for each CTA.") \
   FIELD(uint32_t, allocation_unit, "bytes", (Range{1, limits::number, true}), \
         "A CTA's share is rounded up to a multiple of this.") \
   FIELD(uint32_t, banks, "", (Range{1, 64, true}), "Banks, 4 bytes wide.") \
@@ -203,15 +203,15 @@ inline constexpr Range sets{0, limits::number, true};
 
 #define SIMT_L1_FIELDS(FIELD) \
   FIELD(CacheSpec, cache, "", ranges::none, \
-        "Geometry and policies; where adaptive, its ways are scaled to what is left of unified_bytes.") \
+        "Geometry and policies; if adaptive, the ways are scaled to the rest of unified_bytes.") \
   FIELD(uint32_t, banks, "", (Range{1, 64, true}), "Banks, one sector wide.") \
   FIELD(uint32_t, latency, "core cycles", ranges::positive, \
         "Hit: from bank access to tag look-up (operand_collector), or issue to use (read_ports).") \
   FIELD(uint32_t, unified_bytes, "bytes", ranges::number, \
-        "L1 and shared memory together, where adaptive; else unused.") \
+        "Total of L1 and shared memory, if adaptive; otherwise unused.") \
   FIELD(bool, adaptive, "", ranges::none, "Shared memory is carved out of unified_bytes for each kernel.") \
   FIELD(std::vector<uint32_t>, carve_out_options, "bytes", ranges::number, \
-        "Sizes that shared memory can have where adaptive, rising.") \
+        "Possible sizes of shared memory, if adaptive, in ascending order.") \
   FIELD(bool, bypass_global, "", ranges::none, "Global loads go straight to the L2.") \
   FIELD(uint32_t, bypass_sectors_per_cycle, "sectors", ranges::some_entries, \
         "Sectors that bypass the L1 per core cycle.") \
@@ -229,11 +229,11 @@ inline constexpr Range sets{0, limits::number, true};
 #define SIMT_CONSTANT_CACHE_FIELDS(FIELD) \
   FIELD(bool, perfect, "", ranges::none, "Every constant access hits; l1 and miss_latency are then unused.") \
   FIELD(ReadOnlyCacheSpec, l1, "", ranges::none, \
-        "One for loads, and one of each sub-core for operands; behind them is the L1 instruction cache.") \
+        "One for loads, and one per sub-core for operands, backed by the L1 instruction cache.") \
   FIELD(uint32_t, latency, "core cycles", (Range{0, limits::latency}), \
         "A load that hits; 0: the integer unit's latency.") \
   FIELD(uint32_t, miss_latency, "core cycles", ranges::number, \
-        "Further cycles of a load, or of an operand, whose line the L1 instruction cache has.")
+        "Additional cycles of a load or operand whose line is in the L1 instruction cache.")
 
 #define SIMT_INTERCONNECT_FIELDS(FIELD) \
   FIELD(NetworkArbiter, arbiter, "", ranges::none, "How an output chooses among inputs.") \
@@ -245,8 +245,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, flit_bytes, "bytes", ranges::number, \
         "Flit size: larger packets take several; 0: every packet is one flit.") \
   FIELD(uint32_t, look_ahead, "packets", (Range{1, 64}), \
-        "Packets of an input's queue among which outputs choose; 1: the head alone, which may block others.") \
-  FIELD(uint32_t, sm_port_sectors, "sectors", (Range{1, 4}), "Sectors that an SM takes, and sends, per cycle.")
+        "Packets in an input's queue that outputs choose from; 1: only the head, which may block others.") \
+  FIELD(uint32_t, sm_port_sectors, "sectors", (Range{1, 4}), "Sectors that an SM receives, and sends, per cycle.")
 
 #define SIMT_ADDRESS_MAP_FIELDS(FIELD) \
   FIELD(uint32_t, channels, "", (Range{1, 1024}), "Memory channels.") \
@@ -268,22 +268,22 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, fill_queue, "replies", ranges::some_entries, "Between DRAM channel and slice.") \
   FIELD(uint32_t, reply_queue, "replies", ranges::some_entries, "Between slice and interconnect.") \
   FIELD(bool, copies_fill, "", ranges::none, "Host-to-device copies leave their data in the L2.") \
-  FIELD(uint32_t, partitions, "", (Range{1, 16}), "Parts of the L2 that are far from each other.") \
+  FIELD(uint32_t, partitions, "", (Range{1, 16}), "Partitions of the L2, with a longer latency between them.") \
   FIELD(uint32_t, far_latency, "L2 cycles", ranges::number, \
-        "Further latency of a sector whose home is in another partition.")
+        "Additional latency of a sector whose home is in another partition.")
 
 #define SIMT_DRAM_FIELDS(FIELD) \
-  FIELD(uint32_t, capacity_gib, "GiB", (Range{1, 1024}), "Device memory; programs see it, timing does not.") \
+  FIELD(uint32_t, capacity_gib, "GiB", (Range{1, 1024}), "Device memory; visible to programs, no effect on timing.") \
   FIELD(bool, simple, "", ranges::none, "Fixed latency, one request per cycle and channel.") \
   FIELD(uint32_t, latency, "L2 cycles", ranges::number, "Through the controller before scheduling.") \
   FIELD(Choice<DramSchedulerPolicy>, scheduler, "", ranges::none, "Which request a channel serves next.") \
   FIELD(uint32_t, scheduler_queue, "requests", ranges::some_entries, "Requests that the scheduler sees.") \
   FIELD(uint32_t, return_queue, "replies", ranges::some_entries, "Replies waiting for the L2.") \
-  FIELD(bool, write_queue, "", ranges::none, "Writes wait in a queue of their own.") \
+  FIELD(bool, write_queue, "", ranges::none, "Writes wait in a separate queue.") \
   FIELD(uint32_t, write_queue_size, "requests", ranges::some_entries, "Entries of the write queue.") \
   FIELD(uint32_t, write_high, "requests", ranges::some_entries, \
-        "Writes waiting at which the channel turns to writes.") \
-  FIELD(uint32_t, write_low, "requests", ranges::entries, "Writes left at which it turns back to reads.") \
+        "Pending writes at which the channel switches to writes.") \
+  FIELD(uint32_t, write_low, "requests", ranges::entries, "Pending writes at which it switches back to reads.") \
   FIELD(uint32_t, bus_bytes, "bytes", (Range{1, 32, true}), "Width of a channel's data bus.") \
   FIELD(uint32_t, burst_length, "transfers", (Range{1, 32, true}), \
         "Transfers per access; bus_bytes * burst_length is an atom of 32 bytes.") \
@@ -319,7 +319,7 @@ inline constexpr Range sets{0, limits::number, true};
 
 #define SIMT_SPEC_FIELDS(FIELD) \
   FIELD(std::string, name, "", ranges::none, "Name under which it was loaded.") \
-  FIELD(std::string, description, "", ranges::none, "What it describes, in a line.") \
+  FIELD(std::string, description, "", ranges::none, "One-line description.") \
   FIELD(uint32_t, sm_version, "", (Range{20, 999}), "Compute capability: 70 for 7.0.") \
   FIELD(ClockSpec, clock, "", ranges::none, "Clocks.") \
   FIELD(LaunchSpec, launch, "", ranges::none, "Launches.") \

@@ -9,8 +9,8 @@
 
 namespace simt {
 
-/// Runs numbered, independent tasks on a fixed set of threads, the caller's among them. Which thread runs a
-/// task has no influence on results.
+/// Runs numbered, independent tasks on a fixed set of threads, including the caller's. Results do not depend
+/// on which thread runs a task.
 class WorkerPool {
  public:
   explicit WorkerPool(uint32_t threads);
@@ -19,8 +19,8 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
-  /// Calls task(i) for every i below `count`; returns when all are done. Throws here what the first task (by
-  /// number) has thrown.
+  /// Calls task(i) for every i below `count`; returns when all are done. Rethrows the exception of the first
+  /// failed task (by number).
   void run(uint32_t count, const std::function<void(uint32_t)>& task);
 
  private:
@@ -28,9 +28,8 @@ class WorkerPool {
   void take_tasks();
   void run_task(uint32_t number);
 
-  // The call under way, in one word so that it is read and changed at once: number of the call, how many
-  // tasks it has, and the next one to take. A thread that comes late finds no task left;
-  // the call does not wait for it.
+  // The current call, in one word so that it is accessed atomically: its number, its number of tasks, and the
+  // next task to take. A late thread finds no task left; the call does not wait for it.
   static constexpr uint64_t count_shift = 20, call_shift = 40, field = (uint64_t{1} << 20) - 1;
   static uint64_t call_of(uint64_t ticket) { return ticket >> call_shift; }
   static uint32_t count_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> count_shift & field); }

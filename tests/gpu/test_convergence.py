@@ -372,7 +372,7 @@ def test_a_trace_of_them_takes_the_same_time(name: str, tmp_path: Path) -> None:
     assert (replayed.cycles, replayed.warp_instructions) == (timed.cycles, timed.warp_instructions)
 
 
-def test_who_waits_for_ever_is_told() -> None:
+def test_a_deadlock_names_who_waits() -> None:
     """Threads that have not exited, and are never released."""
     source = """
     extern "C" __global__ void barriers(int* y) {
@@ -400,7 +400,8 @@ def test_who_waits_for_ever_is_told() -> None:
                 told.value
             )
         with pytest.raises(
-            error, match="16 threads of warp 0 wait at `shfl" if functional else "member mask names: shfl"
+            error,
+            match="16 threads of warp 0 wait at `shfl" if functional else "named by its member mask: shfl",
         ):
             module.members[1, 64](y)
         module.fine[1, 64](y)

@@ -112,7 +112,7 @@ void ActivityRecorder::sample(Cycle from, Cycle to) {
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     const WarpTable::Warp& warp = warps_[w];
     if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;
-    // A warp without a next instruction, such as one at a barrier, is attributed to its last one.
+    // A warp without a next instruction, such as one at a barrier, is attributed to its last instruction.
     const uint32_t at = warp.held > 0 ? warps_.next_record(w).static_index : warp.issued_index;
     activity_[warp.kernel->slot].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
   }

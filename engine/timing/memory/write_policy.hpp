@@ -3,13 +3,11 @@
 
 namespace simt {
 
-/// What a write does to a cache and to the next level, as a specification can choose it. Each policy has a
-/// file in timing/memory/write_policies.
+/// What a write does to a cache and the next level. Each policy has a file in timing/memory/write_policies.
 struct WritePolicy : PolicyText {
-  /// Writes go to the next level at once, and modified lines are not written back when they are evicted.
+  /// Writes go to the next level immediately, and modified lines are not written back on eviction.
   bool through = false;
-  /// A write that hits goes to the next level and removes its sector: of local memory, and of all other
-  /// memory.
+  /// A write hit goes to the next level and removes its sector: for local memory, and for all other memory.
   bool removes_local = false, removes_global = false;
 };
 

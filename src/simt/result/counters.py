@@ -276,14 +276,14 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
         "sector",
-        "sectors that global loads ask for after coalescing",
+        "sectors requested by global loads, after coalescing",
         "global_load_sectors",
         _L1 + "[TOTAL_ACCESS]",
     ),
     Counter(
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
         "sector",
-        "sectors that global stores write after coalescing",
+        "sectors written by global stores, after coalescing",
         "global_store_sectors",
         _cache("Total_core", "GLOBAL_ACC_W") + "[TOTAL_ACCESS]",
     ),
@@ -410,7 +410,7 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "simt__constant_l1_hits.sum",
         "",
-        "lines of constants that the SM's L1 instruction cache had",
+        "lines of constants found in the SM's L1 instruction cache",
         "constant_l1_hits",
     ),
     Counter(

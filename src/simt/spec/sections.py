@@ -29,29 +29,29 @@ class Launch(Section):
     kernel_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """From a launch to its first CTA."""
     cta_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
-    """Further delay of the first CTA, for each CTA of the grid."""
+    """Additional delay of the first CTA, per CTA of the grid."""
     dispatch_latency: Annotated[int, Quantity("core cycles", 1, 67108864)]
     """From a CTA's end to the start of the next one in its place."""
     max_concurrent_kernels: Annotated[int, Quantity("launches", 1, 128)]
-    """Launches of different streams that run at the same time; 1: one after the other."""
+    """Launches of different streams that can run concurrently; 1: one after another."""
 
 
 class HostLink(Section):
     """Copies between host and device, and within the device."""
 
     bandwidth: Annotated[int, Quantity("MB/s", 1, 67108864)]
-    """Achieved by copies between host and device, in each direction (10^6 bytes a second)."""
+    """Achieved by copies between host and device, in each direction (10^6 bytes per second)."""
     latency: Annotated[int, Quantity("ns", 0, 67108864)]
-    """Fixed part of every copy and memset, within the device too."""
+    """Fixed cost of every copy and memset, including those on the device."""
 
 
 class Cache(Section):
     """Geometry and policies of a data cache."""
 
     sets: Annotated[int, Quantity("", 0, 67108864, power_of_two=True)]
-    """Sets; 0: there is no such cache."""
+    """Sets; 0: no such cache."""
     line_bytes: Annotated[int, Quantity("bytes", 32, 4096, power_of_two=True)]
-    """Line size; 128 where lines have sectors."""
+    """Line size; 128 if sectored."""
     ways: Annotated[int, Quantity("lines", 0, 67108864)]
     """Associativity."""
     sectored: Flag
@@ -59,15 +59,15 @@ class Cache(Section):
     replacement: Annotated[str, Policy("replacement")]
     """Which line of a set is replaced."""
     allocation: Literal["on_miss", "on_fill", "streaming"]
-    """When a read miss takes its line."""
+    """When a read miss allocates its line."""
     set_index: Annotated[str, Policy("set_index")]
     """Hash from address to set."""
     mshr_entries: Annotated[int, Quantity("", 0, 1048576)]
-    """Misses outstanding: one entry a sector, or a line where lines have no sectors."""
+    """Outstanding misses: one entry per sector, or per line if not sectored."""
     mshr_merge: Annotated[int, Quantity("requests", 0, 1048576)]
     """Requests that share one MSHR entry."""
     miss_queue: Annotated[int, Quantity("requests", 2, 1048576)]
-    """Requests waiting to leave towards the next level; a miss takes up to two places."""
+    """Requests waiting to be sent to the next level; a miss takes up to two entries."""
     write_policy: Annotated[str, Policy("write_policy")]
     """What a write does to this level and the next."""
     write_allocation: Literal["none", "write_allocate", "fetch_on_write", "write_validate"]
@@ -85,19 +85,19 @@ class ReadOnlyCache(Section):
     """Geometry and policies of a cache of instructions or constants, filled by whole lines."""
 
     sets: Annotated[int, Quantity("", 0, 67108864, power_of_two=True)]
-    """Sets; 0: there is no such cache."""
+    """Sets; 0: no such cache."""
     line_bytes: Annotated[int, Quantity("bytes", 32, 4096, power_of_two=True)]
-    """Line size; 128 where lines have sectors."""
+    """Line size; 128 if sectored."""
     ways: Annotated[int, Quantity("lines", 0, 67108864)]
     """Associativity."""
     replacement: Annotated[str, Policy("replacement")]
     """Which line of a set is replaced."""
     allocation: Literal["on_miss", "on_fill", "streaming"]
-    """When a read miss takes its line."""
+    """When a read miss allocates its line."""
     set_index: Annotated[str, Policy("set_index")]
     """Hash from address to set."""
     mshr_entries: Annotated[int, Quantity("", 0, 1048576)]
-    """Misses outstanding: one entry a sector, or a line where lines have no sectors."""
+    """Outstanding misses: one entry per sector, or per line if not sectored."""
     mshr_merge: Annotated[int, Quantity("requests", 0, 1048576)]
     """Requests that share one MSHR entry."""
 
@@ -117,11 +117,11 @@ class InstructionCache(Section):
     l1_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """An L1 hit's latency beyond the fetch stage."""
     l1_miss_queue: Annotated[int, Quantity("requests", 2, 1048576)]
-    """Misses of an L1 that is not shared, waiting to leave towards the L2."""
+    """Misses waiting to be sent to the L2, if the L1 is not shared."""
     l1_shared_by: Annotated[int, Quantity("SMs", 1, 64)]
     """SMs that share one L1."""
     l0_lines: Annotated[int, Quantity("lines", 0, 1048576)]
-    """Lines of each sub-core's own cache, fully associative; 0: there is none."""
+    """Lines of each sub-core's own cache, fully associative; 0: none."""
     prefetch_lines: Annotated[int, Quantity("lines", 0, 1048576)]
     """Depth of the stream buffer behind each sub-core's cache; 0: none."""
 
@@ -156,7 +156,7 @@ class RegisterFile(Section):
     registers: Annotated[int, Quantity("registers", 1, 67108864)]
     """32-bit registers per SM."""
     allocation_unit: Annotated[int, Quantity("registers", 0, 65536)]
-    """A warp is given registers in multiples of this; 0: four per thread."""
+    """Registers are allocated to warps in multiples of this; 0: four per thread."""
     model: Literal["operand_collector", "read_ports"]
     """How operands are read."""
     banks: Annotated[int, Quantity("", 1, 64)]
@@ -188,9 +188,9 @@ class Units(Section):
     """Execution units of an SM."""
 
     int: Unit
-    """Integer, and everything that has no unit of its own."""
+    """Integer, and everything without a separate unit."""
     fp32: Unit
-    """Single precision; also does what `int` and `branch` do where they do not exist."""
+    """Single precision; also does the work of `int` and `branch` if they do not exist."""
     fp64: Unit
     """Double precision; without it `sfu` does its work."""
     sfu: Unit
@@ -200,7 +200,7 @@ class Units(Section):
     branch: Unit
     """Control flow."""
     texture: Unit
-    """Texture instructions whose addresses are not known; without it `sfu`."""
+    """Texture instructions with unknown addresses; without it `sfu` does their work."""
     uniform: Unit
     """Uniform datapath."""
 
@@ -234,9 +234,9 @@ class SharedMemory(Section):
     """Shared memory of an SM."""
 
     bytes: Annotated[int, Quantity("bytes", 1, 67108864)]
-    """Most that CTAs can use per SM."""
+    """Maximum usable by CTAs per SM."""
     reserved_per_cta: Annotated[int, Quantity("bytes", 0, 67108864)]
-    """What the system takes for each CTA."""
+    """Reserved by the system for each CTA."""
     allocation_unit: Annotated[int, Quantity("bytes", 1, 67108864, power_of_two=True)]
     """A CTA's share is rounded up to a multiple of this."""
     banks: Annotated[int, Quantity("", 1, 64, power_of_two=True)]
@@ -251,17 +251,17 @@ class L1(Section):
     """L1 data cache of an SM."""
 
     cache: Cache
-    """Geometry and policies; where adaptive, its ways are scaled to what is left of unified_bytes."""
+    """Geometry and policies; if adaptive, the ways are scaled to the rest of unified_bytes."""
     banks: Annotated[int, Quantity("", 1, 64, power_of_two=True)]
     """Banks, one sector wide."""
     latency: Annotated[int, Quantity("core cycles", 1, 67108864)]
     """Hit: from bank access to tag look-up (operand_collector), or issue to use (read_ports)."""
     unified_bytes: Annotated[int, Quantity("bytes", 0, 67108864)]
-    """L1 and shared memory together, where adaptive; else unused."""
+    """Total of L1 and shared memory, if adaptive; otherwise unused."""
     adaptive: Flag
     """Shared memory is carved out of unified_bytes for each kernel."""
     carve_out_options: tuple[Annotated[int, Quantity("bytes", 0, 67108864)], ...]
-    """Sizes that shared memory can have where adaptive, rising."""
+    """Possible sizes of shared memory, if adaptive, in ascending order."""
     bypass_global: Flag
     """Global loads go straight to the L2."""
     bypass_sectors_per_cycle: Annotated[int, Quantity("sectors", 1, 1048576)]
@@ -289,11 +289,11 @@ class ConstantCache(Section):
     perfect: Flag
     """Every constant access hits; l1 and miss_latency are then unused."""
     l1: ReadOnlyCache
-    """One for loads, and one of each sub-core for operands; behind them is the L1 instruction cache."""
+    """One for loads, and one per sub-core for operands, backed by the L1 instruction cache."""
     latency: Annotated[int, Quantity("core cycles", 0, 480)]
     """A load that hits; 0: the integer unit's latency."""
     miss_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
-    """Further cycles of a load, or of an operand, whose line the L1 instruction cache has."""
+    """Additional cycles of a load or operand whose line is in the L1 instruction cache."""
 
 
 class Interconnect(Section):
@@ -312,9 +312,9 @@ class Interconnect(Section):
     flit_bytes: Annotated[int, Quantity("bytes", 0, 67108864)]
     """Flit size: larger packets take several; 0: every packet is one flit."""
     look_ahead: Annotated[int, Quantity("packets", 1, 64)]
-    """Packets of an input's queue among which outputs choose; 1: the head alone, which may block others."""
+    """Packets in an input's queue that outputs choose from; 1: only the head, which may block others."""
     sm_port_sectors: Annotated[int, Quantity("sectors", 1, 4)]
-    """Sectors that an SM takes, and sends, per cycle."""
+    """Sectors that an SM receives, and sends, per cycle."""
 
 
 class AddressMap(Section):
@@ -357,16 +357,16 @@ class L2(Section):
     copies_fill: Flag
     """Host-to-device copies leave their data in the L2."""
     partitions: Annotated[int, Quantity("", 1, 16)]
-    """Parts of the L2 that are far from each other."""
+    """Partitions of the L2, with a longer latency between them."""
     far_latency: Annotated[int, Quantity("L2 cycles", 0, 67108864)]
-    """Further latency of a sector whose home is in another partition."""
+    """Additional latency of a sector whose home is in another partition."""
 
 
 class Dram(Section):
     """DRAM channels; timings have the names of data sheets."""
 
     capacity_gib: Annotated[int, Quantity("GiB", 1, 1024)]
-    """Device memory; programs see it, timing does not."""
+    """Device memory; visible to programs, no effect on timing."""
     simple: Flag
     """Fixed latency, one request per cycle and channel."""
     latency: Annotated[int, Quantity("L2 cycles", 0, 67108864)]
@@ -378,13 +378,13 @@ class Dram(Section):
     return_queue: Annotated[int, Quantity("replies", 1, 1048576)]
     """Replies waiting for the L2."""
     write_queue: Flag
-    """Writes wait in a queue of their own."""
+    """Writes wait in a separate queue."""
     write_queue_size: Annotated[int, Quantity("requests", 1, 1048576)]
     """Entries of the write queue."""
     write_high: Annotated[int, Quantity("requests", 1, 1048576)]
-    """Writes waiting at which the channel turns to writes."""
+    """Pending writes at which the channel switches to writes."""
     write_low: Annotated[int, Quantity("requests", 0, 1048576)]
-    """Writes left at which it turns back to reads."""
+    """Pending writes at which it switches back to reads."""
     bus_bytes: Annotated[int, Quantity("bytes", 1, 32, power_of_two=True)]
     """Width of a channel's data bus."""
     burst_length: Annotated[int, Quantity("transfers", 1, 32, power_of_two=True)]
@@ -441,7 +441,7 @@ class SpecFields(Section):
     name: str
     """Name under which it was loaded."""
     description: str
-    """What it describes, in a line."""
+    """One-line description."""
     sm_version: Annotated[int, Quantity("", 20, 999)]
     """Compute capability: 70 for 7.0."""
     clock: Clock
