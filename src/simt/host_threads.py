@@ -22,9 +22,7 @@ def host_threads(threads: Any) -> int:
     if number < 1:
         raise SimtError(f"threads is {number}, expected 1 or more")
     if number > (most := cores()):
-        warnings.warn(
-            f"threads is {number}, this process has {most} cores: {most} threads are used", stacklevel=3
-        )
+        warnings.warn(f"threads is {number}, this process has {most} cores: using {most}", stacklevel=3)
     return min(number, most)
 
 

@@ -83,7 +83,7 @@ def simulate(
     from simt.trace import open_trace
 
     if verify and controller is None:
-        raise SimtError("verify is about a controller's projections, and there is no controller")
+        raise SimtError("verify needs a controller, whose projections it checks")
     session = Session(
         gpu,
         set=set,

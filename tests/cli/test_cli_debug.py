@@ -53,7 +53,7 @@ def test_record_and_compare(programs: Path) -> None:
     different = simt(programs, "debug", "compare", "wrong.py", "right")
     assert different.returncode == 1
     for words in (
-        "Launch 1, `axpy` (grid 8 x 1 x 1, block 128 x 1 x 1): what it leaves in memory differs.",
+        "Launch 1, `axpy` (grid 8 x 1 x 1, block 128 x 1 x 1): the memory it leaves behind differs.",
         "st.global.f32 [%rd5], %f3",
         "fma.rz.f32 %f3, %f1, %f2, %f3",
         "fma.rn.f32 %f3, %f1, %f2, %f3",

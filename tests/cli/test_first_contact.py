@@ -101,7 +101,7 @@ def test_a_missing_package_is_one_line(module: str, arguments: list[str], words:
     [
         ("main.hip", b"", "HIP source"),
         ("main.cpp", b"int main() {}", "C++ source"),
-        ("a.out", b"\x7fELF\x02\x01\x01", "program or library of this machine"),
+        ("a.out", b"\x7fELF\x02\x01\x01", "native program or library"),
         ("kernel.cubin", b"\x7fELF\x02\x01\x01", "machine code"),
         ("profile", b"SQLite format 3\x00", "`simt sample`"),
         ("result.json", b"{}", "`simt report`"),

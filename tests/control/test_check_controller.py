@@ -146,8 +146,8 @@ def test_sound_controllers_pass(controller: Controller) -> None:
     [
         (Unstored(), "takes other and must store it"),
         (Accepts(), "near=.* is accepted"),
-        (Remembers(), "a second run decides otherwise"),
-        (Alternates(), "decides otherwise"),
+        (Remembers(), "a second run decides differently"),
+        (Alternates(), "decides differently"),
         (Changes(), "a run changes the parameters"),
         (NoReason(), "stop without a reason"),
         (Fails(), "controller settled, launch 1 .work.: observe: KeyError"),

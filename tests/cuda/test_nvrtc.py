@@ -168,7 +168,7 @@ def test_errors_show_the_log_with_source_lines() -> None:
 @pytest.mark.parametrize(
     ("source", "arguments", "expected"),
     [
-        ("int main() {}", {}, "host code only: nothing is marked `__global__`"),
+        ("int main() {}", {}, "contains only host code: nothing is marked `__global__`"),
         ('#include "none.h"', {}, "pass the folder of your own headers as include="),
         ("", {"options": ["--bogus"]}, "unrecognized option --bogus"),
         ("", {"kernels": ["f<int>"]}, 'identifier "f" is undefined'),

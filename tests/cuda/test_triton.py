@@ -130,7 +130,7 @@ class TestSpecialise:
         with pytest.raises(CompileError, match="add: parameter x: no elements of type 'complex64'"):
             specialise(kernels.add, (np.zeros(2, np.complex64), _FLOATS, _FLOATS, 3), {"BLOCK": 64})
         with pytest.raises(
-            CompileError, match=r"function is no Triton kernel: decorate it with @triton\.jit"
+            CompileError, match=r"function is not a Triton kernel: decorate it with @triton\.jit"
         ):
             specialise(lambda x: x, (1,))
         wrapped = SimpleNamespace(fn=kernels.add, __name__="tuned")  # as autotune and heuristics wrap it

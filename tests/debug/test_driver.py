@@ -131,7 +131,7 @@ def test_what_is_not_there() -> None:
 def test_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cuda.bindings.driver.cuInit", no_driver)
     with pytest.raises(
-        DriverError, match=r"no CUDA driver on this machine: libcuda\.so\.1 is not there, or is older"
+        DriverError, match=r"no CUDA driver on this machine: libcuda\.so\.1 is missing, or older"
     ):
         Device()
 

@@ -68,7 +68,7 @@ def test_another_program(tmp_path: Path) -> None:
     record(axpy(n=1000, launches=2), tmp_path / "r")
     for program, kind, words in (
         (axpy(n=200, launches=2), "launch", "its grid is (2, 1, 1) in ours, (8, 1, 1) in the reference"),
-        (axpy(n=1001, launches=2), "inputs", "the memory that it begins with differs already"),
+        (axpy(n=1001, launches=2), "inputs", "its initial memory already differs"),
         (axpy(n=1000, rounds=2, launches=2), "inputs", "its parameters differ"),
         (axpy(n=1000, launches=3), "missing", "only our program makes this launch"),
         (axpy(n=1000, launches=1), "missing", "only the reference makes this launch"),
@@ -283,10 +283,10 @@ def test_recorded_registers_that_are_damaged(tmp_path: Path) -> None:
     with np.load(file) as found:
         arrays = dict(found)
     for change, words in (
-        ({"code": np.array("other")}, "of other code"),
+        ({"code": np.array("other")}, "belong to other code"),
         ({"points": arrays["points"] + np.uint32(1000)}, "no such instruction"),
-        ({"counts": arrays["counts"][:5]}, "does not fit its launch"),
-        ({"block": np.array([0, 0, 1])}, "does not fit its launch"),
+        ({"counts": arrays["counts"][:5]}, "does not match its launch"),
+        ({"block": np.array([0, 0, 1])}, "does not match its launch"),
         ({"values": arrays["values"].astype(object)}, "cannot be read"),
     ):
         np.savez(file, **{**arrays, **change})  # type: ignore[arg-type]

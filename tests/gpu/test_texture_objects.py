@@ -257,7 +257,7 @@ F32, U8 = np.zeros((6, 4, 4), np.float32), np.zeros((6, 4, 4), np.uint8)
         (F32[:0], {}, "none of them 0"),
         (F32.astype(np.float64), {}, "elements are float64, expected integers"),
         (F32.astype(np.int64), {}, "elements are int64"),
-        (np.zeros((2, 2, 2, 2), np.float32), {}, "is no texture of 1 to 3 dimensions"),
+        (np.zeros((2, 2, 2, 2), np.float32), {}, "is not a texture of 1 to 3 dimensions"),
         (U8, {"filter": "linear"}, "uint8 elements cannot be filtered"),
         (F32, {"read": "normalized"}, "is for integers of 8 and 16 bits"),
         (F32, {"read": "raw"}, "read is 'raw'"),

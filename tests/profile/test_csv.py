@@ -76,7 +76,7 @@ def test_kern_exec_trace(tmp_path: Path) -> None:
 
 
 def test_summary_is_refused_with_advice(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="expected one row a launch: nsys stats -r cuda_gpu_trace"):
+    with pytest.raises(ProfileError, match="expected one row per launch: nsys stats -r cuda_gpu_trace"):
         read(tmp_path, "Time (%),Total Time (ns),Instances,Avg (ns),Name\n54.5,600,120,5,f\n")
 
 
@@ -182,5 +182,5 @@ def test_get_stats(tmp_path: Path) -> None:
     turned = read(tmp_path, as_rows)
     assert turned.launches["gpc__cycles_elapsed.max"].to_list() == [5501.0, 5402.0]
     assert "2 configurations; read is the first, QV100-SASS" in turned.warnings[0]
-    with pytest.raises(ProfileError, match=r"expected statistics a kernel: get_stats\.py -k -K"):
+    with pytest.raises(ProfileError, match=r"expected statistics per kernel: get_stats\.py -k -K"):
         read(tmp_path, "\n".join(rows[:4]))

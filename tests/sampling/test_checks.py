@@ -96,7 +96,7 @@ def test_a_users_sampler_passes() -> None:
     [
         (Accepts(), "n=.* is accepted"),
         (Crashes(), "n=.* raises"),
-        (Counts(), "gives another plan"),
+        (Counts(), "returns a different plan"),
         (Changes(), "fit changes the parameters"),
         (NeedsMany(), "one launch: PlanError"),
         (EmptyStratum(), "strata are"),

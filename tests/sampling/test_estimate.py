@@ -139,7 +139,7 @@ def test_profiles_frames_and_mappings_are_results() -> None:
     [
         ({7: {"v": 1.0}}, None, "none of the plan's launches"),
         ({0: {"v": 1.0}}, ["w"], "no metric 'w'"),
-        ({0: {"x.pct": 1.0}}, ["x.pct"], "no sum over launches"),
+        ({0: {"x.pct": 1.0}}, ["x.pct"], "not a sum over launches"),
         ({0: {"v": 1.0}}, "v", "names of metrics"),
         (pl.DataFrame({"id": [1]}), None, "no column `launch`"),
         (pl.DataFrame({"launch": [0, 0], "v": [1, 2]}), None, "launch 0 occurs twice"),

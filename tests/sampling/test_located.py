@@ -168,7 +168,7 @@ def test_what_is_unfinished_keeps_its_place(full: Result, tmp_path: Path) -> Non
 
 def test_other_launches_are_refused(trace: Path) -> None:
     plan = Random(size=4, seed=3).fit_plan(profile())
-    with pytest.raises(PlanError, match="of the same run"):
+    with pytest.raises(PlanError, match="belong to the same run"):
         located(plan, dict.fromkeys(range(8), "other"), "the Result")
     # As many as the plan has, but chosen by somebody else.
     chosen = simulate(trace, "a100", kernels="5-8")

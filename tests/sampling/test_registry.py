@@ -59,7 +59,7 @@ def test_lists_of_methods_may_hold_lists() -> None:
         ("random", ["size=many"], "random: size is 'many'"),
         ("random", ["weight=heavy"], "random: weight is 'heavy'"),
         ("no.such:Class", [], "no such class"),
-        ("simt.sampling:Plan", [], "no subclass"),
+        ("simt.sampling:Plan", [], "not a subclass"),
         (":", [], "no such class"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_specification_is_frozen() -> None:
         ("l1.cache.dirty_threshold", 101, "0 to 100 percent"),
         ("l1.banks", 3, "power of two"),
         ("l1.carve_out_options", [], "at least one"),
-        ("l1.carve_out_options", [0, 8192, 8192, 98304], "rising"),
+        ("l1.carve_out_options", [0, 8192, 8192, 98304], "ascending"),
         ("l1.carve_out_options", [0, 131073], "at most unified_bytes"),
         ("l1.unified_bytes", 98304 + 1, "whole ways"),
         ("shared_memory.bytes", 98305, "largest of l1.carve_out_options"),

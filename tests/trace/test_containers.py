@@ -194,7 +194,7 @@ def test_launch_list(tmp_path: Path) -> None:
         ("MemcpyHtoD,xyz,4", "expected 'MemcpyHtoD"),
         ("MemcpyHtoD,0x10,-4", "expected 'MemcpyHtoD"),
         ("MemcpyHtoD,0x1ffffffffffffffff,4", "expected 'MemcpyHtoD"),
-        ("kernel-7.traceg", "kernel-7.traceg is not there"),
+        ("kernel-7.traceg", "kernel-7.traceg does not exist"),
         ("\x01\x02", "not a launch list"),
         ("MemcpyDtoH,0x1,4\nhello, kernel-1.traceg", "found 'hello' and no launch"),
     ],
@@ -215,7 +215,7 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
         open_trace(tmp_path)
     (tmp_path / "kernel-1.traceg").mkdir()
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\n")
-    with pytest.raises(TraceError, match="is not there"):
+    with pytest.raises(TraceError, match="does not exist"):
         open_trace(tmp_path)
 
 

@@ -519,7 +519,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     found = read_records([write_records(tmp_path / "r.json", values)])
     assert set(found.records) == {"l1_latency", "barrier_latency"}
     assert found.notes == (
-        "r.json: benchmarks[1]: there is no microbenchmark 'new_one' here: left out",
+        "r.json: benchmarks[1]: no microbenchmark named 'new_one' here: left out",
         "r.json: benchmarks[2]: l2_latency is -5, expected 0 or more: left out",
     )
 
@@ -532,7 +532,7 @@ def test_choices_of_the_command_line() -> None:
     for text, message in {
         "dram.scheduler=best": "found 'best', expected some of fcfs, fr_fcfs",
         "dram.scheduler_queue": "a number needs candidates",
-        "dram.scheduler_queue=few": "expected whole numbers",
+        "dram.scheduler_queue=few": "expected integers",
         "dram.schedular": "unknown field; did you mean",
     }.items():
         with pytest.raises(SimtError, match=message):

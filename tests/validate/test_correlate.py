@@ -220,7 +220,7 @@ def test_tables_of_programs(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="'many' is not a number"):
         read_programs(table)
     table.write_text("program,cycles\nother,1\n")
-    with pytest.raises(ProfileError, match="has none of the simulated programs"):
+    with pytest.raises(ProfileError, match="contains none of the simulated programs"):
         find_programs(tmp_path / "x.csv", table)
 
 

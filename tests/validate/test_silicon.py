@@ -211,7 +211,7 @@ def test_measurements_without_an_answer_are_no_crash(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("simt.validate.microbenchmark.choose", lambda names: [none])
     (found,) = run_microbenchmarks(SimulatedDevice("qv100"))
     assert (found.value, found.runs) == (None, 0)
-    assert found.note.startswith("what was measured gives no answer")
+    assert found.note.startswith("the measurements give no answer")
     assert len(run_microbenchmarks(SimulatedDevice("qv100"), repeats=2)) == 1
 
 

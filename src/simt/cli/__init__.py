@@ -20,7 +20,7 @@ from simt.version import __version__
 # Each is a file with an `app`; the text is that of `simt --help`.
 COMMANDS = {
     "run": "Simulate the launches of a trace or a program, and report where the time goes.",
-    "exec": "Run a CUDA program as it is: compiled by nvcc or clang, or Python.",
+    "exec": "Run an unmodified CUDA program, compiled or in Python.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
     "sample": "Choose which launches of a profiled program to simulate, with weights and an error bound.",
     "correlate": "Compare simulated with measured counters, kernel by kernel.",
@@ -29,7 +29,7 @@ COMMANDS = {
     "gpus": "Show, compare and import GPU specifications.",
     "trace": "Inspect, check, convert and generate traces.",
     "debug": "Find where two executions of a program diverge.",
-    "cache": "Show or clear what simt keeps between runs: converted traces, compiled programs.",
+    "cache": "Show or clear the cache of converted traces and compiled programs.",
 }
 
 LIMIT_EXIT = 3

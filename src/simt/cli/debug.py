@@ -74,7 +74,7 @@ def compare(
     rtol: Annotated[float, typer.Option(min=0, help="Relative tolerance for floats.")] = 0.0,
     atol: Annotated[float, typer.Option(min=0, help="Absolute tolerance for floats.")] = 0.0,
     block: Annotated[
-        str | None, typer.Option(metavar="X,Y,Z", help="The CTA to search for the instruction.")
+        str | None, typer.Option(metavar="X,Y,Z", help="The CTA in which to search for the instruction.")
     ] = None,
     memory_only: Annotated[
         bool, typer.Option("--memory-only", help="Do not search for the instruction.")
@@ -122,11 +122,11 @@ def record(
     on: Annotated[str, typer.Option("--on", help="Executes the launches: simt, or cuda[:N].")] = "simt",
     launches: Annotated[
         str | None,
-        typer.Option(help="Launches whose contents are kept: ids, ranges, names; digests are of all."),
+        typer.Option(help="Launches whose contents are kept: ids, ranges, names; digests are kept of all."),
     ] = None,
     digests: Annotated[
         bool,
-        typer.Option("--digests", help="Keep digests only; they suffice to find the launch and allocation."),
+        typer.Option("--digests", help="Keep only digests; they suffice to find the launch and allocation."),
     ] = False,
     registers: Annotated[
         str | None,
@@ -205,7 +205,7 @@ def _show_memory(difference: LaunchDifference, console: Console) -> None:
                 d.allocation,
                 str(d.parameter or ""),
                 f"[{', '.join(map(str, d.element))}]" if known else "",
-                str(d.ours) if d.ours else "another size or unknown contents",
+                str(d.ours) if d.ours else "a different size or unknown contents",
                 str(d.reference or ""),
                 "" if d.ulps is None else f"{d.ulps:,}",
                 f"{d.differing:,} of {d.elements:,}" if known else "",

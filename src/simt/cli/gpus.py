@@ -79,7 +79,7 @@ def show(
 @app.command()
 def fields(
     prefix: Annotated[
-        str, typer.Argument(metavar="[PATH]", help="Only fields that begin so, for example sm.scheduler.")
+        str, typer.Argument(metavar="[PATH]", help="Only fields with this prefix, for example sm.scheduler.")
     ] = "",
 ) -> None:
     """List the fields of a specification: unit, range or choices, and meaning."""

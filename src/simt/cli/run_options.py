@@ -12,7 +12,7 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification; repeatable."),
 ]
 Functional = Annotated[
-    bool, typer.Option("--functional", help="Compute only a program's values, without timing.")
+    bool, typer.Option("--functional", help="Compute only the program's values, without timing.")
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")]
 MaxCycles = Annotated[int | None, typer.Option(min=1, help="Stop after about this many core cycles.")]

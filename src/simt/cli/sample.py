@@ -114,7 +114,7 @@ def plan(
     seed: Annotated[int | None, typer.Option(help="Seed of the random draws.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any other parameter of the method; repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Another parameter of the method; repeatable."),
     ] = None,
     columns: Columns = None,
     include_communication: Communication = False,

@@ -76,7 +76,7 @@ def check_controller(controller: Controller) -> None:
     again, _ = _tried("a second run", lambda: _program(used))
     expect(
         _plain(again) == _plain(found),
-        "a second run decides otherwise: `start` must forget what the first has taught",
+        "a second run decides differently: `start` must discard what was learnt in the first",
     )
     others: dict[str, dict[str, Any]] = {
         "a clone": {},
@@ -85,8 +85,8 @@ def check_controller(controller: Controller) -> None:
     }
     for what, options in others.items():
         other, computed = _tried(what, partial(_program, clone(controller), **options))
-        expect(_plain(other) == _plain(found), f"{what}: other results than before")
-        expect(bool((computed == values).all()), f"{what}: other values than before")
+        expect(_plain(other) == _plain(found), f"{what}: results differ from the first run")
+        expect(bool((computed == values).all()), f"{what}: values differ from the first run")
     _tried("launches at the same time", lambda: _program(clone(controller), streams=2))
     with tempfile.TemporaryDirectory(prefix="simt-check-") as folder:
         _check_launches(*_traces(Path(folder), controller))
@@ -127,13 +127,13 @@ def _check_launches(found: Result, full: Result) -> None:
     cut = False
     for launch, truth in zip(found.launches, full.launches, strict=True):
         sampled, what = launch.sampled, f"launch {launch.id} ({launch.name})"
-        expect(sampled is not None, f"{what}: nothing is known of what was simulated")
+        expect(sampled is not None, f"{what}: nothing is known about what was simulated")
         assert sampled is not None
         cut = cut or sampled.decision != "full"
         if not cut:
             expect(
                 replace(launch, sampled=None).to_json(detail=True) == truth.to_json(detail=True),
-                f"{what}: simulated in full, and other counters than without a controller",
+                f"{what}: simulated in full, but its counters differ from those without a controller",
             )
         if sampled.decision != "full":
             expect(bool(sampled.reason), f"{what}: {sampled.decision} without a reason")

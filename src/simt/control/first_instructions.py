@@ -72,7 +72,7 @@ class FirstInstructions(Controller):
         if now.end == 0 and launch.warp_instructions is None and launch.previewed is None:
             raise ControlError(
                 f"launch {launch.id} ({launch.name}) comes after the first {self.instructions:,.0f} "
-                f"{self.unit} instructions and nothing says how many it has itself"
+                f"{self.unit} instructions, and its own number of instructions is unknown"
             )
         at = Interval(now.index, now.begin, now.end, {**dict.fromkeys(prefix, 0), **now.counters}, {})
         return project(launch, at, prefix, cycles)

@@ -195,7 +195,7 @@ class LaunchControl:
             return view
         how = "the rest was executed and counted"
         if self._order_matters:
-            how += ", without timing: where it waits, it waits other rounds"
+            how += ", without timing: waiting loops may take a different number of iterations"
         return replace(
             view,
             warp_instructions=result.engine["warp_instructions"] + executed[0],

@@ -113,9 +113,9 @@ def project(
     if not math.isfinite(left) or cycles <= 0:
         executed = now.counters["warp_instructions"] > 0 or window["warp_instructions"] > 0
         why = (
-            "no CTA has finished and its instructions are not known in advance, so nothing says what is left"
+            "no CTA has finished and its instructions are not known in advance, so the rest is unknown"
             if executed
-            else "nothing was executed by then, so nothing says how long the rest takes"
+            else "nothing was executed by then, so the duration of the rest is unknown"
         )
         raise ControlError(
             f"launch {launch.id} ({launch.name}) stopped at cycle {now.end} after its first dispatch: {why}"
@@ -151,13 +151,13 @@ def project(
             projected[name] = exact_from(launch, name) if name in known else _INSTRUCTIONS[by]
         elif _PEAK.search(name):
             counters[name] = math.nan
-            unprojected[name] = "a peak: the rest of the launch may go beyond it or not"
+            unprojected[name] = "a peak: the rest of the launch may or may not exceed it"
         elif name in window:
             counters[name] = value + window[name] / cycles * left
             projected[name] = _BY_RATE
         else:
             counters[name] = math.nan
-            unprojected[name] = "not counted in the stretch that stands for the rest"
+            unprojected[name] = "not counted in the interval that represents the rest"
     rates = {name: value / cycles for name, value in window.items() if value}
     return Projection(now.end + round(left + extra), counters, projected, unprojected, rates)
 

@@ -145,7 +145,7 @@ def what_if(result: Result, controller: Controller, *, instructions_known: bool 
     """
     if controller.warps or controller.blocks:
         raise ControlError(
-            f"{controller.label()}: looks at finished warps or basic blocks; a timeline has neither. "
+            f"{controller.label()}: needs finished warps or basic blocks, which a timeline does not contain. "
             f"Simulate with it"
         )
     copy = deepcopy(controller).start()
@@ -273,8 +273,8 @@ def _intervals(launch: LaunchResult, interval: int) -> Iterator[Interval]:
     step = t["interval"]
     if interval % step:
         raise ResultError(
-            f"the timeline's interval is {step} cycles, the controller's {interval}: the one has to divide "
-            f"the other; simulate with `--timeline {math.gcd(step, interval)}`, or set the controller's "
+            f"the timeline's interval is {step} cycles, the controller's {interval}: one must divide the "
+            f"other; simulate with `--timeline {math.gcd(step, interval)}`, or set the controller's "
             f"interval"
         )
     columns, start = _columns(launch), launch.start_cycle + launch.launch_latency

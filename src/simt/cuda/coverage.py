@@ -187,7 +187,7 @@ def page() -> str:
     return (
         _HEADER
         + _table(forms())
-        + "\n## What only sm_100 and later have\n\nNot aimed at; a selection. Vectors of 256 bits work all the same.\n"
+        + "\n## Instructions of sm_100 and later\n\nNot supported by design; a selection. Vectors of 256 bits work nevertheless.\n"
         + _table(forms(LATER_FORMS))
     )
 

@@ -35,8 +35,8 @@ class Driver:
             if error.status:
                 raise
             raise DriverError(
-                "no CUDA driver on this machine: libcuda.so.1 is not there, or is older than CUDA 12; "
-                "NVIDIA's driver of a GPU brings it"
+                "no CUDA driver on this machine: libcuda.so.1 is missing, or older than CUDA 12; it is "
+                "part of NVIDIA's GPU driver"
             ) from error
 
     @property
@@ -324,7 +324,7 @@ class MappedMemory:
             if self.address != wanted:
                 raise DriverError(
                     f"the driver has no memory at {wanted:#x}: it offers {self.address:#x}; "
-                    "something else of this process lies there"
+                    "this process already uses that range"
                 )
             self._handle = driver.call("cuMemCreate", self.size, properties, 0)
             driver.call("cuMemMap", self.address, self.size, 0, self._handle, 0)

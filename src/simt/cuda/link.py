@@ -50,7 +50,7 @@ def link(programs: Sequence[str | PathLike[str] | PtxModule], arch: str, **optio
             _Unit(module) for module in load(program, arch, **relocatable) if module.has_code or module.text
         ]
     if not units:
-        raise PtxError("nothing to link: expected one program or more")
+        raise PtxError("nothing to link: expected at least one program")
     for unit in units:
         if not runs_on(unit.module.arch, arch):
             raise PtxError(f"{unit.module.name}: PTX for {unit.module.arch} does not run on {arch}")

@@ -251,7 +251,7 @@ def _flatten(kind: Any, value: Any, address_of: Callable[[Any], int]) -> Iterato
     elif isinstance(kind, types.EnumMember):
         yield from _flatten(kind.dtype, value.value, address_of)
     else:
-        raise TypeError("such an argument cannot be passed to a kernel")
+        raise TypeError("this type of argument cannot be passed to a kernel")
 
 
 def _need_numba() -> None:

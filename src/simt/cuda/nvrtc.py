@@ -150,7 +150,7 @@ def _compile_device_code(
         raise failure
     if not any(d.kind == "device" for file in files.values() for d in file.declarations):
         raise failure or CompileError(
-            f"{name}: host code only: nothing is marked `__global__`, `__device__` or `__constant__`"
+            f"{name}: contains only host code: nothing is marked `__global__`, `__device__` or `__constant__`"
         )
     # What is not marked, or only for the host, is either used by kernels or never called.
     arguments = [*arguments, "--device-as-default-execution-space", f"--pre-include={NO_HOST}"]

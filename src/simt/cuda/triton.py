@@ -195,7 +195,7 @@ def scalar(value: Any, kind: str) -> np.generic:
         result = np.uint16(int(np.float32(value).view(np.uint32)) >> 16)  # truncated, as by Triton's launcher
         return result
     if kind not in _SCALARS:
-        raise CompileError(f"a parameter of type {kind!r} takes no number, found {value!r}")
+        raise CompileError(f"a parameter of type {kind!r} does not accept a number, found {value!r}")
     try:
         result = _SCALARS[kind](value)
     except (OverflowError, TypeError, ValueError):
@@ -214,7 +214,7 @@ def _need_jit(fn: Any) -> None:
         if inner is None:
             advice = "decorate it with @triton.jit, and do not set TRITON_INTERPRET"
         raise CompileError(
-            f"{getattr(fn, '__name__', fn)}: {type(fn).__name__} is no Triton kernel: {advice}"
+            f"{getattr(fn, '__name__', fn)}: {type(fn).__name__} is not a Triton kernel: {advice}"
         )
 
 

@@ -265,19 +265,19 @@ def _compare_launch(
         return LaunchDifference(launch.index, launch.kernel, launch.grid, launch.block, kind, message, memory)
 
     if message := check_same_program(launch, other):
-        return difference("launch", f"it is another launch: {message}")
+        return difference("launch", f"it is a different launch: {message}")
     before = _compare_memory(launch, launch.before, other.before, Tolerance())
     if before:
-        return difference("inputs", "the memory that it begins with differs already", before)
+        return difference("inputs", "its initial memory already differs", before)
     if launch.parameters != other.parameters:
         return difference("inputs", "its parameters differ")
     memory = _compare_memory(launch, outcome.after, other_outcome.after, tolerance)
     if bool(outcome.fault) != bool(other_outcome.fault):
         which = "our" if outcome.fault else "the reference's"
         fault = outcome.fault or other_outcome.fault
-        found = difference("fault", f"{which} execution ends with a fault: {fault}", memory)
+        found = difference("fault", f"{which} execution faults: {fault}", memory)
     elif memory:
-        found = difference("memory", "what it leaves in memory differs", memory)
+        found = difference("memory", "the memory it leaves behind differs", memory)
     else:
         return None
     if not instructions:

@@ -50,7 +50,7 @@ class CudaExecutor:
         program = Program(launch.ptx, launch.module, launch.kernel)
         if program.uses_textures:
             raise DebugError(
-                f"{launch.module}: `{launch.kernel}` reads textures or surfaces: only our own can"
+                f"{launch.module}: `{launch.kernel}` reads textures or surfaces; only simt's GPUs can"
             )
         with ExitStack() as cleanup:
             return self._execute_then(cleanup, launch, program, ptx, scratch)

@@ -284,7 +284,7 @@ class Recording:
         except (OSError, zstandard.ZstdError, MemoryError, ValueError) as error:
             raise DebugError(f"{place}: cannot be read: {error}") from None
         if len(content) != raw.size or Allocation.digest_of(content) != raw.digest:
-            raise DebugError(f"{place}: is damaged: its contents have another digest")
+            raise DebugError(f"{place}: damaged: its contents do not match the digest")
         return content
 
 

@@ -95,7 +95,7 @@ class RegisterLog:
             and all(0 <= a < b for a, b in zip(log.block, launch.grid, strict=True))
         )
         if not fits:
-            raise DebugError(f"{path}: is damaged: it does not fit its launch")
+            raise DebugError(f"{path}: damaged: it does not match its launch")
         return log
 
 
@@ -114,7 +114,7 @@ class LoggedTracer:
         self.limit = log.values.shape[1]
         if log.code != _digest(program, points):
             raise DebugError(
-                "the recorded registers are of other code, or of another version of simt's instrumentation"
+                "the recorded registers belong to other code, or another version of simt's instrumentation"
             )
         if log.points.size and int(log.points.max()) >= len(points):
             raise DebugError("the recorded registers are damaged: there is no such instruction")

@@ -53,7 +53,7 @@ class _Connection:
             if not self._receive():
                 raise BrokenPipeError
         if message != ["called"]:
-            raise ValueError(f"{message[0]!r} while a function of the program is called")
+            raise ValueError(f"{message[0]!r} while a function of the program is being called")
 
     def _receive(self) -> bool:
         try:

@@ -126,8 +126,8 @@ class Arguments(LaunchArguments):
             self._keep(value)
             if isinstance(value, DeviceArray) and not (self._strided or value.is_contiguous):
                 raise LaunchError(
-                    f"kernel `{self._kernel}`, {name}: {short(value)} has gaps, which the kernel does not "
-                    "know of; give a copy, .copy()"
+                    f"kernel `{self._kernel}`, {name}: {short(value)} has gaps, which the kernel cannot "
+                    "see; pass a copy, .copy()"
                 )
         elif hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's tensor descriptors
             self._collect(value.base, name)

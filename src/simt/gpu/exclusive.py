@@ -47,8 +47,8 @@ class Exclusive:
         if self.is_running:
             self._lock.release()
             raise LaunchError(
-                "the GPU runs a launch and cannot be used by what that calls (a controller, standard "
-                "output): use it when the launch has ended"
+                "the GPU is running a launch and cannot be used by functions called from it (a controller, "
+                "standard output): use it after the launch has ended"
             )
         self._depth += 1
 

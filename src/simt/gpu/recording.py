@@ -18,7 +18,7 @@ class Recording:
 
     def __init__(self, path: Path, lanes: int) -> None:
         if lanes != 32 and path.suffix != ".simt":
-            raise TraceError(f"{path}: {no_text(lanes)}; record it into a file called *.simt")
+            raise TraceError(f"{path}: {no_text(lanes)}; record it to a *.simt file")
         self._path = path
         self._lanes = lanes
         self._folder: tempfile.TemporaryDirectory[str] | None = None

@@ -82,7 +82,9 @@ class Stream:
     def wait(self, event: Event) -> None:
         """Makes later launches in this stream wait for the event."""
         if not isinstance(event, Event) or event.gpu is not self.gpu:
-            raise LaunchError(f"stream {self.number} cannot wait for {event!r}: it is no event of its GPU")
+            raise LaunchError(
+                f"stream {self.number} cannot wait for {event!r}: it is not an event of its GPU"
+            )
         with self.gpu.exclusive:
             self._waits = (*self._waits, *event.after)
 

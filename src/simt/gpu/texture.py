@@ -221,7 +221,7 @@ def _kind_of(array: DeviceArray, channels: int) -> str:
     dimensions = len(array.shape) - (channels > 1)
     if dimensions not in _BY_DIMENSIONS:
         raise LaunchError(
-            f"an array of shape {array.shape} with {channels} channels is no texture of 1 to 3 dimensions"
+            f"an array of shape {array.shape} with {channels} channels is not a texture of 1 to 3 dimensions"
         )
     return _BY_DIMENSIONS[dimensions]
 

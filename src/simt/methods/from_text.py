@@ -27,9 +27,7 @@ def find_class(name: str, methods: Mapping[str, str], base: type[T], error: type
     if ":" in name:
         return _load(name, base, error)
     hint = did_you_mean(name, methods) or "."
-    raise error(
-        f"no method {name!r}{hint} There are {', '.join(methods)}; one's own is `package.module:Class`"
-    )
+    raise error(f"no method {name!r}{hint} There are {', '.join(methods)}; your own: `package.module:Class`")
 
 
 def _load(place: str, base: type[T], kind: type[Exception]) -> type[T]:
@@ -43,7 +41,7 @@ def _load(place: str, base: type[T], kind: type[Exception]) -> type[T]:
     finally:
         sys.path.remove(here)
     if not (isinstance(found, type) and issubclass(found, base)):
-        raise kind(f"{place}: is no subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
+        raise kind(f"{place}: not a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
     return found
 
 

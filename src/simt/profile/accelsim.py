@@ -107,7 +107,7 @@ def read_get_stats(source: Source, process: int | None, header: Header) -> Profi
         )
     if not labels:
         raise ProfileError(
-            f"{source.name}: totals of whole programs, expected statistics a kernel: get_stats.py -k -K"
+            f"{source.name}: totals of whole programs, expected statistics per kernel: get_stats.py -k -K"
         )
     names = [label.split("--")[1] if "--" in label else label for label in labels]
     columns = [pl.Series("name", names)]

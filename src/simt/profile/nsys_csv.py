@@ -39,7 +39,7 @@ def is_nsys_summary_header(names: Sequence[str]) -> bool:
 
 def refuse_nsys_summary(source: Source, process: int | None, header: Header) -> Profile:
     raise ProfileError(
-        f"{source.name}: a summary per kernel (`Instances`), expected one row a launch: "
+        f"{source.name}: a summary per kernel (`Instances`), expected one row per launch: "
         f"nsys stats -r cuda_gpu_trace --format csv REPORT"
     )
 

@@ -263,7 +263,7 @@ def _others(tables: _Tables, findings: Findings) -> None:
     findings.left_out.append((GRAPH, count, ns))
     if count:
         findings.warnings.append(
-            f"{count:,} launches of CUDA graphs ({ns / 1e6:,.3f} ms) were traced as wholes and are not here; "
+            f"{count:,} launches of CUDA graphs ({ns / 1e6:,.3f} ms) were traced as a whole and are missing; "
             f"profile with --cuda-graph-trace=node to see their kernels"
         )
 

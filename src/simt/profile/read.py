@@ -62,7 +62,7 @@ def read_profile(
     try:
         profile = _read(source, columns, process)
     except pl.exceptions.PolarsError as error:
-        raise ProfileError(f"{source.name}: values that do not fit together: {error}") from error
+        raise ProfileError(f"{source.name}: inconsistent values: {error}") from error
     source.report(1.0, len(profile))
     return profile
 

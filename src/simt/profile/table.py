@@ -82,7 +82,7 @@ def _picks(
         )
     if not set(picks) - {"name", "launch", "annotation", "process"}:
         raise ProfileError(
-            f"{source}: names of kernels but nothing measured, found {', '.join(there)}; "
+            f"{source}: names of kernels but no measurements, found {', '.join(there)}; "
             f"say which column holds the times: columns={{'name': 'name', 'duration_ns': '…:us'}}"
         )
     return picks

@@ -88,7 +88,7 @@ def _read_json(file: Path) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ResultError(f"found the number {name}, which is none of JSON")
+    raise ResultError(f"found the number {name}, which is not valid JSON")
 
 
 def _require_text(data: Any) -> None:

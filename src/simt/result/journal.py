@@ -149,7 +149,7 @@ class Journal:
         return ResultError(
             f"{self.path}: cannot write a finished launch: {error.strerror}; "
             f"{kept} {'launch is' if kept == 1 else 'launches are'} saved there. "
-            "Make room, and go on with --resume"
+            "Free some space, and continue with --resume"
         )
 
 

@@ -32,7 +32,7 @@ def sampling_sentences(result: Result) -> list[str]:
             f"{done:,} of {every:,} warp instructions simulated in detail ({speedup})."
         )
         if decisions["full"] == len(sampled):
-            lines[-1] += " Nothing was found to leave out: all values are those of full detail."
+            lines[-1] += " Nothing could be skipped: all values are those of full detail."
     facts = result.sampling
     if not facts:
         return lines
@@ -61,7 +61,7 @@ def _verified(seen: dict[str, Any]) -> str:
     half = seen["half_width"]
     spread = "" if half is None else f" (± {100 * half:.2f} % for all {seen['candidates']:,}, 95 %)"
     return (
-        f"Verified: {count:,} of the {seen['candidates']:,} launches cut short were simulated in full, too: "
+        f"Verified: {count:,} of the {seen['candidates']:,} launches cut short were also simulated in full: "
         f"observed error {100 * seen['error']:+.2f} % of their cycles{spread}, "
         f"{100 * seen['mean_error']:.2f} % on average, {100 * seen['worst_error']:.2f} % at most."
     )

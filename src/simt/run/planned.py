@@ -57,6 +57,6 @@ class Timed:
         if wanted and function_name(wanted) != function_name(name):
             raise PlanError(
                 f"plan: launch {number - 1} (counted from 0) is {wanted!r}, the program launches "
-                f"{name!r}: are they of the same run?"
+                f"{name!r}: do they belong to the same run?"
             )
         return True

@@ -92,7 +92,7 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
     expect(profile.launches.equals(before), "fit changes the profile")
     expect(repr(fitted.get_params()) == parameters, "fit changes the parameters")
     text = fitted.plan_.to_json()
-    expect(fitted.fit(profile).plan_.to_json() == text, "a second fit gives another plan")
+    expect(fitted.fit(profile).plan_.to_json() == text, "a second fit returns a different plan")
     expect(clone(sampler).fit_plan(profile).to_json() == text, "a clone gives another plan")
 
     order = np.random.default_rng(1).permutation(len(profile))
@@ -101,7 +101,7 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
     for threads in (1, 2):
         with threadpool_limits(threads):
             again = clone(sampler).fit_plan(profile).to_json()
-        expect(again == text, f"the plan is another one with {threads} thread(s)")
+        expect(again == text, f"the plan differs with {threads} thread(s)")
 
     for what, case in _cases(profile).items():
         _check_choice(sampler, case, what)
@@ -154,7 +154,9 @@ def _check_choice(sampler: Sampler, profile: Profile, what: str) -> None:
     expect(len(set(choice.rows.tolist())) == len(choice.rows), f"{what}: a launch is chosen twice")
     expect(bool((choice.draws >= 1).all()), f"{what}: a chosen launch has no draw")
     weights = choice.weights
-    expect(bool((np.isfinite(weights) & (weights >= 0)).all()), f"{what}: a weight is no number of 0 or more")
+    expect(
+        bool((np.isfinite(weights) & (weights >= 0)).all()), f"{what}: a weight is not a number of 0 or more"
+    )
     expect(choice.replacement or bool((choice.draws == 1).all()), f"{what}: drawn twice without replacement")
     expect(plan.population == n == int(plan.strata["launches"].sum()), f"{what}: launches are lost")
     expect(

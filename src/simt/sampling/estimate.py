@@ -370,11 +370,11 @@ def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str
         if metric not in frame.columns:
             raise PlanError(f"no metric {metric!r} in the results; they have {', '.join(frame.columns)}")
         if not additive(metric):
-            raise PlanError(f"{metric} is no sum over launches: estimate its numerator and denominator")
+            raise PlanError(f"{metric} is not a sum over launches: estimate its numerator and denominator")
     try:
         frame = frame.select("launch", *(pl.col(metric).cast(pl.Float64) for metric in metrics))
     except pl.exceptions.PolarsError as error:
-        raise PlanError(f"the results are no numbers: {error}") from error
+        raise PlanError(f"the results are not numbers: {error}") from error
     joined = plan.launches.select("launch").join(frame, on="launch", how="left", maintain_order="left")
     values = {metric: joined[metric].fill_null(float("nan")).to_numpy() for metric in metrics}
     if found_here:  # a tool's column may be empty
@@ -407,7 +407,7 @@ def measurements(results: Any, plan: Plan) -> pl.DataFrame:
                 [{"launch": launch, **values} for launch, values in results.items()], infer_schema_length=None
             )
         except (TypeError, pl.exceptions.PolarsError) as error:
-            raise PlanError(f"results are no launch id -> {{metric: value}}: {error}") from error
+            raise PlanError(f"results are not of the form launch id -> {{metric: value}}: {error}") from error
     else:
         raise PlanError(f"results are {type(results).__name__}, expected a Result, a Profile, or a table")
     if "launch" not in frame.columns:

@@ -63,7 +63,7 @@ def kernelslist(
     if absent:
         raise PlanError(
             f"{source}: no kernel-{absent[0]} for launch {launch_of[absent[0]]} of the plan "
-            f"({len(absent)} of {len(launch_of)} are not there): is the list of the whole program?"
+            f"({len(absent)} of {len(launch_of)} are missing): is this the list of the whole program?"
         )
     return "\n".join(kept) + "\n"
 
@@ -84,7 +84,7 @@ def write_kernelslist(
     source, path = Path(full), Path(target)
     if path.resolve().parent != source.resolve().parent:
         raise PlanError(
-            f"{path}: a launch list names its traces relative to itself, write it beside {source}"
+            f"{path}: a launch list names its traces relative to itself; write it next to {source}"
         )
     if path.resolve() == source.resolve():
         raise PlanError(f"{path}: is the full list itself")

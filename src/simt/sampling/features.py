@@ -115,8 +115,8 @@ def select(profile: Profile, wanted: dict[str, tuple[str, ...]] | Sequence[str],
             raise PlanError(
                 f"{profile.source}: {method} compares launches by counters of Nsight Compute, of which "
                 f"the profile has none: {lacking}. Measure them with ncu --metrics, or name other columns as "
-                f"features (such as launch__grid_size, launch__block_size, registers), or take a method that "
-                f"works on times"
+                f"features (such as launch__grid_size, launch__block_size, registers), or choose a method "
+                f"based on times"
             )
     else:
         names = list(dict.fromkeys(wanted))

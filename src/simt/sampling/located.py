@@ -40,7 +40,7 @@ def located(plan: Plan, there: Mapping[int, str | None], source: str, part: bool
         position = found[wrong[0]]
         raise PlanError(
             f"plan: launch {wrong[0]} is {names[wrong[0]]!r}, and at position {position} (counted from 0) of "
-            f"{source} is {there[position]!r}: are they of the same run?"
+            f"{source} is {there[position]!r}: do they belong to the same run?"
         )
     return found
 

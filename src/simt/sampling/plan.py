@@ -136,7 +136,7 @@ class Plan:
         if self.strata["stratum"].n_unique() != len(self.strata):
             raise PlanError("plan: a stratum occurs twice")
         if not launches["stratum"].is_in(self.strata["stratum"].implode()).all():
-            raise PlanError("plan: a launch is of a stratum that is not there")
+            raise PlanError("plan: a launch belongs to a stratum that does not exist")
         if not (launches["weight"].is_finite() & (launches["weight"] >= 0)).all():
             raise PlanError("plan: a weight is negative or not a number")
         object.__setattr__(self, "launches", launches)
@@ -286,4 +286,4 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Method):  # that another one uses
         return {"method": value.label(), **value.get_params(deep=False)}
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -96,7 +96,7 @@ class Sieve(Sampler):
             names=names,
             why=why,
             fitted={"instruction_counter": source, "instructions": float(counts.sum()), **by_tier},
-            warnings=() if size_column else ("no CTA sizes in the profile: taken as all alike",),
+            warnings=() if size_column else ("no CTA sizes in the profile: assumed to be equal",),
         )
 
 

@@ -202,7 +202,7 @@ def _points(profile: Profile, chosen: Features, fidelity: str, step: float) -> t
     if groups is None:
         raise PlanError(
             f"{profile.source}: more than {MOST_UNIQUE} different feature vectors, the most whose pairs "
-            f"TBPoint compares. Round them with quantise (0.01 to 0.05), name fewer features, or take "
+            f"TBPoint compares. Round them with quantise (0.01 to 0.05), name fewer features, or choose "
             f"another method"
         )
     if step:

@@ -142,7 +142,7 @@ def _l1(spec: SpecFields) -> Iterator[Problem]:
         yield "l1.carve_out_options", "found none, expected at least one with adaptive = true"
         return
     if list(options) != sorted(set(options)):
-        yield "l1.carve_out_options", f"found {list(options)}, expected rising sizes"
+        yield "l1.carve_out_options", f"found {list(options)}, expected ascending sizes"
     if options[-1] > l1.unified_bytes:
         yield (
             "l1.carve_out_options",
@@ -280,8 +280,8 @@ def _l2(spec: SpecFields) -> Iterator[Problem]:
     if l2.slice.dirty_threshold:
         yield (
             "l2.slice.dirty_threshold",
-            f"found {l2.slice.dirty_threshold}, expected 0 with several partitions: modified lines that stay "
-            "could block their requests to each other",
+            f"found {l2.slice.dirty_threshold}, expected 0 with several partitions: modified lines that are "
+            "kept could block their requests to each other",
         )
 
 

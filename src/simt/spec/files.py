@@ -245,7 +245,7 @@ def _find(gpu: str, base: Path | None) -> tuple[str, str, str]:
         raise SpecError(f"{path}: cannot be read: this is {kind}, expected a specification in TOML")
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise SpecError(f"{path}: larger than {_MOST_BYTES:,} bytes; this is no specification")
+            raise SpecError(f"{path}: larger than {_MOST_BYTES:,} bytes; this is not a specification")
         return str(path), path.stem, path.read_text(encoding="utf-8")
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None

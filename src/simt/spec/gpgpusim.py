@@ -229,7 +229,7 @@ def _machine(options: _Options, values: _Values) -> None:
     if concurrent:
         values.put("launch.max_concurrent_kernels", window, window_source)
     else:
-        values.put("launch.max_concurrent_kernels", 1, f"{source}: launches run one after the other")
+        values.put("launch.max_concurrent_kernels", 1, f"{source}: launches run one after another")
     _, bandwidth, source = next(link for link in _HOST_LINKS if 10 * major + minor >= link[0])
     values.put("host_link.bandwidth", bandwidth, f"addition: {source}")
     latency, source = _COPY_LATENCY

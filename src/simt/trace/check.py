@@ -71,7 +71,7 @@ def _check(kernel: Kernel, report: KernelReport) -> None:
             with streams.naming(kernel.path):
                 found, _ = source.walk(True)
         except MemoryError:
-            reader.damaged("it announces more than the host's memory holds")
+            reader.damaged("it declares more than fits into the host's memory")
         if found != report.counts["instructions"]:
             reader.damaged(f"{found} instructions, {report.counts['instructions']} are announced")
     else:

@@ -57,7 +57,7 @@ def read_launch_list(path: Path, outside: bool = False) -> tuple[list[Copy | Ker
             file = path.parent / line
             if not file.is_file():
                 raise TraceError(
-                    f"{path}: line {number}: the kernel trace {line} is not there; "
+                    f"{path}: line {number}: the kernel trace {line} does not exist; "
                     "delete the line to leave this launch out"
                 )
             if not outside and not file.resolve().is_relative_to(path.parent.resolve()):

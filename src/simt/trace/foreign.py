@@ -7,12 +7,12 @@ from pathlib import Path
 from simt.errors import TraceError
 
 _BY_SUFFIX = {
-    ".hip": "HIP source; simt compiles CUDA C++: rename it to .cu where it is no more than kernels",
+    ".hip": "HIP source; simt compiles CUDA C++: rename it to .cu if it contains only kernels",
     ".c": "C source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".cc": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".cpp": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".ipynb": "a notebook; save its code as a Python file with a function main(gpu)",
-    ".cubin": "machine code; simt reads the PTX beside it: give it the .ptx or .cu file",
+    ".cubin": "machine code; simt needs the PTX or source: pass the .ptx or .cu file",
     ".nsys-rep": "Nsight Systems' own format; export it with `nsys export --type sqlite`, for `simt sample`",
     ".sqlite": "a profile, not a trace; `simt sample` chooses launches from it",
     ".ncu-rep": "Nsight Compute's own format; export it with `ncu --import FILE --csv --page raw`, for "
@@ -24,9 +24,9 @@ _BY_SUFFIX = {
     ".config": "a configuration of Accel-Sim; `simt gpus import` makes a specification of it, for --gpu",
 }
 _BY_MAGIC = {
-    b"\x7fELF": "a program or library of this machine; simt runs kernels: give it their CUDA C++ (.cu) or "
+    b"\x7fELF": "a native program or library; simt runs kernels: pass their CUDA C++ (.cu) or "
     "PTX (.ptx), or a trace of their launches",
-    b"\x50\xed\x55\xba": "a fat binary; give simt the .cu or .ptx file that it was made from",
+    b"\x50\xed\x55\xba": "a fat binary; pass the .cu or .ptx file it was made from",
     b"SQLite format 3": "a profile (SQLite), not a trace; `simt sample` chooses launches from it",
     b"%PDF": "a PDF document",
     b"PK\x03\x04": "a zip archive; unpack it",

@@ -297,11 +297,11 @@ class StoreReader:
         """The uncompressed bytes of a part. Raises TraceError if they are damaged."""
         offset, _, raw_size, _ = span
         if raw_size > limit:
-            self.damaged(f"a part of {raw_size} bytes, at most {limit} are expected")
+            self.damaged(f"a part of {raw_size} bytes, expected at most {limit}")
         data = self.compressed_part(span)
         try:
             if zstandard.frame_content_size(data) != raw_size:
-                self.damaged(f"the part at byte {offset} has another size than the index says")
+                self.damaged(f"the part at byte {offset} has a different size from the one in the index")
             return zstandard.ZstdDecompressor().decompress(data)
         except zstandard.ZstdError as error:
             raise TraceError(f"{self.path}: the part at byte {offset} is damaged: {error}") from error

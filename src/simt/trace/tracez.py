@@ -34,7 +34,7 @@ class _Reader:
 
     def take(self, size: int, limit: int) -> bytes:
         if size > limit:
-            self.damaged(f"a part of {size} bytes at byte {self.file.tell()}, at most {limit} are expected")
+            self.damaged(f"a part of {size} bytes at byte {self.file.tell()}, expected at most {limit}")
         data = self.file.read(size)
         if len(data) != size:
             self.damaged("it ends too early")
@@ -120,7 +120,7 @@ def _warp_lines(
             # The announced content size decides what is allocated, so it is checked first.
             content = zstandard.frame_content_size(data)
             if content > _MAX_CHUNK:
-                reader.damaged(f"a sub-chunk of {content} bytes, at most {_MAX_CHUNK} are expected")
+                reader.damaged(f"a sub-chunk of {content} bytes, expected at most {_MAX_CHUNK}")
             text = decompressor.decompress(data, max_output_size=_MAX_CHUNK if content < 0 else 0)
         except zstandard.ZstdError as error:
             raise TraceError(f"{reader.path}: the sub-chunk at byte {at} is damaged: {error}") from error

@@ -76,7 +76,7 @@ def read_records(files: Sequence[Path]) -> Records:
             place, value = f"{file}: benchmarks[{at}]", item.get("value")
             benchmark = known.get(item["name"])
             if benchmark is None:
-                notes.append(f"{place}: there is no microbenchmark {item['name']!r} here: left out")
+                notes.append(f"{place}: no microbenchmark named {item['name']!r} here: left out")
             elif value is None:
                 notes.append(
                     f"{place}: {item['name']} has no value ({item.get('note') or 'no reason given'})"

@@ -76,7 +76,7 @@ def block_of(text: str) -> Block:
             try:
                 return {path.strip(): tuple(int(v) for v in wanted)}
             except ValueError:
-                raise TuneError(f"--search {text}: expected whole numbers separated by commas") from None
+                raise TuneError(f"--search {text}: expected integers separated by commas") from None
         named = {str(v).lower(): v for v in options}
         if unknown := [v for v in wanted if v.lower() not in named]:
             raise TuneError(f"--search {text}: found {unknown[0]!r}, expected some of {', '.join(named)}")

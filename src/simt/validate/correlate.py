@@ -418,7 +418,7 @@ def find_programs(
         both = [key for key in simulated if key in published]
         if not both:
             raise ProfileError(
-                f"{theirs}: has none of the simulated programs: measured "
+                f"{theirs}: contains none of the simulated programs: measured "
                 f"{listed([name for _, name in published], 6)}; simulated "
                 f"{listed([name for _, name in simulated], 6)}"
             )

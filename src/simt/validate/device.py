@@ -134,7 +134,7 @@ class SimulatedDevice(ProgramDevice):
         return launch
 
     def copied(self, bytes_: int) -> float:
-        raise SimtError("copies from the host take no time in the simulator: on a real GPU only")
+        raise SimtError("copies from the host take no time in the simulator; needs a real GPU")
 
     def period(self, source: str, name: str, launches: int) -> float:
         kernel = self.compiled(source, name)

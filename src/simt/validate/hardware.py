@@ -137,15 +137,15 @@ class HardwareGPU(GPU):
         self.device.synchronize()
 
     def texture(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise LaunchError("textures, surfaces and samplers are of a simulated GPU only")
+        raise LaunchError("only simulated GPUs support textures, surfaces and samplers")
 
     surface = sampler = texture
 
     def trace(self, path: str | os.PathLike[str]) -> NoReturn:
-        raise LaunchError("a real GPU records no trace; NVBit's tracer does (docs/trace-format.md)")
+        raise LaunchError("a real GPU does not record traces; NVBit's tracer does (docs/trace-format.md)")
 
     def result(self, status: str = "complete") -> Result:
-        raise LaunchError("a real GPU gives no Result; its launches are in `times`")
+        raise LaunchError("a real GPU has no Result; its launches are in `times`")
 
     # --- launches ---------------------------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class _Loaded:
         self._kernels: dict[str, DeviceKernel] = {}
         if self._facts.references:
             raise LaunchError(
-                f"{ptx.name}: declares textures, surfaces or samplers: only a simulated GPU has them"
+                f"{ptx.name}: declares textures, surfaces or samplers, which only simulated GPUs support"
             )
         self.references: dict[str, Any] = {}
 

@@ -166,7 +166,7 @@ def _run(benchmark: Microbenchmark, device: Device, spec: Spec | None, repeats: 
         except SimtError as error:
             values, note = [], str(error).split("\n")[0]
         except (ArithmeticError, ValueError) as error:
-            values, note = [], f"what was measured gives no answer: {error}"
+            values, note = [], f"the measurements give no answer: {error}"
     values = values[1:] if repeats > 1 else values
     expected = benchmark.expected(spec) if benchmark.expected is not None and spec is not None else None
     return Measurement(

@@ -150,8 +150,8 @@ def _versions(now: Correlation, before: Correlation) -> dict[str, Any]:
     worse = int((changed["change"] > 0).sum())
     better = int((changed["change"] < 0).sum())
     return {
-        "sentence": f"Cycles of {better:,} kernels came nearer to the measurement, "
-        f"of {worse:,} went further off.",
+        "sentence": f"Cycles of {better:,} kernels moved closer to the measurement, "
+        f"of {worse:,} further away.",
         "counters": counters,
         "kernels": Table(["kernel", "program", "error before", "error now", "change of |error|"], kernels),
     }

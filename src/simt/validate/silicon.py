@@ -46,7 +46,7 @@ class SiliconDevice(ProgramDevice):
             hardware = HardwareGPU(ordinal, driver=driver)
         except DriverError as error:
             raise DriverError(
-                f"{error}; a real GPU is needed here, while --gpu NAME runs the same in the simulator",
+                f"{error}; this needs a real GPU; --gpu NAME runs the same in the simulator",
                 error.status,
             ) from None
         super().__init__(hardware)

@@ -111,7 +111,7 @@ def load_analyses(path: str | os.PathLike[str]) -> dict[tuple[Any, ...], LaunchA
     try:
         value = json.loads(Path(path).read_text())
         if not isinstance(value, dict) or value.get("format") != _FORMAT:
-            raise SimtError(f"{path}: this is no analysis of simt's Photon")
+            raise SimtError(f"{path}: not an analysis by simt's Photon")
         analyses = [LaunchAnalysis.from_json(launch) for launch in value["launches"]]
     except OSError as error:
         raise SimtError(f"{path}: cannot read the analysis: {error.strerror}") from error

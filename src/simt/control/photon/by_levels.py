@@ -131,7 +131,7 @@ class ByLevels(Controller):
         now = self._now = UnderWay(work, *self.new_levels(work))
         self.warps = self.blocks = False
         if not analysis.complete:
-            now.ruled_out = "the sampled warps wait for others or go wrong without them"
+            now.ruled_out = "the sampled warps wait for others, or fail without them"
             return GO_ON
         if "kernel" in self.levels_ and (like := self.kernels_.like(work)) is not None:
             now.like, now.level = like, "kernel"
