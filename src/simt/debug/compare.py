@@ -143,14 +143,14 @@ def record(
 
 
 class _Found(BaseException):
-    """Ends the program when a difference was found. No Exception, lest the program catch it."""
+    """Ends the program once a difference is found. Not an Exception, lest the program catch it."""
 
 
 # --- references -----------------------------------------------------------------------------------------
 
 
 class _Source(Protocol):
-    """Where the reference's side comes from."""
+    """Source of the reference's executions."""
 
     name: str
     exclude: frozenset[str]
@@ -160,17 +160,18 @@ class _Source(Protocol):
         ...
 
     def launch_after(self, count: int) -> Launch | None:
-        """A launch that it makes after our last one."""
+        """A launch it makes after our last one."""
         ...
 
     def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
-        """What runs the reference's launch again, what it wrote to registers, or why there is neither."""
+        """Reruns the reference's launch; or the registers it wrote, or why neither is available."""
         ...
 
 
 class _Replay:
-    """Each launch runs on another executor from the memory that ours begins with: one error does not lead to
-    the next."""
+    """Runs each launch on another executor, from the same initial memory as ours: one error does not cause
+    further differences.
+    """
 
     def __init__(self, executor: Executor) -> None:
         self.name = executor.name
@@ -188,7 +189,7 @@ class _Replay:
 
 
 class _Recorded:
-    """A recording. other: the executor that made it, where it is at hand."""
+    """A recording. other: the executor that made it, if available."""
 
     def __init__(self, recording: Recording, other: InstrumentedExecutor | None = None) -> None:
         self.name = other.name if other else recording.name
@@ -312,7 +313,9 @@ NOTHING_DIFFERS = (
 def _with_writer(
     launch: Launch, memory: tuple[MemoryDifference, ...]
 ) -> tuple[tuple[MemoryDifference, ...], int | None]:
-    """The first difference with the thread of ours that stored there last, and that thread's number."""
+    """The first difference, with the thread that last stored there in our execution, and that thread's
+    number.
+    """
     if not memory or not memory[0].dtype:
         return memory, None
     first = memory[0]
@@ -383,7 +386,7 @@ def _variable_type(launch: Launch, a: Allocation) -> np.dtype[np.generic]:
 
 
 def _whole(launch: Launch, a: Allocation) -> MemoryDifference:
-    """A difference of which no more is known than the allocation."""
+    """A difference for which only the allocation is known."""
     parameter = next(
         (k + 1 for k, p in enumerate(launch.pointers) if a.address <= p < a.address + max(1, a.size)), 0
     )

@@ -103,7 +103,7 @@ class CudaExecutor:
 
     @staticmethod
     def _places(launch: Launch, module: DeviceModule) -> dict[str, int]:
-        """Addresses of the module's variables there; ptxas drops those that nothing uses."""
+        """Addresses of the module's variables on the GPU; ptxas removes unused ones."""
         places = {}
         for name in launch.variables:
             with suppress(DriverError):
@@ -134,8 +134,9 @@ class CudaExecutor:
     def _variable(
         self, launch: Launch, program: Program, name: str, ours: bytes, places: Mapping[str, int]
     ) -> bytes:
-        """What a variable must hold there: addresses of variables as they are there, and the driver's own
-        where ours is of a function."""
+        """A variable's contents for the GPU: with the GPU's addresses of variables, and the driver's own
+        where ours is of a function.
+        """
         content = bytearray(ours)
         theirs = self._device.read(places[name], len(ours))
         for at in program.relocations.get(name, ()):
@@ -152,7 +153,7 @@ class CudaExecutor:
         after: bytes,
         places: Mapping[str, int],
     ) -> bytes:
-        """The contents of a variable with addresses as they are here, where they did not change."""
+        """The contents of a variable with our addresses, where they did not change."""
         content = bytearray(after)
         there = self._variable(launch, program, name, before, places)
         for at in program.relocations.get(name, ()):
@@ -162,7 +163,7 @@ class CudaExecutor:
 
 
 def _moved(value: int, ours: Mapping[str, int], theirs: Mapping[str, int], launch: Launch) -> int:
-    """The address there of what an address here points to; 0 if that is not a variable."""
+    """The GPU's address of the variable that one of our addresses points to; 0 if it is not a variable."""
     sizes = {a.address: a.size for a in launch.before}
     for name, address in ours.items():
         if name in theirs and address <= value < address + max(1, sizes.get(address, 0)):

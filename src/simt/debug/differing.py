@@ -1,4 +1,4 @@
-"""Instructions whose results may differ between right executions of a program."""
+"""Instructions whose results may differ between correct executions of a program."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Flow:
         return self._size != before
 
     def call(self, f: Mapping[str, Any], i: Mapping[str, Any], addresses: bool) -> None:
-        """Hands on what goes into a function and comes out of it."""
+        """Propagates arguments and results of a function."""
         name = f["name"]
         lists = [[p.get("index", -1) for p in o["parts"]] for o in i["operands"] if o["kind"] == "list"]
         target = next((k for k, o in enumerate(i["operands"]) if o["kind"] != "list"), 0)
@@ -95,8 +95,7 @@ class _Flow:
             self.spaces.update(("local", "global") if space == "generic" else (space,))
 
     def reaches(self, f: Mapping[str, Any], i: Mapping[str, Any], reads: Iterable[int]) -> bool:
-        """Whether an instruction's result comes of such values. An address decides where it is read, not
-        what."""
+        """Whether a result is computed from such values. An address only selects what is read."""
         if not ptx_row(i["row"]).reads_memory:
             return not self.registers[f["name"]].isdisjoint(reads)
         space = _space(i)
@@ -108,7 +107,7 @@ class _Flow:
 
 
 def _stored(i: Mapping[str, Any]) -> list[int]:
-    """Registers that a store stores."""
+    """Registers whose values a store stores."""
     values = [o for o in i["operands"][1:]]
     return [
         p["index"]
@@ -125,7 +124,7 @@ def _space(i: Mapping[str, Any]) -> str:
 
 
 def _based_on(i: Mapping[str, Any]) -> list[int]:
-    """The function's own variables that addresses name."""
+    """The function's own variables named by addresses."""
     bases = [o["parts"][0] for o in i["operands"] if o["kind"] == "address"]
     return [base["index"] for base in bases if base.get("local") and "index" in base]
 
@@ -146,6 +145,6 @@ def _source(i: Mapping[str, Any], exclude: frozenset[str]) -> bool:
 
 
 def _names_variable(operand: Mapping[str, Any]) -> bool:
-    """Whether an operand is the address of a variable or function, or in it."""
+    """Whether an operand is, or contains, the address of a variable or function."""
     named = [operand, *operand.get("parts", ())] if operand["kind"] == "address" else [operand]
     return any(o["kind"] in ("variable", "symbol") for o in named)

@@ -106,7 +106,7 @@ class Ours:
 
 
 def _read(memory: Any, before: Memory) -> Memory:
-    """The allocations of `before`, and those that came since, with what is in them now."""
+    """The allocations of `before` and later ones, with their current contents."""
     known = {a.address: a for a in before}
     found = []
     for address, size, label, by_kernel in memory.allocations():

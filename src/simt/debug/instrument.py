@@ -128,12 +128,12 @@ class Program:
 
     @property
     def uses_textures(self) -> bool:
-        """Whether the kernel, or what it may call, reads or writes textures or surfaces."""
+        """Whether the kernel, or a function it may call, reads or writes textures or surfaces."""
         return any(_row(i).space == "texture" for f in self._functions for i in f["instructions"])
 
     @cached_property
     def relocations(self) -> dict[str, tuple[int, ...]]:
-        """Where in each variable addresses stand at first."""
+        """Positions of addresses in the initial contents of each variable."""
         return {v["name"]: tuple(r[0] for r in v["relocations"]) for v in self._dump["variables"]}
 
     def instructions(self, function: str) -> list[str]:
@@ -311,7 +311,7 @@ class Program:
         return f"!{name}" if i["guard_negated"] else name
 
     def _calls_code(self, i: dict[str, Any], touched: set[str]) -> bool:
-        """Whether a call may reach a function that is instrumented."""
+        """Whether a call may reach an instrumented function."""
         named = [o.get("text", "") for o in i["operands"] if o["kind"] == "symbol"]
         direct = [n for n in named if n in self._numbers]
         if direct and not any(o["kind"] == "register" for o in i["operands"]):
@@ -446,7 +446,7 @@ def _store_code(number: int, write: _Write, guard: str) -> str:
 
 
 def _probe_code(inputs: Sequence[tuple[str, str]]) -> str:
-    """Stores inputs behind the entries of the one thread that is traced."""
+    """Stores inputs after the entries of the traced thread."""
     code = "setp.eq.and.u32 %simt_p, %simt_count, %simt_probe, %simt_active;\n"
     for k, (register, kind) in enumerate(inputs):
         code += _as_bits(register, kind, "%simt_value")
@@ -462,7 +462,7 @@ def _row(i: Mapping[str, Any]) -> PtxRow:
 
 
 def _ends(f: Mapping[str, Any]) -> bool:
-    """Whether nothing can come to the end of the body."""
+    """Whether the end of the body is unreachable."""
     if not f["instructions"] or any(target == len(f["instructions"]) for _, target in f["labels"]):
         return False
     last = f["instructions"][-1]
@@ -489,8 +489,9 @@ def width(kind: str) -> int:
 
 
 def _value_type(kind: str, i: Mapping[str, Any]) -> str:
-    """How a register's bits are to be shown: as declared, or for `.b32` and the like as the instruction
-    says."""
+    """How to show a register's bits: as declared, or for `.b32` and similar types as the instruction
+    interprets them.
+    """
     if not kind.startswith("b") or kind == "bf16":
         return kind
     for modifier in i["modifiers"]:

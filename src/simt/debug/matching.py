@@ -1,4 +1,4 @@
-"""Which registers that two modules write correspond."""
+"""Matches the registers written by two modules."""
 
 from __future__ import annotations
 

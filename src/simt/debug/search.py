@@ -149,10 +149,10 @@ class Registers(Protocol):
 
 
 class Search:
-    """Looks for the first differing instruction of a launch.
+    """Searches for the first differing instruction of a launch.
 
-    open_reference: gives the registers of the reference's launch, of the given program and write points.
-    exclude: as of `Program.points`.
+    open_reference: returns the registers of the reference's launch, for the given program and write points.
+    exclude: as for `Program.points`.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class Search:
         return np.where(unequal.any(axis=1), unequal.argmax(axis=1), _written(a, b)).astype(np.uint32)
 
     def _scan(self, first: int, size: int, longest: int) -> list[_Suspect]:
-        """As `_search_block` where a tolerance is given: window after window."""
+        """Like `_search_block`, with a tolerance: window by window."""
         capacity = max(WINDOW, (1 << 18) // size)
         for start in range(0, min(longest, MOST_SCANS * capacity), capacity):
             starts = np.full(size, start, np.uint32)
@@ -361,6 +361,6 @@ def _known(bits: int | None, kind: str) -> Value | None:
 
 
 def _written(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """How many entries were written in both: hashes are 0 where none was."""
+    """How many entries were written in both: the hashes of unwritten ones are 0."""
     written: npt.NDArray[np.int64] = ((a["hash"] != 0) & (b["hash"] != 0)).sum(axis=1)
     return written

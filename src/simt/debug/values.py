@@ -1,4 +1,4 @@
-"""Values of memory and registers: their distance, and how they are written."""
+"""Values of memory and registers: their distances and their text forms."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _number(bits: int, kind: str) -> Any:
 
 
 def _place(number: Any) -> int:
-    """Number of a float among all of its type, in their order; -0 comes before +0."""
+    """Rank of a float among all floats of its type; -0 precedes +0."""
     array = np.array([number])
     bits = int(array.view(f"u{array.dtype.itemsize}")[0])
     sign = 1 << (8 * array.dtype.itemsize - 1)

@@ -1,4 +1,4 @@
-"""From Python values to the bytes of a kernel's parameters."""
+"""Converts Python values to the bytes of a kernel's parameters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: where it lies in the parameter block, and its PTX type."""
+    """One parameter of a kernel: its position in the parameter block, and its PTX type."""
 
     offset: int
     bytes: int
@@ -45,7 +45,7 @@ class Parameter:
 
 
 class LaunchArguments:
-    """What a launch needs of its arguments: the parameter block, and no host arrays."""
+    """The arguments of a launch: the parameter block, and no host arrays."""
 
     block: bytes
     keeps: list[Any]
@@ -53,11 +53,13 @@ class LaunchArguments:
 
     @property
     def has_host_arrays(self) -> bool:
-        """Whether somebody waits for values to be copied back."""
+        """Whether values must be copied back."""
         return False
 
     def copy_back(self) -> None:
-        """Copies what the kernel has written into the host arrays. Raises LaunchError where it cannot."""
+        """Copies what the kernel has written into the host arrays. Raises LaunchError if that is not
+        possible.
+        """
 
     def discard(self) -> None:
         """Frees the device's copies of host arrays."""
@@ -209,7 +211,7 @@ class Arguments(LaunchArguments):
 
 
 def host_array(value: Any) -> npt.NDArray[Any] | None:
-    """A NumPy array over the memory of a host array or buffer; None if it is no such thing."""
+    """A NumPy array over the memory of a host array or buffer; None if the object is neither."""
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
@@ -238,7 +240,7 @@ def _scalar(parameter: Parameter, value: Any) -> bytes:
 
 
 def three(value: Any, what: str, most: tuple[int, int, int] = _MOST_CTAS) -> tuple[int, int, int]:
-    """A launch dimension: a number, or one to three of them, each from 1 to that of `most`."""
+    """A launch dimension: one to three numbers, each from 1 to the corresponding one of `most`."""
     numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     try:
         whole = tuple(int(x) for x in numbers)

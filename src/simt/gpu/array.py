@@ -27,7 +27,7 @@ class Allocation:
         self._address = address
 
     def free(self) -> None:
-        """Gives it back as soon as no launch runs."""
+        """Frees it as soon as no launch is running."""
         if not self.freed:
             self.freed = True
             self._exclusive.drop(self._address)
@@ -119,7 +119,7 @@ class DeviceArray:
             return values
 
     def get(self) -> npt.NDArray[Any]:
-        """`numpy` under CuPy's name."""
+        """CuPy's name for `numpy`."""
         return self.numpy()
 
     def copy_to_host(self, ary: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
@@ -167,7 +167,7 @@ class DeviceArray:
         }
 
     def __dlpack__(self, **options: Any) -> Any:
-        """A copy in host memory, as `numpy.from_dlpack` and `torch.from_dlpack` take it."""
+        """A copy in host memory, in the form used by `numpy.from_dlpack` and `torch.from_dlpack`."""
         if options.get("copy") is False:
             raise BufferError("values in device memory must be copied")
         options.pop("copy", None)
@@ -175,7 +175,7 @@ class DeviceArray:
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The host's memory, where `__dlpack__` puts the copy."""
+        """Host memory, where `__dlpack__` places the copy."""
         return 1, 0  # kDLCPU
 
     def set(self, values: npt.ArrayLike | DeviceArray) -> DeviceArray:
@@ -260,7 +260,7 @@ class DeviceArray:
         return source._view(source.address, shape_of(sizes), self.dtype)
 
     def ravel(self) -> DeviceArray:
-        """The elements in one dimension, as `reshape` gives them."""
+        """The elements in one dimension, as by `reshape`."""
         return self.reshape(-1) if self.size else self.reshape(0)
 
     def view(self, dtype: npt.DTypeLike, shape: Sequence[int] | None = None) -> DeviceArray:
@@ -294,7 +294,7 @@ class DeviceArray:
             self.discard()
 
     def discard(self) -> None:
-        """Gives the memory back without waiting for launches."""
+        """Frees the memory without waiting for launches."""
         if isinstance(self.memory, Allocation):
             self.memory.free()
 
@@ -305,7 +305,7 @@ class DeviceArray:
             raise LaunchError(f"{self!r} was freed")
 
     def _host(self) -> tuple[bytearray, npt.NDArray[Any]]:
-        """A copy of the memory that its elements span, and they in it."""
+        """A copy of the memory spanned by the elements, and the array of the elements in it."""
         self._check_live()
         begin, end = extent(self.shape, self.strides, self.itemsize)
         raw = bytearray(self.gpu.memory.read(self.address + begin, end - begin) if end > begin else b"")

@@ -1,4 +1,4 @@
-"""How arrays of a GPU are made."""
+"""Creation of arrays on a GPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ArrayCreation:
         return self.full(shape, 1, dtype)
 
     def full(self, shape: Any, value: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        """A new array that holds a value everywhere."""
+        """A new array filled with a value."""
         array = self.empty(shape, dtype)
         array.fill(value)
         return array
@@ -49,15 +49,15 @@ class ArrayCreation:
         return self.empty(array.shape, array.dtype if dtype is None else dtype)
 
     def zeros_like(self, array: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-        """As `empty_like`, of zeros."""
+        """Like `empty_like`, with zeros."""
         return self.empty_like(array, dtype)
 
     def ones_like(self, array: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-        """As `empty_like`, of ones."""
+        """Like `empty_like`, with ones."""
         return self.full_like(array, 1, dtype)
 
     def full_like(self, array: Any, value: Any, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-        """As `empty_like`, with a value everywhere."""
+        """Like `empty_like`, filled with a value."""
         like = self.empty_like(array, dtype)
         like.fill(value)
         return like
@@ -72,12 +72,12 @@ class ArrayCreation:
         return device.set(host)
 
     def asarray(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-        """An array of this GPU as it is where its type is that which is asked for; a copy of all else."""
+        """Returns an array of this GPU unchanged if it already has the requested type; otherwise a copy."""
         own = isinstance(values, DeviceArray) and values.gpu is self
         if isinstance(values, DeviceArray) and own and (dtype is None or values.dtype == np.dtype(dtype)):
             return values
         return self.array(values, dtype)
 
     def to_device(self, values: npt.ArrayLike) -> DeviceArray:
-        """`array`, as Numba calls it."""
+        """Numba's name for `array`."""
         return self.array(values)

@@ -1,4 +1,4 @@
-"""Shapes and element types that arrays of a GPU may have."""
+"""Shapes and element types supported for arrays of a GPU."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def shape_of(shape: Any) -> tuple[int, ...]:
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Bytes from element to element of an array without gaps in C order."""
+    """Strides in bytes of a contiguous array in C order."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -68,7 +68,7 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 
 def extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
-    """Where an array's bytes begin and end, from the address of its first element."""
+    """The start and end of an array's bytes, relative to the address of its first element."""
     if 0 in shape:
         return 0, 0
     reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]

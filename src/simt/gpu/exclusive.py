@@ -1,4 +1,4 @@
-"""One user of a GPU at a time."""
+"""Exclusive use of a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simt.errors import LaunchError
 
 
 class _Running:
-    """While the engine runs for the thread that has the GPU."""
+    """Active while the engine runs for the thread that holds the GPU."""
 
     def __init__(self, exclusive: Exclusive) -> None:
         self._exclusive = exclusive
@@ -60,11 +60,11 @@ class Exclusive:
         self._free_dropped()
 
     def running(self) -> _Running:
-        """While the engine runs, for the thread that is inside: what it calls back must not enter again."""
+        """Marks that the engine is running: callbacks on this thread must not enter again."""
         return _Running(self)
 
     def drop(self, address: int) -> None:
-        """Frees memory as soon as no thread holds it."""
+        """Frees memory as soon as no thread holds the GPU."""
         self._dropped.append(address)
         self._free_dropped()
 

@@ -135,7 +135,7 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @property
     def program(self) -> str:
-        """What runs on it, for its Result."""
+        """The name of the program, for the Result."""
         return self._session.input
 
     @program.setter
@@ -144,12 +144,12 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @property
     def printed(self) -> str:
-        """What kernels have printed, as far as it was not written to standard output."""
+        """Text printed by kernels that was not written to standard output."""
         return self._output.text
 
     @property
     def native_spec(self) -> dict[str, Any]:
-        """Its specification as the engine takes it."""
+        """Its specification in the engine's form."""
         return self._session.native_spec
 
     # --- memory -----------------------------------------------------------------------------------------
@@ -165,13 +165,13 @@ class GPU(Programs, ArrayCreation, Texturing):
         return bytes(self.memory.native.read(address, nbytes))
 
     def copied_from_host(self, address: int, nbytes: int) -> None:
-        """Tells the timing model of a copy."""
+        """Informs the timing model of a copy."""
         self._session.copy_from_host(address, nbytes)
 
     # --- launches ---------------------------------------------------------------------------------------
 
     def stream(self) -> Stream:
-        """A new stream: its launches run one after the other, in parallel with those of other streams."""
+        """A new stream: its launches run in order, concurrently with those of other streams."""
         with self.exclusive:
             self._streams += 1
             return Stream(self, self._streams)
@@ -182,23 +182,24 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @property
     def entered_streams(self) -> list[Stream]:
-        """Those whose `with` blocks this thread is in, the innermost last."""
+        """The streams whose `with` blocks this thread is in, innermost last."""
         here: list[Stream] = self._of_thread.__dict__.setdefault("streams", [])
         return here
 
     @property
     def queued(self) -> tuple[int, ...]:
-        """Ids of the launches that are not finished."""
+        """Ids of unfinished launches."""
         return self._session.queued
 
     @property
     def last_cycle(self) -> int:
-        """When the last of the finished launches ended."""
+        """Cycle in which the last finished launch ended."""
         return max((x.end_cycle for x in self.launches), default=0)
 
     def mark(self, stream: Stream | None, after: Collection[int]) -> QueuedTransfer | None:
-        """Used by events: a point behind what is queued in a stream, and behind these launches. None where
-        nothing is queued, so that it has been reached."""
+        """Used by events: a point after the queued work of a stream, and after these launches. None if
+        nothing is queued, because the point has then been reached.
+        """
         if not self._session.busy:
             return None
         point = QueuedTransfer(stream=stream.number if stream is not None else None, after=tuple(after))
@@ -206,12 +207,12 @@ class GPU(Programs, ArrayCreation, Texturing):
         return point
 
     def transfer(self, transfer: QueuedTransfer) -> int:
-        """Queues work in stream order that is no launch. Returns its number, for `synchronize`."""
+        """Queues work in stream order other than a launch. Returns its number, for `synchronize`."""
         with self.exclusive:
             return self._session.queue_transfer(transfer)
 
     def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> LaunchResult | None:
-        """Used by kernels. arguments: makes them, when the GPU is ours."""
+        """Used by kernels. arguments: makes the arguments, once the GPU is held."""
         with self.exclusive:
             made = arguments()
             try:
@@ -275,7 +276,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         return self._session.launches[launch_id - 1]
 
     def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
-        """Runs a launch without timing. What watches launches (`simt.debug`) overrides this."""
+        """Runs a launch without timing. Overridden to observe launches (`simt.debug`)."""
         with explained(launcher.kernel.module.ptx.source_text), self.exclusive.running():
             counts = _engine.functional.run(
                 *self._what_runs(launcher, parameters),
@@ -350,7 +351,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         return _engine.functional.DeviceMemory(capacity)
 
     def _what_runs(self, launcher: Launcher, parameters: bytes) -> tuple[Any, ...]:
-        """What the engine takes of a launch, timed or not."""
+        """The engine's description of a launch, timed or not."""
         kernel = launcher.kernel
         return (
             kernel.module.native,
@@ -365,7 +366,7 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @cached_property
     def machine_facts(self) -> dict[str, int]:
-        """What the engine is told of the machine that executes."""
+        """The engine's description of the executing machine."""
         spec = self.spec
         return {
             "sm_version": spec.sm_version,
@@ -378,7 +379,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         }
 
     def _check_registers(self, launcher: Launcher) -> None:
-        """Refuses a block that needs more registers than an SM has, where their number is sure."""
+        """Refuses a block that needs more registers than an SM has, if their number is certain."""
         kernel, available = launcher.kernel, self.spec.sm.register_file.registers
         if kernel.facts.registers_from == "ptxas" and launcher.registers > available:
             raise LaunchError(

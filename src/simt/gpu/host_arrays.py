@@ -1,4 +1,4 @@
-"""Host arrays as arguments of a launch: their copies on the device, and what comes back."""
+"""Host arrays as arguments of a launch: copying them to the device and back."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class HostArrays:
-    """The host arrays of one launch on the device.
+    """The host arrays of one launch, on the device.
 
-    Arrays that share memory share it there, too: arrays without gaps whose bytes overlap, or which the kernel
-    sees with their strides (`strided`), lie in one copy of all that they span. To a kernel that knows no
-    strides an array with gaps is a copy without them; that cannot be right where one that shows the same
-    elements is written, which is refused. So is writing to an array that cannot take it. Whether something
-    was written is seen from the values.
+    Arrays that share memory also share it on the device: contiguous arrays whose bytes overlap, and arrays
+    that the kernel accesses with their strides (`strided`), are in one copy of everything they span. For a
+    kernel that does not know strides, an array with gaps is copied without them. That would be wrong if
+    another array that shows the same elements is written, which is therefore refused, as is writing to a
+    read-only array. Writes are detected by comparing values.
     """
 
     def __init__(self, gpu: GPU, kernel: str, strided: bool) -> None:
@@ -42,7 +42,7 @@ class HostArrays:
         return bool(self._views)
 
     def add(self, value: Any, array: npt.NDArray[Any], name: str) -> None:
-        """An array that the launch is given, and what it was given as. name: for messages."""
+        """An array passed to the launch, and the object it was passed as. name: for messages."""
         try:
             element_type(array.dtype, dates=self._strided)
         except LaunchError as error:
@@ -51,7 +51,7 @@ class HostArrays:
             self._views[id(value)] = _View(value, array, name)
 
     def address(self, value: Any) -> int | None:
-        """Where the first element of what was given lies on the device; None if it is no host array."""
+        """Device address of the first element of an argument; None if it is not a host array."""
         view = self._views.get(id(value))
         return None if view is None else view.address
 
@@ -73,8 +73,9 @@ class HostArrays:
             self._copies.append(kind(self._gpu, views))
 
     def copy_back(self) -> None:
-        """Copies what the kernel has written into the host arrays. Raises LaunchError where one of them
-        cannot take it; then none is changed."""
+        """Copies what the kernel has written into the host arrays. Raises LaunchError if one of them cannot
+        be written; then none is changed.
+        """
         changed = [(copy, found) for copy in self._copies if (found := copy.read()) is not None]
         for copy, found in changed:
             copy.check(found, self._kernel)
@@ -105,7 +106,7 @@ class HostArrays:
 
 @dataclass(eq=False)
 class _View:
-    """A host array as it was given."""
+    """A host array as passed by the program."""
 
     value: Any
     array: npt.NDArray[Any]
@@ -134,7 +135,7 @@ class _View:
         return rows
 
     def refusal(self) -> str:
-        """Why it cannot take values; empty if it can."""
+        """Why it cannot be written; empty if it can."""
         if not self.array.flags.writeable:
             return "is read-only"
         given = self.value
@@ -150,7 +151,7 @@ _Found = npt.NDArray[np.uint8]
 
 
 class _Copy:
-    """Memory on the device in place of some of the host's, of addresses from `begin` to `end`."""
+    """Device memory that replaces host memory from address `begin` to `end`."""
 
     def __init__(self, views: list[_View], device: DeviceArray, begin: int, end: int) -> None:
         self.views = views
@@ -162,23 +163,23 @@ class _Copy:
         return " and ".join(view.name for view in self.views)
 
     def read(self) -> _Found | None:
-        """What it holds now; None where that is what the host has."""
+        """Its current contents; None if they equal the host's."""
         raise NotImplementedError
 
     def check(self, found: _Found, kernel: str) -> None:
-        """Raises LaunchError where a host array cannot take what was written."""
+        """Raises LaunchError if a host array cannot be written."""
         raise NotImplementedError
 
     def write(self, found: _Found) -> None:
-        """Puts it into the host arrays."""
+        """Writes the contents to the host arrays."""
         raise NotImplementedError
 
     def changed_bytes(self, found: _Found) -> _Mask:
-        """Which bytes from begin to end differ from the host's."""
+        """The bytes from begin to end that differ from the host's."""
         raise NotImplementedError
 
     def shown_bytes(self) -> _Mask:
-        """Which bytes from begin to end belong to elements of the arrays."""
+        """The bytes from begin to end that belong to elements of the arrays."""
         return _shown(self.views, self.begin, self.end)
 
     def _refuse(self, view: _View, kernel: str) -> None:
@@ -189,7 +190,7 @@ class _Copy:
 
 
 class _Span(_Copy):
-    """All the bytes that some arrays span, at the same distances as on the host."""
+    """All bytes spanned by some arrays, at the same distances as on the host."""
 
     def __init__(self, gpu: GPU, views: list[_View]) -> None:
         begin = min(view.span[0] for view in views)
@@ -240,7 +241,7 @@ class _Span(_Copy):
 
 
 class _Packed(_Copy):
-    """An array with gaps, without them. views: it, and what is the same array."""
+    """A contiguous copy of an array with gaps. views: the array, and others identical to it."""
 
     def __init__(self, gpu: GPU, views: list[_View]) -> None:
         array = views[0].array
@@ -281,7 +282,7 @@ class _Packed(_Copy):
 
 
 def _overlapping(views: list[_View]) -> list[list[_View]]:
-    """Arrays whose bytes overlap, together."""
+    """Groups arrays whose bytes overlap."""
     empty = [[view] for view in views if not view.array.size]
     groups: list[list[_View]] = []
     end = 0
@@ -304,7 +305,7 @@ def _shown(views: Iterable[_View], begin: int, end: int) -> _Mask:
 
 
 def _may_overlap_itself(array: npt.NDArray[Any]) -> bool:
-    """Whether two elements may be the same: not if each stride goes beyond what the smaller ones span."""
+    """Whether two elements may share memory: not if each stride exceeds what the smaller ones span."""
     reach = array.itemsize
     for step, n in sorted((abs(s), n) for n, s in zip(array.shape, array.strides, strict=True) if n > 1):
         if step < reach:
