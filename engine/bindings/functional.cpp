@@ -190,6 +190,9 @@ void bind_errors(nb::module_& m) {
 void bind_memory(nb::module_& m) {
   nb::class_<DeviceMemory>(m, "DeviceMemory")
       .def(nb::init<uint64_t, uint64_t>(), "capacity"_a, "base"_a = window::global)
+      .def_prop_ro_static(
+          "alignment", [](nb::handle) { return DeviceMemory::alignment; },
+          "Of the address of each allocation, in bytes.")
       .def_prop_ro("capacity", &DeviceMemory::capacity)
       .def_prop_ro("used", &DeviceMemory::used)
       .def_prop_ro("file", &DeviceMemory::file, "The file that holds it, which other processes may map.")

@@ -11,16 +11,15 @@ namespace simt::driver {
 
 uint64_t MemoryPool::allocate(uint64_t size) {
   require(size > 0);
-  require(properties.maxSize == 0 || size <= properties.maxSize - std::min(used, properties.maxSize),
-          CUDA_ERROR_OUT_OF_MEMORY);
+  require(max_size == 0 || size <= max_size - std::min(used, max_size), CUDA_ERROR_OUT_OF_MEMORY);
   // Retained memory is used first.
   const uint64_t kept = std::min(size, reserved - used);
-  device.used -= kept;
+  count(-kept);
   uint64_t address = 0;
   try {
-    address = device.allocate(size, Origin::Device, 0, "cudaMallocAsync");
+    address = device.allocate(size, origin, 0, "cudaMallocAsync");
   } catch (const Failure&) {
-    device.used += kept;
+    count(kept);
     throw;
   }
   device.allocations.at(address).pool = handle_of<CUmemoryPool>(this);
@@ -37,14 +36,14 @@ void end(MemoryPool& pool);
 
 void MemoryPool::freed(uint64_t size) {
   used -= size;
-  device.used += size;  // retained until trimmed
+  count(size);  // retained until trimmed
   trim(threshold);
   if (destroyed && used == 0) end(*this);
 }
 
 void MemoryPool::trim(uint64_t keep) {
   const uint64_t after = std::max(used, std::min(reserved, keep));
-  device.used -= reserved - after;
+  count(after - reserved);
   reserved = after;
 }
 
@@ -54,27 +53,42 @@ void pool_freed(CUmemoryPool pool, uint64_t size) {
 
 namespace {
 
+constexpr int managed_type = 2;  // CU_MEM_ALLOCATION_TYPE_MANAGED, since CUDA 13
+
+/// Of a device and of one kind of memory.
 struct Pools {
   MemoryPool* standard = nullptr;
   MemoryPool* current = nullptr;
   std::vector<MemoryPool*> all;
 };
 
-Pools& pools_of(Device& device) {
-  static auto* all = new std::map<Device*, Pools>;
-  Pools& pools = (*all)[&device];
+Pools& pools_of(Device& device, Origin origin = Origin::Device) {
+  static auto* all = new std::map<std::pair<Device*, Origin>, Pools>;
+  Pools& pools = (*all)[{&device, origin}];
   if (!pools.standard) {
-    CUmemPoolProps properties{};
-    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
-    pools.standard = pools.current = new MemoryPool(device, properties, true);
+    pools.standard = pools.current = new MemoryPool(device, origin, 0, true);
     pools.all.push_back(pools.standard);
   }
   return pools;
 }
 
+/// The device and the kind of memory that a pool at such a place has.
+std::pair<Device*, Origin> kind_of(const CUmemLocation& location, int type) {
+  require(type == CU_MEM_ALLOCATION_TYPE_PINNED || type == managed_type);
+  const bool on_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  require(on_device || location.type == CU_MEM_LOCATION_TYPE_HOST ||
+          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
+          (type == managed_type && location.type == CU_MEM_LOCATION_TYPE_INVALID));  // anywhere
+  const auto& stack = Thread::get().stack;
+  Device& device = on_device       ? Process::get().device(location.id)
+                   : stack.empty() ? Process::get().device(0)
+                                   : current_context().device;
+  return {&device, type == managed_type ? Origin::Managed : on_device ? Origin::Device : Origin::Pinned};
+}
+
 void end(MemoryPool& pool) {
-  std::erase(pools_of(pool.device).all, &pool);
+  std::erase(pools_of(pool.device, pool.origin).all, &pool);
   delete &pool;
 }
 
@@ -118,10 +132,11 @@ CUresult no_sharing() {
 }  // namespace
 
 void forget_pools(Device& device) {
-  for (MemoryPool* pool : std::vector(pools_of(device).all)) {
-    pool->used = pool->reserved = 0;
-    if (pool->destroyed) end(*pool);
-  }
+  for (const Origin origin : {Origin::Device, Origin::Pinned, Origin::Managed})
+    for (MemoryPool* pool : std::vector(pools_of(device, origin).all)) {
+      pool->used = pool->reserved = 0;
+      if (pool->destroyed) end(*pool);
+    }
 }
 
 }  // namespace simt::driver
@@ -143,7 +158,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     Device* device = Process::get().device_of(address);
     require(device != nullptr);
     const auto found = device->allocations.find(address);
-    require(found != device->allocations.end() && found->second.origin == Origin::Device);
+    require(found != device->allocations.end() &&
+            (found->second.origin == Origin::Device || found->second.pool != nullptr));
     submit(s, Release{address});
   });
 }
@@ -166,7 +182,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   return guarded([&] {
     Device& d = Process::get().device(device);
     MemoryPool& p = pool_of(pool);
-    require(&p.device == &d);
+    require(&p.device == &d && p.origin == Origin::Device);
     pools_of(d).current = &p;
   });
 }
@@ -174,15 +190,13 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return guarded([&] {
     require(pool != nullptr && properties != nullptr);
-    require(properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
-    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
-        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-      say_once("memory pools are in device memory, and are not shared with other processes");
+    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+      say_once("memory pools are not shared with other processes");
       fail(CUDA_ERROR_NOT_SUPPORTED);
     }
-    Device& device = Process::get().device(properties->location.id);
-    auto* const made = new MemoryPool(device, *properties, false);
-    pools_of(device).all.push_back(made);
+    const auto [device, origin] = kind_of(properties->location, properties->allocType);
+    auto* const made = new MemoryPool(*device, origin, properties->maxSize, false);
+    pools_of(*device, origin).all.push_back(made);
     *pool = handle_of<CUmemoryPool>(made);
   });
 }
@@ -191,7 +205,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return guarded([&] {
     MemoryPool& p = pool_of(pool);
     require(!p.standard);
-    if (Pools& pools = pools_of(p.device); pools.current == &p) pools.current = pools.standard;
+    if (Pools& pools = pools_of(p.device, p.origin); pools.current == &p) pools.current = pools.standard;
     p.trim(0);
     p.destroyed = true;
     p.threshold = 0;
@@ -257,7 +271,11 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wanted, si
     require(count == 0 || wanted != nullptr);
     for (size_t k = 0; k < count; ++k) {
       const CUmemAccessDesc& access = wanted[k];
-      require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
+      if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        require(p.origin != Origin::Device, CUDA_ERROR_NOT_SUPPORTED);
+        require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        continue;
+      }
       Process::get().device(access.location.id);
       // Devices are not linked; a pool's own device always has access.
       if (access.location.id == p.device.ordinal)
@@ -270,8 +288,10 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wanted, si
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
   return guarded([&] {
-    require(flags != nullptr && location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE);
-    const bool own = location->id == pool_of(pool).device.ordinal;
+    require(flags != nullptr && location != nullptr);
+    const MemoryPool& p = pool_of(pool);
+    const bool own = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id == p.device.ordinal
+                                                                   : p.origin != Origin::Device;
     *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   });
 }
@@ -300,19 +320,27 @@ CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportDa
 
 EXPORTED CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
                                          CUmemAllocationType type) {
-  if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  return cuDeviceGetDefaultMemPool(pool, location->id);
+  return guarded([&] {
+    require(pool != nullptr && location != nullptr);
+    const auto [device, origin] = kind_of(*location, type);
+    *pool = handle_of<CUmemoryPool>(pools_of(*device, origin).standard);
+  });
 }
 
 EXPORTED CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  return cuDeviceGetMemPool(pool, location->id);
+  return guarded([&] {
+    require(pool != nullptr && location != nullptr);
+    const auto [device, origin] = kind_of(*location, type);
+    *pool = handle_of<CUmemoryPool>(pools_of(*device, origin).current);
+  });
 }
 
 EXPORTED CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  return cuDeviceSetMemPool(location->id, pool);
+  return guarded([&] {
+    require(location != nullptr);
+    const auto [device, origin] = kind_of(*location, type);
+    MemoryPool& p = pool_of(pool);
+    require(&p.device == device && p.origin == origin);
+    pools_of(*device, origin).current = &p;
+  });
 }

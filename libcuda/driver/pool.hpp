@@ -7,11 +7,12 @@ namespace simt::driver {
 /// for.
 struct MemoryPool : Handle {
   static constexpr uint64_t tag = 0x73696d745f706f6f;
-  MemoryPool(Device& of, const CUmemPoolProps& given, bool is_default)
-      : Handle(tag), device(of), properties(given), standard(is_default) {}
+  MemoryPool(Device& of, Origin memory, uint64_t most, bool is_default)
+      : Handle(tag), device(of), origin(memory), max_size(most), standard(is_default) {}
   Device& device;
-  CUmemPoolProps properties;
-  bool standard;           ///< the device's default pool, which cannot be destroyed
+  Origin origin;           ///< of its allocations: Device, Pinned or Managed
+  uint64_t max_size;       ///< bytes; 0: no limit
+  bool standard;           ///< a default pool, which cannot be destroyed
   bool destroyed = false;  ///< it is deleted along with its last allocation
   uint64_t threshold = 0;  ///< bytes it retains when memory is freed
   uint64_t used = 0, reserved = 0, most_used = 0, most_reserved = 0;
@@ -23,6 +24,12 @@ struct MemoryPool : Handle {
   /// One of its allocations has been freed.
   void freed(uint64_t size);
   void trim(uint64_t keep);
+
+ private:
+  /// Counts retained device memory as used.
+  void count(uint64_t bytes) {
+    if (origin != Origin::Pinned) device.used += bytes;
+  }
 };
 
 }  // namespace simt::driver

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "failure.hpp"
+#include "process.hpp"
 
 // The functions of this library, by name and by the version of CUDA a program was compiled for.
 
@@ -118,8 +118,13 @@ extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress(cons
 
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
   if (table) *table = nullptr;
-  say_once(
-      "the program asks for NVIDIA's private tables, as the static CUDA runtime does and NVIDIA's closed "
-      "libraries do; simt has none. Link the runtime as a shared library: nvcc -cudart shared");
-  return CUDA_ERROR_NOT_SUPPORTED;
+  if (const CUresult code = cuInit(0); code != CUDA_SUCCESS)
+    return code;  // the static runtime calls this first
+  Dl_info caller{};
+  dladdr(__builtin_return_address(0), &caller);
+  return guarded([&] {
+    // Some programs continue without the table; simt reports it for those that do not.
+    Process::get().device(0).connection.send("refuse_tables", caller.dli_fname ? caller.dli_fname : "");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  });
 }

@@ -93,13 +93,8 @@ cudaError_t v12_cudaGetDriverEntryPoint(const char* symbol, void** function, uns
   return cudaGetDriverEntryPointByVersion(symbol, function, runtime::version, flags, status);
 }
 
-cudaError_t cudaGetExportTable(const void** table, const cudaUUID_t*) {
-  if (table) *table = nullptr;
-  std::fprintf(
-      stderr,
-      "simt: cudaGetExportTable is not supported: its tables are private to NVIDIA's libraries; link your "
-      "program with -cudart shared, and without libraries that contain NVIDIA's runtime\n");
-  return runtime::remember(cudaErrorNotSupported);
+cudaError_t cudaGetExportTable(const void** table, const cudaUUID_t* which) {
+  return runtime::remember(static_cast<cudaError_t>(cuGetExportTable(table, which)));
 }
 
 }  // extern "C"

@@ -1,6 +1,13 @@
 // Memory pools and stream-ordered allocation.
 #include "runtime.hpp"
 
+// Since CUDA 13; the headers are those of CUDA 12.
+extern "C" {
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type);
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type);
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool);
+}
+
 namespace runtime {
 namespace {
 
@@ -14,20 +21,6 @@ cudaError_t allocate_from_pool(void** result, size_t size, cudaMemPool_t pool, c
   if (!result) return cudaErrorInvalidValue;
   *result = nullptr;
   return size ? forward(cuMemAllocFromPoolAsync, result, size, pool, stream) : cudaSuccess;
-}
-
-// Only devices have pools here.
-template <auto Function>
-cudaError_t pool_at(cudaMemPool_t* pool, cudaMemLocation* location, cudaMemAllocationType type) {
-  if (!location || type != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
-  if (location->type != cudaMemLocationTypeDevice) return cudaErrorNotSupported;
-  return forward(Function, pool, location->id);
-}
-
-cudaError_t set_pool_at(cudaMemLocation* location, cudaMemAllocationType type, cudaMemPool_t pool) {
-  if (!location || type != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
-  if (location->type != cudaMemLocationTypeDevice) return cudaErrorNotSupported;
-  return to_error(cuDeviceSetMemPool(location->id, pool));
 }
 
 }  // namespace
@@ -95,13 +88,13 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
 }
 cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t* pool, cudaMemLocation* location,
                                      cudaMemAllocationType type) {
-  return query(runtime::pool_at<cuDeviceGetDefaultMemPool>, pool, location, type);
+  return query(cuMemGetDefaultMemPool, pool, location, type);
 }
 cudaError_t cudaMemGetMemPool(cudaMemPool_t* pool, cudaMemLocation* location, cudaMemAllocationType type) {
-  return query(runtime::pool_at<cuDeviceGetMemPool>, pool, location, type);
+  return query(cuMemGetMemPool, pool, location, type);
 }
 cudaError_t cudaMemSetMemPool(cudaMemLocation* location, cudaMemAllocationType type, cudaMemPool_t pool) {
-  return query(runtime::set_pool_at, location, type, pool);
+  return query(cuMemSetMemPool, location, type, pool);
 }
 
 }  // extern "C"

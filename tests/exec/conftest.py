@@ -1,10 +1,11 @@
-"""Programs that tests of `simt exec` run: C++ sources in programs/, compiled once."""
+"""What compiles the programs that tests of `simt exec` run."""
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def _headers() -> Path:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles programs/NAME.cpp for the driver API. Skips the test if that is not possible."""
+    """Compiles programs/NAME.cpp once, for the driver API. Skips the test if that is not possible."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("needs g++")
@@ -48,3 +49,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         return program
 
     return compile
+
+
+@pytest.fixture(scope="session")
+def toolkit() -> Path:
+    """The folder of NVIDIA's compiler wheels for CUDA 13."""
+    for place in sys.path:
+        folder = Path(place) / "nvidia" / "cu13"
+        if (folder / "bin" / "nvcc").is_file() and shutil.which("g++"):
+            return folder
+    pytest.skip(
+        "nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt "
+        "nvidia-nvvm nvidia-cuda-cccl"
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,22 +14,6 @@ NAMES = sorted(path.stem for path in HERE.glob("*.cu") if path.stem != "device_c
 OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "clusters": ["-std=c++17"]}
 SMALL = ["--set", "sm.count=4"]
 TIMED = ("vector_add", "streams", "events", "graphs", "callbacks", "copies", "separate")
-
-
-@pytest.fixture(scope="session")
-def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of NVIDIA's compiler wheels, with the link that `-lcudart` needs."""
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations or () if found else ():
-        folder = Path(place) / "cu13"
-        if (folder / "bin" / "nvcc").is_file() and shutil.which("g++"):
-            links = tmp_path_factory.mktemp("lib")
-            (links / "libcudart.so").symlink_to(folder / "lib" / "libcudart.so.13")
-            return folder
-    pytest.skip(
-        "nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt "
-        "nvidia-nvvm nvidia-cuda-cccl"
-    )
 
 
 @pytest.fixture(scope="session")

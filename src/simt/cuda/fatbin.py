@@ -112,6 +112,13 @@ def ptx_in(data: Buffer, name: str, arch: str | None = None) -> list[PtxModule]:
                 f"{name}: holds PTX for {', '.join(sorted(others))}, none that runs on {arch}; "
                 f"compile it with -gencode arch=compute_NN,code=compute_NN for that or an older architecture"
             )
+        if _is_cubin(data):
+            raise PtxError(
+                f"{name}: holds no PTX, only machine code (a cubin). Have the program load the PTX itself; "
+                "where nvJitLink makes it (numba-cuda, cuda.core's Linker), uninstall nvidia-nvjitlink, "
+                "so that the driver links PTX, or keep the PTX in the cubin: "
+                "@cuda.jit(lineinfo=True, lto=False)"
+            )
         raise PtxError(
             f"{name}: holds no PTX; compile it with -gencode arch=compute_NN,code=compute_NN, "
             "as without it only machine code is kept"
@@ -191,9 +198,13 @@ def _lz4(entry: _Entry, name: str) -> bytes:
         raise PtxError(f"{name}: damaged: the PTX at {entry.place} does not unpack: {error}") from None
 
 
+def _is_cubin(data: Buffer) -> bool:
+    return data[:4] == ELF_MAGIC and data[18:20] == _CUDA_MACHINE.to_bytes(2, "little")
+
+
 def _debug_ptx(data: Buffer, name: str) -> str | None:
-    """The PTX that `nvcc -G` keeps in a cubin, None if there is none; NUL takes the place of line ends."""
-    if data[:4] != ELF_MAGIC or data[18:20] != _CUDA_MACHINE.to_bytes(2, "little"):
+    """The PTX that `nvcc -G` and -lineinfo keep in a cubin, with NUL for line ends; None if there is none."""
+    if not _is_cubin(data):
         return None
     end = len(data)
     (table,) = _unpack(struct.Struct("<Q"), data, 40, end, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from enum import IntEnum
 
+from simt import _engine
 from simt.spec import Spec
 
 
@@ -78,6 +79,8 @@ class Attribute(IntEnum):
     CLUSTER_LAUNCH = 120
     TENSOR_MAP_ACCESS_SUPPORTED = 127
     UNIFIED_FUNCTION_POINTERS = 129
+    HOST_NUMA_MEMORY_POOLS_SUPPORTED = 142
+    HOST_MEMORY_POOLS_SUPPORTED = 144
 
 
 _TEXTURE_WIDTH, _TEXTURE_DEPTH, _LAYERS = 131072, 16384, 2048
@@ -120,8 +123,8 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
         of.MAXIMUM_TEXTURE2D_LINEAR_WIDTH: _TEXTURE_WIDTH,
         of.MAXIMUM_TEXTURE2D_LINEAR_HEIGHT: 65000,
         of.MAXIMUM_TEXTURE2D_LINEAR_PITCH: 2097120,
-        of.TEXTURE_ALIGNMENT: 512,
-        of.SURFACE_ALIGNMENT: 512,
+        of.TEXTURE_ALIGNMENT: _engine.functional.DeviceMemory.alignment,
+        of.SURFACE_ALIGNMENT: _engine.functional.DeviceMemory.alignment,
         of.TEXTURE_PITCH_ALIGNMENT: 32,
     }
     present: dict[int, int] = dict.fromkeys(
@@ -139,6 +142,8 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
             of.COOPERATIVE_LAUNCH,
             of.HOST_REGISTER_SUPPORTED,
             of.MEMORY_POOLS_SUPPORTED,
+            of.HOST_NUMA_MEMORY_POOLS_SUPPORTED,
+            of.HOST_MEMORY_POOLS_SUPPORTED,
             of.VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
             of.UNIFIED_FUNCTION_POINTERS,
         ),

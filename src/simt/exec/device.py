@@ -41,6 +41,12 @@ _FAULTS = {
     "illegal instruction": codes.ILLEGAL_INSTRUCTION,
 }
 
+_PRIVATE_TABLES = (
+    "asked for NVIDIA's private tables, as the static CUDA runtime and NVIDIA's closed libraries (cuBLAS, "
+    "cuFFT, cuDNN, ...) do, and the program launched no kernel afterwards; simt has no such tables. Link the "
+    "runtime as a shared library (nvcc -cudart shared), and do without those libraries"
+)
+
 
 class _Raw(LaunchArguments):
     """The parameters of a launch, packed by the program's library."""
@@ -94,6 +100,7 @@ class Device(Objects):
             "registers",
             "occupancy",
             "stack",
+            "refuse_tables",
         ]
     )
 
@@ -112,6 +119,9 @@ class Device(Objects):
         self._streams = Streams()
         self._events: dict[int, tuple[int, QueuedTransfer]] = {}
         """By event: number and times of the work it stands for."""
+        self._refused_tables = ""
+        """The file that requested a private table, if the program has not launched a kernel or received
+        another error since."""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -176,6 +186,7 @@ class Device(Objects):
             ptx = self._ptx(image)
             module = Module(self.gpu, ptx)
         except PtxError as error:
+            self._refused_tables = ""  # this is the error that matters
             code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoPtx) else codes.INVALID_PTX
             return {"error": code, "text": str(error)}
         number = len(self._modules) + 1
@@ -268,6 +279,7 @@ class Device(Objects):
         cooperative: bool,
         parameters: bytes,
     ) -> None:
+        self._refused_tables = ""
         if self._fault is not None:
             return
 
@@ -393,6 +405,10 @@ class Device(Objects):
         self._printed.clear()
         return {"fault": self._fault[0] if self._fault else 0, "printed": printed}
 
+    def refuse_tables(self, file: str) -> None:
+        """A file of the program requested one of NVIDIA's private tables and was refused."""
+        self._refused_tables = file or "the program"
+
     # --- inside -----------------------------------------------------------------------------------------
 
     def _do(self, stream: int, transfer: QueuedTransfer) -> int:
@@ -428,6 +444,8 @@ class Device(Objects):
 
     def end(self) -> Result | None:
         """The program has ended: runs its queued work. Returns the Result, if there are timed launches."""
+        if self._refused_tables:
+            print(f"simt: {self._refused_tables} {_PRIVATE_TABLES}", file=sys.stderr)
         if self._gpu is None:
             return None
         self._ask = lambda _: None

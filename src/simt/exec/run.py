@@ -20,6 +20,12 @@ from simt.spec import Spec
 from .device import Device
 from .server import Server
 
+_SETTINGS = {
+    "CUPY_COMPILE_WITH_PTX": "1",  # CuPy: not machine code
+    "TRITON_DEFAULT_BACKEND": "nvidia",  # Triton: does not look for AMD's, for which it loads PyTorch
+}
+"""Variables that a program's environment has by default: settings that clients document."""
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -86,6 +92,8 @@ def run(
             "SIMT_EXEC_DEVICES": str(len(gpus)),
             "TRITON_LIBCUDA_PATH": str(folder),
         }
+        for name, value in _SETTINGS.items():
+            inherited.setdefault(name, value)
         inherited.pop("CUDA_VISIBLE_DEVICES", None)
         try:
             process = subprocess.Popen([os.fspath(part) for part in command], env=inherited)

@@ -113,6 +113,42 @@ void own_pool(CUdevice device) {
   RETURNS(cuMemPoolCreate(&pool, &properties), CUDA_ERROR_NOT_SUPPORTED);
 }
 
+/// Pools of pinned and of managed memory, which the program reads as well.
+void pools_of_host_memory(CUfunction number, CUdevice device) {
+  constexpr auto managed = static_cast<CUmemAllocationType>(2);  // since CUDA 13
+  const size_t before = free_bytes();
+  for (const bool pinned : {true, false}) {
+    CUmemPoolProps properties{};
+    properties.allocType = pinned ? CU_MEM_ALLOCATION_TYPE_PINNED : managed;
+    properties.location = {pinned ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE, device};
+    CUmemoryPool pool;
+    OK(cuMemPoolCreate(&pool, &properties));
+    CUmemAccessDesc wanted{{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cuMemPoolSetAccess(pool, &wanted, 1));
+    CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
+    CUmemAccess_flags access;
+    OK(cuMemPoolGetAccess(&access, pool, &host));
+    CHECK(access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    RETURNS(cuDeviceSetMemPool(device, pool), CUDA_ERROR_INVALID_VALUE);
+    CUdeviceptr memory;
+    OK(cuMemAllocFromPoolAsync(&memory, 1024, pool, nullptr));
+    CHECK(free_bytes() == before - (pinned ? 0 : 1024));
+    unsigned type = 0, is_managed = 0;
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory));
+    OK(cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, memory));
+    CHECK(is_managed == !pinned && (!pinned || type == CU_MEMORYTYPE_HOST));
+    void* arguments[] = {&memory};
+    OK(cuLaunchKernel(number, 1, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr));
+    OK(cuCtxSynchronize());
+    const auto* const words = reinterpret_cast<const uint32_t*>(memory);
+    for (uint32_t k = 0; k < 256; ++k) CHECK(words[k] == k);
+    OK(cuMemFreeAsync(memory, nullptr));
+    OK(cuCtxSynchronize());
+    CHECK(asked(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0 && free_bytes() == before);
+    OK(cuMemPoolDestroy(pool));
+  }
+}
+
 /// A reset of the device leaves its pools without memory.
 void reset(CUdevice device) {
   CUmemoryPool pool;
@@ -134,6 +170,7 @@ int main() {
   const CUdevice device = start();
   default_pool(function(load(ptx), "number"), device);
   own_pool(device);
+  pools_of_host_memory(function(load(ptx), "number"), device);
   reset(device);
   std::puts("passed");
 }
