@@ -58,7 +58,7 @@ refused when a program is loaded, with the reason given here. The forms are a se
 
 
 def expand(text: str) -> list[str]:
-    """All that a text with {a,b} parts stands for."""
+    """Expands a text with {a,b} parts to all its alternatives."""
     found = re.search(r"\{([^{}]*)\}", text)
     if not found:
         return [text]
@@ -79,7 +79,7 @@ def _size(modifier: str) -> str:
 
 
 class _Operands:
-    """Names registers as they are asked for, each operand its own."""
+    """Names registers on demand, a separate one for each operand."""
 
     def __init__(self, mnemonic: str) -> None:
         modifiers = mnemonic.split(".")
@@ -149,7 +149,7 @@ def refusal(line: str, memory: _engine.functional.DeviceMemory) -> str | None:
 
 
 def forms(patterns: Sequence[str] = FORMS) -> list[str]:
-    """All forms that patterns stand for."""
+    """All forms described by patterns."""
     every = [e for pattern in patterns for e in expand(string.Template(pattern).substitute(SETS))]
     return list({instruction(form): form for form in every}.values())
 

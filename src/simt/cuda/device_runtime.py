@@ -1,4 +1,4 @@
-"""Functions of CUDA's runtime for device code that programs call without having them: barriers of a grid."""
+"""CUDA runtime functions for device code that programs call without defining them: grid barriers."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ _DEFINED = re.compile(r"^\s*\.(visible|weak) \.func .*\bcudaCGSynchronize\b", re
 
 
 def with_device_runtime(text: str) -> str:
-    """The PTX with those of the functions that it calls and does not have; line numbers stay."""
+    """The PTX, extended by those functions that it calls but does not define; line numbers do not change."""
     if not _CALLED.search(text) or _DEFINED.search(text):
         return text
     return _DECLARED.sub(r".visible\1", text) + _GRID_BARRIER
 
 
 def syncs_grids(text: str) -> bool:
-    """Whether PTX calls the runtime's barrier of a grid, as Numba's does, which launches such kernels
-    cooperatively."""
+    """Whether PTX calls the runtime's grid barrier, as Numba's does; Numba launches such kernels
+    cooperatively.
+    """
     return _SYNCS.search(text) is not None

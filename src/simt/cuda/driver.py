@@ -92,13 +92,13 @@ class Device:
         self.close()
 
     def close(self) -> None:
-        """Gives the context back, and with it all that was loaded and allocated."""
+        """Releases the context, and everything loaded and allocated in it."""
         if self._open:
             self._open = False
             self.driver.call("cuDevicePrimaryCtxRelease", self._device)
 
     def reset(self) -> None:
-        """Begins with a new context: after a kernel's fault nothing else works any more."""
+        """Restarts with a new context, since nothing works any more after a kernel's fault."""
         self.driver.call("cuDevicePrimaryCtxReset", self._device)
         self.driver.call("cuCtxSetCurrent", self.driver.call("cuDevicePrimaryCtxRetain", self._device))
 
@@ -124,7 +124,7 @@ class Device:
 
     @property
     def arch(self) -> str:
-        """What programs are compiled for, such as "sm_80"."""
+        """The target for compiling programs, such as "sm_80"."""
         major, minor = self.compute_capability
         return f"sm_{major}{minor}{'a' if major == 9 else ''}"
 
@@ -160,7 +160,7 @@ class Device:
     # --- memory -----------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> int:
-        """Device address of new memory, its contents unknown."""
+        """Device address of new, uninitialised memory."""
         return int(self.driver.call("cuMemAlloc", size))
 
     def free(self, address: int) -> None:
@@ -193,7 +193,7 @@ class Device:
         return DeviceEvent(self.driver)
 
     def synchronize(self) -> None:
-        """Waits for all launches. Raises DriverError for what a kernel did wrong."""
+        """Waits for all launches. Raises DriverError for faults of kernels."""
         self.driver.call("cuCtxSynchronize")
 
 
@@ -207,7 +207,7 @@ class DeviceModule:
         self.log = log
 
     def kernel(self, name: str) -> DeviceKernel:
-        """Raises DriverError if there is none of that name."""
+        """Raises DriverError if there is no kernel of that name."""
         function = self._driver.call("cuModuleGetFunction", self._handle, name.encode())
         return DeviceKernel(self._driver, function)
 
@@ -287,7 +287,7 @@ class DeviceEvent:
         self._handle = driver.call("cuEventCreate", 0)
 
     def record(self) -> DeviceEvent:
-        """Puts it behind what was launched so far."""
+        """Records it after everything launched so far."""
         self._driver.call("cuEventRecord", self._handle, None)
         return self
 
@@ -301,7 +301,7 @@ class DeviceEvent:
 
 
 class MappedMemory:
-    """Device memory at an address of one's choice. address, size: of the pages that were mapped."""
+    """Device memory at a chosen address. address, size: of the pages mapped."""
 
     def __init__(self, driver: Driver, device: int, address: int, size: int) -> None:
         self._driver = driver
@@ -335,7 +335,7 @@ class MappedMemory:
             raise
 
     def release(self) -> None:
-        """Gives pages and addresses back."""
+        """Releases pages and addresses."""
         if self._mapped:
             self._mapped = False
             self._driver.call("cuMemUnmap", self.address, self.size)

@@ -155,7 +155,9 @@ class Source:
 
 
 def _blank(text: str) -> str:
-    """As many blanks. Directives in a declaration stay, as their #if or #endif may stand outside."""
+    """Blanks of the same length. Directives within a declaration are kept, because their #if or #endif may be
+    outside it.
+    """
     if text.lstrip().startswith("#"):
         return re.sub(r"[^\n]", " ", text)
     return _OTHER.sub(lambda m: m[0] if m[0].lstrip().startswith("#") else re.sub(r"[^\n]", " ", m[0]), text)
@@ -214,7 +216,7 @@ def _mask(text: str) -> str:
 
 
 def _end_of_head(bare: str, place: int, braces: bool = True) -> int:
-    """Where the next `;` stands outside parentheses; with `braces`, or the next `{`."""
+    """Position of the next `;` outside parentheses or, with `braces`, of the next `{`."""
     opening, closing = ("([", ")]") if braces else ("([{", ")]}")
     depth = 0
     for k in range(place, len(bare)):
@@ -226,7 +228,7 @@ def _end_of_head(bare: str, place: int, braces: bool = True) -> int:
 
 
 def _matching(bare: str, place: int) -> int:
-    """Behind the brace that closes the one at `place`."""
+    """The position after the brace that closes the one at `place`."""
     depth = 0
     for k in range(place, len(bare)):
         depth += (bare[k] == "{") - (bare[k] == "}")
@@ -236,7 +238,7 @@ def _matching(bare: str, place: int) -> int:
 
 
 def _without_template(head: str) -> str:
-    """A head without `template <...>` in front."""
+    """A declaration's head without a leading `template <...>`."""
     text = head.lstrip()
     while text.startswith("template"):
         depth, k = 0, len("template")
@@ -250,7 +252,7 @@ def _without_template(head: str) -> str:
 
 
 def instances(files: Iterable[Source]) -> list[str]:
-    """Template instances of kernels that the host code of any file launches, of templates of any of them."""
+    """Instances of kernel templates of any file, as launched by the host code of any file."""
     every = list(files)
     found = {
         f"{template}{arguments}": None

@@ -115,7 +115,7 @@ class _Unit:
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def text_with(self, renamed: dict[str, str], files: int) -> str:
-        """The text without its head, with other names, and numbers of source files from `files` on."""
+        """The text without its head, with names replaced, and source files numbered from `files`."""
         pieces, place = [], 0
         text = self.module.text
         for quiet in [*_QUIET.finditer(text), None]:

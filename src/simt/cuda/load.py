@@ -1,4 +1,4 @@
-"""Reads the PTX of a program in any form; its content decides the form."""
+"""Reads the PTX of a program in any form, which is recognised by its content."""
 
 from __future__ import annotations
 

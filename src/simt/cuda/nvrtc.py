@@ -134,7 +134,7 @@ def _compile_device_code(
     kernels: Sequence[str],
     headers: Headers,
 ) -> _Compiled:
-    """Compiles a source as it is, or where that fails without its host code."""
+    """Compiles a source unchanged or, if that fails, without its host code."""
     failure = None
     if not has_host_code(source):
         try:
@@ -276,7 +276,7 @@ def _brings_headers(options: Sequence[str]) -> bool:
 
 
 def _read(place: Path) -> tuple[str, str, dict[str, str]] | None:
-    """A kept compilation, None if there is none or where it is damaged."""
+    """A cached compilation; None if there is none or it is damaged."""
     try:
         text, log, names = json.loads(place.read_bytes())
     except (OSError, ValueError):

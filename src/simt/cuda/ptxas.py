@@ -88,7 +88,7 @@ def _assembler_for(module: PtxModule, arch: str) -> Path | None:
 
 @lru_cache(maxsize=1)
 def _assemblers() -> tuple[Path, ...]:
-    """NVIDIA's wheels, then Triton's, which brings its own."""
+    """NVIDIA's wheels, then Triton's, which contains its own."""
     found = [toolkit.ptxas for toolkit in toolkits() if toolkit.ptxas is not None]
     spec = importlib.util.find_spec("triton")
     if spec is not None and spec.origin is not None:
@@ -151,7 +151,7 @@ def _parse(log: str) -> dict[str, Resources]:
 
 
 def _read(place: Path) -> dict[str, Resources] | None:
-    """Kept numbers, None if there are none or where they are damaged."""
+    """Cached numbers; None if there are none or they are damaged."""
     try:
         return {name: Resources(**value) for name, value in json.loads(place.read_bytes()).items()}
     except (OSError, ValueError, TypeError, AttributeError):

@@ -36,7 +36,7 @@ _DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]")
 
 @dataclass(frozen=True)
 class Specialisation:
-    """What of the arguments a kernel is compiled for."""
+    """The properties of arguments for which a kernel is compiled."""
 
     signature: dict[str, Any]
     """Type of each parameter by name: "*fp32", "i32", "constexpr", or a tuple of these for a tuple."""
@@ -59,7 +59,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """A compiled kernel and what a launch of it needs."""
+    """A compiled kernel, and what its launches need."""
 
     module: PtxModule
     name: str
@@ -294,7 +294,7 @@ def _declared(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, An
 
 
 def _parameters(module: PtxModule, name: str, signature: Specialisation, maps: bool) -> tuple[Parameter, ...]:
-    """The kernel's parameters as the PTX has them: constants left out, tuples and descriptors laid flat."""
+    """The kernel's parameters in PTX: without constants, with tuples and descriptors flattened."""
     own = [
         Parameter(title, kind)
         for title, declared in signature.signature.items()

@@ -63,12 +63,12 @@ class Module:
 
     @property
     def native(self) -> Any:
-        """The module as the engine has it."""
+        """The engine's module."""
         return self._native
 
     @cached_property
     def origins(self) -> Origins:
-        """Where the instructions come from that the timing model is given."""
+        """Origins of the instructions given to the timing model."""
         rows = self._native.listing(self.gpu.spec.sm_version)
         return Origins(rows, self.ptx.text, self.ptx.source_text)
 
@@ -131,7 +131,7 @@ class Module:
 
     @property
     def keeps(self) -> list[Any]:
-        """What launches of it need until they are done, besides their arguments."""
+        """Objects that its launches need until they are done, besides their arguments."""
         return [what.keeps for what in self._bound.values()]
 
     def _bind(self, name: str, what: Sampler | Surface | Texture, type: str) -> None:
@@ -253,7 +253,7 @@ class Launcher:
 
     @cached_property
     def registers(self) -> int:
-        """Registers that an SM allocates for one of its CTAs."""
+        """Registers that an SM allocates per CTA."""
         sm, kernel = self.kernel.module.gpu.spec.sm, self.kernel.facts
         unit = max(1, sm.register_file.allocation_unit)
         of_warp = -(-kernel.registers * sm.warp_size // unit) * unit
@@ -272,7 +272,7 @@ class Launcher:
         return launcher.launch(lambda: Arguments(gpu, kernel.name, kernel.parameters, arguments), stream)
 
     def cooperatively(self) -> Launcher:
-        """The same as a cooperative launch. Raises LaunchError where its CTAs do not fit on the GPU."""
+        """The same as a cooperative launch. Raises LaunchError if its CTAs do not fit on the GPU."""
         occupancy, spec = self.kernel.occupancy(self.block, self.shared), self.kernel.module.gpu.spec
         ctas, fit = math.prod(self.grid), occupancy.ctas * spec.sm.count
         if ctas > fit:
@@ -284,7 +284,7 @@ class Launcher:
         return replace(self, cooperative=True)
 
     def launch(self, arguments: Callable[[], Arguments], stream: Any = None) -> LaunchResult | None:
-        """As calling it, with what makes the arguments once the GPU is free."""
+        """Same as calling it, with a function that makes the arguments once the GPU is held."""
         gpu, launcher = self.kernel.module.gpu, self
         if stream is not None:
             given = stream_of(gpu, stream, f"kernel `{self.kernel.name}`: the stream")

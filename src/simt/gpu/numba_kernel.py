@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class NumbaFunction:
     """A Python function or `@cuda.jit` kernel, compiled by Numba: `kernel[grid, block](arguments)`.
 
-    Behind the block come shared memory and stream as for other kernels, or stream and shared memory, as Numba
-    has them: a Stream tells. Compiled once for each signature, or for the given one alone.
+    The block may be followed by shared memory and stream, as for other kernels, or by stream and shared
+    memory, as in Numba; the order is recognised by the type Stream. Compiled once for each signature, or only
+    for a given one.
     """
 
     def __init__(self, gpu: GPU, fn: Any, signature: Any, options: dict[str, Any]) -> None:

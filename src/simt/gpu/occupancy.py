@@ -1,4 +1,4 @@
-"""How many CTAs of a kernel an SM holds."""
+"""How many CTAs of a kernel fit on an SM."""
 
 from __future__ import annotations
 

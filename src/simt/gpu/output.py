@@ -1,4 +1,4 @@
-"""What kernels print."""
+"""The output of kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Output:
-    """Goes to standard output, or to `sink`, and is kept in `text`."""
+    """Written to standard output, or to `sink`, and kept in `text`."""
 
     def __init__(self, sink: Callable[[bytes], None] | None = None) -> None:
         self.text = ""

@@ -24,7 +24,7 @@ OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
 
 
 class Programs:
-    """The methods of `GPU` that take programs: CUDA C++, PTX, Triton, Numba."""
+    """The methods of `GPU` for programs: CUDA C++, PTX, Triton, Numba."""
 
     spec: Spec
     fmad: bool

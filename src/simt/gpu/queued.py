@@ -1,4 +1,4 @@
-"""Launches of a program as the session takes them."""
+"""Launches of a program in the form used by the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes executed launches down as a trace."""
+"""Records executed launches as a trace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Recording:
         self._writer.add_kernel(recorder, blocks)
 
     def finish(self) -> None:
-        """Gives the trace its name."""
+        """Completes the trace under its final name."""
         self._writer.finish()
         if self._folder is not None:
             to_text(self._store, self._path)

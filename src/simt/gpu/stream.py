@@ -1,4 +1,4 @@
-"""Streams and events: what runs after what."""
+"""Streams and events: the order of execution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A point in a stream, or in the time of the GPU, that streams can wait for."""
+    """A point in a stream, or on the GPU's timeline, that streams can wait for."""
 
     def __init__(self, gpu: GPU) -> None:
         self.gpu = gpu
@@ -72,7 +72,7 @@ class Stream:
         self._waits: tuple[int, ...] = ()
 
     def pending(self) -> tuple[int, ...]:
-        """Ids of the launches that what comes next has to wait for."""
+        """Ids of the launches that the next one must wait for."""
         return (*self._last, *self._waits)
 
     def launched(self, launch_id: int) -> None:
@@ -95,7 +95,7 @@ class Stream:
         return (Event(self.gpu) if event is None else event).record(self)
 
     def synchronize(self) -> None:
-        """Waits for everything that is queued."""
+        """Waits for everything queued in the stream."""
         self.gpu.synchronize()
 
     def query(self) -> bool:

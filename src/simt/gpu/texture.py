@@ -37,7 +37,7 @@ _MOST_LEVELS = 16
 
 
 class _Handle:
-    """What lies in device memory, and its address there."""
+    """An object in device memory, with its address."""
 
     def __init__(self, gpu: GPU, descriptor: bytes) -> None:
         self.gpu = gpu
@@ -47,16 +47,16 @@ class _Handle:
 
     @property
     def handle(self) -> int:
-        """The 64-bit value that a kernel gets."""
+        """The 64-bit value passed to kernels."""
         return self._memory.address
 
     @property
     def keeps(self) -> list[Any]:
-        """The memory that launches with it need until they are done."""
+        """The memory that its launches need until they are done."""
         return [self._memory.memory]
 
     def free(self) -> None:
-        """Gives the handle back; using it afterwards is a fault. Arrays live on."""
+        """Frees the handle; using it afterwards is a fault. Its arrays are not freed."""
         self._memory.free()
 
     def __repr__(self) -> str:
@@ -276,7 +276,7 @@ def _size(what: str, array: DeviceArray, kind: str, channels: int, width: int | 
 def _level(
     array: DeviceArray, size: tuple[int, int, int], channels: int
 ) -> tuple[int, int, int, int, int, int]:
-    """Address, bytes from row to row and from layer to layer, width, height, layers."""
+    """Address, bytes between rows and between layers, width, height, layers."""
     columns = array.shape[-2] if channels > 1 else array.shape[-1]
     pitch = columns * channels * array.dtype.itemsize
     return array.address, pitch, pitch * size[1], *size

@@ -1,4 +1,4 @@
-"""How textures, samplers and surfaces of a GPU are made."""
+"""Creation of textures, samplers and surfaces on a GPU."""
 
 from __future__ import annotations
 
