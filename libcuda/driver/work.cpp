@@ -9,8 +9,8 @@
 namespace simt::driver {
 namespace {
 
-/// Bytes read from the device's memory with one call. The C library copies more than its cache's share past
-/// the caches, from several pages at once, which takes twice as long from the small pages of a memory file.
+/// Bytes read from device memory per call. For larger copies, the C library bypasses the caches and reads
+/// several pages in parallel, which takes twice as long with the small pages of a memory file.
 constexpr uint64_t read_at_once = 4 << 20;
 
 void copy_dense(std::byte* to, const std::byte* from, uint64_t bytes, bool from_device) {

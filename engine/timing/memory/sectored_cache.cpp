@@ -62,8 +62,8 @@ void SectoredCache::set_ways(uint32_t ways) {
 }
 
 void SectoredCache::invalidate() {
-  // Only the lines that hold a tag: most launches leave most of a GPU's caches empty. A set gives its lines
-  // out in their order, so that those in use are the first.
+  // Only lines that hold a tag: most launches leave most of a GPU's caches empty. A set allocates its lines
+  // in order, so those in use come first.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
     Set& set = sets_[s];
     const auto used = static_cast<uint32_t>(ways_ - set.invalid.size());
