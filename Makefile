@@ -9,6 +9,8 @@ FORMATTED := $(shell find engine libcuda -name "*.cpp" -o -name "*.hpp")
 # All tests that run the engine; test_demo.py of tests/result because polars does not load under ThreadSanitizer.
 ENGINE_TESTS ?= $(addprefix tests/, control engine functional gpu kernels lanes memory policy ptx run trace) \
   tests/result/test_demo.py
+# nvcc for tests/exec, in a folder of its own: numba-cuda would take CUDA 13's compiler libraries from .venv.
+NVCC = $(addsuffix ==13.*,nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl)
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
 .PHONY: demo documents site test wheel lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
@@ -121,4 +123,5 @@ $(VENV)/.libraries: pyproject.toml
 
 $(VENV)/.tested: $(SOURCES) | $(VENV)/.tools
 	$(PIP) '.[test]' -C cmake.define.SIMT_WERROR=ON
+	$(PIP) --target $(VENV)/nvcc --upgrade --no-deps $(NVCC)
 	touch $@ $(VENV)/.installed

@@ -174,14 +174,15 @@ CUresult cuMemHostUnregister(void* host) {
     require(found != device.allocations.end() && found->second.host == reinterpret_cast<uint64_t>(host),
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     synchronize(device);
-    // The pages become private again, with their current contents.
+    // The pages become private again, with their current contents. Nothing may be allocated between: the
+    // program's heap may be in these pages.
     const Pages pages(host, found->second.size);
-    Bytes kept(pages.bytes);
-    std::memcpy(kept.data(), reinterpret_cast<void*>(pages.begin), pages.bytes);
-    void* const again = mmap(reinterpret_cast<void*>(pages.begin), pages.bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    void* const copy = mmap(nullptr, pages.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(copy != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
+    std::memcpy(copy, reinterpret_cast<void*>(pages.begin), pages.bytes);
+    void* const again = mremap(copy, pages.bytes, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                               reinterpret_cast<void*>(pages.begin));
     require(again != MAP_FAILED, CUDA_ERROR_OPERATING_SYSTEM);
-    std::memcpy(again, kept.data(), kept.size());
     const uint64_t base = found->second.base;
     device.allocations.erase(found);
     device.connection.send("free", base);

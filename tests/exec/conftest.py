@@ -16,6 +16,7 @@ from simt.exec import libraries
 
 Compile = Callable[[str], Path]
 _PROGRAMS = Path(__file__).parent / "programs"
+NVCC = Path(sys.prefix) / "nvcc"
 
 
 def _headers() -> Path:
@@ -53,12 +54,12 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 @pytest.fixture(scope="session")
 def toolkit() -> Path:
-    """The folder of NVIDIA's compiler wheels for CUDA 13."""
-    for place in sys.path:
+    """The folder of NVIDIA's compiler wheels for CUDA 13: where the Makefile puts them, or installed."""
+    for place in (NVCC, *sys.path):
         folder = Path(place) / "nvidia" / "cu13"
         if (folder / "bin" / "nvcc").is_file() and shutil.which("g++"):
             return folder
     pytest.skip(
-        "nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt "
-        "nvidia-nvvm nvidia-cuda-cccl"
+        f"nvcc is not installed: pip install --target {NVCC} nvidia-cuda-nvcc nvidia-cuda-runtime "
+        "nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl"
     )

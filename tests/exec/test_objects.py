@@ -1,4 +1,4 @@
-"""Driver API programs: textures, pools, virtual memory, linked programs, stream memory operations."""
+"""Driver API programs: textures, pools, virtual memory, linked programs, registered memory, ..."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["textures", "pools", "linking", "virtual_memory", "stream_values"])
+@pytest.mark.parametrize(
+    "name", ["textures", "pools", "linking", "virtual_memory", "stream_values", "registered"]
+)
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
     """It compares the results of kernels with its own, and exits with status 0 if they agree."""
     start = "from simt.cli import main; main()"
