@@ -13,7 +13,19 @@ NAMES = sorted(path.stem for path in HERE.glob("*.cu") if path.stem != "device_c
 # Options of nvcc besides the common ones.
 OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "clusters": ["-std=c++17"]}
 SMALL = ["--set", "sm.count=4"]
-TIMED = ("vector_add", "streams", "events", "graphs", "callbacks", "copies", "separate")
+TIMED = (
+    "vector_add",
+    "streams",
+    "events",
+    "graphs",
+    "callbacks",
+    "copies",
+    "separate",
+    "particles",
+    "stencil",
+    "synchronisation",
+    "algorithms",
+)
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ int main(int, char** arguments) {
   CHECK(free == total);
   void* memory;
   CUDA(cudaMalloc(&memory, 1 << 20));
+  CHECK(reinterpret_cast<size_t>(memory) % properties.textureAlignment == 0);
   CUDA(cudaMemGetInfo(&free, &total));
   CHECK(total - free == 1 << 20);
   CUDA(cudaDeviceCanAccessPeer(&value, 0, 0));
