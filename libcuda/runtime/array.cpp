@@ -13,8 +13,8 @@ cudaError_t descriptor_of(const cudaChannelFormatDesc* channels, cudaExtent exte
   return cudaSuccess;
 }
 
-cudaError_t allocate(cudaArray_t* array, const cudaChannelFormatDesc* channels, cudaExtent extent,
-                     unsigned int flags) {
+cudaError_t allocate_array(cudaArray_t* array, const cudaChannelFormatDesc* channels, cudaExtent extent,
+                           unsigned int flags) {
   if (!array) return cudaErrorInvalidValue;
   CUDA_ARRAY3D_DESCRIPTOR descriptor;
   RUNTIME_TRY(descriptor_of(channels, extent, flags, &descriptor));
@@ -29,7 +29,7 @@ cudaError_t allocate_mipmapped(cudaMipmappedArray_t* array, const cudaChannelFor
   return forward(cuMipmappedArrayCreate, array, &descriptor, levels);
 }
 
-cudaError_t release(cudaArray_t array) {
+cudaError_t release_array(cudaArray_t array) {
   return array ? to_error(cuArrayDestroy(driver_array(array))) : cudaSuccess;
 }
 
@@ -72,11 +72,11 @@ extern "C" {
 
 cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* channels, size_t width,
                             size_t height, unsigned int flags) {
-  return call(runtime::allocate, array, channels, cudaExtent{width, height, 0}, flags);
+  return call(runtime::allocate_array, array, channels, cudaExtent{width, height, 0}, flags);
 }
 cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* channels, cudaExtent extent,
                               unsigned int flags) {
-  return call(runtime::allocate, array, channels, extent, flags);
+  return call(runtime::allocate_array, array, channels, extent, flags);
 }
 cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* array, const cudaChannelFormatDesc* channels,
                                      cudaExtent extent, unsigned int levels, unsigned int flags) {
@@ -87,7 +87,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* level, cudaMipmappedArray_co
   return call(runtime::level_of, level, array, index);
 }
 cudaError_t cudaFreeArray(cudaArray_t array) {
-  return call(runtime::release, array);
+  return call(runtime::release_array, array);
 }
 cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array) {
   return call(runtime::release_mipmapped, array);

@@ -6,8 +6,6 @@
 namespace runtime {
 namespace {
 
-constexpr CopyStream synchronous = std::nullopt;
-
 struct ArrayPlace {
   cudaArray_const_t array;
   size_t x;  // in bytes

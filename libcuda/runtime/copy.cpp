@@ -155,8 +155,6 @@ using namespace runtime;
 
 namespace {
 
-constexpr CopyStream synchronous = std::nullopt;
-
 // These distinguish the overloads for plain memory from those for CUDA_MEMCPY3D.
 cudaError_t copy_1d(void* destination, const void* source, size_t size, cudaMemcpyKind kind,
                     CopyStream stream) {

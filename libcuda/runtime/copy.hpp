@@ -9,6 +9,7 @@ namespace runtime {
 
 // No stream: the copy is done when the call returns.
 using CopyStream = std::optional<CUstream>;
+constexpr CopyStream synchronous = std::nullopt;
 
 cudaError_t copy(void* destination, const void* source, size_t size, cudaMemcpyKind kind, CopyStream stream);
 cudaError_t copy(const CUDA_MEMCPY3D& parameters, CopyStream stream);
