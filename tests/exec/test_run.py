@@ -112,6 +112,19 @@ def test_launches_are_sampled(tmp_path: Path) -> None:
     assert launch.sampled.warp_instructions < launch.warp_instructions == 6003
 
 
+ASK = "table = ctypes.c_void_p(); assert cuda.cuGetExportTable(ctypes.byref(table), bytes(16)) != 0; "
+
+
+@pytest.mark.parametrize(
+    ("body", "reported"), [(ASK, True), (ASK + "launch(7); assert result() == 7", False), ("", False)]
+)
+def test_private_tables_are_reported_where_no_kernel_follows(
+    body: str, reported: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([sys.executable, "-S", "-c", PROGRAM + body], "qv100", functional=True).status == 0
+    assert ("asked for NVIDIA's private tables" in capsys.readouterr().err) == reported
+
+
 def test_functional_runs_have_no_result(tmp_path: Path) -> None:
     command = [sys.executable, "-S", "-c", PROGRAM + "launch(7); assert result() == 7"]
     assert run(command, "qv100", functional=True) == Finished(0, ())
