@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from simt.cli import app
-from simt.errors import LaunchError
+from simt.errors import LaunchError, SpecError
 from simt.exec import Finished, run
 from simt.exec.attributes import Attribute, device_attributes, device_uuid
 from simt.exec.device import Device
@@ -123,6 +123,15 @@ def test_private_tables_are_reported_where_no_kernel_follows(
 ) -> None:
     assert run([sys.executable, "-S", "-c", PROGRAM + body], "qv100", functional=True).status == 0
     assert ("asked for NVIDIA's private tables" in capsys.readouterr().err) == reported
+
+
+@pytest.mark.parametrize(("gpu", "changes"), [("h1000", {}), ("h100", {"sm.cuont": 4})])
+def test_a_wrong_gpu_is_refused_before_the_program_starts(
+    gpu: str, changes: dict[str, int], tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError):
+        run(["touch", str(tmp_path / "started")], gpu, set=changes)
+    assert not (tmp_path / "started").exists()
 
 
 def test_functional_runs_have_no_result(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import simt._engine
 from simt.errors import LaunchError, LimitReached, ToolkitError
 from simt.result import Result
-from simt.spec import Spec
+from simt.spec import Spec, load_spec
 
 from .device import Device
 from .server import Server
@@ -70,10 +70,12 @@ def run(
     env: the program's environment, by default that of this process.
     options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
 
-    Raises LaunchError if the program cannot be started, SimtError for invalid options, and KeyboardInterrupt
-    on Ctrl-C. Launches finished by then are saved.
+    Raises LaunchError if the program cannot be started, SimtError for invalid options (SpecError before the
+    program starts), and KeyboardInterrupt on Ctrl-C. Launches finished by then are saved.
     """
     gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
+    for one in gpus:  # a wrong name is refused before the program starts
+        load_spec(one, options.get("set") or {})
     folder = libraries()
     places = numbered(output)
 

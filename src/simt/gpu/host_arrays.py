@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,7 @@ _Found = npt.NDArray[np.uint8]
 """What lies in a copy on the device after the launch."""
 
 
-class _Copy:
+class _Copy(ABC):
     """Device memory that replaces host memory from address `begin` to `end`."""
 
     def __init__(self, views: list[_View], device: DeviceArray, begin: int, end: int) -> None:
@@ -162,21 +163,21 @@ class _Copy:
     def names(self) -> str:
         return " and ".join(view.name for view in self.views)
 
+    @abstractmethod
     def read(self) -> _Found | None:
         """Its current contents; None if they equal the host's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, found: _Found, kernel: str) -> None:
         """Raises LaunchError if a host array cannot be written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, found: _Found) -> None:
         """Writes the contents to the host arrays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def changed_bytes(self, found: _Found) -> _Mask:
         """The bytes from begin to end that differ from the host's."""
-        raise NotImplementedError
 
     def shown_bytes(self) -> _Mask:
         """The bytes from begin to end that belong to elements of the arrays."""
