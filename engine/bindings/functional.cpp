@@ -215,10 +215,12 @@ void bind_memory(nb::module_& m) {
           [](const DeviceMemory& self) {
             nb::list all;
             for (const Allocation& a : self.allocations())
-              all.append(nb::make_tuple(a.address, a.size, a.label, a.owner == Owner::Kernel));
+              if (a.owner != Owner::Launch)
+                all.append(nb::make_tuple(a.address, a.size, a.label, a.owner == Owner::Kernel));
             return all;
           },
-          "All that is allocated: (address, size, label, whether by a kernel's malloc), by address.")
+          "All that programs have allocated: (address, size, label, whether by a kernel's malloc), by "
+          "address.")
       .def(
           "free", [](DeviceMemory& self, uint64_t address) { return self.free(address); }, "address"_a,
           "False if `address` is not the beginning of an allocation, or is of a kernel's malloc.")

@@ -65,6 +65,10 @@ class ToolkitError(SimtError):
     """A required compiler or library is not installed."""
 
 
+class CheckpointError(SimtError):
+    """A checkpoint cannot be read or written, or does not fit the GPU or the program."""
+
+
 class DebugError(SimtError):
     """Two executions cannot be compared, or a recording of one cannot be read or written."""
 

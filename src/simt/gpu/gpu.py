@@ -36,6 +36,8 @@ from .stream import Event, Stream
 from .texturing import Texturing
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from simt.control import Controller
     from simt.sampling import Plan
 
@@ -126,6 +128,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Thread instructions executed without timing: those of active lanes."""
         self._next_id = 1
         self._streams = 0
+        self.objects: dict[str, Any] = {}
+        """The objects that the checkpoint it was made from keeps, by name."""
         self._recording: Recording | None = None
 
     @property
@@ -344,6 +348,47 @@ class GPU(Programs, ArrayCreation, Texturing):
                     recording.finish()
             finally:
                 self._recording = None
+
+    # --- checkpoints ------------------------------------------------------------------------------------
+
+    def checkpoint(self, path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None) -> None:
+        """Runs all queued work and saves memory, and these objects, in a new directory.
+
+        objects: arrays, modules, textures, surfaces, samplers and streams, by the names under which
+            `from_checkpoint` restores them. Everything else stays allocated, without a name.
+
+        Raises CheckpointError if `path` exists or cannot be written, or an object cannot be kept; then
+        nothing is left at `path`. docs/checkpoints.md lists what is kept.
+        """
+        from simt.checkpoint.gpu import save
+
+        save(self, path, objects or {})
+
+    @classmethod
+    def from_checkpoint(
+        cls, path: str | os.PathLike[str], gpu: str | os.PathLike[str] | Spec | None = None, **options: Any
+    ) -> Self:
+        """A GPU with the memory and objects of a checkpoint; `objects` holds the latter, by name.
+
+        gpu: None for the specification that the checkpoint was made with.
+        options: as for `GPU`. Memory is as large as it was, or, with `gpu`, as its specification says.
+
+        Raises CheckpointError if the checkpoint is damaged or of another version, or if memory is too small.
+        """
+        from simt.checkpoint.gpu import restore
+
+        return restore(cls, path, gpu, options)
+
+    @property
+    def position(self) -> tuple[int, int, str]:
+        """What has come before: number of launches, number of streams, digest of the timed launches."""
+        return self._next_id - 1, self._streams, self._digest.hexdigest()
+
+    @position.setter
+    def position(self, position: tuple[int, int, str]) -> None:
+        launches, self._streams, digest = position
+        self._next_id = launches + 1
+        self._digest = hashlib.sha256(digest.encode())
 
     # --- inside -----------------------------------------------------------------------------------------
 

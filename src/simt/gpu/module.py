@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -53,13 +53,16 @@ class Module:
     "f<float>", which is compiled on demand.
     """
 
-    def __init__(self, gpu: GPU, ptx: PtxModule) -> None:
+    def __init__(self, gpu: GPU, ptx: PtxModule, places: Mapping[str, int] | None = None) -> None:
+        """places: addresses for its variables, by name."""
         self.gpu = gpu
         self.ptx = ptx if gpu.fmad else ptx.without_contraction()
-        self._native = gpu.load_native(self.ptx)
+        self._native = gpu.load_native(self.ptx, places or {})
         self._known: dict[str, KernelFacts] = {}
-        self._instances: dict[str, Module] = {}
-        self._bound: dict[str, Sampler | Surface | Texture] = {}
+        self.instances: dict[str, Module] = {}
+        """Instances of its templates that were compiled on demand, by name expression."""
+        self.bound: dict[str, Sampler | Surface | Texture] = {}
+        """What is bound to its texture, surface and sampler variables."""
 
     @property
     def native(self) -> Any:
@@ -83,11 +86,11 @@ class Module:
         except PtxError:
             if self.ptx.source is None or "<" not in name:
                 raise
-            if name not in self._instances:
+            if name not in self.instances:
                 ptx, source = self.ptx, self.ptx.source
                 again = compile_cuda(source, name=ptx.name, arch=ptx.arch, kernels=[name], **ptx.settings)
-                self._instances[name] = Module(self.gpu, again)
-            return self._instances[name][name]
+                self.instances[name] = Module(self.gpu, again)
+            return self.instances[name][name]
         if ptx_name not in self._known:
             self._known[ptx_name] = self._facts(ptx_name)
         return Kernel(self, self._known[ptx_name])  # not kept: module and GPU are freed when unused
@@ -130,9 +133,17 @@ class Module:
         self._bind(name, surface, "surfref")
 
     @property
+    def places(self) -> dict[str, int]:
+        """Addresses of all its variables, by name in the PTX."""
+        return {
+            name: address
+            for name, (address, _) in {**self._native.variables, **self._native.references}.items()
+        }
+
+    @property
     def keeps(self) -> list[Any]:
         """Objects that its launches need until they are done, besides their arguments."""
-        return [what.keeps for what in self._bound.values()]
+        return [what.keeps for what in self.bound.values()]
 
     def _bind(self, name: str, what: Sampler | Surface | Texture, type: str) -> None:
         references = self._native.references
@@ -146,7 +157,7 @@ class Module:
         with self.gpu.exclusive:
             self.gpu.synchronize()
             self.gpu.memory.native.write(references[name][0], what.descriptor)
-            self._bound[name] = what
+            self.bound[name] = what
 
     def _facts(self, name: str) -> KernelFacts:
         facts = self._native.kernels[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from simt import _engine
@@ -88,6 +88,9 @@ class Programs:
 
         return NumbaFunction(cast("GPU", self), fn, signature, options)
 
-    def load_native(self, ptx: PtxModule) -> Any:
+    def load_native(self, ptx: PtxModule, places: Mapping[str, int]) -> Any:
+        """The engine's module. places: addresses for its variables, by name."""
         with self.exclusive:
-            return _engine.functional.load(with_device_runtime(ptx.text), ptx.name, self.memory.native)
+            return _engine.functional.load(
+                with_device_runtime(ptx.text), ptx.name, self.memory.native, dict(places)
+            )

@@ -36,46 +36,60 @@ _FILTERS = ("point", "linear")
 _MOST_LEVELS = 16
 
 
-class _Handle:
-    """An object in device memory, with its address."""
+class TextureHandle:
+    """An object in device memory, with its address.
 
-    def __init__(self, gpu: GPU, descriptor: bytes) -> None:
+    memory: where its descriptor is already; None: it is written to new memory.
+    arrays: the device arrays that it gives access to.
+    """
+
+    arrays: tuple[DeviceArray, ...] = ()
+
+    def __init__(self, gpu: GPU, descriptor: bytes, memory: DeviceArray | None = None) -> None:
         self.gpu = gpu
         self.descriptor = descriptor
-        self._memory = gpu.empty(len(descriptor), np.uint8)
-        gpu.memory.native.write(self._memory.address, descriptor)
+        if memory is None:
+            memory = gpu.empty(len(descriptor), np.uint8)
+            gpu.memory.native.write(memory.address, descriptor)
+        self.memory = memory
 
     @property
     def handle(self) -> int:
         """The 64-bit value passed to kernels."""
-        return self._memory.address
+        return self.memory.address
 
     @property
     def keeps(self) -> list[Any]:
         """The memory that its launches need until they are done."""
-        return [self._memory.memory]
+        return [self.memory.memory]
 
     def free(self) -> None:
         """Frees the handle; using it afterwards is a fault. Its arrays are not freed."""
-        self._memory.free()
+        self.memory.free()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.handle:#x})"
 
 
-class Sampler(_Handle):
+class Sampler(TextureHandle):
     """How textures are read, for `.samplerref` variables of PTX. Made by `GPU.sampler`."""
 
 
-class Texture(_Handle):
+class Texture(TextureHandle):
     """A texture object: an argument of kernels with a `cudaTextureObject_t`. Made by `GPU.texture`.
 
     levels: the arrays that it reads, more than one if it has mipmaps. array: the first one.
     """
 
-    def __init__(self, gpu: GPU, descriptor: bytes, levels: Sequence[DeviceArray]) -> None:
-        super().__init__(gpu, descriptor)
-        self.levels = tuple(levels)
+    def __init__(
+        self,
+        gpu: GPU,
+        descriptor: bytes,
+        levels: Sequence[DeviceArray],
+        memory: DeviceArray | None = None,
+    ) -> None:
+        super().__init__(gpu, descriptor, memory)
+        self.levels = self.arrays = tuple(levels)
 
     @property
     def array(self) -> DeviceArray:
@@ -86,15 +100,18 @@ class Texture(_Handle):
         return [*super().keeps, *(level.memory for level in self.levels)]
 
 
-class Surface(_Handle):
+class Surface(TextureHandle):
     """A surface object: an argument of kernels with a `cudaSurfaceObject_t`. Made by `GPU.surface`.
 
     array: the device array that it reads and writes.
     """
 
-    def __init__(self, gpu: GPU, descriptor: bytes, array: DeviceArray) -> None:
-        super().__init__(gpu, descriptor)
+    def __init__(
+        self, gpu: GPU, descriptor: bytes, array: DeviceArray, memory: DeviceArray | None = None
+    ) -> None:
+        super().__init__(gpu, descriptor, memory)
         self.array = array
+        self.arrays = (array,)
 
     @property
     def keeps(self) -> list[Any]:

@@ -120,7 +120,7 @@ class HardwareGPU(GPU):
 
     # --- programs and memory ----------------------------------------------------------------------------
 
-    def load_native(self, ptx: PtxModule) -> _Loaded:
+    def load_native(self, ptx: PtxModule, places: Mapping[str, int]) -> _Loaded:
         return _Loaded(self, ptx)
 
     def scratch_module(self, ptx: PtxModule) -> Any:

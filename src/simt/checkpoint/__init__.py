@@ -1,0 +1,1 @@
+"""Checkpoints: the state of a simulated GPU on disk (docs/checkpoints.md)."""

@@ -1,0 +1,292 @@
+"""Checkpoints of a `simt.GPU` between launches."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from simt.cuda import PtxModule, compile_cuda
+from simt.cuda.ptx_module import runs_on
+from simt.errors import CheckpointError, LaunchError, PtxError
+from simt.gpu.array import Allocation, DeviceArray
+from simt.gpu.elements import element_type
+from simt.gpu.module import Module
+from simt.gpu.stream import Stream
+from simt.gpu.texture import Sampler, Surface, Texture, TextureHandle
+from simt.spec import Spec
+from simt.spec.files import validate
+
+from .folder import CheckpointReader, CheckpointWriter, Natural, Span
+from .memory import MemoryState, require_room, restore_memory, save_memory
+
+if TYPE_CHECKING:
+    from simt.gpu import GPU
+
+Made = TypeVar("Made", bound="GPU")
+
+KIND = "GPU"
+_PROGRAMS = "programs.zst"
+
+Object = DeviceArray | Module | Texture | Surface | Sampler | Stream
+"""What a checkpoint can keep under a name."""
+
+
+class _Array(msgspec.Struct, tag="array"):
+    """base: the number of the array whose memory it shows. owner: the number of its module, if it is a
+    variable; without either, the allocation at `address` is its own."""
+
+    address: Natural
+    shape: tuple[Natural, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    base: Natural | None = None
+    owner: Natural | None = None
+
+
+class _Program(msgspec.Struct):
+    """A module's PTX, where its variables are, and instances of its templates."""
+
+    name: str
+    arch: str
+    text: list[Span]
+    source: list[Span] | None
+    log: str
+    names: dict[str, str]
+    settings: dict[str, Any]
+    linked: bool
+    variables: dict[str, Natural]
+    instances: dict[str, _Program]
+
+
+class _Module(msgspec.Struct, tag="module"):
+    """bound: numbers of the textures, by the variable that they are bound to."""
+
+    program: _Program
+    bound: dict[str, Natural]
+
+
+class _Handle(msgspec.Struct, tag="handle"):
+    """A texture, surface or sampler. kind: its class. memory: number of the array that holds its descriptor.
+    arrays: numbers of the arrays that it gives access to."""
+
+    kind: str
+    descriptor: bytes
+    memory: Natural
+    arrays: list[Natural]
+
+
+class _Stream(msgspec.Struct, tag="stream"):
+    number: Natural
+
+
+class _State(msgspec.Struct):
+    """objects: what the names stand for, and what these objects refer to. names: to their numbers.
+    position: as of `GPU`."""
+
+    spec: dict[str, Any]
+    fmad: bool
+    position: tuple[Natural, Natural, str]
+    memory: MemoryState
+    objects: list[_Array | _Module | _Handle | _Stream]
+    names: dict[str, Natural]
+
+
+def save(gpu: GPU, path: str | os.PathLike[str], objects: Mapping[str, Object]) -> None:
+    """See `GPU.checkpoint`."""
+    with gpu.exclusive, CheckpointWriter(path, KIND) as writer:
+        gpu.synchronize()
+        table = _Table(gpu, writer)
+        names = {name: table.number(value, name) for name, value in objects.items()}
+        writer.finish(
+            _State(
+                spec=gpu.spec.values(),
+                fmad=gpu.fmad,
+                position=gpu.position,
+                memory=save_memory(writer, gpu.memory.native),
+                objects=table.found,
+                names=names,
+            )
+        )
+
+
+class _Table:
+    """Numbers the objects of a checkpoint."""
+
+    def __init__(self, gpu: GPU, writer: CheckpointWriter) -> None:
+        self.found: list[Any] = []
+        self._gpu, self._writer = gpu, writer
+        self._numbers: dict[int, int] = {}
+
+    def number(self, value: Any, name: str) -> int:
+        known = self._numbers.get(id(value))
+        if known is not None:
+            return known
+        if not isinstance(value, Object):
+            raise CheckpointError(
+                f"object {name!r} is {type(value).__name__}, which a checkpoint cannot keep: it keeps "
+                "arrays, modules, textures, surfaces, samplers and streams of the GPU"
+            )
+        if value.gpu is not self._gpu:
+            raise CheckpointError(f"object {name!r} belongs to another GPU")
+        state = self._state(value, name)
+        self.found.append(state)
+        self._numbers[id(value)] = len(self.found) - 1
+        return len(self.found) - 1
+
+    def _state(self, value: Any, name: str) -> Any:
+        if isinstance(value, DeviceArray):
+            return self._array(value, name)
+        if isinstance(value, Module):
+            bound = {at: self.number(what, name) for at, what in value.bound.items()}
+            return _Module(self._program(value), bound)
+        if isinstance(value, Stream):
+            return _Stream(value.number)
+        arrays = [self.number(array, name) for array in value.arrays]
+        return _Handle(type(value).__name__, value.descriptor, self.number(value.memory, name), arrays)
+
+    def _array(self, array: DeviceArray, name: str) -> _Array:
+        if array.is_freed:
+            raise CheckpointError(f"object {name!r} was freed: {array!r}")
+        described = np.lib.format.dtype_to_descr(array.dtype)
+        if np.lib.format.descr_to_dtype(described) != array.dtype:
+            raise CheckpointError(
+                f"object {name!r} has elements {array.dtype}, which a checkpoint cannot keep"
+            )
+        return _Array(
+            array.address,
+            array.shape,
+            array.strides,
+            repr(described),
+            None if array.base is None else self.number(array.base, name),
+            self.number(array.memory, name) if isinstance(array.memory, Module) else None,
+        )
+
+    def _program(self, module: Module) -> _Program:
+        ptx = module.ptx
+        return _Program(
+            name=ptx.name,
+            arch=ptx.arch,
+            text=self._writer.add(_PROGRAMS, ptx.text.encode()),
+            source=None if ptx.source is None else self._writer.add(_PROGRAMS, ptx.source.encode()),
+            log=ptx.log,
+            names=dict(ptx.names),
+            settings=msgspec.to_builtins(ptx.settings, enc_hook=os.fspath),
+            linked=ptx.linked,
+            variables=module.places,
+            instances={name: self._program(one) for name, one in module.instances.items()},
+        )
+
+
+def restore(
+    make: type[Made],
+    path: str | os.PathLike[str],
+    spec: str | os.PathLike[str] | Spec | None,
+    options: dict[str, Any],
+) -> Made:
+    """See `GPU.from_checkpoint`."""
+    with CheckpointReader(path, KIND) as reader:
+        state = reader.state(_State)
+        options.setdefault("fmad", state.fmad)
+        if spec is None:
+            options.setdefault("memory", state.memory.capacity)
+            spec = validate(state.spec, {}, f"the specification in {reader.path}")
+        gpu = make(spec, **options)
+        require_room(reader, state.memory, gpu.memory.native, gpu.name)
+        gpu.position = state.position
+        objects = _Restored(gpu, reader, state.objects)
+        restore_memory(reader, state.memory, gpu.memory.native)
+        if state.names and max(state.names.values()) >= len(objects.made):
+            reader.damaged("a name of an object that it does not have")
+        gpu.objects.update({name: objects.made[number] for name, number in state.names.items()})
+    return gpu
+
+
+class _Restored:
+    """Makes the objects of a checkpoint; their memory must then be restored."""
+
+    def __init__(self, gpu: GPU, reader: CheckpointReader, states: list[Any]) -> None:
+        self.made: list[Any] = []
+        self._gpu, self._reader = gpu, reader
+        self._memory: dict[int, Allocation] = {}
+        for state in states:
+            self.made.append(self._make(state))
+
+    def _make(self, state: Any) -> Any:
+        if isinstance(state, _Array):
+            return self._array(state)
+        if isinstance(state, _Stream):
+            return Stream(self._gpu, state.number)
+        if isinstance(state, _Module):
+            module = self._module(state.program)
+            module.bound.update({name: self._before(at, TextureHandle) for name, at in state.bound.items()})
+            return module
+        arrays = [self._before(at, DeviceArray) for at in state.arrays]
+        memory = self._before(state.memory, DeviceArray)
+        if state.kind == "Sampler":
+            return Sampler(self._gpu, state.descriptor, memory)
+        if state.kind == "Texture" and arrays:
+            return Texture(self._gpu, state.descriptor, arrays, memory)
+        if state.kind == "Surface" and arrays:
+            return Surface(self._gpu, state.descriptor, arrays[0], memory)
+        self._reader.damaged(f"an object of kind {state.kind!r} with {len(arrays)} arrays")
+
+    def _before(self, number: int, kind: Any) -> Any:
+        """An object that another one refers to, which precedes it."""
+        if number >= len(self.made) or not isinstance(self.made[number], kind):
+            self._reader.damaged(f"object {len(self.made)} refers to object {number}")
+        return self.made[number]
+
+    def _array(self, state: _Array) -> DeviceArray:
+        try:
+            dtype = element_type(np.lib.format.descr_to_dtype(ast.literal_eval(state.dtype)))
+        except (LaunchError, ValueError, TypeError, SyntaxError, MemoryError) as error:
+            self._reader.damaged(f"an array's type: {error}")
+        if len(state.shape) != len(state.strides):
+            self._reader.damaged(f"an array of shape {state.shape} with strides {state.strides}")
+        base = None if state.base is None else self._before(state.base, DeviceArray)
+        if base is not None:
+            memory = base.memory
+        elif state.owner is not None:
+            memory = self._before(state.owner, Module)
+        else:
+            memory = self._memory.setdefault(state.address, Allocation(self._gpu.exclusive, state.address))
+        return DeviceArray(
+            self._gpu, state.address, state.shape, dtype, memory, strides=state.strides, base=base
+        )
+
+    def _module(self, state: _Program) -> Module:
+        read = self._reader.read
+        try:
+            ptx = PtxModule(
+                text=read(_PROGRAMS, state.text).decode(),
+                name=state.name,
+                arch=state.arch,
+                source=None if state.source is None else read(_PROGRAMS, state.source).decode(),
+                log=state.log,
+                names=state.names,
+                settings=state.settings,
+                linked=state.linked,
+            )
+            module = Module(self._gpu, self._for_gpu(ptx), state.variables)
+        except (PtxError, UnicodeDecodeError) as error:
+            raise CheckpointError(f"{self._reader.path}: a module cannot be loaded again: {error}") from error
+        for name, instance in state.instances.items():
+            module.instances[name] = self._module(instance)
+        return module
+
+    def _for_gpu(self, ptx: PtxModule) -> PtxModule:
+        """The program for this GPU, compiled again if its PTX does not run there."""
+        arch = self._gpu.arch
+        if runs_on(ptx.arch, arch):
+            return ptx
+        if ptx.source is None:
+            raise CheckpointError(
+                f"{self._reader.path}: module {ptx.name!r} is PTX for {ptx.arch}, which does not run on "
+                f"{self._gpu.name} ({arch}); make the checkpoint with PTX for an older architecture"
+            )
+        return compile_cuda(ptx.source, name=ptx.name, arch=arch, kernels=list(ptx.names), **ptx.settings)
