@@ -116,24 +116,64 @@ nb::dict spread(const simt::LaunchRecord& record) {
   return result;
 }
 
-nb::dict timeline(const simt::Timeline& t) {
+/// Columns of 32-bit numbers, a row per interval and bank that was in use.
+nb::dict bank_uses(const simt::Timeline& t) {
+  std::vector<uint32_t> intervals, channels, numbers, bus, pending;
+  for (uint32_t i = 0; i < t.intervals().size(); ++i)
+    for (const simt::BankUse& use : t.intervals()[i].banks) {
+      intervals.push_back(i);
+      channels.push_back(use.channel);
+      numbers.push_back(use.bank);
+      bus.push_back(use.bus_cycles);
+      pending.push_back(use.pending_cycles);
+    }
+  const auto bytes = [](const std::vector<uint32_t>& column) {
+    return nb::bytes(column.data(), column.size() * sizeof(uint32_t));
+  };
   nb::dict result;
-  result["interval"] = t.interval;
-  result["cycle"] = t.cycle;
-  result["warp_instructions"] = t.warp_instructions;
-  result["thread_instructions"] = t.thread_instructions;
-  result["active_warps"] = t.active_warps;
-  result["ctas"] = t.ctas;
-  result["ctas_finished"] = t.ctas_finished;
-  result["finished_instructions"] = t.finished_instructions;
-  result["l1_accesses"] = t.l1_accesses;
-  result["l1_hits"] = t.l1_hits;
-  result["l2_accesses"] = t.l2_accesses;
-  result["l2_hits"] = t.l2_hits;
-  result["dram_reads"] = t.dram_reads;
-  result["dram_writes"] = t.dram_writes;
-  result["dram_bus_cycles"] = t.dram_bus_cycles;
-  result["dram_pending_cycles"] = t.dram_pending_cycles;
+  result["interval"] = bytes(intervals);
+  result["channel"] = bytes(channels);
+  result["bank"] = bytes(numbers);
+  result["bus_cycles"] = bytes(bus);
+  result["pending_cycles"] = bytes(pending);
+  return result;
+}
+
+nb::dict timeline(const simt::Timeline& t) {
+  static constexpr const char* names[] = {
+#define SIMT_TIMELINE_COUNT(name) #name,
+      SIMT_TIMELINE_COUNTS(SIMT_TIMELINE_COUNT)
+#undef SIMT_TIMELINE_COUNT
+  };
+  using Interval = simt::Timeline::Interval;
+  const auto column = [&](auto&& value) {
+    nb::list found;
+    for (const Interval& each : t.intervals()) found.append(value(each));
+    return found;
+  };
+  const auto by_channel = [&](uint64_t simt::ChannelActivity::* value) {
+    return column([&](const Interval& each) {
+      nb::list row;
+      for (const simt::ChannelActivity& channel : each.activity.channels) row.append(channel.*value);
+      return row;
+    });
+  };
+  nb::dict result, stalls, warp_stalls;
+  result["interval"] = t.interval();
+  result["cycle"] = column([](const Interval& each) { return each.end; });
+  for (size_t i = 0; i < std::size(names); ++i)
+    result[names[i]] = column([&](const Interval& each) { return each.activity.counts[i]; });
+  for (size_t r = 0; r < simt::LaunchActivity::reasons; ++r) {
+    stalls[reason_names[r]] = column([&](const Interval& each) { return each.activity.stalls[r]; });
+    warp_stalls[reason_names[r]] = column([&](const Interval& each) { return each.activity.warp_states[r]; });
+  }
+  result["stalls"] = stalls;
+  result["warp_stalls"] = warp_stalls;
+  result["dram_reads"] = by_channel(&simt::ChannelActivity::reads);
+  result["dram_writes"] = by_channel(&simt::ChannelActivity::writes);
+  result["dram_bus_cycles"] = by_channel(&simt::ChannelActivity::bus_cycles);
+  result["dram_pending_cycles"] = by_channel(&simt::ChannelActivity::pending_cycles);
+  result["dram_banks"] = bank_uses(t);
   return result;
 }
 

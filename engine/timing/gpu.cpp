@@ -93,7 +93,7 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
   launch->start_cycle = launch->last_end = start.cycle;
   launch->latency = LaunchQueue::latency(spec_.launch, launch->total_ctas);
   launch->first_dispatch = std::max(start.cycle + launch->latency, dispatcher_.decided_until());
-  launch->timeline.interval = options_.timeline_interval;
+  launch->timeline = Timeline(options_.timeline_interval);
   for (auto& sm : sms_) {
     sm->begin_launch(*launch->kernel);
     if (!start.alone) continue;
@@ -102,8 +102,9 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
     else if (spec_.l1.flush_at_kernel_end)
       sm->invalidate_l1();
   }
+  if (!start.alone && options_.timeline_interval > 0) sample_timeline();  // of the launches already running
   memory_->reset_counters(slot);
-  if (start.alone && options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, {});
+  if (start.alone && options_.timeline_interval > 0) sampler_.restart(now_, sms_, *memory_, {});
   const Occupancy& occupancy = launch->occupancy;
   dispatcher_.begin(slot, {launch->total_ctas, launch->first_dispatch, launch->kernel->warps_per_cta,
                            occupancy.shared_per_cta, occupancy.registers_per_cta, occupancy.ctas_per_sm,
@@ -192,7 +193,7 @@ void Gpu::finish(uint16_t slot) {
   finished_.push_back(std::move(finished));
   ++launches_done_;
   running_[slot].reset();
-  if (options_.timeline_interval > 0) sampler_.restart(sms_, *memory_, slots_in_use());
+  if (options_.timeline_interval > 0) sampler_.restart(now_, sms_, *memory_, slots_in_use());
 }
 
 /// Data of the part of the launch that was not simulated would have stayed in the L2, where later launches

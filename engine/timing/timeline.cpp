@@ -1,72 +1,142 @@
 #include "timing/timeline.hpp"
 
 namespace simt {
+namespace {
 
-TimelineSampler::Totals TimelineSampler::read(const std::vector<std::unique_ptr<Sm>>& sms,
-                                              MemorySystem& memory, const LaunchSlots& slots) {
-  Totals totals;
-  const auto add_table = [](const Counters::CacheTable& table, uint64_t& accesses, uint64_t& hits) {
-    for (const auto& kind : table)
-      for (size_t o = 0; o < kind.size(); ++o) {
-        if (o == static_cast<size_t>(CacheOutcome::ReservationFail)) continue;
-        accesses += kind[o];
-        if (o == static_cast<size_t>(CacheOutcome::Hit)) hits += kind[o];
-      }
+template <class Combine>
+void combine(GpuActivity& a, const GpuActivity& b, Combine&& each) {
+  const auto all = [&](auto& to, const auto& from) {
+    for (size_t i = 0; i < to.size(); ++i) each(to[i], from[i]);
   };
+  all(a.counts, b.counts);
+  all(a.stalls, b.stalls);
+  all(a.warp_states, b.warp_states);
+  for (size_t c = 0; c < a.channels.size(); ++c) {
+    each(a.channels[c].reads, b.channels[c].reads);
+    each(a.channels[c].writes, b.channels[c].writes);
+    each(a.channels[c].bus_cycles, b.channels[c].bus_cycles);
+    each(a.channels[c].pending_cycles, b.channels[c].pending_cycles);
+  }
+}
+
+/// Adds the lookups of a cache, and how many of them hit.
+void add_lookups(const Counters::CacheTable& table, uint64_t& lookups, uint64_t& hits) {
+  for (const auto& kind : table)
+    for (size_t o = 0; o < kind.size(); ++o) {
+      if (o == static_cast<size_t>(CacheOutcome::ReservationFail)) continue;
+      lookups += kind[o];
+      if (o == static_cast<size_t>(CacheOutcome::Hit)) hits += kind[o];
+    }
+}
+
+/// What the launches did since they began; DRAM's activity since the start.
+GpuActivity activity_of(const std::vector<std::unique_ptr<Sm>>& sms, const MemorySystem& memory,
+                        const LaunchSlots& slots) {
+  GpuActivity total;
   for (uint16_t slot : slots) {
     for (const auto& sm : sms) {
       const Counters& c = sm->counters(slot);
-      totals.warp_instructions += c[Counter::warp_instructions];
-      totals.thread_instructions += c[Counter::thread_instructions];
-      totals.active_warps += c[Counter::active_warp_cycles];
-      totals.ctas += c[Counter::ctas];
-      totals.ctas_finished += c[Counter::ctas_finished];
-      totals.finished_instructions += c[Counter::finished_instructions];
-      add_table(c.l1, totals.l1_accesses, totals.l1_hits);
+      total[TimelineCount::warp_instructions] += c[Counter::warp_instructions];
+      total[TimelineCount::thread_instructions] += c[Counter::thread_instructions];
+      total[TimelineCount::active_warps] += c[Counter::active_warp_cycles];
+      total[TimelineCount::ctas] += c[Counter::ctas];
+      total[TimelineCount::ctas_finished] += c[Counter::ctas_finished];
+      total[TimelineCount::finished_instructions] += c[Counter::finished_instructions];
+      add_lookups(c.l1, total[TimelineCount::l1_accesses], total[TimelineCount::l1_hits]);
+      const LaunchActivity& activity = sm->activity(slot);
+      for (size_t r = 0; r < LaunchActivity::reasons; ++r) {
+        total.warp_states[r] += activity.warp_states[r];
+        for (const auto& scheduler : activity.scheduler_cycles) total.stalls[r] += scheduler[r];
+      }
     }
-    const Counters counters = memory.counters(slot);
-    add_table(counters.l2, totals.l2_accesses, totals.l2_hits);
+    add_lookups(memory.counters(slot).l2, total[TimelineCount::l2_accesses], total[TimelineCount::l2_hits]);
   }
-  for (const ChannelActivity& channel : memory.channel_activity()) {
-    totals.dram_reads.push_back(channel.reads);
-    totals.dram_writes.push_back(channel.writes);
-    totals.dram_bus_cycles.push_back(channel.bus_cycles);
-    totals.dram_pending_cycles.push_back(channel.pending_cycles);
-  }
-  return totals;
+  total.channels = memory.channel_activity();
+  return total;
 }
 
-void TimelineSampler::restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
-                              const LaunchSlots& slots) {
-  last_ = read(sms, memory, slots);
+}  // namespace
+
+GpuActivity& GpuActivity::operator+=(const GpuActivity& other) {
+  combine(*this, other, [](uint64_t& a, uint64_t b) { a += b; });
+  return *this;
 }
 
-void TimelineSampler::sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
-                             const LaunchSlots& slots, const std::vector<Timeline*>& timelines) {
-  const Totals totals = read(sms, memory, slots);
-  const auto differences = [](const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
-    std::vector<uint64_t> result(a.size());
-    for (size_t i = 0; i < a.size(); ++i) result[i] = a[i] - b[i];
-    return result;
-  };
-  for (Timeline* t : timelines) {
-    t->cycle.push_back(now);
-    t->warp_instructions.push_back(totals.warp_instructions - last_.warp_instructions);
-    t->thread_instructions.push_back(totals.thread_instructions - last_.thread_instructions);
-    t->active_warps.push_back(totals.active_warps - last_.active_warps);
-    t->ctas.push_back(totals.ctas - last_.ctas);
-    t->ctas_finished.push_back(totals.ctas_finished - last_.ctas_finished);
-    t->finished_instructions.push_back(totals.finished_instructions - last_.finished_instructions);
-    t->l1_accesses.push_back(totals.l1_accesses - last_.l1_accesses);
-    t->l1_hits.push_back(totals.l1_hits - last_.l1_hits);
-    t->l2_accesses.push_back(totals.l2_accesses - last_.l2_accesses);
-    t->l2_hits.push_back(totals.l2_hits - last_.l2_hits);
-    t->dram_reads.push_back(differences(totals.dram_reads, last_.dram_reads));
-    t->dram_writes.push_back(differences(totals.dram_writes, last_.dram_writes));
-    t->dram_bus_cycles.push_back(differences(totals.dram_bus_cycles, last_.dram_bus_cycles));
-    t->dram_pending_cycles.push_back(differences(totals.dram_pending_cycles, last_.dram_pending_cycles));
+GpuActivity& GpuActivity::operator-=(const GpuActivity& other) {
+  combine(*this, other, [](uint64_t& a, uint64_t b) { a -= b; });
+  return *this;
+}
+
+void Timeline::merge(Interval& into, const Interval& later) {
+  into.end = later.end;
+  into.activity += later.activity;
+  std::vector<BankUse> banks;
+  banks.reserve(into.banks.size() + later.banks.size());
+  auto a = into.banks.begin();
+  auto b = later.banks.begin();
+  while (a != into.banks.end() || b != later.banks.end()) {
+    if (b == later.banks.end() || (a != into.banks.end() && a->before(*b))) {
+      banks.push_back(*a++);
+    } else if (a == into.banks.end() || b->before(*a)) {
+      banks.push_back(*b++);
+    } else {
+      banks.push_back(
+          {a->channel, a->bank, a->bus_cycles + b->bus_cycles, a->pending_cycles + b->pending_cycles});
+      ++a, ++b;
+    }
   }
-  last_ = totals;
+  into.banks = std::move(banks);
+}
+
+void Timeline::add(const Interval& latest) {
+  if (!intervals_.empty() && !complete(intervals_.back())) {
+    bank_uses_ -= intervals_.back().banks.size();
+    merge(intervals_.back(), latest);
+  } else {
+    intervals_.push_back(latest);
+  }
+  bank_uses_ += intervals_.back().banks.size();
+  while (intervals_.size() > most_intervals || bank_uses_ > most_bank_uses) double_interval();
+}
+
+void Timeline::double_interval() {
+  interval_ *= 2;
+  std::vector<Interval> merged;
+  bank_uses_ = 0;
+  for (Interval& next : intervals_) {
+    if (merged.empty() || complete(merged.back()))
+      merged.push_back(std::move(next));
+    else
+      merge(merged.back(), next);
+  }
+  intervals_ = std::move(merged);
+  for (const Interval& each : intervals_) bank_uses_ += each.banks.size();
+}
+
+void TimelineSampler::restart(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms,
+                              const MemorySystem& memory, const LaunchSlots& slots) {
+  last_cycle_ = now;
+  last_ = activity_of(sms, memory, slots);
+  last_banks_ = memory.bank_activity();
+}
+
+void TimelineSampler::sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms,
+                             const MemorySystem& memory, const LaunchSlots& slots,
+                             const std::vector<Timeline*>& timelines) {
+  if (std::exchange(last_cycle_, now) == now) return;  // nothing can have happened
+  const GpuActivity before = std::exchange(last_, activity_of(sms, memory, slots));
+  const std::vector<BankActivity> banks = std::exchange(last_banks_, memory.bank_activity());
+  Timeline::Interval latest{now, last_, {}};
+  latest.activity -= before;
+  const size_t width = banks.size() / last_.channels.size();
+  for (size_t b = 0; b < banks.size(); ++b) {
+    const uint64_t bus = last_banks_[b].bus_cycles - banks[b].bus_cycles;
+    const uint64_t pending = last_banks_[b].pending_cycles - banks[b].pending_cycles;
+    if (bus > 0 || pending > 0)
+      latest.banks.push_back({static_cast<uint16_t>(b / width), static_cast<uint16_t>(b % width),
+                              static_cast<uint32_t>(bus), static_cast<uint32_t>(pending)});
+  }
+  for (Timeline* timeline : timelines) timeline->add(latest);
 }
 
 }  // namespace simt

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "timing/core/sm.hpp"
@@ -9,15 +11,76 @@
 
 namespace simt {
 
-/// Activity of the whole GPU over time, one entry per interval; the last may be shorter.
-struct Timeline {
-  Cycle interval = 0;
-  std::vector<Cycle> cycle;                                                    ///< end of the interval
-  std::vector<uint64_t> warp_instructions, thread_instructions, active_warps;  ///< active_warps: warp-cycles
-  std::vector<uint64_t> ctas, ctas_finished, finished_instructions;            ///< see Counter
-  std::vector<uint64_t> l1_accesses, l1_hits, l2_accesses, l2_hits;
-  // One entry per interval, each with one value per DRAM channel.
-  std::vector<std::vector<uint64_t>> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
+// What a timeline counts per interval, besides states of warps and DRAM. SIMT_TIMELINE_COUNT(name).
+#define SIMT_TIMELINE_COUNTS(SIMT_TIMELINE_COUNT)     \
+  SIMT_TIMELINE_COUNT(warp_instructions)              \
+  SIMT_TIMELINE_COUNT(thread_instructions)            \
+  SIMT_TIMELINE_COUNT(active_warps) /* warp-cycles */ \
+  SIMT_TIMELINE_COUNT(ctas)                           \
+  SIMT_TIMELINE_COUNT(ctas_finished)                  \
+  SIMT_TIMELINE_COUNT(finished_instructions)          \
+  SIMT_TIMELINE_COUNT(l1_accesses)                    \
+  SIMT_TIMELINE_COUNT(l1_hits)                        \
+  SIMT_TIMELINE_COUNT(l2_accesses)                    \
+  SIMT_TIMELINE_COUNT(l2_hits)
+
+enum class TimelineCount : uint8_t {
+#define SIMT_TIMELINE_COUNT(name) name,
+  SIMT_TIMELINE_COUNTS(SIMT_TIMELINE_COUNT)
+#undef SIMT_TIMELINE_COUNT
+      Count
+};
+
+/// Activity of the whole GPU in an interval, or since the start.
+struct GpuActivity {
+  std::array<uint64_t, static_cast<size_t>(TimelineCount::Count)> counts{};
+  std::array<uint64_t, LaunchActivity::reasons> stalls{};       ///< scheduler cycles by outcome
+  std::array<uint64_t, LaunchActivity::reasons> warp_states{};  ///< warp-cycles by state
+  std::vector<ChannelActivity> channels;
+
+  uint64_t& operator[](TimelineCount c) { return counts[static_cast<size_t>(c)]; }
+  GpuActivity& operator+=(const GpuActivity& other);
+  GpuActivity& operator-=(const GpuActivity& other);
+};
+
+/// A DRAM bank that was in use during an interval.
+struct BankUse {
+  uint16_t channel = 0, bank = 0;
+  uint32_t bus_cycles = 0, pending_cycles = 0;
+  bool before(const BankUse& other) const {
+    return std::pair{channel, bank} < std::pair{other.channel, other.bank};
+  }
+};
+
+/// Activity of the whole GPU over time. Intervals end at multiples of `interval`, the last when the launch
+/// does.
+class Timeline {
+ public:
+  struct Interval {
+    Cycle end = 0;
+    GpuActivity activity;
+    std::vector<BankUse> banks;  ///< ascending; a bank without a request is left out
+  };
+
+  // Beyond these, `interval` doubles and neighbours are merged.
+  static constexpr size_t most_intervals = size_t{1} << 14, most_bank_uses = size_t{1} << 21;
+
+  explicit Timeline(Cycle interval = 0) : interval_(interval) {}
+  Cycle interval() const { return interval_; }
+  const std::vector<Interval>& intervals() const { return intervals_; }
+
+  /// Appends what happened since the previous call. It belongs to the last interval if that has not reached
+  /// its end.
+  void add(const Interval& latest);
+
+ private:
+  static void merge(Interval& into, const Interval& later);
+  bool complete(const Interval& last) const { return last.end % interval_ == 0; }
+  void double_interval();
+
+  Cycle interval_;
+  std::vector<Interval> intervals_;
+  size_t bank_uses_ = 0;
 };
 
 /// The launch slots in use.
@@ -27,20 +90,16 @@ using LaunchSlots = std::vector<uint16_t>;
 class TimelineSampler {
  public:
   /// Makes the current state the reference.
-  void restart(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory, const LaunchSlots& slots);
-  /// Appends what happened since the last call to `timelines`.
-  void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
+  void restart(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, const MemorySystem& memory,
+               const LaunchSlots& slots);
+  /// Adds what happened since the last call to `timelines`.
+  void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, const MemorySystem& memory,
               const LaunchSlots& slots, const std::vector<Timeline*>& timelines);
 
  private:
-  struct Totals {
-    uint64_t warp_instructions = 0, thread_instructions = 0, active_warps = 0, ctas = 0, ctas_finished = 0,
-             finished_instructions = 0, l1_accesses = 0, l1_hits = 0, l2_accesses = 0, l2_hits = 0;
-    std::vector<uint64_t> dram_reads, dram_writes, dram_bus_cycles, dram_pending_cycles;
-  };
-  static Totals read(const std::vector<std::unique_ptr<Sm>>& sms, MemorySystem& memory,
-                     const LaunchSlots& slots);
-  Totals last_;
+  Cycle last_cycle_ = 0;
+  GpuActivity last_;
+  std::vector<BankActivity> last_banks_;
 };
 
 }  // namespace simt

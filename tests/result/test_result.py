@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -92,6 +93,20 @@ def test_tables(result: Result) -> None:
     assert timeline["cycle"].to_list() == list(range(250, 4501, 250))
     dram = result.to_polars("dram").filter(launch_id=1, channel=3)
     assert dram["cycle"].to_list() == timeline["cycle"].to_list()
+    assert timeline["stalls_wait"].to_list() == [10 * i for i in range(18)]
+    assert timeline["warp_stalls_wait"].to_list() == [20 * i for i in range(18)]
+    banks = result.to_polars("dram_banks").filter(launch_id=1)
+    assert banks["cycle"].to_list() == timeline["cycle"].to_list()  # the fake uses a bank per interval
+    assert banks.row(10, named=True) == {
+        "launch_index": 0,
+        "launch_id": 1,
+        "interval": 10,
+        "cycle": 2750,
+        "channel": 2,
+        "bank": 2,
+        "bus_cycles": 1,
+        "pending_cycles": 1,
+    }
     with pytest.raises(ValueError, match="no table 'kernels': expected one of launches"):
         result.to_polars("kernels")
 
@@ -104,7 +119,56 @@ def test_timeline_rates() -> None:
     assert samples[0].occupancy == pytest.approx(100 * 100 / (4 * 64 * 500))
     assert samples[1].l1_hit_rate == pytest.approx(25)
     assert samples[0].channels[3] == pytest.approx(100 * 3 / 250)
+    assert samples[1].stalls["wait"] == pytest.approx(100 * 10 / (4 * 4 * 500))
+    assert samples[0].lanes == 1
     assert launch().samples() == []
+
+
+def test_dram_activity_by_hand() -> None:
+    # Interval i: channel c is busy and pending for (i + c) % 9 of 250 command cycles; bank i % 4 of channel
+    # i % 8 for i % 9.
+    x = launch(ctas=2, interval=500, start=100)
+    channels, banks = x.dram_activity(), x.dram_activity("bank")
+    assert channels is not None and banks is not None
+    assert channels.start.tolist() == [100, 600, 1100, 1600, 2100] and channels.end[-1] == 2600
+    assert channels.utilisation.shape == (5, 8) and banks.utilisation.shape == (5, 8 * 4)
+    assert channels.utilisation[2, 3] == pytest.approx(100 * 5 / 250)
+    assert channels.efficiency[2, 3] == 100 and math.isnan(channels.efficiency[0, 0])
+    assert banks.utilisation[3, 3 * 4 + 3] == pytest.approx(100 * 3 / 250)
+    assert banks.utilisation.sum() == pytest.approx(100 * (1 + 2 + 3 + 4) / 250)
+    assert math.isnan(banks.efficiency[3, 0]) and banks.efficiency[3, 15] == 100
+    assert launch().dram_activity() is None
+    with pytest.raises(ValueError, match="by is 'row': expected channel or bank"):
+        x.dram_activity("row")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("column", "rows", "problem"),
+    [
+        ("channel", [8, 0], "beyond 2 intervals, 8 channels and 4 banks"),
+        ("bank", [4, 0], "beyond 2 intervals"),
+        ("interval", [0, 2], "beyond 2 intervals"),
+        ("interval", [1, 0], "not in ascending order"),
+        ("bus_cycles", [1], "different lengths"),
+        ("bus_cycles", [1, 2**32], "Expected `int` <= 4294967295"),
+    ],
+)
+def test_broken_banks_are_refused(result: Result, column: str, rows: list[int], problem: str) -> None:
+    data = replace(result, launches=(launch(ctas=1, interval=750),)).to_json(detail=True)
+    data["launches"][0]["timeline"]["dram_banks"][column] = rows
+    with pytest.raises(ResultError, match=problem):
+        Result.from_json(data)
+
+
+def test_timelines_of_earlier_versions_are_read(result: Result, tmp_path: Path) -> None:
+    data = result.to_json(detail=True)
+    del data["machine"]["dram_banks"]
+    for x in data["launches"]:
+        for name in ("stalls", "warp_stalls", "dram_banks"):
+            del x["timeline"][name]
+    old = Result.from_json(data)
+    assert Result.load(old.save(tmp_path / "old")) == old
+    assert old.launches[0].samples()[0].stalls == {} and old.launches[0].dram_activity("bank") is None
 
 
 @pytest.mark.parametrize("detail", [False, True])
@@ -147,6 +211,7 @@ def test_directory_holds_parquet(result: Result, tmp_path: Path) -> None:
     assert frame["cycles"].to_list() == [4500, 8500, 2500, 1500]
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "dram.parquet",
+        "dram_banks.parquet",
         "launches.parquet",
         "pc.parquet",
         "result.json",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ SPEC: dict[str, Any] = {
             "tensor": {"count": 4, "initiation_interval": 8},
         },
     },
-    "dram": {"bus_bytes": 8, "data_command_ratio": 2},
+    "dram": {"bus_bytes": 8, "data_command_ratio": 2, "banks": 4},
     "address_map": {"channels": 8, "slices_per_channel": 2},
     "clock": {"core_mhz": 1000.0, "l2_mhz": 1000.0, "dram_mhz": 500.0},
 }
@@ -102,6 +103,18 @@ def finished_launch(
             **{
                 name: [[(i + c) % 9 for c in range(8)] for i in range(len(ends))]
                 for name in ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
+            },
+            "stalls": {state: [10 * i for i in range(len(ends))] for state in STATES},
+            "warp_stalls": {state: [20 * i for i in range(len(ends))] for state in STATES},
+            "dram_banks": {
+                name: array("I", column).tobytes()
+                for name, column in {
+                    "interval": range(len(ends)),
+                    "channel": [i % 8 for i in range(len(ends))],
+                    "bank": [i % 4 for i in range(len(ends))],
+                    "bus_cycles": [i % 9 for i in range(len(ends))],
+                    "pending_cycles": [i % 9 for i in range(len(ends))],
+                }.items()
             },
         }
     launch = {

@@ -27,10 +27,11 @@ void DramChannel::push(const DramRequest& request) {
   scheduler_->push(request);
 }
 
-void DramChannel::schedule() {
+void DramChannel::schedule(uint64_t cycle) {
   DramRequest request;
   if (scheduler_->pending() == 0 || !scheduler_->next(rows_, busy_banks_, priority_, request)) return;
   banks_[request.bank].request = request;
+  banks_[request.bank].taken_at = cycle;
   busy_banks_ |= uint64_t{1} << request.bank;
   ++in_banks_;
 }
@@ -59,11 +60,13 @@ bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   group.column_at = cycle + spec_.ccdl;
   counters[Counter::dram_bus_cycles] += burst_cycles_;
   activity_.bus_cycles += burst_cycles_;
+  bank.activity.bus_cycles += burst_cycles_;
   if (bank.hit_since_activate) ++counters[Counter::dram_row_hits];
   bank.hit_since_activate = true;
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
   if (--bank.request.sectors > 0) return true;  // the next sector needs another column command
   data_.push_back({last_data_, bank.request});
+  bank.activity.pending_cycles += cycle + 1 - bank.taken_at;
   busy_banks_ &= ~(uint64_t{1} << b);
   --in_banks_;
   return true;
@@ -134,12 +137,22 @@ void DramChannel::serve_at_once(const DramRequest& request) {
   (request.write ? activity_.writes : activity_.reads) += request.sectors;
   activity_.bus_cycles += cycles;
   activity_.pending_cycles += cycles;
+  BankActivity& bank = banks_[request.bank].activity;
+  bank.bus_cycles += cycles;
+  bank.pending_cycles += cycles;
   counters[Counter::dram_pending_cycles] += cycles;
   counters[Counter::dram_bus_cycles] += cycles;
   if (request.write)
     writes_done_.push_back(request.slice);
   else
     returned_.push_back(request);
+}
+
+void DramChannel::append_bank_activity(uint64_t cycle, std::vector<BankActivity>& out) const {
+  for (uint32_t b = 0; b < spec_.banks; ++b) {
+    out.push_back(banks_[b].activity);
+    if (busy_banks_ >> b & 1) out.back().pending_cycles += cycle - banks_[b].taken_at;
+  }
 }
 
 void DramChannel::tick(uint64_t cycle) {
@@ -152,7 +165,7 @@ void DramChannel::tick(uint64_t cycle) {
       returned_.push_back(request);
     data_.pop_front();
   }
-  schedule();
+  schedule(cycle);
   if (in_banks_ == 0) return;
   ++activity_.pending_cycles;
   ++counters_[latest_slot_][Counter::dram_pending_cycles];

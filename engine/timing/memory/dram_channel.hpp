@@ -18,6 +18,12 @@ struct ChannelActivity {
   uint64_t pending_cycles = 0;  ///< command cycles with a request waiting for or in a bank
 };
 
+/// What a bank did; totals since the start.
+struct BankActivity {
+  uint64_t bus_cycles = 0;      ///< command cycles in which the data bus is in use for it
+  uint64_t pending_cycles = 0;  ///< command cycles with a request in the bank
+};
+
 /// One DRAM channel: scheduler, banks and their timing (docs/model/dram.md). Time is counted in command
 /// cycles.
 ///
@@ -45,12 +51,16 @@ class DramChannel {
   std::vector<uint32_t>& writes_done() { return writes_done_; }
 
   const ChannelActivity& activity() const { return activity_; }
+  /// Appends what each bank did before command cycle `cycle`, the next to run.
+  void append_bank_activity(uint64_t cycle, std::vector<BankActivity>& out) const;
 
  private:
   struct Bank {
     bool active = false;  // its row is open
     bool hit_since_activate = false;
     DramRequest request{};
+    uint64_t taken_at = 0;               // cycle in which it got the request
+    BankActivity activity{};             // pending cycles: of the requests that have left
     uint64_t read_at = 0, write_at = 0;  // column commands allowed (tRCD)
     uint64_t precharge_at = 0;           // tRAS, write recovery, read to precharge
     uint64_t activate_at = 0;            // tRP, tRC
@@ -68,7 +78,7 @@ class DramChannel {
     return spec_.bank_group_low_bits ? bank % groups_ : bank / (spec_.banks / groups_);
   }
   /// Gives the scheduler's next request to its bank.
-  void schedule();
+  void schedule(uint64_t cycle);
   bool column_command(uint32_t bank, uint64_t cycle);
   bool row_command(uint32_t bank, uint64_t cycle);
   /// Performs all refreshes due by `cycle`, each at its own time.

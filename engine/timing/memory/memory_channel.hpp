@@ -37,6 +37,9 @@ class MemoryChannel {
 
   L2Slice& slice(uint32_t s) { return *slices_[s]; }
   const DramChannel& dram() const { return dram_; }
+  void append_bank_activity(std::vector<BankActivity>& out) const {
+    dram_.append_bank_activity(dram_tick_, out);
+  }
   std::vector<Counters>& counters() { return counters_; }
   /// Core cycle before which nothing happens here; ~0 if never.
   uint64_t next_core_event() const;

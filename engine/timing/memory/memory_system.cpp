@@ -269,4 +269,10 @@ std::vector<ChannelActivity> MemorySystem::channel_activity() const {
   return activity;
 }
 
+std::vector<BankActivity> MemorySystem::bank_activity() const {
+  std::vector<BankActivity> activity;
+  for (const auto& channel : channels_) channel->append_bank_activity(activity);
+  return activity;
+}
+
 }  // namespace simt

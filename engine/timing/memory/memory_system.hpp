@@ -64,6 +64,8 @@ class MemorySystem {
   std::vector<SliceActivity> slice_activity(uint16_t slot) const;
   /// Totals per channel since the start.
   std::vector<ChannelActivity> channel_activity() const;
+  /// Totals per bank since the start, channel after channel.
+  std::vector<BankActivity> bank_activity() const;
 
  private:
   struct Arrival {

@@ -64,7 +64,9 @@ def _details(path: Path) -> dict[int, dict[str, Any]]:
 
     from simt.result.tables import details
 
-    frames = [_read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram", "spread")]
+    frames = [
+        _read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram", "dram_banks", "spread")
+    ]
     try:
         return details(*frames)
     except (pl.exceptions.PolarsError, KeyError, TypeError, ZeroDivisionError, ValueError) as error:

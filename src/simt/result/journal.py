@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -154,7 +155,7 @@ class Journal:
 
 
 def _line(value: Any) -> bytes:
-    return msgspec.json.encode(value) + b"\n"
+    return msgspec.json.encode(value, enc_hook=array.tolist) + b"\n"
 
 
 def _launch_line(launch: LaunchResult, digest: str) -> bytes:

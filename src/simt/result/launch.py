@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
+from simt.result import timeline
 from simt.result.counters import Value, evaluate
 from simt.result.sampled import Sampled
+from simt.result.timeline import DramActivity, Sample
 
 CacheTable = dict[str, dict[str, int]]
 TENSOR_FLOPS = 4096  # of the tensor instruction that defines a specification's interval: FP16 m16n8k16
@@ -33,6 +35,7 @@ class Machine:
     fp32_flops_per_cycle: float = 0.0
     tensor_flops_per_cycle: float = 0.0
     dram_bytes_per_cycle: float = 0.0
+    dram_banks: int = 0  # per channel; 0: unknown
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
@@ -55,27 +58,13 @@ class Machine:
             fp32_flops_per_cycle=sm["count"] * _rate(fp32) * 2 * sm["warp_size"],
             tensor_flops_per_cycle=sm["count"] * _rate(tensor) * TENSOR_FLOPS,
             dram_bytes_per_cycle=bus * memory / core,
+            dram_banks=dram["banks"],
         )
 
 
 def _rate(unit: Mapping[str, int]) -> float:
     """Warp instructions that an SM's units of a kind begin per cycle."""
     return unit["count"] / max(1, unit["initiation_interval"])
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One interval of the timeline, as rates. Percentages without a denominator are None."""
-
-    start: int  # core cycle
-    end: int
-    ipc: float  # warp instructions per SM and cycle
-    occupancy: float  # percent of the warps that the GPU's SMs can hold
-    l1_hit_rate: float | None  # percent
-    l2_hit_rate: float | None
-    dram_busy: float  # percent of the cycles in which the data bus moves data, mean over channels
-    dram_efficiency: float | None  # the same, of the cycles with a request pending
-    channels: tuple[float, ...]  # dram_busy of each channel
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,30 +147,14 @@ class LaunchResult:
 
     def samples(self) -> list[Sample]:
         """The timeline as rates; empty if there is none."""
-        t, m = self.timeline, self.machine
-        if t is None or m is None:
-            return []
-        found, start = [], max(self.start_cycle, t["cycle"][0] - t["interval"])
-        for i, end in enumerate(t["cycle"]):
-            cycles = max(1, end - start)
-            dram_cycles = cycles * m.dram_khz / m.core_khz
-            # A burst counts where it begins, so a value may slightly exceed the length of the interval.
-            bus, pending = t["dram_bus_cycles"][i], sum(t["dram_pending_cycles"][i])
-            found.append(
-                Sample(
-                    start=start,
-                    end=end,
-                    ipc=t["warp_instructions"][i] / (m.sm_count * cycles),
-                    occupancy=100 * t["active_warps"][i] / (m.sm_count * m.max_warps * cycles),
-                    l1_hit_rate=_percent(t["l1_hits"][i], t["l1_accesses"][i]),
-                    l2_hit_rate=_percent(t["l2_hits"][i], t["l2_accesses"][i]),
-                    dram_busy=min(100.0, 100 * sum(bus) / (m.dram_channels * dram_cycles)),
-                    dram_efficiency=_percent(min(sum(bus), pending), pending),
-                    channels=tuple(min(100.0, 100 * n / dram_cycles) for n in bus),
-                )
-            )
-            start = end
-        return found
+        return timeline.samples(self)
+
+    def dram_activity(self, by: Literal["channel", "bank"] = "channel") -> DramActivity | None:
+        """Utilisation and efficiency of each DRAM channel or bank over time.
+
+        None without a timeline, or for one of an earlier version, which has no banks.
+        """
+        return timeline.dram_activity(self, by)
 
     def to_json(self, detail: bool = False) -> dict[str, Any]:
         """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`."""
@@ -218,7 +191,7 @@ class LaunchResult:
             out["sampled"] = self.sampled.to_json()
         if detail:
             out["pc"] = self.pc
-            out["timeline"] = self.timeline
+            out["timeline"] = timeline.to_json(self.timeline)
             out["spread"] = self.spread
         return out
 
@@ -235,7 +208,7 @@ class LaunchResult:
         if values.get("sampled") is not None:
             values["sampled"] = Sampled.from_json(values["sampled"])
         values.setdefault("pc", {})
-        values.setdefault("timeline", None)
+        values["timeline"] = timeline.from_json(data.get("timeline"))
         values.setdefault("spread", {})
         return cls(**values, machine=machine)
 
@@ -247,10 +220,6 @@ def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_nan(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: math.nan if value is None else value for key, value in row.items()}
-
-
-def _percent(part: int, whole: int) -> float | None:
-    return 100 * part / whole if whole else None
 
 
 def evaluate_counters(

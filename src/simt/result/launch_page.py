@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simt.result.launch import LaunchResult, Sample
+from simt.result.launch import LaunchResult
 from simt.result.listing import instructions
 from simt.result.summary import bottleneck
+from simt.result.timeline import Sample
 
 MAX_POINTS = 400  # of a timeline
 MAX_LINES = 3000  # instructions: those at which warps wait longest

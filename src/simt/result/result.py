@@ -185,6 +185,7 @@ class Result:
           warp was found in this state at the instruction, sampled every `sample_interval` cycles.
         - `timeline`: one row per launch and interval (empty unless a timeline was requested).
         - `dram`: one row per launch, interval and channel.
+        - `dram_banks`: one row per launch, interval, channel and bank that was in use.
         - `spread`: one row per launch and SM or L2 slice: the launch's work by SM and slice.
 
         Raises ValueError for another name.

@@ -6,12 +6,14 @@ The limits are far beyond what simulations produce; they keep sums and plots fin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from simt.errors import ResultError
+from simt.result.timeline import BANK_COLUMNS, BANKS, STATES
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Positive = Annotated[int, Meta(ge=1, le=2**53)]
@@ -52,6 +54,7 @@ class _Machine(msgspec.Struct, forbid_unknown_fields=True):
     fp32_flops_per_cycle: Number = 0
     tensor_flops_per_cycle: Number = 0
     dram_bytes_per_cycle: Number = 0
+    dram_banks: Annotated[int, Meta(ge=0, le=10**4)] = 0
 
 
 class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
@@ -108,6 +111,17 @@ class _Pc(msgspec.Struct):
         return "" if _same_length(len(self.pc), columns) else "columns of pc have different lengths"
 
 
+Word = Annotated[int, Meta(ge=0, lt=2**32)]
+
+
+class _Banks(msgspec.Struct, forbid_unknown_fields=True):
+    interval: list[Word]
+    channel: list[Word]
+    bank: list[Word]
+    bus_cycles: list[Word]
+    pending_cycles: list[Word]
+
+
 class _Timeline(msgspec.Struct):
     interval: Positive
     cycle: list[Count]
@@ -125,15 +139,19 @@ class _Timeline(msgspec.Struct):
     ctas: list[Count] | None = None
     ctas_finished: list[Count] | None = None
     finished_instructions: list[Count] | None = None
+    stalls: dict[str, list[Count]] | None = None
+    warp_stalls: dict[str, list[Count]] | None = None
+    dram_banks: _Banks | None = None
 
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is not None)
+        names = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        return (*names, *(f"{name}.{state}" for name in STATES for state in getattr(self, name) or ()))
 
-    def check(self) -> str:
-        columns = [
-            getattr(self, name) for name in self.__struct_fields__ if name not in ("interval", "cycle")
-        ]
-        known = [column for column in columns if column is not None]
+    def check(self, machine: _Machine) -> str:
+        others = ("interval", "cycle", *STATES, BANKS)
+        known = [getattr(self, name) for name in self.__struct_fields__ if name not in others]
+        known = [column for column in known if column is not None]
+        known += [row for name in STATES for row in (getattr(self, name) or {}).values()]
         if not self.cycle or not _same_length(len(self.cycle), known):
             return "columns of timeline have different lengths, or none"
         widths = {len(row) for column in known for row in column if isinstance(row, list)}
@@ -141,6 +159,20 @@ class _Timeline(msgspec.Struct):
             return "rows of timeline have different numbers of channels"
         if any(a > b for a, b in zip(self.cycle, self.cycle[1:], strict=False)):
             return "cycles of timeline decrease"
+        return self._check_banks(machine)
+
+    def _check_banks(self, machine: _Machine) -> str:
+        banks = self.dram_banks
+        if banks is None:
+            return ""
+        if not _same_length(len(banks.interval), [getattr(banks, name) for name in BANK_COLUMNS]):
+            return "columns of dram_banks have different lengths"
+        places = list(zip(banks.interval, banks.channel, banks.bank, strict=True))
+        if any(a >= b for a, b in pairwise(places)):
+            return "rows of dram_banks are not in ascending order"
+        most = len(self.cycle), machine.dram_channels, machine.dram_banks
+        if any(i >= most[0] or c >= most[1] or b >= most[2] for i, c, b in places):
+            return f"dram_banks has a row beyond {most[0]} intervals, {most[1]} channels and {most[2]} banks"
         return ""
 
 
@@ -173,7 +205,7 @@ class _Launch(msgspec.Struct):
     timeline: _Timeline | None = None
     spread: dict[Literal["sm", "l2_slice"], dict[str, list[Count]]] = {}
 
-    def check(self) -> str:
+    def check(self, machine: _Machine) -> str:
         if missing := [name for name in ENGINE if name not in self.engine]:
             return f"engine has no {missing[0]}"
         if None in (self.engine["warp_instructions"], self.engine["thread_instructions"]):
@@ -186,7 +218,7 @@ class _Launch(msgspec.Struct):
                 return f"columns of spread {unit} have different lengths, or none"
             if _PLACES & columns.keys():
                 return f"spread {unit} has a column {min(_PLACES & columns.keys())}"
-        if problem := self.timeline.check() if self.timeline else "":
+        if problem := self.timeline.check(machine) if self.timeline else "":
             return problem
         return msgspec.convert(self.pc, _Pc).check() if self.pc else ""
 
@@ -252,7 +284,7 @@ def check(data: Any) -> None:
             raise ResultError(f"broken Result: two launches have the index {launch.index}")
         seen.add(launch.index)
         try:
-            problem = launch.check()
+            problem = launch.check(found.machine)
         except msgspec.ValidationError as error:
             problem = f"pc: {error}"
         if problem:

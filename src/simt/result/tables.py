@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from simt.result.launch import LaunchResult
 from simt.result.listing import TEXTS
+from simt.result.timeline import BANK_COLUMNS, BANKS, STATES
 
 # Columns of the engine's timeline that hold one number per interval, and those that hold one per channel.
 _TIMELINE_COLUMNS = (
@@ -95,6 +97,11 @@ def timeline_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
         names = [name for name in ("cycle", *_TIMELINE_COLUMNS) if name in t]
         columns = {name: pl.Series(t[name], dtype=pl.Int64) for name in names}
         columns |= {name: pl.Series([sum(row) for row in t[name]], dtype=pl.Int64) for name in _DRAM_COLUMNS}
+        columns |= {
+            f"{name}_{state}": pl.Series(row, dtype=pl.Int64)
+            for name in STATES
+            for state, row in t.get(name, {}).items()
+        }
         frame = pl.DataFrame(columns)
         frames.append(
             frame.select(
@@ -104,7 +111,7 @@ def timeline_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
                 pl.all(),
             )
         )
-    return pl.concat(frames) if frames else pl.DataFrame()
+    return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
 
 
 def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
@@ -122,6 +129,25 @@ def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
         }
         columns |= {name: [n for row in t[name] for n in row] for name in _DRAM_COLUMNS}
         frames.append(pl.DataFrame(columns))
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def bank_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    frames = []
+    for launch in launches:
+        if launch.timeline is None or BANKS not in launch.timeline:
+            continue
+        columns = {
+            name: pl.Series(np.frombuffer(launch.timeline[BANKS][name], np.uint32)) for name in BANK_COLUMNS
+        }
+        ends = pl.Series(launch.timeline["cycle"], dtype=pl.Int64)
+        frames.append(
+            pl.DataFrame({**columns, "cycle": ends.gather(columns["interval"])}).select(
+                pl.lit(launch.index, pl.Int64).alias("launch_index"),
+                pl.lit(launch.id, pl.Int64).alias("launch_id"),
+                pl.col("interval", "cycle", "channel", "bank", "bus_cycles", "pending_cycles").cast(pl.Int64),
+            )
+        )
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
@@ -144,10 +170,10 @@ def spread_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
 
 
 def details(
-    pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame, spread: pl.DataFrame
+    pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame, banks: pl.DataFrame, spread: pl.DataFrame
 ) -> dict[int, dict[str, Any]]:
-    """The inverse of pc_table, timeline_table, dram_table and spread_table: "pc", "timeline" and "spread" by
-    launch index."""
+    """The inverse of pc_table, timeline_table, dram_table, bank_table and spread_table: "pc", "timeline" and
+    "spread" by launch index."""
     found: dict[int, dict[str, Any]] = {}
     for index, part in _by_launch(pc):
         columns: dict[str, Any] = {
@@ -162,7 +188,7 @@ def details(
             if name.startswith("stalled_") and part[name].null_count() == 0
         }
         found.setdefault(index, {})["pc"] = columns
-    channels = dict(_by_launch(dram))
+    channels, by_bank = dict(_by_launch(dram)), dict(_by_launch(banks))
     for index, part in _by_launch(timeline):
         names = [name for name in ("cycle", *_TIMELINE_COLUMNS) if name in part.columns]
         columns = {name: part[name].to_list() for name in names}
@@ -172,6 +198,17 @@ def details(
         for name in _DRAM_COLUMNS:
             flat = by_channel[name].to_list()
             columns[name] = [flat[i : i + width] for i in range(0, len(flat), width)]
+        for name in STATES:
+            states = {
+                column.removeprefix(f"{name}_"): part[column].to_list()
+                for column in part.columns
+                if column.startswith(f"{name}_") and part[column].null_count() == 0
+            }
+            if states:
+                columns[name] = states
+        if "stalls" in columns:  # all timelines that have states have banks, even if none was in use
+            own = by_bank.get(index)
+            columns[BANKS] = {name: [] if own is None else own[name].to_list() for name in BANK_COLUMNS}
         found.setdefault(index, {})["timeline"] = columns
     for index, part in _by_launch(spread):
         units = found.setdefault(index, {}).setdefault("spread", {})
@@ -195,5 +232,6 @@ TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
     "pc": pc_table,
     "timeline": timeline_table,
     "dram": dram_table,
+    "dram_banks": bank_table,
     "spread": spread_table,
 }

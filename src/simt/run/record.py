@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simt.control.clock import ProjectedClock
 from simt.errors import ResultError
 from simt.files import require_folder, require_output
-from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.result import LaunchResult, Machine, Provenance, Result, timeline
 from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
 
@@ -44,11 +44,6 @@ class Facts:
 
 def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
     """A finished launch, from the engine's record. cycle_offset: added to its cycles."""
-    timeline = raw["timeline"]
-    if timeline is not None and timeline["cycle"]:
-        timeline = {**timeline, "cycle": [cycle + cycle_offset for cycle in timeline["cycle"]]}
-    else:
-        timeline = None
     return LaunchResult(
         **asdict(facts),
         stream=raw["stream"],
@@ -66,7 +61,7 @@ def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_off
         stalls=raw["stalls"],
         warp_stalls=raw["warp_stalls"],
         pc=shared(raw["pc"]),
-        timeline=timeline,
+        timeline=timeline.from_engine(raw["timeline"], cycle_offset),
         spread=raw["spread"],
         warnings=tuple(raw["warnings"]),
         machine=machine,

@@ -1,0 +1,145 @@
+"""A launch's timeline: what the whole GPU did in each interval while the launch ran, as counts and as rates.
+
+DRAM's utilisation and efficiency are AerialVision's `dramutil` and `drameff` (Ariel et al., ISPASS 2010;
+visualizer_print in GPGPU-Sim's dram.cc): command cycles in which the data bus moves data, as a share of all
+command cycles of the interval, and of those with a request pending. A burst counts in the cycle of its column
+command.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from simt.result.launch import LaunchResult
+
+BANKS = "dram_banks"
+BANK_COLUMNS = ("interval", "channel", "bank", "bus_cycles", "pending_cycles")
+STATES = ("stalls", "warp_stalls")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One interval of the timeline, as rates. Percentages without a denominator are None."""
+
+    start: int  # core cycle
+    end: int
+    ipc: float  # warp instructions per SM and cycle
+    occupancy: float  # percent of the warps that the GPU's SMs can hold
+    l1_hit_rate: float | None  # percent
+    l2_hit_rate: float | None
+    dram_busy: float  # DRAM utilisation in percent, mean over channels
+    dram_efficiency: float | None
+    channels: tuple[float, ...]  # utilisation of each channel
+    stalls: dict[str, float]  # percent of all schedulers' cycles by reason; "selected": one issued
+    lanes: float | None  # active threads per warp instruction
+
+
+@dataclass(frozen=True)
+class DramActivity:
+    """DRAM by channel or by bank over time, in percent. Each array has a row per interval and a column per
+    channel, or per bank: those of channel 0, then those of channel 1, and so on.
+    """
+
+    start: NDArray[np.int64]  # of each interval, in core cycles
+    end: NDArray[np.int64]
+    utilisation: NDArray[np.float64]
+    efficiency: NDArray[np.float64]  # NaN where no request was pending
+
+
+def from_engine(raw: Mapping[str, Any] | None, cycle_offset: int) -> dict[str, Any] | None:
+    """The timeline of a LaunchResult; None if it has no interval. cycle_offset: added to its cycles."""
+    if raw is None or not raw["cycle"]:
+        return None
+    found = {**raw, "cycle": [cycle + cycle_offset for cycle in raw["cycle"]]}
+    if BANKS in raw:
+        found[BANKS] = {name: array("I", column) for name, column in raw[BANKS].items()}
+    return found
+
+
+def to_json(timeline: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if timeline is None or BANKS not in timeline:
+        return None if timeline is None else dict(timeline)
+    return {**timeline, BANKS: {name: column.tolist() for name, column in timeline[BANKS].items()}}
+
+
+def from_json(timeline: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if timeline is None or timeline.get(BANKS) is None:
+        return None if timeline is None else {k: v for k, v in timeline.items() if v is not None}
+    return {**timeline, BANKS: {name: array("I", column) for name, column in timeline[BANKS].items()}}
+
+
+def starts(launch: LaunchResult) -> list[int]:
+    """Core cycle in which each interval begins."""
+    t = launch.timeline
+    if t is None:
+        return []
+    return [max(launch.start_cycle, t["cycle"][0] - t["interval"]), *t["cycle"][:-1]]
+
+
+def samples(launch: LaunchResult) -> list[Sample]:
+    """See LaunchResult.samples."""
+    t, m = launch.timeline, launch.machine
+    if t is None or m is None:
+        return []
+    found = []
+    lanes = t.get("thread_instructions")
+    for i, (start, end) in enumerate(zip(starts(launch), t["cycle"], strict=True)):
+        cycles = max(1, end - start)
+        dram_cycles = cycles * m.dram_khz / m.core_khz
+        # A burst counts where it begins, so a value may slightly exceed the length of the interval.
+        bus, pending = t["dram_bus_cycles"][i], sum(t["dram_pending_cycles"][i])
+        issued = t["warp_instructions"][i]
+        found.append(
+            Sample(
+                start=start,
+                end=end,
+                ipc=issued / (m.sm_count * cycles),
+                occupancy=100 * t["active_warps"][i] / (m.sm_count * m.max_warps * cycles),
+                l1_hit_rate=_percent(t["l1_hits"][i], t["l1_accesses"][i]),
+                l2_hit_rate=_percent(t["l2_hits"][i], t["l2_accesses"][i]),
+                dram_busy=min(100.0, 100 * sum(bus) / (m.dram_channels * dram_cycles)),
+                dram_efficiency=_percent(min(sum(bus), pending), pending),
+                channels=tuple(min(100.0, 100 * n / dram_cycles) for n in bus),
+                stalls={
+                    reason: 100 * row[i] / (m.sm_count * m.sub_cores * cycles)
+                    for reason, row in t.get("stalls", {}).items()
+                },
+                lanes=lanes[i] / issued if lanes and issued else None,
+            )
+        )
+    return found
+
+
+def dram_activity(launch: LaunchResult, by: Literal["channel", "bank"]) -> DramActivity | None:
+    """See LaunchResult.dram_activity."""
+    import numpy as np
+
+    if by not in ("channel", "bank"):
+        raise ValueError(f"by is {by!r}: expected channel or bank")
+    t, m = launch.timeline, launch.machine
+    if t is None or m is None or (by == "bank" and BANKS not in t):
+        return None
+    start, end = np.array(starts(launch)), np.array(t["cycle"])
+    if by == "channel":
+        bus, pending = np.array(t["dram_bus_cycles"], float), np.array(t["dram_pending_cycles"], float)
+    else:
+        column = {name: np.frombuffer(t[BANKS][name], np.uint32) for name in BANK_COLUMNS}
+        bus, pending = np.zeros((2, len(end), m.dram_channels * m.dram_banks))
+        at = column["interval"], column["channel"] * m.dram_banks + column["bank"]
+        bus[at], pending[at] = column["bus_cycles"], column["pending_cycles"]
+    cycles = np.maximum(1, end - start)[:, None] * m.dram_khz / m.core_khz
+    efficiency = np.full(bus.shape, np.nan)
+    np.divide(100 * bus, pending, out=efficiency, where=pending > 0)
+    # A burst counts where it begins, so a value may slightly exceed the length of the interval.
+    return DramActivity(start, end, np.minimum(100.0, 100 * bus / cycles), np.minimum(100.0, efficiency))
+
+
+def _percent(part: float, whole: float) -> float | None:
+    return 100 * part / whole if whole else None
