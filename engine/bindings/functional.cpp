@@ -15,6 +15,7 @@
 #include "bindings.hpp"
 #include "functional/grid.hpp"
 #include "functional/lowering.hpp"
+#include "functional/memory_changes.hpp"
 #include "functional/source.hpp"
 #include "functional/tensor_map.hpp"
 #include "functional/texture.hpp"
@@ -222,8 +223,22 @@ void bind_memory(nb::module_& m) {
           "All that programs have allocated: (address, size, label, whether by a kernel's malloc), by "
           "address.")
       .def(
-          "free", [](DeviceMemory& self, uint64_t address) { return self.free(address); }, "address"_a,
-          "False if `address` is not the beginning of an allocation, or is of a kernel's malloc.")
+          "free",
+          [](DeviceMemory& self, uint64_t address, bool by_kernel) {
+            return self.free(address, by_kernel ? Owner::Kernel : Owner::Host);
+          },
+          "address"_a, "by_kernel"_a = false,
+          "False if `address` is not the beginning of an allocation of the host, or of a kernel's malloc.")
+      .def(
+          "copy_on_write",
+          [](const DeviceMemory& self) { return std::shared_ptr<DeviceMemory>(self.copy_on_write()); },
+          "A copy that shares pages with this memory until it writes them.")
+      .def(
+          "apply_changes",
+          [](DeviceMemory& self, const nb::bytes& changes) {
+            return apply_changes(self, reinterpret_cast<const std::byte*>(changes.c_str()), changes.size());
+          },
+          "changes"_a, "Makes changes that MemoryChanges found. False if they are malformed.")
       .def("describe", &DeviceMemory::describe, "address"_a)
       .def(
           "write",
@@ -252,6 +267,22 @@ void bind_memory(nb::module_& m) {
                                                      static_cast<Py_ssize_t>(size), PyBUF_WRITE));
           },
           "address"_a, "size"_a, "Writable view of device memory, valid while the memory object lives.");
+
+  nb::class_<MemoryChanges>(m, "MemoryChanges")
+      .def(nb::init<DeviceMemory&, const DeviceMemory&>(), "memory"_a, "copy"_a, nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>(), "What a launch on a copy of memory has changed.")
+      .def(
+          "take",
+          [](MemoryChanges& self, size_t limit) {
+            std::vector<std::byte> found;
+            {
+              nb::gil_scoped_release release;
+              found = self.take(limit);
+            }
+            return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size());
+          },
+          "limit"_a,
+          "The next changes, about `limit` bytes, which are made in memory as well; empty at the end.");
 }
 
 void bind_modules(nb::module_& m) {
@@ -351,7 +382,7 @@ void bind_run(nb::module_& m) {
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
          std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
          nb::bytes parameters, const nb::dict& machine, uint32_t threads, uint64_t id,
-         std::optional<nb::callable> print, bool cooperative) {
+         std::optional<nb::callable> print, bool cooperative, DeviceMemory* memory) {
         LaunchConfig config = config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative);
         PrintSink sink;
         if (print)
@@ -365,7 +396,8 @@ void bind_run(nb::module_& m) {
         Grid::Counts counts;
         {
           nb::gil_scoped_release release;
-          Grid launch(module->program, function, std::move(config), *module->memory, m_, sink);
+          Grid launch(module->program, function, std::move(config), memory ? *memory : *module->memory, m_,
+                      sink);
           counts = launch.run(threads, [&] {
             nb::gil_scoped_acquire acquire;
             if (!interrupted && PyErr_CheckSignals() != 0) interrupted.emplace();
@@ -377,7 +409,9 @@ void bind_run(nb::module_& m) {
       },
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
       "machine"_a, "threads"_a, "id"_a, "print"_a.none(), "cooperative"_a = false,
-      "Runs a kernel without timing. Returns warp and thread instructions.");
+      "memory"_a.none() = nb::none(),
+      "Runs a kernel without timing, on a copy of the module's memory if `memory` is given. Returns warp and "
+      "thread instructions.");
 }
 
 void bind_sources(nb::module_& m) {

@@ -84,6 +84,7 @@ Device::Device(int number) : ordinal(number) {
   facts.at("uuid").string().copy(uuid.data(), uuid.size());
   memory = facts.at("memory").number();
   functional = facts.at("functional").number() != 0;
+  synchronous = facts.at("synchronous").number() != 0;
 }
 
 Context::Context(Device& of, unsigned given)

@@ -34,8 +34,9 @@ struct Device {
   std::string name;
   std::map<int, int> attributes;  ///< CUdevice_attribute
   std::array<char, 16> uuid{};
-  uint64_t memory = 0;  ///< bytes visible to the program
-  bool functional = false;
+  uint64_t memory = 0;                  ///< bytes visible to the program
+  bool functional = false;              ///< simt executes work as it arrives, without timing
+  bool synchronous = false;             ///< launches are answered, as with CUDA_LAUNCH_BLOCKING
   uint64_t arena = 0, arena_bytes = 0;  ///< where its memory is mapped: at the device addresses
   std::map<uint64_t, Allocation> allocations;
   uint64_t used = 0;              ///< bytes of device memory

@@ -66,9 +66,16 @@ struct Executor {
 
   void operator()(const Launch& l) const {
     const Function& f = *l.function;
-    device.connection.send("launch", stream.id, f.module.id, f.name, l.grid, l.block, l.cluster,
-                           l.shared_bytes, l.cooperative, l.parameters);
+    const auto make = [&](auto request) {
+      return request("launch", stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes,
+                     l.cooperative, l.parameters);
+    };
     device.pending = true;
+    if (!device.synchronous) return make([&](auto&&... what) { device.connection.send(what...); });
+    // Until the point of a checkpoint; then work is timed.
+    const Value mode = make([&](auto&&... what) { return device.connection.call(what...); });
+    device.synchronous = mode.at("synchronous").number() != 0;
+    device.functional = mode.at("functional").number() != 0;
   }
 
   void operator()(const Copy& c) const {

@@ -45,7 +45,7 @@ def save_memory(writer: CheckpointWriter, memory: Any) -> MemoryState:
         raise CheckpointError("only the memory of a simulated GPU can be saved in a checkpoint")
     pieces = [
         (offset, span)
-        for offset, data in _written(memory.file, memory.capacity)
+        for offset, data in written(memory.file, 0, memory.capacity)
         for span in writer.add(FILE, data)
     ]
     allocations = [Allocated(*a) for a in memory.allocations()]
@@ -87,16 +87,16 @@ def require_room(reader: CheckpointReader, state: MemoryState, memory: Any, gpu:
         )
 
 
-def _written(file: int, capacity: int) -> Iterator[tuple[int, bytes]]:
-    """Offset and contents of the pieces of a sparse file that are not all zero."""
-    at = 0
-    while at < capacity:
+def written(file: int, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Offset and contents of the pieces of a sparse file, within these offsets, that are not all zero."""
+    at = begin
+    while at < end:
         try:
             at = os.lseek(file, at, os.SEEK_DATA)
         except OSError:  # no data from here on
             return
-        end = min(at // PIECE * PIECE + PIECE, capacity)
-        data = os.pread(file, end - at, at)
+        next_piece = at // PIECE * PIECE + PIECE
+        data = os.pread(file, max(0, min(next_piece, end) - at), at)
         if data != _ZEROS[: len(data)]:
             yield at, data
-        at = end
+        at = next_piece

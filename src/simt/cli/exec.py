@@ -27,6 +27,8 @@ Examples:
   simt exec --output out -- ./program        then: simt report out
   simt exec --sample pkp -- ./program        stop each launch when its IPC has settled
   simt exec --gpu h100,h100 -- ./program     two devices
+  simt exec --checkpoint-at launch=1200 --checkpoint c -- ./program    execute up to launch 1200, save
+  simt exec --resume-from c --gpu a100 -- ./program                    time the rest, on any GPU
 """
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,8 +40,12 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 def exec_(
     command: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENTS]...")],
     gpu: Annotated[
-        str, typer.Option(help="Name or TOML file of a GPU; comma-separated for several devices.")
-    ] = "h100",
+        str | None,
+        typer.Option(
+            help="Name or TOML file of a GPU; comma-separated for several devices. "
+            "[default: h100, or that of the checkpoint]",
+        ),
+    ] = None,
     set_: run_options.Set = None,
     functional: run_options.Functional = False,
     threads: run_options.Threads = 1,
@@ -50,6 +56,25 @@ def exec_(
     sample_set: run_options.SampleSet = None,
     plan: run_options.Plan = None,
     full: run_options.Full = None,
+    checkpoint_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="launch=N",
+            help="Execute the launches before number N (from 1) without timing, write a checkpoint, and end "
+            "the program.",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The new directory of that checkpoint.")
+    ] = None,
+    resume_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Run the program from a checkpoint: earlier launches are not executed again; the rest is "
+            "timed.",
+        ),
+    ] = None,
     output: run_options.Output = None,
     json_: Annotated[
         Path | None,
@@ -75,7 +100,10 @@ def exec_(
         with stoppable():
             finished = run(
                 command,
-                gpu.split(","),
+                gpu.split(",") if gpu is not None else None,
+                checkpoint_at=checkpoint_at,
+                checkpoint=checkpoint,
+                resume_from=resume_from,
                 output=output,
                 functional=functional,
                 set=override_texts(set_),

@@ -150,7 +150,7 @@ class WatchedGPU(GPU):
         self._arrays[array.address] = (array.dtype, array.shape)
         return array
 
-    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
         if launcher.cooperative:
             raise DebugError(f"kernel `{launcher.kernel.name}`: cooperative launches cannot be debugged")
         kernel = launcher.kernel
@@ -187,7 +187,7 @@ class WatchedGPU(GPU):
                 raise ProgramFault(outcome.fault)
             return
         try:
-            super().run_values(launcher, parameters, launch_id)
+            super().run_values(launcher, parameters, launch_id, memory)
         except ProgramFault as fault:
             self._watch(launch, Outcome(self.snapshot(), str(fault)))
             raise

@@ -16,12 +16,13 @@ from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
 from simt.gpu.output import Output
-from simt.result import Result
+from simt.result import LaunchResult, Result
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from . import codes
 from .attributes import device_attributes, device_uuid
+from .checkpoints import Steps
 from .objects import Objects, ptx_of
 from .streams import ProgramStream, Streams
 
@@ -57,14 +58,42 @@ class _Raw(LaunchArguments):
 
 
 class _ProgramGpu(GPU):
-    """A GPU whose kernels print to the program, with addresses unique among the program's devices."""
+    """A GPU whose kernels print to the program, with addresses unique among the program's devices.
+
+    steps: its launches before the point of a checkpoint, if there is one.
+    """
 
     def __init__(
-        self, *arguments: Any, ordinal: int, printed: Callable[[bytes], None], **options: Any
+        self,
+        *arguments: Any,
+        ordinal: int,
+        printed: bytearray,
+        steps: Steps | None,
+        **options: Any,
     ) -> None:
         self._ordinal = ordinal
+        self._steps = steps
         super().__init__(*arguments, **options)
-        self._output = Output(printed)
+        self._printed = printed
+        self._output = Output(printed.extend)
+        self.functional = self.functional or (steps is not None and steps.active)
+
+    def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> LaunchResult | None:
+        if self._steps is not None:
+            self._steps.begin(self)
+        return super().launch(launcher, arguments)
+
+    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
+        run = super().run_values
+        if self._steps is None or not self._steps.active:
+            return run(launcher, parameters, launch_id, memory)
+        self._steps.run(
+            self, launcher, parameters, lambda copy: run(launcher, parameters, launch_id, copy), self._printed
+        )
+
+    def _check_registers(self, launcher: Launcher) -> None:
+        if self._steps is None or not self._steps.active:  # earlier ones ran on the checkpoint's GPU
+            super()._check_registers(launcher)
 
     def _device_memory(self, capacity: int) -> Any:
         return _engine.functional.DeviceMemory(capacity, FIRST_ADDRESS + self._ordinal * ADDRESSES)
@@ -74,8 +103,8 @@ class Device(Objects):
     """Device `ordinal` of one process of the program.
 
     gpu, options: as for `simt.GPU`. ask: makes the program call one of its functions, by number, and returns
-    when it has been called. Operations are the methods named in `operations`; those that return a value are
-    answered.
+    when it has been called. steps: the launches before the point of a checkpoint. Operations are the methods
+    named in `operations`; those that return a value are answered.
     """
 
     operations = Objects.operations | frozenset(
@@ -105,10 +134,20 @@ class Device(Objects):
     )
 
     def __init__(
-        self, gpu: Any, ordinal: int, program: str, options: dict[str, Any], ask: Callable[[int], None]
+        self,
+        gpu: Any,
+        ordinal: int,
+        program: str,
+        options: dict[str, Any],
+        ask: Callable[[int], None],
+        steps: Steps | None = None,
     ) -> None:
         self._ask = ask
+        self._steps = steps
+        self._answers_launches = steps is not None and steps.active
         self._spec: Spec = load_spec(gpu, options.get("set") or {})
+        self._shown = (steps.spec if steps is not None else None) or self._spec
+        """What the program is told about its GPU."""
         self._ordinal, self._program, self._options = ordinal, program, options
         self._gpu: GPU | None = None
         self._printed = bytearray()
@@ -127,11 +166,12 @@ class Device(Objects):
     def facts(self) -> dict[str, Any]:
         """What the program is told about it."""
         return {
-            "name": self._spec.description.split(":")[0] or self._spec.name,
-            "attributes": device_attributes(self._spec, self._ordinal),
-            "uuid": device_uuid(self._spec, self._ordinal),
-            "memory": self._spec.dram.capacity_gib << 30,
-            "functional": bool(self._options.get("functional")),
+            "name": self._shown.description.split(":")[0] or self._shown.name,
+            "attributes": device_attributes(self._shown, self._ordinal),
+            "uuid": device_uuid(self._shown, self._ordinal),
+            "memory": self._shown.dram.capacity_gib << 30,
+            "functional": self._answers_launches or bool(self._options.get("functional")),
+            "synchronous": self._answers_launches,
         }
 
     # --- operations -------------------------------------------------------------------------------------
@@ -139,9 +179,12 @@ class Device(Objects):
     def open(self) -> list[int]:
         """Creates the GPU. Returns the address of its memory, and its size in bytes."""
         if self._gpu is None:
-            size = (self._spec.dram.capacity_gib << 30) + HOST_BYTES
             self._gpu = _ProgramGpu(
-                memory=size, ordinal=self._ordinal, printed=self._printed.extend, **self._options
+                memory=(self._shown.dram.capacity_gib << 30) + HOST_BYTES,
+                ordinal=self._ordinal,
+                printed=self._printed,
+                steps=self._steps,
+                **self._options,
             )
             self._gpu.program = self._program
         native = self.gpu.memory.native
@@ -278,17 +321,22 @@ class Device(Objects):
         shared: int,
         cooperative: bool,
         parameters: bytes,
-    ) -> None:
+    ) -> dict[str, bool] | None:
+        """Launches a kernel. Before the point of a checkpoint, the program waits for the answer: whether it
+        also does so next time, and whether work is executed as it arrives."""
         self._refused_tables = ""
-        if self._fault is not None:
-            return
 
         def launch() -> None:
             shape = tuple(grid), tuple(block), tuple(cluster)
             launcher = self._launcher(stream, module, kernel, *shape, shared, cooperative)
             self.gpu.launch(launcher, lambda: _Raw(parameters))
 
-        self._guarded(launch)
+        if self._fault is None:
+            self._guarded(launch)
+        if not self._answers_launches:
+            return None
+        self._answers_launches = self._steps is not None and self._steps.active
+        return {"synchronous": self._answers_launches, "functional": self.gpu.functional}
 
     def copy(
         self,

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import simt._engine
-from simt.errors import LaunchError, LimitReached, ToolkitError
+from simt.errors import CheckpointError, LaunchError, LimitReached, ToolkitError
 from simt.result import Result
 from simt.spec import Spec, load_spec
 
+from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses, parse_point
 from .device import Device
 from .server import Server
 
@@ -25,6 +26,8 @@ _SETTINGS = {
     "TRITON_DEFAULT_BACKEND": "nvidia",  # Triton: does not look for AMD's, for which it loads PyTorch
 }
 """Variables that a program's environment has by default: settings that clients document."""
+_REPEATABLE = {"PYTHONHASHSEED": "0"}
+"""Those of a program that must do the same in every run."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,11 @@ def libraries() -> Path:
 
 def run(
     command: Sequence[str | os.PathLike[str]],
-    gpu: str | os.PathLike[str] | Spec | Sequence[str | os.PathLike[str] | Spec] = "h100",
+    gpu: str | os.PathLike[str] | Spec | Sequence[str | os.PathLike[str] | Spec] | None = None,
     *,
+    checkpoint_at: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume_from: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     **options: Any,
@@ -64,24 +70,41 @@ def run(
 
     command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared),
         or it must use the driver API; its modules must contain PTX.
-    gpu: the GPU, or one per device.
+    gpu: the GPU, or one per device; by default "h100", or that of the checkpoint it resumes from.
+    checkpoint_at: the point of a checkpoint, such as "launch=1200". The program is executed without timing up
+        to that launch, the checkpoint is written in a new directory, `checkpoint`, and the program is ended.
+    resume_from: a checkpoint. The program is run again; the effects of the launches before the point are
+        restored, and the rest is timed.
     output: where the Result is saved; Results of further devices and processes are saved next to it, with a
         number added to the name.
     env: the program's environment, by default that of this process.
     options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
 
     Raises LaunchError if the program cannot be started, SimtError for invalid options (SpecError before the
-    program starts), and KeyboardInterrupt on Ctrl-C. Launches finished by then are saved.
+    program starts), CheckpointError (docs/checkpoints.md), and KeyboardInterrupt on Ctrl-C.
+    Launches finished by then are saved.
     """
+    folder = libraries()
+    if (checkpoint_at is None) != (checkpoint is None):
+        raise CheckpointError("a checkpoint needs both its point and a directory to be written in")
+    if checkpoint_at is not None and resume_from is not None:
+        raise CheckpointError("a program that resumes from a checkpoint cannot make another one")
+    steps: Steps | None = None
+    if resume_from is not None:
+        steps = Resumption(resume_from, bool(options.get("functional")))
+        gpu = steps.spec if gpu is None else gpu
+    gpu = "h100" if gpu is None else gpu
     gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
     for one in gpus:  # a wrong name is refused before the program starts
         load_spec(one, options.get("set") or {})
-    folder = libraries()
+    if checkpoint_at is not None and checkpoint is not None:
+        steps = Recording(checkpoint, parse_point(checkpoint_at))
+        options["functional"] = True
     places = numbered(output)
 
     def make(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
         own = {"gpu": gpus[ordinal], "output": next(places), **options}
-        return Device(gpus[ordinal], ordinal, program, own, ask)
+        return Device(gpus[ordinal], ordinal, program, own, ask, steps)
 
     with tempfile.TemporaryDirectory(prefix="simt-exec-") as scratch:
         place = Path(scratch) / "socket"
@@ -94,12 +117,18 @@ def run(
             "SIMT_EXEC_DEVICES": str(len(gpus)),
             "TRITON_LIBCUDA_PATH": str(folder),
         }
-        for name, value in _SETTINGS.items():
+        for name, value in (_SETTINGS if steps is None else _SETTINGS | _REPEATABLE).items():
             inherited.setdefault(name, value)
         inherited.pop("CUDA_VISIBLE_DEVICES", None)
         try:
-            process = subprocess.Popen([os.fspath(part) for part in command], env=inherited)
+            process = subprocess.Popen(
+                [os.fspath(part) for part in command],
+                env=inherited,
+                preexec_fn=None if steps is None else fixed_addresses,
+            )
         except OSError as error:
+            if steps is not None:
+                steps.close()
             raise LaunchError(f"{os.fspath(command[0])}: cannot be started: {error.strerror}") from None
         told, tell = socket.socketpair()
 
@@ -109,13 +138,18 @@ def run(
 
         waiting = threading.Thread(target=wait, daemon=True)
         waiting.start()
-        stopped = ""
+        stopped, status = "", None
         try:
             server.run(told)
+            if steps is not None:
+                steps.require_arrived()
         except LimitReached as limit:
             stopped = limit.result.status
             process.terminate()
             server.give_up(stopped)
+        except CheckpointWritten:
+            process.terminate()
+            status = 0
         except BaseException:
             process.terminate()
             server.give_up("interrupted")
@@ -123,8 +157,10 @@ def run(
         finally:
             server.close()
             told.close()
+            if steps is not None:
+                steps.close()
         waiting.join()
-    return Finished(process.returncode, tuple(server.results), stopped)
+    return Finished(process.returncode if status is None else status, tuple(server.results), stopped)
 
 
 def numbered(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from simt.errors import SimtError, SimulationError
+from simt.errors import CheckpointError, SimtError, SimulationError
 from simt.result import Result
 
 from .device import Device
@@ -161,7 +161,7 @@ class Server:
     def _serve(self, connection: _Connection) -> None:
         try:
             alive = connection.serve()
-        except SimulationError:
+        except (SimulationError, CheckpointError):
             raise
         except (OSError, SimtError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
             print(f"simt: the program's CUDA library sent an invalid request: {error}", file=sys.stderr)

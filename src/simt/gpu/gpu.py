@@ -279,8 +279,11 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.synchronize()
         return self._session.launches[launch_id - 1]
 
-    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
-        """Runs a launch without timing. Overridden to observe launches (`simt.debug`)."""
+    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
+        """Runs a launch without timing. Overridden to observe launches (`simt.debug`).
+
+        memory: a copy of its memory that is used instead.
+        """
         with explained(launcher.kernel.module.ptx.source_text), self.exclusive.running():
             counts = _engine.functional.run(
                 *self._what_runs(launcher, parameters),
@@ -288,6 +291,7 @@ class GPU(Programs, ArrayCreation, Texturing):
                 launch_id,
                 self._output.write,
                 cooperative=launcher.cooperative,
+                memory=memory,
             )
         self.instructions += counts[0]
         self.thread_instructions += counts[1]
