@@ -12,7 +12,9 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -260,8 +262,8 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
     if file in chain:
         raise SpecError(f"{file}: extends: the files extend each other: {' -> '.join([*chain, file])}")
     try:
-        table = tomllib.loads(text)
-    except ValueError as error:  # of which TOMLDecodeError is one; a number of too many digits is another
+        table = dict(_parsed(text))
+    except ValueError as error:  # TOMLDecodeError is one; a number with too many digits raises another
         raise SpecError(f"{file}: not valid TOML: {error}") from None
     parent = table.pop("extends", None)
     values: dict[str, Any] = {}
@@ -282,6 +284,12 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
     merge(table, values, sources, file)
     values.setdefault("description", "")
     return values, sources
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> dict[str, Any]:
+    """A file's contents, for reading only: parsing takes most of the time of `load_spec`."""
+    return tomllib.loads(text)
 
 
 def merge(
@@ -315,7 +323,7 @@ def merge(
                     f"{file}: {path}: found {unknown[0]!r} beside value, expected value and source"
                 )
             own, value = _source(value, source, file, f"{path}."), value["value"]
-        values[key] = value
+        values[key] = deepcopy(value)  # `table` may be cached
         sources.pop(path, None)
         if own is not None:
             sources[path] = own
