@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,26 +30,26 @@ class Format:
     def flushing(self) -> Format:
         return replace(self, flushes=True)
 
-    @property
+    @cached_property
     def bits(self) -> int:
         return 1 + self.exponent_bits + self.mantissa_bits
 
-    @property
+    @cached_property
     def bias(self) -> int:
         return (1 << (self.exponent_bits - 1)) - 1
 
-    @property
+    @cached_property
     def sign(self) -> int:
         return 1 << (self.bits - 1)
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         """Code of infinity; if there is none, one above the largest number's."""
         if self.finite_only:
             return self.sign - 1
         return ((1 << self.exponent_bits) - 1) << self.mantissa_bits
 
-    @property
+    @cached_property
     def dtype(self) -> Any:
         return {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[self.bits]
 
@@ -82,20 +83,19 @@ class Format:
                 return (self.sign if value < 0 else 0) | self.infinity - (1 if saturate else 0)
             negative_zero = negative_zero or math.copysign(1, value) < 0
             value = Fraction(value)
-        negative = value < 0 or (value == 0 and negative_zero)
+        negative = value.numerator < 0 or (value.numerator == 0 and negative_zero)
         sign = self.sign if negative else 0
         value = abs(value)
-        if value == 0:
+        if value.numerator == 0:
             return sign
         exponent = value.numerator.bit_length() - value.denominator.bit_length()
-        if value < Fraction(2) ** exponent:
+        if value.numerator << max(0, -exponent) < value.denominator << max(0, exponent):
             exponent -= 1
         least = 1 - self.bias
         if self.flushes and exponent < least:
-            above = self._rounded(value, exponent, mode, negative) * Fraction(2) ** (
-                exponent - self.mantissa_bits
-            )
-            return sign | (0 if above < Fraction(2) ** least else 1 << self.mantissa_bits)
+            rounded = self._rounded(value, exponent, mode, negative)
+            becomes_normal = exponent == least - 1 and rounded == 2 << self.mantissa_bits
+            return sign | becomes_normal << self.mantissa_bits
         exponent = max(exponent, least)
         code = self._rounded(value, exponent, mode, negative)
         code += (exponent - (1 - self.bias)) << self.mantissa_bits
@@ -106,12 +106,14 @@ class Format:
 
     def _rounded(self, value: Fraction, exponent: int, mode: str, negative: bool) -> int:
         """In units of the last place for numbers with this exponent."""
-        whole, rest = divmod(value / Fraction(2) ** (exponent - self.mantissa_bits), 1)
+        shift = self.mantissa_bits - exponent
+        divisor = value.denominator << max(0, -shift)
+        whole, rest = divmod(value.numerator << max(0, shift), divisor)
         if mode == "rn":
-            return int(whole) + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1))
+            return whole + (2 * rest > divisor or (2 * rest == divisor and whole % 2 == 1))
         if mode == "rna":
-            return int(whole) + (rest >= Fraction(1, 2))
-        return int(whole) + (mode == ("rm" if negative else "rp") and rest > 0)
+            return whole + (2 * rest >= divisor)
+        return whole + (mode == ("rm" if negative else "rp") and rest > 0)
 
     def flush(self, code: int) -> int:
         return code if code & self.infinity else code & self.sign
