@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,11 @@ from hypothesis import HealthCheck, settings
 
 from simt import host_threads
 
+# Containers often set PYTHONDONTWRITEBYTECODE. Without bytecode, every worker rewrites all asserts (9 s), and
+# every child process compiles simt.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # How long an example takes says nothing: the machine may be busy.
 settings.register_profile("simt", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("simt")
@@ -19,6 +25,7 @@ settings.load_profile("simt")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROOT = Path(__file__).parent.parent
+_COMPILED = ("ptx", "ptxas")  # kinds of cache entries that depend on nothing but their own contents
 
 
 def shared_folder() -> Path | None:
@@ -41,15 +48,15 @@ def compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which all processes of a run cache compiled programs, so that each is compiled once."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled"
-    folder.mkdir(exist_ok=True)
+    for kind in _COMPILED:
+        (folder / kind).mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _new_cache(folder: Path, compiled: Path) -> str:
-    folder.mkdir(parents=True)
-    for kind in ("ptx", "ptxas"):
-        (compiled / kind).mkdir(exist_ok=True)
-        (folder / kind).symlink_to(compiled / kind)
+    os.mkdir(folder)
+    for kind in _COMPILED:
+        os.symlink(compiled / kind, folder / kind)
     return str(folder)
 
 
@@ -78,7 +85,9 @@ def empty_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("empty_cache")))
 
 
-@pytest.fixture(autouse=True)
-def several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def several_cores() -> Iterator[None]:
     """Lets tests use more threads than this machine may have cores."""
-    monkeypatch.setattr(host_threads, "cores", lambda: 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_threads, "cores", lambda: 8)
+        yield
