@@ -14,8 +14,7 @@ from simt.cli import app
 from simt.cli.sampling_options import share
 from simt.errors import SimtError
 from simt.result import Result
-from simt.trace.writer import Warp
-from support.tiny import write_kernel
+from support.tiny import dependent, write_kernel
 
 PKP = ["--sample", "pkp", "--sample-set", "interval=100", "--sample-set", "window=400"]
 SMALL = ["--gpu", "a100", "--set", "sm.count=2"]
@@ -26,13 +25,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three launches of 600 equal CTAs."""
     folder = tmp_path_factory.mktemp("trace")
     for number in (1, 2, 3):
-        ctas = []
-        for _ in range(600):
-            warp = Warp()
-            for _ in range(60):
-                warp.op("FFMA", 8, (8, 2, 8))
-            ctas.append([warp])
-        write_kernel(folder, ctas, number, sm=80)
+        write_kernel(folder, [[dependent(60)]] * 600, number, sm=80)
     return folder
 
 

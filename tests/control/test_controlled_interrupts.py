@@ -12,8 +12,7 @@ from simt.control import GO_ON, PKP, Controller, Decision, Interval, LaunchView,
 from simt.errors import Interrupted
 from simt.gpu import GPU
 from simt.simulate import simulate
-from simt.trace.writer import Warp
-from support.tiny import write_kernel
+from support.tiny import dependent, write_kernel
 
 SMALL = {"sm.count": 2}
 LOOP = """
@@ -48,13 +47,7 @@ class Interrupting(Controller):
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     for number in (1, 2, 3):
-        ctas = []
-        for _ in range(2000):
-            warp = Warp()
-            for _ in range(80):
-                warp.op("FFMA", 8, (8, 2, 8))
-            ctas.append([warp])
-        write_kernel(tmp_path, ctas, number, sm=80)
+        write_kernel(tmp_path, [[dependent(80)]] * 2000, number, sm=80)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted) as stopped:
         simulate(tmp_path, "a100", set=SMALL, controller=Interrupting())

@@ -16,7 +16,7 @@ from simt.result import LaunchResult, Result, report
 from simt.simulate import simulate
 from simt.trace.generate import generate
 from simt.trace.writer import Warp
-from support.tiny import GLOBAL, write_kernel
+from support.tiny import GLOBAL, dependent, write_kernel
 
 GPU = "a100"
 SMALL = {"sm.count": 4}
@@ -59,14 +59,6 @@ def once(cycle: int, decision: Decision) -> Callable[[Interval], Decision]:
     return lambda interval: decision if interval.end == cycle else GO_ON
 
 
-def arithmetic(n: int) -> Warp:
-    """n dependent instructions, and EXIT."""
-    warp = Warp()
-    for _ in range(n):
-        warp.op("FFMA", 8, (8, 2, 8))
-    return warp
-
-
 def looping(loads: int, seed: int) -> Warp:
     """A loop whose body loads, then a barrier and a tail: blocks of 1, 3, 1 and 2 instructions."""
     warp = Warp()
@@ -105,9 +97,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def uniform(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """100 CTAs of two warps of 300 dependent instructions."""
-    return write_kernel(
-        tmp_path_factory.mktemp("uniform"), [[arithmetic(300) for _ in range(2)] for _ in range(100)], sm=80
-    )
+    return write_kernel(tmp_path_factory.mktemp("uniform"), [[dependent(300)] * 2] * 100, sm=80)
 
 
 def whole(result: Result) -> list[dict[str, Any]]:
@@ -266,7 +256,7 @@ def test_prediction_from_the_middle(uniform: Path) -> None:
 
 def test_blocks_predict_what_they_took(tmp_path: Path) -> None:
     """Warps of two lengths: summing over blocks distinguishes them."""
-    ctas = [[arithmetic(600 if c % 2 else 200)] for c in range(60)]
+    ctas = [[dependent(200)], [dependent(600)]] * 30
     folder = write_kernel(tmp_path / "t", ctas, sm=80)
     how = {**SMALL, "sm.max_ctas": 2}
     full = simulate(folder, GPU, set=how).launches[0]
@@ -358,7 +348,7 @@ def test_launches_that_overlap_have_their_own_state(tmp_path: Path) -> None:
     for number, stream in ((1, 1), (2, 2), (3, 1)):
         write_kernel(
             tmp_path / "t",
-            [[arithmetic(400), arithmetic(400)] for _ in range(30)],
+            [[dependent(400)] * 2] * 30,
             number,
             stream=stream,
             sm=80,
@@ -423,7 +413,7 @@ def test_results_round_trip(traces: dict[str, Path], tmp_path: Path) -> None:
 
 def test_what_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
     """A launch predicted with nothing to extrapolate from: no table or page shows a figure."""
-    write_kernel(tmp_path / "t", [[arithmetic(10)] for _ in range(4)], sm=80)
+    write_kernel(tmp_path / "t", [[dependent(10)] for _ in range(4)], sm=80)
     result = simulate(tmp_path / "t", GPU, controller=Recorder(first=Predict(launch_cycles=1000.0)))
     launch = result.launches[0]
     assert np.isnan(launch.engine["dram_reads"])

@@ -16,8 +16,7 @@ from simt.errors import ControlError
 from simt.gpu import GPU
 from simt.result import LaunchResult
 from simt.simulate import simulate
-from simt.trace.writer import Warp
-from support.tiny import write_kernel
+from support.tiny import dependent, write_kernel
 
 INSTRUCTIONS = ("warp_instructions", "finished_instructions", "thread_instructions")
 
@@ -130,14 +129,7 @@ def test_pkp_needs_no_preview_of_a_program(mixed: tuple[LaunchResult, Any]) -> N
 
 
 def test_instructions_of_a_trace_are_not_known_in_wider_warps(tmp_path: Path) -> None:
-    ctas = []
-    for _ in range(400):
-        warps = [Warp(), Warp()]
-        for warp in warps:
-            for _ in range(40):
-                warp.op("FFMA", 8, (8, 2, 8))
-        ctas.append(warps)
-    folder = write_kernel(tmp_path, ctas, 1, sm=80)
+    folder = write_kernel(tmp_path, [[dependent(40)] * 2] * 400, 1, sm=80)
     options: dict[str, Any] = {"set": {"sm.count": 2}}
     for gpu, known in (("a100", True), ("r9nano", False)):
         truth = simulate(folder, gpu, **options).launches[0]

@@ -21,18 +21,10 @@ from simt.result import Result
 from simt.sampling.plan import LAUNCH_COLUMNS, STRATUM_COLUMNS, Plan
 from simt.simulate import simulate
 from simt.trace.writer import Warp
-from support.tiny import write_kernel
+from support.tiny import dependent, write_kernel
 
 SMALL = {"sm.count": 2}
 QUICK = {"window": 400, "interval": 100}
-
-
-def arithmetic(n: int) -> Warp:
-    """n dependent instructions, and EXIT."""
-    warp = Warp()
-    for _ in range(n):
-        warp.op("FFMA", 8, (8, 2, 8))
-    return warp
 
 
 def looping(rounds: int) -> Warp:
@@ -48,7 +40,7 @@ def looping(rounds: int) -> Warp:
 
 def pairs(length: int, ctas: int) -> list[list[Warp]]:
     """CTAs of two warps."""
-    return [[arithmetic(length), arithmetic(length)] for _ in range(ctas)]
+    return [[dependent(length)] * 2] * ctas
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +190,7 @@ def test_tbpoint_skips_what_repeats(even: Path, full: Result) -> None:
 @pytest.mark.slow
 def test_tbpoint_simulates_something_of_every_region(tmp_path: Path) -> None:
     # Long CTAs, then short ones: two regions.
-    ctas = [[looping(12 if c < 1500 else 4) for _ in range(2)] for c in range(3000)]
+    ctas = [[looping(12)] * 2] * 1500 + [[looping(4)] * 2] * 1500
     folder = write_kernel(tmp_path, ctas, 1, sm=80)
     truth = simulate(folder, "a100", set=SMALL).launches[0]
     found = simulate(folder, "a100", set=SMALL, controller=TBPointRegions(interval=100)).launches[0]

@@ -19,25 +19,17 @@ from simt.sampling import Plan, Random
 from simt.sampling.located import launches_of, located
 from simt.sampling.results import read_results
 from simt.simulate import simulate
-from simt.trace.writer import Warp
-from support.tiny import write_kernel
+from support.tiny import dependent, write_kernel
 
 FIRST = 5  # number of the first kernel's file
 METRIC = "smsp__inst_executed.sum"
 LENGTHS = (30, 60, 40, 60, 30, 40, 60, 30)
 
 
-def arithmetic(count: int) -> Warp:
-    warp = Warp()
-    for _ in range(count):
-        warp.op("FFMA", 8, (8, 2, 8))
-    return warp
-
-
 def write_trace(folder: Path, positions: range | list[int]) -> Path:
     for n in positions:
         length = LENGTHS[n]
-        ctas = [[arithmetic(length)] for _ in range(10)]
+        ctas = [[dependent(length)]] * 10
         write_kernel(folder, ctas, FIRST + n, name=f"k{length}", sm=80)
     return folder
 

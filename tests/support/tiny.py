@@ -17,16 +17,18 @@ MOST_CYCLES = 20_000_000  # of a run: one that does not end fails
 
 
 def write_kernel(folder: Path, ctas: Sequence[Sequence[Warp]], number: int = 1, **shape: Any) -> Path:
-    """A kernel trace of the given CTAs, appended to the folder's launch list. Warps end with an EXIT."""
+    """Writes a kernel trace and appends it to the folder's launch list. Each warp gets a final EXIT; a Warp
+    may occur several times.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     threads = shape.pop("threads", 32 * max((len(warps) for warps in ctas), default=1))
     known = {"name": "tiny", "grid": (len(ctas), 1, 1), "block": (threads, 1, 1), "sm": 70, "id": number}
     file = folder / f"kernel-{number}.traceg"
+    for warp in {id(warp): warp for warps in ctas for warp in warps}.values():
+        if warp.lines:
+            warp.op("EXIT")
     with KernelWriter(file, LaunchShape(**{**known, **shape})) as out:
         for index, warps in enumerate(ctas):
-            for warp in warps:
-                if warp.lines:
-                    warp.op("EXIT")
             out.cta((index, 0, 0), warps)
     with (folder / "kernelslist.g").open("a") as listing:
         listing.write(file.name + "\n")
@@ -37,6 +39,14 @@ def warp_of(build: Callable[[Warp], None]) -> Warp:
     """A warp filled by a function."""
     warp = Warp()
     build(warp)
+    return warp
+
+
+def dependent(count: int) -> Warp:
+    """A warp of `count` FFMA, each of which needs the result of the one before."""
+    warp = Warp()
+    for _ in range(count):
+        warp.op("FFMA", 8, (8, 2, 8))
     return warp
 
 
