@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,27 +9,6 @@ import pytest
 
 import simt
 from simt.cuda import toolkit
-from simt.errors import PtxError
-
-
-def _skip_where_unsupported() -> Iterator[None]:
-    """The family of asynchronous instructions is not merged yet."""
-    try:
-        yield
-    except PtxError as error:
-        if re.search(r"(cp\.async|mbarrier|mapa|cluster).*this instruction is not supported", str(error)):
-            pytest.skip(str(error))
-        raise
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    yield from _skip_where_unsupported()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    yield from _skip_where_unsupported()
 
 
 @pytest.fixture(scope="session")
