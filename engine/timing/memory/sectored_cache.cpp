@@ -39,6 +39,7 @@ void SectoredCache::resize() {
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
+  for (Set& set : sets_) set.invalid.reserve(ways_);
   for (uint32_t line = count; line-- > 0;) sets_[set_of_line(line)].invalid.push_back(line);
   modified_lines_ = 0;
   free_lines_ = count;
