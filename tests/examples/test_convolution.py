@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,7 +111,7 @@ def test_the_reference_is_the_definition() -> None:
         ("direct", Convolution(1, 1, 9, 9, 1, 8, 8), "filters of up to 49 elements"),
         ("winograd_fused", Convolution(1, 1, 9, 9, 1, 5, 5), "filters of 3 x 3 with stride 1"),
         ("winograd_nonfused", Convolution(1, 1, 9, 9, 1, 3, 3, stride=2), "square filters of 2 x 2 to 5 x 5"),
-        ("fft", Convolution(1, 1, 63, 63, 1, 3, 3), "at most 64"),
+        ("fft", Convolution(1, 1, 63, 63, 1, 3, 3), "added, up to 65"),
         ("tiled_fft", Convolution(1, 1, 63, 63, 1, 17, 3), "at most 16 x 16 with stride 1"),
     ],
 )
@@ -127,3 +132,51 @@ def test_impossible_problems_and_arrays_are_refused(gpu: simt.GPU) -> None:
         LaunchError, match=r"direct: w is float32 of shape \(5, 3, 3\), expected float32 of shape"
     ):
         ALGORITHMS["direct"](gpu, SMALL).forward(x, w[..., 0])
+
+
+@pytest.mark.slow
+def test_the_study_writes_tables_and_plots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("direct", "winograd_nonfused")
+    given = [text for name in names for text in ("--algorithm", name)]
+    given += ["--layer", "tiny", "--direction", "forward", "--timeline", "200", "--output", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["convolution", *given])
+    runpy.run_module("simt.examples.convolution", run_name="__main__")
+    said = capsys.readouterr().out
+    found = pl.read_parquet(tmp_path / "summary.parquet")
+    assert found["algorithm"].to_list() == list(names)
+    launches = pl.read_parquet(tmp_path / "launches.parquet")
+    for row in found.iter_rows(named=True):
+        own = launches.filter(algorithm=row["algorithm"], direction=row["direction"])
+        assert row["launches"] == own.height and row["cycles"] == own["cycles"].sum()
+        assert sum(row[name] for name in row if name.startswith("stall_")) == pytest.approx(100)
+        assert row["error"] < TOLERANCES[row["algorithm"]]
+        assert f"{row['cycles']:,}" in said
+    # Inputs come from DRAM.
+    assert (found["dram_bytes"] >= 4 * (4 * 14 * 14 + 8 * 4 * 9)).all()
+    banks, channels = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("dram_banks", "dram"))
+    assert banks["bus_cycles"].sum() == channels["dram_bus_cycles"].sum() > 0
+    pictures = {f"{name}-forward.png" for name in names} | {"cycles.png", "ipc.png"}
+    assert {path.name for path in tmp_path.glob("*.png")} == pictures
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sizes", "1,2,x"], "--sizes 1,2,x: expected n,c,h,w,k,r,s"),
+        (["--sizes", "1,1,4,4,1,9,9"], "filters of 9 x 9 do not fit into images of 4 x 4"),
+        (["--gpu", "h10"], "h100"),
+        (
+            ["--algorithm", "winograd_fused", "--layer", "lenet-1"],
+            "none of the algorithms can compute this convolution",
+        ),
+    ],
+)
+def test_the_study_refuses_bad_arguments(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["convolution", *arguments])
+    with pytest.raises(SystemExit, match=f"error: .*{message}"):
+        runpy.run_module("simt.examples.convolution", run_name="__main__")

@@ -44,9 +44,7 @@ class FFT(Algorithm):
 
     name = "fft"
     summary = "Fourier transforms of whole images"
-    supports = (
-        f"stride 1, and x and y of at most {SIZES[-1]} rows and columns together with the filters, less one"
-    )
+    supports = f"stride 1; sides of x and y, with that of the filters added, up to {SIZES[-1] + 1}"
     source = "fft.cu"
 
     @classmethod

@@ -8,11 +8,11 @@ constexpr int POINTS = 16, ROWS = 32, COLUMNS = 16, STEP = 8, THREADS = 256;
 
 // Sums left(row, d) * right(d, column) at every point over the depths from `first` to `last`, in steps of
 // STEP, for the ROWS rows and COLUMNS columns of a block; store(row, column, 4 x 4 values) receives them.
-// left and right give transformed tiles of 4 x 4. ALONG_DEPTH: those of right at neighbouring depths are
-// neighbours in memory.
-template <bool ALONG_DEPTH, class Left, class Right, class Store>
-__device__ void multiply_points(const Left& left, const Right& right, const Store& store, int first,
-                                int last) {
+// prepare(d) is called before each step; left and right give transformed tiles of 4 x 4. ALONG_DEPTH: those
+// of right at neighbouring depths are neighbours in memory.
+template <bool ALONG_DEPTH, class Prepare, class Left, class Right, class Store>
+__device__ void multiply_points(const Prepare& prepare, const Left& left, const Right& right,
+                                const Store& store, int first, int last) {
   __shared__ union {
     struct {
       float u[POINTS][STEP][ROWS + 4], v[POINTS][STEP][COLUMNS + 4];
@@ -22,6 +22,7 @@ __device__ void multiply_points(const Left& left, const Right& right, const Stor
   int t = threadIdx.x, point = t / 16, own_row = t % 16 / 4 * 8, own_column = t % 4 * 4;
   float sums[8][4] = {}, tile[4][4];
   for (int d0 = first; d0 < last; d0 += STEP) {
+    prepare(d0);
     int row = t / STEP, depth = t % STEP;
     left(row, d0 + depth, last, tile);
 #pragma unroll
@@ -73,11 +74,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     winograd_convolve(const float* x, const float* w, float* y, Images z) {
   int first_output = blockIdx.y * ROWS, first_tile = blockIdx.x * COLUMNS;
   int across = (z.out_width + 1) / 2, tiles = (z.out_height + 1) / 2 * across;
+  // Filters are copied in the order in which they are in memory.
+  __shared__ float filters[ROWS][STEP * 9 + 8];
+  auto prepare = [&](int channel0) {
+    for (int i = threadIdx.x; i < ROWS * STEP * 9; i += THREADS) {
+      int row = z.turned ? i / 9 % ROWS : i / (9 * STEP), d = z.turned ? i / (9 * ROWS) : i / 9 % STEP;
+      int output = first_output + row, channel = channel0 + d;
+      bool inside = output < z.outputs && channel < z.channels;
+      filters[row][d * 9 + i % 9] = inside ? w[(output * z.output + channel * z.input) * 9 + i % 9] : 0;
+    }
+    __syncthreads();
+  };
   auto left = [&](int row, int channel, int last, float (&tile)[4][4]) {
-    int output = first_output + row;
-    if (output >= z.outputs || channel >= last) return clear(tile);
     float g[3][3];
-    filter(w + (output * z.output + channel * z.input) * 9, z.turned, g);
+    filter(filters[row] + channel % STEP * 9, z.turned, g);
     taps_2d(g, tile);
   };
   auto right = [&](int channel, int last, int column, float (&tile)[4][4]) {
@@ -100,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (int j = 0; j < 2; j++)
         if (top + i < z.out_height && from_left + j < z.out_width) to[i * z.out_width + j] = values[i][j];
   };
-  multiply_points<false>(left, right, store, 0, z.channels);
+  multiply_points<false>(prepare, left, right, store, 0, z.channels);
 }
 
 // F(3x3, 2x2): tiles of 2 x 2 of dy are the taps, and the 3 x 3 elements of dw the outputs; the sum over
@@ -132,5 +142,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < 9; i++) to[i] = values[i / 3][i % 3];
   };
-  multiply_points<true>(left, right, store, first, min(first + length, z.n * tiles));
+  multiply_points<true>([](int) {}, left, right, store, first, min(first + length, z.n * tiles));
 }
