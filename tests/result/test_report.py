@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from array import array
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 
 import simt
 from simt.result import Result, launch_page, report
+from simt.result.timeline import BANK_COLUMNS
+from simt.result.transfer import Transfer
 from support.fake_gpu import installed
 from support.launches import MACHINE, launch
 
@@ -65,7 +68,12 @@ def test_page_holds_what_the_result_says(result: Result) -> None:
     timeline = detail["timeline"]
     assert len(timeline["ipc"]) <= launch_page.MAX_POINTS
     assert timeline["start"][0] == 0 and timeline["end"][-1] == 8500
-    assert len(timeline["channels"][0]) == 8
+    channels, banks = detail["dram"]
+    assert (channels["rows"], banks["rows"]) == (list(range(8)), list(range(8 * 4)))
+    for shown in (channels, banks):
+        for kind in ("utilisation", "efficiency"):
+            assert len(shown[kind]["cells"]) == len(shown["rows"]) * len(shown["end"])
+            assert set(shown[kind]["cells"]) <= set(launch_page._LEVELS + ".")
     assert {point["kernel"] for point in data["roofline"]["points"]} == set(range(len(data["kernels"])))
 
 
@@ -118,6 +126,41 @@ def test_page_of_many_launches_is_small_and_has_them_all(result: Result) -> None
     assert len(page) < 500 * len(many)
 
 
+@pytest.mark.slow
+def test_page_of_ten_thousand_launches_is_at_most_5_mb(result: Result) -> None:
+    """Sixty long launches with timelines of many banks, and copies."""
+    machine = replace(MACHINE, dram_channels=160, dram_banks=16)
+    template = launch(0, ctas=30, interval=100)
+    t = template.timeline
+    assert t is not None
+    for name in ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles"):
+        t[name] = [[(7 * i * c) % 50 for c in range(160)] for i in range(len(t["cycle"]))]
+    rows = [
+        (i, c, b, (i * b) % 50, 50)
+        for i in range(0, len(t["cycle"]), 10)
+        for c in range(160)
+        for b in range(16)
+    ]
+    t["dram_banks"] = {
+        n: array("I", row) for n, row in zip(BANK_COLUMNS, zip(*rows, strict=True), strict=True)
+    }
+    short = launch(0, ctas=1, interval=100)
+    launches = tuple(
+        replace(
+            template if i < 60 else short, index=i, id=i, name=f"kernel{i % 70}<float, int>", machine=machine
+        )
+        for i in range(10_000)
+    )
+    copies = tuple(Transfer("host_to_device", 1, 4096, 10 * i, 10 * i + 9) for i in range(30_000))
+    page = report.page(Result(launches, machine, result.provenance, transfers=copies))
+    assert len(page.encode()) <= report.MAX_BYTES == 5_000_000
+    data = data_of(page)
+    assert len(data["launches"]["id"]) == 10_000
+    assert len(data["transfers"]["start"]) == report.MAX_TRANSFERS and data["transfers"]["left_out"] == 10_000
+    banks = data["details"]["0"]["dram"][1]
+    assert len(banks["rows"]) == launch_page.MAX_ROWS and banks["left_out"] == 160 * 16 - 256
+
+
 def drawn(page: Path, tmp_path: Path) -> str:
     """The page's elements after its script has run."""
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu"]
@@ -134,7 +177,7 @@ browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium 
 def test_page_draws_in_a_browser(result: Result, tmp_path: Path) -> None:
     report.write(result, tmp_path / "report.html")
     body = drawn(tmp_path / "report.html", tmp_path)
-    assert "gemm_128x64" in body and body.count("<svg") == 5 and body.count("<canvas") == 2
+    assert "gemm_128x64" in body and body.count("<svg") == 7 and body.count("<canvas") == 5
     for part in ("Launches over time", "Roofline", "Lines, and where warps wait", "Maps", "Provenance"):
         assert part in body
     assert body.count('class="map"') == 4 and 'type="search"' in body

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import simt
 from simt import _engine
-from simt.errors import LimitReached
+from simt.errors import LimitReached, ResultError
+from simt.result.transfer import Transfer
 from simt.run.record import Facts
 from simt.run.session import QueuedLaunch, QueuedTransfer, Session
 from simt.trace import open_trace
@@ -212,3 +213,24 @@ def test_events_have_the_cycle_of_what_they_stand_behind() -> None:
     assert middle.cycle == first.end_cycle
     assert end.cycle == max(second.end_cycle, third.end_cycle) == gpu.event().record().cycle
     assert start.elapsed_time(middle) == pytest.approx(first.end_cycle / (1e3 * gpu.spec.clock.core_mhz))
+
+
+@pytest.mark.parametrize("place", ["saved", "saved.json"])
+def test_transfers_that_occupied_a_link_are_in_the_result(folder: Path, tmp_path: Path, place: str) -> None:
+    session, (one, _) = session_of(folder)
+    session.queue(one)
+    within = QueuedTransfer("device", 64, None)
+    for transfer in (copy(400, 1), QueuedTransfer(stream=1, perform=lambda: None), within):
+        session.queue_transfer(transfer)
+    session.run()
+    result = session.result()
+    end = session.launches[0].end_cycle
+    assert [x.link for x in result.transfers] == ["device", "host_to_device"]
+    assert result.transfers[1] == Transfer("host_to_device", 1, 400, end, end + 500)
+    assert result.transfers[0].stream is None and result.transfers[0].cycles > 0
+    assert simt.Result.load(result.save(tmp_path / place)) == result
+    assert result.to_polars("transfers")["nbytes"].to_list() == [64, 400]
+    data = result.to_json()
+    data["transfers"]["end_cycle"][1] = 0
+    with pytest.raises(ResultError, match="a transfer ends before it starts"):
+        simt.Result.from_json(data)

@@ -26,14 +26,14 @@ def dump(data: Any) -> str:
 
 def save(result: Result, path: Path) -> Path:
     """See Result.save."""
-    from simt.result.tables import TABLES
+    from simt.result.tables import TABLES, TRANSFERS
 
     if path.suffix == ".json":
         write_text(path, dump(compact(result.to_json(detail=True))))
         return path
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
+        for name in (*TABLES, TRANSFERS):
             frame, target = result.to_polars(name), path / f"{name}.parquet"
             if frame.width == 0:
                 target.unlink(missing_ok=True)

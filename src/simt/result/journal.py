@@ -23,6 +23,7 @@ from simt.files import replacing
 from simt.result.launch import LaunchResult, Machine
 from simt.result.result import SCHEMA as RESULT_SCHEMA
 from simt.result.result import Provenance, Result
+from simt.result.transfer import to_columns
 
 SCHEMA = "simt.journal/1"
 UNFINISHED = "unfinished"
@@ -111,6 +112,7 @@ class Journal:
             "warnings": result.warnings,
             "provenance": asdict(result.provenance),
             "sampling": result.sampling,
+            **({"transfers": to_columns(result.transfers)} if result.transfers else {}),
         }
         self._append(_line({"end": rest}))
         self._sync(time.monotonic())

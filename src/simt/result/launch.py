@@ -149,12 +149,16 @@ class LaunchResult:
         """The timeline as rates; empty if there is none."""
         return timeline.samples(self)
 
-    def dram_activity(self, by: Literal["channel", "bank"] = "channel") -> DramActivity | None:
+    def dram_activity(
+        self, by: Literal["channel", "bank"] = "channel", most: int | None = None
+    ) -> DramActivity | None:
         """Utilisation and efficiency of each DRAM channel or bank over time.
 
-        None without a timeline, or for one of an earlier version, which has no banks.
+        most: merges neighbouring intervals until there are at most that many.
+
+        None without a timeline, or for banks in one of an earlier version.
         """
-        return timeline.dram_activity(self, by)
+        return timeline.dram_activity(self, by, most)
 
     def to_json(self, detail: bool = False) -> dict[str, Any]:
         """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`."""

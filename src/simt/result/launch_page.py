@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simt.result.launch import LaunchResult
 from simt.result.listing import instructions
 from simt.result.summary import bottleneck
@@ -11,10 +14,16 @@ from simt.result.timeline import Sample
 
 MAX_POINTS = 400  # of a timeline
 MAX_LINES = 3000  # instructions: those at which warps wait longest
+MAX_CELLS = 48_000  # of a heat map
+MAX_ROWS = 256  # of a heat map: of more banks, those of the busiest channels
+_LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of a heat map's cells
 
 
-def details(x: LaunchResult, listings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Everything about it. Texts of its instructions are added to `listings`, once for all launches alike."""
+def details(x: LaunchResult, listings: list[dict[str, Any]], launches: int = 1) -> dict[str, Any]:
+    """Everything about it. Texts of its instructions are added to `listings`, once for all launches alike.
+
+    launches: how many the page shows in full; of more, each is coarser, so that the page stays small.
+    """
     return {
         "registers": x.registers,
         "shared": x.shared_bytes,
@@ -25,10 +34,16 @@ def details(x: LaunchResult, listings: list[dict[str, Any]]) -> dict[str, Any]:
         "why": bottleneck(x).text,
         "states": {reason: None if n != n else n for reason, n in x.warp_stalls.items()},
         "schedulers": {reason: sum(row) for reason, row in x.stalls.items()},
-        "timeline": _timeline(x),
-        "lines": _lines(x, listings),
+        "timeline": _timeline(x, _share(MAX_POINTS, launches, 100)),
+        "dram": _heat_maps(x, _share(MAX_CELLS, launches, 6_000)),
+        "lines": _lines(x, listings, _share(MAX_LINES, launches, 300)),
         "spread": x.spread,
     }
+
+
+def _share(most: int, launches: int, least: int) -> int:
+    """The limit of one launch, if `launches` together may have that of eight."""
+    return max(least, min(most, 8 * most // launches))
 
 
 def _rounded(value: float | None) -> float | None:
@@ -48,13 +63,12 @@ def _sampled(x: LaunchResult) -> str | None:
     return text + (f" ({s.reason})" if s.reason else "")
 
 
-def _timeline(x: LaunchResult) -> dict[str, Any] | None:
+def _timeline(x: LaunchResult, points: int) -> dict[str, Any] | None:
     samples = x.samples()
     if not samples:
         return None
-    step = -(-len(samples) // MAX_POINTS)
+    step = -(-len(samples) // points)
     groups = [samples[i : i + step] for i in range(0, len(samples), step)]
-    channels = len(samples[0].channels)
     return {
         "start": [g[0].start - x.start_cycle for g in groups],
         "end": [g[-1].end - x.start_cycle for g in groups],
@@ -64,10 +78,49 @@ def _timeline(x: LaunchResult) -> dict[str, Any] | None:
         "l2": _means(groups, "l2_hit_rate"),
         "dram": _means(groups, "dram_busy"),
         "efficiency": _means(groups, "dram_efficiency"),
-        "channels": [
-            [round(sum(s.channels[c] for s in g) / len(g), 1) for c in range(channels)] for g in groups
-        ],
+        "lanes": _means(groups, "lanes"),
+        "stalls": {
+            reason: row
+            for reason in samples[0].stalls
+            if any(row := [round(sum(s.stalls[reason] for s in g) / len(g), 1) for g in groups])
+        },
     }
+
+
+def _heat_maps(x: LaunchResult, cells: int) -> list[dict[str, Any]]:
+    """DRAM's utilisation and efficiency over time, by channel and by bank."""
+    found = []
+    for by in ("channel", "bank"):
+        whole = x.dram_activity(by, 1)
+        if whole is None or x.machine is None or not whole.utilisation.size:
+            continue
+        rows = np.arange(whole.utilisation.shape[1])
+        if len(rows) > MAX_ROWS:
+            by_channel = whole.utilisation[0].reshape(x.machine.dram_channels, -1)
+            busiest = np.argsort(-by_channel.sum(axis=1), kind="stable")[: MAX_ROWS // by_channel.shape[1]]
+            rows = rows.reshape(by_channel.shape)[np.sort(busiest)].ravel()
+        a = x.dram_activity(by, max(1, min(MAX_POINTS, cells // len(rows))))
+        assert a is not None
+        peak = float(a.utilisation[:, rows].max())
+        most = next(most for most in (5, 10, 20, 50, 100) if peak <= most)
+        found.append(
+            {
+                "by": by,
+                "rows": rows.tolist(),
+                "left_out": whole.utilisation.shape[1] - len(rows),
+                "start": (a.start - x.start_cycle).tolist(),
+                "end": (a.end - x.start_cycle).tolist(),
+                "utilisation": {"most": most, "cells": _cells(a.utilisation[:, rows], most)},
+                "efficiency": {"most": 100, "cells": _cells(a.efficiency[:, rows], 100)},
+            }
+        )
+    return found
+
+
+def _cells(values: NDArray[np.float64], most: float) -> str:
+    """A character per cell, row after row of the map: its level from 0 to `most`, or a full stop for NaN."""
+    levels = np.nan_to_num(values.T * (len(_LEVELS) - 1) / most, nan=len(_LEVELS)).round().astype(int)
+    return "".join((_LEVELS + ".")[level] for level in levels.ravel())
 
 
 def _means(groups: list[list[Sample]], name: str, digits: int = 2) -> list[float | None]:
@@ -78,12 +131,12 @@ def _means(groups: list[list[Sample]], name: str, digits: int = 2) -> list[float
     return found
 
 
-def _lines(x: LaunchResult, listings: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _lines(x: LaunchResult, listings: list[dict[str, Any]], most: int) -> dict[str, Any] | None:
     """Counts per instruction, and in `listings` what is the same for all launches of the kernel."""
     lines = instructions(x)
     if not lines:
         return None
-    hot = sorted(range(len(lines)), key=lambda i: (-lines[i].waiting, -lines[i].issued))[:MAX_LINES]
+    hot = sorted(range(len(lines)), key=lambda i: (-lines[i].waiting, -lines[i].issued))[:most]
     lines = [lines[i] for i in sorted(hot)]
     at = [line.instructions[0] for line in lines]
 

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 # Launches with a timeline, lines and maps: the longest of each kernel, then the longest of all.
 MAX_DETAILED = 60
+MAX_BYTES = 5_000_000  # of the page: beyond, fewer launches are shown in full
 MAX_POINTS = 60  # kernels in the roofline: the longest
+MAX_TRANSFERS = 20_000  # the longest
+
+_LINKS = ("host_to_device", "device_to_host", "device")
 
 _COLUMNS = {
     "ipc": "sm__inst_executed.avg.per_cycle_elapsed",
@@ -34,7 +38,12 @@ _COLUMNS = {
 def page(result: Result) -> str:
     """The page as text."""
     title = f"{program_name(result)} on {result.machine.name} - simt"
-    return render("result.html", title=title, data=_data(result))
+    detailed = min(MAX_DETAILED, max(1, len(result.launches)))
+    while True:
+        text = render("result.html", title=title, data=_data(result, detailed))
+        if detailed == 1 or len(text.encode()) <= MAX_BYTES:
+            return text
+        detailed //= 2
 
 
 def write(result: Result, path: Path) -> None:
@@ -49,11 +58,12 @@ def program_name(result: Result) -> str:
     return name.encode("utf-8", "replace").decode() or "simt"
 
 
-def _data(result: Result) -> dict[str, Any]:
+def _data(result: Result, detailed: int) -> dict[str, Any]:
     t, p = result.totals, result.provenance
     kernels = _kernels(result)
     numbers = {kernel["name"]: i for i, kernel in enumerate(kernels)}
-    positions = _detailed(result.launches)
+    positions = _detailed(result.launches, detailed)
+    size = min(MAX_DETAILED, len(result.launches))
     listings: list[dict[str, Any]] = []
     return {
         "program": program_name(result),
@@ -72,7 +82,9 @@ def _data(result: Result) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "kernels": kernels,
         "launches": _launches(result, numbers),
-        "details": {str(i): details(result.launches[i], listings) for i in positions},
+        "transfers": _transfers(result),
+        "banks": result.machine.dram_banks,
+        "details": {str(i): details(result.launches[i], listings, size) for i in positions},
         "listings": listings,
         "roofline": _roofline(result, numbers),
         "provenance": [[key.replace("_", " "), _plain(value)] for key, value in p.to_json().items()],
@@ -101,13 +113,13 @@ def _kernels(result: Result) -> list[dict[str, Any]]:
     return sorted(kernels.values(), key=lambda k: -k["cycles"])
 
 
-def _detailed(launches: tuple[LaunchResult, ...]) -> list[int]:
+def _detailed(launches: tuple[LaunchResult, ...], most: int) -> list[int]:
     """Positions of the launches that are shown in full."""
     longest = sorted(range(len(launches)), key=lambda i: -launches[i].cycles)
     first: dict[str, int] = {}
     for i in longest:
         first.setdefault(launches[i].name, i)
-    return sorted(list(dict.fromkeys([*first.values(), *longest]))[:MAX_DETAILED])
+    return sorted(list(dict.fromkeys([*first.values(), *longest]))[:most])
 
 
 def _launches(result: Result, numbers: dict[str, int]) -> dict[str, list[Any]]:
@@ -131,6 +143,20 @@ def _launches(result: Result, numbers: dict[str, int]) -> dict[str, list[Any]]:
         for name, value in facts.items():
             columns[name].append(value)
     return columns
+
+
+def _transfers(result: Result) -> dict[str, Any]:
+    """Columns as of launches: the longest transfers, in the order in which they ended."""
+    longest = sorted(range(len(result.transfers)), key=lambda i: -result.transfers[i].cycles)[:MAX_TRANSFERS]
+    shown = [result.transfers[i] for i in sorted(longest)]
+    return {
+        "left_out": len(result.transfers) - len(shown),
+        "link": [_LINKS.index(x.link) for x in shown],
+        "stream": [x.stream for x in shown],
+        "nbytes": [x.nbytes for x in shown],
+        "start": [x.start_cycle for x in shown],
+        "cycles": [x.cycles for x in shown],
+    }
 
 
 def _roofline(result: Result, numbers: dict[str, int]) -> dict[str, Any]:

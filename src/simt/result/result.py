@@ -20,6 +20,7 @@ from simt.result.counters import Value
 from simt.result.elapsed import covered, shares
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
 from simt.result.schema import check
+from simt.result.transfer import Transfer, from_columns, to_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,6 +120,7 @@ class Result:
     status: str = "complete"
     unfinished: tuple[int, ...] = ()
     sampling: dict[str, Any] | None = None
+    transfers: tuple[Transfer, ...] = ()  # in the order in which they ended
     """How much was simulated and how wrong it may be, of a sampled run (simt.control.accuracy)."""
 
     @cached_property
@@ -187,13 +189,17 @@ class Result:
         - `dram`: one row per launch, interval and channel.
         - `dram_banks`: one row per launch, interval, channel and bank that was in use.
         - `spread`: one row per launch and SM or L2 slice: the launch's work by SM and slice.
+        - `transfers`: one row per copy or memset, in the order in which they ended.
 
         Raises ValueError for another name.
         """
         from simt.result import tables
 
-        if table not in tables.TABLES:
-            raise ValueError(f"no table {table!r}: expected one of {', '.join(tables.TABLES)}")
+        names = (*tables.TABLES, tables.TRANSFERS)
+        if table not in names:
+            raise ValueError(f"no table {table!r}: expected one of {', '.join(names)}")
+        if table == tables.TRANSFERS:
+            return tables.transfer_table(self.transfers)
         return tables.TABLES[table](self.launches)
 
     def to_json(self, detail: bool = False) -> dict[str, Any]:
@@ -211,6 +217,8 @@ class Result:
             "machine": asdict(self.machine),
             "provenance": self.provenance.to_json(),
         }
+        if self.transfers:
+            found["transfers"] = to_columns(self.transfers)
         return found if self.sampling is None else {**found, "sampling": self.sampling}
 
     @classmethod
@@ -234,6 +242,7 @@ class Result:
                 status=data["status"],
                 unfinished=tuple(data["unfinished"]),
                 sampling=data.get("sampling"),
+                transfers=from_columns(data["transfers"]) if data.get("transfers") else (),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ResultError(f"broken Result: {error}") from error

@@ -261,6 +261,21 @@ class _Sampling(msgspec.Struct):
     plan: _Plan | None = None
 
 
+class _Transfers(msgspec.Struct, forbid_unknown_fields=True):
+    link: list[Literal["host_to_device", "device_to_host", "device"]]
+    stream: list[Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None]
+    nbytes: list[Count]
+    start_cycle: list[Count]
+    end_cycle: list[Count]
+
+    def check(self) -> str:
+        if not _same_length(len(self.link), [self.stream, self.nbytes, self.start_cycle, self.end_cycle]):
+            return "columns of transfers have different lengths"
+        if any(a > b for a, b in zip(self.start_cycle, self.end_cycle, strict=True)):
+            return "a transfer ends before it starts"
+        return ""
+
+
 class _Whole(msgspec.Struct):
     status: Status
     launches: list[_Launch]
@@ -269,6 +284,7 @@ class _Whole(msgspec.Struct):
     machine: _Machine
     provenance: _Provenance
     sampling: _Sampling | None = None
+    transfers: _Transfers | None = None
 
 
 def check(data: Any) -> None:
@@ -278,6 +294,8 @@ def check(data: Any) -> None:
     found = _converted(data, _Whole)
     if len({x.timeline.names() for x in found.launches if x.timeline is not None}) > 1:
         raise ResultError("broken Result: the timelines of its launches have different columns")
+    if problem := found.transfers.check() if found.transfers else "":
+        raise ResultError(f"broken Result: {problem}")
     seen = set()
     for launch in found.launches:
         if launch.index in seen:

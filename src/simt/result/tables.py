@@ -11,6 +11,7 @@ import polars as pl
 from simt.result.launch import LaunchResult
 from simt.result.listing import TEXTS
 from simt.result.timeline import BANK_COLUMNS, BANKS, STATES
+from simt.result.transfer import COLUMNS, Transfer, to_columns
 
 # Columns of the engine's timeline that hold one number per interval, and those that hold one per channel.
 _TIMELINE_COLUMNS = (
@@ -226,6 +227,12 @@ def _by_launch(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
     ]
 
 
+def transfer_table(transfers: Sequence[Transfer]) -> pl.DataFrame:
+    types = dict.fromkeys(COLUMNS, pl.Int64) | {"link": pl.String}
+    return pl.DataFrame(to_columns(transfers), schema=types) if transfers else pl.DataFrame()
+
+
+TRANSFERS = "transfers"  # the one table that is not of launches
 TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
     "launches": launch_table,
     "stalls": stall_table,

@@ -8,6 +8,7 @@ command.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +37,6 @@ class Sample:
     l2_hit_rate: float | None
     dram_busy: float  # DRAM utilisation in percent, mean over channels
     dram_efficiency: float | None
-    channels: tuple[float, ...]  # utilisation of each channel
     stalls: dict[str, float]  # percent of all schedulers' cycles by reason; "selected": one issued
     lanes: float | None  # active threads per warp instruction
 
@@ -106,7 +106,6 @@ def samples(launch: LaunchResult) -> list[Sample]:
                 l2_hit_rate=_percent(t["l2_hits"][i], t["l2_accesses"][i]),
                 dram_busy=min(100.0, 100 * sum(bus) / (m.dram_channels * dram_cycles)),
                 dram_efficiency=_percent(min(sum(bus), pending), pending),
-                channels=tuple(min(100.0, 100 * n / dram_cycles) for n in bus),
                 stalls={
                     reason: 100 * row[i] / (m.sm_count * m.sub_cores * cycles)
                     for reason, row in t.get("stalls", {}).items()
@@ -117,7 +116,9 @@ def samples(launch: LaunchResult) -> list[Sample]:
     return found
 
 
-def dram_activity(launch: LaunchResult, by: Literal["channel", "bank"]) -> DramActivity | None:
+def dram_activity(
+    launch: LaunchResult, by: Literal["channel", "bank"], most: int | None = None
+) -> DramActivity | None:
     """See LaunchResult.dram_activity."""
     import numpy as np
 
@@ -126,14 +127,22 @@ def dram_activity(launch: LaunchResult, by: Literal["channel", "bank"]) -> DramA
     t, m = launch.timeline, launch.machine
     if t is None or m is None or (by == "bank" and BANKS not in t):
         return None
-    start, end = np.array(starts(launch)), np.array(t["cycle"])
+    step = 1 if most is None else -(-len(t["cycle"]) // most)
+    start, end = np.array(starts(launch))[::step], np.append(t["cycle"][step - 1 :: step], t["cycle"][-1])
+    end = end[: len(start)]
     if by == "channel":
-        bus, pending = np.array(t["dram_bus_cycles"], float), np.array(t["dram_pending_cycles"], float)
+        bus, pending = (
+            np.add.reduceat(np.array(t[name], float), np.arange(0, len(t["cycle"]), step))
+            for name in ("dram_bus_cycles", "dram_pending_cycles")
+        )
     else:
-        column = {name: np.frombuffer(t[BANKS][name], np.uint32) for name in BANK_COLUMNS}
-        bus, pending = np.zeros((2, len(end), m.dram_channels * m.dram_banks))
-        at = column["interval"], column["channel"] * m.dram_banks + column["bank"]
-        bus[at], pending[at] = column["bus_cycles"], column["pending_cycles"]
+        column = {name: np.frombuffer(t[BANKS][name], np.uint32).astype(np.int64) for name in BANK_COLUMNS}
+        shape = len(end), m.dram_channels * m.dram_banks
+        at = column["interval"] // step * shape[1] + column["channel"] * m.dram_banks + column["bank"]
+        bus, pending = (
+            np.bincount(at, column[name], math.prod(shape)).reshape(shape)
+            for name in ("bus_cycles", "pending_cycles")
+        )
     cycles = np.maximum(1, end - start)[:, None] * m.dram_khz / m.core_khz
     efficiency = np.full(bus.shape, np.nan)
     np.divide(100 * bus, pending, out=efficiency, where=pending > 0)

@@ -14,9 +14,11 @@ from simt.files import require_folder, require_output
 from simt.result import LaunchResult, Machine, Provenance, Result, timeline
 from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
+from simt.result.transfer import Transfer
 
 if TYPE_CHECKING:
     from simt.control.launch import LaunchControl
+    from simt.run.session import QueuedTransfer
 
 _SAME = (
     ("kernels", "another selection of kernels"),
@@ -127,6 +129,7 @@ class Record:
         self._start = time.monotonic()
         self._output = output
         self._notes: list[str] = []
+        self._transfers: list[Transfer] = []
         if before is not None:
             self._notes = [text for text in before.result.warnings if not text.startswith(UNFINISHED)]
             self._check(before.result.provenance)
@@ -199,6 +202,13 @@ class Record:
             self._journal.add(launch, digest)
         return launch
 
+    def add_transfer(self, done: QueuedTransfer) -> None:
+        """Adds a transfer that the engine has finished, if it occupied a link."""
+        if done.link != "none" and done.start_cycle is not None and done.end_cycle is not None:
+            self._transfers.append(
+                Transfer(done.link, done.stream, done.traffic, done.start_cycle, done.end_cycle)
+            )
+
     def cycle(self, engine_cycle: int) -> int:
         """The cycle of the run that corresponds to a cycle of the engine."""
         return engine_cycle + self._offset + self._clock.offset(engine_cycle)
@@ -253,6 +263,7 @@ class Record:
             warnings=tuple(dict.fromkeys(notes)),
             status=status,
             unfinished=left,
+            transfers=tuple(self._transfers),
         )
 
     def save(self, result: Result) -> None:

@@ -435,6 +435,7 @@ class Session:
         for number, start, end in self._engine.finished_transfers():
             transfer = self._transfers.pop(number)
             transfer.start_cycle, transfer.end_cycle = self._record.cycle(start), self._record.cycle(end)
+            self._record.add_transfer(transfer)
             transfer.ended()
         if refused:
             raise refused.pop(0)

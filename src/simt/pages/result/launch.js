@@ -13,12 +13,14 @@ function details(i) {
   const parts = [section(title, `Bound by ${L.bound[i]}: ${x.why}.`, shown, ...stalls(x))], t = x.timeline;
   if (t) {
     const most = Math.max(.01, ...t.ipc.filter(v => v != null)), top = most > 2 ? Math.ceil(most) : most > 1 ? 2 : most > .5 ? 1 : most > .2 ? .5 : .2;
-    parts.push(section("Timeline", "Cycles since the launch.", el("div", {class: "charts"},
+    parts.push(section("Timeline", "Cycles since the launch, of the whole GPU. DRAM utilisation: the share of all cycles in which the data bus moves data; efficiency: of the cycles with a request pending (white: none).", el("div", {class: "charts"},
       lineChart("Warp instructions per SM and cycle", t, [["IPC", t.ipc, "var(--blue)"]], top, ""),
+      ...(Object.keys(t.stalls).length ? [stackChart("Schedulers: issuing, or why not, % of their cycles", t, t.stalls)] : []),
       lineChart("Occupancy, % of the warps that fit", t, [["occupancy", t.occupancy, "var(--violet)"]], percentTop(t.occupancy), " %"),
       lineChart("Cache hit rates, %", t, [["L1", t.l1, "var(--aqua)"], ["L2", t.l2, "var(--orange)"]], 100, " %"),
-      lineChart("DRAM, %", t, [["data bus busy", t.dram, "var(--blue)"], ["of the time with requests", t.efficiency, "var(--yellow)"]], percentTop([...t.dram, ...t.efficiency]), " %"),
-      ...(t.channels[0].length ? [heatMap(t)] : []))));
+      lineChart("DRAM, %", t, [["utilisation", t.dram, "var(--blue)"], ["efficiency", t.efficiency, "var(--yellow)"]], percentTop([...t.dram, ...t.efficiency]), " %"),
+      lineChart("Active threads per warp instruction", t, [["threads", t.lanes, "var(--magenta)"]], Math.max(32, ...t.lanes.filter(v => v != null)), ""),
+      ...dramMaps(x.dram))));
   }
   return [...parts, ...lines(x.lines), ...maps(x)];
 }

@@ -10,9 +10,9 @@ function build() {
   if (D.warnings.length) main.append(el("section", {class: "warn"}, el("h2", {}, "Warnings"), el("ul", {}, ...D.warnings.map(w => el("li", {}, w)))));
   if (N) {
     const place = el("div"), pick = i => { table.choose(i); over?.choose(i); place.replaceChildren(...details(i)); };
-    const table = launchTable(pick), over = N > 1 ? streams(pick) : null;
+    const table = launchTable(pick), over = N > 1 || C.link.length ? streams(pick) : null;
     if (over) main.append(section("Time by kernel", "Cycles in which several launches run are divided among them.", kernelBars()),
-      section("Launches over time", "One row per stream. Drag to move, use the wheel to zoom, double-click to show all, click to select.", over.node));
+      section("Launches over time", "One row per stream, with its copies and memsets below the launches" + (C.left_out ? ` (${num(C.left_out)} short ones are left out)` : "") + ". Drag to move, use the wheel to zoom, double-click to show all, click to select.", over.node));
     const roof = roofline();
     if (roof) main.append(section("Roofline", "Kernels by operations per byte, against the peaks of the specification; larger circles take longer.", roof));
     main.append(section("Launches", "Select one to see its stalls, lines and maps. Click a column's head to sort.", table.node), place);

@@ -1,5 +1,7 @@
-/* All launches over time, a row per stream: drag moves, the wheel zooms, a double click shows all again. */
-const L = D.launches, N = (L.id ?? []).length;
+/* All launches and copies over time, a row per stream: drag moves, the wheel zooms, a double click shows all again. */
+const L = D.launches, N = (L.id ?? []).length, C = D.transfers;
+const LINKS = [["to the device", "var(--ink)"], ["to the host", "var(--soft)"], ["within the device", "var(--gray)"]];
+const streamName = s => s === null ? "no stream" : `stream ${s}`;
 const PALETTE = ["blue", "orange", "aqua", "violet", "yellow", "magenta", "green", "red", "teal"];
 const kernelColor = k => `var(--${PALETTE[k] ?? "faint"})`;
 const kernelOf = i => D.kernels[L.kernel[i]];
@@ -12,10 +14,16 @@ function launchTip(i) {
   return [[kernelColor(L.kernel[i]), kernelOf(i).short], ["", `launch ${L.id[i]}, stream ${L.stream[i]}`], ["", "cycles", num(L.cycles[i])],
     ["", "begins at", num(L.start[i])], ["", "bound by", L.bound[i]]];
 }
+function copyTip(i) {
+  const [name, c] = LINKS[C.link[i]];
+  return [[c, `copy or memset ${name}`], ["", streamName(C.stream[i])], ["", "bytes over the link", num(C.nbytes[i])], ["", "cycles", num(C.cycles[i])], ["", "begins at", num(C.start[i])]];
+}
 function streams(pick) {
-  const rows = [...new Set(L.stream)].sort((a, b) => a - b), row = new Map(rows.map((s, r) => [s, r]));
+  const rows = [...new Set([...L.stream, ...C.stream])].sort((a, b) => a === null ? 1 : b === null ? -1 : a - b), row = new Map(rows.map((s, r) => [s, r]));
   const high = Math.max(10, Math.min(26, 260 / rows.length)), foot = 18, left = 64;
-  const first = L.start.reduce((a, b) => Math.min(a, b)), last = L.start.reduce((a, s, i) => Math.max(a, s + L.cycles[i]), 0);
+  const strip = C.link.length ? Math.max(3, high / 4) : 0, tall = high - 2 - strip; // of copies, below the launches
+  const all = [[L, N], [C, C.link.length]];
+  const first = all.reduce((a, [t]) => t.start.reduce((x, y) => Math.min(x, y), a), Infinity), last = all.reduce((a, [t]) => t.start.reduce((x, s, i) => Math.max(x, s + t.cycles[i]), a), 0);
   let from = first, to = Math.max(last, first + 1), chosen = null;
   const canvas = el("canvas", {class: "streams", style: `height:${rows.length * high + foot}px`});
   const draw = () => {
@@ -26,14 +34,19 @@ function streams(pick) {
     const x = cycle => left + (wide - left) * (cycle - from) / (to - from);
     for (let r = 0; r < rows.length; ++r) {
       g.fillStyle = paint("var(--grid)"); g.fillRect(left, r * high + 1, wide - left, high - 2);
-      g.fillStyle = paint("var(--soft)"); g.fillText(`stream ${rows[r]}`, 0, (r + .5) * high + 4, left - 6);
+      g.fillStyle = paint("var(--soft)"); g.fillText(streamName(rows[r]), 0, (r + .5) * high + 4, left - 6);
     }
     for (let i = 0; i < N; ++i) {
       const a = Math.max(left, x(L.start[i])), b = Math.min(wide, x(L.start[i] + L.cycles[i])), y = row.get(L.stream[i]) * high + 1;
       if (b < left || a > wide) continue;
-      g.fillStyle = paint(kernelColor(L.kernel[i])); g.fillRect(a, y, Math.max(.7, b - a - (b - a > 3 ? .7 : 0)), high - 2);
-      if (i === chosen) { g.strokeStyle = paint("var(--ink)"); g.lineWidth = 2; g.strokeRect(a, y, Math.max(2, b - a), high - 2); }
-      if (b - a > 46) { g.fillStyle = "#fff"; g.fillText(fitted(g, kernelOf(i).short, b - a - 8), a + 4, y + high / 2 + 3); }
+      g.fillStyle = paint(kernelColor(L.kernel[i])); g.fillRect(a, y, Math.max(.7, b - a - (b - a > 3 ? .7 : 0)), tall);
+      if (i === chosen) { g.strokeStyle = paint("var(--ink)"); g.lineWidth = 2; g.strokeRect(a, y, Math.max(2, b - a), tall); }
+      if (b - a > 46) { g.fillStyle = "#fff"; g.fillText(fitted(g, kernelOf(i).short, b - a - 8), a + 4, y + tall / 2 + 4); }
+    }
+    for (let i = 0; i < C.link.length; ++i) {
+      const a = Math.max(left, x(C.start[i])), b = Math.min(wide, x(C.start[i] + C.cycles[i])), y = row.get(C.stream[i]) * high + 1 + tall;
+      if (b < left || a > wide) continue;
+      g.fillStyle = paint(LINKS[C.link[i]][1]); g.fillRect(a, y, Math.max(.7, b - a), strip);
     }
     g.fillStyle = paint("var(--faint)");
     for (const f of [0, .5, 1]) { g.textAlign = ["left", "center", "right"][2 * f]; g.fillText(short(Math.round(from + f * (to - from))) + (f === 1 ? " cycles" : ""), left + f * (wide - left), rows.length * high + 13); }
@@ -41,8 +54,8 @@ function streams(pick) {
   const at = e => {
     const box = canvas.getBoundingClientRect(), cycle = from + (e.clientX - box.left - left) / (box.width - left) * (to - from);
     const stream = rows[Math.floor((e.clientY - box.top) / high)], slack = 2 * (to - from) / box.width;
-    for (let i = 0; i < N; ++i) if (L.stream[i] === stream && cycle >= L.start[i] - slack && cycle <= L.start[i] + L.cycles[i] + slack) return i;
-    return null;
+    const found = all.map(([t, n]) => { for (let i = 0; i < n; ++i) if (t.stream[i] === stream && cycle >= t.start[i] - slack && cycle <= t.start[i] + t.cycles[i] + slack) return i; return null; });
+    return {launch: found[0], copy: found[1]};
   };
   let held = null, moved = false;
   canvas.onmousedown = e => { held = e.clientX; moved = false; };
@@ -52,10 +65,10 @@ function streams(pick) {
       if (Math.abs(held - e.clientX) > 2) { moved = true; from += by; to += by; held = e.clientX; draw(); }
       return;
     }
-    const i = at(e);
-    if (i === null) tip.style.display = "none"; else showTip(e, launchTip(i));
+    const {launch, copy} = at(e);
+    if (launch !== null) showTip(e, launchTip(launch)); else if (copy !== null) showTip(e, copyTip(copy)); else tip.style.display = "none";
   };
-  canvas.onmouseup = e => { held = null; if (!moved) { const i = at(e); if (i !== null) pick(i); } };
+  canvas.onmouseup = e => { held = null; if (!moved) { const i = at(e).launch; if (i !== null) pick(i); } };
   canvas.onmouseleave = () => { held = null; tip.style.display = "none"; };
   canvas.ondblclick = () => { from = first; to = Math.max(last, first + 1); draw(); };
   canvas.addEventListener("wheel", e => {
@@ -65,7 +78,7 @@ function streams(pick) {
     from = cycle - f * span; to = from + span; draw();
   }, {passive: false});
   themed.push(draw); addEventListener("resize", draw);
-  return {node: el("div", {}, canvas, legend([...D.kernels.slice(0, PALETTE.length).map((k, i) => [k.short, kernelColor(i)]), ...(D.kernels.length > PALETTE.length ? [["other kernels", "var(--faint)"]] : [])])),
+  return {node: el("div", {}, canvas, legend([...D.kernels.slice(0, PALETTE.length).map((k, i) => [k.short, kernelColor(i)]), ...(D.kernels.length > PALETTE.length ? [["other kernels", "var(--faint)"]] : []), ...LINKS.filter((_, k) => C.link.includes(k)).map(([n, c]) => [`copies ${n}`, c])])),
     draw, choose: i => { chosen = i; draw(); }};
 }
 function fitted(g, text, width) {
