@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache
+from types import TracebackType
 from typing import Any
 
 from simt import _engine
@@ -99,6 +100,34 @@ class _ProgramGpu(GPU):
         return _engine.functional.DeviceMemory(capacity, FIRST_ADDRESS + self._ordinal * ADDRESSES)
 
 
+class _Guarded:
+    """Ends a block at a fault of the program, and reports the fault's code to `failed`."""
+
+    def __init__(self, failed: Callable[[int, SimtError], None]) -> None:
+        self._failed = failed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, DeadlockError):
+            code = codes.LAUNCH_TIMEOUT
+        elif isinstance(error, ProgramFault):
+            code = _FAULTS.get(error.kind, codes.LAUNCH_FAILED)
+        elif isinstance(error, LaunchError):
+            code = codes.LAUNCH_OUT_OF_RESOURCES if error.kind else codes.INVALID_VALUE
+        elif isinstance(error, PtxError):
+            code = codes.INVALID_PTX
+        else:
+            return False
+        self._failed(code, error)
+        return True
+
+
 class Device(Objects):
     """Device `ordinal` of one process of the program.
 
@@ -152,6 +181,7 @@ class Device(Objects):
         self._gpu: GPU | None = None
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
+        self._guarded = _Guarded(self._failed)
         self._modules: dict[int, Module] = {}
         self._kernels: dict[tuple[int, str], Kernel] = {}
         self._launcher = lru_cache(maxsize=1024)(self._make_launcher)
@@ -325,14 +355,11 @@ class Device(Objects):
         """Launches a kernel. Before the point of a checkpoint, the program waits for the answer: whether it
         also does so next time, and whether work is executed as it arrives."""
         self._refused_tables = ""
-
-        def launch() -> None:
-            shape = tuple(grid), tuple(block), tuple(cluster)
-            launcher = self._launcher(stream, module, kernel, *shape, shared, cooperative)
-            self.gpu.launch(launcher, lambda: _Raw(parameters))
-
         if self._fault is None:
-            self._guarded(launch)
+            shape = tuple(grid), tuple(block), tuple(cluster)
+            with self._guarded:
+                launcher = self._launcher(stream, module, kernel, *shape, shared, cooperative)
+                self.gpu.launch(launcher, lambda: _Raw(parameters))
         if not self._answers_launches:
             return None
         self._answers_launches = self._steps is not None and self._steps.active
@@ -444,11 +471,13 @@ class Device(Objects):
         a fault that has occurred, or 0, and what was printed.
         """
         if what == "all":
-            self._guarded(self.gpu.synchronize)
+            with self._guarded:
+                self.gpu.synchronize()
             self._streams.clear()
         else:
             until = self._streams.last(which) if what == "stream" else [self._events[which][0]]
-            self._guarded(lambda: self.gpu.synchronize(until))
+            with self._guarded:
+                self.gpu.synchronize(until)
         printed = bytes(self._printed)
         self._printed.clear()
         return {"fault": self._fault[0] if self._fault else 0, "printed": printed}
@@ -472,19 +501,6 @@ class Device(Objects):
         self._streams.queued(stream, number)
         return number
 
-    def _guarded(self, act: Callable[[], Any]) -> None:
-        """Calls `act`; if a fault of the program ends it, the next synchronisation reports the fault."""
-        try:
-            act()
-        except DeadlockError as error:
-            self._failed(codes.LAUNCH_TIMEOUT, error)
-        except ProgramFault as error:
-            self._failed(_FAULTS.get(error.kind, codes.LAUNCH_FAILED), error)
-        except LaunchError as error:
-            self._failed(codes.LAUNCH_OUT_OF_RESOURCES if error.kind else codes.INVALID_VALUE, error)
-        except PtxError as error:
-            self._failed(codes.INVALID_PTX, error)
-
     def _failed(self, code: int, error: SimtError) -> None:
         if self._fault is None:
             self._fault = (code, str(error))
@@ -497,7 +513,8 @@ class Device(Objects):
         if self._gpu is None:
             return None
         self._ask = lambda _: None
-        self._guarded(self.gpu.synchronize)
+        with self._guarded:
+            self.gpu.synchronize()
         if self._printed:
             sys.stdout.write(self._printed.decode("utf-8", "replace"))
         return self.saved("failed" if self._fault else "complete")

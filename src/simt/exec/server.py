@@ -21,7 +21,10 @@ from .device import Device
 
 _SIZE = struct.Struct("<Q")
 _MOST_BYTES = 1 << 32
-_PIECE = 1 << 20
+_PIECE = 1 << 16
+"""Bytes received at once. Larger pieces gain nothing: large data passes through the shared memory."""
+_DECODER = msgspec.msgpack.Decoder(list)
+_ENCODER = msgspec.msgpack.Encoder()
 
 
 Maker = Callable[[int, str, Callable[[int], None]], Device]
@@ -78,7 +81,7 @@ class _Connection:
             return None
         self._read = begin + size
         with memoryview(self._received) as view, view[begin : self._read] as payload:
-            return msgspec.msgpack.decode(payload, type=list)
+            return _DECODER.decode(payload)
 
     def _handle(self, message: Sequence[Any]) -> None:
         operation, *arguments = message
@@ -96,7 +99,7 @@ class _Connection:
             self._reply(answer)
 
     def _reply(self, answer: Any, file: int | None = None) -> None:
-        payload = msgspec.msgpack.encode(answer)
+        payload = _ENCODER.encode(answer)
         data = _SIZE.pack(len(payload)) + payload
         if file is not None:
             rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file]))
