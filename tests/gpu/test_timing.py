@@ -9,6 +9,7 @@ import pytest
 
 import simt
 from simt.cuda import PtxModule
+from simt.result import perfetto
 
 pytest.importorskip("lz4")
 PTX = ".version 8.7\n.target sm_70\n.address_size 64\n"
@@ -260,3 +261,28 @@ def test_traces_of_vector_accesses_take_the_same_time(spec: str, kernel: str, tm
         # Text names no predicates, so what waits for one does not wait there.
         allowed = 0 if path.suffix == ".simt" else 0.01 * timed.cycles
         assert abs(replayed.cycles - timed.cycles) <= allowed
+
+
+def test_annotations(tmp_path: Path) -> None:
+    """The innermost one counts, also after an exception; they are saved with the Result and its trace."""
+    gpu = simt.GPU("qv100", set={"sm.count": 1})
+    module = gpu.load(PTX + ".visible .entry first() { ret; } .visible .entry second() { ret; }")
+    module.first[1, 32]()
+    with gpu.annotate("outer"):
+        module.first[1, 32]()
+        with pytest.raises(ZeroDivisionError), gpu.annotate("inner"):
+            module.second[2, 32]()
+            _ = 1 / 0
+        module.second[3, 32]()
+        module.first[1, 32]()
+    result = gpu.result()
+    assert [x.annotation for x in result.launches] == ["", "outer", "inner", "outer", "outer"]
+    result.save(tmp_path / "r")
+    table = simt.Result.load(tmp_path / "r").operators()
+    assert table["operator"].to_list() == ["", "outer", "inner"]
+    assert table["launches"].to_list() == [1, 3, 1]
+    cycles = [launch.cycles for launch in result.launches]
+    assert table["cycles"].to_list() == [cycles[0], cycles[1] + cycles[3] + cycles[4], cycles[2]]
+    slices = [e for e in perfetto.events(result)["traceEvents"] if e.get("cat") == "operator"]
+    assert [(e["name"], e["args"]["launches"]) for e in slices] == [("outer", 1), ("inner", 1), ("outer", 2)]
+    assert slices[2]["args"]["cycles"] == cycles[3] + cycles[4]

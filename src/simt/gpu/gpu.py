@@ -190,6 +190,21 @@ class GPU(Programs, ArrayCreation, Texturing):
         here: list[Stream] = self._of_thread.__dict__.setdefault("streams", [])
         return here
 
+    @contextmanager
+    def annotate(self, text: str) -> Iterator[None]:
+        """Names the work of the launches made inside the block (by this thread), as an NVTX range does: the
+        text is their `annotation` in the Result. The innermost one counts.
+        """
+        before, self._of_thread.annotation = self._annotation, text
+        try:
+            yield
+        finally:
+            self._of_thread.annotation = before
+
+    @property
+    def _annotation(self) -> str:
+        return str(getattr(self._of_thread, "annotation", ""))
+
     @property
     def queued(self) -> tuple[int, ...]:
         """Ids of unfinished launches."""
@@ -269,7 +284,9 @@ class GPU(Programs, ArrayCreation, Texturing):
             return None
         after = stream.pending() if stream is not None else ()
         self._session.queue(
-            queued_launch(launch_id, launcher, arguments, source, after, digest, self._output)
+            queued_launch(
+                launch_id, launcher, arguments, source, after, digest, self._output, self._annotation
+            )
         )
         del source  # the traceback of a fault would keep it alive
         if stream is not None:

@@ -23,11 +23,12 @@ def queued_launch(
     after: Sequence[int],
     digest: str,
     output: Output,
+    annotation: str,
 ) -> QueuedLaunch:
     """A launch for the session. It keeps alive what it needs until it is done, but not the GPU. It has host
     arrays to copy back only if the caller waits for it.
 
-    source: what the engine runs. digest: of what is launched.
+    source: what the engine runs. digest: of what is launched. annotation: of the launch.
     """
     kernel = launcher.kernel
     waited = arguments.has_host_arrays
@@ -54,6 +55,7 @@ def queued_launch(
         shared_bytes=kernel.facts.shared_bytes + launcher.shared,
         registers=kernel.facts.registers,
         sm_version=kernel.module.gpu.spec.sm_version,
+        annotation=annotation,
     )
     return QueuedLaunch(
         facts,

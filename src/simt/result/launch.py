@@ -96,6 +96,7 @@ class LaunchResult:
     pc: dict[str, Any]  # per static instruction: executions, and sampled warp states
     timeline: dict[str, Any] | None
     spread: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # by SM, by L2 slice
+    annotation: str = ""  # what the program calls this work
     warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None  # if a controller decided how much of it to simulate
     machine: Machine | None = field(default=None, compare=False)
@@ -166,6 +167,7 @@ class LaunchResult:
             "index": self.index,
             "id": self.id,
             "name": self.name,
+            "annotation": self.annotation,
             "stream": self.stream,
             "cycles": self.cycles,
             "launch_latency": self.launch_latency,

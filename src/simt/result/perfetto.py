@@ -1,11 +1,13 @@
 """A Result as a trace for Perfetto's viewer (ui.perfetto.dev), in Chrome's Trace Event Format.
 
 Streams are tracks with a slice per launch and, inside it, one for its launch latency; copies and memsets are
-slices of their stream. The timeline becomes counter tracks. Times are microseconds at the core clock.
+slices of their stream. Annotated launches have a second track with a slice per annotation, as operators have
+in PyTorch's profiler. The timeline becomes counter tracks. Times are microseconds at the core clock.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -68,6 +70,10 @@ def events(result: Result) -> dict[str, Any]:
     labels = result.labels(80)
     for launch in result.launches:
         timed += _slices(launch, labels[launch.name], threads[launch.stream])
+    annotated = [s for s in threads if any(x.annotation for x in result.launches if x.stream == s)]
+    for tid, stream in enumerate(annotated, len(threads) + 1):
+        meta.append(_metadata("thread_name", _GPU, tid, f"operators of stream {stream}"))
+        timed += _annotations([x for x in result.launches if x.stream == stream], tid, scale)
     timed += [_transfer(transfer, threads[transfer.stream], scale) for transfer in result.transfers]
     counters = list(_counters(result, scale))
     named = {_SCHEDULERS: "warp schedulers, % of their cycles", _DRAM: "DRAM utilisation, %"}
@@ -111,6 +117,8 @@ def _slices(launch: LaunchResult, label: str, tid: int) -> list[dict[str, Any]]:
         "cycles": launch.cycles,
         "bound by": bottleneck(launch).kind,
     }
+    if launch.annotation:
+        args["operator"] = launch.annotation
     known = without_nan(launch.counters)  # not all are known for a projected launch
     args |= {name: known[name] for name in _SHOWN if known[name] is not None}
     start = launch.start_cycle
@@ -118,6 +126,18 @@ def _slices(launch: LaunchResult, label: str, tid: int) -> list[dict[str, Any]]:
     if 0 < launch.launch_latency <= launch.cycles:
         latency = _slice(tid, "launch", "launch latency", start, start + launch.launch_latency, scale)
         found.append({**latency, "args": {}})
+    return found
+
+
+def _annotations(launches: Sequence[LaunchResult], tid: int, scale: float) -> list[dict[str, Any]]:
+    """A slice for consecutive launches of the same annotation. launches: of one stream, in order."""
+    found = []
+    for text, group in itertools.groupby(launches, lambda launch: launch.annotation):
+        if text:
+            members = list(group)
+            whole = _slice(tid, "operator", text, members[0].start_cycle, members[-1].end_cycle, scale)
+            args = {"launches": len(members), "cycles": sum(x.cycles for x in members)}
+            found.append({**whole, "args": args})
     return found
 
 

@@ -247,6 +247,15 @@ class Result:
         except (KeyError, TypeError, AttributeError) as error:
             raise ResultError(f"broken Result: {error}") from error
 
+    def operators(self) -> pl.DataFrame:
+        """What the annotations of launches took (`GPU.annotate`; operators of PyTorch models), in the order
+        of their first launch: `operator`, `launches`, `cycles`, `share` of the cycles of all launches, and
+        `warp_instructions`. Launches without an annotation are in the row "".
+        """
+        from simt.result import tables
+
+        return tables.operator_table(self.launches)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the Result and returns the path.
 

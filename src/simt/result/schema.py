@@ -200,6 +200,7 @@ class _Launch(msgspec.Struct):
     stalls: Stalls
     warp_stalls: Row
     warnings: list[str]
+    annotation: str = ""
     sampled: _Sampled | None = None
     pc: dict[str, Any] = {}
     timeline: _Timeline | None = None

@@ -227,6 +227,19 @@ def _by_launch(frame: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
     ]
 
 
+def operator_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    """Sums by annotation."""
+    schema = {"operator": pl.String, "cycles": pl.Int64, "warp_instructions": pl.Int64}
+    rows = [(x.annotation, x.cycles, x.warp_instructions) for x in launches]
+    return (
+        pl.DataFrame(rows, schema=schema, orient="row")
+        .group_by("operator", maintain_order=True)
+        .agg(pl.len().cast(pl.Int64).alias("launches"), pl.sum("cycles"), pl.sum("warp_instructions"))
+        .with_columns((pl.col("cycles") / pl.sum("cycles")).alias("share"))
+        .select("operator", "launches", "cycles", "share", "warp_instructions")
+    )
+
+
 def transfer_table(transfers: Sequence[Transfer]) -> pl.DataFrame:
     types = dict.fromkeys(COLUMNS, pl.Int64) | {"link": pl.String}
     return pl.DataFrame(to_columns(transfers), schema=types) if transfers else pl.DataFrame()

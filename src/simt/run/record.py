@@ -42,6 +42,7 @@ class Facts:
     shared_bytes: int
     registers: int
     sm_version: int
+    annotation: str = ""
 
 
 def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
