@@ -134,7 +134,7 @@ class TestSpecialise:
         ):
             specialise(lambda x: x, (1,))
         wrapped = SimpleNamespace(fn=kernels.add, __name__="tuned")  # as autotune and heuristics wrap it
-        with pytest.raises(CompileError, match=r"tuned: .* no Triton kernel: pass the function inside it"):
+        with pytest.raises(CompileError, match=r"tuned: .* is not a Triton kernel: pass the function inside it"):
             specialise(wrapped, (1,))
 
 
@@ -262,5 +262,5 @@ def test_scalars(value: Any, kind: str, expected: np.generic) -> None:
 def test_scalars_that_do_not_fit() -> None:
     with pytest.raises(CompileError, match="a parameter of type 'i32' cannot take 'x'"):
         scalar("x", "i32")
-    with pytest.raises(CompileError, match=r"a parameter of type '\*fp32' takes no number"):
+    with pytest.raises(CompileError, match=r"a parameter of type '\*fp32' does not accept a number"):
         scalar(1, "*fp32")
