@@ -7,6 +7,7 @@ from simt.errors import ToolkitError
 # The extras of pyproject.toml, with the modules that they bring.
 EXTRAS = {
     "analysis": ("scipy", "sklearn", "threadpoolctl", "matplotlib"),
+    "torch": ("torch",),
     "triton": ("triton",),
     "numba-cuda": ("numba_cuda",),
     "policies": ("numba",),

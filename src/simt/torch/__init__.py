@@ -1,0 +1,15 @@
+"""PyTorch models on simulated GPUs, with PyTorch's CPU build.
+
+    gpu = simt.GPU("h100")
+    model = torch.compile(model, backend="simt", options={"gpu": gpu})
+    output = model(input)
+
+TorchInductor generates Triton kernels for the simulated GPU, matrix products and convolutions included;
+forward, backward and, if it is compiled as well, the optimiser's step run there. Tensors are ordinary CPU
+tensors: those that a compiled model makes lie in the GPU's memory, others are copied there for each call.
+`gpu.result().operators()` lists what each operator of the model took. See docs/pytorch.md.
+"""
+
+from .backend import backend, gpu
+
+__all__ = ["backend", "gpu"]

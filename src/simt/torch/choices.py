@@ -1,0 +1,89 @@
+"""Chooses tiles for matrix products and convolutions without timing them.
+
+Inductor times every configuration of a template on the GPU. Here a configuration is chosen by an estimate of
+the time that its waves of CTAs take, as timing them all in the simulator would take longer than the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch._inductor.choices import InductorChoices
+from torch._inductor.kernel_inputs import MMKernelInputs
+from torch._inductor.select_algorithm import ExternKernelCaller
+
+from simt.spec import Spec
+
+_SMALL_TILE = 64
+"""Elements along a side of a tile that loads as much as it computes: sets how much large tiles gain."""
+
+
+class Choices(InductorChoices):  # type: ignore[misc]
+    """Inductor's choices for a GPU, with one configuration of each template."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self._sms = spec.sm.count
+        self._shared = spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
+        self._registers = spec.sm.register_file.registers
+
+    def estimate(self, m: int, n: int, k: int, batch: int, itemsize: int, tile: dict[str, int]) -> float:
+        """Relative time of `batch` products of m x k and k x n matrices; infinite if the tiles do not fit.
+
+        tile: BLOCK_M, BLOCK_N, BLOCK_K, num_stages, num_warps.
+        """
+        rows, columns, depth = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
+        if (rows + columns) * depth * itemsize * max(1, tile["num_stages"] - 1) > self._shared:
+            return math.inf
+        # Half of the registers of a thread are left for operands and addresses.
+        if rows * columns / (32 * tile["num_warps"]) > 128:
+            return math.inf
+        ctas = batch * math.ceil(m / rows) * math.ceil(n / columns)
+        resident = max(1, min(self._registers // (2 * rows * columns), 32 // tile["num_warps"]))
+        waves = math.ceil(ctas / (self._sms * resident))
+        busy = min(resident, math.ceil(ctas / self._sms))
+        work = rows * columns * math.ceil(k / depth) * depth
+        traffic = (rows + columns) * _SMALL_TILE / 2 * math.ceil(k / depth) * depth
+        return waves * busy * (work + traffic) / min(1.0, busy * tile["num_warps"] / 8)
+
+    def _finalize_template_configs(
+        self,
+        template_choices: Any,
+        kernel_inputs: Any,
+        templates: Any,
+        op_name: str,
+        kwarg_overrides: Any = None,
+    ) -> list[Any]:
+        found: list[Any] = super()._finalize_template_configs(
+            template_choices, kernel_inputs, templates, op_name, kwarg_overrides
+        )
+        tiled = [choice for choice in found if "BLOCK_M" in choice.params.to_kwargs()]
+        if not tiled or not isinstance(kernel_inputs, MMKernelInputs):
+            return found
+        m, n, k = (int(size) for size in kernel_inputs.mnk_hinted())
+        batch = math.prod(int(size) for size in kernel_inputs.shapes_hinted()[0][:-2])
+        itemsize = kernel_inputs.dtype(0).itemsize
+        return [
+            min(tiled, key=lambda choice: self.estimate(m, n, k, batch, itemsize, choice.params.to_kwargs()))
+        ]
+
+    def get_conv_configs(self, device_type: str | None = "cuda") -> Callable[..., Iterator[Any]]:
+        configs = super().get_conv_configs(device_type)
+
+        def best(m: Any, n: Any, k: Any, dtype_size: int = 4, **options: Any) -> Iterator[Any]:
+            sizes = int(m), int(n), int(k), 1, dtype_size
+            yield min(
+                configs(m, n, k, dtype_size=dtype_size, **options),
+                key=lambda c: self.estimate(
+                    *sizes, {**c.kwargs, "num_stages": c.num_stages, "num_warps": c.num_warps}
+                ),
+            )
+
+        return best
+
+
+def one(choices: list[Any]) -> list[Any]:
+    """The first choice that is a template, or the first."""
+    return [c for c in choices if not isinstance(c, ExternKernelCaller)][:1] or choices[:1]

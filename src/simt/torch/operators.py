@@ -1,0 +1,169 @@
+"""Operators that Inductor has no Triton template for, in terms of those that it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+aten = torch.ops.aten
+
+
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """`scaled_dot_product_attention` as two products and a softmax: PyTorch's fused kernels are a library."""
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = (query * factor) @ key.transpose(-2, -1)
+    if is_causal:
+        allowed = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~allowed, -math.inf)
+    if attn_mask is not None:
+        if attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(~attn_mask, -math.inf)
+        else:
+            scores = scores + attn_mask
+    weights = torch.softmax(scores, -1)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        weights = weights.masked_fill(~attn_mask.any(-1, keepdim=True), 0)  # a row that sees nothing
+    if dropout_p > 0:
+        weights = F.dropout(weights, dropout_p)
+    return weights @ value
+
+
+def convolution(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:
+    """Transposed and dilated convolutions by plain ones; NotImplemented for those."""
+    if transposed:
+        return _transposed(input, weight, bias, stride, padding, dilation, output_padding, groups)
+    if all(d == 1 for d in dilation):
+        return NotImplemented
+    return _dilated(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _plain(input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Sequence[int], groups: int) -> Any:
+    n = input.dim() - 2
+    return aten.convolution(input, weight, bias, list(stride), [0] * n, [1] * n, False, [0] * n, groups)
+
+
+def _dilated(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    """Splits the input into its phases modulo the dilation, which become further members of the batch."""
+    batch, channels, *sizes = input.shape
+    dims = len(sizes)
+    kernel = weight.shape[2:]
+    whole = [
+        size + 2 * pad - d * (k - 1) for size, pad, d, k in zip(sizes, padding, dilation, kernel, strict=True)
+    ]
+    rows = [-(-(size + 2 * pad) // d) for size, pad, d in zip(sizes, padding, dilation, strict=True)]
+    pads = []
+    for size, pad, d, n in reversed(list(zip(sizes, padding, dilation, rows, strict=True))):
+        pads += [pad, n * d - size - pad]
+    x = F.pad(input, pads)
+    x = x.reshape(batch, channels, *(m for n, d in zip(rows, dilation, strict=True) for m in (n, d)))
+    phases = [3 + 2 * i for i in range(dims)]
+    inner = [2 + 2 * i for i in range(dims)]
+    x = x.permute(*phases, 0, 1, *inner).reshape(math.prod(dilation) * batch, channels, *rows)
+    y = _plain(x, weight, bias, [1] * dims, groups)
+    y = y.reshape(*dilation, batch, y.shape[1], *y.shape[2:])
+    order = [dims, dims + 1]
+    for i in range(dims):
+        order += [dims + 2 + i, i]
+    y = y.permute(*order)
+    y = y.reshape(batch, y.shape[1], *(y.shape[2 + 2 * i] * y.shape[3 + 2 * i] for i in range(dims)))
+    for i, (size, step) in enumerate(zip(whole, stride, strict=True)):
+        y = y.narrow(2 + i, 0, size) if step == 1 else y[(slice(None),) * (2 + i) + (slice(0, size, step),)]
+    return y
+
+
+def _transposed(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:
+    """Convolves the input, with zeros between its elements, with the weight turned round."""
+    channels, *sizes = input.shape[1:]
+    dims = len(sizes)
+    kernel = weight.shape[2:]
+    x = input
+    for i, step in enumerate(stride):
+        if step > 1:
+            x = F.pad(x.unsqueeze(3 + i), [0, 0] * (dims - 1 - i) + [0, step - 1]).flatten(2 + i, 3 + i)
+            x = x.narrow(2 + i, 0, (sizes[i] - 1) * step + 1)
+    pads = []
+    for d, k, pad, extra in reversed(list(zip(dilation, kernel, padding, output_padding, strict=True))):
+        pads += [d * (k - 1) - pad, d * (k - 1) - pad + extra]
+    x = F.pad(x, pads)
+    w = weight.reshape(groups, channels // groups, weight.shape[1], *kernel).transpose(1, 2)
+    w = w.reshape(groups * weight.shape[1], channels // groups, *kernel).flip(list(range(2, 2 + dims)))
+    none = [0] * dims
+    if any(d != 1 for d in dilation):
+        return _dilated(x, w, bias, [1] * dims, none, dilation, groups)
+    return _plain(x, w, bias, [1] * dims, groups)
+
+
+def convolution_backward(
+    grad: torch.Tensor,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    """The gradients of transposed convolutions, by a convolution and by the gradient of one; NotImplemented
+    for other convolutions.
+    """
+    if not transposed:
+        return NotImplemented
+    plain = [stride, padding, dilation, False, [0] * len(stride), groups]
+    d_input = aten.convolution(grad, weight, None, *plain) if output_mask[0] else None
+    d_weight = None
+    if output_mask[1]:
+        d_weight = aten.convolution_backward(input, grad, weight, None, *plain, [False, True, False])[1]
+    d_bias = grad.sum([0, *range(2, grad.dim())]) if output_mask[2] else None
+    return d_input, d_weight, d_bias
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.convolution.default: convolution,
+    aten.convolution_backward.default: convolution_backward,
+}
