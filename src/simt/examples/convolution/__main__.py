@@ -35,7 +35,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--algorithm", action="append", choices=ALGORITHMS, help="only this; may be repeated")
     parser.add_argument("--direction", action="append", choices=DIRECTIONS, help="only this; may be repeated")
-    parser.add_argument("--timeline", type=int, default=500, metavar="CYCLES", help="interval (default: 500)")
+    parser.add_argument("--timeline", type=int, default=1000, metavar="CYCLES", help="default: 1000")
     parser.add_argument("--threads", type=int, default=2, help="host threads; no result depends on them")
     parser.add_argument(
         "--output",

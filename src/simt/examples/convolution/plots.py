@@ -44,14 +44,16 @@ def cycles_figure(runs: Sequence[Run]) -> Figure:
         for run in runs:
             if run.direction == direction:
                 totals = run.result.totals
-                busy, at = totals.cycles - totals.launch_latency, names.index(run.algorithm)
-                axis.bar(at, busy, color=COLOURS[run.algorithm])
-                bar = axis.bar(at, totals.launch_latency, bottom=busy, color=INK["line"])
-                axis.bar_label(bar, [f"{totals.cycles / 1000:,.0f} k"], fontsize=7, padding=2)
+                cycles, latency = totals.cycles / 1000, totals.launch_latency / 1000
+                at = names.index(run.algorithm)
+                axis.bar(at, cycles - latency, color=COLOURS[run.algorithm])
+                bar = axis.bar(at, latency, bottom=cycles - latency, color=INK["line"])
+                axis.bar_label(bar, [f"{cycles:,.0f}"], fontsize=7, padding=2)
         axis.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=8)
         axis.set_title(direction.replace("_", " "), fontsize=9)
+        axis.margins(y=0.1)
         _plain(axis)
-    panels[0].set_ylabel("core cycles (grey: launch latency)", color=INK["soft"], fontsize=8)
+    panels[0].set_ylabel("thousands of core cycles\n(grey: launch latency)", color=INK["soft"], fontsize=8)
     return figure
 
 
@@ -141,7 +143,8 @@ def _heat(
     """DRAM's utilisation or efficiency over time, a row per channel or bank; grey where there is none."""
     found = [activity for launch in launches if (activity := launch.dram_activity(by)) is not None]
     values = np.concatenate([getattr(activity, what) for activity in found]).T
-    image = axis.pcolorfast(edges, np.arange(len(values) + 1), values, vmin=0, vmax=100, cmap="viridis")
+    most = np.nanmax(values, initial=1) if (by, what) == ("bank", "utilisation") else 100  # they share a bus
+    image = axis.pcolorfast(edges, np.arange(len(values) + 1), values, vmin=0, vmax=most, cmap="viridis")
     axis.set_facecolor(INK["line"])
     axis.set_ylabel(f"DRAM {by}", color=INK["soft"], fontsize=8)
     bar = axis.figure.colorbar(image, ax=axis, pad=0.01)

@@ -71,7 +71,7 @@ def runs(
     directions: Sequence[str],
     *,
     set: Iterable[str] = (),
-    timeline: int = 500,
+    timeline: int = 1000,
     threads: int = 1,
     announce: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Run]:
