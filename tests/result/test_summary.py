@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,13 @@ def test_classes(changes: dict[str, Any], kind: str, figure: str) -> None:
 )
 def test_just_below_the_threshold_it_is_latency(changes: dict[str, Any]) -> None:
     assert bottleneck(launch(ctas=4, **changes)).kind == "memory latency"
+
+
+@pytest.mark.parametrize("instructions", [int(0.7 * ISSUE), int(1.1 * ISSUE)])
+def test_schedulers_that_issue_one_or_two_instructions_a_cycle(instructions: int) -> None:
+    changes = issuing(int(0.7 * ISSUE)) | {"warp_instructions": instructions}
+    found = bottleneck(replace(launch(ctas=4, **changes), machine=replace(MACHINE, issue_width=2)))
+    assert (found.kind, found.text) == ("issue rate", "the schedulers issue in 70% of their cycles")
 
 
 @pytest.mark.parametrize(("opcode", "kind"), [("HMMA.884.F32", "tensor cores"), ("DFMA", "arithmetic units")])

@@ -111,7 +111,11 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
             f"shared memory is in use in {shared_busy:.0%} of the time, {conflicts:.0%} of it for bank "
             f"conflicts",
         )
-    issue = e["warp_instructions"] / (active * m.sub_cores * m.issue_width)
+    # A scheduler may issue two instructions in a cycle; counts of a launch cut short are projected.
+    issued = e["warp_instructions"] / m.issue_width
+    if launch.sampled is None:
+        issued = sum(launch.stalls.get("selected", ()))
+    issue = issued / (active * m.sub_cores)
     if issue >= ISSUE_SATURATED:
         return Bottleneck("issue rate", f"the schedulers issue in {issue:.0%} of their cycles")
     return _latency(launch, issue)
