@@ -363,7 +363,7 @@ def test_an_analysis_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(SimtError, match="cannot read"):
         load_analyses(tmp_path / "none.json")
     (tmp_path / "x.json").write_text(json.dumps([1]))
-    with pytest.raises(SimtError, match="not an analysis"):
+    with pytest.raises(SimtError, match="not a Photon analysis by simt"):
         load_analyses(tmp_path / "x.json")
 
 

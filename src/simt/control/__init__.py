@@ -1,4 +1,4 @@
-"""Deciding during a launch: go on, stop and project, or predict the rest."""
+"""Sampling within a launch: continue, stop and project the rest, or predict it."""
 
 from simt.control.checks import check_controller
 from simt.control.controller import (

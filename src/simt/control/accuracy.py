@@ -1,4 +1,4 @@
-"""How wrong a sampled simulation may be: launches verified in full, and totals with a combined error."""
+"""Errors of sampled simulations: launches verified in full, and totals with a combined error."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from simt.sampling import Plan
 
 CONFIDENCE = 0.95
-AT_LEAST = 2  # launches, for without two there is no spread
+AT_LEAST = 2  # launches: a spread needs two
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A launch that was simulated both ways. cycles: with the controller; true_cycles: in full."""
+    """A launch simulated both ways. cycles: with the controller; true_cycles: in full."""
 
     id: int
     name: str
@@ -37,10 +37,10 @@ class Verified:
 
 @dataclass(frozen=True)
 class Verification:
-    """Errors seen on a random few of the launches that a controller cut short.
+    """Errors seen on a random sample of the launches that a controller cut short.
 
-    launches: those. candidates: how many were cut short; the others have no error. share, seed: as asked for.
-    wall_seconds: host time of simulating them in full.
+    launches: the sample. candidates: number of launches cut short; the others have no error. share, seed: as
+        requested. wall_seconds: host time of simulating the sample in full.
     """
 
     launches: tuple[Verified, ...]
@@ -51,25 +51,26 @@ class Verification:
 
     @property
     def error(self) -> float:
-        """Of the sum of their cycles: (with controller - true) / true."""
+        """Error of the sum of the cycles of the sample: (with controller - true) / true."""
         true = sum(x.true_cycles for x in self.launches)
         return (sum(x.cycles for x in self.launches) - true) / true if true else 0.0
 
     @property
     def mean_error(self) -> float:
-        """Mean |error| of a launch."""
+        """Mean |error| over the launches."""
         return sum(abs(x.error) for x in self.launches) / len(self.launches) if self.launches else 0.0
 
     @property
     def worst_error(self) -> float:
-        """Largest |error| of a launch."""
+        """Largest |error| of any launch."""
         return max((abs(x.error) for x in self.launches), default=0.0)
 
     @property
     def half_width(self) -> float | None:
-        """Of the 95 % confidence interval of `error` as an estimate for all candidates: the variance of a
-        ratio of totals in simple random sampling without replacement (Cochran, "Sampling Techniques", 1977,
-        section 6.3), with Student's t. None for a single launch of several; 0 where all were verified."""
+        """Half width of the 95 % confidence interval of `error` as an estimate for all candidates: the
+        variance of a ratio of totals under simple random sampling without replacement (Cochran, "Sampling
+        Techniques", 1977, section 6.3), with Student's t. None if a single launch of several was verified; 0
+        if all were."""
         from scipy.stats import t as student
 
         m, n = len(self.launches), self.candidates
@@ -83,7 +84,7 @@ class Verification:
         return float(student.ppf(0.5 + CONFIDENCE / 2, m - 1)) * math.sqrt(squares / m * (1 - m / n)) / mean
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, without the host's time: equal runs give equal values."""
+        """Plain values, without host times: equal runs give equal values."""
         return {
             **{k: v for k, v in asdict(self).items() if k not in ("launches", "wall_seconds")},
             "error": self.error,
@@ -95,13 +96,13 @@ class Verification:
 
 
 def cut_short(launch: LaunchResult) -> bool:
-    """Whether a controller left out some of it."""
+    """Whether a controller left out part of the launch."""
     return launch.sampled is not None and launch.sampled.decision != "full"
 
 
 def choose(result: Result, share: float, seed: int = 0) -> list[int]:
-    """Ids of a random few of the launches that were cut short: `share` of them, at least two. A launch is
-    chosen by the seed and its id alone."""
+    """Ids of a random sample of the launches that were cut short: `share` of them, at least two. Whether a
+    launch is chosen depends on the seed and its id alone."""
     from simt.sampling.draws import keys
 
     real("verify", share, 0, 1, open_low=True)
@@ -112,12 +113,12 @@ def choose(result: Result, share: float, seed: int = 0) -> list[int]:
 
 
 def verification(sampled: Result, full: Result, share: float = 1.0, seed: int = 0) -> Verification:
-    """Compares launches that were simulated in full with the same ones under a controller.
+    """Compares launches under a controller with the same launches simulated in full.
 
-    sampled: under a controller. full: without one, all of these launches or some. share, seed: what `choose`
-    was asked for.
+    sampled: launches under a controller. full: some or all of them without one. share, seed: the arguments of
+        `choose`.
 
-    Raises ControlError where the two are not of the same launches or GPU.
+    Raises ControlError if the two differ in launches or GPU.
     """
     if sampled.machine != full.machine:
         raise ControlError(
@@ -151,15 +152,15 @@ def with_accuracy(
     verified: Verification | None = None,
     full: Result | None = None,
 ) -> Result:
-    """The Result with `sampling` filled: speedups, totals of the plan's population, errors; and with the host
-    time of full detail, as far as known, in its provenance.
+    """The Result with `sampling` filled in (speedups, totals of the plan's population, errors), and with the
+    host time of a full simulation, if known, in its provenance.
 
-    plan: whose launches the Result has. verified: of `verification`. full: the same input simulated in full.
+    plan: the plan that chose the Result's launches. verified: from `verification`. full: the same input
+        simulated in full.
 
-    The combined error of the plan's total is the sum of the half width that the plan's draws leave (bounded,
-    with the plan's confidence) and of the error of projections as far as it was seen on the verified launches
-    (|error| + its own half width, weighted by the share of launches that were cut short). The second is an
-    observation, no bound.
+    The combined error of the plan's total has two parts: the half width due to the plan's draws (a bound, at
+    the plan's confidence), and the projection error seen on the verified launches (|error| plus its own half
+    width, weighted by the share of launches that were cut short). The second is an observation, not a bound.
     """
     launches = result.launches
     done = sum(x.sampled.warp_instructions if x.sampled else x.warp_instructions for x in launches)
@@ -198,7 +199,7 @@ def _total_error(result: Result, full: Result) -> float | None:
 
 
 def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Totals of the plan's population, and how wrong that of the cycles may be."""
+    """Totals of the plan's population, and the error of the cycles."""
     from simt.sampling.located import launches_of
 
     estimate = plan.estimate(result)

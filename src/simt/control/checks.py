@@ -1,4 +1,4 @@
-"""What every controller must hold, a user's own included."""
+"""Checks for controllers, including user-written ones."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def check_controller(controller: Controller) -> None:
     controller: with the parameters to be checked; it is cloned, not used.
 
     The parameters survive `clone` and are not changed by a run; invalid ones are refused with a SimtError
-    when a run starts. A small program and a trace are simulated: decisions are the same again, for a clone,
-    for any number of threads and any window, and in concurrent launches; the program's values are those of a
-    full simulation; nothing changes until a launch is cut short; a launch that is cut short has a reason, and
-    each counter has a total or a reason why it has none.
+    when a run starts. The checks simulate a small program and a trace: decisions are repeatable, also for a
+    clone, for any number of threads and any window, and in concurrent launches; the program's values equal
+    those of a full simulation; results do not change until a launch is cut short; a launch that is cut short
+    has a reason, and each counter has a total or a reason why it has none.
     """
     check_parameters(controller, lambda one: one.start())
     full, values = _program(None)
@@ -76,7 +76,7 @@ def check_controller(controller: Controller) -> None:
     again, _ = _tried("a second run", lambda: _program(used))
     expect(
         _plain(again) == _plain(found),
-        "a second run decides differently: `start` must discard what was learnt in the first",
+        "a second run decides differently: `start` must discard the state of the first",
     )
     others: dict[str, dict[str, Any]] = {
         "a clone": {},
@@ -102,7 +102,8 @@ def _tried(what: str, run: Callable[[], T]) -> T:
 def _program(
     controller: Controller | None, streams: int = 0, **options: Any
 ) -> tuple[Result, npt.NDArray[np.uint32]]:
-    """Five launches of one kernel. streams: to launch them in; 0: one after the other."""
+    """Simulates five launches of one kernel. streams: number of streams to use; 0: one launch after
+    another."""
     from simt.gpu import GPU
 
     gpu = GPU(**_GPU, controller=controller, **options)
@@ -114,7 +115,7 @@ def _program(
 
 
 def _traces(folder: Path, controller: Controller) -> tuple[Result, Result]:
-    """Of a trace, with the controller and in full."""
+    """Simulates a trace with the controller and in full."""
     from simt.simulate import simulate
     from simt.trace.generate import generate
 
@@ -127,7 +128,7 @@ def _check_launches(found: Result, full: Result) -> None:
     cut = False
     for launch, truth in zip(found.launches, full.launches, strict=True):
         sampled, what = launch.sampled, f"launch {launch.id} ({launch.name})"
-        expect(sampled is not None, f"{what}: nothing is known about what was simulated")
+        expect(sampled is not None, f"{what}: there is no record of what was simulated")
         assert sampled is not None
         cut = cut or sampled.decision != "full"
         if not cut:
@@ -147,11 +148,11 @@ def _check_totals(what: str, launch: LaunchResult) -> None:
     expect(found == ctas, f"{what}: {found} CTAs in the projection of a grid of {ctas}")
     for name, value in launch.engine.items():
         if math.isnan(value):
-            expect(name in launch.sampled.unprojected, f"{what}: {name} has no total, and no reason why")
+            expect(name in launch.sampled.unprojected, f"{what}: {name} has no total and no reason for it")
         else:
             expect(math.isfinite(value) and value >= 0, f"{what}: {name} is projected to {value}")
 
 
 def _plain(result: Result) -> list[str]:
-    """All of the launches; as text, since NaN differs from itself."""
+    """All launches as text, since NaN does not equal itself."""
     return [repr(launch.to_json(detail=True)) for launch in result.launches]

@@ -1,4 +1,4 @@
-"""What a launch executes: its basic blocks, and how often a sample of its warps executes each of them."""
+"""The code of a launch: its basic blocks, and how often sampled warps execute each of them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class BlockTable:
-    """The basic blocks of a kernel: straight code that ends at branches, exits and CTA barriers.
+    """The basic blocks of a kernel: straight-line code that ends at branches, exits and CTA barriers.
 
-    first, length: static index of each one's first instruction, and its instructions. keys: a hash of the
-    block's opcodes, the same in whichever kernel it is.
+    first, length: static index of each block's first instruction, and its number of instructions. keys: a
+        hash of the block's opcodes, independent of the kernel.
     """
 
     first: npt.NDArray[np.uint32]
@@ -32,10 +32,10 @@ class BlockTable:
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """Warps of some CTAs, followed without timing and without effects.
+    """Warps of some CTAs, executed without timing and without side effects.
 
     ctas: ordinals of the CTAs. counts: (warps, blocks) executions of each basic block, CTA by CTA. complete:
-    whether all were followed to their end, which those are not that wait for other CTAs or go wrong.
+        whether all ran to their end; CTAs that wait for other CTAs or fail do not.
     """
 
     ctas: tuple[int, ...]
@@ -47,14 +47,14 @@ class LaunchCode:
     """The code of a launch, before it is simulated."""
 
     def __init__(self, source: _engine.InstructionSource, warps_per_cta: int, threads: int = 1) -> None:
-        """threads: host threads that follow CTAs; no influence on what is counted."""
+        """threads: host threads that execute CTAs; they do not affect the counts."""
         self._source = source
         self._warps_per_cta = warps_per_cta
         self._threads = threads
 
     @cached_property
     def _blocks(self) -> _engine.BasicBlocks:
-        # Of a trace, jumps are looked for in its records: not for controllers that want no blocks.
+        # For a trace, finding branches means reading its records: skipped unless the controller uses blocks.
         return self._source.basic_blocks()
 
     @cached_property
@@ -67,9 +67,9 @@ class LaunchCode:
         return BlockTable(self._blocks.first, self._blocks.length, self._source.block_keys(self._blocks))
 
     def preview(self, fraction: float, at_least_ctas: int = 1, at_least_warps: int = 32) -> Preview:
-        """Follows a share of the CTAs, spread evenly over the grid, and as many as the minima ask for.
+        """Executes a share of the CTAs, spread evenly over the grid, and at least the given minima.
 
-        A program's memory is left as it is. Of a trace, the records are read.
+        A program's memory stays as it is. For a trace, its records are read instead.
         """
         wanted = max(
             at_least_ctas,
@@ -82,8 +82,8 @@ class LaunchCode:
 
 
 def spread(count: int, wanted: int, together: int = 1) -> list[int]:
-    """At least `wanted` of `count` ordinals, or all if there are fewer: the middles of equal parts, in
-    whole groups of `together`."""
+    """At least `wanted` of `count` ordinals, or all if there are fewer: the centres of equal parts, in whole
+    groups of `together`."""
     groups = count // together
     chosen = min(groups, -(-wanted // together))
     first = [(2 * i + 1) * groups // (2 * chosen) * together for i in range(chosen)]

@@ -1,4 +1,4 @@
-"""Deciding during a launch: what a controller sees, and what it may answer."""
+"""Controllers: what they observe of a launch, and how they may respond."""
 
 from __future__ import annotations
 
@@ -110,15 +110,16 @@ class LaunchView:
     warps_per_cta: int
     ctas_per_sm: int  # that fit an SM at once
     sm_count: int
-    l2_lines: int = 0  # that the L2 holds; 0: not known
-    dram_bytes_per_cycle: float = 0.0  # at most; 0: not known
-    # Of the whole launch: where its trace knows; of a program in `project` and `extrapolate`, see `counted`.
+    l2_lines: int = 0  # capacity of the L2; 0: unknown
+    dram_bytes_per_cycle: float = 0.0  # peak; 0: unknown
+    # Of the whole launch, if its trace knows them; for a program in `project` and `extrapolate`, see
+    # `counted`.
     warp_instructions: int | None = None
     thread_instructions: int | None = None
-    known_from: str = "known of the launch"  # where the two come from, for people
-    counted: bool = False  # a program, of which what is not simulated is executed and counted
+    known_from: str = "known of the launch"  # origin of the two, as text
+    counted: bool = False  # whether it is a program whose unsimulated part is executed and counted
     empty_ctas: int = 0  # of the grid, without instructions in a trace; never dispatched
-    code: LaunchCode | None = None  # its basic blocks, and previews of its warps
+    code: LaunchCode | None = None  # its basic blocks and previews of its warps
 
     @property
     def cta_count(self) -> int:
@@ -126,9 +127,9 @@ class LaunchView:
 
     @cached_property
     def previewed(self) -> tuple[float, int] | None:
-        """Mean warp instructions of a CTA, over 1 % of the CTAs (at least 16) spread over the grid, and the
-        number of these CTAs. They are followed functionally, so call this before the launch runs. None if
-        they cannot be followed to their end.
+        """Mean warp instructions per CTA over 1 % of the CTAs (at least 16) spread over the grid, and the
+        number of these CTAs. They are executed functionally, so call this before the launch runs. None if
+        they cannot be executed to their end.
         """
         if self.code is None:
             return None
@@ -155,7 +156,7 @@ class Interval:
     latencies: with blocks, by static instruction: mean core cycles from issue until its result is available,
         since the launch began; NaN if it did not issue or writes no register.
     warps, blocks: those that finished in the interval (types WARP and BLOCK), for controllers that request
-        them; ordered by end, SM, and order of occurrence there.
+        them; sorted by end, SM, and order of occurrence on the SM.
     sm_instructions, sm_warp_cycles: by SM, sums since the launch began of warp instructions, and of core
         cycles of its resident warps.
     l2_free_lines: lines of the L2 that have never held data.
@@ -198,7 +199,7 @@ class Controller(Method):
 
     @property
     def why_full(self) -> str:
-        """If the latest launch was simulated in full, the reason, as far as the controller gives one."""
+        """Why the latest launch was simulated in full, if the controller gives a reason."""
         return ""
 
     @classmethod
@@ -221,9 +222,8 @@ class Controller(Method):
         return copy.copy(self)
 
     def study(self, launch: LaunchView, intervals: Sequence[Interval]) -> None:
-        """Called before `begin`, in `what_if` only, with everything that happens in the launch, for methods
-        that
-        need a profile of it.
+        """Called before `begin`, only in `what_if`, with all events of the launch, for methods that need a
+        profile of it.
         """
 
     def begin(self, launch: LaunchView) -> Decision:
@@ -236,8 +236,7 @@ class Controller(Method):
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         """The launch's totals after Stop, from the observations until the end of `now`. By default, the rest
-        is
-        assumed to continue as since the first dispatch.
+        is assumed to continue at the average rate since the first dispatch.
         """
         from simt.control.projection import project
 

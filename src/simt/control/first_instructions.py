@@ -1,4 +1,4 @@
-"""First-N-instructions, stopping inside a kernel."""
+"""First-N-instructions, which can stop in the middle of a kernel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from simt.result import LaunchResult
 
 
 class FirstInstructions(Controller):
-    """Simulates from the first launch until N instructions have executed, and stops there, inside a kernel.
+    """Simulates from the first launch until N instructions have executed, and stops there, in the middle of a
+    kernel if need be.
 
     The baseline of PKA (MICRO'21, section 5.1), with N of 10^9 thread instructions. The instructions per
-    cycle of all that was simulated, launches before the cut included, stand for all that comes after: the
-    rest of the cut launch and every later one takes (instructions) / (IPC). Instructions are those of a
-    trace's header, or of CTAs of a program that are followed functionally.
+    cycle (IPC) of the whole simulated part, including launches before the cut, stand for everything after it:
+    the rest of the cut launch and every later one take (instructions) / (IPC) cycles. Instructions come from
+    a trace's header, or from functionally executed CTAs of a program.
 
     instructions: N, over all launches together.
     unit: what N counts, `thread` or `warp` instructions.
@@ -40,7 +41,7 @@ class FirstInstructions(Controller):
         integer("interval", self.interval, 1)
 
     def start(self) -> FirstInstructions:
-        # Of the launches before: cycles from first dispatch to end, and what was counted.
+        # Of the earlier launches: cycles from first dispatch to end, and counts.
         self.counters_: dict[str, int] = {"cycles": 0}
         return super().start()
 

@@ -1,4 +1,4 @@
-"""A launch under a controller: what the engine asks is passed on, and its result completed."""
+"""A launch under a controller: passes on the engine's queries and completes the result."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
 
 Answer = dict[str, Any]
-"""A decision under the names that the engine knows (engine/bindings/control.cpp)."""
+"""A decision, with the field names that the engine expects (engine/bindings/control.cpp)."""
 
 
 class LaunchControl:
-    """One launch under a controller. `begin` and `observe` are called by the engine, `finish` when its result
-    is there; `interval`, `warps` and `blocks` are read after `begin`."""
+    """One launch under a controller. The engine calls `begin` and `observe`; `finish` is called with its
+    result. `interval`, `warps` and `blocks` are read after `begin`."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class LaunchControl:
         warp_instructions: int | None = None,
         threads: int = 1,
     ) -> None:
-        """warp_instructions: of the whole launch, in warps of the input, if known. threads: host threads, for
+        """warp_instructions: of the whole launch, in warps of the input, if known. threads: host threads for
         previews."""
         self._controller = controller
         self._known: dict[str, Any] = {
@@ -91,7 +91,7 @@ class LaunchControl:
         return bool(self._controller.blocks)
 
     def begin(self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int) -> Answer | None:
-        if isinstance(source, _engine.PairedWarps):  # its instructions are not those of the input
+        if isinstance(source, _engine.PairedWarps):  # warps of the engine are not those of the input
             self._known["warp_instructions"] = None
         self._order_matters = source.order_matters
         view = self._view = LaunchView(
@@ -140,13 +140,14 @@ class LaunchControl:
         assert self._view is not None
         return self._answer(decision, self._view, at_begin=False)
 
-    # --- afterwards -------------------------------------------------------------------------------------
+    # --- after the launch -------------------------------------------------------------------------------
 
     def finish(self, raw: dict[str, Any], result: LaunchResult) -> LaunchResult:
-        """The launch's result with totals in place of what was not simulated, which the controller has seen.
+        """The launch's result, with totals in place of the part that was not simulated; the controller sees
+        it.
 
-        raw: what the engine tells of the launch. result: made of it, with cycles moved by what was projected
-            of the launches before.
+        raw: the engine's record of the launch. result: made from it, with cycles shifted by the projected
+            cycles of the launches before.
         """
         view = self._view
         assert view is not None
@@ -190,7 +191,7 @@ class LaunchControl:
     def _with_executed(
         self, view: LaunchView, executed: tuple[int, int] | None, result: LaunchResult
     ) -> LaunchView:
-        """With the instructions of the whole launch, where what was not simulated has been counted."""
+        """With the instructions of the whole launch, if the part that was not simulated was counted."""
         if executed is None or not view.counted:
             return view
         how = "the rest was executed and counted"
@@ -204,7 +205,7 @@ class LaunchControl:
         )
 
     def _at_end(self, result: LaunchResult, cycles: int) -> Interval:
-        """All that was simulated, as an interval that ends with it."""
+        """The last interval, with the totals of all that was simulated."""
         counters = dict(result.engine)
         for level, table in (("l1", result.l1), ("l2", result.l2)):
             counters |= {f"{level}.{kind}.{out}": n for kind, row in table.items() for out, n in row.items()}
@@ -270,7 +271,7 @@ class LaunchControl:
 
     @contextmanager
     def _named(self, method: str) -> Iterator[None]:
-        """Says of whatever goes wrong in the controller where it did."""
+        """Adds the controller, the launch and the method to any exception raised in the controller."""
         try:
             yield
         except Exception as error:

@@ -119,7 +119,7 @@ class PKP(Controller):
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
         # Counters at the start of the window and at the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
-        self._under_way: Interval | None = None  # the first window's last
+        self._under_way: Interval | None = None  # last of the first window
         self._settled = self._enough = False
         self._least, self._finished = math.inf, 0
         return GO_ON
@@ -161,8 +161,7 @@ class PKP(Controller):
 
     def spread(self) -> float:
         """Spread of the signal over the window, in the unit of the threshold; infinite until the window is
-        full,
-        and if nothing was executed.
+        full, and if nothing was executed.
         """
         if len(self._signal) < self.window // self.interval:
             return math.inf
@@ -183,7 +182,7 @@ class PKP(Controller):
         below = launch.cta_count < launch.ctas_per_sm * launch.sm_count
         if self.rate == "settled" or (self.rate == "auto" and below):
             first = self._under_way
-        # The window starts with the launch, or nothing follows it.
+        # The window begins with the launch, or no work is left.
         if len(self._seen) <= self.window // self.interval or first is None or first.end >= now.end:
             return project(launch, now, now.counters, now.end, self.projection, self.tail)
         window = {name: n - first.counters[name] for name, n in now.counters.items()}

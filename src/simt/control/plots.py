@@ -1,4 +1,4 @@
-"""What-if as pictures."""
+"""Plots of what-if outcomes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def sweep_figure(outcomes: Mapping[str, WhatIf]) -> Figure:
-    """Error of the cycles and speedup for each of several settings: the total's error, its launches' mean and
-    worst |error| as lines, and how many times fewer instructions were simulated as bars.
+    """Error of the cycles and speedup for each of several settings: the error of the total and the mean and
+    worst |error| of a launch as lines; the factor by which simulated instructions decrease as bars.
 
-    outcomes: what to call each setting -> its outcome, in the order to draw.
+    outcomes: label of each setting -> its outcome, in drawing order.
     """
     labels, found = list(outcomes), list(outcomes.values())
     figure = Figure(figsize=(max(5.6, 0.7 * len(labels)), 4.8), layout="constrained")

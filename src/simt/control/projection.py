@@ -14,7 +14,7 @@ from simt.result.launch import CacheTable, LaunchResult
 from simt.result.sampled import Sampled
 
 By = Literal["work", "ctas", "artifact"]
-# A maximum, minimum or peak of the whole launch: nothing bounds what the rest of it would reach.
+# A maximum, minimum or peak of the whole launch: the simulated part does not bound it.
 _PEAK = re.compile(r"(^|[._])(max|min|peak)([._]|$)")
 INSTRUCTIONS = ("warp_instructions", "finished_instructions", "thread_instructions")
 _HOW = {
@@ -33,7 +33,7 @@ class Projection:
 
     cycles: core cycles from the first dispatch to the end; never below those simulated.
     counters: totals by name, as in Interval.counters; NaN where there is no projection.
-    projected, unprojected, rates: as of `Sampled`.
+    projected, unprojected, rates: see `Sampled`.
     """
 
     cycles: int
@@ -44,8 +44,8 @@ class Projection:
 
 
 def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
-    """Whether anything is known of how much work is left, or will be after a Stop: the launch's instructions,
-    those of a finished CTA, or of one followed functionally. By `ctas` only finished ones count."""
+    """Whether the work that is left is known, or will be after a Stop: from the launch's instructions, or
+    from those of a finished or functionally executed CTA. With `ctas`, only finished CTAs count."""
     if by == "ctas":
         return now.counters.get("ctas_finished", 0) > 0
     known = launch.counted or launch.warp_instructions is not None
@@ -53,8 +53,9 @@ def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
 
 
 def total_instructions(launch: LaunchView, counters: Mapping[str, int]) -> float:
-    """Warp instructions of the whole launch: known, or for every CTA the mean of those finished or, where
-    these are more, of those followed functionally before the launch. Needs `projectable`."""
+    """Warp instructions of the whole launch: exact if known; otherwise the number of CTAs times the mean of
+    the finished ones or, if those are more, of those executed functionally before the launch. Needs
+    `projectable`."""
     if launch.warp_instructions is not None:
         return float(launch.warp_instructions)
     finished = counters.get("ctas_finished", 0)
@@ -69,13 +70,12 @@ def cycles_left(
 ) -> float:
     """Core cycles that the rest of the launch takes.
 
-    by `work`: instructions left / instructions per cycle of the window. Resident CTAs count for the part that
-        they have not executed: (N - F - f R) CTAs / CTAs retired per cycle, with f R and the rate measured in
-        instructions, which is smoother than counting CTAs that end in bursts.
+    by `work`: instructions left / instructions per cycle of the window. Resident CTAs count by the share that
+    they have not executed: (N - F - f R) CTAs / CTAs retired per cycle, with f R and the rate measured in
+    instructions, which is smoother than counting CTAs that end in bursts.
     by `ctas`: unfinished CTAs / CTAs finished per cycle since the first dispatch: the linear projection of
-        PKA (Baddouh et al., MICRO'21, section 3.2). Resident CTAs count in full, which biases it upwards by
-        about half a wave.
-    by `artifact`: cycles * N / (F + 1), as PKA's published scripts have it.
+    PKA (Baddouh et al., MICRO'21, section 3.2). Resident CTAs count in full, a bias of about half a wave.
+    by `artifact`: cycles * N / (F + 1), as in PKA's published scripts.
     """
     t, n, f = now.end, launch.cta_count, now.counters["ctas_finished"]
     if by == "artifact":
@@ -97,16 +97,16 @@ def project(
     by: By = "work",
     tail: float = 0.0,
 ) -> Projection:
-    """Totals from what was counted until `now` and the rates of a stretch of time that stands for the rest.
+    """Totals from the counts until `now` and the rates in a stretch of time that represents the rest.
 
-    window: what was counted in that stretch. cycles: its length in core cycles.
+    window: counts in that stretch. cycles: its length in core cycles.
     by: see `cycles_left`.
-    tail: residence times of a CTA that are added to the cycles of a launch of a wave or more, in which its
-        last CTAs leave the GPU emptier and emptier; counters do not grow in it. A CTA stays for (resident
-        CTAs) / (CTAs retired per cycle), by Little's law.
+    tail: residence times of a CTA that are added to the cycles of a launch of a wave or more, whose last CTAs
+        leave the GPU increasingly empty; counters do not grow in it. A CTA stays for (resident CTAs) / (CTAs
+        retired per cycle), by Little's law.
 
-    Every additive counter grows on at its rate in the stretch; CTAs, warps and, where known, instructions of
-    the whole launch are exact. Raises ControlError where nothing is known of the work that is left, or
+    Every additive counter continues to grow at its rate in the stretch; CTAs, warps and, if known,
+    instructions of the whole launch are exact. Raises ControlError if the work that is left is unknown, or if
     nothing was executed.
     """
     left = cycles_left(launch, now, window, cycles, by) if projectable(launch, now, by) else math.nan
@@ -163,9 +163,9 @@ def project(
 
 
 def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projection:
-    """Totals of a launch whose end is known: counters grow with the instructions that are missing.
+    """Totals of a launch whose end is known: counters grow in proportion to instructions.
 
-    Where nothing says how many those are, they are NaN.
+    They are NaN if the launch's instructions are unknown.
     """
     done = now.counters["warp_instructions"]
     known = done > 0 and projectable(launch, now)
@@ -188,13 +188,13 @@ def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projectio
 
 
 def exact_from(launch: LaunchView, name: str) -> str:
-    """How an exact total is known, for people."""
+    """The origin of an exact total, as text."""
     return f"exact: {launch.known_from if name in INSTRUCTIONS else 'known of the launch'}"
 
 
 def with_known(projection: Projection, launch: LaunchView) -> Projection:
-    """The projection with the launch's instructions, where they are known, in place of those that it says it
-    has extrapolated, or could not."""
+    """The projection with the launch's instructions, if known, in place of those that it reports as
+    extrapolated or missing."""
     known: dict[str, float] = {}
     for name, value in zip(
         INSTRUCTIONS,
@@ -214,13 +214,13 @@ def with_known(projection: Projection, launch: LaunchView) -> Projection:
 def apply(
     result: LaunchResult, launch: LaunchView, now: Interval, projection: Projection, sampled: Sampled
 ) -> LaunchResult:
-    """The launch with projected totals in place of those that were simulated.
+    """The launch with projected totals in place of the simulated ones.
 
-    result: what the engine counted until `now`. sampled: how it came about; what `projection` says of the
-        counters is added.
+    result: what the engine counted until `now`. sampled: the decision; the projection's notes on counters are
+        added.
 
-    Tables by scheduler and by instruction keep their shape and grow with the totals that they add up to. A
-    timeline covers the simulated part.
+    Tables by scheduler and by instruction keep their proportions and are scaled to their totals. A timeline
+    covers the simulated part.
     """
     totals = projection.counters
     unprojected = dict(projection.unprojected)

@@ -1,4 +1,4 @@
-"""The controllers by name, from the command line's text."""
+"""Controllers by name, for the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simt.control.controller import Controller
 from simt.errors import ControlError
 from simt.methods.from_text import construct, find_class
 
-# Method -> class. PKA is a plan of launches with PKP inside each.
+# Method -> class. PKA is a plan of launches with PKP inside each launch.
 METHODS = {
     "pkp": "simt.control.pkp:PKP",
     "pka": "simt.control.pkp:PKP",
@@ -20,12 +20,12 @@ METHODS = {
 
 
 def make(text: str, settings: Iterable[str] = ()) -> Controller:
-    """A controller from `METHOD` or `METHOD:VARIANT`, such as `pkp:artifact`, `photon:warp`, `first-n:1e6`;
-    one's own is `package.module:Class`.
+    """A controller from `METHOD` or `METHOD:VARIANT`, such as `pkp:artifact`, `photon:warp`, `first-n:1e6`; a
+    user's own is `package.module:Class`.
 
-    settings: texts `parameter=value`; they come after the variant's.
+    settings: texts `parameter=value`, which override the variant's.
 
-    Raises ControlError for what does not exist.
+    Raises ControlError for an unknown method, variant or parameter.
     """
     method, _, variant = text.partition(":")
     if method not in METHODS:

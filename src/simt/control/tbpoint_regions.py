@@ -29,7 +29,7 @@ class Region:
 
 @dataclass(frozen=True)
 class _Skipped:
-    """CTAs that were skipped, and the stretch whose rates are used for them."""
+    """CTAs that were skipped, and the stretch whose rates represent them."""
 
     ctas: int
     instructions: float
@@ -93,8 +93,8 @@ class TBPointRegions(Controller):
             self._regions, self._learned = self._learned, None
         self._region = 0
         self._left_out: list[_Skipped] = []
-        self._unit: Interval | None = None  # where the wave that is being measured begins
-        self._ipc = 0.0  # of the wave before
+        self._unit: Interval | None = None  # begin of the wave being measured
+        self._ipc = 0.0  # of the previous wave
         return GO_ON
 
     def regions_of(self, launch: LaunchView, features: Floats, instructions: Floats) -> list[Region]:
@@ -179,7 +179,7 @@ class TBPointRegions(Controller):
         )
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
-        """What was simulated, and for the CTAs of each skip the rates of the wave before it."""
+        """The simulated part plus, for the CTAs of each skip, the rates of the wave before it."""
         done, guessed = now.counters["warp_instructions"], sum(s.instructions for s in self._left_out)
         scale = 1.0
         if launch.warp_instructions is not None and guessed:

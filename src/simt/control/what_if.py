@@ -1,4 +1,4 @@
-"""What a controller would have decided in a run that was simulated in full, without simulating again."""
+"""What a controller would have decided in a run that was simulated in full, without another simulation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _DRAM = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What would have become of one launch.
+    """The outcome for one launch.
 
     decision: `full`, `stop` or `skip`; reason: the controller's.
-    stop_cycle: core cycles from the first dispatch to the stop; to the end where there is none.
-    simulated_cycles, projected_cycles, true_cycles: of the whole launch, launch latency included.
+    stop_cycle: core cycles from the first dispatch to the stop, or to the end if there is none.
+    simulated_cycles, projected_cycles, true_cycles: of the whole launch, including launch latency.
     error: (projected - true) / true of the cycles.
-    speedup: warp instructions of the launch / those simulated, as simulation time goes with instructions.
-    errors: the same of every other counter of the timeline; NaN where the truth is 0.
+    speedup: warp instructions of the launch / those simulated: simulation time is proportional to
+    instructions.
+    errors: the same for every other counter of the timeline; NaN where the true value is 0.
     """
 
     index: int
@@ -58,7 +59,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Outcomes of all launches, in order, and of all together."""
+    """Outcomes of all launches, in order, and in total."""
 
     controller: str
     settings: dict[str, Any]
@@ -133,15 +134,15 @@ def what_if(result: Result, controller: Controller, *, instructions_known: bool 
     """Replays the timelines of a finished run to a controller, as if they were being simulated.
 
     result: simulated in full with a timeline, whose interval divides the controller's.
-    controller: is not changed.
+    controller: not changed.
     instructions_known: whether launches' instructions are assumed to be known in advance, as for a trace.
 
     A launch's intervals begin with its first dispatch, the timeline's at multiples of its own interval. Each
     is assumed to begin with the timeline's next one, so stops can be up to one interval of the timeline later
     than in a real run. Skipped CTAs are those of the section of the timeline in which that many end.
 
-    Raises ResultError for a Result without timelines or that is itself sampled, ControlError for a controller
-    that needs more than a timeline contains, or that predicts.
+    Raises ResultError for a Result without timelines or one that is itself sampled, ControlError for a
+    controller that needs data that a timeline does not contain, or that predicts.
     """
     if controller.warps or controller.blocks:
         raise ControlError(
@@ -204,7 +205,7 @@ def _launch(launch: LaunchResult, result: Result, shared: Controller, known: boo
         counters = {name: n + difference[name] for name, n in counters.items()}
         now = Interval(index, end, end + cycles, counters, difference)
         index, end = index + 1, end + cycles
-        if counters["ctas_finished"] + skipped < view.cta_count:  # else nothing is left to decide on
+        if counters["ctas_finished"] + skipped < view.cta_count:  # otherwise nothing is left to decide
             decision = controller.observe(now)
     if isinstance(decision, Stop):
         stop, reason = end, decision.reason
@@ -267,7 +268,7 @@ def _sums(launch: LaunchResult) -> dict[str, int]:
 
 
 def _intervals(launch: LaunchResult, interval: int) -> Iterator[Interval]:
-    """The timeline as a controller would see it, in steps of its interval from the first dispatch."""
+    """The timeline as a controller would observe it, in steps of its interval from the first dispatch."""
     t = launch.timeline
     assert t is not None
     step = t["interval"]
@@ -285,7 +286,7 @@ def _intervals(launch: LaunchResult, interval: int) -> Iterator[Interval]:
             continue
         difference = {name: n + columns[name][i] for name, n in difference.items()}
         end = min(cycle, launch.end_cycle) - start
-        # What the dispatch cuts off the first step is made up for by the next.
+        # What the dispatch cuts off the first step is made up for by the next one.
         if end - begin >= interval or i + 1 == len(t["cycle"]):
             counters = {name: n + difference[name] for name, n in counters.items()}
             yield Interval(index, begin, max(end, begin + 1), counters, difference)

@@ -1,4 +1,4 @@
-"""Photon: basic blocks, warps and whole launches of stable times predict the rest, without a profile."""
+"""Photon: predicts the rest from basic blocks, warps or whole launches with stable times; no profile."""
 
 from .photon import Photon
 from .published import PublishedPhoton

@@ -1,4 +1,4 @@
-"""What Photon knows of launches before they are simulated, which holds on any GPU; saved and loaded."""
+"""What Photon learns about launches before simulating them, independent of the GPU; saved and loaded."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FORMAT = "simt photon analysis 2"
 
 @dataclass(frozen=True, eq=False)
 class LaunchAnalysis:
-    """The preview of one launch, summed up.
+    """Summary of the preview of one launch.
 
     key: index, name, grid and block of the launch. types: the distinct warps of the sample. length:
-    instructions of each basic block. vector: the GPU basic-block vector, (types, 16). complete: whether the
-    sampled warps could be followed to their end.
+        instructions per basic block. vector: the GPU basic-block vector, (types, 16). complete: whether the
+        sampled warps ran to their end.
     """
 
     key: tuple[Any, ...]
@@ -48,14 +48,15 @@ class LaunchAnalysis:
 
     @property
     def block_shares(self) -> npt.NDArray[np.float64]:
-        """Each basic block's share of the sample's instructions."""
+        """Share of each basic block in the sample's instructions."""
         executed = self.types.weights @ self.types.counts.astype(np.float64) * self.length
         total = executed.sum()
         shares: npt.NDArray[np.float64] = executed / total if total else executed
         return shares
 
     def unevenness(self, cycles: npt.NDArray[np.float64], warps_per_cta: int) -> float:
-        """Of CTAs whose blocks take these cycles: the longest warp's time over that of all, on average."""
+        """With these cycles per block: the time of a CTA's longest warp over that of its mean warp, on
+        average."""
         of_warps = (self.types.counts @ cycles)[self.types.of_warp].reshape(-1, warps_per_cta)
         mean = float(of_warps.mean())
         return float(of_warps.max(axis=1).mean()) / mean if mean else 1.0
@@ -86,15 +87,15 @@ class LaunchAnalysis:
         vector = np.array(value["vector"], np.float64)
         of_warp = np.array(value["of_warp"], np.int64)
         if of_warp.ndim != 1 or not all(of_warp >= 0) or not all(of_warp < len(counts)):
-            raise ValueError("of_warp does not name types of warps")
+            raise ValueError("of_warp contains numbers that are no warp types")
         if len(weights) != len(counts) or len(counts) == 0 or vector.ndim != 2 or len(vector) != len(counts):
-            raise ValueError("as many weights and vectors as types of warps are expected")
+            raise ValueError("expected as many weights and vectors as warp types")
         types = WarpTypes(counts, weights, of_warp)
         return LaunchAnalysis(_key(value["key"]), types, length, vector, bool(value["complete"]))
 
 
 def save_analyses(path: str | os.PathLike[str], analyses: Iterable[LaunchAnalysis]) -> None:
-    """Writes analyses as JSON; the file appears whole or not at all."""
+    """Writes analyses as JSON, atomically. Raises SimtError if the file cannot be written."""
     target = Path(path)
     text = json.dumps({"format": _FORMAT, "launches": [a.to_json() for a in analyses]})
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -111,7 +112,7 @@ def load_analyses(path: str | os.PathLike[str]) -> dict[tuple[Any, ...], LaunchA
     try:
         value = json.loads(Path(path).read_text())
         if not isinstance(value, dict) or value.get("format") != _FORMAT:
-            raise SimtError(f"{path}: not an analysis by simt's Photon")
+            raise SimtError(f"{path}: not a Photon analysis by simt")
         analyses = [LaunchAnalysis.from_json(launch) for launch in value["launches"]]
     except OSError as error:
         raise SimtError(f"{path}: cannot read the analysis: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""What warps and launches do, as vectors of basic blocks (Photon, MICRO'23, section 3, observation 5)."""
+"""The work of warps and launches as basic-block vectors (Photon, MICRO'23, section 3, observation 5)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ for _row, _three in enumerate(combinations(range(DIMENSIONS), 3)):
 
 
 def block_projection(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """Where each basic block lies in the fixed dimensions: (blocks, DIMENSIONS), rows that sum to 1.
+    """Weights of each basic block in the fixed dimensions: (blocks, DIMENSIONS); rows sum to 1.
 
-    keys: what identifies each block, whichever kernel it is in: a hash, which chooses three dimensions. Two
-    blocks coincide with a chance of 1 in 560.
+    keys: identify each block across kernels: a hash, which chooses three dimensions. Two blocks coincide with
+        probability 1/560.
     """
-    # Every bit of the hash has a say (the finalizer of MurmurHash3).
+    # Mix all bits of the hash (the finalizer of MurmurHash3).
     mixed = (keys ^ (keys >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     mixed ^= mixed >> np.uint64(33)
@@ -31,10 +31,10 @@ def block_projection(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class WarpTypes:
-    """The distinct warps of a sample: those that execute each block equally often are of one type.
+    """The distinct warps of a sample: warps that execute each block equally often are of one type.
 
-    counts: (types, blocks) executions. weights: share of the warps, descending; of equal ones the type with
-    the greater counts comes first. of_warp: the type of each warp.
+    counts: (types, blocks) executions. weights: share of the warps, descending; among equal ones the type
+        with the greater counts comes first. of_warp: the type of each warp.
     """
 
     counts: npt.NDArray[np.uint32]
@@ -45,7 +45,7 @@ class WarpTypes:
     def of(counts: npt.NDArray[np.uint32]) -> WarpTypes:
         """counts: (warps, blocks) executions, at least one warp."""
         types, of_warp, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-        # Rows come out in rising order.
+        # Rows come out in ascending order.
         order = np.lexsort((-np.arange(len(types)), -sizes))
         rank = np.empty(len(types), np.int64)
         rank[order] = np.arange(len(types))
@@ -67,7 +67,7 @@ def gpu_vector(
 
 
 def distance(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    """L1 distance of two GPU basic-block vectors, from 0 to 2; the shorter one is filled up with zeros."""
+    """L1 distance of two GPU basic-block vectors, from 0 to 2; the shorter one is padded with zeros."""
     types = max(len(a), len(b))
     padded = [np.vstack([v, np.zeros((types - len(v), v.shape[1]))]) for v in (a, b)]
     return float(np.abs(padded[0] - padded[1]).sum())

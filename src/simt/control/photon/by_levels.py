@@ -1,4 +1,4 @@
-"""What Photon as published and ours have in common: the preview, the order of the levels, the counters."""
+"""Common to Photon as published and our variant: the preview, the order of the levels, the counters."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ Self = TypeVar("Self", bound="ByLevels")
 
 @dataclass(eq=False)
 class UnderWay:
-    """The launch that is being simulated."""
+    """State of the launch that is being simulated."""
 
     work: Work
     warps: WarpLevel
     blocks: BlockLevel
-    like: Done | None = None  # what predicts all of it
-    level: str = ""  # that predicts at present
+    like: Done | None = None  # the earlier launch that predicts all of it
+    level: str = ""  # the level that is predicting
     ruled_out: str = ""  # why no level applies
 
 
 class ByLevels(Controller):
-    """Follows some warps of a launch before it is simulated, then predicts at three levels (see levels.py).
+    """Executes some warps of a launch functionally before simulating it, then predicts at three levels (see
+    levels.py).
 
-    A method of this kind says how it tests for stability (`new_levels`), whether the first launch of a
-    function stands for others (`warm`), and what it looks at during a launch (`observe`).
+    A subclass defines the stability test (`new_levels`), whether the first launch of a function represents
+    others (`warm`), and what is observed during a launch (`observe`).
     """
 
     warm: ClassVar[bool] = False
@@ -95,7 +96,8 @@ class ByLevels(Controller):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the analyses of the run's launches, for `analysis` of a later one. Raises SimtError."""
+        """Writes the analyses of the run's launches, to be read by `analysis` in a later run. Raises
+        SimtError."""
         if not hasattr(self, "analyses_"):
             raise SimtError(f"{path}: there is no analysis to save before a run with this controller")
         save_analyses(path, self.analyses_)
@@ -122,7 +124,7 @@ class ByLevels(Controller):
 
     @abstractmethod
     def new_levels(self, work: Work) -> tuple[WarpLevel, BlockLevel]:
-        """What watches the warps and the blocks of a launch."""
+        """The objects that observe the warps and the blocks of a launch."""
 
     def begin(self, launch: LaunchView) -> Decision:
         analysis = self._analyse(launch)
@@ -155,7 +157,7 @@ class ByLevels(Controller):
     # --- during a launch --------------------------------------------------------------------------------
 
     def watch(self, interval: Interval) -> None:
-        """Shows the interval to the levels that do not predict yet."""
+        """Passes the interval to the levels that do not predict yet."""
         now = self._now
         if self.warps and now.level != "warp":
             now.warps.add(interval)
@@ -163,7 +165,7 @@ class ByLevels(Controller):
             now.blocks.add(interval)
 
     def decide(self, interval: Interval, with_blocks: bool = True) -> Decision:
-        """Predicts if a level has become stable: warps, if they are watched, before blocks."""
+        """Predicts if a level has become stable: warps, if they are observed, before blocks."""
         now = self._now
         if self.warps and now.level != "warp" and now.warps.test.stable:
             now.level = "warp"
@@ -192,10 +194,10 @@ class ByLevels(Controller):
 
     @abstractmethod
     def block_cycles(self, interval: Interval) -> npt.NDArray[np.float64]:
-        """Core cycles of each basic block, now that those of most are stable."""
+        """Core cycles of each basic block, now that the times of most are stable."""
 
     def contention(self) -> Contention | None:
-        """What the predicted times owe to the other warps of an SM."""
+        """How the predicted times depend on the other warps of an SM."""
         return None
 
     # --- after a launch ---------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ class ByLevels(Controller):
         if launch.warp_instructions is not None:
             of_launch = launch.warp_instructions / max(1.0, work.analysis.instructions_per_warp)
         total = {kind: float(of_warp @ each) * of_launch for kind, each in kinds.items()}
-        # Where blocks were not observed, what was simulated is taken to be like the sample.
+        # If blocks were not observed, the simulated part is assumed to be like the sample.
         done = now.counters["warp_instructions"]
         executed = self._now.blocks.executed if self._now.blocks.executed.any() else of_warp
         each_one = done / max(1.0, float(executed @ kinds["instructions"]))
@@ -226,7 +228,7 @@ class ByLevels(Controller):
 
 
 def _levels(wanted: Levels) -> tuple[str, ...]:
-    """Levels in their order. Raises ParameterError for anything else."""
+    """The levels, in order. Raises ParameterError for unknown ones."""
     names = wanted.split("+") if isinstance(wanted, str) else wanted
     if not isinstance(names, Collection) or not names or any(name not in LEVELS for name in names):
         raise refuse("levels", wanted, f"some of {', '.join(LEVELS)}")

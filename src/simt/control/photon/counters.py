@@ -1,4 +1,4 @@
-"""Counters of a launch of which Photon simulated a part, extrapolated by the blocks that are missing."""
+"""Extrapolation of the counters of a partly simulated launch, by the blocks that are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GLOBAL = ("global", "generic", "texture")
 def kinds_of_work(
     instructions: Sequence[Mapping[str, Any]], blocks: BlockTable
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """How much of each kind of work one execution of each block is: warp instructions of that kind."""
+    """Warp instructions of each kind of work in one execution of each block."""
     kinds = {
         kind: np.zeros(len(blocks))
         for kind in ("instructions", "memory", "loads", "stores", "shared", "local", "atomics")
@@ -41,7 +41,7 @@ def kinds_of_work(
 
 
 def kind_of_counter(name: str) -> str:
-    """The kind of work that a counter grows with."""
+    """The kind of work that a counter is proportional to."""
     if name.startswith("shared_"):
         return "shared"
     if name.startswith("global_load"):
@@ -67,11 +67,11 @@ def extrapolate(
     simulated_cycles: int,
     exact: Mapping[str, float],
 ) -> Projection:
-    """Totals from what was counted in the simulated part.
+    """Totals from the counts in the simulated part.
 
-    simulated, total: work of each kind (see `kinds_of_work`) in the simulated part and in all of the launch.
-    cycles, simulated_cycles: of the launch, and until the last of what was simulated ended. exact: totals
-    that are known.
+    simulated, total: work of each kind (see `kinds_of_work`) in the simulated part and in the whole launch.
+        cycles: of the whole launch. simulated_cycles: until the end of the simulated part. exact: known
+        totals.
     """
     factors = {
         kind: total[kind] / simulated[kind] if simulated[kind] else (math.nan if total[kind] else 1.0)
@@ -90,12 +90,12 @@ def extrapolate(
             projected[name] = f"extrapolated by block type: {kind} * {factors[kind]:.4g}"
         else:
             counters[name] = math.nan
-            unprojected[name] = "nothing of its kind was in the simulated part"
+            unprojected[name] = "the simulated part contains no work of its kind"
     return Projection(cycles, counters, projected, unprojected)
 
 
 def exact_totals(launch: LaunchView) -> dict[str, float]:
-    """Counters of the whole launch that are known."""
+    """Counters of the whole launch whose exact values are known."""
     known: dict[str, float] = {
         "ctas": launch.cta_count,
         "ctas_finished": launch.cta_count,
@@ -109,7 +109,7 @@ def exact_totals(launch: LaunchView) -> dict[str, float]:
 
 
 def totals(result: LaunchResult) -> dict[str, float]:
-    """A launch's counters under the names of Interval.counters."""
+    """A launch's counters, named as in Interval.counters."""
     totals: dict[str, float] = dict(result.engine)
     for level, table in (("l1", result.l1), ("l2", result.l2)):
         for kind, row in table.items():

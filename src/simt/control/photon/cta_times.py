@@ -1,4 +1,4 @@
-"""When CTAs begin and end, from when their warps do."""
+"""Begin and end of CTAs, from those of their warps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CtaTimes:
         self._pending: npt.NDArray[np.void] = np.empty(0, WARP)
 
     def add(self, warps: npt.NDArray[np.void]) -> tuple[Cycles, Cycles]:
-        """Of the CTAs whose last warp is among these (dtype WARP, by end): begin of the first warp and end of
+        """The CTAs whose last warp is among these (dtype WARP, by end): begin of the first warp and end of
         the last in cycles, in the order in which the CTAs ended."""
         pending = np.concatenate([self._pending, warps])
         _, of_warp, counts = np.unique(pending["cta"], return_inverse=True, return_counts=True)

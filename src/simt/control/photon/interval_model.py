@@ -1,4 +1,4 @@
-"""Time of a basic block that was hardly ever executed (Photon, MICRO'23, section 4.1, rare basic blocks)."""
+"""Estimated time of a rarely executed basic block (Photon, MICRO'23, section 4.1, rare basic blocks)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import numpy.typing as npt
 Place = tuple[int, int]
 """A 32-bit register: its file and number."""
 
-# Before anything was measured: core cycles from issue to retirement, by what an instruction does. About
-# those of an arithmetic instruction, and of hits in the nearest cache, on a V100 (Jia et al., "Dissecting the
-# NVIDIA Volta GPU Architecture via Microbenchmarking", 2018).
+# Core cycles from issue to retirement by kind of instruction, until there are measurements: roughly those of
+# an
+# arithmetic instruction, and of hits in the nearest cache, on a V100 (Jia et al., "Dissecting the NVIDIA
+# Volta
+# GPU Architecture via Microbenchmarking", 2018).
 _ARITHMETIC = 4.0
 _INITIAL = {
     ("load", "global"): 28.0,
@@ -34,8 +36,8 @@ _INITIAL = {
 class BlockInstruction:
     """An instruction as the interval model sees it.
 
-    opcode: its latency is looked up by. initial: latency in core cycles while none was measured. reads,
-    writes: registers.
+    opcode: key of its latency. initial: latency in core cycles until one is measured. reads, writes:
+        registers.
     """
 
     opcode: str
@@ -45,7 +47,7 @@ class BlockInstruction:
 
     @staticmethod
     def of(static: Mapping[str, Any]) -> BlockInstruction:
-        """From an instruction as `LaunchCode.instructions` has it."""
+        """From an instruction of `LaunchCode.instructions`."""
 
         def places(registers: Sequence[tuple[int, int, int]]) -> tuple[Place, ...]:
             # Register 255 is the zero register.
@@ -65,9 +67,9 @@ class BlockInstruction:
 def mean_by_opcode(
     instructions: Sequence[BlockInstruction], latencies: npt.NDArray[np.float64]
 ) -> dict[str, float]:
-    """The online latency table: for each opcode the mean of the latencies measured for its instructions.
+    """The online latency table: for each opcode, the mean of its measured latencies.
 
-    latencies: of each instruction in core cycles, NaN where none was measured; or empty.
+    latencies: by instruction in core cycles, NaN if there was no measurement; or empty.
     """
     measured: dict[str, list[float]] = {}
     for instruction, latency in zip(instructions, latencies.tolist(), strict=False):
@@ -81,9 +83,9 @@ def block_cycles(
 ) -> float:
     """Cycles from the issue of a block's first instruction to that of the next block's first one.
 
-    Instructions issue in order, `issue_interval` cycles apart, and not before what they read and overwrite is
-    there. latency: measured cycles from issue to retirement, by opcode. What comes next issues after the last
-    instruction, whose own latency is not waited for.
+    Instructions issue in order, `issue_interval` cycles apart, and not before the registers that they read
+    and overwrite are available. latency: measured cycles from issue to retirement, by opcode. The next block
+    issues right after the last instruction, without waiting for its latency.
     """
     ready: dict[Place, float] = {}
     issue = -issue_interval

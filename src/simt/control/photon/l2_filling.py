@@ -1,4 +1,4 @@
-"""Whether a launch is about to fill the L2: its times change when modified lines have to be evicted."""
+"""Whether a launch is about to fill the L2: times change when modified lines have to be evicted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from simt.spec.models import SECTOR_BYTES
 
 from ..controller import Interval, LaunchView
 
-_RECENT = 8  # intervals of which the rate of cache misses is taken
-_BUSY = 0.5  # share of the memory's bandwidth from which on it matters to times
+_RECENT = 8  # intervals over which the rate of cache misses is measured
+_BUSY = 0.5  # share of the memory bandwidth above which it affects times
 
 
 class L2Filling:
-    """Watches the misses of the L2 over the last intervals of a launch.
+    """Observes the L2 misses in the most recent intervals of a launch.
 
-    view: of the launch. instructions: warp instructions of all of it, as far as can be told.
+    view: of the launch. instructions: estimated warp instructions of the whole launch.
     """
 
     def __init__(self, view: LaunchView, instructions: float) -> None:
@@ -25,9 +25,9 @@ class L2Filling:
         self._recent: deque[Interval] = deque(maxlen=_RECENT)
 
     def lies_ahead(self, interval: Interval) -> bool:
-        """Whether the launch is about to fill the L2 and has not done so yet, or stores into lines that the
-        L2 takes from what it only read: until modified lines are evicted, stores cost no memory bandwidth,
-        and with them the memory will be busy. To be asked once an interval."""
+        """Whether the launch will fill the L2 but has not done so yet, or stores to lines that replace
+        read-only ones: until modified lines are evicted, stores cost no memory bandwidth; afterwards memory
+        will be busy. Call it once per interval."""
         recent, view = self._recent, self._view
         recent.append(interval)
         if _misses(interval.counters) >= view.l2_lines:

@@ -25,11 +25,11 @@ from .stability import Cycles
 
 Small = Literal["wave", "sms"]
 Floats = npt.NDArray[np.float64]
-_FEW = 16  # executions below which a block's own mean says less than the interval model
+_FEW = 16  # executions below which the interval model is better than a block's own mean
 
 
 class StabilityTest(Protocol):
-    """Looks at the times of what recurs: see stability.py."""
+    """A stability test of recurring times: see stability.py."""
 
     seen: int
     stable: bool
@@ -41,7 +41,7 @@ class StabilityTest(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A launch as the levels see it: what is known of it, and what its sampled warps do."""
+    """A launch as the levels see it: its known properties, and the work of its sampled warps."""
 
     view: LaunchView
     analysis: LaunchAnalysis
@@ -52,29 +52,30 @@ class Work:
 
     @property
     def instructions(self) -> float:
-        """Warp instructions of the launch as the sample has them."""
+        """Warp instructions of the launch, estimated from the sample."""
         return self.analysis.instructions_per_warp * self.warps
 
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """A launch that was simulated, wholly or in part: what later ones are compared with."""
+    """A launch that was simulated, wholly or in part, for comparison with later ones."""
 
     work: Work
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
-    first: bool  # of its function
+    first: bool  # first launch of its function
 
 
 @dataclass(eq=False)
 class KernelLevel:
     """Predicts whole launches from earlier ones with similar basic-block vectors.
 
-    distance: L1 distance of GPU basic-block vectors, from 0 to 2, below which launches are alike.
-    small: "wave": launches that do not fill the GPU once, "sms": those of fewer warps than SMs, are only
+    distance: launches are alike if the L1 distance of their GPU basic-block vectors, from 0 to 2, is below
+    this.
+    small: "wave": launches that do not fill the GPU once, "sms": launches with fewer warps than SMs, are only
         alike if they have equally many warps.
     work: by what share the instructions per warp may differ; None: any.
-    warm: whether the first launch of a function stands for no other, as it found nothing in the caches.
+    warm: whether the first launch of a function represents no other, because it ran with cold caches.
     """
 
     distance: float
@@ -99,11 +100,11 @@ class KernelLevel:
             )
             and distance(done.work.analysis.vector, launch.analysis.vector) < self.distance
         ]
-        # Of equally near ones the latest: its caches are as this one's.
+        # Among equally near ones the latest: it left the caches as this launch finds them.
         return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
 
     def predict(self, launch: Work, like: Done) -> Predict:
-        """As long as the like one, by the warp instructions of the two."""
+        """The duration of the similar launch, scaled by warp instructions."""
         cycles = like.cycles * launch.instructions / max(1.0, like.work.instructions)
         return Predict(
             launch_cycles=max(1.0, cycles),
@@ -112,7 +113,7 @@ class KernelLevel:
         )
 
     def extrapolate(self, launch: Work, like: Done, view: LaunchView, cycles: int) -> Projection:
-        """The like one's counters, by the warp instructions of the two. view: with what is known by now."""
+        """The similar launch's counters, scaled by warp instructions. view: with what is known by now."""
         factor = launch.instructions / max(1.0, like.work.instructions)
         counters = {name: value * factor for name, value in like.counters.items()}
         counters |= exact_totals(view)
@@ -120,7 +121,7 @@ class KernelLevel:
         return Projection(cycles, counters, dict.fromkeys(["cycles", *counters], how))
 
     def add(self, launch: Work, result: LaunchResult) -> None:
-        """A launch that was not predicted whole can stand for others."""
+        """Adds a launch that was not predicted as a whole; it can represent others."""
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
         first = launch.view.name not in self._functions
         self._functions.add(launch.view.name)
@@ -128,9 +129,9 @@ class KernelLevel:
 
 
 class WarpLevel:
-    """Watches the times of warps, or of whole CTAs.
+    """Observes the times of warps, or of whole CTAs.
 
-    new_test: makes a test of stability. warps_per_cta: of the CTAs to be watched; None: single warps are.
+    new_test: makes a stability test. warps_per_cta: of the CTAs to be observed; None: observe single warps.
     """
 
     def __init__(self, new_test: Callable[[], StabilityTest], warps_per_cta: int | None = None) -> None:
@@ -153,10 +154,10 @@ class WarpLevel:
 
 
 class BlockLevel:
-    """Watches the times of basic blocks, one by one.
+    """Observes the times of each basic block.
 
-    analysis: of the launch. new_test: makes a test of stability. first_warp: warps before it are not looked
-    at. executed: how often each block was executed in the simulated part. tests: by block.
+    analysis: of the launch. new_test: makes a stability test. first_warp: warps before it are ignored.
+        executed: executions of each block in the simulated part. tests: by block.
     """
 
     def __init__(self, analysis: LaunchAnalysis, new_test: Callable[[], StabilityTest]) -> None:
@@ -167,7 +168,7 @@ class BlockLevel:
         self.tests: dict[int, StabilityTest] = {}
 
     def forget(self) -> None:
-        """Begins anew; what was executed stays."""
+        """Restarts the tests; the counts of executions are kept."""
         self.tests = {}
 
     def count(self, interval: Interval) -> None:
@@ -196,15 +197,15 @@ class BlockLevel:
 
     @property
     def known(self) -> dict[int, StabilityTest]:
-        """Blocks executed often enough for a mean of their own."""
+        """Blocks with enough executions for a mean of their own."""
         return {b: test for b, test in self.tests.items() if test.seen >= _FEW}
 
     def cycles(self, view: LaunchView, latencies: Floats, scaled: bool) -> Floats:
-        """Of each block: the mean of its last executions, or, where there were hardly any, the interval
-        model's.
+        """Cycles of each block: the mean of its last executions, or the interval model's if there were too
+        few.
 
-        latencies: by static instruction, as an Interval has them. scaled: whether the model is scaled to the
-        blocks whose time is known: it knows nothing of the other warps, which issue in between.
+        latencies: by static instruction, see Interval. scaled: whether the model is scaled to the blocks
+            whose times are known: it ignores the other warps, which issue in between.
         """
         assert view.code is not None
         blocks = view.code.blocks

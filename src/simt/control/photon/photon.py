@@ -19,8 +19,8 @@ from .stability import SpanStability
 from .throughput import Throughput
 
 _WAVES_FOR_WARPS, _WAVES_FOR_BLOCKS = 3, 2
-_STARVED = 1.25  # scale of blocks' times from which on some warps run and others wait
-_STRAGGLERS = 0.1  # share of a block's executions that says nothing of it
+_STARVED = 1.25  # scale of block times above which some warps run while others wait
+_STRAGGLERS = 0.1  # share of a block's executions that is ignored as outliers
 
 
 class Photon(ByLevels):

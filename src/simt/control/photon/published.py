@@ -1,4 +1,4 @@
-"""Photon as published (Liu, Sun, Carlson: Photon, MICRO'23), and as its artifact computes it."""
+"""Photon as published (Liu, Sun, Carlson: Photon, MICRO'23), and as in its artifact."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""When the time of a recurring thing (a basic block, a warp) has become stable.
+"""When the times of a recurring event (executions of a basic block, warps) are stable.
 
-Photon (MICRO'23), sections 4.1 and 4.2: over the last n executions, in the order in which they end, the
-least-squares line through (begin, end) has a slope near 1, and the mean of the last n times is near that of
-the last 2n, which guards against a local optimum.
+Photon (MICRO'23), sections 4.1 and 4.2: over the last n executions, ordered by end, the least-squares line
+through (begin, end) has a slope near 1, and the mean of the last n times is close to that of the last 2n,
+which guards against a local optimum.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Cycles = npt.NDArray[np.int64]
 class StabilityRule:
     """Thresholds of the test.
 
-    window: executions n, of which the mean predicts. long_window: those that the mean of the last n is
-    compared with. slope_window: those that the line is fitted to. delta: how far the slope may be from 1, and
-    the two means from each other. difference: what that is relative to, "relative": to the long window's
-    mean; "sum": to the sum of the two. skip: first executions that are not looked at.
+    window: executions n, whose mean is the prediction. long_window: executions whose mean is compared with
+        that of the last n. slope_window: executions that the line is fitted to. delta: largest difference of
+        the slope from 1, and of the two means. difference: what the latter is relative to: "relative": the
+        long window's mean; "sum": the sum of the two. skip: number of first executions to ignore.
     """
 
     window: int
@@ -45,30 +45,29 @@ class StabilityRule:
 
     @staticmethod
     def published(window: int, delta: float = 0.03) -> StabilityRule:
-        """The test as the paper has it: n and 2n, the slope over the last n."""
+        """The test of the paper: windows n and 2n, the slope over the last n."""
         return StabilityRule(window, 2 * window, window, delta)
 
     @staticmethod
     def artifact(granularity: int, delta: float = 0.03) -> StabilityRule:
-        """The test as the paper's artifact computes it: windows of `granularity` and half of it, the slope
-        over the long one, the difference divided by the sum of the means, the first 1024 executions left
-        out."""
+        """The test of the paper's artifact: windows of `granularity` and half of it, the slope over the long
+        one, the difference divided by the sum of the means, the first 1024 executions ignored."""
         return StabilityRule(granularity // 2, granularity, granularity, delta, "sum", 1024)
 
 
 class Stability:
-    """The executions of one thing, and whether its time is stable."""
+    """The executions of one recurring event, and whether its time is stable."""
 
     def __init__(self, rule: StabilityRule) -> None:
         self._rule = rule
         self._begin: Cycles = np.empty(0, np.int64)
         self._end: Cycles = np.empty(0, np.int64)
         self.seen = 0
-        """Executions in all."""
+        """Number of executions."""
         self.stable = False
-        """Whether the test has held once."""
+        """Whether the test has passed once."""
         self.stable_at = -1
-        """Execution at which it first held; -1: none."""
+        """Execution at which it first passed; -1: none."""
 
     def add(self, begin: Cycles, end: Cycles) -> None:
         """Adds executions in the order in which they ended (in cycles). Tests after each of them."""
@@ -89,16 +88,16 @@ class Stability:
         self._end = self._end[-rule.long_window :]
 
     def mean(self) -> float:
-        """Mean time of the last `window` executions in cycles; nan where there was none."""
+        """Mean time of the last `window` executions in cycles; nan if there are none."""
         n = self._rule.window
         if len(self._begin) == 0:
             return float("nan")
         return float((self._end[-n:] - self._begin[-n:]).mean())
 
     def _test(self, first: int) -> npt.NDArray[np.bool_]:
-        """Whether the test holds after the first `first`, `first` + 1, ... of the kept executions.
+        """Whether the test passes after the first `first`, `first` + 1, ... of the kept executions.
 
-        Sums of whole numbers, from the oldest time kept on, are exact."""
+        Sums are of integers, relative to the oldest kept time, and therefore exact."""
         rule = self._rule
         base = int(self._begin.min())
         x, y = self._begin - base, self._end - base
@@ -113,7 +112,7 @@ class Stability:
         squares = rolling(x * x, n)
         variance = squares - sx * sx / n
         covariance = rolling(x * y, n) - sx * sy / n
-        # All begin at once, such as the first wave: there is no line.
+        # All begin at the same time, as in the first wave: no line can be fitted.
         slope = np.divide(covariance, variance, out=np.full(len(sx), np.inf), where=variance > 1e-9 * squares)
         short = rolling(y - x, rule.window) / rule.window
         long = rolling(y - x, rule.long_window) / rule.long_window
@@ -124,13 +123,13 @@ class Stability:
 
 
 class SpanStability:
-    """Stability over windows that are as long as what they measure: ours.
+    """Our variant: stability over windows as long as the times that they measure.
 
-    A fixed number of executions is a small part of a wave on a large GPU, and more than there are in a small
-    launch. Here the window holds the last executions whose ends span their own mean time, so that each warp
-    that runs at the same time is in it about once, and at least `least` of them. The time is stable when the
-    mean over the window is within `delta` of that over twice as many executions. There is no line: sorted by
-    end, its slope is below 1 wherever times vary as much as begins do, however steady they are.
+    A fixed number of executions is a small part of a wave on a large GPU, and more than a small launch has.
+    Here the window holds the last executions whose ends span their own mean time, and at least `least` of
+    them, so that it contains each concurrently running warp about once. The time is stable when the mean over
+    the window is within `delta` of that over twice as many executions. No line is fitted: with executions
+    sorted by end, its slope is below 1 wherever times vary as much as begins do, however steady they are.
     """
 
     kept = 16384
@@ -146,7 +145,8 @@ class SpanStability:
         self.stable = False
 
     def add(self, begin: Cycles, end: Cycles) -> None:
-        """Adds executions in the order in which they ended; tests when there is an eighth more of them."""
+        """Adds executions in the order in which they ended; tests after every further eighth of their
+        number."""
         self.seen += len(begin)
         self._begin = np.concatenate([self._begin, begin])[-self.kept :]
         self._end = np.concatenate([self._end, end])[-self.kept :]
@@ -155,8 +155,8 @@ class SpanStability:
             self._test()
 
     def mean(self) -> float:
-        """Mean time in cycles over the window, or, while it is not stable, over all that is kept; nan where
-        there was none."""
+        """Mean time in cycles over the window or, while it is not stable, over all kept executions; nan if
+        there are none."""
         if len(self._begin) == 0:
             return float("nan")
         n = self._window if self.stable else len(self._begin)
@@ -168,7 +168,7 @@ class SpanStability:
 
     def _test(self) -> None:
         sizes = np.arange(1, len(self._end) + 1)
-        means = np.cumsum((self._end - self._begin)[::-1]) / sizes  # of the last 1, 2, ...
+        means = np.cumsum((self._end - self._begin)[::-1]) / sizes  # means of the last 1, 2, ...
         spans = self._end[-1] - self._end[::-1]
         long_enough = (spans >= means) & (sizes >= self._least)
         n = int(np.argmax(long_enough)) + 1

@@ -1,4 +1,4 @@
-"""How long warps and CTAs take by Little's law: from what the GPU gets done, not from what has ended."""
+"""Times of warps and CTAs by Little's law: from throughput, not from those that have ended."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy.typing as npt
 
 from ..controller import Contention, Interval
 
-_LEAST = 8  # intervals before anything is said
-_KEPT = 512  # moments of which sums are kept, however long a launch is
+_LEAST = 8  # intervals before a result is given
+_KEPT = 512  # points in time at which sums are kept, for any length of launch
 _ROUNDS = 8
-_LASTING = 0.5**0.5  # correlation from which on one explains more than half of the variance of the other
-_UNEVEN = 0.2  # coefficient of variation of the instructions of intervals from which on warps go in step
+_LASTING = 0.5**0.5  # correlation above which one explains more than half of the variance of the other
+_UNEVEN = 0.2  # coefficient of variation of instructions per interval above which warps run in step
 
 
 class Throughput:
-    """Sums over the intervals of a launch that are looked at.
+    """Sums over the observed intervals of a launch.
 
     A mean over what has ended leaves out what has not: under a scheduler that prefers some warps, the others
-    hardly advance and do not end, so the mean is too short. Residents over a time, divided by what they get
-    done in it, is the mean time with all of them (Little, "A Proof for the Queuing Formula L = lambda W",
-    Operations Research 9(3), 1961).
+    hardly advance and do not end, so the mean is too short. The number of residents, integrated over time and
+    divided by completed work, gives the mean time over all of them (Little, "A Proof for the Queuing Formula
+    L = lambda W", Operations Research 9(3), 1961).
 
-    Means are over the later half of what was looked at. Of a long launch every second, fourth, ... moment is
-    kept.
+    Means are over the later half of the observations. In a long launch, only every second, fourth, ... point
+    in time is kept.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Throughput:
         self._thin_out()
 
     def _thin_out(self) -> None:
-        """Keeps the newest moment, and of those before it one in `_stride`."""
+        """Keeps the newest point in time, and one in `_stride` of those before it."""
         kept: list[list[Any]] = [self._sums, self._of_blocks, self._of_sms]
         if self._added % self._stride:
             for moments in kept:
@@ -74,8 +74,8 @@ class Throughput:
     def steady(self, delta: float, rounds: float) -> bool:
         """Whether warp-cycles per instruction of the last two quarters are within `delta` of each other.
 
-        rounds: how often each resident warp has gone through the code that takes most of the time. Warps that
-        do so in step compute at one time and wait at another; then a quarter has to hold two rounds.
+        rounds: how often each resident warp has executed the code that takes most of the time. Warps that do
+            so in step all compute and then all wait; then a quarter must contain two rounds.
         """
         if len(self._sums) <= _LEAST:
             return False
@@ -93,11 +93,11 @@ class Throughput:
         return ctas / executed * instructions
 
     def block_scale(self, lengths: npt.NDArray[np.uint32], wanted: npt.NDArray[np.bool_]) -> float:
-        """By what to multiply the times of basic blocks that ended, for the mean with those under way; nan
-        where those that ended have less than half of the instructions.
+        """Factor from the times of basic blocks that ended to the mean that includes those under way; nan if
+        those that ended contain less than half of the instructions.
 
-        lengths: instructions of each block. wanted: the blocks that are still to come. Warps that hardly
-        advance end few blocks, which say nothing of those.
+        lengths: instructions per block. wanted: the blocks still to be executed. Warps that hardly advance
+            end few blocks, which are not representative of the wanted ones.
         """
         first, last = self._positions(0.5, 0.0)
         _, warps, _, executed = self._difference(0.5, 0.0)
@@ -108,17 +108,17 @@ class Throughput:
         return float((warps / executed) / (cycles[wanted].sum() / instructions[wanted].sum()))
 
     def waiting(self, warps_per_cta: int) -> float:
-        """Time that CTAs were resident over that of their warps; above 1 where some end before others."""
+        """Residence time of CTAs over that of their warps; above 1 if some warps end before others."""
         _, warps, ctas, _ = self._difference(0.5, 0.0)
         return max(1.0, ctas * warps_per_cta / warps)
 
     def contention(self, fastest: float, in_turn: bool, one_wave: bool) -> Contention:
-        """Warp-cycles per instruction of SMs with equally many warps over those of all.
+        """Warp-cycles per instruction of SMs with equally many warps, relative to all SMs.
 
-        one_wave: no further CTA follows, so each SM continues with its own CTAs. Its difference from SMs with
-        the same number of warps is then kept if such differences persist: if those in the second quarter
-        explain most of the variance of those in the last one. (Neighbouring quarters also correlate where
-        a difference decays, as in SpMV.)
+        one_wave: no further CTA follows, so each SM continues with its own CTAs. An SM's difference from the
+            SMs with the same number of warps is then kept if such differences persist: if those in the second
+            quarter explain most of the variance of those in the last one. (Adjacent quarters also correlate
+            if a difference decays, as in SpMV.)
         """
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length
@@ -137,8 +137,8 @@ class Throughput:
     def _by_sm(
         self, begin: float, end: float
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
-        """Of each SM, between these shares of the time before now: warp-cycles and warp instructions; and how
-        many cycles that is."""
+        """For each SM, between these shares of the time before now: warp-cycles and warp instructions; and
+        the number of cycles."""
         first, last = self._positions(begin, end)
         cycles, executed = (
             (b - a).astype(np.float64) for a, b in zip(self._of_sms[first], self._of_sms[last], strict=True)
@@ -151,7 +151,7 @@ class Throughput:
         return warps / executed if executed else math.inf
 
     def _difference(self, begin: float, end: float) -> tuple[float, ...]:
-        """Of the sums, between these shares of the time before now."""
+        """Differences of the sums between these shares of the time before now."""
         first, last = self._positions(begin, end)
         return tuple(b - a for a, b in zip(self._sums[first], self._sums[last], strict=True))
 
@@ -165,7 +165,7 @@ class Throughput:
 def _of_classes(
     cycles: npt.NDArray[np.float64], executed: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Cycles per instruction of each SM's class; where nothing was executed, that of all."""
+    """Cycles per instruction of each SM's class; where nothing was executed, that of all SMs."""
     spent, done = (np.bincount(classes, weights) for weights in (cycles, executed))
     everything = cycles.sum() / max(1.0, executed.sum())
     of_class = np.divide(spent, done, out=np.full(len(spent), everything), where=done > 0)
@@ -175,13 +175,13 @@ def _of_classes(
 def _own(
     cycles: npt.NDArray[np.float64], executed: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Cycles per instruction of each SM over those of its class; nan where it executed nothing."""
+    """Cycles per instruction of each SM relative to its class; nan if it executed nothing."""
     rate = np.divide(cycles, executed, out=np.full(len(cycles), math.nan), where=executed > 0)
     return np.asarray(rate / _of_classes(cycles, executed, classes))
 
 
 def _correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    """Pearson's; 0 where it says nothing."""
+    """Pearson's correlation; 0 if it is undefined."""
     if len(a) < 3 or not a.std() or not b.std():
         return 0.0
     return float(np.corrcoef(a, b)[0, 1])
