@@ -1,4 +1,4 @@
-"""Choosing which launches to simulate: every method is a Sampler, and gives a Plan."""
+"""Choosing which launches to simulate: every method is a Sampler that makes a Plan."""
 
 from simt.extras import explained
 

@@ -1,4 +1,4 @@
-"""Adaptive: measure, look at the spread of what was measured, and ask for more until the bound holds."""
+"""Adaptive sampling: measures launches, and requests more until the observed spread meets the bound."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from simt.sampling.plan import Plan
 from simt.sampling.sampler import Choice, Sampler, make_plan
 
 Measure = Callable[[list[int]], Any]
-_LARGE = 0.01  # share of the time from which a stratum gets two draws
-_STEP = 0.5  # an enlarged sample aims at no less than this part of the present half width
-_AGAIN = 0.9  # and at no more than this part of it, so that a second look sees new launches
+_LARGE = 0.01  # share of the time above which a stratum gets two draws
+_STEP = 0.5  # smallest ratio of an enlarged sample's target half width to the current one
+_AGAIN = 0.9  # largest ratio, so that the sample grows
 _SALT = 0x41444150
 
 
@@ -33,10 +33,10 @@ class Adaptive(Sampler):
     """A pilot sample, then more launches where the measured metrics vary, until every half width is met.
 
     A plan from a profile bounds the error of the profile's own total, which is known. The quantity of
-    interest is the total of another metric, simulated or measured on another GPU, whose spread only its own
-    values show. Therefore `fit` plans a pilot; `refine`, given values of the plan's launches, returns a
-    larger Plan, or None when the half width of each metric is within `error`. `run` does both with a function
-    that measures.
+    interest is the total of another metric, simulated or measured on another GPU, whose spread is known only
+    from its own values. Therefore `fit` plans a pilot; `refine`, given values of the plan's launches, returns
+    a larger Plan, or None when the half width of each metric is within `error`. `run` does both, given a
+    function that measures launches.
 
     sampler: makes the pilot and the strata. Neyman(aim="time", draw="random") by default.
     error, confidence: requested relative half width of each metric's total.
@@ -44,7 +44,7 @@ class Adaptive(Sampler):
     min_launches: number measured before a half width is trusted, which must hold twice in a row.
     caution: probability with which a variance estimate may be too small. The half width uses the variance's
         upper confidence limit, V * df / chi2(caution, df); 0.5 is close to the estimate itself.
-    limit: share of the launches at which it gives up, with a warning in the Plan.
+    limit: share of the launches at which it stops, with a warning in the Plan.
 
     plan_: the latest Plan.
     estimate_: the estimate from the latest results, with half widths as above.
@@ -83,7 +83,8 @@ class Adaptive(Sampler):
             check.valid_method("sampler", self.sampler, Sampler)
 
     def choose(self, profile: Profile) -> Choice:
-        """The pilot: the sampler's, with two draws from each large stratum and `min_launches` in all."""
+        """The pilot: the sampler's plan, with two draws from each large stratum and `min_launches` in
+        total."""
         pilot = Neyman(aim="time", draw="random") if self.sampler is None else clone(self.sampler)
         if "seed" in pilot.parameters():
             pilot.set_params(seed=self.seed)
@@ -160,8 +161,8 @@ class Adaptive(Sampler):
     def resume(self, profile: Profile, results: Any) -> Plan | None:
         """Fits, and refines as far as the results of earlier sessions allow.
 
-        results: of all launches measured so far. Returns the Plan whose launches come next (those of it that
-            the results lack), or None when the bound holds. The same results lead to the same Plan.
+        results: of all launches measured so far. Returns the Plan whose launches are next (those of it that
+        are missing in the results), or None when the bound holds. The same results lead to the same Plan.
         """
         plan: Plan | None = self.fit(profile).plan_
         while plan is not None:
@@ -172,7 +173,7 @@ class Adaptive(Sampler):
         return None
 
     def _add(self, results: Any) -> None:
-        """Keeps the plan's launches among the results, and refuses where one lacks a metric."""
+        """Adds the results of the plan's launches. Raises PlanError if one lacks a metric."""
         metrics = _check_metrics(self.metrics)
         frame = measurements(results, self.plan_)
         lacking = [metric for metric in metrics if metric not in frame.columns]
@@ -215,7 +216,7 @@ class Adaptive(Sampler):
         widths: Mapping[str, float],
         drawn: Ints,
     ) -> Ints:
-        """Launches to have from each stratum, enough for every metric as far as can be seen now."""
+        """Sample size per stratum that suffices for every metric according to the current estimates."""
         strata = self.plan_.strata
         sizes = strata["launches"].to_numpy().astype(float)
         costs = strata["time_ns"].to_numpy() / sizes
@@ -238,7 +239,7 @@ class Adaptive(Sampler):
 
 
 def _check_metrics(metrics: object) -> list[str]:
-    """Names of additive metrics. Raises PlanError for anything else."""
+    """Checks the names of additive metrics. Raises PlanError."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         raise check.refuse("metrics", metrics, "names of metrics")
     for metric in metrics:

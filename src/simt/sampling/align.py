@@ -1,4 +1,4 @@
-"""Which launches of two profiles of one program are the same launch."""
+"""Pairs the launches of two profiles of the same program."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CHUNK = 64  # elements compared at a time
 class Alignment:
     """Launches that two profiles share.
 
-    rows, truth_rows: positions in the two profiles, pair by pair, both rising.
-    how: by what they were paired, for people.
-    share, truth_share: of each profile's time in the paired launches, 0 to 1.
+    rows, truth_rows: positions in the two profiles, pair by pair, both ascending.
+    how: the method of pairing, as text.
+    share, truth_share: each profile's share of time in the paired launches, 0 to 1.
     """
 
     rows: Rows
@@ -38,13 +38,13 @@ class Alignment:
 def align(profile: Profile, truth: Profile, threshold: float = 0.5) -> Alignment:
     """Pairs the launches of two profiles of the same program.
 
-    One by one where both have the same names in the same order. Else, where most names occur in both (one
-    kind of GPU, two runs), by the longest common sequence of names. Else (two kinds of GPU, whose libraries
-    bring other kernels) by framework operator: consecutive launches under one operator are a run, runs are
-    paired by the longest common sequence of operators, and the launches of two runs are paired if they are
-    equally many.
+    One by one if both have the same names in the same order. Otherwise, if most names occur in both (one kind
+    of GPU, two runs), by the longest common subsequence of names. Otherwise (two kinds of GPU, whose
+    libraries use different kernels) by framework operator: consecutive launches under one operator are a run;
+    runs are paired by the longest common subsequence of operators, and the launches of two runs are paired if
+    their numbers are equal.
 
-    Raises ProfileError where less than `threshold` of either profile's time is paired.
+    Raises ProfileError if less than `threshold` of either profile's time is paired.
     """
     x, y = profile.column("duration_ns"), truth.column("duration_ns")
     ours, theirs = _texts(profile, "name"), _texts(truth, "name")
@@ -82,7 +82,7 @@ def _share(values: npt.NDArray[np.float64], rows: npt.NDArray[np.generic]) -> fl
 
 
 def _codes(a: pl.Series, b: pl.Series) -> tuple[Rows, Rows]:
-    """The two columns as integers, equal where the texts are."""
+    """The two columns as integers that are equal if and only if the texts are."""
     both = pl.concat([a.alias("x"), b.alias("x")]).rank("dense").cast(pl.Int64).to_numpy()
     return both[: len(a)], both[len(a) :]
 
@@ -102,10 +102,10 @@ def _common(a: Rows, b: Rows, profile: Profile, truth: Profile) -> tuple[Rows, R
     """Positions of a longest common subsequence of two sequences of integers of 0 or more.
 
     Myers, "An O(ND) difference algorithm and its variations" (Algorithmica 1, 1986), section 3: `furthest` is
-    how far into `a` a path with d edits comes on each diagonal k = i - j. All diagonals go forward together.
+    how far into `a` a path with d edits reaches on each diagonal k = i - j. All diagonals advance together.
     """
     n, m = len(a), len(b)
-    a, b = np.append(a, np.full(CHUNK, -1)), np.append(b, np.full(CHUNK, -2))  # that nothing matches
+    a, b = np.append(a, np.full(CHUNK, -1)), np.append(b, np.full(CHUNK, -2))  # sentinels that match nothing
     centre = MAX_EDITS + 1
     furthest = np.full(2 * centre + 1, -1, np.int32)
     furthest[centre + 1] = 0  # the first step goes down from here, to (0, 0)
@@ -127,7 +127,7 @@ def _common(a: Rows, b: Rows, profile: Profile, truth: Profile) -> tuple[Rows, R
 
 
 def _start(furthest: npt.NDArray[np.int32], k: Rows, d: int) -> npt.NDArray[np.int32]:
-    """Where step d begins on diagonals k: below diagonal k + 1, or right of k - 1; -1 where neither is."""
+    """Where step d begins on diagonals k: below diagonal k + 1, or right of k - 1; -1 if neither exists."""
     down, right = furthest[k + d + 2], furthest[k + d]
     return np.maximum(down, np.where(right < 0, -1, right + 1))
 

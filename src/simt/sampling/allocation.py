@@ -1,4 +1,4 @@
-"""How many launches to draw from each stratum, and which: shared by STEM, ROOT and Neyman."""
+"""Allocation of draws to strata, and the draws: shared by STEM, ROOT and Neyman."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Strata:
-    """Ranges of a TimeOrder with the statistics of their launches. Arrays have one value a stratum."""
+    """Ranges of a TimeOrder with the statistics of their launches. Arrays have one value per stratum."""
 
     ranges: list[Range]
     sizes: Floats
@@ -49,7 +49,7 @@ class Strata:
         return float(np.sum(self.sizes * self.means))
 
     def variance(self, m: npt.NDArray[Any], replacement: bool = False) -> float:
-        """Of the estimated total, for simple random samples of m launches."""
+        """Variance of the estimated total, for simple random samples of m launches."""
         variance = self.sizes**2 * self.deviations**2 / m
         if not replacement:
             variance = variance * (1.0 - np.minimum(m / self.sizes, 1.0))
@@ -64,12 +64,13 @@ class Strata:
         return float(np.sum(m * self.means))
 
     def simulated_half_width(self, order: TimeOrder, m: Ints, confidence: float) -> float:
-        """Relative error that samples of m launches keep below with this confidence, from 1000 of them.
+        """Bound on the relative error of samples of m launches at this confidence, from 1000 simulated
+        samples.
 
-        The profile holds every launch, so the distribution of the error need not be taken for normal: few
-        launches of skewed times are far from it. Since 1000 samples are themselves a sample, the quantile is
-        taken a quarter of the way further out. Strata of more than eight draws count as normal, and so do
-        those that together add a twentieth of the variance or less.
+        The profile contains every launch, so the error need not be assumed normal: it is far from normal for
+        few launches with skewed times. Since 1000 samples are themselves a sample, the bound is the quantile
+        at 1 - 0.75 (1 - confidence). Strata with more than eight draws are taken as normal, and so are those
+        that together contribute a twentieth of the variance or less.
         """
         if not self.total:
             return 0.0
@@ -87,7 +88,7 @@ class Strata:
                 picks = random.random((len(errors), int(size))).argpartition(k - 1, axis=1)[:, :k].T
             else:
                 picks = (random.random((k, len(errors))) * size).astype(np.int64)
-                # With replacement, narrowed to the variance without.
+                # With replacement, scaled to the variance without replacement.
                 narrowed = math.sqrt((1 - k / size) / (1 - 1 / size))
             entries = lo + np.searchsorted(order.first[lo + 1 : hi], order.first[lo] + picks, side="right")
             errors += narrowed * size * (order.values[entries].mean(axis=0) - self.means[h])
@@ -101,14 +102,14 @@ def quantile(confidence: float) -> float:
 
 
 def check_bound(error: object, confidence: object, seed: object) -> None:
-    """Raises ParameterError for a parameter that makes no sense."""
+    """Raises ParameterError for an invalid parameter."""
     check.real("error", error, 0, open_low=True)
     check.integer("seed", seed)
     check.real("confidence", confidence, 0, 1, open_low=True, open_high=True)
 
 
 def durations(profile: Profile, method: str) -> Floats:
-    """Time of each launch, ns. Raises ProfileError without the column, PlanError where a launch has none."""
+    """Time of each launch, ns. Raises ProfileError without the column, PlanError if a launch has no time."""
     times = profile.column("duration_ns")
     return times if math.isfinite(times.max()) else columns.complete(profile, "duration_ns", times, method)
 
@@ -121,11 +122,11 @@ def stem_size(mean: float, deviation: float, error: float, z: float) -> int:
 
 
 def kkt_sizes(clusters: Sequence[Spread], error: float, z: float) -> list[float]:
-    """Sample sizes, not rounded, of least time whose bound holds with equality (STEM+ROOT, Problem 1).
+    """Real-valued sample sizes of least time whose bound holds with equality (STEM+ROOT, Problem 1).
 
     m_i = (sum_j sqrt(a_j b_j)) / c * sqrt(b_i / a_i), a = mu, b = N^2 sigma^2, c = (error * total / z)^2. The
-    paper prints sqrt(sum_j a_j b_j) instead, both in section IV-B and in the appendix, where the line above
-    has it right; that is too small by up to the square root of the number of clusters.
+    paper prints sqrt(sum_j a_j b_j) instead, both in section IV-B and in the appendix, although the preceding
+    line of the appendix is right; that is too small by up to the square root of the number of clusters.
     """
     limit = (error * sum(x.total for x in clusters) / z) ** 2
     if not limit:
@@ -137,18 +138,19 @@ def kkt_sizes(clusters: Sequence[Spread], error: float, z: float) -> list[float]
 
 
 def rounded_up(sizes: Sequence[float]) -> list[int]:
-    """Whole sample sizes, at least 1."""
+    """Integer sample sizes, at least 1."""
     return [max(1, math.ceil(m * (1 - 1e-12))) for m in sizes]
 
 
 def whole_sizes(
     sizes: Floats, costs: Floats, deviations: Floats, limit: float, minimum: int | Floats
 ) -> Ints:
-    """Whole sample sizes m of little cost whose variance without replacement is at most `limit`.
+    """Integer sample sizes m of low cost whose variance without replacement is at most `limit`.
 
     min sum m c  subject to  sum N^2 S^2 / m - N S^2 <= limit, min(minimum, N) <= m <= N. Bisection on the
-    multiplier (Neyman's allocation within the limits), rounded down; then one more launch at a time where
-    it takes off most variance for its cost; then those taken back, dearest first, that are not needed.
+    multiplier (Neyman's allocation within the limits), rounded down; then launches are added one at a time
+    where they reduce the variance most for their cost; then unnecessary ones are removed, most expensive
+    first.
     """
     b = (sizes * deviations) ** 2
     lowest = np.minimum(sizes, minimum)
@@ -191,7 +193,7 @@ def whole_sizes(
 
 
 def ranks(seed: int, stratum: int, size: int, m: int, kind: str) -> Ints:
-    """m distinct ranks out of 0 to size-1, rising.
+    """m distinct ranks out of 0 to size-1, ascending.
 
     random: a simple random sample; a larger m only adds to the sample of a smaller one.
     systematic: every (size/m)-th rank from a random start; each rank is drawn with probability m/size.
@@ -213,7 +215,7 @@ def ranks(seed: int, stratum: int, size: int, m: int, kind: str) -> Ints:
 
 
 def stratum_name(name: str, order: TimeOrder, part: Range, parts: int) -> str:
-    """The kernel's name, with the interval of times where it has several strata."""
+    """The kernel's name, with the interval of times if it has several strata."""
     if parts == 1:
         return name
     return f"{name} [{order.values[part[0]] / 1e3:.6g} to {order.values[part[1] - 1] / 1e3:.6g} us]"
@@ -221,7 +223,8 @@ def stratum_name(name: str, order: TimeOrder, part: Range, parts: int) -> str:
 
 @dataclass(frozen=True)
 class Design:
-    """Strata, and how many launches to draw from each: all of a stratified sampler that no seed changes.
+    """Strata, and how many launches to draw from each: the part of a stratified sampler that is independent
+    of the seed.
 
     m: [H] launches to draw; names, why: [H]; kind: as in `ranks`; the rest as in Choice.
     """
@@ -241,7 +244,7 @@ class Design:
         ranges = np.array(self.strata.ranges)
         first = self.order.first[ranges[:, 0]]
         sizes = self.order.first[ranges[:, 1]] - first
-        # Most strata have one draw: all of these at once, the very ones that `ranks` would draw.
+        # Most strata have one draw: these are all made at once, and equal those of `ranks`.
         single = (self.m == 1) & (not self.replacement)
         begin = np.full(len(first), 0.5) if self.kind == "midpoint" else starts(seed, len(first))
         positions = [(first + (begin * sizes).astype(np.int64))[single]]
@@ -276,7 +279,8 @@ class Design:
 
 
 class Stratified(Sampler):
-    """A sampler that draws from strata, which it makes once for a profile: another seed only draws again."""
+    """A sampler that draws from strata, which it makes once per profile: another seed only repeats the
+    draws."""
 
     error: float
     confidence: float

@@ -1,10 +1,10 @@
-"""k-means of millions of different points: through cells of near ones, and back to the points.
+"""k-means of millions of distinct points: first of cells of nearby points, then of the points.
 
-Points are put into cells by a tree of axis-parallel cuts, each of the cell with the largest sum of squares.
-k-means of the cells' means, weighted, differs from that of the points only by the points of cells that a
-border between clusters crosses. The rounds of Lloyd's algorithm that follow work on the points: a cell lies
-wholly in one cluster where its mean is nearer to that centre than to any other by more than twice the cell's
-radius (triangle inequality), so only the points of the other cells are compared with the centres.
+Points are put into cells by a tree of axis-parallel cuts; the next cell to be cut is the one with the largest
+sum of squares. Weighted k-means of the cells' means differs from that of the points only by the points of
+cells that a border between clusters crosses. The following rounds of Lloyd's algorithm work on the points: a
+cell lies wholly in one cluster if its mean is nearer to that centre than to any other by more than twice the
+cell's radius (triangle inequality), so only the points of the other cells are compared with the centres.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ Labels = npt.NDArray[np.uint16]
 
 
 class Cells:
-    """Points in cells, put in the order of these.
+    """Points grouped by cell.
 
-    order: for each point its position in what was given. points: [points, dimensions].
+    order: the position of each point in the input. points: [points, dimensions].
     means [cells, dimensions], counts, radii: of each cell.
     """
 
     def __init__(self, points: Points, sample: Ints, most: int) -> None:
-        """points: [points, dimensions]. sample: positions by which the cells are cut. most: cells."""
+        """points: [points, dimensions]. sample: positions of the points that determine the cuts. most:
+        cells."""
         cell = _Tree(points[sample], most).cells(points)
-        self.counts: Ints = np.bincount(cell)  # none is 0, for the sample is of the points
+        self.counts: Ints = np.bincount(cell)  # none is 0, since each cell contains points of the sample
         self._starts = np.cumsum(self.counts) - self.counts
         sums = [np.bincount(cell, weights=points[:, c]) for c in range(points.shape[1])]
         self._sums = np.stack(sums, axis=1)
@@ -41,11 +42,11 @@ class Cells:
         self.order = np.argsort(cell, kind="stable")
         self.points = points[self.order]
         squares = self.distances(np.repeat(np.arange(len(self.counts)), self.counts), self.means)
-        # The millionth is for single precision, so that no point is taken to be farther from a border.
+        # A margin of 1e-6 for single precision, so that no point is farther from the mean than the radius.
         self.radii: Floats = np.sqrt(np.maximum.reduceat(squares, self._starts)) + 1e-6
 
     def distances(self, labels: npt.NDArray[Any], centres: Floats) -> Floats:
-        """Squared distance of each point to the centre that it is labelled with."""
+        """Squared distance of each point to the centre of its cluster."""
         result = np.empty(len(self.points))
         for start in range(0, len(result), CHUNK):
             part = slice(start, start + CHUNK)
@@ -55,9 +56,9 @@ class Cells:
     def lloyd(self, centres: Floats) -> tuple[Labels, Ints, Floats]:
         """Label of each point, points of each label, and centres, after rounds of Lloyd's algorithm.
 
-        They end when no coordinate of a centre moves by more than a thousandth, or half as many comparisons
-        have been made as there are points: where borders cross most cells, the means of the cells had told
-        already what there is to tell.
+        They end when no coordinate of a centre moves by more than a thousandth, or when half as many
+        comparisons have been made as there are points: if borders cross most cells, the points add little to
+        the result of the cells' means.
         """
         found = self._assign(centres)
         compared = len(found.rows)
@@ -75,7 +76,7 @@ class Cells:
         return labels, found.counts, centres
 
     def _assign(self, centres: Floats) -> _Assignment:
-        """Puts each point to its nearest centre."""
+        """Assigns each point to its nearest centre."""
         k = len(centres)
         distance = np.sqrt(np.maximum(_squared(centres, self.means), 0))
         of_cells = distance.argmin(axis=0).astype(np.uint16)
@@ -105,7 +106,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class _Assignment:
-    """Labels of cells, and of the points of those that a border crosses; sums and numbers of points."""
+    """Labels of cells, and of the points in cells that a border crosses; sums and numbers of points."""
 
     of_cells: Labels
     rows: Ints
@@ -121,8 +122,8 @@ def _squared(centres: Floats, points: Floats) -> Floats:
 
 
 def _nearest(centres: Points, points: Points) -> Labels:
-    """Nearest centre of each point; the first of several that are equally near."""
-    # One row a centre: comparing long rows is many times faster than the minimum of short ones.
+    """Nearest centre of each point; the first one in a tie."""
+    # One row per centre: comparing long rows is many times faster than the minimum of short ones.
     score = centres @ points.T
     score *= -2
     score += (centres**2).sum(axis=1)[:, None]
@@ -135,7 +136,7 @@ def _nearest(centres: Points, points: Points) -> Labels:
 
 
 class _Tree:
-    """Axis-parallel cuts through the mean, of the cell with the largest sum of squares first."""
+    """Axis-parallel cuts through the mean; the cell with the largest sum of squares is cut first."""
 
     def __init__(self, sample: Points, most: int) -> None:
         self._axis, self._at = [-1], [0.0]
@@ -155,7 +156,7 @@ class _Tree:
         while queue and leaves < most:
             _, node, rows, axis, at = heapq.heappop(queue)
             high = sample[rows, axis] > np.float32(at)
-            if high.all() or not high.any():  # they differ by less than single precision tells
+            if high.all() or not high.any():  # they are equal in single precision
                 continue
             self._axis[node], self._at[node] = axis, at
             for side, part in ((self._low, rows[~high]), (self._high, rows[high])):

@@ -1,4 +1,4 @@
-"""What every sampler must hold, a user's own included."""
+"""Checks for samplers, including user-written ones."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _COUNTERS = {
 
 
 def example_profile(launches: int = 240, kernels: int = 6, seed: int = 0, same: bool = False) -> Profile:
-    """A made-up profile with every column that simt's samplers read.
+    """A synthetic profile with every column that simt's samplers read.
 
-    Launch ids are not consecutive. With `same`, all launches are one kernel with one time and one set of
-    counters.
+    Launch ids are not consecutive. With `same`, all launches have the same kernel, time and counters.
     """
     random = np.random.default_rng(seed)
     kernel = random.integers(0, 1 if same else kernels, launches)
@@ -74,14 +73,15 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
     """Checks what every sampler must satisfy. Raises AssertionError with the violated condition.
 
     sampler: with the parameters to be checked; it is cloned, not fitted.
-    profile: a profile of 20 launches or more with the columns that it needs, if `example_profile` lacks one.
+    profile: a profile of at least 20 launches with the required columns, if `example_profile` lacks one.
     exact: whether the weights of identical launches add up to their number. They do not if the estimate
         varies by design with the number drawn (Horvitz-Thompson weights).
 
-    The parameters survive `clone` and are not changed by `fit`; neither is the profile. The Plan is the same
-    again, for any order of rows and any number of threads, and survives JSON. Every launch is in one stratum,
-    every stratum has launches, weights are finite. One launch, two, equal times, times of zero, one name, and
-    as many names as launches work. An empty profile and invalid parameters are refused.
+    The parameters survive `clone` and are not changed by `fit`; neither is the profile. The Plan is
+    reproducible, independent of the order of rows and the number of threads, and survives JSON. Every launch
+    is in one stratum, every stratum has launches, weights are finite. Profiles with one launch, two launches,
+    equal times, times of zero, one name, and as many names as launches work. An empty profile and invalid
+    parameters are refused.
     """
     profile = example_profile() if profile is None else profile
     example = example_profile(30)
@@ -93,7 +93,7 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
     expect(repr(fitted.get_params()) == parameters, "fit changes the parameters")
     text = fitted.plan_.to_json()
     expect(fitted.fit(profile).plan_.to_json() == text, "a second fit returns a different plan")
-    expect(clone(sampler).fit_plan(profile).to_json() == text, "a clone gives another plan")
+    expect(clone(sampler).fit_plan(profile).to_json() == text, "a clone makes a different plan")
 
     order = np.random.default_rng(1).permutation(len(profile))
     shuffled = Profile(before[order], profile.gpu, profile.source, profile.left_out, profile.warnings)
@@ -119,7 +119,7 @@ def check_sampler(sampler: Sampler, profile: Profile | None = None, exact: bool 
 
 
 def _cases(profile: Profile) -> dict[str, Profile]:
-    """Profiles at the borders, made of `profile`."""
+    """Edge cases, made from `profile`."""
     frame = profile.launches
     few = min(20, len(frame))
     cases = {
@@ -136,7 +136,7 @@ def _cases(profile: Profile) -> dict[str, Profile]:
 
 
 def _check_choice(sampler: Sampler, profile: Profile, what: str) -> None:
-    """Choice and Plan are whole and agree with each other."""
+    """Choice and Plan are complete and agree with each other."""
     try:
         choice = clone(sampler).choose(profile)
         plan = clone(sampler).fit_plan(profile)

@@ -1,4 +1,4 @@
-"""Methods against each other: error, speedup and coverage over many seeds, also across GPUs."""
+"""Comparison of methods: error, speedup and coverage over many seeds, also across GPUs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from simt.sampling.sampler import Sampler
 SCHEMA = "simt.comparison/1"
 RUN_COLUMNS = {
     "method": pl.String,  # label of the sampler
-    "seed": pl.Int64,  # null for a method without
-    "error": pl.Float64,  # |estimated - true| / true of the total judged by
-    "claimed_error": pl.Float64,  # null where the method claims none
+    "seed": pl.Int64,  # null for a method without seeds
+    "error": pl.Float64,  # |estimated - true| / true of the total
+    "claimed_error": pl.Float64,  # null if the method claims none
     "confidence": pl.Float64,
     "speedup": pl.Float64,  # total over the time of all draws
     "distinct_speedup": pl.Float64,  # total over the time of distinct launches
     "makespan_speedup": pl.Float64,  # total over the longest chosen launch
-    "launches": pl.Int64,  # distinct
-    "seconds": pl.Float64,  # to make the plan; after the first seed a method may know its strata already
+    "launches": pl.Int64,  # number of distinct launches
+    "seconds": pl.Float64,  # to make the plan; strata are reused after the first seed
 }
 Ids = npt.NDArray[np.uint64]
 Times = npt.NDArray[np.float64]
-Advance = Callable[[str, int, int], None]  # method, fits done, fits in all
+Advance = Callable[[str, int, int], None]  # method, fits done, fits in total
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Comparison:
     """Methods on a profile over many seeds.
 
     runs: columns RUN_COLUMNS, a row per method and seed.
-    source, truth_source: the files; times and errors are of the second, if there is one.
+    source, truth_source: the files; times and errors are those of the second, if given.
     alignment: how the two profiles' launches were paired.
     left_out: methods that could not be used, with the reason.
     """
@@ -60,12 +60,12 @@ class Comparison:
 
     @property
     def summary(self) -> pl.DataFrame:
-        """A row a method, in the order in which they were given.
+        """A row per method, in the order in which they were given.
 
         speedup_hmean and speedup_gmean are harmonic and geometric means over the seeds, distinct_speedup and
-        makespan_speedup harmonic ones; launches and seconds are medians. coverage is the share of seeds whose
-        error is within the claimed one, and coverage_se its binomial standard error with Laplace's estimate
-        (k + 1) / (n + 2) in place of the share, so that 30 of 30 is not taken for certainty.
+        makespan_speedup are harmonic means; launches and seconds are medians. coverage is the share of seeds
+        whose error is within the claimed one; coverage_se is its binomial standard error, computed from
+        Laplace's estimate (k + 1) / (n + 2) instead of the share, so that it is not zero for 30 of 30.
         """
 
         def harmonic(column: str) -> pl.Expr:
@@ -106,9 +106,9 @@ class Comparison:
         return json.dumps(data, indent=1, allow_nan=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes `runs` as Parquet or CSV, or `to_json`, by the file's suffix; whole or not at all.
+        """Writes `runs` as Parquet or CSV, or `to_json`, depending on the file's suffix; atomically.
 
-        Raises PlanError for another suffix, ResultError where the file cannot be written.
+        Raises PlanError for another suffix, ResultError if the file cannot be written.
         """
         from simt.files import replacing, write_text
 
@@ -142,16 +142,16 @@ def compare(
     threshold: float = 0.5,
     advance: Advance | None = None,
 ) -> Comparison:
-    """Fits every sampler with many seeds and judges its estimate of the total time.
+    """Fits every sampler with many seeds and compares its estimates of the total time with the truth.
 
-    samplers: by label, or labelled by method (and by what distinguishes those of one method).
-    seeds: how many, from `first_seed`; a sampler without a `seed` parameter is fitted once.
-    truth: another profile of the same program, on another GPU or of another run. Plans are then made from the
-        launches of `profile` that both have (`align`), and judged by their times in `truth`.
+    samplers: by label, or a list, labelled by method (and by the parameters that differ within a method).
+    seeds: number of seeds, beginning with `first_seed`; a sampler without a `seed` parameter is fitted once.
+    truth: another profile of the same program, from another GPU or run. Plans are then made from the launches
+        of `profile` that both have (`align`), and judged by their times in `truth`.
     threshold: least share of both profiles' time that must align.
-    advance: told how far it is.
+    advance: called to report progress.
 
-    Raises ProfileError where the profiles do not align, PlanError where no sampler fits at all.
+    Raises ProfileError if the profiles do not align, PlanError if no sampler can be fitted.
     """
     if seeds < 1:
         raise PlanError(f"compare: {seeds} seeds, expected 1 or more")
@@ -168,7 +168,7 @@ def compare(
     counts = {label: seeds if "seed" in s.get_params() else 1 for label, s in labelled.items()}
     done, everything = 0, sum(counts.values())
     for label, sampler in labelled.items():
-        one = clone(sampler)  # one for all seeds: what no seed changes is worked out once
+        one = clone(sampler)  # shared by all seeds: results independent of the seed are reused
         for i in range(counts[label]):
             if advance:
                 advance(label, done + i, everything)
@@ -200,9 +200,9 @@ def compare(
 
 
 def judge(plan: Plan, ids: Ids, times: Times) -> dict[str, Any]:
-    """What a Plan estimates and costs by other times than those it was made from.
+    """Estimate and cost of a Plan with times other than those it was made from.
 
-    ids: launch ids of the population, rising; times: of each, any unit.
+    ids: launch ids of the population, ascending; times: of each launch, any unit.
     """
     chosen = times[np.searchsorted(ids, plan.launches["launch"].to_numpy())]
     total = float(times.sum())
@@ -224,7 +224,7 @@ def judge(plan: Plan, ids: Ids, times: Times) -> dict[str, Any]:
 
 
 def _adapted(sampler: Adaptive, profile: Profile, ids: Ids, times: Times, other: bool) -> dict[str, Any]:
-    """What an adaptive sampler comes to that measures in the truth."""
+    """Runs an adaptive sampler that takes its measurements from the truth."""
     if not other:
         raise PlanError("it measures what the plan is for: give a second profile as the truth")
     if list(sampler.metrics) != ["duration_ns"]:
@@ -258,7 +258,7 @@ def _labels(samplers: Iterable[Sampler]) -> dict[str, Sampler]:
 
 
 def _finite(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows for JSON, which knows no infinity."""
+    """Rows for JSON, which has no infinity."""
     return [
         {
             key: None if isinstance(value, float) and not math.isfinite(value) else value

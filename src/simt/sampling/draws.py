@@ -1,8 +1,8 @@
 """Counter-based random draws: each launch's number depends on the seed and its id alone.
 
-So a draw is the same for any order of rows, any number of threads, and for the launches that two profiles
-share. The mixing function is SplitMix64's finaliser (Steele, Lea and Flood, "Fast splittable pseudorandom
-number generators", OOPSLA 2014), applied twice with the seed and the salt in between.
+So a draw is independent of the order of rows and the number of threads, and the same for launches that two
+profiles share. The mixing function is SplitMix64's finaliser (Steele, Lea and Flood, "Fast splittable
+pseudorandom number generators", OOPSLA 2014), applied twice with the seed and the salt in between.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def mix(values: UInts) -> UInts:
 def keys(seed: int, ids: npt.ArrayLike, salt: int = 0) -> UInts:
     """A uniform 64-bit key for each id; different ids have different keys.
 
-    seed and salt are any integers, taken modulo 2^64. `salt` separates draws of one seed that must not be
-    correlated (one a stratum, a repetition, a purpose).
+    seed and salt are any integers, taken modulo 2^64. `salt` separates draws with the same seed that must not
+    be correlated (one per stratum, repetition or purpose).
     """
     stream = mix(np.array([(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & _MASK], np.uint64))
     stream = mix(stream + np.array([(salt * 0xD1342543DE82EF95 + 1) & _MASK], np.uint64))
-    result = np.array(ids, np.uint64)  # a copy, for mix works in place
+    result = np.array(ids, np.uint64)  # a copy, since mix works in place
     for start in range(0, len(result), _CHUNK):
         part = result[start : start + _CHUNK]
         part *= _GOLDEN
@@ -63,7 +63,8 @@ def starts(seed: int, count: int) -> npt.NDArray[np.float64]:
 
 
 def choose(seed: int, ids: npt.NDArray[Any], m: int, salt: int = 0) -> npt.NDArray[np.int64]:
-    """Simple random sample without replacement: the positions, rising, of the m ids with the smallest keys.
+    """Simple random sample without replacement: the positions, ascending, of the m ids with the smallest
+    keys.
 
     m is at most len(ids). A larger m only adds to the sample of a smaller one.
     """
@@ -76,9 +77,9 @@ def choose(seed: int, ids: npt.NDArray[Any], m: int, salt: int = 0) -> npt.NDArr
 def choose_with_replacement(
     seed: int, ids: npt.NDArray[Any], m: int, salt: int = 0
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """m independent draws of ids: the positions drawn, rising, and how often each was.
+    """m independent draws of ids: the positions drawn, ascending, and how often each was drawn.
 
-    A position counts in order of key, so the draws depend on the set of ids and not on their order.
+    Positions are ranked by key, so the draws depend on the set of ids and not on their order.
     """
     order = np.argsort(keys(seed, ids, salt))
     picks = (uniform(seed, np.arange(m, dtype=np.uint64), salt ^ 0x5DEECE66D) * len(order)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Estimate: totals of the whole program, with confidence intervals, from what was measured of a Plan."""
+"""Estimates totals of the whole program, with confidence intervals, from measured launches of a Plan."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Floats = npt.NDArray[np.float64]
 SCHEMA = "simt.estimate/1"
 COLUMNS = {
     "metric": pl.String,
-    "name": pl.String,  # kernel; null for all together
+    "name": pl.String,  # kernel; null for the whole program
     "launches": pl.UInt32,  # chosen by the Plan
-    "measured": pl.UInt32,  # of these, with a value
+    "measured": pl.UInt32,  # those of them with a value
     "total": pl.Float64,
     "half_width": pl.Float64,  # of the confidence interval
     "relative": pl.Float64,  # half width / total; null for a total of 0
     "low": pl.Float64,
     "high": pl.Float64,
-    "df": pl.Float64,  # degrees of freedom of the variance; null where there is nothing to vary
+    "df": pl.Float64,  # degrees of freedom of the variance; null if nothing can vary
 }
 _INTENSIVE = re.compile(r"^launch__|\.(ratio|pct|per_\w+|avg|min|max|peak\w*)(\.|$)")
-_ELAPSED = re.compile(r"cycles_elapsed\.(avg|max)$")  # all SMs run as long: of a launch, so they add up
-_PRIOR = 2.0  # degrees of freedom that all kernels' spread has in a kernel's, and a kernel's in a stratum's
+_ELAPSED = re.compile(r"cycles_elapsed\.(avg|max)$")  # equal for all SMs: additive over launches
+_PRIOR = 2.0  # prior degrees of freedom: all kernels' spread for a kernel's, a kernel's for a stratum's
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Estimate:
     table: columns COLUMNS; for each metric, the total of all launches, then of each kernel name.
     estimators: metric -> `expansion` (sum of weight * value) or `ratio` (profiled time * value per time).
     missing: chosen launches without a value of some metric.
-    notes: the assumptions, in words.
+    notes: the assumptions, as text.
     """
 
     table: pl.DataFrame
@@ -100,20 +100,20 @@ def estimate(
     """Totals of the plan's population from values of its launches.
 
     results: a simt Result, of the whole program or of just the plan's launches; or a Profile (from any tool),
-        a frame with a column `launch`, or launch id -> {metric: value}, where ids are the plan's. Other
-        launches in it are ignored.
-    metrics: names of additive metrics; all that can be told to be, without.
-    confidence: the plan's own, without.
-    estimator: `auto` takes for each metric the one with the smaller variance.
+        a frame with a column `launch`, or launch id -> {metric: value}, with the plan's ids. Launches that
+        are not in the plan are ignored.
+    metrics: names of additive metrics; by default, all that are recognisably additive.
+    confidence: by default, the plan's own.
+    estimator: `auto` uses for each metric the one with the smaller variance.
     widen: applied to every total before its half width is taken, for more caution.
 
-    Variances are those of stratified sampling without (or with) replacement. Those of few draws are drawn
-    towards, and that of a single draw is, what the profile's spread of times and the spread of value per time
-    over the stratum's kernel make of it. Degrees of freedom: Satterthwaite, "An approximate distribution of
-    estimates of variance components", 1946. Formulas: Cochran, "Sampling Techniques", 1977, chapters 5 and
-    6; docs/sampling/estimates.md.
+    Variances are those of stratified sampling without (or with) replacement. With few draws, the variance is
+    shrunk towards, and with a single draw it equals, a prior from the profile's spread of times and the
+    spread of value per time over the stratum's kernel. Degrees of freedom: Satterthwaite, "An approximate
+    distribution of estimates of variance components", 1946. Formulas: Cochran, "Sampling Techniques", 1977,
+    chapters 5 and 6; docs/sampling/estimates.md.
 
-    Raises PlanError where nothing was measured, or a metric is not there or is no sum over launches.
+    Raises PlanError if nothing was measured, or if a metric is missing or is not a sum over launches.
     """
     level = plan.confidence if confidence is None else confidence
     check.real("confidence", level, 0, 1, open_low=True, open_high=True)
@@ -154,7 +154,7 @@ def estimate(
 
 @dataclass(frozen=True)
 class Total:
-    """A total and its variance with degrees of freedom (infinite where it is known)."""
+    """A total and its variance with degrees of freedom (infinite if it is known exactly)."""
 
     value: float
     variance: float
@@ -169,7 +169,7 @@ class Total:
 class Sample:
     """One metric of a plan's launches: estimates and variances by stratum.
 
-    y: value of each row of `plan.launches`, NaN where missing.
+    y: value of each row of `plan.launches`, NaN if missing.
     """
 
     def __init__(self, plan: Plan, y: Floats) -> None:
@@ -187,7 +187,7 @@ class Sample:
         self._cov = strata["cov"].to_numpy() if timed else np.zeros(len(self._sizes))
         self._replacement = plan.replacement
         h = len(self._sizes)
-        # Kernel of a stratum; a stratum of several kernels is a kernel of its own.
+        # Kernel of each stratum; a stratum of several kernels counts as a kernel of its own.
         self._kernel = np.full(h, -1)
         codes = np.searchsorted(self.names, self._all_names)
         for row, stratum in enumerate(at):
@@ -203,7 +203,7 @@ class Sample:
         got = np.bincount(at[keep], weights[keep], h)
         self._at, self._y, self._x = at[keep], y[keep], x[keep]
         self._draws = launches["draws"].to_numpy().astype(float)[keep]
-        # Launches that were measured stand for those of their stratum that were not.
+        # Measured launches represent the unmeasured ones of their stratum.
         self._weights = weights[keep] * (whole / np.where(got > 0, got, 1.0))[self._at]
         self._codes = codes[keep]
         self._m = np.bincount(self._at, self._draws, h)
@@ -225,12 +225,13 @@ class Sample:
         ratio = np.divide(wy, wx, out=np.full(count, overall), where=wx > 0)
         expected = ratio[kernel] * self._x
         residual = np.divide(self._y - expected, expected, out=np.zeros_like(expected), where=expected != 0)
-        # Weighted by the time that a draw stands for: a kernel's rare, short launches say little about it.
+        # Weighted by the time that a draw represents: rare, short launches of a kernel carry little
+        # information.
         per_draw = self._weights / self._draws * self._x
         weight = np.bincount(kernel, self._draws * per_draw, count)
         squares = np.bincount(kernel, self._draws * per_draw * residual**2, count)
         fourth = np.bincount(kernel, self._draws * per_draw**2, count)
-        # As many equal draws as have the same variance of their weighted mean.
+        # The number of equal draws whose weighted mean has the same variance.
         effective = np.divide(weight**2, fourth, out=np.ones(count), where=fourth > 0)
         df = np.maximum(effective - 1, 0.0)
         some = df > 1e-9
@@ -241,7 +242,8 @@ class Sample:
         pooled = float(np.sum(own[some] * weight[some]) / shared) if shared else 0.0
         self.ratio, self.pooled_variance = ratio, pooled
         self.ratio_variance = (own * df + _PRIOR * pooled) / (df + _PRIOR)
-        # The prior is itself an estimate: no kernel knows more than all of them together, and its own.
+        # The prior is itself an estimate: a kernel's degrees of freedom are limited to all kernels' plus its
+        # own.
         self.ratio_df = df + min(_PRIOR, float(df.sum()))
         known = np.flatnonzero(wx > 0)
         relative = ratio[known] / overall - 1 if overall else np.zeros(len(known))
@@ -259,12 +261,12 @@ class Sample:
             )
 
     def strata(self, kind: str, name: str | None = None) -> tuple[Floats, Floats, Floats]:
-        """Of each stratum: estimated total, variance, and degrees of freedom (0 where it is pooled)."""
+        """By stratum: estimated total, variance, and degrees of freedom (0 if it is pooled)."""
         h = len(self._sizes)
         mine = np.ones(len(self._y), bool) if name is None else self._codes == self.names.index(name)
         ratio = self.ratio[self._kernel[self._at]]
         y = np.where(mine, self._y, 0.0)
-        # What varies: the value, or what the profiled time does not explain of it.
+        # The varying quantity: the value, or the part of it that the profiled time does not explain.
         z = y - np.where(mine, ratio * self._x, 0.0) if kind == "ratio" else y
         per_draw = self._weights / self._draws
         total: Floats = np.bincount(self._at, self._weights * y, h).astype(float)
@@ -276,7 +278,7 @@ class Sample:
         if not self._replacement:
             variance *= np.maximum(1 - m / n, 0.0)
         df = np.where(several, m - 1, 0.0)
-        # What a stratum is taken for by its kernel and the profile; one draw has nothing else.
+        # The prior from the kernel and the profile; one draw has nothing else.
         owner, population = self._kernel, 0.0 if self._replacement else 1 / n
         left = np.where(m > 0, np.maximum(1 / np.maximum(m, 1) - population, 0.0), 0.0)
         if kind == "ratio":
@@ -319,9 +321,9 @@ class Sample:
         return Total(value, variance, max(1.0, variance**2 / parts) if parts else math.inf)
 
     def _ratio_total(self, totals: Floats, name: str | None) -> float:
-        """Profiled time * value per time of each kernel, where the time of its launches is known."""
+        """Profiled time * value per time of each kernel, if the time of its launches is known."""
         if name is not None and self.names.index(name) not in self._kernel:
-            return float(totals.sum())  # it shares strata with others
+            return float(totals.sum())  # its strata contain other kernels, too
         mine = np.ones(len(totals), bool)
         if name is not None:
             mine = self._kernel == self.names.index(name)
@@ -347,12 +349,12 @@ def _row(
 
 
 def additive(metric: str) -> bool:
-    """Whether a metric's values of launches add up, as far as its name tells."""
+    """Whether a metric's values add up over launches, judging by its name."""
     return bool(_ELAPSED.search(metric)) or not _INTENSIVE.search(metric)
 
 
 def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str, Floats]:
-    """Metric -> values of the plan's launches in the plan's order, NaN where missing."""
+    """Metric -> values of the plan's launches in the plan's order, NaN if missing."""
     frame = measurements(results, plan)
     found_here = metrics is None
     if metrics is None:
@@ -385,7 +387,7 @@ def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str
 
 
 def measurements(results: Any, plan: Plan) -> pl.DataFrame:
-    """Results of any form as a frame with a row a launch, by the plan's ids. Raises PlanError."""
+    """Results of any form as a frame with a row per launch, by the plan's ids. Raises PlanError."""
     from simt.result import Result
     from simt.sampling.located import launches_of
 

@@ -1,4 +1,5 @@
-"""Plans for other tools: Accel-Sim's launch lists, Nsight Compute's filters, tracers' ranges; and back."""
+"""Plans for other tools (Accel-Sim launch lists, Nsight Compute filters, tracer ranges), and their
+results."""
 
 from __future__ import annotations
 
@@ -30,15 +31,17 @@ def kernelslist(
     first: int = 0,
     profile: Profile | None = None,
 ) -> str:
-    """The lines of Accel-Sim's launch list that the plan needs: its kernels, and everything else as it is.
+    """The lines of Accel-Sim's launch list that the plan needs: its kernels, and all lines other than
+    kernels.
 
-    text: the whole list. A kernel is known by the number in its file's name, which the tracer counts from 1.
-    first: id of the profile's launch that the tracer calls 1: 0 where ids count from 0, as in every profile
-        that simt reads from a tool; 1 where ids are the tracer's own.
-    profile: as read, with nothing left out: launches are then counted as in `ordinals`, and `first` does not
-        matter. Needed where the profile has copies, which tracers do not count.
+    text: the whole list. A kernel is identified by the number in its file's name, which the tracer counts
+    from 1.
+    first: id of the profile's launch that the tracer calls 1: 0 if ids count from 0, as in every profile that
+        simt reads from a tool; 1 if ids are the tracer's own.
+    profile: as read, including all launches: these are then counted as in `ordinals`, and `first` is ignored.
+        Required if the profile has copies, which tracers do not count.
 
-    Raises PlanError where a line of a kernel has no number, or a chosen launch has no line.
+    Raises PlanError if a kernel's line has no number, or a chosen launch has no line.
     """
     check.integer("first", first, 0)
     numbers = ordinals(plan, profile)
@@ -75,9 +78,10 @@ def write_kernelslist(
     first: int = 0,
     profile: Profile | None = None,
 ) -> Path:
-    """Writes `kernelslist` of the file `full`; traces are found beside the list, so both share a folder.
+    """Writes `kernelslist` for the list `full`; traces are found relative to the list, so both share a
+    folder.
 
-    Raises PlanError where `full` cannot be read or lacks a launch, or `target` lies elsewhere.
+    Raises PlanError if `full` cannot be read or lacks a launch, or if `target` is in another folder.
     """
     from simt.files import write_text
 
@@ -98,12 +102,12 @@ def write_kernelslist(
 
 
 def ordinals(plan: Plan, profile: Profile | None = None) -> list[int]:
-    """Of each chosen launch, how many kernels the program launched before it, as Nsight Compute and tracers
-    count: every kernel, also of communication, and no copies.
+    """For each chosen launch, the number of kernels that the program launched before it, as counted by Nsight
+    Compute and tracers: every kernel, including communication, but no copies.
 
-    profile: as read, with nothing left out. Without, the plan's own `position`.
+    profile: as read, including all launches. By default, the plan's own `position`.
 
-    Raises PlanError where the profile lacks a chosen launch.
+    Raises PlanError if the profile lacks a chosen launch.
     """
     ids = plan.launches["launch"].to_numpy()
     if profile is None:
@@ -118,9 +122,9 @@ def ordinals(plan: Plan, profile: Profile | None = None) -> list[int]:
 
 
 def tracer_ranges(plan: Plan, profile: Profile | None = None) -> str:
-    """The chosen launches as Accel-Sim's NVBit tracer wants them: `export DYNAMIC_KERNEL_RANGE="3-7 12"`.
+    """The chosen launches in the format of Accel-Sim's NVBit tracer: `export DYNAMIC_KERNEL_RANGE="3-7 12"`.
 
-    It counts kernels from 1, and takes ranges with both ends included.
+    It counts kernels from 1, and ranges include both ends.
     """
     parts = []
     for begin, count in _runs(ordinals(plan, profile)):
@@ -139,10 +143,11 @@ def ncu_commands(
 ) -> list[str]:
     """Command lines of Nsight Compute that profile the chosen launches; each writes `output`.N.ncu-rep.
 
-    program: the program and its arguments. metrics: for `--metrics`; Nsight Compute's default set without.
-    by: `launch` is a command for each run of consecutive launches, by `--launch-skip` and `--launch-count`.
-        `name` is a command for each kernel, by `--kernel-id ::regex:NAME:N|N`, which counts invocations of
-        that name; fewer runs of the program, and profile must be given.
+    program: the program and its arguments. metrics: for `--metrics`; by default, Nsight Compute's default
+    set.
+    by: `launch`: a command for each run of consecutive launches, with `--launch-skip` and `--launch-count`.
+        `name`: a command for each kernel, with `--kernel-id ::regex:NAME:N|N`, which counts invocations of
+        that name; this runs the program fewer times and requires `profile`.
 
     Raises PlanError for a missing profile or program.
     """
@@ -177,17 +182,17 @@ def ncu_commands(
 
 
 def to_csv(plan: Plan) -> str:
-    """A line for each chosen launch: id, name, stratum, draws, weight, profiled time."""
+    """A line per chosen launch: id, name, stratum, draws, weight, profiled time."""
     return plan.launches.write_csv()
 
 
 def in_order(plan: Plan, measured: Profile) -> Profile:
-    """A profile of just the chosen launches, with the plan's ids in place of those that the tool counted.
+    """A profile of just the chosen launches, with the plan's ids in place of the tool's.
 
-    Nsight Compute and tracers number what they were asked for from 0 or 1. Launches are matched in order,
-    and names must agree as far as both have the same form.
+    Nsight Compute and tracers number the measured launches from 0 or 1. Launches are matched in order; names
+    must agree as far as both have the same form.
 
-    Raises PlanError where the numbers of launches differ, or a name.
+    Raises PlanError if the numbers of launches or a name differ.
     """
     if len(measured) != len(plan):
         raise PlanError(
@@ -203,12 +208,12 @@ def in_order(plan: Plan, measured: Profile) -> Profile:
 
 
 def same_kernel(a: str, b: str) -> bool:
-    """Whether two tools may mean the same kernel, by the function's name."""
+    """Whether two tools' names may refer to the same kernel, judging by the function's name."""
     return function_name(a) == function_name(b)
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Begin and length of each run of consecutive numbers, which rise."""
+    """Begin and length of each run of consecutive numbers, which are ascending."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and sum(runs[-1]) == number:
@@ -219,7 +224,7 @@ def _runs(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 def _invocations(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
-    """For each chosen name, a regular expression for it and one for its chosen invocations, from 1."""
+    """For each chosen name, a regular expression for it and one for its chosen invocations (from 1)."""
     numbered: pl.DataFrame = profile.launches.select(
         "launch", pl.int_range(1, pl.len() + 1).over("name").alias("invocation")
     )
@@ -229,7 +234,7 @@ def _invocations(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
         raise PlanError(f"{profile.source}: has no launch {absent}, which the plan chose")
     filters = []
     for (name,), group in rows.group_by("name", maintain_order=True):
-        # A colon would end the name; any character stands for it, as for what a shell or a regex would read.
+        # A colon would end the name; `.` stands for it, and for characters special to a shell or a regex.
         pattern = "^" + re.sub(r"[^\w ]", ".", str(name)) + "$"
         filters.append((pattern, "|".join(f"^{i}$" for i in group["invocation"])))
     return filters

@@ -1,4 +1,4 @@
-"""Feature vectors of launches: which counters, identical ones grouped, standardised."""
+"""Feature vectors of launches: choice of counters, grouping of identical vectors, standardisation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simt.sampling.draws import UInts, mix
 Ints = npt.NDArray[np.int64]
 Scale = Literal["zscore", "log1p+zscore"]
 SCALES = ("zscore", "log1p+zscore")
-CHUNK = 1 << 16  # launches worked on at a time: a dozen columns of them fit in a core's cache
+CHUNK = 1 << 16  # launches per block: a dozen columns of them fit in a core's cache
 
 
 def _sectors(operation: str) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def _executed(operation: str) -> tuple[str, ...]:
     )
 
 
-# PKA's Table 2, each by its names in Nsight Compute. The "thread" loads and stores are warp instructions.
+# PKA's Table 2, with the names in Nsight Compute. The "thread" loads and stores are warp instructions.
 PAPER: dict[str, tuple[str, ...]] = {
     "coalesced global loads": _sectors("global_op_ld"),
     "coalesced global stores": _sectors("global_op_st"),
@@ -52,7 +52,7 @@ PAPER: dict[str, tuple[str, ...]] = {
     "divergence efficiency": LANES,
     "thread blocks": ("launch__grid_size",),
 }
-# What PKA's artifact clusters by: no local loads, no atomics, and two counters that the paper does not have.
+# The features of PKA's artifact: no local loads, no atomics, and two counters that are not in the paper.
 ARTIFACT: dict[str, tuple[str, ...]] = {
     **{
         name: PAPER[name]
@@ -66,10 +66,10 @@ ARTIFACT: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Features:
-    """Columns of numbers by which launches are compared, none of them constant.
+    """Numeric columns by which launches are compared, none of them constant.
 
-    names, columns: what each is called in the profile, and its value for each launch.
-    dropped: what was asked for and is not there or does not vary.
+    names, columns: name in the profile, and value for each launch.
+    dropped: requested features that are missing or constant.
     """
 
     names: list[str]
@@ -96,10 +96,10 @@ def check_features(features: Any, known: Sequence[str] = ("paper", "artifact")) 
 def select(profile: Profile, wanted: dict[str, tuple[str, ...]] | Sequence[str], method: str) -> Features:
     """The features that the profile has and that vary.
 
-    wanted: a method's own features with their names in Nsight Compute, of which absent ones are left out; or
-        columns of the profile, of which none may be absent.
+    wanted: a method's own features with their names in Nsight Compute, of which missing ones are left out; or
+        columns of the profile, all of which must exist.
 
-    Raises PlanError where no counter of a method's own is there, or a launch has none; ProfileError where a
+    Raises PlanError if none of a method's own counters exists, or a launch has no value; ProfileError if a
     named column is missing.
     """
     dropped, names = [], []
@@ -135,7 +135,7 @@ def select(profile: Profile, wanted: dict[str, tuple[str, ...]] | Sequence[str],
 class Groups:
     """Launches with identical rows of numbers. Groups are in the order of their first launches.
 
-    code: group of each launch. first: first launch of each group. size: launches of each group.
+    code: group of each launch. first: first launch of each group. size: launches in each group.
     """
 
     code: Ints
@@ -152,7 +152,7 @@ def hashes(columns: Sequence[npt.NDArray[Any]]) -> UInts:
     for start in range(0, len(result), CHUNK):
         part = result[start : start + CHUNK]
         for column in columns:
-            # Adding zero makes -0 and +0 one number.
+            # Adding zero turns -0 into +0.
             bits = (column[start : start + CHUNK].astype(np.float64) + 0.0).view(np.uint64)
             part += bits + np.uint64(0x9E3779B97F4A7C15)
             part[:] = mix(part)
@@ -168,10 +168,10 @@ def identical(columns: Sequence[npt.NDArray[Any]], most: int) -> Groups | None: 
 
 
 def identical(columns: Sequence[npt.NDArray[Any]], most: int | None = None) -> Groups | None:
-    """Groups launches whose rows of `columns` are equal, or None where there are more than `most` groups.
+    """Groups launches whose rows of `columns` are equal; None if there are more than `most` groups.
 
-    Rows are compared by 64-bit hashes: among 30 000 different ones the chance that two are taken for one is
-    below 10^-10.
+    Rows are compared by 64-bit hashes: for 30 000 different rows, the probability of a collision is below
+    10^-10.
     """
     key = hashes(columns)
     order = np.argsort(key)
@@ -220,9 +220,10 @@ class Standard:
 
 
 def principal_components(standard: Standard, columns: Sequence[Floats], variance: float) -> Floats:
-    """The fewest principal axes that hold more than `variance` of it, [features, components].
+    """The fewest principal axes that explain more than `variance` of the total variance, [features,
+    components].
 
-    Of the covariance over all launches; as scikit-learn's `PCA(variance)` chooses their number.
+    From the covariance over all launches; as scikit-learn's `PCA(variance)` chooses their number.
     """
     n, d = len(columns[0]), len(columns)
     gram = np.zeros((d, d))
@@ -237,7 +238,7 @@ def principal_components(standard: Standard, columns: Sequence[Floats], variance
 
 
 def stratum_names(profile: Profile, strata: Ints, count: int) -> list[str]:
-    """For each of `count` strata the most frequent kernel name in it, and how many others there are."""
+    """For each of `count` strata its most frequent kernel name, and the number of other names."""
     names = len(profile.names)
     pairs, size = np.unique(strata * names + profile.name_codes, return_counts=True)
     stratum = pairs // names

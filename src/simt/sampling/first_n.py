@@ -1,4 +1,4 @@
-"""First-N-instructions: what simulators do when they do not sample."""
+"""First-N-instructions: the practice of simulators without sampling."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from simt.sampling.sampler import Choice, Sampler
 
 
 class FirstN(Sampler):
-    """Simulates from the first launch until N instructions have executed; their IPC stands for the program's.
+    """Simulates from the first launch until N instructions have executed; their IPC represents the whole
+    program.
 
     The baseline of PKA (MICRO'21, section 5.1), with N of 10^9 thread instructions. The total is estimated as
     (instructions of all launches) / (IPC of the prefix). The launch in which the N-th instruction executes is
-    cut there: its cycles up to the cut count, taken as its share of instructions.
+    cut there: its cycles up to the cut are taken as proportional to instructions.
 
     instructions: N.
     unit: what N counts, `thread` or `warp` instructions.
 
-    Learned: `fraction_`, share of the last launch that lies before the cut (1 where nothing is cut).
+    Learned: `fraction_`, share of the last launch that lies before the cut (1 if nothing is cut).
     """
 
     method: ClassVar[str] = "first-n"

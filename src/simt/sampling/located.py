@@ -1,4 +1,4 @@
-"""Which of a Result's launches are a plan's."""
+"""Which launches of a Result are the plan's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from simt.sampling.plan import Plan
 
 
 def located(plan: Plan, there: Mapping[int, str | None], source: str, part: bool = False) -> dict[int, int]:
-    """Plan's launch id -> position among the kernels of an input, for those that the input has.
+    """Plan's launch id -> position among the kernels of an input, for the launches that the input contains.
 
-    there: name of the kernel at each position, None where it is not known. The plan's launches are where
-        `position` says, in an input of the whole program. An input of exactly as many kernels, and of the
-        same names, as the plan has launches holds these in order.
-    source: of what, for messages. part: `there` is only part of the input.
+    there: name of the kernel at each position, None if unknown. In an input of the whole program, the plan's
+        launches are at their `position`. An input with exactly as many kernels as the plan has launches, and
+        with the same names, contains these in order.
+    source: name of the input, for messages. part: `there` is only part of the input.
 
-    Raises PlanError where names differ both ways.
+    Raises PlanError if the names differ under both interpretations.
     """
     rows = list(plan.launches.select("launch", "position", "name").iter_rows())
     found = {launch: position for launch, position, _ in rows if position in there}
@@ -46,11 +46,11 @@ def located(plan: Plan, there: Mapping[int, str | None], source: str, part: bool
 
 
 def launches_of(plan: Plan, result: Result) -> dict[int, LaunchResult]:
-    """A Result's launches by the plan's ids, without those that are not the plan's. Raises PlanError."""
+    """A Result's launches by the plan's ids, without launches that are not in the plan. Raises PlanError."""
     launches = {x.index: x for x in result.launches}
     there: dict[int, str | None] = dict.fromkeys(result.unfinished)
     there |= {index: x.name for index, x in launches.items()}
-    # Chosen by number or name, they need not be what the plan wants of a trace of the same length.
+    # Launches chosen by number or name need not be those of a plan for a trace of the same length.
     part = result.provenance.kernels is not None and not result.provenance.method.startswith("plan(")
     places = located(plan, there, "the Result", part)
     return {launch: launches[at] for launch, at in places.items() if at in launches}

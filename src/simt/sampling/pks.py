@@ -36,20 +36,20 @@ from simt.sampling.sampler import Choice, Sampler
 Representative = Literal["first", "centre", "random"]
 Fidelity = Literal["paper", "artifact"]
 
-_MOST_UNIQUE = 20_000  # different feature vectors up to which k-means works on every one of them
+_MOST_UNIQUE = 20_000  # distinct feature vectors up to which k-means uses every one of them
 _CELLS = 4096
-_SAMPLE = 1 << 15  # launches by which cells are cut
+_SAMPLE = 1 << 15  # launches that determine the cuts between cells
 _FEATURES: dict[str, dict[str, tuple[str, ...]]] = {"paper": PAPER, "artifact": ARTIFACT}
-_INITIAL = 10  # k-means++ starts, of which the best counts
+_INITIAL = 10  # k-means++ starts, the best of which is used
 
 
 @dataclass(frozen=True)
 class Principal:
-    """What PKS finds.
+    """The result of PKS.
 
     labels: cluster of each launch, clusters in the order of their first launches. rows: their
-    representatives. errors: of the total, for K = 1, 2, ... as far as tried. unique: different feature
-    vectors, None where there are too many to cluster each.
+        representatives. errors: of the total, for K = 1, 2, ... as far as tried. unique: number of distinct
+        feature vectors, None if there are too many to cluster each.
     """
 
     labels: Ints
@@ -61,7 +61,7 @@ class Principal:
     time: str
 
     def fitted(self) -> dict[str, object]:
-        """For a Plan's `fitted`."""
+        """The facts for a Plan's `fitted`."""
         return {
             "clusters": len(self.rows),
             "errors": self.errors,
@@ -72,25 +72,27 @@ class Principal:
         }
 
     def reasons(self, profile: Profile) -> list[str]:
-        """For a Plan's strata."""
+        """The reasons for a Plan's strata."""
         ids = profile.launches["launch"].to_numpy()[self.rows]
         return [f"similar counters; launch {launch} stands for all" for launch in ids.tolist()]
 
 
 class PKS(Sampler):
-    """Groups launches with similar counters by k-means; the first launch of each group stands for all of it.
+    """Groups launches with similar counters by k-means; the first launch of each group represents all of it.
 
     PKA, section 3.1: features are standardised and reduced to principal components; for K = 1, 2, ... the
     launches are clustered, and the total is estimated as the sum over clusters of size times the time of the
-    representative. The smallest K whose error is below `error` is taken, else the one with the smallest.
+    representative. The smallest K whose error is below `error` is used, otherwise the K with the smallest
+    error.
 
-    features: `paper` (the 12 of its Table 2), `artifact` (the 11 that its public code clusters by), or a
-        list of columns of the profile; None is as `fidelity` says. Absent and constant features are left out,
+    features: `paper` (the 12 of its Table 2), `artifact` (the 11 that its public code clusters by), or a list
+        of columns of the profile; None: according to `fidelity`. Missing and constant features are left out,
         with a warning.
     scale: `zscore`, or `log1p+zscore`, for counters that span many decades.
     max_clusters: the largest K.
     error: of the profiled total, below which a K is good enough.
-    variance: share that the principal components hold; the paper gives none, 0.9995 is the artifact's.
+    variance: share of the variance that the principal components explain; the paper gives none, 0.9995 is the
+        artifact's.
     representative: of a cluster: its `first` launch, the one nearest to its `centre`, or a `random` one.
     seed: of k-means and of random representatives. The artifact uses 4.
     fidelity: `artifact` tries K up to max_clusters - 1, as its public code does.
@@ -142,7 +144,7 @@ class PKS(Sampler):
         return self.fidelity if self.features is None else self.features
 
     def feature_columns(self, profile: Profile) -> list[str]:
-        """Columns of the profile that it clusters by, as far as they are there."""
+        """Columns of the profile that it clusters by, if they exist."""
         if not isinstance(self._wanted, str):
             return [name for name in self._wanted if profile.has(name)]
         known = _FEATURES[self._wanted].values()
@@ -195,7 +197,7 @@ class PKS(Sampler):
 
 
 def _representatives(labels: Ints, k: int, rank: Ints, distances: Floats | None) -> Ints:
-    """The lowest rank in each cluster, among those at the smallest distance where distances are given."""
+    """The lowest rank in each cluster, among those at the smallest distance if distances are given."""
     if distances is not None:
         least = np.full(k, np.inf)
         np.minimum.at(least, labels, distances)
@@ -216,10 +218,10 @@ def _chronological(labels: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
 
 class _Units(Protocol):
-    """What is clustered: groups of launches with the same features, or launches."""
+    """The units of clustering: groups of launches with the same features, or launches."""
 
     rank: Ints  # the lowest rank of its launches
-    most: int  # clusters that can be made
+    most: int  # largest possible number of clusters
     components: int
     unique: int | None
 
@@ -264,7 +266,7 @@ def _kmeans(points: Floats, weights: Floats, k: int, seed: int) -> tuple[Ints, F
     from sklearn.cluster import KMeans
 
     with warnings.catch_warnings():
-        # Fewer different points than clusters, once components with little variance are dropped.
+        # Fewer distinct points than clusters, once components with little variance are dropped.
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = KMeans(k, n_init=_INITIAL, random_state=seed % 2**32).fit(points, sample_weight=weights)
     return found.labels_.astype(np.int64), found.cluster_centers_
@@ -293,7 +295,7 @@ class _Unique:
 
 
 class _Many:
-    """Single launches, where too many of them differ."""
+    """Single launches, if too many of them differ."""
 
     def __init__(self, cells: Cells, by_rank: Ints, seed: int) -> None:
         self._cells, self._seed = cells, seed

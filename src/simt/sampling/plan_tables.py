@@ -23,14 +23,14 @@ ESTIMATE_LEFT = (0, 1)
 
 
 def times(value: float) -> str:
-    """A speedup, such as `27.1 x`, with three digits that count."""
+    """A speedup with three significant digits, such as `27.1 x`."""
     if not math.isfinite(value):
         return "-"
     return f"{value:,.0f} x" if value >= 100 else f"{value:.3g} x"
 
 
 def strata_rows(plan: Plan, limit: int, width: int = 44) -> tuple[Rows, str]:
-    """The strata that hold most time, and a sentence on those beyond `limit` (empty where there are none)."""
+    """The strata with the most time, and a sentence on those beyond `limit` (empty if there are none)."""
     header = ["stratum", "launches", "time", "share", "CoV", "draws", "why"]
     strata = plan.strata.sort(["time_ns", "stratum"], descending=[True, False])
     total = plan.population_ns or 1.0
@@ -57,7 +57,7 @@ def strata_rows(plan: Plan, limit: int, width: int = 44) -> tuple[Rows, str]:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """What a Plan costs and promises: label and value."""
+    """Cost and claims of a Plan: label and value."""
     drawn = int(plan.launches["draws"].sum())
     twice = f" ({drawn:,} draws, with replacement)" if drawn != len(plan) else ""
     share = len(plan) / plan.population if plan.population else 0.0
@@ -94,7 +94,7 @@ def headline(plan: Plan) -> str:
 
 
 def comparison_rows(comparison: Comparison) -> Rows:
-    """A line a method, in the order of `Comparison.summary`."""
+    """A line per method, in the order of `Comparison.summary`."""
     header = ["method", "seeds", "mean err", "p95", "worst", "claimed", "covered", "speedup", "gmean"]
     header += ["distinct", "makespan", "launches", "plan time"]
     rows = []
@@ -123,7 +123,7 @@ def comparison_rows(comparison: Comparison) -> Rows:
 
 
 def comparison_sentences(comparison: Comparison) -> list[str]:
-    """What was compared and how to read it."""
+    """What was compared, and how to interpret it."""
     found = []
     if comparison.alignment is not None:
         a = comparison.alignment
@@ -146,7 +146,7 @@ def plan_notebook(plan: Plan) -> str:
 
 
 def estimate_rows(estimate: Estimate, kernels: int) -> Rows:
-    """Totals of every metric, and of the `kernels` kernel names with the largest."""
+    """Totals of every metric, and those of the `kernels` kernel names with the largest totals."""
     header = ["metric", "kernel", "total", "±", "relative", "from", "to", "measured", "estimator"]
     rows = []
     for metric, kind in estimate.estimators.items():

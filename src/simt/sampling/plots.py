@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
     from simt.sampling.compare import Comparison
 
-MARKERS = "osD^"  # a further marker after each round of colours
+MARKERS = "osD^"  # the next marker after each cycle of colours
 KERNELS = 6  # panels of strata_figure
 BINS = 60
 RUG = 400  # drawn launches marked in a panel
-LEAST_ERROR = 1e-5  # an error of 0 has no place on a logarithmic axis: it is drawn here
+LEAST_ERROR = 1e-5  # where an error of 0 is drawn on a logarithmic axis
 
 
 def strata_figure(
     profile: Profile, plan: Plan, strata: npt.NDArray[np.int64], kernels: int = KERNELS
 ) -> Figure:
-    """Histograms of the launch times of the kernels that take longest, coloured by stratum.
+    """Histograms of the launch times of the kernels with the most time, coloured by stratum.
 
     strata: each launch's stratum, as `Sampler.strata_`. Strata that are ranges of time shade the background;
-    ticks below the axis are the chosen launches. Raises ProfileError where the profile has no times.
+    ticks below the axis are the chosen launches. Raises ProfileError if the profile has no times.
     """
     times = profile.column("duration_ns") / 1e3
     codes = profile.name_codes
@@ -129,7 +129,8 @@ def _histogram(
 
 
 def comparison_figure(comparison: Comparison) -> Figure:
-    """Error against speedup, both logarithmic, a colour a method; beside it how often the bound held.
+    """Error against speedup, both logarithmic, a colour per method; beside it the share of seeds within the
+    bound.
 
     A small dot is one seed, a large one the method: mean error and harmonic mean of the speedup. A bar is the
     method's claimed bound, a dashed line the widest of these.

@@ -1,10 +1,11 @@
-"""A tree of splits and its best pruning: strata and sizes of least time for a variance, or the reverse.
+"""Optimal pruning of a tree of splits: strata and sample sizes of least time at a given variance, or vice
+versa.
 
-For a price on variance, strata are independent of each other: the cost of a stratum with m launches is
-m * mu + price * N^2 S^2 (1/m - 1/N), the best whole m follows from it, and a node is kept whole where that is
+At a given price of variance, strata are independent of each other: the cost of a stratum with m launches is m
+* mu + price * N^2 S^2 (1/m - 1/N), which determines the best integer m, and a node is kept whole if that is
 cheaper than its two parts together. So one pass from the leaves to the roots gives the best of all prunings
-at that price (as cost-complexity pruning does for decision trees: Breiman et al., "Classification and
-Regression Trees", 1984, chapter 3), and bisection on the price meets a limit on variance or on time. ROOT
+at that price (like cost-complexity pruning of decision trees: Breiman et al., "Classification and Regression
+Trees", 1984, chapter 3), and bisection on the price meets a limit on variance or on time. ROOT, by contrast,
 decides on each split alone, from the top, and stops at the first that does not pay by itself.
 """
 
@@ -20,8 +21,8 @@ import numpy.typing as npt
 from simt.sampling.allocation import Floats, Ints, Strata, whole_sizes
 from simt.sampling.splits import Range, TimeOrder
 
-_HOLDS = 8  # how often the decision that oversteps a limit is forbidden and another looked for
-_HIGHEST = 1e40  # price above which no whole sample size changes
+_HOLDS = 8  # how often the decision that exceeds a limit is fixed and the search repeated
+_HIGHEST = 1e40  # price above which no integer sample size changes
 _Nodes = tuple[Ints, Floats]  # nodes kept as strata, and launches to draw from each
 
 
@@ -42,8 +43,8 @@ class Pruning:
 class SplitTree:
     """Splits every group of `order` by time, as deep as it can matter.
 
-    noise: relative spread added to each launch's time (in quadrature), for what times do not tell.
-    minimum: launches to draw from a stratum, as far as it has them.
+    noise: relative spread added to each launch's time (in quadrature), for variation that times do not show.
+    minimum: launches to draw from a stratum, or all if it has fewer.
     finest: variance of the total below which a node, with one draw from it, is not split.
     """
 
@@ -82,7 +83,7 @@ class SplitTree:
         self._roots = len(order.groups)
 
     def variance_of(self, strata: Strata, m: Ints) -> float:
-        """Of any strata, with the spread that `noise` adds."""
+        """Variance of the total for any strata, with the spread that `noise` adds."""
         squares = strata.sizes**2 * (strata.deviations**2 + (self.noise * strata.means) ** 2)
         return float(np.sum(squares * (1 / m - 1 / strata.sizes)))
 
@@ -102,7 +103,7 @@ class SplitTree:
     def within_time(self, limit: float) -> Pruning:
         """Strata and sizes of least variance whose expected time is at most `limit`.
 
-        Where even one draw (or the minimum) from every group takes longer, that.
+        If even one draw (or the minimum) from every group takes longer, that is returned.
         """
         best: Pruning | None = None
         for inside, _ in self._search(lambda nodes: self._cost(nodes) > limit):
@@ -116,8 +117,8 @@ class SplitTree:
         """Pairs of prunings at neighbouring prices on either side of a limit.
 
         The best prunings at all prices form a convex chain. A limit falls into a gap of the chain, which is
-        wide if the decision of an expensive kernel flips there. That decision is then fixed, and the search
-        repeated with the others, up to _HOLDS times.
+        wide if the decision of an expensive kernel changes there. That decision is then fixed, and the search
+        is repeated with the others, up to _HOLDS times.
         """
         most, whole = self._sizes.copy(), np.zeros(len(self._sizes), bool)
         pairs: list[tuple[_Nodes, _Nodes]] = []
@@ -171,7 +172,7 @@ class SplitTree:
         sizes, means, squares = self._sizes, self._means, self._squares
         ideal = np.sqrt(price * squares / np.maximum(means, 1e-300))
         m = np.clip(np.floor(ideal), self._lowest, sizes)
-        # The best whole number is the first with m (m + 1) >= ideal^2.
+        # The best integer is the first with m (m + 1) >= ideal^2.
         m += (m * (m + 1) < ideal * ideal) & (m < sizes)
         np.minimum(m, most, out=m)
         best = m * means + price * squares * (1 / m - 1 / sizes)

@@ -1,4 +1,4 @@
-"""Random sampling: each launch with the same chance."""
+"""Random sampling: equal probability for each launch."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from simt.sampling.sampler import Choice, Sampler
 
 
 class Random(Sampler):
-    """Draws launches at random, all with the same chance and the same weight.
+    """Draws launches at random, all with the same probability and the same weight.
 
-    The baseline of STEM (section VI), there with p = 0.1 %. A launch's draw depends on the seed and its id
-    alone.
+    The baseline of STEM (section VI), there with p = 0.1 %. Whether a launch is drawn depends on the seed and
+    its id alone.
 
-    p: chance of each launch, independent of the others (Bernoulli sampling).
-    size: instead of p, the number of launches to draw without replacement; all where there are fewer.
-    weight: `ratio` is N/m for m drawn launches; `horvitz-thompson` is 1/p, whose estimate varies with the
+    p: probability of each launch, independent of the others (Bernoulli sampling).
+    size: instead of p, the number of launches to draw without replacement; all if there are fewer.
+    weight: `ratio` is N/m for m drawn launches; `horvitz-thompson` is 1/p, whose estimate also varies with
+        the
         random m as well (for a fixed size it is N/m, too).
-    seed: of the draws.
+    seed: seed of the draws.
 
-    An empty Bernoulli sample becomes the one launch with the smallest random number, which stands for all.
+    An empty Bernoulli sample becomes the one launch with the smallest random number, which represents all.
     """
 
     method: ClassVar[str] = "random"

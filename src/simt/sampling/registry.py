@@ -1,4 +1,4 @@
-"""The methods by name, and samplers made from settings given as text."""
+"""Samplers by name, with settings given as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simt.errors import PlanError
 from simt.methods.from_text import construct, find_class
 from simt.sampling.sampler import Sampler
 
-# Method -> class. Imported when asked for: scikit-learn's models take a second to load.
+# Method -> class. Imported on demand: scikit-learn's models take a second to load.
 METHODS = {
     "first-n": "simt.sampling.first_n:FirstN",
     "random": "simt.sampling.random_sample:Random",
@@ -26,9 +26,9 @@ METHODS = {
 
 
 def find(method: str) -> type[Sampler]:
-    """The class of a method of METHODS, or of one's own given as `package.module:Class`.
+    """The class of a method of METHODS, or of a user's own given as `package.module:Class`.
 
-    Raises PlanError where there is none.
+    Raises PlanError if there is none.
     """
     return find_class(method, METHODS, Sampler, PlanError)  # type: ignore[type-abstract]
 
@@ -39,21 +39,21 @@ def make(method: str, settings: Iterable[str] = (), **given: Any) -> Sampler:
     settings: texts `parameter=value`, with Python's literals (`0.02`, `none`, `["a", "b"]`) or bare words.
     given: further parameters; those that are None keep the sampler's default.
 
-    Raises PlanError where a parameter does not exist or has another type.
+    Raises PlanError if a parameter does not exist or has the wrong type.
     """
     values = {key: value for key, value in given.items() if value is not None}
     return construct(method, find(method), settings, values, PlanError)
 
 
 def lines(text: str) -> list[str]:
-    """The parts between commas, those in brackets aside: `root, pks features=["a","b"]` are two."""
+    """The parts between commas outside brackets: `root, pks features=["a","b"]` has two."""
     return [part.strip() for part in re.split(r",(?![^\[(]*[\])])", text)]
 
 
 def from_text(text: str, **given: Any) -> Sampler:
     """A sampler from a line such as `root allocation=leaf`.
 
-    given: parameters for it unless the line sets them, and as far as it has them.
+    given: parameters that apply unless the line sets them, if the sampler has them.
     """
     method, *settings = text.split()
     known = find(method).parameters()

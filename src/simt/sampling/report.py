@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a Plan: what was chosen, why, and how it cuts the kernels' times."""
+"""A self-contained HTML page of a Plan: the choice, the reasons, and the strata of the kernels' times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_ROWS = 1000  # of a table, so that the page of a large Plan still opens
 def page(plan: Plan, profile: Profile, strata: npt.NDArray[np.int64]) -> str:
     """The page as text.
 
-    profile: the one that the Plan was made from; strata: each of its launches' stratum (`Sampler.strata_`).
+    profile: the one from which the Plan was made; strata: each of its launches' stratum (`Sampler.strata_`).
     """
     figure = ""
     if profile.has("duration_ns"):

@@ -26,16 +26,16 @@ def read_results(
     columns: Mapping[str, str] | None = None,
     match: Match = "auto",
 ) -> pl.DataFrame:
-    """Values of launches, for `Plan.estimate`: a column `launch` with the plan's ids, and one a metric.
+    """Values of launches, for `Plan.estimate`: a column `launch` with the plan's ids, and one per metric.
 
     path: anything that `read_profile` reads (a Result of simt, a profile of another GPU), or a CSV or Parquet
-        table with a column `launch` that holds the plan's ids.
+        table with a column `launch` that contains the plan's ids.
     columns: as for `read_profile`.
-    match: `id`: the file's launch ids are the plan's. `order`: it holds the plan's launches in order, for
-        tools number from 0 what they were told to measure. `auto`: by id if the file has every launch of the
-        plan, else in order if it has as many launches as the plan, and of the same kernels.
+    match: `id`: the file's launch ids are the plan's. `order`: it contains the plan's launches in order,
+        since tools number the launches that they measure from 0. `auto`: by id if the file has every launch
+        of the plan, otherwise in order if it has as many launches as the plan, and of the same kernels.
 
-    Raises PlanError or ProfileError where the file cannot be read, or none of its launches is the plan's.
+    Raises PlanError or ProfileError if the file cannot be read, or none of its launches is in the plan.
     """
     table = _table(Path(path)) if columns is None else None
     if table is not None:
@@ -62,7 +62,7 @@ def read_results(
 
 
 def _table(path: Path) -> pl.DataFrame | None:
-    """A table with a column `launch` and none of names, None for any other file."""
+    """A table with a column `launch` and no names, None for any other file."""
     try:
         require_regular(path)
         if path.suffix == ".parquet":
@@ -72,5 +72,5 @@ def _table(path: Path) -> pl.DataFrame | None:
         else:
             return None
     except (OSError, pl.exceptions.PolarsError):
-        return None  # read_profile says what is wrong
+        return None  # read_profile reports the error
     return frame if "launch" in frame.columns and "name" not in frame.columns else None

@@ -1,4 +1,4 @@
-"""STEM+ROOT: kernels split by time as long as that makes the sample cheaper."""
+"""STEM+ROOT: splits kernels by time as long as that makes the sample cheaper."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from simt.sampling.splits import Range, TimeOrder
 class Root(Stratified):
     """STEM+ROOT (paper section IV): splits each kernel's launches by time, and draws from the leaves.
 
-    A cluster is split in k where the sample of the parts, sized by the KKT conditions for the bound on the
-    cluster's own total, takes less time than that of the whole (tau_old > tau_new). Splits are exact instead
-    of k-means, so the same profile always gives the same tree.
+    A cluster is split into k parts if the sample of the parts, sized by the KKT conditions for the bound on
+    the cluster's own total, takes less time than that of the whole (tau_old > tau_new). Splits are exact
+    instead of by k-means, so the same profile always gives the same tree.
 
     error, confidence: bound on the relative error of the total.
-    allocation: launches a leaf. `leaf`: eq. (3) for each leaf on its own; `name`: KKT over the leaves of each
-        kernel name, as the paper describes; `global`: KKT over all leaves at once, which uses the slack that
-        Theorem 1 leaves.
+    allocation: launches per leaf. `leaf`: eq. (3) for each leaf on its own; `name`: KKT over the leaves of
+        each kernel name, as the paper describes; `global`: KKT over all leaves at once, which uses the slack
+        that Theorem 1 leaves.
     children: values of k that are tried.
     replacement: whether launches are drawn with replacement, as in the paper. Otherwise a leaf whose sample
-        would be as large as itself is taken whole.
+        would be as large as the leaf is taken whole.
     """
 
     method = "root"
@@ -120,7 +120,7 @@ class Root(Stratified):
         return leaves
 
     def _split(self, order: TimeOrder, lo: int, hi: int, z: float, children: list[int]) -> list[Range] | None:
-        """The split with the least tau_new, if that is below tau_old."""
+        """The split with the smallest tau_new, if that is below tau_old."""
         whole = order.spread(lo, hi)
         best, parts = stem_size(whole.mean, whole.deviation, self.error, z) * whole.mean, None
         for k in children:
@@ -136,7 +136,7 @@ class Root(Stratified):
         return parts
 
     def _sizes(self, order: TimeOrder, leaves: list[Range], z: float) -> list[int]:
-        """Launches a leaf of one kernel."""
+        """Launches per leaf of one kernel."""
         spreads = [order.spread(*leaf) for leaf in leaves]
         if self.allocation == "leaf":
             return [stem_size(x.mean, x.deviation, self.error, z) for x in spreads]
@@ -144,7 +144,7 @@ class Root(Stratified):
 
 
 def _children(values: object) -> list[int]:
-    """Numbers of parts to try, from 2 to 4. Raises PlanError for anything else."""
+    """Numbers of parts to try, from 2 to 4. Raises PlanError for other values."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise check.refuse("children", values, "some of 2, 3, 4")
     found = list(values)

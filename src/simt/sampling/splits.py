@@ -1,8 +1,8 @@
 """Launches in order of time within their groups, and the exact splits of that order.
 
-The best partition of numbers on a line into groups is contiguous, so that a scan over one sorted array
-replaces k-means: exact, deterministic, and O(range) a split. Launches of one group and equal time are kept
-once with their count: ten million launches timed in nanoseconds become about a million entries.
+The best partition of numbers on a line into groups is contiguous, so a scan over one sorted array replaces
+k-means: exact, deterministic, and O(range) per split. Launches of one group and equal time are stored once
+with their count: ten million launches timed in nanoseconds become about a million entries.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Spread:
 
 
 class TimeOrder:
-    """Launches sorted by (group, time, launch order), those of equal time together in an entry.
+    """Launches sorted by (group, time, launch order); those of equal time share an entry.
 
     codes: [N] group of each launch, 0 to G-1, each used. times: [N], finite, 0 or more.
-    Times are held as fixed-point numbers: whole ones exactly up to 2^52, others to 2^-40 of the longest
+    Times are stored as fixed-point numbers: integers exactly up to 2^52, others to 2^-40 of the longest
     (fewer bits only above 4096 groups).
 
     order: [N] launches in that order. first: [E+1] where each entry begins in `order`. values: [E] its time.
@@ -81,9 +81,9 @@ class TimeOrder:
         return len(self.order)
 
     def _prefix_sums(self) -> tuple[Floats, Floats]:
-        """Of (time - mean of the group) and its square, begun anew in each group.
+        """Prefix sums of (time - mean of the group) and of its square, restarted in each group.
 
-        Shifted, because plain sums of squares lose the variance where the coefficient of variation is small.
+        Shifted, because plain sums of squares lose the variance if the coefficient of variation is small.
         """
         sums, squares = np.zeros(len(self.values) + 1), np.zeros(len(self.values) + 1)
         for (lo, hi), mean in zip(self.groups, self._means, strict=True):
@@ -101,7 +101,8 @@ class TimeOrder:
         return int(self.first[hi] - self.first[lo])
 
     def spread(self, lo: int, hi: int) -> Spread:
-        """Two passes over the range: exact also where prefix sums cancel. Kept for the next time."""
+        """Statistics from two passes over the range: exact even if prefix sums cancel. The result is
+        cached."""
         found = self._spreads.get((lo, hi))
         if found is None:
             found = self._spreads[lo, hi] = self._spread(lo, hi)
@@ -113,7 +114,7 @@ class TimeOrder:
             return Spread(n, origin, 0.0)
         weights = self._weights[lo:hi]
         centred = self.values[lo:hi] - origin
-        # einsum, for BLAS adds up in an order that depends on the number of threads.
+        # einsum, since BLAS adds up in an order that depends on the number of threads.
         offset = float(np.einsum("i,i", centred, weights)) / n
         centred -= offset
         return Spread(n, origin + offset, float(np.einsum("i,i,i", centred, centred, weights)))
@@ -121,7 +122,7 @@ class TimeOrder:
     def best_cut(
         self, lo: int, hi: int, cost: Literal["squares", "neyman"] = "squares", noise: float = 0.0
     ) -> int | None:
-        """Where to cut the range in two; None where it has a single time.
+        """Where to cut the range in two; None if all its times are equal.
 
         squares: least sum of squares within the parts, the optimum of 2-means.
         neyman: least sum of N * sqrt(S^2 + (noise * mean)^2) * sqrt(mean) over the parts, to whose square
@@ -134,7 +135,7 @@ class TimeOrder:
         left = self._before[lo + 1 : hi] - self._before[lo]
         right = n - left
         group = bisect_right(self._begins, lo) - 1
-        inside = lo > self._begins[group]  # before a group's first entry there is nothing to take off
+        inside = lo > self._begins[group]  # a group's first entry has no prefix
         shift = mean - self._means[group]
         raw = self._sums[lo + 1 : hi] - (self._sums[lo] if inside else 0.0)
         sums = raw - left * shift  # of (time - mean of the range)
@@ -149,11 +150,11 @@ class TimeOrder:
         return lo + 1 + int(np.argmin(costs))
 
     def best_cuts(self, lo: int, hi: int, parts: int) -> list[int] | None:
-        """The cuts into `parts` ranges with the least sum of squares; None where there are fewer times.
+        """The cuts into `parts` ranges with the least sum of squares; None if there are fewer distinct times.
 
         Dynamic programming (Fisher, "On grouping for maximum homogeneity", JASA 1958), exact up to 512
         distinct times. Above, over 512 candidates; then each cut is moved to its best place between its
-        neighbours until none moves.
+        neighbours until no cut moves.
         """
         if hi - lo < parts:
             return None
@@ -166,7 +167,8 @@ class TimeOrder:
         weighted = values * self._weights[lo:hi]
         count = self._before[edges] - self._before[lo]
         sums = np.concatenate(([0.0], np.cumsum(weighted)))[edges - lo]
-        # between[i, j]: what the range from edge i to edge j adds to the sum of squares between the parts.
+        # between[i, j]: contribution of the range from edge i to edge j to the sum of squares between the
+        # parts.
         with np.errstate(divide="ignore", invalid="ignore"):
             between = (sums[None, :] - sums[:, None]) ** 2 / (count[None, :] - count[:, None])
         between[np.tril_indices(len(edges))] = -np.inf
@@ -183,7 +185,7 @@ class TimeOrder:
         return cuts if len(edges) == hi - lo + 1 else self._settle(lo, hi, cuts)
 
     def _settle(self, lo: int, hi: int, cuts: list[int]) -> list[int]:
-        """Moves each cut to its best place between its neighbours until none moves."""
+        """Moves each cut to its best place between its neighbours until no cut moves."""
         moved = True
         while moved:
             moved = False
@@ -201,7 +203,7 @@ class TimeOrder:
         return self.spread(lo, cut).squares + self.spread(cut, hi).squares
 
     def strata(self, ranges: Sequence[Range]) -> Ints:
-        """[N] for each launch the index of its range; the ranges cover all entries, in any order."""
+        """[N] index of each launch's range; the ranges cover all entries, in any order."""
         result = np.empty(len(self), np.int64)
         for i, (lo, hi) in enumerate(ranges):
             result[self.order[self.first[lo] : self.first[hi]]] = i
@@ -209,7 +211,7 @@ class TimeOrder:
 
 
 def _blocks(*arrays: npt.NDArray[Any]) -> Any:
-    """Views that fit in the cache: temporaries of such a size are reused, those of 80 MB cost page faults."""
+    """Views that fit in the cache: temporaries of that size are reused, those of 80 MB cost page faults."""
     for i in range(0, len(arrays[0]), _BLOCK):
         views = tuple(array[i : i + _BLOCK] for array in arrays)
         yield views if len(views) > 1 else views[0]
@@ -220,13 +222,13 @@ def _sorted(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint64]]:
     """Stable order of the keys (code, time * 2^shift in `bits` bits), and the sorted keys.
 
-    Where key and position fit in 64 bits together, they are sorted as one number: numpy sorts plain integers
+    If key and position fit in 64 bits together, they are sorted as one number: numpy sorts plain integers
     with vector instructions, ten million in 0.1 s, ten times as fast as a stable argsort.
     """
     n = len(codes)
     keys = np.empty(n, np.uint64)
     for key, code, time in _blocks(keys, codes, times):
-        # The longest may round up to one bit more.
+        # Rounding can add one bit to the longest.
         key[:] = np.minimum(np.rint(np.ldexp(time, shift)), 2.0**bits - 1) if shift else time
         key |= code.astype(np.uint64) << np.uint64(bits)
     position_bits = max(1, (n - 1).bit_length())
@@ -261,7 +263,7 @@ def _neyman(count: Floats, sums: Floats, squares: Floats, mean: float, noise: fl
 
 
 def _candidates(lo: int, hi: int, first: Ints) -> Ints:
-    """Edges between entries: all, or 512 of them spread over times and over launches alike."""
+    """Edges between entries: all, or 512 of them spread evenly over both times and launches."""
     if hi - lo <= _EXACT_DP:
         return np.arange(lo, hi + 1)
     even = np.linspace(lo, hi, _EXACT_DP // 2, dtype=np.int64)

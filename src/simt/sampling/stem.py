@@ -1,4 +1,4 @@
-"""STEM: how many launches of a cluster bound the error of its total."""
+"""STEM: sample sizes that bound the error of each cluster's total."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from simt.sampling.allocation import (
 )
 from simt.sampling.splits import Range, TimeOrder
 
-_CLT = 30  # launches from which the paper takes a mean for normal
+_CLT = 30  # launches above which the paper assumes a normal mean
 _SPLIT_ABOVE = 50  # launches above which a cluster is split ("STEM-only" of the paper's evaluation)
 
 
 class Stem(Stratified):
     """STEM alone (STEM+ROOT paper, section IV-A): eq. (3) for every cluster.
 
-    m = max(ceil((z sigma / (error mu))^2), 30) launches; 1 where all times are equal. The paper prints min
-    for max, against its own sentence and its artifact. Clusters are kernel names; one that needs more than 50
-    launches is split in two by time (the optimum of 2-means, exactly), again and again.
+    m = max(ceil((z sigma / (error mu))^2), 30) launches; 1 if all times are equal. The paper prints min
+    instead of max, against its own text and its artifact. Clusters are kernel names; one that needs more than
+    50 launches is repeatedly split in two by time (the exact optimum of 2-means).
 
     error, confidence: bound on the relative error of each cluster's total, and so of the sum.
-    gaussian: without the 30, for times that are taken for normal (the paper's Gaussian assumption).
+    gaussian: without the 30, for times assumed to be normal (the paper's Gaussian assumption).
     fidelity: `paper` draws without replacement and corrects for it, m / (1 + m/N), and takes a cluster whole
-        that is no larger than its sample. `artifact` does as the published code: names cut at the first
+        if it is no larger than its sample. `artifact` follows the published code: names cut at the first
         parenthesis, 1.96 for z, 30 draws with replacement even from a cluster of two.
     """
 

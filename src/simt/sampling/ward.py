@@ -1,6 +1,6 @@
 """Ward's hierarchical clustering of weighted points, up to a height.
 
-A point of weight w stands for w points at one place. Clustering all of those would first join them at height
+A point of weight w represents w points at one place. Clustering all of those would first join them at height
 zero, so the rest of the tree is the same.
 """
 
@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 from simt.sampling.columns import Floats
 from simt.sampling.features import Ints
 
-_MOST_PAIRS = 10_000_000  # near pairs that are listed; with more the points are one neighbourhood
+_MOST_PAIRS = 10_000_000  # listed pairs of nearby points; with more, all points are one neighbourhood
 
 
 class Ward:
@@ -23,7 +23,7 @@ class Ward:
     The height of a merge of clusters of weights a, b is sqrt(2 a b / (a + b)) times the distance of their
     means, as in SciPy and scikit-learn (Ward, J. Am. Stat. Assoc. 58, 1963).
 
-    points: [points, dimensions]. weights: of each, at least 1. height: up to which merges are looked for.
+    points: [points, dimensions]. weights: of each, at least 1. height: up to which merges are computed.
     """
 
     def __init__(self, points: Floats, weights: Floats, height: float) -> None:
@@ -50,9 +50,9 @@ def _components(n: int, start: Ints, end: Ints) -> Ints:
 def _neighbourhoods(points: Floats, height: float) -> list[Ints]:
     """Sets of two points or more between which no merge below `height` can happen.
 
-    Two points' height is at least their distance, as weights are at least 1. Where clusters are farther apart
-    than `height` they stay so after any merge below it, by the formula of Lance and Williams: so only points
-    that a chain of steps shorter than `height` links can come together.
+    The height of a merge of two points is at least their distance, as weights are at least 1. Clusters that
+    are farther apart than `height` stay so after any merge below it, by the Lance-Williams formula. So only
+    points linked by a chain of steps shorter than `height` can be merged.
     """
     tree = cKDTree(points)
     if tree.count_neighbors(tree, height) > 2 * _MOST_PAIRS + len(points):
@@ -67,7 +67,7 @@ def _neighbourhoods(points: Floats, height: float) -> list[Ints]:
 def _chain(points: Floats, weights: Floats, names: Ints) -> list[tuple[int, int, float]]:
     """All merges of some points by chains of nearest neighbours (Murtagh, Comput. J. 26, 1983).
 
-    A merge is given by the names of one point of either cluster, and its height.
+    A merge is given by the index of one point of either cluster, and its height.
     """
     means, weights, names = points.copy(), weights.copy(), names.copy()
     merges: list[tuple[int, int, float]] = []
@@ -83,11 +83,11 @@ def _chain(points: Floats, weights: Floats, names: Ints) -> list[tuple[int, int,
             chain.append(int(np.flatnonzero(np.isfinite(weights))[0]))
         here = chain[-1]
         difference = means - means[here]
-        # A cluster that was merged into another has the weight infinity and the mean infinity.
+        # A cluster that was merged into another has infinite weight and mean.
         squares = np.einsum("ij,ij->i", difference, difference) * (2 / (1 / weights + 1 / weights[here]))
         squares[here] = np.inf
         nearest = int(squares.argmin())
-        # Of equally near ones the one before in the chain, or the chain would not end.
+        # In a tie the previous one in the chain, otherwise the chain would not end.
         if len(chain) > 1 and squares[chain[-2]] <= squares[nearest]:
             nearest = chain[-2]
             del chain[-2:]
