@@ -63,8 +63,7 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
 
 def one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
     """The rows of the requested process or, by default, all rows, with a warning if there are several
-    processes.
-    Drops the column `process`.
+    processes. Drops the column `process`.
 
     Raises ProfileError if there are no rows of that process.
     """

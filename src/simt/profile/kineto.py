@@ -285,12 +285,12 @@ class _Events:
 
 
 def _nanoseconds(microseconds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Kineto writes whole nanoseconds at most; what a float64 adds to them goes."""
+    """Kineto's times have at most nanosecond resolution: removes what float64 adds to them."""
     return np.round(microseconds * 1000)
 
 
 def _lookup(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """For each wanted key the index of its first occurrence in `keys`, -1 for none or a negative key."""
+    """For each wanted key the index of its first occurrence in `keys`; -1 for none or a negative key."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(keys, kind="stable")
@@ -300,7 +300,7 @@ def _lookup(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.N
 
 
 def _id(value: Any) -> int:
-    """A correlation or external id, some versions write it as text; -1 for none."""
+    """A correlation or external id, which some versions write as text; -1 for none."""
     if type(value) is str and value.isdecimal() and len(value) < 19:
         return int(value)
     return value if type(value) is int and 0 <= value < 1 << 63 else -1

@@ -269,7 +269,7 @@ def _others(tables: _Tables, findings: Findings) -> None:
 
 
 def _sum(tables: _Tables, table: str, process: int | None) -> tuple[int, float]:
-    """Number and time, ns, of a table's activities, of one process where one is asked for."""
+    """Number and time, ns, of a table's activities; only those of one process if one is requested."""
     if not tables.has(table, "start", "end"):
         return 0, 0.0
     where = "1"

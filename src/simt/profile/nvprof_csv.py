@@ -1,7 +1,7 @@
 """CSV of nvprof's GPU trace: `nvprof --csv --print-gpu-trace`, with times or with events and metrics.
 
 Source of the layout: CUDA Profiler User's Guide, sections "GPU-Trace Mode" and "Event/metric Trace Mode".
-A metric that means what one of Nsight Compute's counters means gets that counter's name.
+A metric with the same meaning as one of Nsight Compute's counters gets that counter's name.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def read_nvprof_csv(source: Source, process: int | None, header: Header) -> Prof
 
 def _times(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
     require(frame, ["Start", "Duration", "Grid X", "Name"], findings.source)
-    # The first row below the header gives units; a log of several runs has headers and units between.
+    # The first row below the header gives units; a log of several runs contains further headers and units.
     is_unit = frame["Name"].fill_null("") == ""
     is_header = frame["Start"] == "Start"
     part = is_unit.cast(pl.UInt32).cum_sum()

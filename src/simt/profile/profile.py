@@ -163,8 +163,7 @@ class Profile:
 
     def kernels(self) -> Profile:
         """The profile without copies and communication, which kernel simulation does not cover; `left_out`
-        sums
-        them up.
+        sums them up.
         """
         kinds = {name: kind_of(name) for name in self.names}
         if all(kind == KERNEL for kind in kinds.values()):

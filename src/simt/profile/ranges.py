@@ -1,4 +1,4 @@
-"""Finds the innermost range of the CPU's timeline at a moment."""
+"""Finds the innermost range of the CPU timeline at a point in time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ def innermost(
     at_thread: npt.NDArray[np.int64],
     at: Times,
 ) -> npt.NDArray[np.int64]:
-    """For each moment `at` on `at_thread`, the index of the latest-started range that contains it; -1 for
-    none.
+    """For each time `at` on `at_thread`, the index of the latest-started range that contains it; -1 for none.
 
     Ranges include their ends. If ranges start together, the shorter counts as started later. Ranges need not
-    be properly nested. The algorithm makes one pass over ranges and moments in order of time, with a stack
-    per thread.
+    be properly nested. The algorithm makes one pass over ranges and times in chronological order, with a
+    stack per thread.
     """
     found = np.full(len(at), -1, np.int64)
     threads = np.unique(at_thread)

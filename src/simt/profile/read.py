@@ -1,4 +1,4 @@
-"""One entry for profiles of every format; which one a file has is seen from its content."""
+"""Reads profiles of every format, which it recognises by content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from simt.profile.source import Report, Source
 from simt.profile.table import read_csv, read_parquet
 
 CsvReader = Callable[[Source, int | None, Header], Profile]
-# Tables of tools, by what their header has.
+# Tables of tools, by their header.
 _TABLES: tuple[tuple[Callable[[Sequence[str]], bool], CsvReader], ...] = (
     (ncu_csv.is_ncu_header, ncu_csv.read_ncu_csv),
     (nsys_csv.is_nsys_header, nsys_csv.read_nsys_csv),

@@ -17,9 +17,8 @@ _SYSTEMS, _COMPUTE = (".nsys-rep", ".qdrep"), (".ncu-rep", ".nsight-cuprof-repor
 
 
 def is_report(source: Source) -> bool:
-    """Whether a file is a report: Nsight Compute's begin with a magic number, those of Nsight Systems are
-    known
-    by name.
+    """Whether a file is a report: those of Nsight Compute begin with a magic number, those of Nsight Systems
+    have a known suffix.
     """
     if source.head.startswith(_COMPUTE_MAGIC):
         return True

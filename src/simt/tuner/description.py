@@ -41,11 +41,11 @@ FACTS = {
     "memory_gbs": "peak bandwidth of memory, GB/s",
     "memory_mhz": "memory clock, MHz, with two transfers a cycle, as the driver gives it",
     "l2_slices_per_channel": "L2 slices of each memory channel",
-    "l2_partitions": "parts of the L2, each near to some of the SMs",
+    "l2_partitions": "partitions of the L2, each close to some of the SMs",
     "l2_bytes": "size of the L2",
-    "l1_bytes": "L1 and shared memory of an SM together; the L1 alone where they are separate",
-    "shared_bytes_per_sm": "most shared memory of an SM",
-    "shared_bytes_reserved_per_cta": "shared memory that the system takes of each CTA's",
+    "l1_bytes": "L1 plus shared memory of an SM; the L1 alone if they are separate",
+    "shared_bytes_per_sm": "maximum shared memory of an SM",
+    "shared_bytes_reserved_per_cta": "shared memory that the system reserves per CTA",
     "threads_per_sm": "resident threads of an SM",
     "ctas_per_sm": "resident CTAs of an SM",
     "registers_per_sm": "32-bit registers of an SM",
@@ -133,9 +133,8 @@ def peak_gbs(spec: Spec) -> float:
 def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
     """The shipped GPU nearest to a description, among those whose values describe silicon.
 
-    The architecture comes first: same major compute capability, then the nearest minor one; then the smallest
-    sum of logarithms of the ratios of described values. Raises TuneError if the compute capability is not
-    known.
+    The architecture has priority: same major compute capability, then the nearest minor one; then the
+    smallest sum of |log(ratio)| of described values. Raises TuneError if the compute capability is unknown.
     """
     if "sm_version" not in facts:
         raise TuneError("sm_version: neither the description nor a record says it; or choose with --base")
@@ -215,7 +214,7 @@ def _threads(spec: Spec, facts: Mapping[str, Any]) -> tuple[_Changes, _Changes]:
 
 
 def _schedulers(spec: Spec, facts: Mapping[str, Any]) -> tuple[_Changes, _Changes]:
-    """Everything that a sub-core has of its own comes with it."""
+    """Scales every resource that each sub-core has of its own."""
     new, old, values = facts["schedulers_per_sm"], spec.sm.sub_cores, spec.values()
     counts = {f"sm.units.{unit}.count": table["count"] for unit, table in values["sm"]["units"].items()}
     counts |= {
@@ -246,7 +245,8 @@ def _l2(spec: Spec, facts: Mapping[str, Any]) -> tuple[_Changes, _Changes]:
 
 
 def _geometry(lines: int, ways: int) -> tuple[int, int]:
-    """Sets, a power of two, and ways that hold this many lines or slightly fewer, near the given ways."""
+    """Sets (a power of two) and ways for this many lines or slightly fewer, with ways close to the given
+    number."""
     lines = max(1, lines)
     options = []
     for power in range(lines.bit_length()):
@@ -270,7 +270,7 @@ _FACT_OF = {
     "shared_memory.bytes": "shared_bytes_per_sm",
     "shared_memory.reserved_per_cta": "shared_bytes_reserved_per_cta",
 }
-# In this order: the L1 before the shared memory in it, channels before the L2 slices on them.
+# Order matters: the L1 before the shared memory in it, channels before their L2 slices.
 _RULES: dict[str, _Rule] = {
     "memory_bus_bits": _channels,
     **{fact: _value(path) for path, fact in _FACT_OF.items() if not path.startswith("shared_memory")},
@@ -284,7 +284,7 @@ _RULES: dict[str, _Rule] = {
 
 
 def _take_memory(draft: Draft, facts: Mapping[str, Any], origin: str) -> None:
-    """The memory of the nearest GPU that has this kind, where the base has another."""
+    """The memory of the nearest GPU with this kind of memory, if the base has another kind."""
     kind = facts["memory"].upper()
     if MEMORY.get(draft.base) == kind:
         return
@@ -299,7 +299,7 @@ def _take_memory(draft: Draft, facts: Mapping[str, Any], origin: str) -> None:
 
 
 def _at_ratio(cycles: int, ratio: float) -> int:
-    """The same time at another clock; what is off stays off."""
+    """The same time at another clock; a value that disables the feature is kept."""
     return max(1, round(cycles * ratio)) if cycles else 0
 
 

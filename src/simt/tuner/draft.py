@@ -12,7 +12,7 @@ from simt.spec.models import Spec
 
 
 class Draft:
-    """A valid specification that changes value by value.
+    """A valid specification whose values change one by one.
 
     base: the starting point. `pinned`: paths given by the description; measurements do not change them.
     """
@@ -39,7 +39,7 @@ class Draft:
         return other
 
     def tried(self, changes: Mapping[str, Any]) -> Spec | None:
-        """The specification with these values, and those that must follow them; None if it is not valid."""
+        """The specification with these values and those that must follow from them; None if it is invalid."""
         try:
             spec, followed = with_values(self.spec, changes)
         except SpecError:
@@ -76,7 +76,8 @@ def put(values: dict[str, Any], path: str, value: Any) -> None:
 
 
 def with_values(spec: Spec, changes: Mapping[str, Any]) -> tuple[Spec, dict[str, str]]:
-    """A specification with other values, and the paths that had to follow them, with the path they follow.
+    """A specification with other values, and the paths that had to change as a consequence, with their
+    causes.
 
     Raises SpecError if it is not valid.
     """
@@ -85,7 +86,7 @@ def with_values(spec: Spec, changes: Mapping[str, Any]) -> tuple[Spec, dict[str,
         put(values, path, value)
     followed = {}
     for path, value, reason in _follow(values):
-        # If two contradict each other, the unchanged one follows.
+        # If two values contradict each other, the unchanged one follows.
         if path not in changes and value_at(values, path) != value:
             put(values, path, value)
             followed[path] = reason
@@ -93,7 +94,7 @@ def with_values(spec: Spec, changes: Mapping[str, Any]) -> tuple[Spec, dict[str,
 
 
 def _follow(values: dict[str, Any]) -> list[tuple[str, Any, str]]:
-    """What other values make necessary: path, value, and the path of the cause."""
+    """Consequences of other values: path, value, and the path of the cause."""
     found: list[tuple[str, Any, str]] = []
     l1, shared, address = values["l1"], values["shared_memory"]["bytes"], values["address_map"]
     if l1["adaptive"]:

@@ -1,4 +1,4 @@
-"""Measured records, written by `simt bench run --json`, of one device, in one file or several."""
+"""Measured records of one device, written by `simt bench run --json`, in one or several files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simt.files import require_regular
 from simt.validate.microbenchmark import SCHEMA, microbenchmarks
 
 ASSUMED_NOISE = 0.01
-"""Relative error that a measurement has at least: no measurement is more accurate."""
+"""Smallest relative error assumed for a measurement."""
 LARGEST = 1e15  # of any value in a record
 
 
@@ -23,7 +23,7 @@ class Record:
     """The result of one microbenchmark.
 
     value: the median over files.
-    spread: half the range of all runs, relative to it; None with one run.
+    spread: half the range of all runs, relative to the value; None with one run.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Record:
 
     @property
     def noise(self) -> float:
-        """The relative error used to weigh it."""
+        """The relative error used as its weight."""
         return max(self.spread or 0.0, ASSUMED_NOISE)
 
 
@@ -43,7 +43,7 @@ class Records:
     """Measurements of one device.
 
     facts: the device's own attributes.
-    notes: what was left out.
+    notes: ignored records, with reasons.
     """
 
     device: str
@@ -96,7 +96,7 @@ def read_records(files: Sequence[Path]) -> Records:
 
 
 def _range(item: dict[str, Any]) -> tuple[float, float, float]:
-    """Value, least and greatest of a measurement's runs."""
+    """Value, minimum and maximum of a measurement's runs."""
     value = float(item["value"])
     low, high = item.get("low"), item.get("high")
     return value, value if low is None else float(low), value if high is None else float(high)
@@ -114,7 +114,7 @@ def _number(value: Any) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """One file, its fields checked."""
+    """One file, with validated fields."""
     try:
         require_regular(file)
         data = json.loads(file.read_text(encoding="utf-8"))

@@ -1,14 +1,14 @@
-"""Choices that no benchmark determines by itself: candidates race, judged by the rates that were measured.
+"""Searches the choices that no single benchmark determines: candidates race, judged by measured rates.
 
 A candidate's misfit is the sum, over rates (bytes, operations, lanes per cycle), of the squared logarithm of
-simulated over measured, in units of the measurement's noise. The race goes from the SM outwards: schedulers
-are judged by the rates of the SM; all that are alike there meet every L2 hash and interleaving at the L2,
-with the latencies refitted; the best of these every DRAM scheduler in memory. So what is further out, where
-more may still be wrong, never overrules what is nearer, and choices that act together are tried together. At
-each level benchmarks run one after the other, and what has fallen behind the best by more than `GIVE_UP`
-after the first three runs no more of them. Where even the best misses by more than the noise, the model lacks
-something, and differences count for less: they are divided by the best's mean misfit per benchmark (Birge
-ratio).
+simulated over measured, in units of the measurement's noise. The race proceeds from the SM outwards:
+schedulers are judged by the rates of the SM; all that are equally good there are combined with every L2 hash
+and interleaving at the L2, with refitted latencies; the best of these with every DRAM scheduler in memory. So
+an outer level, which may have more errors left, never overrules an inner one, and interacting choices are
+tried together. At each level benchmarks run one after another, and after the first three, candidates that are
+behind the best by more than `GIVE_UP` are dropped. If even the best misses by more than the noise, the model
+lacks a feature, and differences are scaled down: they are divided by the best's mean misfit per benchmark
+(Birge ratio).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EVIDENCE = (
     3  # benchmarks of a level that always run: a single one may match by chance if the model lacks a feature
 )
 DETERMINED, WEAK = 9.0, 1.0  # 3 sigma and 1
-SHOWN = 0.03  # relative error of the best choice from which on the verdict says so
+SHOWN = 0.03  # relative error of the best choice above which the verdict mentions it
 LEVELS = 3  # the SM, the L2, memory
 BEAM = 8  # maximum number of candidates for the next level
 _LEVELS = {"l2": 1, "atomics": 1, "memory": 2}  # groups outside the SM
@@ -41,8 +41,8 @@ Block = dict[str, tuple[Any, ...]]
 
 
 def default_blocks() -> list[Block]:
-    """As Accel-Sim's tuner (ISCA 2020, section V) with more candidates: scheduler, L2 interleaving and hash,
-    DRAM scheduling."""
+    """The choices of Accel-Sim's tuner (ISCA 2020, section V) with more candidates: scheduler, L2
+    interleaving and hash, DRAM scheduling."""
     return [
         {"sm.scheduler.policy": _options("sm.scheduler.policy")},
         {
@@ -54,7 +54,8 @@ def default_blocks() -> list[Block]:
 
 
 def with_blocks(texts: Sequence[str]) -> list[Block]:
-    """The default blocks and those of `PATH` or `PATH=VALUE,VALUE`, which come in place of the same path."""
+    """The default blocks and those of `PATH` or `PATH=VALUE,VALUE`, which replace defaults with the same
+    path."""
     own: Block = {}
     for text in texts:
         own |= block_of(text)
@@ -88,11 +89,12 @@ def block_of(text: str) -> Block:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the search found for the values of a block.
+    """The result of the search for the values of a block.
 
-    gaps: by candidate, by how much it is worse than the best, as far as it ran. gap: the runner-up's.
-    whole: the runner-up ran as many benchmarks as the best. separated_by: where the two differ most.
-    missed: the benchmark that the best misses most, with its relative error.
+    gaps: how much worse each candidate is than the best, over the benchmarks that it ran. gap: the
+        runner-up's. whole: whether the runner-up ran as many benchmarks as the best. separated_by: the
+        benchmark in which the two differ most. missed: the benchmark with the largest error of the best, and
+        that relative error.
     """
 
     paths: tuple[str, ...]
@@ -106,7 +108,7 @@ class Choice:
 
     @property
     def verdict(self) -> str:
-        """How well it is determined, in words."""
+        """How well it is determined, as text."""
         if self.runner_up is None:
             return "no other valid candidate"
         by = f", {self.separated_by}" if self.separated_by else ""
@@ -126,8 +128,8 @@ def _text(candidate: tuple[Any, ...]) -> str:
 
 @dataclass
 class _Candidate:
-    """Values chosen so far and the draft with them; by benchmark, the terms of its misfit and its relative
-    errors; and how many of its values are others than those at the start."""
+    """The draft with the values chosen so far; by benchmark, the terms of its misfit and its relative errors;
+    and the number of values that differ from the start."""
 
     values: dict[str, Any]
     draft: Draft
@@ -144,8 +146,8 @@ class _Candidate:
 class Search:
     """A search on the rates among the records.
 
-    budget: values that may be asked of the simulator. refit: moves, in a draft, the parameters that
-    benchmarks of a level determine, so that each candidate is judged with latencies that suit it.
+    budget: maximum number of values requested from the simulator. refit: adjusts, in a draft, the parameters
+        that benchmarks of a level determine, so that each candidate is judged with suitable latencies.
     """
 
     simulator: Simulator
@@ -155,9 +157,9 @@ class Search:
     exhausted: bool = field(default=False, init=False)
 
     def run(self, draft: Draft, blocks: Sequence[Block]) -> list[Choice]:
-        """Puts the best choices into the draft, and says how well each is determined.
+        """Puts the best choices into the draft, and reports how well each is determined.
 
-        Blocks of values that the description pins are left out, values that make no valid specification too.
+        Skips blocks whose values the description pins, and values that make no valid specification.
         """
         self._until = self.simulator.asked + self.budget
         free = [{p: c for p, c in block.items() if p not in draft.pinned} for block in blocks]
@@ -180,7 +182,7 @@ class Search:
         return [_choice(tuple(block), best, others) for block in free]
 
     def _race(self, running: list[_Candidate], at: int) -> tuple[list[_Candidate], list[_Candidate]]:
-        """Candidates that are not worse than the best of a level by more than is sure, and the others."""
+        """Candidates not significantly worse than the best of a level, and the others."""
         gone: list[_Candidate] = []
         ran = 0
         for benchmark, record in self.benchmarks:
@@ -202,7 +204,7 @@ class Search:
 
 
 def _expanded(candidate: _Candidate, block: Block) -> list[_Candidate]:
-    """With every combination of a block's values that is valid, first those that it has."""
+    """The draft with every valid combination of a block's values; its own values come first."""
     now = tuple(candidate.draft.get(p) for p in block)
     found = []
     for values in dict.fromkeys([now, *product(*block.values())]):
@@ -217,8 +219,8 @@ def _expanded(candidate: _Candidate, block: Block) -> list[_Candidate]:
 
 
 def _split(running: Sequence[_Candidate], behind: float) -> tuple[list[_Candidate], list[_Candidate]]:
-    """Those not further behind the best, and the others. First those that are as good as the best; among
-    them what is nearest to the start, so that what is not determined stays as it is."""
+    """Candidates within this distance of the best, and the others. Sorted: first those as good as the best
+    and, among them, those closest to the start, so that undetermined values do not change."""
     best = min(running, key=lambda c: c.misfit)
     unit = _unit(best, best.terms)
 
@@ -234,13 +236,13 @@ def _split(running: Sequence[_Candidate], behind: float) -> tuple[list[_Candidat
 
 
 def _unit(best: _Candidate, names: Iterable[str]) -> float:
-    """What a difference of misfit is divided by: the best's mean over benchmarks, at least 1."""
+    """Divisor for differences of misfit: the best's mean over benchmarks, at least 1."""
     terms = [best.terms.get(name, 0.0) for name in names]
     return max(1.0, sum(terms) / len(terms)) if terms else 1.0
 
 
 def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidate]) -> Choice:
-    """How well a block's values are determined: by the best of all candidates that have others."""
+    """How well a block's values are determined: compares with the best of the candidates that have others."""
 
     def mine(candidate: _Candidate) -> tuple[Any, ...]:
         return tuple(candidate.values[p] for p in paths)
@@ -272,26 +274,26 @@ def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidat
 
 
 def _missed(best: _Candidate, names: Iterable[str]) -> tuple[str, float] | None:
-    """The benchmark that the best misses most, of those that tell it from another."""
+    """Of the benchmarks that separate the best from another candidate, the one with its largest error."""
     errors = {name: best.errors[name] for name in names if name in best.errors}
     name = max(errors, key=lambda n: errors[n], default=None)
     return None if name is None else (name, errors[name])
 
 
 def level(benchmark: Microbenchmark) -> int:
-    """Where a benchmark measures: 0 in the SM, 1 at the L2, 2 in memory."""
+    """The level of a benchmark: 0 for the SM, 1 for the L2, 2 for memory."""
     return _LEVELS.get(benchmark.group, 0)
 
 
 def _level_of(block: Block) -> int:
-    """The innermost level on which parameters act."""
+    """The innermost level that parameters affect."""
     if all(p.startswith("dram.") for p in block):
         return 2
     return 1 if all(p.startswith(("address_map.", "l2.", "dram.", "interconnect.")) for p in block) else 0
 
 
 def _error(simulated: float | None, record: Record) -> float:
-    """Relative to what was measured; 1 where nothing was simulated or measured."""
+    """Relative to the measurement; 1 if nothing was simulated or measured."""
     return abs((simulated or 0.0) / record.value - 1) if record.value else float(bool(simulated))
 
 

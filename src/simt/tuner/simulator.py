@@ -18,11 +18,11 @@ from simt.validate.microbenchmark import Microbenchmark
 from simt.version import __version__
 
 COLLECT_EVERY = 16
-"""GPUs are parts of reference cycles, and Python does not know how large they are."""
+"""Collects garbage: GPUs are part of reference cycles, and Python does not know how large they are."""
 
 
 class Simulator:
-    """Runs one microbenchmark at a time, each on its own GPU, so the order has no influence.
+    """Runs one microbenchmark at a time, each on its own GPU, so the order does not affect results.
 
     Values are kept in simt's cache, by specification and program, so an interrupted run can be continued.
 
@@ -36,12 +36,12 @@ class Simulator:
         self._known: dict[tuple[str, str], float | None] = {}
         self._folder = cache_directory("tuner")
         self.asked = 0
-        """Different values asked for."""
+        """Number of distinct values requested."""
         self.simulated = 0
-        """Of these, simulated now; the others were in the cache."""
+        """Number of them that were simulated; the others were in the cache."""
 
     def value(self, benchmark: Microbenchmark, spec: Spec) -> float | None:
-        """The microbenchmark's result; None if it gives none on such a GPU."""
+        """The microbenchmark's result; None if it has none on such a GPU."""
         key = (spec.hash, benchmark.name)
         if key not in self._known:
             self.asked += 1
@@ -86,7 +86,8 @@ def _digest(*parts: str) -> str:
 
 @lru_cache(maxsize=1)
 def _program() -> str:
-    """What a value depends on beside the specification: the engine, opcode tables and microbenchmarks."""
+    """Everything except the specification that a value depends on: engine, opcode tables and
+    microbenchmarks."""
     package = Path(__file__).parents[1]
     files = [Path(_engine.__file__), *sorted(SOURCES.iterdir()), *sorted((package / "isa").rglob("*.*"))]
     files += sorted((package / "validate").rglob("*.py"))

@@ -17,11 +17,11 @@ from simt.tuner.simulator import Simulator
 from simt.validate.microbenchmark import Microbenchmark
 
 CYCLES_OFF, SHARE_OFF = 0.25, 0.002
-"""A simulated value agrees with a measured one within this many cycles, or this share of other units."""
+"""A simulated value agrees with a measured one within this many cycles, or this share in other units."""
 SUFFICES = 0.03
-"""If a benchmark is further off than this, and than its tolerance, its next parameter is tried."""
+"""If the error of a benchmark exceeds this and its tolerance, its next parameter is tried."""
 EXTRAPOLATIONS = 8
-RESPONDS = 0.9  # share of the distance that remains at most after a guess in the right direction
+RESPONDS = 0.9  # largest ratio of distances after and before a guess in the right direction
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Trials:
 
     def precision(self, value: Any, noise: float) -> float | None:
         """The uncertainty of the parameter, given the measurement's relative noise: from the slope between
-        the
-        value and its nearest tried neighbour. None if unknown; inf if the benchmark does not depend on it.
+        the value and its nearest tried neighbour. None if unknown; inf if the benchmark does not depend on
+        it.
         """
         others = [p for p in self.found if p != value and isinstance(p, (int, float))]
         if value not in self.found or not others:
@@ -74,7 +74,7 @@ def agrees(benchmark: Microbenchmark, simulated: float | None, measured: float) 
 
 
 def apart(simulated: float | None, measured: float) -> float:
-    """Distance of a simulated from a measured value: the logarithm of their ratio; 0 is close to 0 only."""
+    """Distance of a simulated from a measured value: |log(ratio)|; 0 is close to 0 only."""
     if simulated is None or simulated < 0:
         return math.inf
     if simulated == 0 or measured == 0:
@@ -83,8 +83,8 @@ def apart(simulated: float | None, measured: float) -> float:
 
 
 def nearest_valid(draft: Draft, path: str, wanted: float) -> Any:
-    """The value next to the wanted one, by their ratio, with which the specification is valid; None where
-    none is near."""
+    """The value closest to the wanted one, by ratio, for which the specification is valid; None if there is
+    none nearby."""
     if isinstance(draft.get(path), float):
         value = round(wanted, 3)
         return value if draft.tried({path: value}) is not None else None
@@ -99,7 +99,7 @@ def nearest_valid(draft: Draft, path: str, wanted: float) -> Any:
 
 
 def _ratio(value: float, wanted: float) -> float:
-    """Distance that puts 0 after every other value, unless it is what is wanted."""
+    """A distance that puts 0 after every other value, unless 0 is wanted."""
     if value == wanted:
         return 0.0
     return abs(math.log(value / wanted)) if value > 0 and wanted > 0 else math.inf if wanted >= 1 else value
@@ -114,7 +114,8 @@ def fit(
 ) -> Fit:
     """The value of one parameter with which its benchmarks agree best; the draft is not changed.
 
-    before: the earlier result, for other values of the rest; kept if its benchmarks still give the same.
+    before: the earlier result, with other values of the other parameters; kept if its benchmarks still give
+    the same.
     """
     benchmarks = list(benchmarks)
     if before is not None and _same(simulator, draft, before, benchmarks):
@@ -141,7 +142,7 @@ def fit(
 def _same(
     simulator: Simulator, draft: Draft, before: Fit, benchmarks: Iterable[tuple[Microbenchmark, Record]]
 ) -> bool:
-    """Whether benchmarks give what they gave for the value that the draft still has."""
+    """Whether benchmarks give the same results as before for the draft's current value."""
     found = {trials.benchmark: trials.found.get(draft.get(before.path)) for trials in before.trials}
     for benchmark, _ in benchmarks:
         then, now = found.get(benchmark.name), simulator.value(benchmark, draft.spec)
@@ -153,12 +154,12 @@ def _same(
 def _trials(
     simulator: Simulator, draft: Draft, path: str, benchmark: Microbenchmark, measured: float
 ) -> dict[Any, float]:
-    """Simulated values by parameter's value, among them the best that could be found."""
+    """Simulated values by parameter value, including the best that was found."""
     found: dict[Any, float] = {}
     start = draft.get(path)
 
     def off(value: Any) -> float | None:
-        """Simulated less measured, with this value."""
+        """Simulated minus measured, with this value."""
         if value not in found:
             spec = draft.tried({path: value})
             simulated = None if spec is None else simulator.value(benchmark, spec)
@@ -188,7 +189,7 @@ def _trials(
 
 
 def _neighbour(draft: Draft, path: str, value: float, off: Callable[[Any], float | None]) -> None:
-    """One more value, so that the report can say how much depends on it."""
+    """Tries one more value, so that the report can state the sensitivity."""
     step = max(1.0, 0.03 * value)
     for wanted in (value + step, value - step, 2 * value, value / 2):
         other = nearest_valid(draft, path, wanted) if wanted > 0 else None
@@ -209,12 +210,12 @@ def _approach(
     simulated = first + measured
     guesses = [start * measured / simulated, start * simulated / measured] if simulated > 0 else []
     if benchmark.unit == "cycle":
-        # Clocks of other domains round: a few cycles more may not show, many do.
+        # Rounding in other clock domains can hide a change of a few cycles, but not a large one.
         guesses = [start - first, start - 4 * first - math.copysign(4, first), *guesses]
     last, left = start, first
     for guess in guesses:
         value = nearest_valid(draft, path, guess) if guess > 0 else None
-        if value == start and isinstance(start, int):  # rounding: the next one may be nearer
+        if value == start and isinstance(start, int):  # after rounding, the neighbour may be closer
             value = nearest_valid(draft, path, start + math.copysign(1, guess - start))
         if value is None or value == start:
             continue
@@ -233,12 +234,12 @@ def _approach(
         return
     before, there = start, first
     for _ in range(EXTRAPOLATIONS):
-        if left == there:  # rounded away: further on
+        if left == there:  # the change was lost in rounding: continue
             wanted = last + 2 * (last - before)
         else:
             wanted = last - left * (last - before) / (left - there)
         value = nearest_valid(draft, path, min(max(wanted, last / 4), last * 4))
-        if value == last and isinstance(last, int):  # rounding: the next one may be nearer still
+        if value == last and isinstance(last, int):  # after rounding, the neighbour may be closer still
             value = nearest_valid(draft, path, last + math.copysign(1, wanted - last))
         if value is None or value == last:
             return
@@ -252,7 +253,7 @@ def _approach(
 
 
 def _between(draft: Draft, path: str, one: float, other: float, off: Callable[[Any], float | None]) -> None:
-    """Values between two that miss on different sides, by Brent's method on valid ones."""
+    """Values between two with errors of opposite sign, by Brent's method restricted to valid ones."""
     memory = {one: off(one), other: off(other)}
 
     def at(wanted: float) -> float:
@@ -260,7 +261,7 @@ def _between(draft: Draft, path: str, one: float, other: float, off: Callable[[A
         if value not in memory:
             memory[value] = off(value)
         found = memory[value]
-        if found is None:  # no value there: use that of the nearer end
+        if found is None:  # no valid value: use that of the closer end
             end = min((one, other), key=lambda p: abs(p - wanted))
             found = memory[end]
         assert found is not None

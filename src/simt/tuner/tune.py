@@ -23,19 +23,19 @@ from simt.tuner.solve import SUFFICES, Fit, Trials, apart, first_parameter, fit,
 from simt.validate.microbenchmark import GROUPS, Microbenchmark, microbenchmarks
 
 BUDGET = 1000
-ROUNDS = 4  # of solving
-PASSES = 3  # of searching and solving again
-_RUNS_EACH = 6  # simulated per benchmark, about: only the progress bar asks
+ROUNDS = 4  # rounds of solving
+PASSES = 3  # passes of searching and solving
+_RUNS_EACH = 6  # approximate simulations per benchmark, for the progress bar only
 
 How = Literal["described", "measured", "searched", "inherited"]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One value of the specification, and how it was found.
+    """One value of the specification, and its origin.
 
     before: its value in the base.
-    benchmarks: those that were used for it.
+    benchmarks: the benchmarks used for it.
     certainty: how well they determine it.
     """
 
@@ -75,9 +75,9 @@ class Tuning:
     files: the records.
     notes: remarks for the user.
     interrupted: whether Ctrl-C ended it early.
-    asked: number of different values needed.
-    simulated: the number of those that were not cached.
-    seconds: its duration.
+    asked: number of distinct values that were needed.
+    simulated: how many of them were not cached.
+    seconds: duration of the tuning.
     """
 
     spec: Spec
@@ -118,7 +118,7 @@ def tune(
 ) -> Tuning:
     """Makes the specification with which simulated microbenchmarks match the measurements.
 
-    description: a TOML file with known facts about the GPU; None: what the records say about their device.
+    description: a TOML file with known facts about the GPU; None: the records' facts about their device.
     records: files of `simt bench run --json`, all of one device; several files are several runs.
     base: the GPU whose values are inherited; None: the nearest one.
     without: microbenchmarks or groups to ignore.
@@ -199,13 +199,13 @@ class _Run:
             self.progress(Progress(f"{self.phase}: {name}", done / total, passed, done, total))
 
     def start(self) -> None:
-        """Every benchmark on the base, with what is described."""
+        """Runs every benchmark on the base with the described values."""
         self.phase = "before"
         for benchmark, _ in self.pairs:
             self.simulator.value(benchmark, self.started)
 
     def solve(self) -> bool:
-        """Moves parameters, one after the other, until none moves any more; whether any moved."""
+        """Adjusts parameters, one after another, until none changes; returns whether any changed."""
         before = self.draft.spec.hash
         tried = self.tried = {}
         for number in range(ROUNDS):
@@ -231,7 +231,7 @@ class _Run:
         return self.draft.spec.hash != before
 
     def _groups(self, tried: Mapping[str, set[str]]) -> dict[str, list[tuple[Microbenchmark, Record]]]:
-        """Benchmarks by the parameter that is moved for them."""
+        """Benchmarks by the parameter that is adjusted for them."""
         groups: dict[str, list[tuple[Microbenchmark, Record]]] = {}
         for benchmark, record in self.pairs:
             path = first_parameter(benchmark, self.draft, tried.get(benchmark.name, ()))
@@ -240,7 +240,7 @@ class _Run:
         return groups
 
     def refit(self, draft: Draft, at: int) -> None:
-        """Moves the parameters of a candidate that benchmarks of a level determine."""
+        """Adjusts the parameters of a candidate that benchmarks of a level determine."""
         for path, pairs in self._groups(self.tried).items():
             if any(level(benchmark) == at for benchmark, _ in pairs):
                 found = fit(self.simulator, draft, path, pairs, self.fits.get(path))
@@ -255,7 +255,7 @@ class _Run:
         return f"measured: {', '.join(used)} on {self.measured.device}, {', '.join(files)}"
 
     def search(self, blocks: Sequence[Block]) -> bool:
-        """Searches the choices; whether any changed."""
+        """Searches the choices; returns whether any changed."""
         self.phase = "search"
         before = self.draft.spec
         search = Search(self.simulator, self.pairs, self.budget, self.refit)
@@ -271,7 +271,7 @@ class _Run:
         return self.draft.spec.hash != before.hash
 
     def judge(self) -> None:
-        """Every benchmark on what was found."""
+        """Runs every benchmark on the result."""
         self.phase = "after"
         for benchmark, _ in self.pairs:
             self.simulator.value(benchmark, self.draft.spec)
@@ -309,7 +309,7 @@ class _Run:
         )
 
     def _contradictions(self, checks: Sequence[Check]) -> list[str]:
-        """Where a benchmark of a described value disagrees with the description."""
+        """Benchmarks of described values that disagree with the description."""
         every, found = microbenchmarks(), []
         for check in checks:
             pinned = [path for path in check.parameters if path in self.draft.pinned]
@@ -347,7 +347,7 @@ class _Run:
 
 
 def _certainty(fitted: Fit, records: Mapping[str, Record]) -> str:
-    """How well benchmarks determine a value, in words."""
+    """How well benchmarks determine a value, as text."""
     if not fitted.wants:
         return f"not determined: {', '.join(t.benchmark for t in fitted.trials)} does not depend on it"
     texts = []

@@ -226,7 +226,7 @@ def correlate(programs: Iterable[Program], clock_mhz: float | None = None) -> Co
 
 
 def _keys(profile: Profile, sizes: Sequence[str]) -> list[tuple[object, ...]]:
-    """For each launch: function, sizes, and how many such launches came before."""
+    """For each launch: function, sizes, and the number of earlier launches with the same ones."""
     short = {name: function_name(name) for name in profile.names}
     frame = profile.launches
     rows = zip(*[frame[c].cast(pl.String).to_list() for c in ("name", *sizes)], strict=True)
@@ -339,7 +339,7 @@ def _clock(simulated: Profile) -> float | None:
 
 
 def _stalls(profile: Profile) -> list[str | None]:
-    """For each launch, what its warps waited for most and the share of that in what they waited."""
+    """For each launch, the main stall reason of its warps and that reason's share of all stalls."""
     names = [name for name in profile.counters if name.startswith(_STALL) and "selected" not in name]
     if not names:
         return [None] * len(profile)
@@ -440,7 +440,7 @@ def find_programs(
 
 
 def _results(folder: Path) -> list[tuple[str, Path]]:
-    """Suite and path of each Result in a folder; the path itself where it is a Result."""
+    """Suite and path of each Result in a folder; the path itself if it is a Result."""
     if _is_profile(folder):
         return [("", folder)]
     found = []
@@ -457,7 +457,7 @@ def _is_profile(path: Path) -> bool:
 
 
 def _name(path: Path) -> str:
-    """A program's name: the file's without its endings."""
+    """A program's name: the file name without its suffixes."""
     return path.name if path.is_dir() else path.name.split(".")[0]
 
 

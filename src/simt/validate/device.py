@@ -1,4 +1,4 @@
-"""The device that a microbenchmark runs on: a simulated GPU here, a real one in `silicon.py`, with the same
+"""The devices that microbenchmarks run on: simulated GPUs here, real ones in `silicon.py`, with the same
 interface.
 """
 
@@ -53,7 +53,7 @@ class Device(Protocol):
         """A kernel of a file in `microbenchmarks/`, compiled with these macros."""
 
     def period(self, source: str, name: str, launches: int) -> float:
-        """Core cycles from one launch to the next, of a kernel without arguments and one warp."""
+        """Core cycles from one launch to the next, for a kernel of one warp without arguments."""
 
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Any:
         """A copy of host values in device memory."""
@@ -61,11 +61,11 @@ class Device(Protocol):
     def zeros(self, count: int, dtype: npt.DTypeLike) -> Any: ...
 
     def numpy(self, array: Any) -> npt.NDArray[Any]:
-        """A copy on the host."""
+        """A copy of a device array on the host."""
 
     def copied(self, bytes_: int) -> float:
-        """Nanoseconds that a copy of this many bytes from the host to the device takes. Raises SimtError on
-        a simulated GPU, where copies take no time."""
+        """Time, ns, of a host-to-device copy of this many bytes. Raises SimtError on a simulated GPU, where
+        copies take no time."""
 
     def free(self, array: Any) -> None: ...
 

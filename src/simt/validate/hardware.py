@@ -26,7 +26,7 @@ from simt.gpu.module import Launcher
 from simt.result import Result
 from simt.validate.device import SOURCES
 
-_HOLD_NS = 500_000.0  # in which the host queues a launch and two events
+_HOLD_NS = 500_000.0  # time for the host to queue a launch and two events
 _LONGEST_HOLD_NS = 5_000_000.0
 _CLOCK_NS = 2_000_000
 _CLOCKS = 5  # consecutive spins with the same clock
@@ -39,11 +39,11 @@ _PERIOD_LAUNCHES = 33
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """A launch on a real GPU. shared_bytes: static and dynamic, of a CTA. registers: of a thread.
+    """A launch on a real GPU. shared_bytes: static and dynamic, per CTA. registers: per thread.
 
     nanoseconds: from its first CTA's start to its end; None if launches are not timed.
-    core_mhz: the core's clock just before it. late: whether the host was too slow, so that its own time may
-    be in `nanoseconds`.
+    core_mhz: the core clock just before it. late: whether the host was too slow, so that `nanoseconds` may
+        include host time.
     """
 
     name: str
@@ -63,7 +63,8 @@ class LaunchTime:
 
 @dataclass(frozen=True)
 class _Between:
-    """What lies between two events: nanoseconds, the core's clock just before, whether the host was late."""
+    """A timed section: nanoseconds between two events, the core clock just before, whether the host was
+    late."""
 
     nanoseconds: float
     core_mhz: float
@@ -72,14 +73,13 @@ class _Between:
 
 class HardwareGPU(GPU):
     """A GPU in this machine for programs written for a simulated one: they compile, make arrays and launch,
-    and
-    find the times of their launches in `times`.
+    and find the times of their launches in `times`.
 
-    Launches run one after the other, whatever their streams. There is no specification, and there are no
+    Launches run one after another, regardless of streams. There is no specification, and there are no
     counters, textures or recordings. A launch returns None, as without timing.
 
-    A launch is timed by two events around it, queued while an earlier kernel is still running, so the host's
-    own time is not included. The time of an empty kernel is subtracted.
+    A launch is timed by two events around it, queued while an earlier kernel is still running, so host time
+    is not included. The time of an empty kernel is subtracted.
 
     timed: False under a profiler, which measures times itself and should see only the program's launches.
 
@@ -87,7 +87,7 @@ class HardwareGPU(GPU):
     """
 
     def __init__(self, ordinal: int = 0, *, timed: bool = True, driver: Driver | None = None) -> None:
-        # If a kernel were loaded at its first launch, its time would include the loading.
+        # If a kernel were loaded at its first launch, the launch's time would include loading.
         os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
         self.device = Device(ordinal, driver)
         self._memory = _Memory(self.device)
@@ -95,7 +95,7 @@ class HardwareGPU(GPU):
         self.exclusive = Exclusive(self._memory.free)
         self._of_thread = threading.local()
         self.functional = False
-        self.fmad = True  # the driver's compiler does it
+        self.fmad = True  # as the driver's compiler does
         self.times: list[LaunchTime] = []
         self._with_times = timed
         self._streams = 0
@@ -124,7 +124,7 @@ class HardwareGPU(GPU):
         return _Loaded(self, ptx)
 
     def scratch_module(self, ptx: PtxModule) -> Any:
-        """The module as our engine reads it: how parameters lie."""
+        """The module as parsed by our engine, for the layout of parameters."""
         return _engine.functional.load(ptx.text, ptx.name, self._variables)
 
     def peek(self, address: int, nbytes: int) -> bytes:
@@ -188,14 +188,14 @@ class HardwareGPU(GPU):
 
     @cached_property
     def launch_ns(self) -> float:
-        """Time from one launch of an empty kernel to the next in a stream."""
+        """Time from one launch of an empty kernel to the next in the same stream."""
         return self.period(self._nothing, _PERIOD_LAUNCHES)[0]
 
     def measure_clock(self) -> float:
         """MHz of the core under load: cycles of a kernel of 2 ms against the GPU's timer.
 
-        An idle GPU takes a while to reach its clock, so the result is the median of the first five in a row
-        that differ by less than 0.5 %, or of the last five after 2 s.
+        An idle GPU takes time to raise its clock, so the result is the median of the first five consecutive
+        measurements that differ by less than 0.5 %, or of the last five after 2 s.
         """
         found: list[float] = []
         for _ in range(_MOST_CLOCKS):
@@ -206,8 +206,8 @@ class HardwareGPU(GPU):
         return median(found)
 
     def period(self, put: Callable[[], None], launches: int) -> tuple[float, float]:
-        """Nanoseconds from one launch to the next, all of them queued before the first begins; and the core's
-        clock just before."""
+        """Time, ns, from one launch to the next, with all launches queued before the first begins; and the
+        core clock just before."""
 
         def several() -> None:
             for _ in range(launches):
@@ -219,8 +219,8 @@ class HardwareGPU(GPU):
         return between / (launches - 1), median(m.core_mhz for m in many)
 
     def _between(self, put: Callable[[], None], launches: int = 1) -> _Between:
-        """What is between two events around what `put` launches. Where the host is too slow to queue it while
-        the GPU is held, the GPU is held longer from then on."""
+        """Times the launches made by `put` with two events around them. If the host is too slow to queue them
+        while the GPU is held, the GPU is held longer from then on."""
         self.synchronize()
         self._spin(self._hold_ns * launches)
         start = perf_counter()
@@ -241,7 +241,7 @@ class HardwareGPU(GPU):
         self._own["spin"].launch((1, 1, 1), (32, 1, 1), parameters)
 
     def _spun_mhz(self) -> float:
-        """The core's clock while the GPU was kept busy last."""
+        """The core clock while the GPU was last kept busy."""
         cycles, elapsed = np.frombuffer(self.device.read(self._elapsed, 16), np.int64)
         return 1e3 * float(cycles) / float(elapsed)
 
@@ -286,7 +286,7 @@ class _Memory:
 
 
 class _Loaded:
-    """A module that the driver has loaded, with what our engine knows of its kernels' parameters."""
+    """A module loaded by the driver, with our engine's information about its kernels' parameters."""
 
     def __init__(self, gpu: HardwareGPU, ptx: PtxModule) -> None:
         self._facts = gpu.scratch_module(ptx)
@@ -304,7 +304,7 @@ class _Loaded:
 
     @property
     def variables(self) -> dict[str, tuple[int, int]]:
-        """Address and size of those that the driver's compiler has kept."""
+        """Address and size of the variables that the driver's compiler has kept."""
         found = {}
         for name in self._facts.variables:
             try:

@@ -1,4 +1,4 @@
-"""Microbenchmarks: what each determines, how it runs, and what a specification predicts for it."""
+"""Microbenchmarks: what each determines, how it runs, and the value that a specification predicts for it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ EXACT, WITHIN_3_PERCENT = 0.0, 0.03
 class Microbenchmark:
     """One measurement.
 
-    determines: path of the value of a GPU specification that it measures, or a description of what it finds.
-    moves: paths of the values that the tuner adjusts until the simulator matches the measurement, each if
-        those before it do not suffice; if empty, the beginning of `determines`, if that is a path.
+    determines: path of the value of a GPU specification that it measures, or a description of the result.
+    moves: paths of the values that the tuner adjusts until the simulator matches the measurement; each is
+        used only if those before it do not suffice; if empty, the beginning of `determines`, if that is a
+        path.
     unit: unit of the value.
     sm_version: the lowest compute capability that has the measured feature.
     measure: runs it on a device and returns a number.
     expected: the engine's value for a specification; None if it does not follow from a single value.
-    tolerance: how far, relative to the expected value, a simulated measurement may be off.
+    tolerance: allowed error of a simulated measurement, relative to the expected value.
     """
 
     name: str
@@ -186,7 +187,7 @@ def _run(benchmark: Microbenchmark, device: Device, spec: Spec | None, repeats: 
 
 def to_json(measurements: Iterable[Measurement], device: Device) -> str:
     """The records as JSON of schema simt.microbenchmarks/1: `benchmarks[]` with name, what it determines,
-    value, unit; beside them what the device is, with the software that measured it and the date."""
+    value, unit; and the device, the software that measured it and the date."""
     data: dict[str, Any] = {
         "schema": SCHEMA,
         "device": device.name,

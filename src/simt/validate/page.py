@@ -28,7 +28,7 @@ PLOTS_NOTE = (
 
 
 def write(correlation: Correlation, path: Path, source: str, before: Correlation | None = None) -> None:
-    """Writes the page. before: the same of an earlier version of the model. Raises ResultError."""
+    """Writes the page. before: the correlation of an earlier version of the model. Raises ResultError."""
     write_text(path, html(correlation, source, before))
 
 

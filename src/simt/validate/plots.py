@@ -64,7 +64,7 @@ def _title(row: Mapping[str, object]) -> str:
 
 def _with_titles(svg: str, titles: Mapping[str, list[str]]) -> str:
     """The SVG with a tooltip on each point: matplotlib writes a <use> for each, in order, in the group with
-    the id that the points were given."""
+    the id of the points."""
     root = ElementTree.fromstring(svg)
     for group in root.iter(f"{{{_SVG}}}g"):
         if (texts := titles.get(group.get("id", ""))) is not None:

@@ -11,12 +11,12 @@ FOLDER = Path(__file__).with_name("published")
 
 
 def published() -> dict[str, str]:
-    """Name of each table, and where it is from."""
+    """Name of each table, and its source."""
     return {
         path.stem: path.read_text(encoding="utf-8").split("\n")[0] for path in sorted(FOLDER.glob("*.csv"))
     }
 
 
 def published_path(path: Path) -> Path:
-    """The file of a published table if `path` is the name of one and not a file; else `path`."""
+    """The file of a published table if `path` is its name and no such file exists; otherwise `path`."""
     return FOLDER / f"{path}.csv" if not path.exists() and str(path) in published() else path

@@ -32,9 +32,9 @@ _CALLED = {
 class SiliconDevice(ProgramDevice):
     """A GPU of this machine. ordinal: its number among them, as the driver counts (CUDA_VISIBLE_DEVICES).
 
-    Cycles of a launch are its time between two events (`HardwareGPU`) times the core's clock, which the
-    kernel before it has measured. Every launch is one launch: what a benchmark finds depends on what lies in
-    the caches, so whole benchmarks are repeated, never launches inside them.
+    Cycles of a launch are its time between two events (`HardwareGPU`) times the core clock, measured by the
+    kernel before it. A launch is never repeated for timing: the contents of the caches affect a benchmark's
+    result, so whole benchmarks are repeated instead.
 
     Raises DriverError if there is no such GPU.
     """
@@ -65,8 +65,8 @@ class SiliconDevice(ProgramDevice):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The driver and the device in its words, and how much of a launch's time is not the kernel's.
-        Clocks in MHz, times in ns."""
+        """Driver and device as they report themselves, the core clock, and the overhead of a launch: the time
+        of an empty kernel, and from one launch to the next. Clocks in MHz, times in ns."""
         hardware = self._hardware
         said = {name: hardware.device.attribute(attribute) for name, attribute in _CALLED.items()}
         return {
@@ -108,8 +108,8 @@ class SiliconDevice(ProgramDevice):
         return 1e9 * elapsed
 
     def zeros(self, count: int, dtype: npt.DTypeLike) -> DeviceArray:
-        """Zeros that lie in device memory and not in the L2, as in the simulator: twice the L2's bytes are
-        written after them."""
+        """Zeros in device memory that are not in the L2, as in the simulator: twice the L2's size is written
+        after them."""
         array = super().zeros(count, dtype)
         device = self._hardware.device
         if not self._evictor:

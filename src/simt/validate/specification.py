@@ -1,10 +1,10 @@
-"""How far a specification is from what has been published of its GPU, microbenchmark by microbenchmark.
+"""Distance of a specification from the published values of its GPU, microbenchmark by microbenchmark.
 
-The folder `published/gpus` has a table for each GPU of which something is published: CSV with the columns
+The folder `published/gpus` has a table for each GPU with published values: CSV with the columns
 
     benchmark   a microbenchmark of `simt bench`, or one of `PROBES`
-    bytes       size of the array that was walked, for those of `PROBES` that take one
-    low, high   what was measured; both the same where one value is published
+    bytes       size of the array, for those of `PROBES` that take one
+    low, high   measured range; both are equal if one value is published
     unit        cycle, byte/cycle (of an SM), GB/s or us
     mark        P: in a paper; R: in a public repository's raw results; K: generally known, not checked
     source      who measured it, on which GPU
@@ -81,15 +81,15 @@ class Comparison:
 
 
 def _load_latency(device: Device, size: int) -> float:
-    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was walked before."""
+    """Cycles of a load, through all caches, in a ring of lines of `size` bytes that was traversed before."""
     return chase_latency(device, size, 128) if size < 4 << 20 else large_chase_latency(device, size, 128)
 
 
 def _memory_load_latency(device: Device, _: int) -> float:
     """Cycles of a load, through all caches, that finds its sector in device memory only.
 
-    The L2 has nothing to write back, as where a ring larger than it is walked over and over. The next load is
-    35 lines further, in another row, and a number of lines without a common divisor makes it one ring.
+    The L2 has nothing to write back, as if a ring larger than the L2 were traversed repeatedly. The next load
+    is 35 lines further, in another row; the number of lines is coprime to 35, so the lines form one ring.
     """
     lines = 2 * device.l2_bytes // 128 | 1
     lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
@@ -127,7 +127,7 @@ PROBES: dict[str, Callable[[Device, int], float]] = {
     "memory_load_latency": _memory_load_latency,
     "l2_read_bandwidth": _l2_read_bandwidth,
 }
-"""What is published in another form than that of any microbenchmark."""
+"""Published values that correspond to no microbenchmark."""
 _UNITS = {"l2_load_latency": "cycle", "memory_load_latency": "cycle"}  # others: byte/cycle
 
 
