@@ -92,7 +92,8 @@ def _memory_load_latency(device: Device, _: int) -> float:
     is 35 lines further, in another row; the number of lines is coprime to 35, so the lines form one ring.
     """
     lines = 2 * device.l2_bytes // 128 | 1
-    lines += 2 if lines % 5 == 0 or lines % 7 == 0 else 0
+    while lines % 5 == 0 or lines % 7 == 0:
+        lines += 2
     ring, _count = ring_of(device, 128 * lines, 128, jump=35)
     held = evict(device)
     latency = float(each_latency(device, ring, 1024, warm=4, cached="ca").mean())
