@@ -55,8 +55,8 @@ std::string text_of(const simt::StaticInstruction& s, const std::string& opcode)
   return text;
 }
 
-/// A row per instruction that was executed, or at which a warp waited.
-nb::dict per_instruction(const simt::LaunchRecord& record) {
+/// The instructions that were executed, or at which a warp waited.
+std::vector<size_t> instructions_in_use(const simt::LaunchRecord& record) {
   const simt::LaunchActivity& activity = record.activity;
   std::vector<size_t> rows;
   for (size_t i = 0; i < record.instructions.size(); ++i) {
@@ -65,6 +65,11 @@ nb::dict per_instruction(const simt::LaunchRecord& record) {
         std::any_of(samples.begin(), samples.end(), [](auto n) { return n; }))
       rows.push_back(i);
   }
+  return rows;
+}
+
+nb::dict per_instruction(const simt::LaunchRecord& record, const std::vector<size_t>& rows) {
+  const simt::LaunchActivity& activity = record.activity;
   nb::list pc, opcode, line, text, issued, threads;
   for (const size_t i : rows) {
     const simt::StaticInstruction& s = record.instructions[i];
@@ -116,6 +121,31 @@ nb::dict spread(const simt::LaunchRecord& record) {
   return result;
 }
 
+nb::bytes bytes_of(const std::vector<uint32_t>& column) {
+  return nb::bytes(column.data(), column.size() * sizeof(uint32_t));
+}
+
+/// Columns of 32-bit numbers, a row per interval and instruction in use. rows: of per_instruction().
+nb::dict instruction_uses(const simt::Timeline& t, const std::vector<size_t>& rows) {
+  std::vector<uint32_t> intervals, instructions, issued, waiting;
+  for (uint32_t i = 0; i < t.intervals().size(); ++i) {
+    size_t row = 0;
+    for (const simt::InstructionUse& use : t.intervals()[i].instructions) {
+      while (row < rows.size() && rows[row] < use.instruction) ++row;
+      intervals.push_back(i);
+      instructions.push_back(static_cast<uint32_t>(row));
+      issued.push_back(use.issued);
+      waiting.push_back(use.waiting);
+    }
+  }
+  nb::dict result;
+  result["interval"] = bytes_of(intervals);
+  result["instruction"] = bytes_of(instructions);
+  result["issued"] = bytes_of(issued);
+  result["waiting"] = bytes_of(waiting);
+  return result;
+}
+
 /// Columns of 32-bit numbers, a row per interval and bank that was in use.
 nb::dict bank_uses(const simt::Timeline& t) {
   std::vector<uint32_t> intervals, channels, numbers, bus, pending;
@@ -127,19 +157,17 @@ nb::dict bank_uses(const simt::Timeline& t) {
       bus.push_back(use.bus_cycles);
       pending.push_back(use.pending_cycles);
     }
-  const auto bytes = [](const std::vector<uint32_t>& column) {
-    return nb::bytes(column.data(), column.size() * sizeof(uint32_t));
-  };
   nb::dict result;
-  result["interval"] = bytes(intervals);
-  result["channel"] = bytes(channels);
-  result["bank"] = bytes(numbers);
-  result["bus_cycles"] = bytes(bus);
-  result["pending_cycles"] = bytes(pending);
+  result["interval"] = bytes_of(intervals);
+  result["channel"] = bytes_of(channels);
+  result["bank"] = bytes_of(numbers);
+  result["bus_cycles"] = bytes_of(bus);
+  result["pending_cycles"] = bytes_of(pending);
   return result;
 }
 
-nb::dict timeline(const simt::Timeline& t) {
+/// rows: of per_instruction().
+nb::dict timeline(const simt::Timeline& t, const std::vector<size_t>& rows) {
   static constexpr const char* names[] = {
 #define SIMT_TIMELINE_COUNT(name) #name,
       SIMT_TIMELINE_COUNTS(SIMT_TIMELINE_COUNT)
@@ -174,6 +202,7 @@ nb::dict timeline(const simt::Timeline& t) {
   result["dram_bus_cycles"] = by_channel(&simt::ChannelActivity::bus_cycles);
   result["dram_pending_cycles"] = by_channel(&simt::ChannelActivity::pending_cycles);
   result["dram_banks"] = bank_uses(t);
+  result["instructions"] = instruction_uses(t, rows);
   return result;
 }
 
@@ -189,6 +218,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
     stalls[reason_names[r]] = cycles;
     warp_stalls[reason_names[r]] = activity.warp_states[r];
   }
+  const std::vector<size_t> rows = instructions_in_use(record);
   nb::list warnings;
   if (!record.occupancy.warning.empty()) warnings.append(record.occupancy.warning);
   nb::dict result;
@@ -210,9 +240,9 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   result["l2"] = cache_table(activity.counters.l2);
   result["stalls"] = stalls;
   result["warp_stalls"] = warp_stalls;
-  result["pc"] = per_instruction(record);
+  result["pc"] = per_instruction(record, rows);
   result["spread"] = spread(record);
-  result["timeline"] = timeline(record.timeline);
+  result["timeline"] = timeline(record.timeline, rows);
   result["warnings"] = warnings;
   result["sampled"] = record.sampled ? nb::object(dict_of(*record.sampled)) : nb::none();
   return result;

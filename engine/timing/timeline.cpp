@@ -1,5 +1,7 @@
 #include "timing/timeline.hpp"
 
+#include <numeric>
+
 namespace simt {
 namespace {
 
@@ -55,6 +57,45 @@ GpuActivity activity_of(const std::vector<std::unique_ptr<Sm>>& sms, const Memor
   return total;
 }
 
+/// What happened at each of a launch's instructions since it began.
+std::vector<InstructionUse> instructions_of(const std::vector<std::unique_ptr<Sm>>& sms, uint16_t slot) {
+  std::vector<InstructionUse> total(sms.front()->activity(slot).executions.size());
+  for (uint32_t i = 0; i < total.size(); ++i) total[i].instruction = i;
+  for (const auto& sm : sms) {
+    if (sm->counters(slot)[Counter::ctas] == 0) continue;
+    const LaunchActivity& activity = sm->activity(slot);
+    for (size_t i = 0; i < total.size(); ++i) {
+      total[i].issued += static_cast<uint32_t>(activity.executions[i].warps);
+      const auto& states = activity.samples[i];
+      static_assert(static_cast<size_t>(StallReason::Selected) == 0);
+      total[i].waiting += std::accumulate(states.begin() + 1, states.end(), uint32_t{0});
+    }
+  }
+  return total;
+}
+
+/// The sum of two lists of rows in ascending order.
+template <class Row>
+std::vector<Row> sum_of(const std::vector<Row>& left, const std::vector<Row>& right) {
+  std::vector<Row> sum;
+  sum.reserve(left.size() + right.size());
+  auto a = left.begin();
+  auto b = right.begin();
+  while (a != left.end() && b != right.end()) {
+    if (a->before(*b)) {
+      sum.push_back(*a++);
+    } else if (b->before(*a)) {
+      sum.push_back(*b++);
+    } else {
+      sum.push_back(*a++);
+      sum.back().add(*b++);
+    }
+  }
+  sum.insert(sum.end(), a, left.end());
+  sum.insert(sum.end(), b, right.end());
+  return sum;
+}
+
 }  // namespace
 
 GpuActivity& GpuActivity::operator+=(const GpuActivity& other) {
@@ -70,39 +111,25 @@ GpuActivity& GpuActivity::operator-=(const GpuActivity& other) {
 void Timeline::merge(Interval& into, const Interval& later) {
   into.end = later.end;
   into.activity += later.activity;
-  std::vector<BankUse> banks;
-  banks.reserve(into.banks.size() + later.banks.size());
-  auto a = into.banks.begin();
-  auto b = later.banks.begin();
-  while (a != into.banks.end() || b != later.banks.end()) {
-    if (b == later.banks.end() || (a != into.banks.end() && a->before(*b))) {
-      banks.push_back(*a++);
-    } else if (a == into.banks.end() || b->before(*a)) {
-      banks.push_back(*b++);
-    } else {
-      banks.push_back(
-          {a->channel, a->bank, a->bus_cycles + b->bus_cycles, a->pending_cycles + b->pending_cycles});
-      ++a, ++b;
-    }
-  }
-  into.banks = std::move(banks);
+  into.banks = sum_of(into.banks, later.banks);
+  into.instructions = sum_of(into.instructions, later.instructions);
 }
 
 void Timeline::add(const Interval& latest) {
   if (!intervals_.empty() && !complete(intervals_.back())) {
-    bank_uses_ -= intervals_.back().banks.size();
+    rows_ -= intervals_.back().rows();
     merge(intervals_.back(), latest);
   } else {
     intervals_.push_back(latest);
   }
-  bank_uses_ += intervals_.back().banks.size();
-  while (intervals_.size() > most_intervals || bank_uses_ > most_bank_uses) double_interval();
+  rows_ += intervals_.back().rows();
+  while (intervals_.size() > most_intervals || rows_ > most_rows) double_interval();
 }
 
 void Timeline::double_interval() {
   interval_ *= 2;
   std::vector<Interval> merged;
-  bank_uses_ = 0;
+  rows_ = 0;
   for (Interval& next : intervals_) {
     if (merged.empty() || complete(merged.back()))
       merged.push_back(std::move(next));
@@ -110,7 +137,7 @@ void Timeline::double_interval() {
       merge(merged.back(), next);
   }
   intervals_ = std::move(merged);
-  for (const Interval& each : intervals_) bank_uses_ += each.banks.size();
+  for (const Interval& each : intervals_) rows_ += each.rows();
 }
 
 void TimelineSampler::restart(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms,
@@ -118,6 +145,8 @@ void TimelineSampler::restart(Cycle now, const std::vector<std::unique_ptr<Sm>>&
   last_cycle_ = now;
   last_ = activity_of(sms, memory, slots);
   last_banks_ = memory.bank_activity();
+  last_instructions_.clear();
+  for (uint16_t slot : slots) last_instructions_[slot] = instructions_of(sms, slot);
 }
 
 void TimelineSampler::sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms,
@@ -136,7 +165,20 @@ void TimelineSampler::sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& 
       latest.banks.push_back({static_cast<uint16_t>(b / width), static_cast<uint16_t>(b % width),
                               static_cast<uint32_t>(bus), static_cast<uint32_t>(pending)});
   }
-  for (Timeline* timeline : timelines) timeline->add(latest);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const std::vector<InstructionUse> now_there = instructions_of(sms, slots[i]);
+    std::vector<InstructionUse>& before_there = last_instructions_[slots[i]];
+    before_there.resize(now_there.size());  // none for a launch that has begun since
+    latest.instructions.clear();
+    for (size_t p = 0; p < now_there.size(); ++p) {
+      const uint32_t issued = now_there[p].issued - before_there[p].issued;
+      const uint32_t waiting = now_there[p].waiting - before_there[p].waiting;
+      if (issued > 0 || waiting > 0)
+        latest.instructions.push_back({now_there[p].instruction, issued, waiting});
+    }
+    before_there = now_there;
+    timelines[i]->add(latest);
+  }
 }
 
 }  // namespace simt

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -50,20 +51,39 @@ struct BankUse {
   bool before(const BankUse& other) const {
     return std::pair{channel, bank} < std::pair{other.channel, other.bank};
   }
+  void add(const BankUse& other) {
+    bus_cycles += other.bus_cycles;
+    pending_cycles += other.pending_cycles;
+  }
 };
 
-/// Activity of the whole GPU over time. Intervals end at multiples of `interval`, the last when the launch
-/// does.
+/// A static instruction at which a launch's warps were during an interval.
+struct InstructionUse {
+  uint32_t instruction = 0;
+  uint32_t issued = 0;   ///< warp instructions
+  uint32_t waiting = 0;  ///< samples that found a warp there which did not issue
+  bool before(const InstructionUse& other) const { return instruction < other.instruction; }
+  void add(const InstructionUse& other) {
+    issued += other.issued;
+    waiting += other.waiting;
+  }
+};
+
+/// Activity over time while a launch runs: of the whole GPU, and the launch's own instructions. Intervals end
+/// at multiples of `interval`, the last when the launch does.
 class Timeline {
  public:
   struct Interval {
     Cycle end = 0;
     GpuActivity activity;
-    std::vector<BankUse> banks;  ///< ascending; a bank without a request is left out
+    // Ascending; what was not in use is left out.
+    std::vector<BankUse> banks;
+    std::vector<InstructionUse> instructions;
+    size_t rows() const { return banks.size() + instructions.size(); }
   };
 
   // Beyond these, `interval` doubles and neighbours are merged.
-  static constexpr size_t most_intervals = size_t{1} << 14, most_bank_uses = size_t{1} << 21;
+  static constexpr size_t most_intervals = size_t{1} << 14, most_rows = size_t{1} << 22;
 
   explicit Timeline(Cycle interval = 0) : interval_(interval) {}
   Cycle interval() const { return interval_; }
@@ -80,7 +100,7 @@ class Timeline {
 
   Cycle interval_;
   std::vector<Interval> intervals_;
-  size_t bank_uses_ = 0;
+  size_t rows_ = 0;
 };
 
 /// The launch slots in use.
@@ -92,7 +112,7 @@ class TimelineSampler {
   /// Makes the current state the reference.
   void restart(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, const MemorySystem& memory,
                const LaunchSlots& slots);
-  /// Adds what happened since the last call to `timelines`.
+  /// Adds what happened since the last call to the timeline of each of `slots`.
   void sample(Cycle now, const std::vector<std::unique_ptr<Sm>>& sms, const MemorySystem& memory,
               const LaunchSlots& slots, const std::vector<Timeline*>& timelines);
 
@@ -100,6 +120,7 @@ class TimelineSampler {
   Cycle last_cycle_ = 0;
   GpuActivity last_;
   std::vector<BankActivity> last_banks_;
+  std::map<uint16_t, std::vector<InstructionUse>> last_instructions_;  // by launch slot: since it began
 };
 
 }  // namespace simt

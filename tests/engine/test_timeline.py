@@ -31,8 +31,12 @@ ONE_CHANNEL = {
 ACTIVATE_AND_READ, READ, CLOSE_ACTIVATE_AND_READ = 12 + 1, 1, 11 + 12 + 1  # rcd and rp, and the read's cycle
 
 
+def rows(timeline: dict[str, Any], part: str) -> dict[str, Sequence[int]]:
+    return {name: array("I", column) for name, column in timeline[part].items()}
+
+
 def banks(timeline: dict[str, Any]) -> dict[str, Sequence[int]]:
-    return {name: array("I", column) for name, column in timeline["dram_banks"].items()}
+    return rows(timeline, "dram_banks")
 
 
 def loads(folder: Path, addresses: Sequence[int]) -> Path:
@@ -91,8 +95,8 @@ def test_dram_cycles_of_an_interval_and_the_one_before(three_loads: Path, before
     )
 
 
-def sums(rows: Sequence[Sequence[int]]) -> int:
-    return sum(map(sum, rows))
+def sums(columns: Sequence[Sequence[int]]) -> int:
+    return sum(map(sum, columns))
 
 
 def check_sums(record: dict[str, Any]) -> None:
@@ -106,6 +110,16 @@ def check_sums(record: dict[str, Any]) -> None:
     }
     for name in ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles"):
         assert sums(t[name]) == counters[name], name
+    pc, there = record["pc"], rows(t, "instructions")
+    issued, waiting = [0] * len(pc["pc"]), [0] * len(pc["pc"])
+    for at, n, found in zip(there["instruction"], there["issued"], there["waiting"], strict=True):
+        issued[at] += n
+        waiting[at] += found
+    assert issued == pc["issued"]
+    assert waiting == [
+        sum(row[i] for reason, row in pc["stalled"].items() if reason != "selected")
+        for i in range(len(pc["pc"]))
+    ]
     bus: dict[tuple[int, int], int] = {}
     longest: dict[tuple[int, int], int] = {}
     for interval, channel, used, pending in zip(

@@ -16,7 +16,7 @@ import pytest
 
 import simt
 from simt.result import Result, launch_page, report
-from simt.result.timeline import BANK_COLUMNS
+from simt.result.timeline import BANKS, ROWS
 from simt.result.transfer import Transfer
 from support.fake_gpu import installed
 from support.launches import MACHINE, launch
@@ -74,6 +74,10 @@ def test_page_holds_what_the_result_says(result: Result) -> None:
         for kind in ("utilisation", "efficiency"):
             assert len(shown[kind]["cells"]) == len(shown["rows"]) * len(shown["end"])
             assert set(shown[kind]["cells"]) <= set(launch_page._LEVELS + ".")
+    lines = detail["line_map"]
+    assert lines["by"] == "line" and [row[0] for row in lines["rows"]] == ["12", "13"]
+    for kind in ("waiting", "issued"):
+        assert len(lines[kind]["cells"]) == 2 * len(lines["end"])
     assert {point["kernel"] for point in data["roofline"]["points"]} == set(range(len(data["kernels"])))
 
 
@@ -142,7 +146,7 @@ def test_page_of_ten_thousand_launches_is_at_most_5_mb(result: Result) -> None:
         for b in range(16)
     ]
     t["dram_banks"] = {
-        n: array("I", row) for n, row in zip(BANK_COLUMNS, zip(*rows, strict=True), strict=True)
+        n: array("I", row) for n, row in zip(ROWS[BANKS], zip(*rows, strict=True), strict=True)
     }
     short = launch(0, ctas=1, interval=100)
     launches = tuple(
@@ -177,8 +181,15 @@ browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium 
 def test_page_draws_in_a_browser(result: Result, tmp_path: Path) -> None:
     report.write(result, tmp_path / "report.html")
     body = drawn(tmp_path / "report.html", tmp_path)
-    assert "gemm_128x64" in body and body.count("<svg") == 7 and body.count("<canvas") == 5
-    for part in ("Launches over time", "Roofline", "Lines, and where warps wait", "Maps", "Provenance"):
+    assert "gemm_128x64" in body and body.count("<svg") == 7 and body.count("<canvas") == 6
+    for part in (
+        "Launches over time",
+        "Roofline",
+        "Lines, and where warps wait",
+        "Lines over time",
+        "Maps",
+        "Provenance",
+    ):
         assert part in body
     assert body.count('class="map"') == 4 and 'type="search"' in body
 

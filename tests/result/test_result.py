@@ -144,9 +144,9 @@ def test_dram_activity_by_hand() -> None:
 @pytest.mark.parametrize(
     ("column", "rows", "problem"),
     [
-        ("channel", [8, 0], "beyond 2 intervals, 8 channels and 4 banks"),
-        ("bank", [4, 0], "beyond 2 intervals"),
-        ("interval", [0, 2], "beyond 2 intervals"),
+        ("channel", [8, 0], "dram_banks has a row with channel 8, expected less than 8"),
+        ("bank", [4, 0], "bank 4, expected less than 4"),
+        ("interval", [0, 2], "interval 2, expected less than 2"),
         ("interval", [1, 0], "not in ascending order"),
         ("bus_cycles", [1], "different lengths"),
         ("bus_cycles", [1, 2**32], "Expected `int` <= 4294967295"),
@@ -159,11 +159,30 @@ def test_broken_banks_are_refused(result: Result, column: str, rows: list[int], 
         Result.from_json(data)
 
 
+def test_instructions_beyond_those_of_the_launch_are_refused(result: Result) -> None:
+    data = replace(result, launches=(launch(ctas=1, interval=750),)).to_json(detail=True)
+    data["launches"][0]["timeline"]["instructions"]["instruction"][1] = 3
+    with pytest.raises(ResultError, match="instructions has a row with instruction 3, expected less than 3"):
+        Result.from_json(data)
+
+
+def test_instruction_activity_by_hand() -> None:
+    # Interval i: instruction i % 3 is issued 10 * i times, and i % 5 samples find a warp waiting there.
+    x = launch(ctas=2, interval=500, start=100)
+    a, merged = x.instruction_activity(), x.instruction_activity(2)
+    assert a is not None and merged is not None
+    assert a.issued.tolist() == [[0, 0, 0], [0, 10, 0], [0, 0, 20], [30, 0, 0], [0, 40, 0]]
+    assert a.waiting.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 2], [3, 0, 0], [0, 4, 0]]
+    assert (merged.start.tolist(), merged.end.tolist()) == ([100, 1600], [1600, 2600])
+    assert merged.issued.tolist() == [[0, 10, 20], [30, 40, 0]]
+    assert launch().instruction_activity() is None
+
+
 def test_timelines_of_earlier_versions_are_read(result: Result, tmp_path: Path) -> None:
     data = result.to_json(detail=True)
     del data["machine"]["dram_banks"]
     for x in data["launches"]:
-        for name in ("stalls", "warp_stalls", "dram_banks"):
+        for name in ("stalls", "warp_stalls", "dram_banks", "instructions"):
             del x["timeline"][name]
     old = Result.from_json(data)
     assert Result.load(old.save(tmp_path / "old")) == old
@@ -218,6 +237,7 @@ def test_directory_holds_parquet(result: Result, tmp_path: Path) -> None:
         "spread.parquet",
         "stalls.parquet",
         "timeline.parquet",
+        "timeline_pc.parquet",
     ]
 
 

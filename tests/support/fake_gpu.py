@@ -116,6 +116,15 @@ def finished_launch(
                     "pending_cycles": [i % 9 for i in range(len(ends))],
                 }.items()
             },
+            "instructions": {
+                name: array("I", column).tobytes()
+                for name, column in {
+                    "interval": range(len(ends)),
+                    "instruction": [i % 3 for i in range(len(ends))],
+                    "issued": [10 * i for i in range(len(ends))],
+                    "waiting": [i % 5 for i in range(len(ends))],
+                }.items()
+            },
         }
     launch = {
         "id": launch_id,

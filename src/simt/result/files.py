@@ -62,13 +62,11 @@ def load(path: Path) -> Any:
 def _details(path: Path) -> dict[int, dict[str, Any]]:
     import polars as pl
 
-    from simt.result.tables import details
+    from simt.result.tables import DETAILS, details
 
-    frames = [
-        _read_parquet(path / f"{name}.parquet") for name in ("pc", "timeline", "dram", "dram_banks", "spread")
-    ]
+    frames = {name: _read_parquet(path / f"{name}.parquet") for name in DETAILS}
     try:
-        return details(*frames)
+        return details(frames)
     except (pl.exceptions.PolarsError, KeyError, TypeError, ZeroDivisionError, ValueError) as error:
         raise ResultError(f"its Parquet tables are not those of a Result: {error!r}") from error
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from simt.result import timeline
 from simt.result.counters import Value, evaluate
 from simt.result.sampled import Sampled
-from simt.result.timeline import DramActivity, Sample
+from simt.result.timeline import DramActivity, InstructionActivity, Sample
 
 CacheTable = dict[str, dict[str, int]]
 TENSOR_FLOPS = 4096  # of the tensor instruction that defines a specification's interval: FP16 m16n8k16
@@ -160,6 +160,15 @@ class LaunchResult:
         None without a timeline, or for banks in one of an earlier version.
         """
         return timeline.dram_activity(self, by, most)
+
+    def instruction_activity(self, most: int | None = None) -> InstructionActivity | None:
+        """How often each instruction was issued, and warps were found waiting there, over time.
+
+        most: merges neighbouring intervals until there are at most that many.
+
+        None without a timeline, or for one of an earlier version.
+        """
+        return timeline.instruction_activity(self, most)
 
     def to_json(self, detail: bool = False) -> dict[str, Any]:
         """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`."""

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simt.result.launch import LaunchResult
-from simt.result.listing import instructions
+from simt.result.listing import instructions, source_lines
 from simt.result.summary import bottleneck
 from simt.result.timeline import Sample
 
 MAX_POINTS = 400  # of a timeline
 MAX_LINES = 3000  # instructions: those at which warps wait longest
 MAX_CELLS = 48_000  # of a heat map
+MAX_MAPPED_LINES = 40  # of source, over time: those at which warps wait longest
 MAX_ROWS = 256  # of a heat map: of more banks, those of the busiest channels
 _LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of a heat map's cells
 
@@ -37,6 +38,7 @@ def details(x: LaunchResult, listings: list[dict[str, Any]], launches: int = 1) 
         "timeline": _timeline(x, _share(MAX_POINTS, launches, 100)),
         "dram": _heat_maps(x, _share(MAX_CELLS, launches, 6_000)),
         "lines": _lines(x, listings, _share(MAX_LINES, launches, 300)),
+        "line_map": _line_map(x, _share(MAX_CELLS, launches, 6_000) // 2),
         "spread": x.spread,
     }
 
@@ -114,6 +116,34 @@ def _heat_maps(x: LaunchResult, cells: int) -> list[dict[str, Any]]:
                 "efficiency": {"most": 100, "cells": _cells(a.efficiency[:, rows], 100)},
             }
         )
+    return found
+
+
+def _line_map(x: LaunchResult, cells: int) -> dict[str, Any] | None:
+    """Source lines over time, or instructions if lines are not known: warp instructions per cycle, and warps
+    that wait there. Of many, those at which warps wait longest."""
+    lines = source_lines(x)
+    by = "line" if lines else "instruction"
+    shown = lines or instructions(x)
+    hot = sorted(range(len(shown)), key=lambda i: (-shown[i].waiting, -shown[i].issued))[:MAX_MAPPED_LINES]
+    shown = [shown[i] for i in sorted(hot)]
+    if not shown or (a := x.instruction_activity(max(1, min(MAX_POINTS, cells // len(shown))))) is None:
+        return None
+    cycles = np.maximum(1, a.end - a.start)[:, None]
+    found: dict[str, Any] = {
+        "by": by,
+        "interval": x.pc["sample_interval"],
+        "left_out": len(lines or x.pc["pc"]) - len(shown),
+        "rows": [
+            [str(line.place[-1]) if by == "line" else f"{line.place[0]:04x}", line.text] for line in shown
+        ],
+        "start": (a.start - x.start_cycle).tolist(),
+        "end": (a.end - x.start_cycle).tolist(),
+    }
+    for name, counts in (("waiting", a.waiting * x.pc["sample_interval"]), ("issued", a.issued)):
+        rates = np.stack([counts[:, line.instructions].sum(axis=1) for line in shown], axis=1) / cycles
+        most = float(f"{max(rates.max(), 1e-3):.3g}")
+        found[name] = {"most": most, "cells": _cells(np.minimum(rates, most), most)}
     return found
 
 

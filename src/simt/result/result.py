@@ -188,6 +188,7 @@ class Result:
         - `timeline`: one row per launch and interval (empty unless a timeline was requested).
         - `dram`: one row per launch, interval and channel.
         - `dram_banks`: one row per launch, interval, channel and bank that was in use.
+        - `timeline_pc`: one row per launch, interval and instruction in use, by its position in `pc`.
         - `spread`: one row per launch and SM or L2 slice: the launch's work by SM and slice.
         - `transfers`: one row per copy or memset, in the order in which they ended.
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from simt.errors import ResultError
-from simt.result.timeline import BANK_COLUMNS, BANKS, STATES
+from simt.result.timeline import BANKS, INSTRUCTIONS, ROWS, STATES
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Positive = Annotated[int, Meta(ge=1, le=2**53)]
@@ -122,6 +122,13 @@ class _Banks(msgspec.Struct, forbid_unknown_fields=True):
     pending_cycles: list[Word]
 
 
+class _Instructions(msgspec.Struct, forbid_unknown_fields=True):
+    interval: list[Word]
+    instruction: list[Word]
+    issued: list[Word]
+    waiting: list[Word]
+
+
 class _Timeline(msgspec.Struct):
     interval: Positive
     cycle: list[Count]
@@ -142,13 +149,14 @@ class _Timeline(msgspec.Struct):
     stalls: dict[str, list[Count]] | None = None
     warp_stalls: dict[str, list[Count]] | None = None
     dram_banks: _Banks | None = None
+    instructions: _Instructions | None = None
 
     def names(self) -> tuple[str, ...]:
         names = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
         return (*names, *(f"{name}.{state}" for name in STATES for state in getattr(self, name) or ()))
 
-    def check(self, machine: _Machine) -> str:
-        others = ("interval", "cycle", *STATES, BANKS)
+    def check(self, machine: _Machine, instructions: int) -> str:
+        others = ("interval", "cycle", *STATES, *ROWS)
         known = [getattr(self, name) for name in self.__struct_fields__ if name not in others]
         known = [column for column in known if column is not None]
         known += [row for name in STATES for row in (getattr(self, name) or {}).values()]
@@ -159,20 +167,25 @@ class _Timeline(msgspec.Struct):
             return "rows of timeline have different numbers of channels"
         if any(a > b for a, b in zip(self.cycle, self.cycle[1:], strict=False)):
             return "cycles of timeline decrease"
-        return self._check_banks(machine)
+        channels = {"channel": machine.dram_channels, "bank": machine.dram_banks}
+        return self._check_rows(BANKS, channels) or self._check_rows(
+            INSTRUCTIONS, {"instruction": instructions}
+        )
 
-    def _check_banks(self, machine: _Machine) -> str:
-        banks = self.dram_banks
-        if banks is None:
+    def _check_rows(self, part: str, places: dict[str, int]) -> str:
+        """places: the columns that, after the interval, say what a row is of, and how many there are."""
+        rows = getattr(self, part)
+        if rows is None:
             return ""
-        if not _same_length(len(banks.interval), [getattr(banks, name) for name in BANK_COLUMNS]):
-            return "columns of dram_banks have different lengths"
-        places = list(zip(banks.interval, banks.channel, banks.bank, strict=True))
-        if any(a >= b for a, b in pairwise(places)):
-            return "rows of dram_banks are not in ascending order"
-        most = len(self.cycle), machine.dram_channels, machine.dram_banks
-        if any(i >= most[0] or c >= most[1] or b >= most[2] for i, c, b in places):
-            return f"dram_banks has a row beyond {most[0]} intervals, {most[1]} channels and {most[2]} banks"
+        if not _same_length(len(rows.interval), [getattr(rows, name) for name in ROWS[part]]):
+            return f"columns of {part} have different lengths"
+        counts = {"interval": len(self.cycle), **places}
+        for name, most in counts.items():
+            if max(getattr(rows, name), default=0) >= most > 0 or (most == 0 and rows.interval):
+                return f"{part} has a row with {name} {max(getattr(rows, name))}, expected less than {most}"
+        found = zip(*(getattr(rows, name) for name in counts), strict=True)
+        if any(a >= b for a, b in pairwise(found)):
+            return f"rows of {part} are not in ascending order"
         return ""
 
 
@@ -219,7 +232,7 @@ class _Launch(msgspec.Struct):
                 return f"columns of spread {unit} have different lengths, or none"
             if _PLACES & columns.keys():
                 return f"spread {unit} has a column {min(_PLACES & columns.keys())}"
-        if problem := self.timeline.check(machine) if self.timeline else "":
+        if problem := self.timeline.check(machine, len(self.pc.get("pc", ()))) if self.timeline else "":
             return problem
         return msgspec.convert(self.pc, _Pc).check() if self.pc else ""
 

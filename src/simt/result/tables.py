@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import polars as pl
 
 from simt.result.launch import LaunchResult
 from simt.result.listing import TEXTS
-from simt.result.timeline import BANK_COLUMNS, BANKS, STATES
+from simt.result.timeline import BANKS, INSTRUCTIONS, ROWS, STATES
+from simt.result.timeline import columns as row_columns
 from simt.result.transfer import COLUMNS, Transfer, to_columns
 
 # Columns of the engine's timeline that hold one number per interval, and those that hold one per channel.
@@ -134,19 +135,27 @@ def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
 
 
 def bank_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    return _rows_table(launches, BANKS)
+
+
+def instruction_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    return _rows_table(launches, INSTRUCTIONS)
+
+
+def _rows_table(launches: Sequence[LaunchResult], part: str) -> pl.DataFrame:
+    """A part of the timelines; `cycle` is the end of the interval."""
     frames = []
     for launch in launches:
-        if launch.timeline is None or BANKS not in launch.timeline:
+        t = launch.timeline
+        if t is None or part not in t:
             continue
-        columns = {
-            name: pl.Series(np.frombuffer(launch.timeline[BANKS][name], np.uint32)) for name in BANK_COLUMNS
-        }
-        ends = pl.Series(launch.timeline["cycle"], dtype=pl.Int64)
+        found = row_columns(t, part)
+        ends = np.array(t["cycle"], np.int64)[found["interval"]]
         frames.append(
-            pl.DataFrame({**columns, "cycle": ends.gather(columns["interval"])}).select(
+            pl.DataFrame({"interval": found.pop("interval"), "cycle": ends, **found}).select(
                 pl.lit(launch.index, pl.Int64).alias("launch_index"),
                 pl.lit(launch.id, pl.Int64).alias("launch_id"),
-                pl.col("interval", "cycle", "channel", "bank", "bus_cycles", "pending_cycles").cast(pl.Int64),
+                pl.all(),
             )
         )
     return pl.concat(frames) if frames else pl.DataFrame()
@@ -170,11 +179,9 @@ def spread_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
     return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
 
 
-def details(
-    pc: pl.DataFrame, timeline: pl.DataFrame, dram: pl.DataFrame, banks: pl.DataFrame, spread: pl.DataFrame
-) -> dict[int, dict[str, Any]]:
-    """The inverse of pc_table, timeline_table, dram_table, bank_table and spread_table: "pc", "timeline" and
-    "spread" by launch index."""
+def details(frames: Mapping[str, pl.DataFrame]) -> dict[int, dict[str, Any]]:
+    """The inverse of the tables in DETAILS: "pc", "timeline" and "spread" by launch index."""
+    pc, timeline, dram, spread = (frames[name] for name in ("pc", "timeline", "dram", "spread"))
     found: dict[int, dict[str, Any]] = {}
     for index, part in _by_launch(pc):
         columns: dict[str, Any] = {
@@ -189,7 +196,8 @@ def details(
             if name.startswith("stalled_") and part[name].null_count() == 0
         }
         found.setdefault(index, {})["pc"] = columns
-    channels, by_bank = dict(_by_launch(dram)), dict(_by_launch(banks))
+    channels = dict(_by_launch(dram))
+    rows = {table: dict(_by_launch(frames[table])) for table in _ROWS_TABLES}
     for index, part in _by_launch(timeline):
         names = [name for name in ("cycle", *_TIMELINE_COLUMNS) if name in part.columns]
         columns = {name: part[name].to_list() for name in names}
@@ -207,9 +215,10 @@ def details(
             }
             if states:
                 columns[name] = states
-        if "stalls" in columns:  # all timelines that have states have banks, even if none was in use
-            own = by_bank.get(index)
-            columns[BANKS] = {name: [] if own is None else own[name].to_list() for name in BANK_COLUMNS}
+        if "stalls" in columns:  # then it is of a version that has rows, even if nothing was in use
+            for table, name in _ROWS_TABLES.items():
+                own = rows[table].get(index)
+                columns[name] = {c: [] if own is None else own[c].to_list() for c in ROWS[name]}
         found.setdefault(index, {})["timeline"] = columns
     for index, part in _by_launch(spread):
         units = found.setdefault(index, {}).setdefault("spread", {})
@@ -245,6 +254,8 @@ def transfer_table(transfers: Sequence[Transfer]) -> pl.DataFrame:
     return pl.DataFrame(to_columns(transfers), schema=types) if transfers else pl.DataFrame()
 
 
+_ROWS_TABLES = {"dram_banks": BANKS, "timeline_pc": INSTRUCTIONS}
+DETAILS = ("pc", "timeline", "dram", *_ROWS_TABLES, "spread")  # what a launch has beside result.json
 TRANSFERS = "transfers"  # the one table that is not of launches
 TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
     "launches": launch_table,
@@ -253,5 +264,6 @@ TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
     "timeline": timeline_table,
     "dram": dram_table,
     "dram_banks": bank_table,
+    "timeline_pc": instruction_table,
     "spread": spread_table,
 }

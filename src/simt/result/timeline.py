@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
     from simt.result.launch import LaunchResult
 
-BANKS = "dram_banks"
-BANK_COLUMNS = ("interval", "channel", "bank", "bus_cycles", "pending_cycles")
+# Parts of a timeline with a row per interval and bank or instruction in use, in ascending order.
+BANKS, INSTRUCTIONS = "dram_banks", "instructions"
+ROWS = {
+    BANKS: ("interval", "channel", "bank", "bus_cycles", "pending_cycles"),
+    INSTRUCTIONS: ("interval", "instruction", "issued", "waiting"),
+}
 STATES = ("stalls", "warp_stalls")
 
 
@@ -53,26 +57,57 @@ class DramActivity:
     efficiency: NDArray[np.float64]  # NaN where no request was pending
 
 
+@dataclass(frozen=True)
+class InstructionActivity:
+    """A launch's instructions over time. Each array has a row per interval and a column per instruction,
+    in the order of the launch's `pc`.
+    """
+
+    start: NDArray[np.int64]  # of each interval, in core cycles
+    end: NDArray[np.int64]
+    issued: NDArray[np.int64]  # warp instructions
+    waiting: NDArray[np.int64]  # samples that found a warp waiting there, every `sample_interval` cycles
+
+
 def from_engine(raw: Mapping[str, Any] | None, cycle_offset: int) -> dict[str, Any] | None:
     """The timeline of a LaunchResult; None if it has no interval. cycle_offset: added to its cycles."""
     if raw is None or not raw["cycle"]:
         return None
     found = {**raw, "cycle": [cycle + cycle_offset for cycle in raw["cycle"]]}
-    if BANKS in raw:
-        found[BANKS] = {name: array("I", column) for name, column in raw[BANKS].items()}
-    return found
+    return _with_arrays(found)
 
 
 def to_json(timeline: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if timeline is None or BANKS not in timeline:
-        return None if timeline is None else dict(timeline)
-    return {**timeline, BANKS: {name: column.tolist() for name, column in timeline[BANKS].items()}}
+    if timeline is None:
+        return None
+    rows = {
+        part: {name: column.tolist() for name, column in timeline[part].items()} for part in _parts(timeline)
+    }
+    return {**timeline, **rows}
 
 
 def from_json(timeline: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if timeline is None or timeline.get(BANKS) is None:
-        return None if timeline is None else {k: v for k, v in timeline.items() if v is not None}
-    return {**timeline, BANKS: {name: array("I", column) for name, column in timeline[BANKS].items()}}
+    if timeline is None:
+        return None
+    return _with_arrays({name: value for name, value in timeline.items() if value is not None})
+
+
+def _with_arrays(timeline: Mapping[str, Any]) -> dict[str, Any]:
+    rows = {
+        part: {name: array("I", timeline[part][name]) for name in ROWS[part]} for part in _parts(timeline)
+    }
+    return {**timeline, **rows}
+
+
+def _parts(timeline: Mapping[str, Any]) -> list[str]:
+    return [part for part in ROWS if part in timeline]
+
+
+def columns(timeline: Mapping[str, Any], part: str) -> dict[str, NDArray[np.int64]]:
+    """The columns of a part in ROWS."""
+    import numpy as np
+
+    return {name: np.frombuffer(timeline[part][name], np.uint32).astype(np.int64) for name in ROWS[part]}
 
 
 def starts(launch: LaunchResult) -> list[int]:
@@ -127,16 +162,14 @@ def dram_activity(
     t, m = launch.timeline, launch.machine
     if t is None or m is None or (by == "bank" and BANKS not in t):
         return None
-    step = 1 if most is None else -(-len(t["cycle"]) // most)
-    start, end = np.array(starts(launch))[::step], np.append(t["cycle"][step - 1 :: step], t["cycle"][-1])
-    end = end[: len(start)]
+    step, start, end = _merged(launch, most)
     if by == "channel":
         bus, pending = (
             np.add.reduceat(np.array(t[name], float), np.arange(0, len(t["cycle"]), step))
             for name in ("dram_bus_cycles", "dram_pending_cycles")
         )
     else:
-        column = {name: np.frombuffer(t[BANKS][name], np.uint32).astype(np.int64) for name in BANK_COLUMNS}
+        column = columns(t, BANKS)
         shape = len(end), m.dram_channels * m.dram_banks
         at = column["interval"] // step * shape[1] + column["channel"] * m.dram_banks + column["bank"]
         bus, pending = (
@@ -148,6 +181,34 @@ def dram_activity(
     np.divide(100 * bus, pending, out=efficiency, where=pending > 0)
     # A burst counts where it begins, so a value may slightly exceed the length of the interval.
     return DramActivity(start, end, np.minimum(100.0, 100 * bus / cycles), np.minimum(100.0, efficiency))
+
+
+def instruction_activity(launch: LaunchResult, most: int | None = None) -> InstructionActivity | None:
+    """See LaunchResult.instruction_activity."""
+    import numpy as np
+
+    t = launch.timeline
+    if t is None or INSTRUCTIONS not in t:
+        return None
+    step, start, end = _merged(launch, most)
+    column, shape = columns(t, INSTRUCTIONS), (len(end), len(launch.pc["pc"]))
+    at = column["interval"] // step * shape[1] + column["instruction"]
+    issued, waiting = (
+        np.bincount(at, column[name], math.prod(shape)).astype(np.int64).reshape(shape)
+        for name in ("issued", "waiting")
+    )
+    return InstructionActivity(start, end, issued, waiting)
+
+
+def _merged(launch: LaunchResult, most: int | None) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """How many neighbouring intervals to merge for at most `most`, and the start and end of the results."""
+    import numpy as np
+
+    assert launch.timeline is not None
+    ends = launch.timeline["cycle"]
+    step = 1 if most is None else -(-len(ends) // most)
+    start = np.array(starts(launch), np.int64)[::step]
+    return step, start, np.array([*ends[step - 1 :: step], ends[-1]], np.int64)[: len(start)]
 
 
 def _percent(part: float, whole: float) -> float | None:

@@ -52,7 +52,7 @@ const percentTop = values => [5, 10, 20, 50, 100].find(top => Math.max(0, ...val
 const rgb = name => { const c = getComputedStyle(document.documentElement).getPropertyValue(name).trim().slice(1); return [0, 2, 4].map(i => parseInt(c.slice(i, i + 2), 16)); };
 /* A map of characters: a row per entry of `rows`, a column per interval; name(i) names a row. */
 const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-function heatMap(title, x, rows, {most, cells}, name, unit) {
+function heatCanvas(x, rows, {most, cells}, name, unit) {
   const wide = x.end.length, last = x.end[wide - 1], first = x.start[0], canvas = el("canvas", {width: Math.min(800, Math.max(wide, 400)), height: rows.length});
   const at = (r, i) => { const level = LEVELS.indexOf(cells[r * wide + i]); return level < 0 ? null : level / (LEVELS.length - 1); };
   const interval = f => { const cycle = first + f * (last - first), i = x.end.findIndex(end => end > cycle); return i < 0 ? wide - 1 : i; };
@@ -75,8 +75,26 @@ function heatMap(title, x, rows, {most, cells}, name, unit) {
     showTip(e, [["", `cycles ${num(x.start[i])} to ${num(x.end[i])}`], ["", name(rows[r]), f === null ? "no request" : "about " + num(f * most, most < 10 ? 1 : 0) + unit]]);
   };
   canvas.onmouseleave = () => tip.style.display = "none";
-  return el("div", {class: "chart"}, el("h3", {}, title), canvas,
-    el("div", {class: "scale"}, "0", el("i"), num(most) + unit, el("span", {}, `0 to ${num(last - first)} cycles, ${name(rows[0])} on top`)));
+  return {canvas, scale: el("div", {class: "scale"}, "0", el("i"), num(most, most < 10 ? 2 : 0) + unit, el("span", {}, `0 to ${num(last - first)} cycles, ${name(rows[0])} on top`))};
+}
+function heatMap(title, x, rows, map, name, unit) {
+  const {canvas, scale} = heatCanvas(x, rows, map, name, unit);
+  return el("div", {class: "chart"}, el("h3", {}, title), canvas, scale);
+}
+/* Lines of source, or instructions, over time: each row with its text. */
+function lineMap(m) {
+  if (!m) return [];
+  const place = el("div"), kinds = [["Warps waiting", m.waiting, " warps"], ["Issued", m.issued, " warp instructions per cycle"]];
+  const name = row => m.by === "line" ? `line ${row[0]}` : row.join(" ");
+  const buttons = kinds.map(([n, map, unit]) => el("button", {onclick: () => show(n, map, unit)}, n));
+  function show(shown, map, unit) {
+    buttons.forEach((b, k) => b.className = kinds[k][0] === shown ? "on" : "");
+    const {canvas, scale} = heatCanvas(m, m.rows, map, name, unit);
+    canvas.style.height = `${15 * m.rows.length}px`;
+    place.replaceChildren(el("div", {class: "linemap"}, el("div", {}, ...m.rows.map(([at, text]) => el("div", {class: "mono", title: text}, el("span", {}, at), text))), canvas), scale);
+  }
+  show(...kinds[0]);
+  return [section(m.by === "line" ? "Lines over time" : "Instructions over time", `The launch's own warps on all SMs. Warps waiting: mean, sampled every ${num(m.interval)} cycles.` + (m.left_out ? ` ${num(m.left_out)} more ${m.by}s, at which warps wait less, are left out.` : ""), el("div", {class: "tabs"}, ...buttons), place)];
 }
 function dramMaps(maps) {
   return maps.flatMap(m => ["utilisation", "efficiency"].map(kind => heatMap(

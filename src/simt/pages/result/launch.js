@@ -22,7 +22,7 @@ function details(i) {
       lineChart("Active threads per warp instruction", t, [["threads", t.lanes, "var(--magenta)"]], Math.max(32, ...t.lanes.filter(v => v != null)), ""),
       ...dramMaps(x.dram))));
   }
-  return [...parts, ...lines(x.lines), ...maps(x)];
+  return [...parts, ...lines(x.lines), ...lineMap(x.line_map), ...maps(x)];
 }
 function stalls(x) {
   const rows = [["Warps: what each is doing", reasonParts(x.states)], ["Schedulers: issuing, or why not", reasonParts(x.schedulers)]].filter(r => r[1].length);
