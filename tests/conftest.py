@@ -17,7 +17,7 @@ from simt import host_threads
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# How long an example takes says nothing: the machine may be busy.
+# The duration of an example means nothing: the machine may be busy.
 settings.register_profile("simt", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("simt")
 
@@ -25,7 +25,7 @@ settings.load_profile("simt")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROOT = Path(__file__).parent.parent
-_COMPILED = ("ptx", "ptxas")  # kinds of cache entries that depend on nothing but their own contents
+_COMPILED = ("ptx", "ptxas")  # kinds of cache entries that depend only on their inputs' contents
 
 
 def shared_folder() -> Path | None:

@@ -196,7 +196,7 @@ def test_refusals(whole: Path, tmp_path: Path) -> None:
     freed.free()
     with pytest.raises(CheckpointError, match="was freed"):
         gpu.checkpoint(tmp_path / "no", {"x": freed})
-    assert list(tmp_path.iterdir()) == []  # nothing half-written
+    assert list(tmp_path.iterdir()) == []  # no partly written file is left
     with pytest.raises(CheckpointError, match="no such directory"):
         simt.GPU.from_checkpoint(tmp_path / "no")
     with pytest.raises(CheckpointError, match=r"needs [\d,]+ bytes, and qv100 has 4,096"):

@@ -66,7 +66,7 @@ def test_ctrl_c_in_a_program_keeps_what_is_finished() -> None:
         loop[2000, 64](x, 40_000)
     assert [launch.id for launch in gpu.launches] == [1]
     assert gpu.launches[0].sampled is not None and gpu.launches[0].sampled.decision == "stop"
-    loop[4, 64](x, 1)  # it goes on
+    loop[4, 64](x, 1)  # the run continues
     assert len(gpu.launches) == 2
 
 

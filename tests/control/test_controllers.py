@@ -147,7 +147,7 @@ def test_finished_warps(uniform: Path) -> None:
     left = {(cta, warp) for cta in range(100) for warp in range(2)} - pairs
     assert len(pairs) == len(warps)
     assert all(launch.cycles - launch.launch_latency > recorder.seen[-1][1].end for _ in left)
-    # Each warp issues 301 instructions, dependent ones a fixed-latency result apart.
+    # Each warp issues 301 instructions; dependent ones are one fixed-latency result apart.
     assert np.all((warps["end"] - warps["begin"]).astype(np.int64) >= 300 * 4)
 
 
@@ -229,7 +229,7 @@ def test_predicted_warps_take_their_time(uniform: Path) -> None:
     assert not controller.seen, "nothing is simulated in detail"
     waves = -(-100 // (4 * 2))
     body = launch.cycles - launch.launch_latency
-    # A wave takes 1000 cycles, and what passes until a place is used again.
+    # A wave takes 1000 cycles plus the delay until a slot is reused.
     assert waves * 1000 <= body <= waves * 1100
     full = simulate(uniform, GPU, set=how).launches[0]
     mean = (full.cycles - full.launch_latency) / waves
@@ -250,7 +250,7 @@ def test_prediction_from_the_middle(uniform: Path) -> None:
     assert 0 < launch.sampled.ctas < 100
     assert launch.cycles == pytest.approx(full.cycles, rel=0.05)
     assert launch.engine["warp_instructions"] == full.engine["warp_instructions"]
-    # It goes on to be asked while the resident warps end, and no longer.
+    # The controller is called until the resident warps have ended, and no longer.
     assert 2000 < controller.seen[-1][1].end <= 2000 + 2 * length
 
 

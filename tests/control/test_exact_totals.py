@@ -88,7 +88,7 @@ def test_instructions_are_those_of_the_full_simulation(
     truth, values = mixed
     if how == "stop" and at < 0:
         pytest.skip("nothing says how long it would take: an error of its own")
-    # The first instructions take most of the first interval to come.
+    # Fetching the first instructions takes most of the first interval.
     found, result = run_mixed(Cut(how, at, 700), threads=2)
     assert np.array_equal(result, values)
     assert found.sampled is not None and found.sampled.decision != "full"
@@ -204,7 +204,7 @@ def test_ctas_that_wait_for_each_other(kernel: str, ctas: int, how: str) -> None
     decided = []
     for at, interval in ((-1, 10), (0, 10), (1, 350), (2, 350)):
         if how == "stop" and interval == 10:
-            continue  # nothing has been executed, so nothing says how long it would take
+            continue  # nothing has been executed, so its duration is unknown
         found, values = run_waiting(kernel, ctas, Cut(how, at, interval))
         assert values == expected, (at, interval)
         assert found.sampled is not None and found.engine["ctas_finished"] == ctas
@@ -259,7 +259,7 @@ def test_clusters(how: str) -> None:
             assert found.engine[name] == truth.engine[name]
 
 
-# --- what is left of a launch when the next one begins ---------------------------------------------------
+# --- work that is left of a launch when the next one begins -------------------------------------------------
 
 
 def test_cut_residents_leave_their_sm_before_the_next_launch_begins() -> None:

@@ -46,7 +46,7 @@ def test_blocks_keep_their_place_whatever_kernel_they_are_in(keys: list[int]) ->
 
 def test_few_blocks_coincide() -> None:
     rows = {row.tobytes() for row in block_projection(np.arange(200, dtype=np.uint64))}
-    # Of 200 in 560 places, about 34 share one with an earlier one.
+    # 200 blocks in 560 places: about 34 share a place with an earlier one.
     assert len(rows) > 140
 
 

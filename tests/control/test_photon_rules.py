@@ -163,15 +163,15 @@ def test_blocks_predict_once_they_cover_enough_instructions() -> None:
     decision = p.observe(interval(9, (), [*blocks_of(1, 9, 30), *blocks_of(0, 9, 12)]))
     assert isinstance(decision, Predict)
     assert decision.block_cycles is not None
-    # The third was never seen: two independent instructions take two cycles in the interval model.
+    # The third was never executed: the interval model gives two independent instructions two cycles.
     assert decision.block_cycles.tolist() == [12, 30, 2]
 
 
 def test_spans_of_time_and_a_scaled_model() -> None:
     p = Photon("block", block_window=8, coverage=0.85, below_wave=0).start()
     p.begin(launch(Code(SAME), ctas=40))
-    # Times of 400 cycles, an end every 5: windows of 81 executions. 600 of the 1000 instructions of an
-    # interval are in them. The first 8 intervals are only looked at.
+    # Times of 400 cycles, an end every 5: windows of 81 executions. They contain 600 of the 1000 instructions
+    # of an interval. The first 8 intervals are only observed.
     found = []
     for i in range(9):
         ends = [10_000 + 500 * i + 5 * k for k in range(100)]
@@ -181,7 +181,8 @@ def test_spans_of_time_and_a_scaled_model() -> None:
     assert isinstance(decision, Predict) and decision.block_cycles is not None
     # 160 warps execute 2 instructions a cycle: 80 cycles each, while those that ended took 400 / 6.
     assert decision.block_cycles[1] == pytest.approx(6 * 80)
-    # Its 6 independent instructions take 6 cycles in the model: the others' 4 and 2 are scaled alike.
+    # Its 6 independent instructions take 6 cycles in the model; the 4 and 2 cycles of the others are scaled
+    # in the same way.
     assert decision.block_cycles.tolist() == pytest.approx([80 * 4, 80 * 6, 80 * 2])
     assert decision.contention is not None
     assert decision.contention.fastest == pytest.approx(80 * 6 / 400)
@@ -209,7 +210,7 @@ def test_nothing_predicts_before_the_l2_is_full_if_its_stores_will_keep_the_memo
     def decided(free: int, bandwidth: float = 51.1, **counted: int) -> bool:
         p = Photon("block", block_window=8, coverage=0.85).start()
         p.begin(launch(Code(SAME), ctas=60, **known | {"dram_bytes_per_cycle": bandwidth}))
-        # 60 CTAs of 4 warps of 66 instructions: 15.84 intervals, a hundred lines in each.
+        # 60 CTAs of 4 warps of 66 instructions: 15.84 intervals, with a hundred lines each.
         events = []
         for i in range(9):
             ends = [10_000 + 500 * i + 5 * k for k in range(100)]
@@ -217,13 +218,13 @@ def test_nothing_predicts_before_the_l2_is_full_if_its_stores_will_keep_the_memo
             events.append(p.observe(interval(i, (), blocks, free, **rates | counted)))
         return any(d is not GO_ON for d in events)
 
-    # After the first interval 1484 more lines are to come.
+    # After the first interval 1484 more lines are expected.
     assert decided(free=1485)
     assert not decided(free=700)
-    # 400 sectors of 32 bytes in 500 cycles: 25.6 bytes a cycle.
+    # 400 sectors of 32 bytes in 500 cycles: 25.6 bytes per cycle.
     assert decided(free=700, bandwidth=51.1) is False
     assert decided(free=700, bandwidth=51.3)
-    # No line is free: what is evicted was only read, until modified lines are written, too.
+    # No line is free: evicted lines were only read, until modified lines are written, too.
     assert not decided(free=0)
     assert not decided(free=0, dram_writes=199)
     assert decided(free=0, dram_writes=200)
@@ -235,7 +236,7 @@ def test_of_many_waves_warps_are_waited_for() -> None:
     assert p.warps and not p.blocks
     p.begin(launch(Code(SAME), 1, ctas=60))
     assert p.warps and p.blocks
-    # Blocks of the first wave of 20 CTAs, 80 warps, are not looked at.
+    # Blocks of the first wave (20 CTAs, 80 warps) are ignored.
     assert p.observe(interval(0, (), blocks_of(1, 0, 30))) is GO_ON
     assert p.why_full.startswith("stable basic blocks hold 0%")
 
@@ -260,7 +261,7 @@ def test_warps_that_cannot_be_followed_mean_full_detail() -> None:
     assert p.begin(launch(Code(SAME, complete=False))) is GO_ON
     assert not p.warps and not p.blocks
     p.end(launch(Code(SAME)), result(1000))
-    # Nor does it stand for others.
+    # Nor does it represent others.
     assert p.begin(launch(Code(SAME), 1)) is GO_ON
 
 
@@ -288,7 +289,7 @@ def test_the_nearest_number_of_warps_is_taken() -> None:
     p.kernels_.distance = 0.1
     near = p.begin(launch(Code(SAME), 2, ctas=3000))
     assert isinstance(near, Predict) and near.launch_cycles is not None
-    # From the second one: 66 of 72 instructions a warp, 3000 of 4000 CTAs, 3000 cycles.
+    # From the second one: 66 of 72 instructions per warp, 3000 of 4000 CTAs, 3000 cycles.
     assert near.launch_cycles == pytest.approx(3000 * 0.75 * 66 / 72)
 
 
@@ -316,7 +317,7 @@ def test_launches_with_longer_warps_are_not_alike_unless_asked_otherwise() -> No
         p = photon(levels="kernel", work=work)
         p.begin(launch(Code([[10, 100, 10]] * 40)))
         p.end(launch(Code(SAME)), result(12_000))
-        # The same vector, half again as many instructions a warp.
+        # The same vector with 1.5 times the instructions per warp.
         assert isinstance(p.begin(launch(Code([[15, 150, 15]] * 20), 1)), Predict) == alike
 
 
@@ -378,7 +379,7 @@ def test_counters_of_missing_blocks() -> None:
     counted = {"warp_instructions": 256, "global_load_requests": 40, "shared_loads": 0, "dram_reads": 80}
     now = Interval(now.index, now.begin, 2000, counted, counted)
     found = p.extrapolate(view, now, 10_000)
-    # 100 warps: 1000 executions of block 1, 100 of each other one.
+    # 100 warps: 1000 executions of block 1, 100 of each of the other blocks.
     assert found.counters["warp_instructions"] == pytest.approx(6600)
     assert found.counters["global_load_requests"] == pytest.approx(1000)
     assert found.counters["dram_reads"] == pytest.approx(2000)

@@ -21,7 +21,7 @@ from simt.control import (
     Stop,
 )
 
-# Loose round-robin: with a greedy scheduler some warps starve for long.
+# Loose round-robin: under a greedy scheduler some warps starve for a long time.
 SMALL = {"sm.count": 2, "sm.scheduler.policy": "lrr"}
 
 STREAM = r"""
@@ -130,7 +130,7 @@ def test_residents_end_when_their_time_is_over() -> None:
     begun = launches[0].cycles - launches[0].launch_latency
     assert 5000 <= begun <= 5000 + 20
     assert launches[0].sampled.ctas == 0
-    # A time that is over already: they end at once.
+    # The predicted time has already passed: they end at once.
     launches, _ = run_stream(At(1, Predict(warp_cycles=10.0, residents=True)), blocks=16)
     assert 600 <= launches[0].cycles - launches[0].launch_latency <= 900
 
@@ -189,7 +189,7 @@ def test_the_same_launch_again_takes_the_same_time() -> None:
     launches, _ = run_stream(Photon("kernel"), launches=4)
     assert [x.sampled.decision for x in launches] == ["full", "full", "predict", "predict"]
     assert "no earlier launch" in launches[0].sampled.reason
-    # The first one found its data in no cache, so that the second stands for the others.
+    # The first one ran with cold caches, so the second represents the others.
     first, second, *others = (x.cycles - x.launch_latency for x in launches)
     assert others == [second, second]
     assert launches[2].engine["warp_instructions"] == launches[1].engine["warp_instructions"]
@@ -232,6 +232,6 @@ def test_a_regular_kernel_is_predicted_well(levels: str) -> None:
     assert first.sampled.ctas < 1000
     assert first.cycles == pytest.approx(full[0].cycles, rel=0.1)
     assert first.engine["warp_instructions"] == pytest.approx(full[0].engine["warp_instructions"], rel=0.01)
-    # Warps that were cut short have not come to their store.
+    # Warps that were cut short have not reached their store.
     for counter in ("global_load_requests", "global_store_requests"):
         assert first.engine[counter] == pytest.approx(full[0].engine[counter], rel=0.1)

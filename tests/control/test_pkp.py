@@ -106,7 +106,7 @@ def test_a_launch_of_exactly_a_wave_never_stops_by_that_rule() -> None:
 
 @pytest.mark.parametrize(("below_wave", "index"), [("ignore", 5), (0.3, 8)])
 def test_the_rule_below_a_wave(below_wave: str | float, index: int) -> None:
-    # 9 CTAs, of which 10 would fit: 0.3 * 9 = 2.7, so the third to finish is the one.
+    # 9 CTAs, where 10 would fit: 0.3 * 9 = 2.7, so the third CTA to finish satisfies the condition.
     finished = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]
     controller = pkp(below_wave=below_wave)  # type: ignore[arg-type]
     stop = stop_of(controller, view(ctas=9), intervals([2.0] * 10, finished, ctas=9))

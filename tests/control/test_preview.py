@@ -122,7 +122,7 @@ def test_counts_of_a_preview_are_those_of_the_recorded_trace(tmp_path: Path) -> 
         gpu.compile(LOOPS)["loops"][12, 128](out)
     expected = [row for cta in ctas for row in replayed(tmp_path / "loops.simt", cta, blocks.first)]
     assert counts.tolist() == expected
-    # The loop's body is executed as often as the warp says.
+    # The number of executions of the loop body depends on the warp.
     assert all(b + w in counts[4 * i + w] for i, b in enumerate(ctas) for w in range(4))
     instructions = (counts * blocks.length).sum(axis=1)
     replay = open_trace(tmp_path / "loops.simt").kernels[0].source()

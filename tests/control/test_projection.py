@@ -23,7 +23,7 @@ def at(cycles: int, **counters: int) -> Interval:
     return Interval(0, 0, cycles, counters, counters)
 
 
-# 40 CTAs of 1,000 instructions have finished and 5 residents are half done: 42,500 instructions.
+# 40 CTAs of 1,000 instructions have finished and 5 resident ones are half done: 42,500 instructions.
 NOW = at(
     1000, warp_instructions=42_500, finished_instructions=40_000, ctas=45, ctas_finished=40, dram_reads=850
 )
@@ -58,9 +58,10 @@ def test_the_papers_and_the_artifacts_formula() -> None:
 
 
 def test_the_tail_is_a_share_of_how_long_a_cta_stays() -> None:
-    # 50 instructions a cycle are a CTA of 1,000 in 20 cycles; the 5 resident ones stay for 100 cycles.
+    # At 50 instructions per cycle, a CTA of 1,000 ends every 20 cycles; the 5 resident ones stay for 100
+    # cycles.
     assert project(view(), NOW, WINDOW, 400, tail=0.25).cycles == 2150 + 25
-    # Below a wave nothing is dispatched any more.
+    # Below a wave no further CTAs are dispatched.
     few = view(ctas=42, wave=44)
     assert project(few, NOW, WINDOW, 400, tail=0.25) == project(few, NOW, WINDOW, 400)
 
@@ -117,7 +118,7 @@ def test_never_below_what_was_simulated(
 
 
 def test_pkp_projects_from_its_window_alone() -> None:
-    # A slow start, then 4 instructions a cycle: the rest is projected at 4.
+    # A slow start, then 4 instructions per cycle: the rest is projected at 4.
     ipc = [1.0] * 4 + [4.0] * 6
     controller, launch = PKP(signal="instantaneous", threshold=5, tail=0), view(warp_instructions=100_000)
     stop = stop_of(controller, launch, intervals(ipc, [20] * 10))
@@ -135,7 +136,7 @@ def test_pkp_whose_window_begins_with_the_launch() -> None:
 
 
 def test_a_perfectly_even_launch_is_projected_exactly() -> None:
-    # 100 CTAs of 100 instructions at 2 a cycle are 5,000 cycles.
+    # 100 CTAs of 100 instructions at 2 per cycle take 5,000 cycles.
     finished = [8 + 10 * i for i in range(10)]
     controller, launch = PKP(window=1000, interval=500, tail=0), view()
     stop = stop_of(controller, launch, intervals([2.0] * 10, finished))

@@ -143,7 +143,7 @@ def test_first_instructions_cut_inside_a_launch_and_project_the_rest(even: Path,
     assert cut.sampled is not None and later.sampled is not None
     executed = first.warp_instructions + cut.sampled.warp_instructions
     assert n <= executed < n * 1.1 and later.sampled.warp_instructions == 0
-    # Everything after the cut goes on at the IPC of what came before it.
+    # Everything after the cut continues at the IPC of the part before it.
     at = cut.sampled.at_cycle
     assert at is not None
     ipc = executed / (first.cycles - first.launch_latency + at)
@@ -374,7 +374,7 @@ def test_a_program_of_ten_thousand_launches() -> None:
     assert found["population"] == LAUNCHES
     cycles = np.mean([x.cycles for x in result.launches])
     assert found["cycles"] == pytest.approx(LAUNCHES * cycles, rel=0.05)
-    # Verified as `simt run --verify` does: the program again, with these launches in full.
+    # Verified in the same way as by `simt run --verify`: the program runs again, with these launches in full.
     some = [x.id for x in result.launches[:3]]
     again = GPU("a100", plan=some)
     assert np.array_equal(program(again), expected)

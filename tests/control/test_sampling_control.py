@@ -57,9 +57,9 @@ def test_stop_takes_effect_after_the_delay() -> None:
     assert control.next_event() == 110
     assert not control.done()
     control.advance(110, 400)
-    # Both residents, and CTAs 2 to 7, are executed without timing.
+    # Both resident CTAs, and CTAs 2 to 7, are executed without timing.
     assert control.finished == [(2, 2)]
-    assert not control.done()  # residents leave their SMs when nothing of theirs is on its way
+    assert not control.done()  # residents leave their SMs when they have no requests in flight
     for sm in (0, 1):
         control.leave(sm, 0, 120)
     assert control.done()
@@ -86,7 +86,7 @@ def test_skipped_ctas_are_executed_without_timing() -> None:
     for sm in (0, 1):
         control.leave(sm, 0, 115)
     assert ctas_of(control.advance(130, 200)) == [5, 6]
-    # It goes on in detail: the controller is asked again.
+    # Detailed simulation continues: the controller is called again.
     control.advance(200, 210)
     assert control.intervals[-1] == (1, 100, 200)
     result = control.finish()
@@ -129,7 +129,7 @@ def test_residents_are_predicted_too_where_it_is_asked_for() -> None:
     control.advance(100, 110)
     control.advance(110, 120)
     assert control.finished == [(2, 2)]
-    # Their warps began at 1, so that 191 of 300 cycles are left at 110.
+    # Their warps began at 1, so 191 of 300 cycles are left at 110.
     assert [control.leave(sm, 0, 115 + sm) for sm in (0, 1)] == [301, 301]
     result = control.finish()
     assert result["predicted_ctas"] == 2

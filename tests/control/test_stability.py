@@ -67,8 +67,8 @@ def test_batches_equal_the_reference(signal: list[tuple[int, int]], rule: Stabil
     begin = list(np.cumsum([gap for gap, _ in signal], dtype=int)) if signal else []
     begin = [int(b) for b in begin]
     end = [b + time for b, (_, time) in zip(begin, signal, strict=True)]
-    # Thresholds met to the last bit may fall either way in floating point; 0.03, 0.3 and 2.0 are met exactly
-    # only where the sums are whole multiples, which the strict comparison excludes in both.
+    # Times that meet a threshold to the last bit may fall on either side in floating point; 0.03, 0.3 and 2.0
+    # are met exactly only by integral multiples, which the strict comparison excludes in both.
     expected = first_stable(begin, end, rule)
     found = stable_at(begin, end, rule, batch)
     if expected != found:
@@ -105,8 +105,8 @@ def test_a_first_wave_that_begins_at_once_has_no_line() -> None:
 
 
 def test_a_local_optimum_is_seen_through() -> None:
-    # After a step from 20 to 40 cycles the line through the last n is perfect as soon as they are all behind
-    # the step; the mean of the last 2n says so only n executions later.
+    # After a step from 20 to 40 cycles the line through the last n is exact as soon as all of them are after
+    # the step; the mean of the last 2n shows this only n executions later.
     begin = [10 * i for i in range(60)]
     end = [b + (20 if i < 12 else 40) for i, b in enumerate(begin)]
     without = StabilityRule(8, 8, 8)

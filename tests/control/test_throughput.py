@@ -49,7 +49,7 @@ def filled(instructions: list[int], **known: int) -> Throughput:
 def test_eight_intervals_of_like_quarters_are_steady() -> None:
     assert not filled([100] * 7).steady(0.03, 1)
     assert filled([100] * 8).steady(0.03, 1)
-    # The last quarter has 3 % more cycles an instruction than the one before; then a little more.
+    # The last quarter takes 3 % more cycles per instruction than the one before; then slightly more.
     assert filled([1, 2, 3, 4, 103, 103, 100, 100]).steady(0.0301, 1)
     assert not filled([1, 2, 3, 4, 103, 103, 100, 100]).steady(0.0299, 1)
     assert not filled([0] * 8).steady(0.03, 1)
@@ -80,7 +80,7 @@ def test_times_are_residents_over_what_they_get_done() -> None:
     t = filled([1] * 4 + [50] * 4, warps=12, ctas=5)
     # Of the later half: 5 CTAs over 400 cycles, 200 instructions; a CTA of 40 instructions.
     assert t.cta_cycles(40) == pytest.approx(5 * 400 / 200 * 40)
-    # Two of the three warps of each CTA are there, on average: 12 of 15.
+    # On average, two of the three warps of each CTA are resident: 12 of 15.
     assert t.waiting(3) == pytest.approx(15 / 12)
     assert t.waiting(2) == 1
 
@@ -95,7 +95,7 @@ def test_blocks_that_ended_are_scaled_to_all() -> None:
     assert t.block_scale(lengths, np.array([True, False])) == pytest.approx(20 / 4)
     # With block 1, which took 490 to 790 cycles, too: 160 + 640 cycles for 42 instructions.
     assert t.block_scale(lengths, np.array([True, True])) == pytest.approx(20 / ((160 + 640) / 42))
-    # Fewer than half of the instructions in blocks that ended.
+    # Blocks that ended contain less than half of the instructions.
     assert math.isnan(t.block_scale(np.array([5, 2], np.uint32), np.array([True, False])))
 
 
@@ -124,17 +124,17 @@ def own_pace(executed: list[list[int]], one_wave: bool) -> list[float]:
 def test_an_sm_that_is_slow_twice_stays_slow() -> None:
     steady = [[20, 20, 20, 10]] * 8
     mean = 1600 / 70
-    # In one wave each SM goes on as it did: the four of them are one class, apart from that.
+    # In one wave each SM continues at its own rate; apart from that, the four form one class.
     assert own_pace(steady, one_wave=True) == pytest.approx([20 / mean] * 3 + [40 / mean])
-    # With CTAs to come it may get others.
+    # With further CTAs it may get different ones.
     assert own_pace(steady, one_wave=False) == pytest.approx([1] * 4)
 
 
 def test_an_sm_that_is_slow_by_chance_does_not() -> None:
-    # The last SM is slow in the second quarter, the first one in the last: they correlate by less than 0.
+    # The last SM is slow in the second quarter, the first one in the last: the correlation is negative.
     by_chance = [[20, 20, 20, 20]] * 2 + [[20, 20, 20, 10]] * 2 + [[20] * 4] * 2 + [[10, 20, 20, 20]] * 2
     assert own_pace(by_chance, one_wave=True) == pytest.approx([1] * 4)
-    # Neighbouring quarters are not asked.
+    # Adjacent quarters are not compared.
     drifting = [[20] * 4] * 4 + [[20, 20, 20, 10]] * 4
     assert own_pace(drifting, one_wave=True) == pytest.approx([1] * 4)
 
@@ -180,15 +180,15 @@ def test_ctas_do_not_depend_on_where_intervals_end(warps: int, ends: list[int], 
 
 
 def test_warps_get_faster_as_others_end() -> None:
-    # Four alike, measured among four: nothing eases before they all end.
+    # Four equal warps, measured with four resident: contention stays the same until they all end.
     assert eased_cycles([100] * 4, 4, 10, False) == 100
-    # Two are left of four: twice as fast; but not faster than alone.
+    # Two of four are left: twice as fast, but not faster than a single warp.
     assert eased_cycles([100] * 2, 4, 10, False) == 50
     assert eased_cycles([100] * 2, 4, 1.5, False) == pytest.approx(100 / 1.5)
-    # The first ends after 50 at the measured rate, the other's 50 then go twice as fast.
+    # The first ends after 50 cycles at the measured rate; the other's remaining 50 then take half the time.
     assert eased_cycles([100, 50], 2, 10, False) == 75
     assert eased_cycles([], 2, 10, False) == 0
-    # More than were measured are not slower.
+    # With more warps than were measured, they are not slower.
     assert eased_cycles([100] * 8, 4, 10, False) == 100
 
 

@@ -61,8 +61,8 @@ def run(module: simt.gpu.Module) -> list[int]:
 def test_names_find_their_definitions(tmp_path: Path) -> None:
     (tmp_path / "main.ptx").write_text(MAIN)
     gpu = simt.GPU("a100", functional=True)
-    # A strong definition before a weak one, the first of weak ones, the largest common one; each file keeps
-    # its own `hidden`.
+    # A strong definition takes precedence over a weak one, the first of several weak ones is used, and the
+    # largest common one; each file keeps its own `hidden`.
     for programs in ([tmp_path / "main.ptx", LIBRARY, OTHER], [LIBRARY, OTHER, str(tmp_path / "main.ptx")]):
         module = gpu.link(programs)
         assert run(module) == [1010, 3, 8, 7, 9]

@@ -255,7 +255,7 @@ def test_vector_addition(tmp_path: Path) -> None:
     assert (c == 3 * a).all()
     assert "vecAdd<<<" in module.ptx.source
     assert module.ptx.source_text(str(tmp_path / "old.cu"), 12).strip().startswith("if (i < n)")
-    assert ".loc\t1 12" in module.ptx.text  # lines keep their numbers
+    assert ".loc\t1 12" in module.ptx.text  # line numbers are preserved
 
 
 @pytest.mark.slow
@@ -374,7 +374,7 @@ def test_templates_of_own_headers_have_the_instances_that_are_launched(tmp_path:
     module["fill<float>"][1, N](x, 3.0)
     assert (x == 3).all()
     whole = np.zeros(N, np.int32)
-    module["fill<int>"][1, N](whole, 5)  # one that nobody launches is compiled now
+    module["fill<int>"][1, N](whole, 5)  # kernels that were never launched are compiled now
     assert (whole == 5).all()
 
 

@@ -21,7 +21,7 @@ N = 1000
 X, Y = np.random.default_rng(1).random((2, N), np.float32)
 FUSED = (np.float64(np.float32(1.1)) * X + Y).astype(
     np.float32
-)  # exact before the one rounding, but for ties
+)  # exact before the single rounding, except for ties
 
 
 def test_a_right_gpu_computes_the_same() -> None:
@@ -96,7 +96,7 @@ def test_the_first_launch_that_differs() -> None:
     assert result.difference.launch == k + 1
     assert result.launches == k + 1
     assert result.difference.memory[0].differing == (y > 7).sum()
-    # No instruction that both have is wrong: the other one stores something else.
+    # No instruction that both programs have is wrong: the other one stores a different value.
     assert result.difference.instruction is None
     assert "no register that could be compared" in result.difference.note
 

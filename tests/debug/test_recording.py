@@ -51,7 +51,7 @@ def test_digests_find_launch_and_allocation(tmp_path: Path) -> None:
 def test_contents_of_some_launches(tmp_path: Path) -> None:
     recording = record(axpy(launches=3), tmp_path / "r", launches="2-")
     kept = [[a.content is not None for a in launch.before] for launch, _ in recording]
-    # What launch 2 begins with is what launch 1 leaves.
+    # Launch 2 begins with the memory that launch 1 leaves.
     assert kept == [[True, False], [True, True], [True, True]]
 
 
@@ -163,7 +163,7 @@ def main(gpu):
     for a in (1.0, 1.1):
         module.axpy[8, 128](x, y, a, 1000, 1)
 """
-# An engine that rounds fma up, in a copy of this version's Python part.
+# An engine that rounds fma upwards, combined with a copy of this version's Python code.
 BROKEN = """
 import simt._engine as _engine
 _load = _engine.functional.load
@@ -194,7 +194,7 @@ def test_another_version_of_simt(tmp_path: Path) -> None:
     assert result.reference.startswith("simt 0.0.1 of ")
     difference = result.difference
     assert difference is not None
-    # 1.0 * x + y is not always exact either, but its sum of two is often.
+    # 1.0 * x + y is not always exact either, but the sum of two is often.
     assert difference.instruction is not None
     assert difference.instruction.instruction == "fma.rn.f32 %f3, %f1, %f2, %f3"
     assert difference.instruction.ulps == 1

@@ -45,7 +45,7 @@ def test_tolerances_are_those_of_isclose() -> None:
     a, b = [1.0, 1.0005, math.inf, -math.inf, 5.0], [1.002, 1.0, math.inf, math.inf, math.nan]
     found = compare_arrays(*arrays(a, b), LOOSE)
     assert found is not None
-    assert (found.first, found.differing) == (0, 3)  # 1.002, the infinity of another sign, NaN against 5
+    assert (found.first, found.differing) == (0, 3)  # 1.002, an infinity of the other sign, NaN against 5
     assert compare_arrays(*arrays([1, 2], [1, 3], "i4"), LOOSE) is not None, "integers know no tolerance"
     assert compare_arrays(*arrays([1e-9], [0]), Tolerance(absolute=1e-8)) is None
     assert compare_arrays(*arrays([1e-9], [0]), Tolerance(relative=0.5)) is not None
@@ -66,7 +66,7 @@ def test_ulps_count_floats(start: float, steps: int) -> None:
     for _ in range(steps):
         last = np.nextafter(last, np.float32(np.inf))
     if np.isfinite(last):
-        # nextafter has one zero, bits have two.
+        # nextafter treats both zeros as equal; their bits differ.
         crossed = first < 0 < last or (first < 0 and last == 0 and not np.signbit(last))
         assert ulps(first, last) in ((steps, steps + 1) if crossed or first == 0 else (steps,))
         assert ulps(last, first) == ulps(first, last)

@@ -18,7 +18,7 @@ PAGES = sorted(
     for page in [documents.ROOT / "README.md", *(documents.ROOT / "docs").rglob("*.md")]
 )
 WITH_COMMANDS = [page for page in PAGES if documents.read(page).commands]
-# Their Python has tests of its own, in test_python_blocks.py.
+# The Python in these is tested separately, in test_python_blocks.py.
 OWN_TESTS = {
     "README.md",
     "docs/control/writing-a-controller.md",

@@ -20,7 +20,7 @@ def load(opcode: str, stride: int, base: int = 0, step: int = 0):  # type: ignor
     return lambda w, i: w.memory(opcode, [base + i * step + stride * lane for lane in LANES], 4, 8, (8,))
 
 
-# What Accel-Sim gives for chains of one warp (measured: shared/data/traces/accelsim-reference.csv).
+# Accel-Sim's values for chains of one warp (measured: shared/data/traces/accelsim-reference.csv).
 ACCELSIM = {
     "FFMA": (arithmetic("FFMA"), 7),
     "IMAD": (arithmetic("IMAD"), 7),

@@ -26,7 +26,7 @@ def test_atomic_transactions_hold_no_byte_twice(lanes: list[int]) -> None:
     found = testing.coalesce(lanes, 4, atomic=True)
     assert sum(count for _, _, count in found) == len(lanes)
     assert sum(mask.bit_count() for _, mask, _ in found) == 4 * len(lanes)
-    # As many transactions as the busiest word of each sector asks for, no more.
+    # As many transactions as the busiest word of each sector requires, and no more.
     for sector in {a // 32 for a in lanes}:
         words = [a for a in lanes if a // 32 == sector]
         assert sum(address // 32 == sector for address, _, _ in found) == max(words.count(w) for w in words)

@@ -19,9 +19,9 @@ from support.tiny import GLOBAL, cycles, distance, run, write_kernel
 
 HIT, MISS, LINE, LINES, WAYS, SETS = 26, 79, 64, 32, 4, 8
 """Of qv100: cycles of a load that hits, further ones of a miss, the cache's lines (2 KB)."""
-# No misses but those of constants.
+# The only misses are those of constants.
 FETCHED = {"sm.front_end.instruction_cache.perfect": True}
-INTERVAL = 2  # of the integer unit, through which loads of constant memory go
+INTERVAL = 2  # of the integer unit, which executes loads of constant memory
 
 
 def load(w: Warp, *addresses: int) -> None:
@@ -89,7 +89,7 @@ def test_levels_are_counted(tmp_path: Path) -> None:
 def test_lanes_with_other_addresses_take_turns(different: int, tmp_path: Path) -> None:
     addresses = [GLOBAL + 4 * i for i in range(different)]
     found = distance(tmp_path, lambda w, i: load(w, *addresses), "qv100", FETCHED)
-    # The unit is held meanwhile; a dependent load waits for the last lane's value.
+    # The unit is occupied meanwhile; a dependent load waits for the last lane's value.
     assert found == HIT + INTERVAL * (different - 1)
 
 
@@ -152,7 +152,7 @@ def test_a_full_cache_is_asked_again(limit: str, tmp_path: Path) -> None:
         record_of(
             tmp_path,
             warps,
-            # Rows of real memory may gain by another order of requests.
+            # With real memory, a different order of requests can be faster because of DRAM rows.
             {"dram.simple": True, **dict.fromkeys(fields, value)},
         )
         for value in (smallest, 64)
@@ -193,10 +193,10 @@ def test_an_operand_that_is_missing_delays_issue(miss: int) -> None:
     """
     perfect = execute(STORE, "store", np.uint32(3), **{"constant_cache.perfect": True})
     real = execute(STORE, "store", np.uint32(3), **{"constant_cache.miss_latency": miss})
-    # The scheduler issues nothing for four cycles, even where the operand comes sooner.
+    # The scheduler issues nothing for four cycles, even if the operand arrives earlier.
     assert real.cycles - perfect.cycles == max(miss, 4)
     assert real.counters["simt__constant_cache_misses.sum"] == 1
-    assert real.counters["simt__constant_cache_hits.sum"] >= 2  # the same instruction again, and the other
+    assert real.counters["simt__constant_cache_hits.sum"] >= 2  # the same instruction, and the other one
 
 
 def test_operands_in_another_line_miss_again() -> None:

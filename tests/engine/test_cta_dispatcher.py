@@ -28,7 +28,7 @@ def test_each_sm_gets_one_cta_a_cycle_in_turn() -> None:
         (100 + i // 3, i % 3, i) for i in range(8)
     ]
     assert [slot for _, _, slot, *_ in placed] == [0, 0, 0, 1, 1, 1, 2, 2]
-    # The next launch goes on after the SM that was served last.
+    # The next launch continues after the SM that was served last.
     d.begin(0, ctas=2, first_dispatch=2000, ctas_per_sm=4)
     assert [sm for _, sm, *_ in d.dispatch(3000)] == [2, 0]
 
@@ -88,7 +88,7 @@ def test_a_cta_takes_the_lowest_run_of_free_warp_slots() -> None:
     d.begin(1, ctas=2, warps=8, first_dispatch=20, ctas_per_sm=8)
     placed = d.dispatch(100)
     assert [(slot, first) for _, _, slot, first, _, _ in placed] == [(1, 16), (4, 24)]
-    # 24 warps need neighbouring slots; 32 free ones in two pieces are not enough.
+    # 24 warps need contiguous slots; 32 free ones in two fragments are not enough.
     d.release(0, 0, 100)
     d.release(0, 2, 100)
     d.begin(2, ctas=1, warps=24, first_dispatch=200, ctas_per_sm=8)

@@ -25,7 +25,7 @@ def record(
     return run(trace, gpu, overrides or {})[0]
 
 
-# QV100: 2,048 threads, 65,536 registers, 96 KB of shared memory and 32 CTAs an SM.
+# QV100: 2,048 threads, 65,536 registers, 96 KB of shared memory and 32 CTAs per SM.
 @pytest.mark.parametrize(
     ("warps", "registers", "shared", "ctas", "why"),
     [
@@ -39,7 +39,7 @@ def record(
     ],
 )
 def test_ctas_per_sm(warps: int, registers: int, shared: int, ctas: int, why: str, tmp_path: Path) -> None:
-    # 80 SMs: enough CTAs that the grid is not the limit.
+    # 80 SMs: enough CTAs for the grid not to be the limit.
     grid = 80 * ctas + 1
     r = record(tmp_path / "t", "qv100-accelsim", grid, warps, registers=registers, shared_bytes=shared)
     assert (r["occupancy_limit_ctas"], r["occupancy_limited_by"]) == (ctas, why)

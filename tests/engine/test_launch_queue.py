@@ -37,7 +37,7 @@ def test_streams_run_side_by_side() -> None:
     queue = testing.LaunchQueue(3)
     for number, stream in ((1, 0), (2, 0), (3, 5), (4, 6), (5, 8)):
         queue.launch(number, stream)
-    # 2 waits for 1; no slot is left for 5.
+    # 2 waits for 1; there is no slot left for 5.
     assert [(number, slot) for _, number, slot, _ in started(queue)] == [(1, 0), (3, 1), (4, 2)]
     queue.ended(1, 300)
     assert started(queue) == [("launch", 5, 1, 300)]

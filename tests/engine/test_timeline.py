@@ -15,7 +15,7 @@ from simt.spec import load_spec
 from simt.trace.generate import generate
 from support.tiny import GLOBAL, run, warp_of, write_kernel
 
-# One channel, one clock, no traffic but the loads' sectors; SMs, network and L2 only add a delay.
+# One channel, one clock, no traffic except the loads' sectors; SMs, network and L2 only add a delay.
 GPU = "qv100-accelsim"
 ONE_CHANNEL = {
     "address_map.channels": 1,
@@ -184,7 +184,7 @@ def test_overlapping_launches_are_the_same_for_any_threads_and_window(tmp_path: 
         write_kernel(tmp_path / "t", [warps] * 12, number, stream=stream)
     settings = {"launch.max_concurrent_kernels": 4}
     reference = run(tmp_path / "t", "a100", settings, timeline=100)
-    # Each timeline begins with its launch: the first interval holds nothing from before it.
+    # Each timeline begins with its launch: the first interval contains nothing from before it.
     for record in reference:
         t = record["timeline"]
         assert t["cycle"][0] > record["start_cycle"]

@@ -184,7 +184,7 @@ def test_launches_and_transfers_wait_for_each_other() -> None:
     assert now(832) == []
     queue.ended(0, 790)
     assert now(840) == []
-    assert queue.next_event() == 850  # from the end of launch 3, not from when that became known
+    assert queue.next_event() == 850  # from the end of launch 3, not from when the host learned of it
     assert now(850) == [("transfer", 4, 800, 850), ("copy", 0x1000, 64, 850)]
     assert now(851) == [("transfer", 5, 850, 851)]
 
@@ -205,7 +205,7 @@ def test_duration() -> None:
 
 # --- beside launches ----------------------------------------------------------------------------------------
 
-# A cycle is a nanosecond in all parts, and a byte takes one on the link.
+# A cycle is a nanosecond everywhere, and a byte takes one cycle on the link.
 SPEC = {
     **{f"clock.{part}_mhz": 1000 for part in ("core", "interconnect", "l2", "dram")},
     "sm.count": 2,
@@ -300,7 +300,7 @@ def test_copies_overlap_launches_and_copies_back_but_not_each_other(folder: Path
     machine.copy(13, 200, 4, "device_to_host")
     machine.copy(14, 0, 5, "device")
     machine.run()
-    # In the second stream the launch begins when its data is there, whatever the first one does.
+    # In the second stream the launch begins when its data has arrived, independently of the first stream.
     assert [machine.cycles[n] for n in (11, 12, 13, 14)] == [(0, 1000), (1000, 1200), (0, 300), (0, 100)]
     assert machine.cycles[1][0] == 0 and machine.cycles[2][0] == 1000
     assert machine.cycles[1][1] > 1000
@@ -381,7 +381,7 @@ def test_what_copies_leave_in_the_l2_is_there_when_they_end(folder: Path) -> Non
         (record,) = machine.engine.finished()
         return sum(row["hit"] for row in record["l2"].values())
 
-    assert hits(1) > hits(2)  # in the launch's own stream, and beside the launch
+    assert hits(1) > hits(2)  # in the launch's own stream, and concurrently with the launch
     assert hits(1, **{"l2.copies_fill": False}) == hits(2)
 
 

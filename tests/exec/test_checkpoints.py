@@ -201,4 +201,4 @@ def test_refusals(tmp_path: Path) -> None:
         run(["true"], resume_from=tmp_path / "gpu")
     with pytest.raises(CheckpointError, match="ended after 0 launches, before launch 3"):
         run(["true"], "qv100", checkpoint_at="launch=3", checkpoint=tmp_path / "no")
-    assert [p.name for p in tmp_path.iterdir()] == ["gpu"]  # nothing half-written
+    assert [p.name for p in tmp_path.iterdir()] == ["gpu"]  # no partly written file is left

@@ -19,7 +19,7 @@ import pytest
 HERE = Path(__file__).parent
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 SMALL = ["--set", "sm.count=4"]
-CLIENTS = {  # what an interpreter must be able to do, and what to install for it
+CLIENTS = {  # requirements on the interpreter, and what to install for them
     "cuda_python": ("import cuda.bindings.nvrtc", "cuda-python"),
     "cuda_core": ("import cuda.core", "cuda-core"),
     "numba_kernels": ("import numba.cuda.cudadrv.driver, cuda.core", "numba-cuda[cu12]"),
@@ -71,7 +71,7 @@ def test_python_clients(name: str, timed: bool) -> None:
     python = interpreter(check)
     if python is None:
         pytest.skip(f"needs {packages}: pip install")
-    # CuPy's wheel finds NVIDIA's libraries where the dynamic linker looks.
+    # CuPy's wheel finds NVIDIA's libraries in the dynamic linker's path.
     libraries = sorted(Path(python).parents[1].glob("lib/python*/site-packages/nvidia/*/lib"))
     done = run(
         *(SMALL if timed else ["--functional"]),
@@ -104,7 +104,7 @@ def clang(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for header in (*(runtime / "include").iterdir(), *(nvcc / "include").iterdir()):
         (root / "include" / header.name).unlink(missing_ok=True)
         (root / "include" / header.name).symlink_to(header)
-    (root / "include" / "curand_mtgp32_kernel.h").touch()  # clang includes it; cuRAND is not needed
+    (root / "include" / "curand_mtgp32_kernel.h").touch()  # clang includes it; cuRAND is not required
     (root / "nvvm").symlink_to(nvcc / "nvvm")
     (root / "bin" / "ptxas").symlink_to(nvcc / "bin" / "ptxas")
     fatbinary = root / "bin" / "fatbinary"

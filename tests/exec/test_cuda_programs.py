@@ -10,7 +10,7 @@ import pytest
 
 HERE = Path(__file__).parent / "cuda"
 NAMES = sorted(path.stem for path in HERE.glob("*.cu") if path.stem != "device_code")
-# Options of nvcc besides the common ones.
+# Options of nvcc in addition to the common ones.
 OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "clusters": ["-std=c++17"]}
 SMALL = ["--set", "sm.count=4"]
 TIMED = (

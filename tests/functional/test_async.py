@@ -248,7 +248,7 @@ def test_phases_by_transactions() -> None:
         + state("%s0")
         + "mbarrier.complete_tx.shared.b64 [%b], 40;"
         + state("%s0")
-        # Bytes may come before they are expected.
+        # Bytes may arrive before they are expected.
         + "mbarrier.complete_tx.shared.b64 [%b], 8;"
         + "mbarrier.arrive.expect_tx.shared.b64 %s0, [%b], 8;"
         + state("%s0")
@@ -380,8 +380,8 @@ def test_bulk_reductions(operation: str, type_: str, dtype: Any) -> None:
     assert (bulk(operation, type_, data, target) == f[operation.split(".")[1]](target, data)).all()
 
 
-# Each CTA sends to its neighbour with st.async (lane: 8 bytes), red.async (4 bytes) and a bulk copy (128);
-# the CTA after the neighbour says that 16 bytes have come, without sending any.
+# Each CTA sends to its neighbour with st.async (lane: 8 bytes), red.async (4 bytes) and a bulk copy (128
+# bytes); the CTA after the neighbour signals the arrival of 16 bytes without sending any.
 CLUSTER = """
 .visible .entry k(.param .b64 out)
 .reqnctapercluster 4, 1, 1

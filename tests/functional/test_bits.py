@@ -109,7 +109,7 @@ def lop3(a: int, b: int, c: int, table: int) -> int:
 
 
 def test_logic_of_three_by_every_table() -> None:
-    # Each of the eight combinations of three bits, at four places.
+    # Each of the eight combinations of three bits, in four positions.
     a, b, c = 0xF0F0AA0F, 0xCCCC0FF0, 0xAAAAC3C3
     lines = [f"lop3.b32 %t, %i0, %i1, %i2, {k}; mad.lo.u32 %o, %o, 31, %t;" for k in range(256)]
     got = per_lane(

@@ -35,7 +35,7 @@ def holds(name: str, a: float, b: float) -> bool:
 
 
 FLOATING = [*ORDERED, *[f"{name}u" for name in ORDERED], "num", "nan"]
-# As bits: zeros, subnormal, normal, infinite numbers, NaNs with small and large payloads.
+# As bits: zeros, subnormal, normal and infinite numbers, NaNs with small and large payloads.
 FLOAT_BITS = {
     "f16": [
         0,
@@ -269,7 +269,7 @@ def test_slct(type_: str) -> None:
     c = np.resize(np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF], np.uint32), len(a))
     got = per_lane(f"slct.{type_}.s32 %o, %i0, %i1, %i2;", a, b, c, output=a.dtype)
     assert (got == np.where(c.view(np.int32) >= 0, a, b)).all()
-    # NaN selects the second; -0.0 is not below 0; flushed, no subnormal number is.
+    # NaN selects the second; -0.0 is not below 0; nor is any flushed subnormal number.
     numbers = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32)
     c = np.resize(numbers, len(a))
     got = per_lane(f"slct.{type_}.f32 %o, %i0, %i1, %i2;", a, b, c.view(np.uint32), output=a.dtype)

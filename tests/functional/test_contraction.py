@@ -18,7 +18,7 @@ from support.ptx import HEADER, Device, per_lane
 
 AB, CD, EF = "mul.f32 %x, %a, %b; ", "mul.f32 %y, %c, %d; ", "mul.f32 %z, %e, %f; "
 SHAPES = {
-    # body: (mul, add and sub, fma) that are left
+    # body: (mul, add and sub, fma) that remain
     AB + "add.f32 %r, %x, %c;": (0, 0, 1),
     AB + "sub.f32 %r, %c, %x;": (0, 0, 1),
     AB + "add.sat.f32 %r, %x, %c;": (0, 0, 1),
@@ -80,7 +80,7 @@ def test_one_rounding(type_: str, dtype: type) -> None:
     """c - a * b, a * b - c, -(a * b) - c, each rounded once."""
     random = np.random.default_rng(7)
     a, b, c = (random.uniform(-4, 4, 512).astype(dtype) for _ in range(3))
-    c[::2] = (a * b)[::2]  # what is left is the product's rounding error
+    c[::2] = (a * b)[::2]  # the rest is the product's rounding error
     bits = 8 * a.dtype.itemsize
     product = f"mul.{type_} %t, %i0, %i1;"
     forms = {

@@ -61,7 +61,7 @@ def convert(mnemonic: str, source: np.ndarray, output: np.dtype | type) -> np.nd
 def test_integers_to_integers(target: str, sat: str) -> None:
     least, most = bounds(target)
     for source in INTEGERS:
-        # Registers may be wider than the type: the source's low bits count, the result is extended.
+        # Registers may be wider than the type: the source's low bits are used, and the result is extended.
         wider = {max(16, width(source)), 64}
         results = {max(16, width(target)), 32 if width(target) < 32 else 64}
         for source_bits, result_bits in itertools.product(wider, results):
@@ -84,7 +84,7 @@ def integral_reference(v: np.ndarray, how: str, target: str, source: Format) -> 
         out = np.array(whole, dtype=object)
         out[r >= float(most + 1)] = most
         out[r < float(least)] = least
-    # NVIDIA's headers: 0, or the highest bit where either side has 64 bits.
+    # NVIDIA's headers: 0, or the highest bit if either side has 64 bits.
     out[np.isnan(v)] = 2 ** (width(target) - 1) if 64 in (width(target), source.bits) else 0
     bits = max(16, width(target))
     numbers = [value_of(int(n), target) % 2**bits for n in out]
@@ -314,7 +314,7 @@ def test_tf32(mode: str, modifiers: str) -> None:
     a = np.concatenate([a, middle, middle + np.uint32(1), middle - np.uint32(1)])
 
     def reference(x: float) -> int:
-        if math.isnan(x):  # away from zero it is integer arithmetic, without regard for NaNs
+        if math.isnan(x):  # away from zero: integer arithmetic, ignoring NaNs
             return -1 if mode == "rna" else F32.nan
         x = 0.0 if ".relu" in modifiers and x <= 0 else x
         return tf32.encode(x, mode, saturate=".satfinite" in modifiers) << 13

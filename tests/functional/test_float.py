@@ -52,7 +52,7 @@ def test_results_are_rounded_once(operation: str, f: Format, mode: str) -> None:
 def test_ftz_takes_and_gives_zeros_for_subnormal_numbers(operation: str, mode: str) -> None:
     count, reference = OPERATIONS[operation]
     inputs = operands(F32, count)
-    # Products and quotients near the least normal number, which random ones rarely meet.
+    # Products and quotients near the least normal number, which random numbers rarely reach.
     inputs[0][: COUNT // 4] = (inputs[0][: COUNT // 4] & 0x807FFFFF) | 0x20000000
     if count > 1 and operation != "div":
         inputs[1][: COUNT // 4] = (inputs[1][: COUNT // 4] & 0x807FFFFF) | 0x20000000
@@ -91,7 +91,7 @@ def test_half_precision_is_rounded_once(operation: str, f: Format) -> None:
     wanted = expect(f, functools.partial(reference, f, "rn"), inputs)
     found = run(f"{operation}.rn.{f.name}", f, inputs)
     assert_same(found, wanted, *inputs)
-    # Packed: each half for itself.
+    # Packed: each half independently.
     pairs = [(a.astype(np.uint32) | np.roll(a, 7).astype(np.uint32) << 16) for a in inputs]
     packed = run(f"{operation}.rn.{f.name}x2", F32, pairs)
     assert_same(packed & 0xFFFF, wanted)
@@ -99,8 +99,8 @@ def test_half_precision_is_rounded_once(operation: str, f: Format) -> None:
 
 
 def test_half_fma_whose_double_rounding_would_differ() -> None:
-    # 32784 lies between two numbers of f16; the least number decides. The sum needs more bits than f32
-    # has, and for bf16 than f64 has.
+    # 32784 is halfway between two numbers of f16; the smallest number decides. The sum needs more bits than
+    # f32 has and, for bf16, more than f64 has.
     a, b = (np.array([F16.encode(x)] * 2, np.uint16) for x in (683.0, 48.0))
     assert F16.decode(int(a[0])) * F16.decode(int(b[0])) == 32784.0
     c = np.array([0x0001, 0x8001], np.uint16)
@@ -118,7 +118,7 @@ def test_bf16_fma_of_ordinary_products() -> None:
     a[::17] = 0
     b |= rng.integers(0, 2, COUNT, np.uint16) << np.uint16(15)
     c = codes(BF16, COUNT, 6)
-    # Products whose sum with c is nearly 0, or a middle between two numbers but for c.
+    # Products whose sum with c is nearly 0, or halfway between two numbers except for c.
     product = [BF16.encode(-BF16.decode(int(x)) * BF16.decode(int(y))) for x, y in zip(a, b, strict=True)]
     c[::3] = np.array(product, np.uint16)[::3]
     c[1::3] = np.array(product, np.uint16)[1::3] - np.uint16(9 << 7)

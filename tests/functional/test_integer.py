@@ -149,7 +149,7 @@ def test_sums_of_twice_and_thrice_the_width(type_: str) -> None:
         return low | high << bits
 
     for name, sign in [("add", 1), ("sub", -1)]:
-        # The carry goes on into a third word, which shows it.
+        # The carry propagates into a third word, which shows it.
         body = (
             f"{name}.cc.{type_} %t0, %i0, %i2; {name}c.cc.{type_} %t1, %i1, %i3; {name}c.{type_} %t2, 0, 0;"
         )

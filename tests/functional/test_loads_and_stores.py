@@ -8,7 +8,7 @@ import pytest
 from simt import _engine
 from support.ptx import Device
 
-SIZE = 4096  # bytes of the memory that is accessed
+SIZE = 4096  # bytes of accessed memory
 TYPES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "f32": 4, "b64": 8, "s32": 4}
 VECTORS = {"": 1, "v2": 2, "v4": 4}
 FORMS = [
@@ -45,14 +45,14 @@ def program(space: str, kind: str, vector: str, wide: bool) -> str:
         "add.u64 %to, {to}, %at; {move} add.u32 %k, %k, {step}; setp.lt.u32 %p, %k, {size}; @%p bra {label};"
     )
     if declared:
-        # Each lane copies its share; of local memory, all of it.
+        # Each lane copies its share; for local memory, all of it.
         first, step = ("%offset4", 128) if own == "shared" else (0, 4)
         common = {"to": "%place", "size": SIZE, "first": first, "step": step}
         move_in = f"ld.global.u32 %word, [%from]; st.{own}.u32 [%to], %word;"
         move_out = f"ld.{own}.u32 %word, [%to]; st.global.u32 [%from], %word;"
         copy_in = "mov.u64 %place, place;" + loop.format(label="IN", move=move_in, **common)
         copy_out = loop.format(label="OUT", move=move_out, **common)
-        if own == "local":  # the lane that is asked for shows its memory
+        if own == "local":  # the selected lane outputs its memory
             copy_out = f"setp.ne.u32 %p, %lane, %shown; @%p bra DONE; {copy_out}"
     parameters = (
         ".param .u64 memory, .param .u64 address, .param .u64 values, .param .u32 mask, .param .u32 shown"

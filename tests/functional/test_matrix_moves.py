@@ -9,7 +9,7 @@ from simt import _engine
 from simt.errors import PtxError
 from support.matrices import run_registers
 
-ROWS = np.random.default_rng(0).permutation(32)  # where in shared memory the row of each lane lies
+ROWS = np.random.default_rng(0).permutation(32)  # position of each lane's row in shared memory
 SHARED = """
 .shared .align 16 .b8 room[1024]; .reg .b32 %row, %own; .reg .b64 %wide; mov.u32 %row, room;
 """

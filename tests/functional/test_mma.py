@@ -154,7 +154,8 @@ def test_any_bits(type_: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = (rng.integers(0, 1 << BITS[type_], size, np.uint64).astype(np.uint32) for size in ((m, k), (k, n)))
     c = rng.integers(0, 1 << 32, (m, n), np.uint64).astype(np.uint32)
-    # A NaN spoils a row or column, so most hold numbers only: their exponents lack the lowest bit.
+    # A NaN affects a whole row or column, so most matrices contain only numbers: their exponents lack the
+    # lowest bit.
     f = F32 if type_ == "tf32" else FORMATS[type_]
     a[4:] &= ~np.uint32(1 << f.mantissa_bits)
     b[:, 2:] &= ~np.uint32(1 << f.mantissa_bits)
@@ -197,7 +198,7 @@ def test_f16_results_overflow_and_underflow() -> None:
     found = multiply("m16n8k8", "f16", "f16", "f16", "f16", (a, b, c))
     np.testing.assert_array_equal(found, encode(exact, "f16"))
     assert found[0, 1] == 0x7C00 and found[1, 1] == 0xFC00  # infinities
-    assert found[2, 2] == 0 and found[2, 4] == 1  # half of the least number goes to even, more than it up
+    assert found[2, 2] == 0 and found[2, 4] == 1  # half of the least number: to even; more: up
 
 
 def test_the_low_bits_of_tf32_are_ignored() -> None:
@@ -239,7 +240,7 @@ def test_sparse(case: tuple[str, str, str, str]) -> None:
     codes_b, codes_c = random_codes(rng, b, (k, n)), random_codes(rng, d, (m, n))
     for selector in range(4 // lanes):
         dense = np.zeros((m, k), np.uint32)
-        metadata = rng.integers(0, 1 << 32, 32, np.uint64)  # what is not used does not matter
+        metadata = rng.integers(0, 1 << 32, 32, np.uint64)  # unused values do not matter
         for row in range(m):
             for chunk in range(k // elements):
                 first, second = rng.permutation(4)[:2] if selector == 0 else sorted(rng.permutation(4)[:2])

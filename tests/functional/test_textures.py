@@ -169,7 +169,7 @@ def random_points(
     return points
 
 
-# A sum that is 0 with whole multiples of 1/127, and is not with those rounded.
+# A sum that is 0 with integral multiples of 1/127, but not with rounded ones.
 @pytest.mark.slow
 @example("3d", np.dtype("int8"), 4, (2, 4, 6), "linear", ["clamp", "clamp", "wrap"], True, "normalized", 769)
 @settings(max_examples=120, deadline=None)
@@ -272,7 +272,7 @@ def test_linear_filtering_between_texels() -> None:
 
 
 def test_weights_have_eight_fractional_bits() -> None:
-    # 1/256 of a texel is the least step; half of it rounds up, less rounds down.
+    # 1/256 of a texel is the smallest step; half of it rounds up, less rounds down.
     at = [0.5 + 1 / 256, 0.5 + 1 / 512, 0.5 + 1 / 512 - 1 / 65536, 1.5 - 1 / 1024]
     assert line(at, filter="linear") == [10 / 256, 10 / 256, 0, 10]
 
@@ -335,7 +335,7 @@ def cube_texels(cubes: int = 1) -> np.ndarray:
 
 
 def test_faces_of_cubes() -> None:
-    # A direction per face, towards a texel that its table in the CUDA guide gives.
+    # One direction per face, towards a texel according to the table in the CUDA guide.
     texture = gpu().texture(cube_texels(), kind="cubemap")
     directions = np.array(
         [[2, 0.5, -1.5], [-2, 0.5, -1.5], [0.5, 2, -1.5], [0.5, -2, -1.5], [0.5, -1.5, 2], [0.5, -1.5, -2]],
@@ -359,7 +359,7 @@ def test_cubes_of_an_array_are_filtered_within_faces() -> None:
     texture = gpu().texture(cube_texels(3), kind="cubemap_layered", filter="linear")
     layer = np.array([0, 2, 7], np.uint32)
     x, y, z = (np.array([v] * 3, np.float32) for v in (1, 0, 0))
-    # The middle of the face +x of each cube; a layer that is not there is the last.
+    # The centre of face +x of each cube; the index of a missing layer is clamped to the last.
     middle = 10 * 1.5 + 1.5
     assert fetch(texture, "acube", [layer, x, y, z])[:, 0].tolist() == [middle, 1200 + middle, 1200 + middle]
     edge = fetch(texture, "acube", [layer, x, np.full(3, 1, np.float32), z])[:, 0]
@@ -425,7 +425,8 @@ def test_levels_of_detail() -> None:
 def test_gradients_choose_the_level() -> None:
     levels = [np.full((8 >> k, 16 >> k), 10 * k, np.float32) for k in range(4)]
     texture = gpu().texture(levels, normalized=True, level_filter="linear")
-    # Per pixel 1/16 of the width is one texel; 1/2 is 8 texels: level 3. The longer derivative counts.
+    # A derivative of 1/16 of the width per pixel is one texel; 1/2 is 8 texels: level 3. The longer
+    # derivative counts.
     dx = np.array([1 / 16, 1 / 8, 0, 0, 1 / 2], np.float32)
     dy = np.array([0, 0, 1 / 2, 0, 0], np.float32)
     half, zero = np.full(5, 0.5, np.float32), np.zeros(5, np.float32)
@@ -626,7 +627,7 @@ def test_surface_loads_and_stores(vector_: str, bits: int) -> None:
     register = {8: "h", 16: "h", 32: "r", 64: "w"}[bits]
     registers = vector(register, 0, count)
     size = bits // 8 * count
-    # A copy within the surface, from the left half of each row to the right half, rows turned upside down.
+    # A copy within the surface, from the left half of each row to the right half, with rows in reverse order.
     body = f"mul.lo.u32 %i0, %i0, {size}; add.u32 %i2, %i0, {4 * size}; sub.u32 %i3, 2, %i1;"
     body += f"suld.b.2d{vector_}.b{bits}.trap {registers}, [%t, {{%i0, %i1}}];"
     body += f"sust.b.2d{vector_}.b{bits}.trap [%t, {{%i2, %i3}}], {registers};"
@@ -731,7 +732,7 @@ def test_wide_reductions() -> None:
     assert surface.numpy().view(np.uint64).tolist() == [0, int(values.astype(np.uint64).sum()) << 20]
 
 
-# --- what goes wrong -------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------
 
 
 def fault(body: str, handle: Any, *inputs: Any) -> ProgramFault:

@@ -191,7 +191,7 @@ def test_half_precision_of_all_inputs(name: str, type_: str) -> None:
     with np.errstate(over="ignore"):
         exact = (np.exp2 if name == "ex2" else np.tanh)(x.astype(np.longdouble))
     value = np.array([f.decode(int(c)) for c in found])
-    # Where the exact result is beyond the format, or among its subnormal numbers, it is the rounded one.
+    # If the exact result is out of range or subnormal, the result is its rounded value.
     least, most = 2.0 ** (1 - f.bias), f.decode(f.infinity - 1)
     normal = ~nan & (np.abs(exact) >= least) & (np.abs(exact) <= most)
     if name == "ex2":  # NVIDIA: relative, 2^-9.9 and 2^-7
@@ -204,7 +204,7 @@ def test_half_precision_of_all_inputs(name: str, type_: str) -> None:
     unit = least / 2**f.mantissa_bits
     assert np.max(np.abs(value[small] - exact[small])) <= (least if ftz else 0.6 * unit)
     assert (value[~nan & (exact > most * (1 + 2.0**-f.mantissa_bits))] == np.inf).all()
-    # Packed, with the same inputs in other halves.
+    # Packed, with the same inputs in the opposite halves.
     pair = code.astype(np.uint32) | code[::-1].astype(np.uint32) << 16
     packed = per_lane(f"{name}.approx{ftz}.{type_}x2 %o, %i0;", pair, output=np.uint32)
     assert ((packed & 0xFFFF).astype(np.uint16) == found).all()

@@ -140,7 +140,7 @@ def k_major(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: st
     result = []
     for at in range(0, total, 32):
         first = start + at // width * box + at % width
-        # Without swizzling a box is one chunk wide, and the next chunk along k is a box away.
+        # Without swizzling, a box is one chunk wide, and the next chunk along k is one box further.
         result.append(descriptor(first, box if swizzle == "none" else 16, 8 * width, swizzle))
     return result
 

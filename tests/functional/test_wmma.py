@@ -151,7 +151,7 @@ def layouts_of(case: tuple[str, str, str, str]) -> list[tuple[str, str, str]]:
 def test_products(case: tuple[str, str, str, str]) -> None:
     codes = random_matrices(case)
     wanted = reference(case, codes)
-    # Lines keep to the alignment that PTX asks for: 16 bytes.
+    # Rows have the alignment that PTX requires: 16 bytes.
     pads = {"b1": 128, "s4": 32, "u4": 32, "s8": 16, "u8": 16}
     for k, layouts in enumerate(layouts_of(case)):
         pad = None if k == 0 else pads.get(case[2], 8)

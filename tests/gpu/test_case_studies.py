@@ -74,4 +74,4 @@ def test_more_sms_help_what_computes(run) -> None:
 def test_a_v100_is_faster(run) -> None:
     rows, said = run("v100_against_rtx2060")
     assert all(speedup > 1 for *_, speedup in rows.values())
-    assert "ratio of FP32 peaks: 2.19" in said  # 80 SMs of 64 lanes at 1380 MHz; 30 of 64 at 1680
+    assert "ratio of FP32 peaks: 2.19" in said  # 80 SMs of 64 lanes at 1380 MHz; 30 of 64 at 1680 MHz

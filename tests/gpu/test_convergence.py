@@ -243,7 +243,7 @@ def barriers_in_both_arms(i: int, seen: Seen) -> int:
 def tiles(i: int, seen: Seen) -> int:
     lanes = seen.warp(i, 8)
     x = X[lanes]
-    all_above = len(lanes) == 8 and (x > 9).all()  # cooperative groups want all bits of the tile
+    all_above = len(lanes) == 8 and (x > 9).all()  # cooperative groups require all bits of the tile
     odd = sum(1 << j % 8 for j in lanes if X[j] & 1)
     same = int((x % 3 == X[i] % 3).sum())
     return int((x == 97).any() + 2 * all_above + 4 * odd + 1024 * same + 16384 * x[0])

@@ -15,7 +15,7 @@ from support.ptx import HEADER
 
 pytest.importorskip("lz4")
 
-# Every step needs what other CTAs did in the step before; the last CTA has threads that are gone.
+# Every step needs the results of other CTAs from the step before; in the last CTA, some threads have exited.
 STEPS = """
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;

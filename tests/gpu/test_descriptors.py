@@ -46,7 +46,7 @@ def test_product_with_descriptors_of_the_kernel(gpu: str, functional: bool, m: i
     device = simt.GPU(gpu, functional=functional)
     grid = (-(-m // 64), -(-n // 64))
     result = device.triton(kernels.matmul_by_maps)[grid](a, b, c, m, n, k, 64, 64, 64)
-    # One rounding to f16 of sums of up to k products; f32 sums are exact to far below that.
+    # One rounding to f16 of sums of up to k products; the error of f32 sums is far below that.
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=2**-10)
     assert functional or result.cycles > 0
 

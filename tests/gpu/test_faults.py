@@ -104,7 +104,7 @@ def test_faults_name_their_place_and_the_gpu_lives_on(
     assert gpu.memory.used == before, "copies and parameters of the launch are freed"
     assert fault.kind == kind and words in str(fault)
     assert fault.kernel == "fault"
-    if what == 10:  # all blocks are at fault; under timing the first by cycle is reported
+    if what == 10:  # all blocks fault; with timing, the first by cycle is reported
         assert fault.thread == (32, 0, 0) and (fault.block == (0, 0, 0) or not gpu.functional)
     else:
         assert (fault.block, fault.thread) == ((0, 0, 0), (37, 0, 0))
@@ -301,7 +301,7 @@ def test_a_module_that_is_refused_leaves_no_memory_behind() -> None:
         gpu.load(PtxModule.from_text(text.replace("made.up;", "add"), "k.ptx"))
 
 
-# --- any address --------------------------------------------------------------------------------------
+# --- arbitrary addresses ------------------------------------------------------------------------------------
 
 ACCESSES = [
     "ld{space}.b32 %r1, [{a}];",

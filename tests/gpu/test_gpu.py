@@ -59,7 +59,7 @@ def test_host_arrays_go_in_and_out(module: object) -> None:
     expected = np.arange(100, dtype=np.float32)
     expected[:90] *= 3
     assert (x == expected).all()
-    # Any buffer does; a view that is not contiguous, too.
+    # Any buffer works, including a view that is not contiguous.
     buffer = array.array("f", range(8))
     module.scale[1, 32](buffer, 0.5, 8)  # type: ignore[attr-defined]
     assert buffer.tolist() == list(range(8))

@@ -61,7 +61,7 @@ def test_a_view_with_gaps_is_a_copy_without(module: Any) -> None:
     module.add[1, 1](o, square, square.T, 16)
     assert (o == (3 * square + square.T).ravel()).all()
     before = x.copy()
-    module.add[1, 1](x[::2], x[1::2], x[1::2], 8)  # they alternate and share nothing
+    module.add[1, 1](x[::2], x[1::2], x[1::2], 8)  # interleaved, without shared elements
     assert (x[::2] == 4 * before[1::2]).all() and (x[1::2] == before[1::2]).all()
     fortran = np.asfortranarray(before.reshape(4, 4))
     module.add[1, 1](o, fortran, np.zeros(16, np.int32), 16)
@@ -81,7 +81,7 @@ def test_writing_what_another_view_shows_with_gaps_is_refused(module: Any) -> No
         module.add[1, 1](window, np.ones(16, np.int32), np.ones(16, np.int32), 16)
     assert (x == np.arange(16)).all()
     sums = np.zeros(1, np.int32)
-    module.look[1, 1](window, sums, 16)  # reading is right
+    module.look[1, 1](window, sums, 16)  # reads are correct
     assert sums[0] == window.sum()
 
 
@@ -100,7 +100,7 @@ def test_what_a_kernel_writes_is_never_dropped(module: Any) -> None:
     one, fixed = np.ones(8, np.int32), np.arange(8, dtype=np.int32)
     fixed.flags.writeable = False
     o, other = np.zeros(8, np.int32), np.zeros(8, np.int32)
-    module.add[1, 1](o, fixed, Copies(), 8)  # reading is right
+    module.add[1, 1](o, fixed, Copies(), 8)  # reads are correct
     assert (o == 4 * fixed).all()
     for target, words in (
         (fixed, "argument 1, which is read-only"),
@@ -114,7 +114,7 @@ def test_what_a_kernel_writes_is_never_dropped(module: Any) -> None:
     shares = Shares()
     module.add[1, 1](shares, one, one, 8)
     assert (shares.values == 4).all()
-    # A read-only view of memory that is written through another one.
+    # A read-only view of memory that is written through another view.
     whole = np.arange(8, dtype=np.int32)
     part = whole[:4]
     part.flags.writeable = False

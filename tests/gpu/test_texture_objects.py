@@ -150,8 +150,8 @@ def test_a_fault_names_the_surface_access(gpu: simt.GPU, program: Any) -> None:
 # --- under timing ----------------------------------------------------------------------------------------
 
 
-# Copies to the GPU are not in a trace.
-# A refresh would meet other loads after a cycle more or less.
+# A trace does not contain copies to the GPU.
+# A refresh would delay different loads if timing shifted by a cycle.
 COLD = {"l2.copies_fill": False, "dram.refi": 0}
 
 
@@ -195,7 +195,7 @@ def test_timing_gives_the_same_values_for_any_threads(spec: str) -> None:
     assert (values[2] == np.where(np.arange(4) == 3, picture, 255 - picture)).all()
 
 
-# Text has no widths of registers; the launch with contended atomics is sensitive to a cycle more or less.
+# Text does not give register widths; the launch with contended atomics is sensitive to a shift of one cycle.
 @pytest.mark.parametrize(("name", "tolerance"), [("textures.simt", 0.01), ("text", 0.1)])
 def test_a_trace_of_textures_takes_as_long(name: str, tolerance: float, tmp_path: Path) -> None:
     cycles, _ = run_timed(1)
@@ -229,13 +229,13 @@ def test_textures_are_read_through_the_caches() -> None:
     program = gpu.compile(SOURCE)
     out = gpu.zeros((32, 32))
     launch = program.blur[(4, 8), (8, 4)](gpu.texture(np.ones((32, 32), np.float32)), out, 32, 32)
-    # A row of a warp is 8 texels from the second of a sector on: two sectors, but one at the right edge. The
-    # lowest of 32 rows is read twice by the warps at the lower edge.
+    # A warp's row is 8 texels, starting with the second of a sector: two sectors, but one at the right edge.
+    # The lowest of 32 rows is read twice by the warps at the lower edge.
     assert sum(launch.l1["texture_read"].values()) == 31 * (3 * 2 + 1)
     assert sum(launch.l1["global_read"].values()) == 0
 
 
-# --- what is refused -------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------
 
 F32, U8 = np.zeros((6, 4, 4), np.float32), np.zeros((6, 4, 4), np.uint8)
 

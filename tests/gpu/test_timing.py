@@ -14,7 +14,7 @@ from simt.result import perfetto
 pytest.importorskip("lz4")
 PTX = ".version 8.7\n.target sm_70\n.address_size 64\n"
 
-# A ticket lock, a flag between CTAs and a counter that hands out places: what acts in the order of time.
+# A ticket lock, a flag between CTAs, and a counter that allocates places: all depend on the order of time.
 ORDERED = (
     PTX
     + """
@@ -160,7 +160,7 @@ EDGE:
 )
 
 
-# Text names no constant operands, so it is compared where none misses.
+# Text does not contain constant operands, so traces are compared in launches without misses of these.
 TRACES: dict[str, dict[str, object]] = {"trace.simt": {}, "text": {"constant_cache.perfect": True}}
 
 
@@ -187,7 +187,7 @@ def test_a_recorded_trace_takes_the_same_time(spec: str, tmp_path: Path) -> None
         assert (out.numpy() == expected.reshape(-1)).all()
         replayed = simt.simulate(path, spec, set=options).launches[0]
         assert replayed.warp_instructions == timed.warp_instructions
-        # Text names no predicates, so what waits for one does not wait there.
+        # Text does not contain predicates, so a trace does not wait for them.
         allowed = 0 if path.suffix == ".simt" else 0.01 * timed.cycles
         assert abs(replayed.cycles - timed.cycles) <= allowed
 
@@ -204,7 +204,7 @@ def test_streams_overlap_and_wait_for_events() -> None:
     kernel[8, 128, 0, two](a, c, 1024)
     gpu.synchronize()
     first, second, third = gpu.launches
-    assert second.start_cycle < first.end_cycle  # side by side
+    assert second.start_cycle < first.end_cycle  # concurrently
     assert third.start_cycle >= max(first.end_cycle, second.end_cycle)
     assert (c.numpy().reshape(-1, 128)[:, 2] == 9).all()
 
@@ -258,7 +258,7 @@ def test_traces_of_vector_accesses_take_the_same_time(spec: str, kernel: str, tm
             launch(source, out, n)
         replayed = simt.simulate(path, spec, set=options).launches[0]
         assert replayed.warp_instructions == timed.warp_instructions
-        # Text names no predicates, so what waits for one does not wait there.
+        # Text does not contain predicates, so a trace does not wait for them.
         allowed = 0 if path.suffix == ".simt" else 0.01 * timed.cycles
         assert abs(replayed.cycles - timed.cycles) <= allowed
 

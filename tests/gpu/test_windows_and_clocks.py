@@ -8,7 +8,7 @@ import pytest
 import simt
 from simt.cuda import toolkit
 
-# A thousand atomics on one address: its slice refuses most of the time, and the way to it is full.
+# A thousand atomics on one address: its slice stalls most of the time, and the network to it is full.
 SOURCE = """
 extern "C" __global__ void count(unsigned* hits, unsigned* places) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -86,7 +86,7 @@ def test_scan(module: Module, rng: np.random.Generator, algorithm: str, grid: in
 @pytest.mark.parametrize("descending", [0, 1])
 @pytest.mark.parametrize("grid", [1, 3])
 def test_radix_sort(module: Module, rng: np.random.Generator, descending: int, grid: int) -> None:
-    keys = rng.integers(-40, 40, (grid, 256)).astype(np.float32) / 4  # many equal ones: the sort is stable
+    keys = rng.integers(-40, 40, (grid, 256)).astype(np.float32) / 4  # many equal keys: the sort is stable
     values = np.tile(np.arange(256, dtype=np.int32), (grid, 1))
     order = np.argsort(-keys if descending else keys, axis=1, kind="stable")
     expected = np.take_along_axis(keys, order, 1)

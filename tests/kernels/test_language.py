@@ -370,7 +370,7 @@ def test_mathematical_functions(
     functions = list(FUNCTIONS)
     functions[10], functions[12] = lambda v: abs(v) ** base, lambda v: math.fmod(v, rest)
     expected = np.array([[f(v) for f in functions] for v in wide.tolist()])
-    # CUDA's documented errors are a few units in the last place; of tgamma up to 10 (f64) and 5 (f32).
+    # CUDA's documented errors are a few units in the last place; for tgamma up to 10 (f64) and 5 (f32).
     ulp = np.spacing(np.abs(expected).astype(dtype)).astype(np.float64)
     assert (np.abs(out - expected) <= 12 * ulp).all()
     assert (out[:, 12] == expected[:, 12]).all() and (out[:, 5] == expected[:, 5].astype(dtype)).all()

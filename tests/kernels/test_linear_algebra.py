@@ -216,7 +216,7 @@ def test_product_in_half_precision(module: Module, rng: np.random.Generator, m: 
     sums = np.zeros((m, n), np.float16)
     for i in range(
         k
-    ):  # a product of halves is exact in double precision; the sum of it and a half, nearly always
+    ):  # a product of halves is exact in double precision, and so is nearly always its sum with a half
         sums = (np.outer(a[:, i].astype(np.float64), b[i]) + sums).astype(np.float16)
     assert (c == sums).all()
 

@@ -55,7 +55,7 @@ def test_device_functions(gpu: simt.GPU, rng: np.random.Generator) -> None:
     gpu.numba(nearest)[3, 32](points, queries, found)
     distances = ((points[None] - queries[:, None]) ** 2).sum(-1)
     assert (found == distances.argmin(1)).all()
-    # For another architecture, too.
+    # Also for another architecture.
     found[:] = 0
     simt.GPU("h100", functional=True).numba(nearest)[3, 32](points, queries, found)
     assert (found == distances.argmin(1)).all()

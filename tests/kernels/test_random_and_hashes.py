@@ -310,7 +310,7 @@ def test_hashes_of_texts(module: Module, rng: np.random.Generator) -> None:
 
 def test_sha256(module: Module, rng: np.random.Generator) -> None:
     some = [p for p, _ in zip(primes(), range(64), strict=False)]
-    # The fractions of the primes' cube roots, by whole-number search.
+    # The fractional parts of the primes' cube roots, by integer search.
     constants = []
     for p in some:
         root = round((p << 96) ** (1 / 3))

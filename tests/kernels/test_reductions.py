@@ -181,7 +181,7 @@ def test_one_atomic_for_the_active_lanes(module: Module, rng: np.random.Generato
 @pytest.mark.parametrize("block", [32, 256])
 @pytest.mark.parametrize("n", [1, 100, 3000])
 def test_place_of_the_maximum(module: Module, rng: np.random.Generator, n: int, block: int) -> None:
-    x = rng.integers(0, 50, n).astype(np.float32)  # with many equal ones
+    x = rng.integers(0, 50, n).astype(np.float32)  # with many equal values
     where = np.zeros(1, np.int32)
     module.argmax[1, block](x, where, n)
     assert where[0] == x.argmax()

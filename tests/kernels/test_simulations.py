@@ -196,7 +196,7 @@ def test_ising(module: Module, rng: np.random.Generator) -> None:
         random = rng.random((size, size), np.float32)
         around = sum(np.roll(expected, by, axis) for by in (-1, 1) for axis in (0, 1))
         chance = np.exp(-2 * beta * expected.astype(np.float64) * around)
-        assert np.abs(chance - random).min() > 1e-7  # else rounding would decide
+        assert np.abs(chance - random).min() > 1e-7  # otherwise rounding would decide
         expected = np.where((chessboard == step % 2) & (random < chance), -expected, expected)
         module.ising[(2, size), 32](spin, random, size, step % 2, beta)
     assert (spin == expected).all()

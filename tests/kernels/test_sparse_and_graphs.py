@@ -171,7 +171,7 @@ def test_breadth_first_search(module: Module, rng: np.random.Generator) -> None:
         queues, size = queues[::-1], int(count[0])
     expected = csgraph.shortest_path(graph, unweighted=True, indices=0)
     assert (depth.numpy() == np.where(np.isinf(expected), -1, expected)).all()
-    assert level > 3  # the graph is no trivial one
+    assert level > 3  # the graph is not trivial
 
 
 def test_pagerank(module: Module, rng: np.random.Generator) -> None:

@@ -150,7 +150,7 @@ def test_floating_point(
         # cvt.rna: to nearest, ties away from zero.
         a, b = (((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32) for x in (a, b))
     exact, bound = product_bound(a, b.T, out)
-    # Tensor cores align the products of an instruction to the greatest and cut what is beyond 24 bits or so.
+    # Tensor cores align the products of an instruction to the largest one and truncate to about 24 bits.
     assert (np.abs(c - exact) <= 4 * bound).all()
 
 

@@ -74,9 +74,9 @@ def test_whole_warps_are_seen_and_previewed() -> None:
     out, total, result = run(recorder)
     assert (out == expected()).all()
     assert total == CTAS * BLOCK
-    # Those that finish after the last whole interval are not told.
+    # Warps that finish after the last whole interval are not reported.
     assert 2 * CTAS - 32 <= sum(len(warps) for warps in recorder.finished) <= 2 * CTAS
-    # The preview knows what the warps of 64 lanes execute: their halves part only where loops end.
+    # The preview counts what warps of 64 lanes execute: their halves diverge only at the ends of loops.
     assert len(recorder.previewed) == 2 * CTAS
     assert sum(recorder.previewed) == result.warp_instructions
 

@@ -217,7 +217,7 @@ def test_halves_that_part_meet_again() -> None:
     _, small = device("qv100")
     low = small.halves[1, 32](np.zeros(32, np.uint32)).warp_instructions
     high = small.halves[1, 64](np.zeros(64, np.uint32)).warp_instructions - low
-    # What they do together: the dozen PTX instructions before the branch and three at the end.
+    # Executed by both halves together: the dozen PTX instructions before the branch and three at the end.
     together = low + high - launch.warp_instructions / 4
     assert 12 <= together <= 20
 

@@ -44,7 +44,7 @@ def test_memory(gpu: str, tmp_path: Path) -> None:
     """From a load to the use of its value: about 64 cycles, 114 (L1), 190 (L2) and 350 (DRAM)."""
     assert distance(tmp_path, load("LDS", lambda i: 0), gpu) == 64
     assert distance(tmp_path, load("LDG.E.SYS", lambda i: GLOBAL), gpu) == pytest.approx(114, abs=1.01)
-    # 32 KB round and round: twice the L1.
+    # A cycle through 32 KB: twice the L1.
     around = load("LDG.E.SYS", lambda i: GLOBAL + 64 * (i % 512), 0)
     assert distance(tmp_path, around, gpu, counts=(1100, 1500)) == pytest.approx(190, abs=3)
     far = load("LDG.E.SYS", lambda i: GLOBAL + i * (3 << 20), 0)

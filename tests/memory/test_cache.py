@@ -150,7 +150,7 @@ def test_a_set_full_of_modified_lines_gives_up_its_oldest(replacement: str) -> N
     for i in (0, 2, 4):
         assert c.access(i * LINE, write=True) == "miss"
     assert [c.contains(i * LINE) for i in (0, 2, 4)] == [False, True, True]
-    # Not while a line awaits data, after which it can be evicted.
+    # A line cannot be evicted while it waits for data.
     assert c.access(6 * LINE) == "miss"
     assert c.access(8 * LINE) == "reservation_fail"
     c.fill(6 * LINE)

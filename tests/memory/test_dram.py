@@ -9,7 +9,7 @@ import pytest
 from simt._engine import testing
 from simt.spec import load_spec
 
-# Long, different intervals, so that each rule shows alone.
+# Long, distinct intervals, so that the effect of each rule is visible on its own.
 SLOW = {
     "ccd": 1,
     "ccdl": 1,
@@ -239,7 +239,7 @@ def test_a_refresh_closes_the_row_and_takes_rfc(rfc: int) -> None:
     d = dram(**REFRESH | {"rfc": rfc})
     d.push(0, 5)
     d.run(319)
-    for _ in range(2):  # one is read in cycle 319 still, where the row is open
+    for _ in range(2):  # one is still read in cycle 319, while the row is open
         d.push(0, 5)
     log = d.run(200)
     assert at(log, "RD") == [319, 320 + 8 + rfc + 10]

@@ -23,7 +23,7 @@ def traffic(seed: int, sms: int, count: int) -> list[tuple[int, int, int, bool]]
         (rng.randrange(3000), rng.randrange(sms), BASE + 32 * rng.randrange(1 << 14), rng.random() < 0.3)
         for _ in range(count)
     ]
-    # One packet an SM and cycle.
+    # One packet per SM and cycle.
     return sorted({(cycle, sm): (cycle, sm, a, w) for cycle, sm, a, w in requests}.values())
 
 

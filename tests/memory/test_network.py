@@ -52,7 +52,7 @@ def test_outputs_that_look_ahead_take_what_is_behind_a_blocked_head() -> None:
     """As above, but output 1 sees the second packet of input 1 in the first cycle."""
     found = moves([[(0, 1)], [(0, 2), (1, 3)]], 2, True, look_ahead=2)
     assert sorted(found) == [(0, 0, 0, 1), (0, 1, 1, 3), (1, 1, 0, 2)]
-    # The third packet is out of sight until one of the two before it has left, in cycle 1.
+    # The third packet is not visible until one of the two before it has left, in cycle 1.
     found = moves([[(0, 1)], [(0, 2), (0, 3), (1, 4)]], 2, True, look_ahead=2)
     assert min(cycle for cycle, _, output, _ in found if output == 1) >= 2
 

@@ -110,7 +110,7 @@ def test_nonsense_is_taken_for_none(trace: Path) -> None:
 
     result = simt.simulate(trace, "qv100-accelsim", policies={"slice_hash": huge})
     assert result.launches[0].cycles > 0
-    # A replacement that never evicts: the engine must come back, by finishing or by saying that it hangs.
+    # A replacement that never evicts: the engine must return, either finished or with a deadlock error.
     try:
         simt.simulate(trace, "qv100-accelsim", policies={"l1_replacement": beyond}, max_cycles=200_000)
     except simt.SimtError as error:

@@ -52,7 +52,7 @@ def test_two_gpus_run_the_same_operators(shared_data: Path) -> None:
     for op in first:
         longer = np.where(second == op, common[:-1] + 1, 0)
         common[1:] = np.maximum.accumulate(np.maximum(common[1:], longer))
-    assert common[-1] >= 3695  # the figure of the data's README
+    assert common[-1] >= 3695  # the number in the data's README
 
 
 def test_every_column(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_every_column(tmp_path: Path) -> None:
         {"launch": 1, "name": "g()", "start_ns": 0.0, "duration_ns": 1500.0, **size, **rest,
          "annotation": "ProfilerStep#1"},
         {"launch": 2, "name": "h()", "start_ns": 599875.0, "duration_ns": 4000.0, **size, **rest,
-         "annotation": "aten::relu"},  # by its external id, for its call is not there
+         "annotation": "aten::relu"},  # by its external id, since its call is missing
     ]  # fmt: skip
     (copies,) = profile.left_out
     assert (copies.kind, copies.launches, copies.duration_ns) == ("copy", 1, 3000.0)

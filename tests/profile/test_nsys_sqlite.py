@@ -31,7 +31,7 @@ def test_processes_of_a_real_export(shared_data: Path) -> None:
     assert sum(map(len, parts)) == len(both)
     assert sum(part.left_out[0].launches for part in parts) == both.left_out[0].launches == 1289
     assert [part.launches["device"].unique().to_list() for part in parts] == [[0], [1]]
-    # PyTorch names its ranges; without running numbers they are operators.
+    # PyTorch names its ranges; without the running numbers they are operators.
     assert both.launches["annotation"].drop_nulls().n_unique() < 100
     with pytest.raises(ProfileError, match="no launches of process 7, found 144, 145"):
         read_profile(path, process=7)

@@ -32,7 +32,7 @@ from support.profiles import (
 
 
 def _sqlite(folder: Path) -> bytes:
-    # Small pages, so that damage meets rows and not padding.
+    # Small pages, so that damage affects rows and not padding.
     return nsys_database(folder / "made", ["PRAGMA page_size = 512", *nsys_statements()]).read_bytes()
 
 
@@ -65,7 +65,7 @@ SAMPLES: dict[str, Callable[[Path], bytes]] = {
     "own csv": lambda _: b"launch,name,duration_ns,grid_x,a__b.sum\n0,f,1.5,2,7\n1,g,2,3,\n",
 }
 
-# Where (a fraction of the file), how many bytes go, and what comes in their place.
+# Position (a fraction of the file), number of bytes removed, and their replacement.
 DAMAGE = st.lists(
     st.tuples(
         st.floats(0, 1, exclude_max=True),

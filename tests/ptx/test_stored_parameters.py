@@ -24,14 +24,14 @@ def stored(text: str) -> list[int]:
     [
         ("ld.param.u64 %rd1, [b]; st.global.u32 [%rd1+4], %r1;", [2]),
         ("ld.param.u64 %rd1, [b]; ld.global.u32 %r1, [%rd1];", []),
-        # What is stored is not where it is stored.
+        # The stored value is not the address of the store.
         ("ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [c]; st.global.u64 [%rd1], %rd2;", [0]),
         # Computed addresses: conversion, index, select.
         ("ld.param.u64 %rd1, [a]; cvta.to.global.u64 %rd2, %rd1; mov.u32 %r1, %tid.x;"
          " mad.wide.u32 %rd3, %r1, 4, %rd2; st.global.u32 [%rd3], %r1;", [0]),
         ("ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; setp.eq.u32 %p1, %r1, 0;"
          " selp.b64 %rd3, %rd1, %rd2, %p1; st.global.u32 [%rd3], %r1;", [0, 2]),
-        # Only a comparison of them.
+        # Used only in a comparison.
         ("ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; setp.lt.u64 %p1, %rd1, %rd2;"
          " @%p1 st.global.u32 [%rd2], %r1;", [2]),
         # A loop moves the pointer on; the store stands before.
@@ -40,7 +40,7 @@ def stored(text: str) -> list[int]:
         ("ld.param.u64 %rd1, [s+16]; st.u32 [%rd1], %r1;", [5]),
         ("ld.param.v2.u64 {%rd1, %rd2}, [s+8]; st.u32 [%rd2], %r1;", [5]),
         ("ld.param.v2.u64 {_, %rd2}, [s+8]; st.u32 [%rd2], %r1;", [5]),
-        # Atomics read and write; other state spaces are not meant; matrices and bulk copies are.
+        # Atomics read and write; other state spaces do not count; matrices and bulk copies do.
         ("ld.param.u64 %rd1, [a]; atom.global.add.u32 %r1, [%rd1], 1;", [0]),
         ("ld.param.u64 %rd1, [a]; red.global.add.u32 [%rd1], 1;", [0]),
         ("ld.param.u64 %rd1, [a]; atom.global.add.u64 %rd2, [%rd1], 1; st.u32 [%rd2], %r1;", [0]),
@@ -50,7 +50,7 @@ def stored(text: str) -> list[int]:
         ("ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];"
          " cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;", [0]),
         ("ld.param.u64 %rd1, [a]; cp.async.ca.shared.global [%r1], [%rd1], 16;", []),
-        # An address from memory is not followed.
+        # An address loaded from memory is not followed.
         ("ld.param.u64 %rd1, [a]; ld.global.u64 %rd2, [%rd1]; st.global.u32 [%rd2], %r1;", []),
     ],
 )  # fmt: skip

@@ -42,7 +42,7 @@ def test_lines_add_up_to_the_launch(launch: LaunchResult) -> None:
         assert sum(line.issued for line in lines) == launch.warp_instructions
         assert sum(line.threads for line in lines) == launch.thread_instructions
         assert sum(line.waiting for line in lines) == sum(map(sum, launch.pc["stalled"].values()))
-    # One look in `sample_interval` cycles: in the long run the same as counting every cycle.
+    # One sample per `sample_interval` cycles: in the long run equivalent to counting every cycle.
     looks = {reason: sum(row) for reason, row in launch.pc["stalled"].items()}
     waits = {r: n for r, n in launch.warp_stalls.items() if r in ("long_scoreboard", "wait", "imc_miss")}
     found = launch.pc["sample_interval"] * sum(looks[reason] for reason in waits)

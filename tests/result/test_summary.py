@@ -14,7 +14,7 @@ from support.fake_gpu import cache_table, installed
 from support.launches import MACHINE, launch
 
 # A launch of 4 CTAs has a body of 4000 core cycles: 2000 DRAM cycles on 8 channels, 4000 cycles of 16 L2
-# slices, 16000 SM cycles of 4 schedulers. Without `changes` nothing is near a limit.
+# slices, 16000 SM cycles of 4 schedulers. Without `changes`, nothing is close to a limit.
 DRAM, L2, SM, ISSUE = 16_000, 64_000, 16_000, 64_000
 
 

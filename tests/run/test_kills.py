@@ -58,7 +58,7 @@ def test_what_had_finished_is_on_disk(runs: Runs, tmp_path: Path, kind: str, out
         folder = tmp_path / f"run{kills}"
         folder.mkdir()
         make_input(kind, folder)
-        for _ in range(4):  # then it may end
+        for _ in range(4):  # now it may end
             after, number = chance.uniform(0, seconds), chance.choice(SIGNALS)
             status = runs.killed(again, folder, after, number)
             kills += status != 0

@@ -52,7 +52,7 @@ def test_plans_grow_until_every_metric_holds_twice() -> None:
     last = adaptive.rounds_[-2:]
     assert all(width <= 0.04 for round_ in last for width in round_["half_widths"].values())
     assert last[0]["launches"] < last[1]["launches"]
-    # 3000 launches of a metric of 0 to 6 that times tell nothing about need a few hundred.
+    # 3000 launches with a metric of 0 to 6 that is independent of their times need a few hundred samples.
     assert 100 < len(before) < 1500
 
 

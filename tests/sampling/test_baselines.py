@@ -28,7 +28,7 @@ WARPS = {"duration_ns": TIMES, WARP_INSTRUCTIONS[0]: [100.0, 100.0, 200.0, 600.0
         (100, [10.0]),  # exactly the first
         (250, [4.0, 4.0, 4.0 * 0.25]),  # 50 of the 200 instructions of the third
         (1000, [1.0] * 4),
-        (1e9, [1.0] * 4),  # more than there are: everything
+        (1e9, [1.0] * 4),  # more than there are: all launches
     ],
 )
 def test_first_n_cuts_inside_a_launch(limit: float, weights: list[float]) -> None:

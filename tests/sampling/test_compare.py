@@ -45,7 +45,7 @@ def profile(times: list[float], names: str = "aabb", source: str = "ours") -> Pr
 
 def test_errors_speedups_and_coverage_by_hand() -> None:
     found = compare(profile([1.0, 2.0, 2.0, 5.0]), [Claims()], seeds=4)
-    # Total 10; the launches stand for 4, 8, 8 and 20.
+    # Total 10; the launches represent 4, 8, 8 and 20.
     assert found.runs["error"].to_list() == pytest.approx([0.6, 0.2, 0.2, 1.0])
     assert found.runs["speedup"].to_list() == [10, 5, 5, 2]
     summary = found.summary.to_dicts()[0]

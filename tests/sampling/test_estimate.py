@@ -94,7 +94,7 @@ def test_intervals_cover_another_machine(sampler: Sampler) -> None:
         plan = sampler.set_params(seed=seed).fit_plan(base)
         row = plan.estimate(frame, ["v"])["v"]
         covered += row["low"] <= other.sum() <= row["high"]
-    # 95 % of 40 are 38; the variance itself is an estimate from few launches of each kernel.
+    # 95 % of 40 are 38; the variance itself is estimated from a few launches of each kernel.
     assert covered >= 34
 
 
@@ -113,7 +113,7 @@ def test_single_draws_take_their_spread_from_the_profile() -> None:
     times = [90.0, 110.0] * 2 + [900.0, 1100.0] * 2
     plan = plan_of(["k"] * 8, times, [0] * 4 + [1] * 4, [0, 4])
     got = plan.estimate({0: {"v": 90.0}, 4: {"v": 900.0}}, estimator="expansion")
-    # z sqrt(360^2 + 3600^2) 0.1 sqrt(1 - 1/4) * sqrt(4/3) would be the normal distribution's.
+    # The normal distribution would give z sqrt(360^2 + 3600^2) 0.1 sqrt(1 - 1/4) * sqrt(4/3).
     least = 1.96 * np.hypot(360, 3600) * 0.1 * np.sqrt(0.75)
     assert got["v"]["half_width"] > least
     assert any("2 strata have one draw" in note for note in got.notes)

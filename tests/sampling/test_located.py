@@ -162,7 +162,7 @@ def test_other_launches_are_refused(trace: Path) -> None:
     plan = Random(size=4, seed=3).fit_plan(profile())
     with pytest.raises(PlanError, match="belong to the same run"):
         located(plan, dict.fromkeys(range(8), "other"), "the Result")
-    # As many as the plan has, but chosen by somebody else.
+    # As many launches as in the plan, but chosen independently of it.
     chosen = simulate(trace, "a100", kernels="5-8")
     assert set(launches_of(plan, chosen)) == {n for n in plan.launches["launch"] if n < 4}
     nothing = simulate(

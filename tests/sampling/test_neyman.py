@@ -135,7 +135,7 @@ def test_plans_keep_the_bound_and_cost_no_more_than_root(aim: str) -> None:
     if aim == "time":
         assert plan.speedup > 1.3 * root.speedup
     else:
-        # Expected times: the drawn ones differ from them a little.
+        # Expected times: those of the drawn launches differ slightly.
         assert plan.speedup > 0.97 * root.speedup
         assert plan.fitted["half_width"] <= root.fitted["half_width"]
 

@@ -43,10 +43,10 @@ TWO_KINDS = profile(
 
 def test_the_first_launch_of_each_cluster_stands_for_all() -> None:
     sampler = PKS(features=["x"], error=0.0).fit(TWO_KINDS)
-    # K = 1: 6 launches of 6 = 36 for 38. K = 2: 3 * 6 + 3 * 10 = 48: the smaller error is K = 1's.
+    # K = 1: 6 launches of 6 = 36 instead of 38. K = 2: 3 * 6 + 3 * 10 = 48: K = 1 has the smaller error.
     assert sampler.errors_ == pytest.approx([2 / 38, 10 / 38])
     assert sampler.n_clusters_ == 1
-    # 2/38 is above 5 % and below 6 %: the first good K ends the search.
+    # 2/38 is above 5 % and below 6 %: the first K that is good enough ends the search.
     assert PKS(features=["x"], error=0.06).fit(TWO_KINDS).errors_ == pytest.approx([2 / 38])
 
 
@@ -61,7 +61,7 @@ def test_the_error_is_relative_to_the_truth_not_to_the_projection() -> None:
     [("first", [0, 2], [4.0, 3.0]), ("centre", [3, 2], [4.0, 3.0])],
 )
 def test_representatives(representative: str, rows: list[int], weights: list[float]) -> None:
-    # The first cluster's centre is at 2, the launches are at 0, 1, 5 and 2.
+    # The first cluster's centre is at 2; its launches are at 0, 1, 5 and 2.
     spread = profile(x=[0.0, 1.0, 50.0, 2.0, 50.0, 50.0, 5.0], duration_ns=[1.0, 1, 1, 1, 1, 1, 30])
     sampler = PKS(features=["x"], representative=representative, max_clusters=2, error=0.0)  # type: ignore[arg-type]
     sampler.set_params(error=1e-9)
@@ -136,7 +136,7 @@ def test_many_different_launches_are_clustered_as_well_as_by_scikit_learn() -> N
     inertia = float(cells.distances(labels, centres).sum())
     expected = KMeans(8, n_init=10, random_state=0).fit(points).inertia_
     assert inertia < expected * 1.005
-    # Each point is with its nearest centre, cells that no border crosses included.
+    # Each point belongs to its nearest centre, including points of cells that no border crosses.
     brute = ((points[cells.order, None] - centres) ** 2).sum(axis=2)
     assert (brute[np.arange(len(labels)), labels] <= brute.min(axis=1) * (1 + 1e-4) + 1e-6).all()
 
@@ -185,7 +185,7 @@ def test_absent_features_are_left_out_with_a_warning() -> None:
     assert len(plan.fitted["features"]) == 11
     assert (
         len(PKS(features="artifact").fit_plan(p).fitted["features"]) == 9
-    )  # without two that are sass__ only
+    )  # without the two that exist only as sass__
 
 
 def test_the_artifact_tries_one_cluster_less() -> None:
@@ -281,7 +281,7 @@ def test_two_levels_tell_of_kernels_that_the_detailed_part_lacks() -> None:
 
 
 def test_a_lookup_takes_the_most_frequent_cluster() -> None:
-    # One name and grid, whose detailed launches are mostly of the second cluster (x = 9).
+    # One name and grid, most of whose detailed launches are in the second cluster (x = 9).
     p = profile(x=[1.0, 9.0, 9.0, 9.0, None, None], duration_ns=[1.0, 5.0, 5.0, 5.0, 5.0, 5.0])
     plan = TwoLevel(4, pks=PKS(["x"], error=1e-9)).fit_plan(p)
     assert plan.launches["weight"].to_list() == [1.0, 5.0]

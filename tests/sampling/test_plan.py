@@ -73,7 +73,7 @@ def test_senseless_columns_are_refused(column: str, values: list[object], words:
 
 def test_a_plan_survives_json_and_knows_its_error_and_speedups() -> None:
     plan = Thirds().fit(Profile(frame()).kernels()).plan_
-    # Launches 1 and 9 of times 20, 30, 10, 50 are drawn, weight 2 each.
+    # Of times 20, 30, 10 and 50, launches 1 and 9 are drawn, with weight 2 each.
     assert plan.estimated_ns == 140.0
     assert plan.profile_error == pytest.approx(30 / 110)
     assert plan.speedup == pytest.approx(110 / 70)

@@ -52,7 +52,7 @@ def test_the_dominant_cta_size_represents() -> None:
     p = profile("aaaaa", [100.0, 110.0, 120.0, 120.0, 130.0], [64, 256, 128, 256, 128])
     # 256 and 128 are equally frequent; 256 comes first.
     assert Sieve().fit_plan(p).launches["launch"].to_list() == [1]
-    # Tier 1 takes the first launch, whatever its size.
+    # Tier 1 takes the first launch, regardless of its size.
     same = profile("aaa", [100.0] * 3, [64, 256, 256])
     assert Sieve().fit_plan(same).launches["launch"].to_list() == [0]
 
@@ -70,12 +70,12 @@ def test_the_artifact_takes_the_most_frequent_count_and_the_median() -> None:
 
 
 def test_a_bandwidth_of_one_instruction_degenerates() -> None:
-    # Two groups that the exact split finds. Between them the two points in the middle of the grid are equally
-    # dense, so that the density has no minimum there.
+    # Two groups that the exact split finds. The two middle grid points between them have equal density, so
+    # the density has no minimum there.
     counts = [1e6, 1e6 + 10, 1e6 + 20, 9e6, 9e6 + 10, 9e6 + 20]
     assert Sieve().fit(profile("aaaaaa", counts)).plan_.strata["launches"].to_list() == [3, 3]
     assert _minima(np.array(counts)) == []
-    # Counts at equal steps have a minimum wherever a point of the grid falls between two of them.
+    # Counts at equal steps have a minimum wherever a grid point falls between two of them.
     steady = profile("a" * 60, (np.arange(1.0, 61.0) * 1e5).tolist())
     assert len(Sieve(kde="artifact").fit(steady).tiers_) == 11
     assert len(Sieve().fit(steady).tiers_) < 11
@@ -104,7 +104,7 @@ def test_the_first_cut_leaves_the_least_squares(counts: list[int]) -> None:
     def squares(cut: int) -> float:
         return sum(float(((part - part.mean()) ** 2).sum()) for part in (logs[:cut], logs[cut:]))
 
-    theta = 0.999 * float(values.std() / values.mean())  # one cut at least
+    theta = 0.999 * float(values.std() / values.mean())  # at least one cut
     labels = Sieve(theta).fit(profile("a" * len(counts), values.tolist())).labels_
     best = min(squares(cut) for cut in range(1, len(values)))
     assert min(squares(cut) for cut in np.flatnonzero(np.diff(labels)) + 1) == pytest.approx(best, abs=1e-9)

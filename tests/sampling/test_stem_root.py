@@ -70,7 +70,7 @@ def test_kkt_meets_the_bound_with_equality_and_the_printed_formula_breaks_it(
     m = kkt_sizes(spreads, 0.05, 1.96)
     limit = bound(spreads, 0.05, 1.96)
     assert variance(spreads, m) == pytest.approx(limit, rel=1e-9)
-    # The paper's sqrt(sum a b) in place of sum sqrt(a b).
+    # The paper's sqrt(sum a b) instead of sum sqrt(a b).
     roots = [math.sqrt(x.mean) * x.count * x.deviation for x in spreads]
     printed = math.sqrt(sum(root * root for root in roots)) / sum(roots)
     assert variance(spreads, [k * printed for k in m]) > limit
@@ -83,7 +83,7 @@ def test_kkt_is_the_cheapest_of_many_feasible_sizes() -> None:
     m = np.array(kkt_sizes(spreads, 0.05, 1.96))
     for factors in np.exp(random.normal(0, 0.5, (200, 3))):
         other = m * factors
-        other *= variance(spreads, other.tolist()) / bound(spreads, 0.05, 1.96)  # onto the bound
+        other *= variance(spreads, other.tolist()) / bound(spreads, 0.05, 1.96)  # scaled to the bound
         assert np.sum(other * means) >= np.sum(m * means) * (1 - 1e-12)
 
 

@@ -58,13 +58,13 @@ def profile(x: list[float], times: list[float], counts: list[float]) -> Profile:
     )
 
 
-# Standard deviation of x is 5: in standard deviations the distances are 0.02 and 2.
+# Standard deviation of x is 5: in units of it, the distances are 0.02 and 2.
 PAIRS = profile([0.0, 0.1, 10.0, 10.1], [1.0, 2.0, 30.0, 40.0], [10.0, 30.0, 100.0, 100.0])
 
 
 def test_representatives_stand_for_instructions() -> None:
     sampler = TBPoint([0.1], ["x"]).fit(PAIRS)
-    # Both launches of a pair are equally near to its centre, the first is taken: 40/10 and 200/100.
+    # Both launches of a pair are equally close to its centre, so the first is used: 40/10 and 200/100.
     assert sampler.plan_.launches["launch"].to_list() == [0, 2]
     assert sampler.plan_.launches["weight"].to_list() == pytest.approx([4.0, 2.0])
     # T = sum of instructions / IPC: 40 / (10 / 1) + 200 / (100 / 30) = 64.
@@ -82,7 +82,7 @@ def test_the_largest_good_threshold_is_taken_else_the_best() -> None:
 
 
 def test_the_launch_nearest_to_the_centre_represents() -> None:
-    # Centre 2 of 0, 1, 2, 5; far from it another cluster.
+    # Centre 2 of 0, 1, 2, 5; another cluster is far away.
     p = profile([0.0, 1.0, 2.0, 5.0, 1000.0], [1.0] * 5, [7.0] * 5)
     assert TBPoint([0.2], ["x"]).fit_plan(p).launches["launch"].to_list() == [2, 4]
 

@@ -86,4 +86,4 @@ def test_device_memory_is_the_data_sheet_s(name: str, gib: int) -> None:
     assert GPU(name, functional=True).memory.capacity == gib << 30
     spec = load_spec(name)
     assert spec.sources["dram.capacity_gib"].startswith("[K] data sheet")
-    assert load_spec(name, {"dram.capacity_gib": 1}).hash == spec.hash  # timing does not see it
+    assert load_spec(name, {"dram.capacity_gib": 1}).hash == spec.hash  # no effect on timing

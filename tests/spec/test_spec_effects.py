@@ -252,7 +252,7 @@ def acts(folder: Path, gpu: str, path: str) -> bool:
             expected = simulated(folder, gpu, tuple(base.items()))
             try:
                 found = simulated(folder, gpu, tuple({**base, path: value}.items()))
-            except ValueError:  # no SM holds a CTA of it
+            except ValueError:  # no SM can hold one of its CTAs
                 return True
             if found != expected:
                 return True

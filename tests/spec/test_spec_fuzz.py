@@ -108,7 +108,7 @@ def test_absurd_values(tmp_path: Path) -> None:
                         break
             except SimtError:
                 return "refused"
-            except (RuntimeError, ValueError, MemoryError) as error:  # simulate makes SimtErrors of these
+            except (RuntimeError, ValueError, MemoryError) as error:  # simulate turns these into SimtErrors
                 return f"engine: {type(error).__name__}"
             return "ran"
 

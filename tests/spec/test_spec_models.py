@@ -29,7 +29,7 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
     assert accelsim.sm.register_file.allocation_unit == 0
     assert accelsim.shared_memory.reserved_per_cta == 0
     assert not accelsim.shared_memory.wide_accesses_take_wavefronts
-    # Stock configurations with BookSim carry its router pipeline, the others the built-in crossbar.
+    # Stock configurations with BookSim include its router pipeline; the others use the built-in crossbar.
     assert accelsim.interconnect.latency == (5 if name in ("titan", "titanx", "h100", "h200") else 0)
     assert accelsim.launch.dispatch_latency == 8
     assert silicon.shared_memory.wide_accesses_take_wavefronts
@@ -146,7 +146,7 @@ def test_a_specification_is_frozen() -> None:
         ("dram.rc", 27, "at least ras"),
         ("dram.refi", 180, "more than rfc + rc = 180"),
         ("dram.wl", 12, "more than wl"),
-        # What the engine cannot hold.
+        # Values that the engine cannot hold.
         ("sm.max_warps", 65, "1 to 64 warps"),
         ("sm.max_ctas", 65, "1 to 64 CTAs"),
         ("sm.sub_cores", 16, "1 to 8"),

@@ -13,7 +13,7 @@ from support.fake_cuda import FakeCuda
 
 HEADER = ".version 8.0\n.target sm_70\n.address_size 64\n"
 
-# y[i] = a * x[i] + y[i], in a loop: as many times as `rounds` says.
+# y[i] = a * x[i] + y[i], in a loop of `rounds` iterations.
 AXPY = (
     HEADER
     + """.visible .entry axpy(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n, .param .u32 rounds)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, "-c", "import simt.cli; simt.cli.main()"]
 SECONDS = 300
 
-# What is not run, and why.
+# Blocks that are not run, and why.
 PARSED_ONLY = {
     r"--device|\bcuda\b|~/|-- python": "another machine or another installation",
     r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare": "minutes",
@@ -43,7 +43,7 @@ _COMMENT = re.compile(r"\s{2,}\S.*$|\s+#.*$")
 # Python about compilers that need not be installed (see tests/cuda), and a copy of a microbenchmark.
 TESTED_ELSEWHERE = re.compile(r"simt\.cuda\.(triton|numba_cuda)|^@microbenchmark")
 
-# What the Python of a page takes for granted.
+# Names that the Python of a page assumes.
 _SAMPLING = """
 import numpy as np
 from simt.profile import Profile, read_profile

@@ -79,7 +79,7 @@ class FakeCuda:
         self.launches: list[dict[str, Any]] = []
         self.resets = 0
 
-    # The engine keeps what is mapped and what is allocated in one memory; mapped pages come first.
+    # The engine keeps mapped and allocated memory in one address space; mapped pages come first.
 
     def __getattr__(self, name: str) -> Any:
         """The bindings' types and constants; functions not defined below are missing in the driver."""

@@ -304,7 +304,7 @@ COMMANDS = [
 def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
     """Replaces simt._engine, simt.trace and simt.spec by fakes; returns the Gpus that simulate makes."""
     import simt
-    import simt._engine  # or it would be loaded beside the fake, and a second time later, which it cannot
+    import simt._engine  # or it would be loaded with the fake and later again, which is impossible
     import simt.control.launch  # bound to the real one
 
     gpus: list[FakeGpu] = []

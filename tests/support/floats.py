@@ -180,7 +180,7 @@ def sqrt(f: Format, mode: str, a: float) -> int:
     if a == 0 or math.isinf(a):
         return f.encode(a)
     x = Fraction(a)
-    # To 200 bits, and a last bit that tells whether anything was cut off.
+    # To 200 bits, and a sticky bit for the part that was cut off.
     shift = 400 + (x.denominator.bit_length() & ~1)
     scaled = x.numerator * (1 << shift) // x.denominator
     root = math.isqrt(scaled)

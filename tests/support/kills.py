@@ -111,7 +111,7 @@ class Runs:
         """Runs `simt ARGUMENTS` and sends it a signal after this many seconds; returns its wait status."""
         process = self._start(arguments, folder)
         select.select([self._server.stdout], [], [], after)
-        with suppress(ProcessLookupError):  # it has ended
+        with suppress(ProcessLookupError):  # the process has ended
             os.kill(process, number)
         return self._status()
 

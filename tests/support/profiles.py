@@ -178,7 +178,7 @@ def rocprof_data() -> dict[str, Any]:
             "stream_id": {"handle": 9},
         }  # fmt: skip
 
-    start = 1 << 60  # later than a float64 can tell nanoseconds apart
+    start = 1 << 60  # so late that a float64 cannot resolve nanoseconds
     return {
         "rocprofiler-sdk-tool": [
             {

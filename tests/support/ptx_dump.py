@@ -105,7 +105,7 @@ def check_allocation(module: _engine.PtxModule, index: int) -> dict[str, Any]:
     for i in range(len(after)):
         reads, writes = module.accesses(index, i)
         named |= {*reads, *writes}
-        # What is written may not lie where anything lives on, nor where another operand is still to be read.
+        # A destination must not overlap a live register, or an operand that is still to be read.
         for registers in (before[i] | set(writes) | set(reads), after[i] | set(writes)):
             for predicates in (False, True):
                 used = held(registers, predicates)
@@ -116,7 +116,7 @@ def check_allocation(module: _engine.PtxModule, index: int) -> dict[str, Any]:
     for r in named:
         assert places[r] % min(widths[r], 4) == 0
         assert places[r] + widths[r] <= allocation["predicates" if is_predicate[r] else "registers"]
-    # Lanes that have parted may hold any two values at once; those of other widths must not overlap.
+    # Divergent lanes may hold any two values at once; values of different widths must not overlap.
     lane_bytes = [8 if kind in ("b64", "f64", "b128") else 4 for _, kind, _ in function["registers"]]
     wide, narrow = (
         {places[r] + k for r in named if not is_predicate[r] and lane_bytes[r] == n for k in range(widths[r])}

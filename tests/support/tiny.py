@@ -13,7 +13,7 @@ from simt.trace.writer import KernelWriter, LaunchShape, Warp
 
 FULL = 0xFFFFFFFF
 GLOBAL = 0x7F0000000000
-MOST_CYCLES = 20_000_000  # of a run: one that does not end fails
+MOST_CYCLES = 20_000_000  # of a run: a run that does not end fails
 
 
 def write_kernel(folder: Path, ctas: Sequence[Sequence[Warp]], number: int = 1, **shape: Any) -> Path:

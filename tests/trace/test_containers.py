@@ -34,7 +34,7 @@ PACK = {
 @pytest.mark.parametrize("suffix", PACK)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_compressed_text(suffix: str, hidden: bool, tmp_path: Path) -> None:
-    # By content too: a compressed file whose name does not say so is read all the same.
+    # Also by content: a compressed file is recognised even if its name has no such suffix.
     path = tmp_path / ("k.traceg" if hidden else f"k.traceg{suffix}")
     path.write_bytes(PACK[suffix](TEXT.encode()))
     assert read_file(path) == read_text(TEXT)

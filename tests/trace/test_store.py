@@ -120,7 +120,7 @@ def test_a_cta_longer_than_a_block(warps: int) -> None:
     source, blocks = source_of(text)
     assert blocks >= 3
     assert read_source(source) == read_text(text)
-    # Round by round over the warps, so that several blocks are open at once, gives the same number.
+    # Interleaving the warps, so that several blocks are open at once, gives the same number.
     assert source.walk(True)[0] == sum(len(w) for _, ws in read_text(text) for w in ws.values())
 
 
@@ -225,7 +225,7 @@ def test_a_truncated_store_is_an_error(store: Path, tmp_path: Path) -> None:
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_damaged_blocks_never_crash(data: st.DataObject) -> None:
-    # Past the checksum: the decoder itself must stand anything.
+    # With a valid checksum: the decoder itself must withstand any content.
     converter, blocks = _DAMAGED
     changed = []
     for summary, raw in blocks:
@@ -302,7 +302,7 @@ def test_the_cache_is_used_and_notices_changes(tmp_path: Path, monkeypatch: pyte
     before = cached.stat().st_mtime_ns
     assert open_trace(path).kernels[0].counts["instructions"] == 1
     assert cached.stat().st_mtime_ns == before
-    cached.write_bytes(cached.read_bytes()[:50])  # a damaged entry is written again
+    cached.write_bytes(cached.read_bytes()[:50])  # a damaged entry is rewritten
     assert open_trace(path).kernels[0].counts["instructions"] == 1
     path.write_text(header() + cta("0,0,0", ["0000 1 0 NOP 0 0 0"] * 2))
     assert open_trace(path).kernels[0].counts["instructions"] == 2
@@ -362,7 +362,7 @@ def test_real_traces_survive_the_round_trip(shared_data: Path, tmp_path: Path) -
         for a, b in zip(original.kernels, written.kernels, strict=True):
             assert a.source().walk(True) == b.source().walk(True)
 
-    # Version 5 text comes back line by line as the tracer wrote it.
+    # Version 5 text is restored line by line as the tracer wrote it.
     def body(path: Path) -> list[str]:
         text = path.read_text()
         return [line for line in text[text.index("#BEGIN_TB") :].splitlines() if line]

@@ -59,7 +59,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("SIMT_CACHE_LIMIT", str(sum(place.stat().st_size for place in places[:2])))
     cache.evict()
     assert [place.exists() for place in places] == [True, True, False]
-    assert kernels[2].source().walk(True)[0] == 41  # a run that has it open makes it again
+    assert kernels[2].source().walk(True)[0] == 41  # a run that has it open recreates it
     monkeypatch.setenv("SIMT_CACHE_LIMIT", "0")
     cache.evict()
     assert places[1].exists(), "used within the last hour"

@@ -27,10 +27,10 @@ from simt.validate.microbenchmark import Measurement, Microbenchmark, choose, mi
 
 SMALL = {
     "sm.count": 4, "address_map.channels": 4, "l2.slice.sets": 32, "l2.slice.ways": 8,
-    "dram.refi": 0,  # else a mean latency tells dram.latency to two cycles only
-    "interconnect.look_ahead": 1,  # else no benchmark sees which slices are crowded
+    "dram.refi": 0,  # otherwise a mean latency determines dram.latency only to two cycles
+    "interconnect.look_ahead": 1,  # otherwise no benchmark shows which slices are congested
 }  # fmt: skip
-# Everything that the benchmarks below can tell, changed.
+# Changes to everything that the benchmarks below can determine.
 CHANGES: dict[str, Any] = {
     "launch.kernel_latency": 3000,
     "sm.units.fp32.latency": 6,
@@ -82,7 +82,7 @@ def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
     records = measure(truth, USED, tmp_path / "records.json")
     sheet = tmp_path / "sheet.toml"
     sheet.write_text(f"memory_gbs = {peak_gbs(truth)}\nl1_bytes = {192 * 1024}\n")
-    search = with_blocks(["address_map.channel_bit=8,10"])  # fewer, to be quick
+    search = with_blocks(["address_map.channel_bit=8,10"])  # fewer, to save time
     found = tune(sheet, [records], base=base, name="found", search=search)
 
     assert found.spec.differences(truth) == []
@@ -95,7 +95,7 @@ def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
     assert {how[p] for p in searched} == {"searched"}
     assert how["l1.unified_bytes"] == how["clock.dram_mhz"] == "described"
 
-    # Every value says where it comes from, and the file loads as the same machine.
+    # Every value has a source, and the file loads as the same machine.
     sources = found.spec.sources
     assert {path for path, _ in found.spec.leaves()} - set(sources) == {"name"}
     assert sources["l1.latency"] == "measured: l1_latency on small, records.json"
@@ -108,7 +108,7 @@ def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
     assert loaded.hash == found.spec.hash == truth.hash
     assert loaded.sources == sources
 
-    # Once more: nothing is simulated again.
+    # The second time, nothing is simulated.
     again = tune(sheet, [records], base=base, name="found", search=search)
     assert again.simulated == 0 and again.asked == found.asked
     assert again.parameters == found.parameters and again.choices == found.choices
@@ -346,7 +346,7 @@ def test_a_budget_ends_the_search(formula: Callable[..., None], tmp_path: Path, 
 
 def test_the_nearest_gpu() -> None:
     assert nearest({"sm_version": 80}) == "a100"
-    assert nearest({"sm_version": 89}) == "rtx3070"  # Ada is Ampere's kin
+    assert nearest({"sm_version": 89}) == "rtx3070"  # Ada is related to Ampere
     assert nearest({"sm_version": 100}) == "h100"
     assert nearest({"sm_version": 90, "memory": "HBM3E"}) == "h200"
     assert nearest({"sm_version": 90, "memory_gbs": 3350.0}) == "h100"
@@ -374,7 +374,7 @@ def test_a_data_sheet_becomes_values() -> None:
         expected = getattr(QV100.clock, clock) / QV100.clock.core_mhz * 1410
         assert getattr(spec.clock, clock) == pytest.approx(expected, abs=1e-3)
     assert 8 * spec.address_map.channels * spec.dram.bus_bytes == 5120
-    assert spec.address_map.hash == "ipoly_skewed"  # ipoly needs a power of two of channels
+    assert spec.address_map.hash == "ipoly_skewed"  # ipoly requires a power of two of channels
     assert spec.address_map.layout == a100.address_map.layout
     assert spec.l2.slice.bytes * spec.address_map.slices == 40 << 20
     assert spec.l1.unified_bytes == a100.l1.unified_bytes

@@ -135,7 +135,7 @@ def test_a_campaign_on_a_real_gpu(
     against = json.loads((judged / "judgement.json").read_text())["against"]
     assert list(against) == ["times"]
     assert against["times"]["cycles"]["n"] == 5
-    # In the stand-in instructions are in the caches from the run before.
+    # In the stand-in, instructions are already cached by the previous run.
     assert against["times"]["cycles"]["worst"] < 0.2
     assert against["times"]["cycles"]["mae"] < 0.1
     assert against["times"]["cycles"]["pearson"] > 0.99

@@ -158,7 +158,7 @@ def test_page_escapes_names_and_draws_every_pair(tmp_path: Path) -> None:
     points = re.findall(r'<use [^>]* x="([\d.]+)" y="([\d.]+)"[^>]*><title>(.*?)</title>', text)
     assert len(points) == len(found.kernels)
     assert any(title == "c (suite/app): simulated 300, measured 200, +50.0 %" for *_, title in points)
-    # In the plot of cycles, 300 against 200 lies above the line, on which 100 against 100 lies.
+    # In the plot of cycles, 300 against 200 is above the line; 100 against 100 is on it.
     (x, y, _), (high_x, high_y, _) = points[:2]
     assert float(y) - float(high_y) > float(high_x) - float(x) > 0
 

@@ -26,7 +26,7 @@ def test_every_source_says_what_it_is() -> None:
         assert path.read_text().startswith("// "), path
 
 
-# Another value than any GPU has, so that one which is right by chance would show. GPU, benchmark, changes.
+# Values that no GPU has, so that a match by chance would show. GPU, benchmark, changes.
 CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "fma_latency", {"sm.units.fp32.latency": 7}),
     ("qv100", "double_fma_latency", {"sm.units.fp64.latency": 13}),
@@ -140,14 +140,14 @@ ALL_SMS = (
     ("gpu", "name", "changes"), CHANGES, ids=[f"{n}-{'-'.join(c)}" for _, n, c in CHANGES]
 )
 def test_a_changed_value_is_recovered(gpu: str, name: str, changes: dict[str, object]) -> None:
-    # Fewer SMs find the same sooner.
+    # Fewer SMs give the same result sooner.
     few: dict[str, object] = {} if name in ALL_SMS else {"sm.count": 8}
     device = SimulatedDevice(gpu, {**few, **changes})
     (found,) = run_microbenchmarks(device, [name], spec=device.spec)
     assert found.value is not None and found.expected is not None, found.note
     plain = EVERY[name].expected(SimulatedDevice(gpu).spec)
     assert found.expected != plain
-    # Chains begin and end with a few cycles, over many operations.
+    # A chain has a few cycles at its begin and end, amortised over many operations.
     assert abs(found.value - found.expected) <= max(0.25, EVERY[name].tolerance * found.expected)
 
 

@@ -87,8 +87,8 @@ def test_records_are_those_of_the_simulated_gpu(
     found = {b["name"]: b for b in record["benchmarks"]}
     assert set(found) == set(names)
     for name, b in found.items():
-        # All that differs is what earlier runs left in the caches, where arrays lie, and that events miss
-        # the few cycles of an empty kernel.
+        # The only differences: cache contents left by earlier runs, the placement of arrays, and events,
+        # which miss the few cycles of an empty kernel.
         tolerance = {"l2_bandwidth": 0.15, "launch_latency": 0.01}.get(name, 1e-3)
         assert b["value"] == pytest.approx(expected[name], rel=tolerance), name
         assert b["runs"] == 2

@@ -110,7 +110,7 @@ def test_records() -> None:
 @needs_compiler
 def test_command() -> None:
     done = CliRunner().invoke(app, ["errors", "qv100", "mi100", "-b", "shared_latency", "--quiet"])
-    assert isinstance(done.exception, SimtError)  # of one of them it is not published
+    assert isinstance(done.exception, SimtError)  # there is no published value for one of them
     done = CliRunner().invoke(app, ["errors", "qv100", "-b", "shared_latency", "--quiet"])
     first, second = [line for line in done.stdout.splitlines() if line.startswith("qv100  ")]
     assert first.split()[:6] == ["qv100", "shared_latency", "19", "19", "cycle", "+0.0"]

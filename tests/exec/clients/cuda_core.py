@@ -50,7 +50,7 @@ program = Program(SOURCE, "c++", ProgramOptions(std="c++17", arch=f"sm_{device.a
 names = ("axpy<float>", "axpy<double>")
 module = program.compile("ptx", name_expressions=names)
 
-# Templates, and the time of a launch.
+# Templates, and timing of a launch.
 n = 3000
 for real, name in zip((np.float32, np.float64), names, strict=True):
     size = n * np.dtype(real).itemsize
@@ -75,7 +75,7 @@ for real, name in zip((np.float32, np.float64), names, strict=True):
     for buffer in (*buffers, *hosts):
         buffer.close(stream)
 
-# Two streams, shared memory, managed and pinned memory, memory that is filled.
+# Two streams; shared, managed and pinned memory; memory fills.
 count = 256
 reversed = module.get_kernel("reversed")
 config = LaunchConfig(grid=1, block=count, shmem_size=4 * count)
