@@ -134,7 +134,9 @@ class TestSpecialise:
         ):
             specialise(lambda x: x, (1,))
         wrapped = SimpleNamespace(fn=kernels.add, __name__="tuned")  # as autotune and heuristics wrap it
-        with pytest.raises(CompileError, match=r"tuned: .* is not a Triton kernel: pass the function inside it"):
+        with pytest.raises(
+            CompileError, match=r"tuned: .* is not a Triton kernel: pass the function inside it"
+        ):
             specialise(wrapped, (1,))
 
 
