@@ -231,6 +231,7 @@ void Gpu::sample_timeline() {
   std::vector<Timeline*> timelines;
   for (const auto& launch : running_)
     if (launch) timelines.push_back(&launch->timeline);
+  if (timelines.empty()) return;
   sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
 }
 

@@ -234,3 +234,19 @@ def test_transfers_that_occupied_a_link_are_in_the_result(folder: Path, tmp_path
     data["transfers"]["end_cycle"][1] = 0
     with pytest.raises(ResultError, match="a transfer ends before it starts"):
         simt.Result.from_json(data)
+
+
+def test_timelines_and_transfers_while_no_launch_runs(folder: Path) -> None:
+    """Intervals that end during a copy before the first launch, or between two, belong to no timeline."""
+    session, (one, two) = session_of(folder, timeline=20)
+    two.after = [1]
+    for work in (copy(400, 1), one, copy(4000, 1), two):
+        if isinstance(work, QueuedLaunch):
+            session.queue(work)
+        else:
+            session.queue_transfer(work)
+    session.run()
+    for x in session.result().launches:
+        assert x.timeline is not None
+        assert sum(x.timeline["warp_instructions"]) >= x.warp_instructions
+        assert x.timeline["cycle"][0] - 20 <= x.start_cycle < x.timeline["cycle"][0]
