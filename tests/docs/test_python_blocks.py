@@ -53,6 +53,15 @@ def test_page_on_debugging(folder: Path) -> None:
     assert (names["result"].same, names["result"].launches) == (True, 1)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_page_on_convolution(folder: Path) -> None:
+    names = run("docs/convolution.md", folder)
+    expected = names["problem"].forward(names["x"], names["w"])
+    assert abs(names["y"].numpy() - expected).max() < 1e-5
+    assert [launch.name for launch in names["gpu"].launches] == ["winograd_convolve"]
+
+
 @pytest.mark.usefixtures("compiler")
 def test_page_on_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("triton")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from simt.gpu import GPU, DeviceArray
 
 DIRECTIONS = ("forward", "backward_data", "backward_filter")
+MOST_ELEMENTS = 2**31 - 1
 _FOLDER = Path(__file__).parent
 
 
@@ -81,6 +83,14 @@ class Algorithm(ABC):
             )
         return self._gpu.array(array) if isinstance(array, np.ndarray) else array
 
+    def _empty(self, shape: Sequence[int]) -> DeviceArray:
+        if (size := math.prod(shape)) > MOST_ELEMENTS:
+            raise LaunchError(
+                f"{self.name}: {self._problem} needs an array of {size:,} elements; kernels number at most "
+                f"{MOST_ELEMENTS:,}. Compute fewer images at once"
+            )
+        return self._gpu.empty(shape)
+
     @property
     def _shape(self) -> bytes:
         """The structure Shape of shape.cuh."""
@@ -100,7 +110,7 @@ class Algorithm(ABC):
         splits, *shape = partial.shape
         if splits == 1:
             return partial.reshape(shape)
-        total = self._gpu.empty(shape)
+        total = self._empty(shape)
         self._module.add_splits[ceil_divide(total.size, 256), 256](partial, total, total.size, splits)
         return total
 

@@ -27,19 +27,19 @@ class Direct(Algorithm):
         return problem.r * problem.s <= MOST_TAPS
 
     def _forward(self, x: DeviceArray, w: DeviceArray) -> DeviceArray:
-        z, y = self._problem, self._gpu.empty(self._problem.y_shape)
+        z, y = self._problem, self._empty(self._problem.y_shape)
         grid = (_tiles(z.p, z.q), ceil_divide(z.k, CHANNELS), z.n)
         self._module[self._named("forward")][grid, (WIDTH, HEIGHT)](x, w, y, self._shape)
         return y
 
     def _backward_data(self, dy: DeviceArray, w: DeviceArray) -> DeviceArray:
-        z, dx = self._problem, self._gpu.empty(self._problem.x_shape)
+        z, dx = self._problem, self._empty(self._problem.x_shape)
         grid = (_tiles(z.h, z.w), ceil_divide(z.c, CHANNELS), z.n)
         self._module[self._named("backward_data")][grid, (WIDTH, HEIGHT)](dy, w, dx, self._shape)
         return dx
 
     def _backward_filter(self, x: DeviceArray, dy: DeviceArray) -> DeviceArray:
-        z, dw = self._problem, self._gpu.empty(self._problem.w_shape)
+        z, dw = self._problem, self._empty(self._problem.w_shape)
         taps = z.r * z.s
         filters = 4 if taps <= 9 else 2 if taps <= 25 else 1  # filters_of_a_block in direct.cu
         grid = (z.c, ceil_divide(z.k, filters))

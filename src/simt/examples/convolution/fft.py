@@ -79,7 +79,7 @@ class FFT(Algorithm):
         z = self._problem
         data = self._data_windows((z.p, z.q), (z.h, z.w), (-z.pad_h, -z.pad_w))
         t = data.tiles
-        spectra = self._gpu.empty((z.n * z.k * t, self._frequencies, 2))
+        spectra = self._empty((z.n * z.k * t, self._frequencies, 2))
         self._multiply(
             (self._spectra(w, self._filter_windows()), (1, z.c, 0), (1, 1, 0)),
             (self._spectra(x, data), (1, t, 0), (t, z.c * t, 1)),
@@ -93,7 +93,7 @@ class FFT(Algorithm):
         z = self._problem
         data = self._data_windows((z.h, z.w), (z.p, z.q), (z.pad_h - z.r + 1, z.pad_w - z.s + 1))
         t = data.tiles
-        spectra = self._gpu.empty((z.n * z.c * t, self._frequencies, 2))
+        spectra = self._empty((z.n * z.c * t, self._frequencies, 2))
         self._multiply(
             (self._spectra(w, self._filter_windows()), (1, 1, 0), (1, z.c, 0)),
             (self._spectra(dy, data), (1, t, 0), (t, z.k * t, 1)),
@@ -108,7 +108,7 @@ class FFT(Algorithm):
         z = self._problem
         data = self._data_windows((z.p, z.q), (z.h, z.w), (-z.pad_h, -z.pad_w))
         t = data.tiles
-        spectra = self._gpu.empty((z.k * z.c, self._frequencies, 2))
+        spectra = self._empty((z.k * z.c, self._frequencies, 2))
         self._multiply(
             (self._spectra(dy, self._output_windows((z.p, z.q), data.count)), (1, t, 0), (t, z.k * t, 1)),
             (self._spectra(x, data), (t, z.c * t, 1), (1, t, 0)),
@@ -136,14 +136,14 @@ class FFT(Algorithm):
 
     def _spectra(self, images: DeviceArray, windows: _Windows) -> DeviceArray:
         count = images.shape[0] * images.shape[1] * windows.tiles
-        spectra = self._gpu.empty((count, self._frequencies, 2))
+        spectra = self._empty((count, self._frequencies, 2))
         self._module[f"fft_forward<{self._side}>"][count, THREADS](images, spectra, windows.packed)
         return spectra
 
     def _images(
         self, spectra: DeviceArray, shape: tuple[int, int, int, int], windows: _Windows, skip: tuple[int, int]
     ) -> DeviceArray:
-        images = self._gpu.empty(shape)
+        images = self._empty(shape)
         kernel = self._module[f"fft_inverse<{self._side}>"]
         kernel[spectra.shape[0], THREADS](spectra, images, windows.packed, *skip)
         return images

@@ -25,13 +25,13 @@ class ImplicitGemm(Algorithm):
         return True
 
     def _forward(self, x: DeviceArray, w: DeviceArray) -> DeviceArray:
-        z, y = self._problem, self._gpu.empty(self._problem.y_shape)
+        z, y = self._problem, self._empty(self._problem.y_shape)
         grid = (ceil_divide(z.n * z.p * z.q, COLUMNS), ceil_divide(z.k, tile_rows(z.k)))
         self._module[self._named("forward")][grid, THREADS](x, w, y, self._shape)
         return y
 
     def _backward_data(self, dy: DeviceArray, w: DeviceArray) -> DeviceArray:
-        z, dx = self._problem, self._gpu.empty(self._problem.x_shape)
+        z, dx = self._problem, self._empty(self._problem.x_shape)
         grid = (ceil_divide(z.n * z.h * z.w, COLUMNS), ceil_divide(z.c, tile_rows(z.c)))
         self._module[self._named("backward_data")][grid, THREADS](dy, w, dx, self._shape)
         return dx
@@ -40,7 +40,7 @@ class ImplicitGemm(Algorithm):
         z = self._problem
         grid = (ceil_divide(z.c * z.r * z.s, COLUMNS), ceil_divide(z.k, tile_rows(z.k)))
         splits, length = self._splits(z.n * z.p * z.q, grid[0] * grid[1], 4 * DEPTH)
-        partial = self._gpu.empty((splits, *z.w_shape))
+        partial = self._empty((splits, *z.w_shape))
         kernel = self._module[self._named("backward_filter")]
         kernel[(*grid, splits), THREADS](x, dy, partial, self._shape, length)
         return self._added(partial)

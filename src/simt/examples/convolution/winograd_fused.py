@@ -28,13 +28,13 @@ class WinogradFused(Algorithm):
         return (problem.r, problem.s, problem.stride) == (3, 3, 1)
 
     def _forward(self, x: DeviceArray, w: DeviceArray) -> DeviceArray:
-        z, y = self._problem, self._gpu.empty(self._problem.y_shape)
+        z, y = self._problem, self._empty(self._problem.y_shape)
         images = ints(z.n, z.c, z.h, z.w, z.k, z.p, z.q, z.pad_h, z.pad_w, z.c, 1, False)
         self._module.winograd_convolve[_grid(z.n, z.k, z.p, z.q), THREADS](x, w, y, images)
         return y
 
     def _backward_data(self, dy: DeviceArray, w: DeviceArray) -> DeviceArray:
-        z, dx = self._problem, self._gpu.empty(self._problem.x_shape)
+        z, dx = self._problem, self._empty(self._problem.x_shape)
         images = ints(z.n, z.k, z.p, z.q, z.c, z.h, z.w, 2 - z.pad_h, 2 - z.pad_w, 1, z.c, True)
         self._module.winograd_convolve[_grid(z.n, z.c, z.h, z.w), THREADS](dy, w, dx, images)
         return dx
@@ -44,7 +44,7 @@ class WinogradFused(Algorithm):
         grid = (ceil_divide(z.c, COLUMNS), ceil_divide(z.k, ROWS))
         tiles = z.n * ceil_divide(z.p, 2) * ceil_divide(z.q, 2)
         splits, length = self._splits(tiles, grid[0] * grid[1], 32)
-        partial = self._gpu.empty((splits, *z.w_shape))
+        partial = self._empty((splits, *z.w_shape))
         self._module.winograd_backward_filter[(*grid, splits), THREADS](x, dy, partial, self._shape, length)
         return self._added(partial)
 

@@ -46,12 +46,12 @@ class WinogradNonfused(Algorithm):
         down, across = self._tiles((z.p, z.q))
         tiles = z.n * down * across
         v = self._data(x, (z.p, z.q), (z.pad_h, z.pad_w))
-        u = self._gpu.empty((POINTS, z.k, tiles))
+        u = self._empty((POINTS, z.k, tiles))
         gradients = self._module[f"winograd_gradients<{self._step}>"]
         tiling = ints(z.n, z.k, z.p, z.q, down, across, self._step, 0, 0)
         gradients[ceil_divide(z.k * tiles, THREADS), THREADS](dy, u, tiling)
         m = self._multiply("winograd_multiply_transposed", u, v, z.k, z.c, tiles)
-        dw = self._gpu.empty(z.w_shape)
+        dw = self._empty(z.w_shape)
         outputs = self._module[f"winograd_filter_gradients<{z.r}>"]
         outputs[ceil_divide(z.k * z.c, THREADS), THREADS](m, dw, z.k * z.c)
         return dw
@@ -78,7 +78,7 @@ class WinogradNonfused(Algorithm):
     def _filters(
         self, w: DeviceArray, outputs: int, inputs: int, strides: tuple[int, int], turned: bool
     ) -> DeviceArray:
-        u = self._gpu.empty((POINTS, outputs, inputs))
+        u = self._empty((POINTS, outputs, inputs))
         kernel = self._module[f"winograd_filters<{self._problem.r}>"]
         grid = ceil_divide(outputs * inputs, THREADS)
         kernel[grid, THREADS](w, u, outputs, inputs, *strides, int(turned))
@@ -88,7 +88,7 @@ class WinogradNonfused(Algorithm):
         """The transformed tiles of images. size: of the outputs."""
         n, channels, height, width = x.shape
         down, across = self._tiles(size)
-        v = self._gpu.empty((POINTS, channels, n * down * across))
+        v = self._empty((POINTS, channels, n * down * across))
         tiling = ints(n, channels, height, width, down, across, self._step, -padding[0], -padding[1])
         self._module.winograd_data[ceil_divide(v[0].size, THREADS), THREADS](x, v, tiling)
         return v
@@ -99,7 +99,7 @@ class WinogradNonfused(Algorithm):
         n, outputs = x.shape[0], u.shape[1]
         v = self._data(x, size, padding)
         m = self._multiply("winograd_multiply", u, v, outputs, v.shape[2], x.shape[1])
-        y = self._gpu.empty((n, outputs, *size))
+        y = self._empty((n, outputs, *size))
         tiling = ints(n, outputs, *size, *self._tiles(size), self._step, 0, 0)
         kernel = self._module[f"winograd_outputs<{self._step}>"]
         kernel[ceil_divide(m[0].size, THREADS), THREADS](m, y, tiling)
@@ -108,7 +108,7 @@ class WinogradNonfused(Algorithm):
     def _multiply(
         self, kernel: str, u: DeviceArray, v: DeviceArray, rows: int, columns: int, depth: int
     ) -> DeviceArray:
-        m = self._gpu.empty((POINTS, rows, columns))
+        m = self._empty((POINTS, rows, columns))
         grid = (ceil_divide(columns, COLUMNS), ceil_divide(rows, tile_rows(rows)), POINTS)
         self._module[f"{kernel}<{tile_rows(rows)}>"][grid, GEMM_THREADS](u, v, m, rows, columns, depth)
         return m
