@@ -52,10 +52,14 @@ class FFT(Algorithm):
         return problem.stride == 1 and cls._needed(problem) <= SIZES[-1]
 
     def _instances(self) -> list[str]:
-        products = (
-            f"fft_multiply<{conjugate}, {width}>" for conjugate in ("true", "false") for width in (1, 4)
-        )
-        return [f"fft_forward<{self._side}>", f"fft_inverse<{self._side}>", *products]
+        z = self._problem
+        columns = {
+            "forward": z.n * self._data_windows((z.p, z.q), (z.h, z.w), (0, 0)).tiles,
+            "backward_data": z.n * self._data_windows((z.h, z.w), (z.p, z.q), (0, 0)).tiles,
+            "backward_filter": z.c,
+        }
+        products = {_product(direction != "backward_data", n) for direction, n in columns.items()}
+        return [f"fft_forward<{self._side}>", f"fft_inverse<{self._side}>", *sorted(products)]
 
     @staticmethod
     def _needed(z: Convolution) -> int:
@@ -160,8 +164,16 @@ class FFT(Algorithm):
         size: rows, columns and depth.
         """
         rows, columns, depth = size
-        width = 1 if columns <= 4 else 4
-        kernel = self._module[f"fft_multiply<{str(conjugate).lower()}, {width}>"]
-        grid = (self._frequencies // NEAR, ceil_divide(rows, ROWS), ceil_divide(columns, 4 * width))
+        kernel = self._module[_product(conjugate, columns)]
+        grid = (self._frequencies // NEAR, ceil_divide(rows, ROWS), ceil_divide(columns, 4 * _width(columns)))
         arguments = [part for array, row, column in (a, b, c) for part in (array, ints(*row, *column))]
         kernel[grid, THREADS](*arguments, rows, columns, depth, self._frequencies)
+
+
+def _width(columns: int) -> int:
+    """Columns of a thread of fft_multiply."""
+    return 1 if columns <= 4 else 4
+
+
+def _product(conjugate: bool, columns: int) -> str:
+    return f"fft_multiply<{str(conjugate).lower()}, {_width(columns)}>"
