@@ -87,7 +87,7 @@ Machine machine_of(const nb::dict& d) {
 
 LaunchConfig config_of(std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
                        std::array<uint32_t, 3> cluster, uint32_t dynamic_shared, const nb::bytes& parameters,
-                       uint64_t id, bool cooperative) {
+                       uint64_t id, bool cooperative, uint64_t first_cta) {
   LaunchConfig config;
   config.grid = grid;
   config.block = block;
@@ -95,9 +95,15 @@ LaunchConfig config_of(std::array<uint32_t, 3> grid, std::array<uint32_t, 3> blo
   config.dynamic_shared_bytes = dynamic_shared;
   config.id = id;
   config.cooperative = cooperative;
+  config.first_cta = first_cta;
   const auto* bytes = reinterpret_cast<const std::byte*>(parameters.c_str());
   config.parameters.assign(bytes, bytes + parameters.size());
   return config;
+}
+
+std::vector<std::byte> bytes_of(const nb::bytes& bytes) {
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.c_str());
+  return {begin, begin + bytes.size()};
 }
 
 /// Writes an executed launch into the blocks of a trace store.
@@ -382,8 +388,12 @@ void bind_run(nb::module_& m) {
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
          std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
          nb::bytes parameters, const nb::dict& machine, uint32_t threads, uint64_t id,
-         std::optional<nb::callable> print, bool cooperative, DeviceMemory* memory) {
-        LaunchConfig config = config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative);
+         std::optional<nb::callable> print, bool cooperative, DeviceMemory* memory, uint64_t first_cta,
+         const nb::bytes& state, std::optional<std::tuple<uint64_t, uint64_t, uint64_t>> until) {
+        LaunchConfig config =
+            config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative, first_cta);
+        const std::vector<std::byte> begun = bytes_of(state);
+        std::vector<std::byte> reached;
         PrintSink sink;
         if (print)
           sink = [&print](const std::string& text) {
@@ -398,20 +408,34 @@ void bind_run(nb::module_& m) {
           nb::gil_scoped_release release;
           Grid launch(module->program, function, std::move(config), memory ? *memory : *module->memory, m_,
                       sink);
-          counts = launch.run(threads, [&] {
+          if (!begun.empty()) launch.restore(begun);
+          const auto stop = [&] {
             nb::gil_scoped_acquire acquire;
             if (!interrupted && PyErr_CheckSignals() != 0) interrupted.emplace();
             return interrupted.has_value();
-          });
+          };
+          if (until) {
+            const auto [cta, partial, instructions] = *until;
+            reached = launch.run_to({cta, partial, instructions}, threads, stop, counts);
+          } else {
+            counts = launch.run(threads, stop);
+          }
         }
         if (interrupted) throw nb::python_error(*interrupted);
-        return nb::make_tuple(counts.warp_instructions, counts.thread_instructions);
+        if (!counts.complete)
+          throw ProgramFault("blocks before " + std::to_string(std::get<0>(*until)) + " wait for later ones");
+        return nb::make_tuple(counts.warp_instructions, counts.thread_instructions,
+                              nb::bytes(reinterpret_cast<const char*>(reached.data()), reached.size()));
       },
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
       "machine"_a, "threads"_a, "id"_a, "print"_a.none(), "cooperative"_a = false,
-      "memory"_a.none() = nb::none(),
-      "Runs a kernel without timing, on a copy of the module's memory if `memory` is given. Returns warp and "
-      "thread instructions.");
+      "memory"_a.none() = nb::none(), "first_cta"_a = 0, "state"_a = nb::bytes("", 0), "until"_a = nb::none(),
+      "Runs a kernel without timing, on a copy of the module's memory if `memory` is given, from `first_cta` "
+      "on, and from `state` for CTAs that have begun. until: (number of CTAs to finish, of those to begin "
+      "after "
+      "them, instructions per warp of the latter). Returns warp and thread instructions, and with `until` "
+      "the "
+      "state. Raises ValueError for the state of another launch.");
 }
 
 void bind_sources(nb::module_& m) {
@@ -427,20 +451,24 @@ void bind_sources(nb::module_& m) {
       [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
          std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
          nb::bytes parameters, const nb::dict& machine, const simt::OpcodeTable& table, uint32_t sm_version,
-         uint32_t registers, uint64_t stream, uint64_t id, bool cooperative) {
+         uint32_t registers, uint64_t stream, uint64_t id, bool cooperative, uint64_t first_cta,
+         const nb::bytes& state) {
         ExecutedSource::Description description;
         description.name = module->program.functions.at(function).name;
         description.registers_per_thread = registers;
         description.sm_version = sm_version;
         description.stream = stream;
         description.owner = module;
+        description.state = bytes_of(state);
         return std::make_shared<ExecutedSource>(
             module->program, function,
-            config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative), *module->memory,
-            machine_of(machine), module->lowering(sm_version), table, std::move(description));
+            config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative, first_cta),
+            *module->memory, machine_of(machine), module->lowering(sm_version), table,
+            std::move(description));
       },
       "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
       "machine"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a, "id"_a, "cooperative"_a = false,
+      "first_cta"_a = 0, "state"_a = nb::bytes("", 0),
       "A launch that executes as the timing engine asks for its instructions.");
 
   nb::class_<Recorder>(m, "Recorder")

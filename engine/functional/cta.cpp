@@ -125,6 +125,18 @@ void Cta::arrive(Context& context, Warp& warp, Warp::Split& split, const Op& op)
   }
 }
 
+std::vector<Cta::Arrived> Cta::arrived() const {
+  std::vector<Arrived> found;
+  for (uint32_t b = 0; b < barrier_count; ++b)
+    for (const Warp& warp : warps_) {
+      if (!barriers_[b].arrived(warp, full_mask)) continue;
+      const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                     [&](const Waiting& w) { return w.warp == &warp && w.barrier == b; });
+      found.push_back({warp.number(), b, barriers_[b].expected(), waits});
+    }
+  return found;
+}
+
 void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& counter) {
   if (barrier == barrier_count)
     for (Cta* cta : cluster_->ctas) ++cta->barriers_completed;

@@ -24,11 +24,13 @@ class BarrierCounter {
   bool in_use() const { return !arrived_.empty(); }
   /// Whether these lanes have arrived in the current phase.
   bool arrived(const Warp& warp, uint32_t lanes) const;
+  uint32_t expected() const { return expected_; }
 
   uint32_t popcount = 0;  ///< of the completed barrier's predicates
   bool all = false, any = false;
 
  private:
+  friend struct StateAccess;
   struct Arrival {
     const Cta* cta;
     const Warp* warp;
@@ -81,8 +83,15 @@ class Cta {
   /// For special registers: the SM it runs on. Set by the timing engine, otherwise 0.
   uint32_t sm = 0;
   uint64_t barriers_completed = 0;
+  /// Barriers at which warps have arrived and that are not complete.
+  struct Arrived {
+    uint32_t warp, barrier, threads;
+    bool waits;
+  };
+  std::vector<Arrived> arrived() const;
 
  private:
+  friend struct StateAccess;
   struct Waiting {
     Cta* cta;
     Warp* warp;

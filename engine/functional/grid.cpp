@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <stdexcept>
 #include <thread>
 
 #include "functional/executor.hpp"
+#include "functional/launch_state.hpp"
 
 namespace simt::functional {
 namespace {
@@ -129,6 +131,10 @@ std::array<uint32_t, 3> Grid::position(uint64_t linear_index) const {
 }
 
 std::vector<std::unique_ptr<Cta>> Grid::make_cluster(uint64_t number) {
+  if (has_restored_) {
+    const std::lock_guard lock(restored_mutex_);
+    if (auto restored = restored_.extract(number)) return std::move(restored.mapped());
+  }
   auto cluster = std::make_shared<Cluster>();
   std::vector<std::unique_ptr<Cta>> ctas;
   for (uint32_t rank = 0; rank < cluster_size(); ++rank) {
@@ -235,9 +241,57 @@ bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster, uint64_t 
 
 Grid::Counts Grid::run(uint32_t threads, const std::function<bool()>& stop) {
   Part all;
-  all.count = cluster_count();
-  all.number = [](uint64_t i) { return i; };
+  all.count = cluster_count() - first_cluster();
+  all.number = [this](uint64_t i) { return first_cluster() + i; };
   return run(all, threads, stop);
+}
+
+std::vector<std::byte> Grid::run_to(const Point& point, uint32_t threads, const std::function<bool()>& stop,
+                                    Counts& counts) {
+  Part before;
+  before.count = point.cta / cluster_size() - first_cluster();
+  before.number = [this](uint64_t i) { return first_cluster() + i; };
+  before.may_wait = true;
+  if (before.count > 0) counts = run(before, threads, stop);
+  if (!counts.complete) return {};
+  Executor executor(*this);
+  std::vector<std::vector<std::unique_ptr<Cta>>> begun;
+  for (uint64_t i = 0; i < point.partial; ++i) {
+    begun.push_back(make_cluster(point.cta + i));
+    Cta& cta = *begun.back()[0];
+    std::vector<uint64_t> left(cta.warps().size(), point.instructions);
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (Warp& warp : cta.warps()) {
+        uint64_t& rest = left[warp.number()];
+        if (warp.finished() || rest == 0) continue;
+        const uint64_t start = executor.warp_instructions, completed = cta.barriers_completed;
+        executor.run(cta, warp, rest);
+        rest -= std::min(rest, executor.warp_instructions - start);
+        progress |= executor.warp_instructions != start || cta.barriers_completed != completed;
+      }
+    }
+  }
+  counts.warp_instructions += executor.warp_instructions;
+  counts.thread_instructions += executor.thread_instructions;
+  return launch_state::save(*this, begun);
+}
+
+void Grid::restore(const std::vector<std::byte>& state) {
+  const uint64_t parameters = launch_state::parameters(state);
+  if (parameters != parameters_) {  // pointers to them may be in registers
+    if (!memory_.allocate_at(parameters, std::max<uint64_t>(1, config_.parameters.size()),
+                             "parameters of " + kernel().name, Owner::Launch))
+      throw std::invalid_argument("its parameters cannot be where they were: memory is too small, or in use");
+    memory_.free(parameters_, Owner::Launch);
+    parameters_ = parameters;
+    std::copy(config_.parameters.begin(), config_.parameters.end(), memory_.host(parameters_));
+  }
+  for (auto& cluster : launch_state::load(*this, state)) {
+    const uint64_t number = cluster[0]->linear_index() / cluster_size();
+    restored_[number] = std::move(cluster);
+  }
+  has_restored_ = true;
 }
 
 Grid::Counts Grid::run(const Part& part, uint32_t threads, const std::function<bool()>& stop) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,7 @@ struct LaunchConfig {
   bool cooperative = false;           ///< all CTAs are resident together, and may wait for each other
   std::vector<std::byte> parameters;  ///< laid out as FunctionCode describes
   uint64_t id = 0;
+  uint64_t first_cta = 0;  ///< earlier ones were executed by another launch of this grid; whole clusters
 };
 
 /// What kernels can observe of the machine.
@@ -79,6 +81,11 @@ class Grid {
   /// Makes a cluster's CTAs, starting at CTA `number`; a single CTA if there are no clusters.
   std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number);
   uint64_t cluster_count() const { return cta_count_ / cluster_size(); }
+  uint64_t first_cluster() const { return config_.first_cta / cluster_size(); }
+
+  /// Makes the CTAs in `state`, which `run_to` returned for a launch of the same grid, continue there. Throws
+  /// std::invalid_argument if the state does not belong to this grid.
+  void restore(const std::vector<std::byte>& state);
 
   /// Prints a thread's text. Throws Stopped: a print takes as long as thousands of instructions, so endless
   /// printing must be stopped here.
@@ -118,6 +125,15 @@ class Grid {
   /// Runs part of the CTAs in the same way.
   Counts run(const Part& part, uint32_t threads, const std::function<bool()>& stop);
 
+  /// A point within the launch: CTAs before `cta` have finished, and of the `partial` that follow, each warp
+  /// has executed `instructions`, or fewer if it has ended, or waits for others that have stopped.
+  struct Point {
+    uint64_t cta = 0, partial = 0, instructions = 0;
+  };
+  /// Runs all CTAs up to the point. Returns the state of those that have begun. Throws ProgramFault.
+  std::vector<std::byte> run_to(const Point& point, uint32_t threads, const std::function<bool()>& stop,
+                                Counts& counts);
+
  private:
   /// Runs CTAs whose order does not matter, on several host threads.
   Counts run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop);
@@ -144,6 +160,9 @@ class Grid {
   uint32_t threads_ = 0, shared_bytes_ = 0, local_bytes_ = 0;
   uint64_t parameters_ = 0;
   uint64_t workspace_ = 0;
+  bool has_restored_ = false;
+  std::mutex restored_mutex_;
+  std::map<uint64_t, std::vector<std::unique_ptr<Cta>>> restored_;  ///< by cluster, until it is made
   std::vector<Line> thread_banks_;
 };
 

@@ -100,6 +100,13 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     return Next::Record;
   }
 
+  std::vector<Arrival> arrivals() const override {
+    std::vector<Arrival> found;
+    if (!source_.resumed_) return found;
+    for (const Cta::Arrived& a : cta_.arrived()) found.push_back({a.warp, a.barrier, a.threads, a.waits});
+    return found;
+  }
+
   bool take_woken() override {
     const bool woken = woken_ || barriers_seen_ != cta_.barriers_completed;
     woken_ = false;
@@ -334,6 +341,10 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
       lowering_(std::move(lowering)),
       grid_(program, function, std::move(config), memory, machine, nullptr) {
   grid_.keep_printed();
+  if (!description.state.empty()) {
+    grid_.restore(description.state);
+    resumed_ = true;
+  }
   const LaunchConfig& c = grid_.config();
   launch_.id = c.id;
   launch_.name = description.name;
@@ -363,7 +374,7 @@ ExecutedSource::~ExecutedSource() = default;
 std::unique_ptr<CtaStream> ExecutedSource::open_cta(uint64_t ordinal) {
   const std::lock_guard lock(mutex_);
   const uint32_t size = grid_.cluster_size();
-  const uint64_t number = ordinal / size;
+  const uint64_t number = grid_.first_cluster() + ordinal / size;
   auto& cluster = clusters_[number];
   if (!cluster) cluster = std::make_shared<std::vector<std::unique_ptr<Cta>>>(grid_.make_cluster(number));
   auto stream = std::make_unique<Stream>(*this, *(*cluster)[ordinal % size], cluster);
@@ -427,7 +438,7 @@ BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const
   const uint32_t size = grid.cluster_size();
   Grid::Part part;
   part.count = ordinals.size() / size;
-  part.number = [&](uint64_t i) { return ordinals[i * size] / size; };
+  part.number = [&](uint64_t i) { return grid_.first_cluster() + ordinals[i * size] / size; };
   part.may_wait = true;
   BlockCounts counts;
   try {
@@ -443,10 +454,10 @@ BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlo
   const uint32_t size = grid_.cluster_size();
   Grid::Part part;
   part.count = (end - first) / size;
-  part.number = [&](uint64_t i) { return first / size + i; };
+  part.number = [&](uint64_t i) { return grid_.first_cluster() + first / size + i; };
   part.cycle = never;
   part.lowering = lowering_.get();
-  part.may_wait = end < grid_.cta_count();
+  part.may_wait = end < cta_count();
   BlockCounts counts;
   run_part(grid_, std::move(part), blocks, threads, counts);
   if (!counts.complete)
@@ -471,7 +482,7 @@ BlockCounts ExecutedSource::finish(const std::vector<std::shared_ptr<CtaStream>>
     }
     cluster_of.push_back(it->second);
   }
-  const uint64_t first_cluster = (first + size - 1) / size;
+  const uint64_t first_cluster = grid_.first_cluster() + (first + size - 1) / size;
   part.count = grid_.cluster_count() - std::min(first_cluster, grid_.cluster_count());
   part.number = [&](uint64_t i) { return first_cluster + i; };
   part.cycle = never;
@@ -506,10 +517,10 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
   sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
   // CTAs that may wait for each other run in turns.
   const bool cooperative = grid_.config().cooperative;
-  const auto size = cooperative ? static_cast<uint32_t>(grid_.cta_count()) : grid_.cluster_size();
+  const auto size = cooperative ? static_cast<uint32_t>(cta_count()) : grid_.cluster_size();
   const uint64_t turn = cooperative ? 256 : UINT64_MAX;  // records; arbitrary
   std::array<uint64_t, 64> addresses;
-  for (uint64_t first = 0; first < grid_.cta_count(); first += size) {
+  for (uint64_t first = 0; first < cta_count(); first += size) {
     std::vector<std::unique_ptr<CtaStream>> streams;
     std::vector<std::vector<std::vector<TraceRecord>>> records(size);
     for (uint32_t rank = 0; rank < size; ++rank) {
@@ -558,7 +569,7 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
     }
     for (uint32_t rank = 0; rank < size; ++rank) {
       CtaPosition position;
-      position.cta = grid_.position(first + rank);
+      position.cta = grid_.position(grid_.config().first_cta + first + rank);
       sink.begin_cta(position);
       for (uint32_t w = 0; w < records[rank].size(); ++w) {
         sink.begin_warp(w, records[rank][w].size());

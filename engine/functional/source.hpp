@@ -23,6 +23,7 @@ class ExecutedSource : public InstructionSource {
     uint32_t sm_version = 0;
     uint64_t stream = 0;
     std::shared_ptr<const void> owner;
+    std::vector<std::byte> state;  ///< of CTAs that have begun, from Grid::run_to
   };
 
   ExecutedSource(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
@@ -33,7 +34,7 @@ class ExecutedSource : public InstructionSource {
   const LaunchInfo& launch() const override { return launch_; }
   const std::vector<StaticInstruction>& instructions() const override { return instructions_; }
   const std::vector<std::string>& opcodes() const override { return lowering_->opcodes; }
-  uint64_t cta_count() const override { return grid_.cta_count(); }
+  uint64_t cta_count() const override { return grid_.cta_count() - grid_.config().first_cta; }
   std::unique_ptr<CtaStream> open_cta(uint64_t ordinal) override;
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return grid_.cluster_size(); }
@@ -71,6 +72,7 @@ class ExecutedSource : public InstructionSource {
   LaunchInfo launch_;
   std::vector<StaticInstruction> instructions_;
   std::map<std::string, std::string> unknown_;
+  bool resumed_ = false;  ///< some CTAs begin in the middle
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<std::vector<std::unique_ptr<Cta>>>>
       clusters_;  ///< those whose CTAs have not all been opened

@@ -119,6 +119,7 @@ class Warp {
   }
 
  private:
+  friend struct StateAccess;
   static constexpr uint32_t turn_length = 128;  ///< branches and waits; arbitrary, hardware's is unknown
   static constexpr uint32_t turn_waits = 16;
 

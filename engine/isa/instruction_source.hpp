@@ -49,6 +49,13 @@ class CtaStream {
 
   /// Whether a warp that got NotYet waits for other warps (at a barrier) rather than for time to pass.
   virtual bool waits_for_warps(uint32_t warp) const;
+  /// A barrier at which a warp has arrived before its first record. threads: that it is for; 0 for all.
+  struct Arrival {
+    uint32_t warp, barrier, threads;
+    bool waits;
+  };
+  /// Those of a CTA that begins in the middle.
+  virtual std::vector<Arrival> arrivals() const { return {}; }
   /// The CTA is going to run on this SM.
   virtual void placed(uint32_t sm);
   /// Whether warps that got NotYet may have been released since the last call of this function, by a call of

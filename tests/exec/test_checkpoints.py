@@ -133,6 +133,25 @@ def test_a_resumed_program_sees_what_it_saw(
     assert [x.id for x in finished.results[0].launches] == list(range(launch, 17))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point", ["cta=2", "cta=1,instruction=7,ctas=2", "instruction=9", "cta=3,instruction=5"]
+)
+def test_a_program_resumed_within_a_launch_sees_what_it_saw(
+    point: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole, _ = output_of(capfd, ALL, functional=True)
+    place = tmp_path / "one"
+    output_of(capfd, ALL, checkpoint_at=f"launch=5,{point}", checkpoint=place)
+    functional, _ = output_of(capfd, ALL, resume_from=place, functional=True)
+    assert functional == whole
+    timed, finished = output_of(capfd, ALL, resume_from=place)
+    (result,) = finished.results
+    assert timed == whole and [x.id for x in result.launches] == list(range(5, 17))
+    rest = result.launches[0].thread_instructions
+    assert 0 < rest < 4 * 128 * 16 and rest < max(x.thread_instructions for x in result.launches[1:])
+
+
 STEPS = "for k in range(8): launch(b'step', 4, 128, address(), number(k))\nok(cuda.cuCtxSynchronize())\n"
 
 
@@ -178,6 +197,8 @@ def test_the_command_line(tmp_path: Path) -> None:
     ):
         refused = simt_exec("--resume-from", place, body=body)
         assert refused.exit_code != 0 and message in str(refused.exception or refused.output), message
+    refused = simt_exec("--gpu", "qv100", "--checkpoint-at", "launch=2,cta=9", "--checkpoint", place + "2")
+    assert "has 4 CTAs, so none is number 9" in str(refused.exception or refused.output)
     changes = tmp_path / "one" / "changes.zst"
     good = changes.read_bytes()
     for bad in (good[:-1], b"", good[:20] + bytes([good[20] ^ 1]) + good[21:]):
@@ -190,6 +211,8 @@ def test_refusals(tmp_path: Path) -> None:
     for options, message in (
         ({"checkpoint_at": "launch=0", "checkpoint": tmp_path / "no"}, "expected launch=N"),
         ({"checkpoint_at": "cta=3", "checkpoint": tmp_path / "no"}, "expected launch=N"),
+        ({"checkpoint_at": "launch=3,ctas=3", "checkpoint": tmp_path / "no"}, "expected launch=N"),
+        ({"checkpoint_at": "launch=3,cta=-1", "checkpoint": tmp_path / "no"}, "expected launch=N"),
         ({"checkpoint_at": "launch=3"}, "both its point and a directory"),
         ({"checkpoint": tmp_path / "no"}, "both its point and a directory"),
         ({"resume_from": tmp_path / "no"}, "no such directory"),

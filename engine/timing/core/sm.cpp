@@ -33,6 +33,8 @@ void Sm::take_arrivals(Cycle now) {
   for (; !starts_.empty() && starts_.front().cycle <= now; starts_.pop_front()) {
     const DecodedKernel& kernel = *starts_.front().kernel;
     ctas_.place(starts_.front());
+    for (const CtaStream::Arrival& a : starts_.front().stream->arrivals())
+      arrive_at_barrier(starts_.front().first_warp + a.warp, a.barrier, a.threads, a.waits);
     // The launch initialises its constant bank, so that only the caches closest to the sub-cores miss.
     front_end_.caches().insert_constants(kernel.constant_bank + kernel.constants_begin,
                                          kernel.constant_bank + kernel.constants_end);
@@ -116,18 +118,21 @@ void Sm::synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord
 }
 
 void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record) {
-  uint32_t barrier = 0, expected = 0;
+  // An executed program may compute both.
+  const bool computed = s.immediate < 0;
+  arrive_at_barrier(w, computed ? record.base : static_cast<uint64_t>(s.immediate),
+                    computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2),
+                    s.operation == Operation::Barrier);
+}
+
+void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits) {
+  uint32_t number = 0, expected = 0;
   if (traits_.numbered_barriers) {
-    // An executed program may compute both.
-    const bool computed = s.immediate < 0;
-    barrier = static_cast<uint32_t>(computed ? record.base : static_cast<uint64_t>(s.immediate)) %
-              numbered_barriers;
-    const uint64_t threads =
-        computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2);
+    number = static_cast<uint32_t>(barrier) % numbered_barriers;
     expected = static_cast<uint32_t>(
         std::min<uint64_t>(threads / spec_.sm.warp_size, warps_[w].kernel->warps_per_cta));
   }
-  ctas_.arrive(w, barrier, s.operation == Operation::Barrier, expected);
+  ctas_.arrive(w, number, waits, expected);
 }
 
 void Sm::check_membars() {

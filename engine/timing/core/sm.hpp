@@ -131,6 +131,8 @@ class Sm {
 
  private:
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record);
+  /// threads: that the barrier is for; 0 for all of the CTA.
+  void arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits);
   void sleep(uint32_t w, Cycle now, uint64_t nanoseconds);
   std::string describe_wait(uint32_t w) const;
 

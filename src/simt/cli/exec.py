@@ -28,6 +28,7 @@ Examples:
   simt exec --sample pkp -- ./program        stop each launch when its IPC has settled
   simt exec --gpu h100,h100 -- ./program     two devices
   simt exec --checkpoint-at launch=1200 --checkpoint c -- ./program    execute up to launch 1200, save
+  simt exec --checkpoint-at launch=7,cta=64,instruction=500 --checkpoint c -- ./program
   simt exec --resume-from c --gpu a100 -- ./program                    time the rest, on any GPU
 """
 
@@ -59,9 +60,9 @@ def exec_(
     checkpoint_at: Annotated[
         str | None,
         typer.Option(
-            metavar="launch=N",
-            help="Execute the launches before number N (from 1) without timing, write a checkpoint, and end "
-            "the program.",
+            metavar="launch=N[,cta=M][,instruction=I[,ctas=T]]",
+            help="Execute the launches before number N (from 1) without timing, its CTAs before M (from 0), "
+            "and I instructions of each warp of the next T CTAs; write a checkpoint, and end the program.",
         ),
     ] = None,
     checkpoint: Annotated[

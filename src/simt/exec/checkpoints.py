@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import weakref
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +21,7 @@ import msgspec
 from simt import _engine
 from simt.checkpoint.folder import PIECE, CheckpointReader, CheckpointWriter, Natural, Span
 from simt.checkpoint.memory import Allocated, written
-from simt.errors import CheckpointError
+from simt.errors import CheckpointError, ProgramFault
 from simt.spec import Spec
 from simt.spec.files import validate
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 KIND = "program"
 _CHANGES = "changes.zst"
+_STATE = "ctas.zst"
 _AT_ONCE = PIECE - (8 << 10)
 """Bytes of changes at a time, which may be exceeded by one page: they make one piece."""
 _OF_HOST = ("cudaHostAlloc", "cudaHostRegister", "cudaMallocManaged", "staged copy")
@@ -69,31 +74,100 @@ class _Digest(msgspec.Struct, array_like=True):
     checksum: Natural
 
 
+class _Inside(msgspec.Struct):
+    """A point within a launch. launch: the part of it that was executed. cta: those before it have finished.
+    state: of those that have begun. engine: what made the state; no other can use it."""
+
+    launch: _Launch
+    cta: Natural
+    state: list[Span]
+    engine: str
+
+
 class _State(msgspec.Struct):
+    """launches: those before the point. memory: at the beginning of the next launch."""
+
     spec: dict[str, Any]
     launches: list[_Launch]
     memory: list[_Digest]
+    inside: _Inside | None
+
+
+@dataclass(frozen=True)
+class Point:
+    """Launches before `launch` (from 1) have ended, and CTAs before `cta` of that one. Of the `ctas` CTAs
+    that follow, each warp has executed `instruction` instructions, or fewer if it has ended or waits for a
+    warp that has executed them. ctas: None for as many as the GPU holds at once.
+    """
+
+    launch: int
+    cta: int = 0
+    instruction: int = 0
+    ctas: int | None = None
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is not at the beginning of the launch."""
+        return bool(self.cta or self.instruction)
+
+    def within(self, launcher: Launcher) -> tuple[int, int, int]:
+        """CTAs to finish and to begin, and instructions. Raises CheckpointError if the launch has no such
+        point."""
+        name, count, size = launcher.kernel.name, math.prod(launcher.grid), math.prod(launcher.cluster)
+        if self.cta >= count:
+            raise CheckpointError(
+                f"launch {self.launch}, `{name}`, has {count:,} CTAs, so none is number {self.cta:,}"
+            )
+        if launcher.cooperative:
+            raise CheckpointError(
+                f"launch {self.launch}, `{name}`, is cooperative: a checkpoint can only be made at its "
+                "beginning"
+            )
+        if size > 1 and (self.instruction or self.cta % size):
+            raise CheckpointError(
+                f"launch {self.launch}, `{name}`, has clusters of {size} CTAs: a checkpoint can only be made "
+                "where a cluster begins"
+            )
+        if not self.instruction:
+            return self.cta, 0, 0
+        gpu = launcher.kernel.module.gpu
+        held = launcher.kernel.occupancy(launcher.block, launcher.shared).ctas * gpu.spec.sm.count
+        return self.cta, min(count - self.cta, self.ctas or held), self.instruction
 
 
 class CheckpointWritten(Exception):
     """The point was reached, and the checkpoint is complete."""
 
 
-def parse_point(text: str) -> int:
-    """The launch, from 1, of a point such as "launch=1200". Raises CheckpointError."""
-    name, _, value = text.partition("=")
-    if name.strip() != "launch" or not value.strip().isdecimal() or int(value) < 1:
-        raise CheckpointError(
-            f"the point of the checkpoint is {text!r}, expected launch=N, with N from 1: launches before N "
-            "are executed"
-        )
-    return int(value)
+def parse_point(text: str) -> Point:
+    """A point such as "launch=1200" or "launch=1200,cta=64,instruction=500,ctas=8".
+
+    Raises CheckpointError.
+    """
+    given: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, value = (x.strip() for x in part.partition("="))
+        if name not in ("launch", "cta", "instruction", "ctas") or name in given or not value.isdecimal():
+            break
+        given[name] = int(value)
+    else:
+        if (
+            given.get("launch", 0) >= 1
+            and given.get("ctas", 1) >= 1
+            and ("ctas" not in given or "instruction" in given)
+        ):
+            return Point(**given)
+    raise CheckpointError(
+        f"the point of the checkpoint is {text!r}, expected launch=N[,cta=M][,instruction=I[,ctas=T]]: "
+        "launches before N (from 1) and CTAs before M (from 0) are executed, and I instructions of each warp "
+        "of T CTAs"
+    )
 
 
 class Steps(ABC):
     """The launches of a program before the point of a checkpoint.
 
-    launch: number of the launch, from 1, at whose beginning the point is.
+    launch: number of the launch, from 1, in which the point is, or at whose beginning.
     """
 
     spec: Spec | None = None
@@ -109,13 +183,13 @@ class Steps(ABC):
         self._gpu: weakref.ref[GPU] | None = None
         self._digests: weakref.WeakKeyDictionary[Module, str] = weakref.WeakKeyDictionary()
 
-    def begin(self, gpu: GPU) -> None:
-        """A launch begins. At the point, `active` becomes False.
+    def begin(self, gpu: GPU, launcher: Launcher, parameters: bytes, printed: bytearray) -> Launcher:
+        """A launch begins. At the point, `active` becomes False. Returns what is left to launch.
 
         Raises CheckpointError if several GPUs launch kernels before the point, CheckpointWritten.
         """
         if not self.active:
-            return
+            return launcher
         if self._gpu is None:
             self._gpu = weakref.ref(gpu)
         if self._gpu() is not gpu:
@@ -125,11 +199,12 @@ class Steps(ABC):
             )
         if self.count + 1 >= self.launch:
             self.active = False
-            self.arrived(gpu)
+            return self.arrived(gpu, launcher, parameters, printed)
+        return launcher
 
     @abstractmethod
-    def arrived(self, gpu: GPU) -> None:
-        """The point is reached."""
+    def arrived(self, gpu: GPU, launcher: Launcher, parameters: bytes, printed: bytearray) -> Launcher:
+        """The launch of the point begins. Returns what is left to launch."""
 
     @abstractmethod
     def run(
@@ -167,15 +242,23 @@ class Steps(ABC):
 class Recording(Steps):
     """Executes the launches before the point, and writes the checkpoint there."""
 
-    def __init__(self, path: str | os.PathLike[str], launch: int) -> None:
-        super().__init__(path, launch)
+    def __init__(self, path: str | os.PathLike[str], point: Point) -> None:
+        super().__init__(path, point.launch)
+        self._point = point
         self._writer = CheckpointWriter(path, KIND)
         self._launches: list[_Launch] = []
 
     def run(
         self, gpu: GPU, launcher: Launcher, parameters: bytes, execute: Execute, printed: bytearray
     ) -> None:
-        memory, launch, before = gpu.memory.native, self.described(launcher, parameters), len(printed)
+        before = len(printed)
+        launch = self._recorded(gpu, launcher, parameters, execute)
+        launch.printed = bytes(printed[before:])
+        self._launches.append(launch)
+        self.count += 1
+
+    def _recorded(self, gpu: GPU, launcher: Launcher, parameters: bytes, execute: Execute) -> _Launch:
+        memory, launch = gpu.memory.native, self.described(launcher, parameters)
         # What the launch writes stays in the copy, where it is found without observing any store.
         copy = memory.copy_on_write()
         execute(copy)
@@ -186,13 +269,31 @@ class Recording(Steps):
         found = _engine.functional.MemoryChanges(memory, copy)
         while changes := found.take(_AT_ONCE):
             launch.changes += self._writer.add(_CHANGES, changes)
-        launch.printed = bytes(printed[before:])
-        self._launches.append(launch)
-        self.count += 1
+        return launch
 
-    def arrived(self, gpu: GPU) -> None:
-        self._writer.finish(_State(gpu.spec.values(), self._launches, list(_digests(gpu))))
+    def arrived(self, gpu: GPU, launcher: Launcher, parameters: bytes, printed: bytearray) -> Launcher:
+        memory = list(_digests(gpu))
+        inside = self._inside(gpu, launcher, parameters, printed) if self._point.is_inside else None
+        self._writer.finish(_State(gpu.spec.values(), self._launches, memory, inside))
         raise CheckpointWritten
+
+    def _inside(self, gpu: GPU, launcher: Launcher, parameters: bytes, printed: bytearray) -> _Inside:
+        """Executes the part of a launch before the point."""
+        until, before = self._point.within(launcher), len(printed)
+        state = b""
+
+        def execute(copy: Any) -> None:
+            nonlocal state
+            state = gpu.run_to(launcher, parameters, self.launch, copy, until)
+
+        try:
+            launch = self._recorded(gpu, launcher, parameters, execute)
+        except ProgramFault as fault:
+            raise CheckpointError(
+                f"{self.path}: launch {self.launch} cannot reach the point: {fault}"
+            ) from fault
+        launch.printed = bytes(printed[before:])
+        return _Inside(launch, until[0], self._writer.add(_STATE, state), _engine_digest())
 
     def close(self) -> None:
         self._writer.discard()
@@ -212,7 +313,13 @@ class Resumption(Steps):
         self, gpu: GPU, launcher: Launcher, parameters: bytes, execute: Execute, printed: bytearray
     ) -> None:
         self.count = number = self.count + 1
-        launch, now = self._state.launches[number - 1], self.described(launcher, parameters)
+        self._make(
+            gpu, number, self._state.launches[number - 1], self.described(launcher, parameters), launcher
+        )
+        printed += self._state.launches[number - 1].printed
+
+    def _make(self, gpu: GPU, number: int, launch: _Launch, now: _Launch, launcher: Launcher) -> None:
+        """Makes the effects of a launch on memory, if it is the same now."""
         # Another architecture may have PTX of its own.
         same_arch = self.spec is not None and self.spec.sm_version == gpu.spec.sm_version
         for name in _COMPARED if same_arch else [name for name in _COMPARED if name != "module"]:
@@ -220,16 +327,15 @@ class Resumption(Steps):
             if was != found:
                 what = "of another program" if name == "module" else f"with {name} {found}, was {was}"
                 self._refuse(f"launch {number} is `{now.kernel}` {what}")
-        if launch.parameters != parameters:
+        if launch.parameters != now.parameters:
             self._refuse(f"launch {number} is `{now.kernel}` with {_different(launcher, launch, now)}")
         memory = gpu.memory.native
         if not _allocate(memory, launch):
             self._refuse(f"launch {number}, `{now.kernel}`, cannot allocate what it did")
         for span in launch.changes:
             self._change(memory, span)
-        printed += launch.printed
 
-    def arrived(self, gpu: GPU) -> None:
+    def arrived(self, gpu: GPU, launcher: Launcher, parameters: bytes, printed: bytearray) -> Launcher:
         found = {(d.address, d.size): d for d in _digests(gpu)}
         for was in self._state.memory:
             now = found.pop((was.address, was.size), None)
@@ -247,8 +353,21 @@ class Resumption(Steps):
             raise CheckpointError(
                 f"{self.path}: the program has allocated {used:,} bytes, and {gpu.name} has {capacity:,}"
             )
-        self._reader.close()
         gpu.functional = self._functional
+        if (inside := self._state.inside) is None:
+            return launcher
+        if inside.engine != _engine_digest():
+            raise CheckpointError(
+                f"{self.path}: made by another build of simt, which cannot be continued within a launch; "
+                "make it again, or make one at the beginning of a launch"
+            )
+        if not self._functional and gpu.spec.sm.warp_size != 32:
+            raise CheckpointError(
+                f"{self.path}: {gpu.name} has warps of {gpu.spec.sm.warp_size} lanes, expected 32"
+            )
+        self._make(gpu, self.launch, inside.launch, self.described(launcher, parameters), launcher)
+        printed += inside.launch.printed
+        return replace(launcher, first=inside.cta, state=self._reader.read(_STATE, inside.state))
 
     def close(self) -> None:
         self._reader.close()
@@ -270,6 +389,11 @@ def fixed_addresses() -> None:
 
 
 _libc = ctypes.CDLL(None)
+
+
+@cache
+def _engine_digest() -> str:
+    return hashlib.sha256(Path(_engine.__file__).read_bytes()).hexdigest()
 
 
 def _allocate(memory: Any, launch: _Launch) -> bool:

@@ -12,7 +12,7 @@ from simt import _engine
 from simt.cuda import PtxModule, link
 from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
 from simt.cuda.ptx_module import arch_number
-from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
+from simt.errors import CheckpointError, DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
@@ -81,8 +81,13 @@ class _ProgramGpu(GPU):
 
     def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> LaunchResult | None:
         if self._steps is not None:
-            self._steps.begin(self)
-        return super().launch(launcher, arguments)
+            launcher = self._steps.begin(self, launcher, arguments().block, self._printed)
+        try:
+            return super().launch(launcher, arguments)
+        except LaunchError as error:
+            if launcher.state and self._steps is not None:
+                raise CheckpointError(f"{self._steps.path}: {error}") from error
+            raise
 
     def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
         run = super().run_values

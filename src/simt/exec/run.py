@@ -71,8 +71,9 @@ def run(
     command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared),
         or it must use the driver API; its modules must contain PTX.
     gpu: the GPU, or one per device; by default "h100", or that of the checkpoint it resumes from.
-    checkpoint_at: the point of a checkpoint, such as "launch=1200". The program is executed without timing up
-        to that launch, the checkpoint is written in a new directory, `checkpoint`, and the program is ended.
+    checkpoint_at: the point of a checkpoint, such as "launch=1200" or "launch=1200,cta=64,instruction=500".
+        The program is executed without timing up to there, the checkpoint is written in a new directory,
+        `checkpoint`, and the program is ended.
     resume_from: a checkpoint. The program is run again; the effects of the launches before the point are
         restored, and the rest is timed.
     output: where the Result is saved; Results of further devices and processes are saved next to it, with a

@@ -273,6 +273,8 @@ class GPU(Programs, ArrayCreation, Texturing):
                 stream.number if stream is not None else 0,
                 launch_id,
                 cooperative=launcher.cooperative,
+                first_cta=launcher.first,
+                state=launcher.state,
             )
         if self._recording is not None:
             try:
@@ -301,17 +303,36 @@ class GPU(Programs, ArrayCreation, Texturing):
 
         memory: a copy of its memory that is used instead.
         """
+        self.run_to(launcher, parameters, launch_id, memory)
+
+    def run_to(
+        self,
+        launcher: Launcher,
+        parameters: bytes,
+        launch_id: int,
+        memory: Any = None,
+        until: tuple[int, int, int] | None = None,
+    ) -> bytes:
+        """Runs a launch without timing.
+
+        until: how many CTAs to finish, how many of the next to begin, and the instructions that each warp of
+            these executes; None: the whole launch. Returns the state of those that have begun.
+        """
         with explained(launcher.kernel.module.ptx.source_text), self.exclusive.running():
-            counts = _engine.functional.run(
+            warp_instructions, thread_instructions, state = _engine.functional.run(
                 *self._what_runs(launcher, parameters),
                 self.threads,
                 launch_id,
                 self._output.write,
                 cooperative=launcher.cooperative,
                 memory=memory,
+                first_cta=launcher.first,
+                state=launcher.state,
+                until=until,
             )
-        self.instructions += counts[0]
-        self.thread_instructions += counts[1]
+        self.instructions += warp_instructions
+        self.thread_instructions += thread_instructions
+        return bytes(state)
 
     def synchronize(self, until: Collection[int] | None = None) -> None:
         """Runs everything that is queued. until: only until the launches and transfers of these numbers have

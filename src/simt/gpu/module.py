@@ -252,7 +252,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Launcher:
-    """A kernel with its launch configuration; calling it launches."""
+    """A kernel with its launch configuration; calling it launches.
+
+    first, state: where a launch that a checkpoint interrupted continues: CTAs before `first` have finished;
+        `state` is that of those that have begun.
+    """
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -261,6 +265,8 @@ class Launcher:
     stream: Stream | None
     cluster: tuple[int, int, int]
     cooperative: bool = False
+    first: int = 0
+    state: bytes = b""
 
     @cached_property
     def registers(self) -> int:
