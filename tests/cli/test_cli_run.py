@@ -106,6 +106,9 @@ def test_report(run: Run) -> None:
     done = run("report", "out", "-o", "pages/report.html")
     assert (done.status, done.out) == (0, "wrote pages/report.html\n")
     assert "gemm_128x64" in Path("pages/report.html").read_text()
+    done = run("report", "out", "--perfetto", "pages/trace.json")
+    assert (done.status, done.out) == (0, "wrote pages/trace.json\n") and not Path("report.html").exists()
+    assert json.loads(Path("pages/trace.json").read_text())["traceEvents"]
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(run: Run) -> None:
@@ -163,6 +166,7 @@ def test_deadlock_saves_what_is_finished(run: Run) -> None:
         (("run", "traces", "--threads", "0"), "--threads"),
         (("run", "traces", "--no-such-option"), "--no-such-option"),
         (("run",), "Usage: simt run"),
+        (("report", "out", "out", "--perfetto", "x.json"), "error: --perfetto takes one Result"),
         (("report", "nothing"), "error: nothing: no such file, expected a saved Result"),
     ],
 )

@@ -16,6 +16,7 @@ COMMANDS = {
     "run --json": ["run", "traces", "--json", "TARGET"],
     "run --perfetto": ["run", "traces", "--perfetto", "TARGET"],
     "report": ["report", "out", "-o", "TARGET"],
+    "report --perfetto": ["report", "out", "--perfetto", "TARGET"],
     "convert": ["trace", "convert", "traces", "TARGET"],
     "info": ["trace", "info", "traces", "--json", "TARGET"],
     "sample": ["sample", "out", "-o", "TARGET"],
