@@ -181,6 +181,6 @@ def test_get_stats(tmp_path: Path) -> None:
     as_rows = "\n".join([*rows[5:7], header, "QV100-SASS,5501.0,5402", "RTX3070-SASS,1,2"])
     turned = read(tmp_path, as_rows)
     assert turned.launches["gpc__cycles_elapsed.max"].to_list() == [5501.0, 5402.0]
-    assert "2 configurations; read is the first, QV100-SASS" in turned.warnings[0]
+    assert "2 configurations; only the first, QV100-SASS, is read" in turned.warnings[0]
     with pytest.raises(ProfileError, match=r"expected statistics per kernel: get_stats\.py -k -K"):
         read(tmp_path, "\n".join(rows[:4]))

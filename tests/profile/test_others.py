@@ -152,7 +152,8 @@ def test_report_of_nsight_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(
         ProfileError,
-        match=r"`nsys` is not installed here. Where it is, run: nsys export --type sqlite --output",
+        match=r"`nsys` is not installed here. "
+        r"On a machine that has it, run: nsys export --type sqlite --output",
     ):
         read_profile(report)
     (tmp_path / "bin").mkdir()

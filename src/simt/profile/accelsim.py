@@ -98,7 +98,7 @@ def read_get_stats(source: Source, process: int | None, header: Header) -> Profi
     findings = Findings(source.name, process=process)
     if len(configurations) > 1:
         findings.warnings.append(
-            f"{len(configurations)} configurations; read is the first, {configurations[0]}"
+            f"{len(configurations)} configurations; only the first, {configurations[0]}, is read"
         )
     labels: dict[str, None] = {}
     for table in tables.values():

@@ -71,7 +71,7 @@ def one_process(frame: pl.DataFrame, findings: Findings) -> pl.DataFrame:
     if "process" not in frame.columns:
         if wanted is not None:
             raise ProfileError(
-                f"{findings.source}: process {wanted} asked for, but the file does not tell processes apart"
+                f"{findings.source}: process {wanted} requested, but the file does not distinguish processes"
             )
         return frame
     frame = frame.with_columns(pl.col("process").cast(pl.Int64, strict=False))

@@ -51,8 +51,8 @@ def _run(command: Sequence[str], source: Source, tool: str, advice: str) -> byte
     program = shutil.which(command[0])
     if program is None:
         raise ProfileError(
-            f"{source.name}: a report that only {tool} can read, and `{command[0]}` is not installed here. "
-            f"Where it is, run: {advice}; then give that file"
+            f"{source.name}: a report that only {tool} can read, but `{command[0]}` is not installed here. "
+            f"On a machine that has it, run: {advice}; then use the exported file"
         )
     done = subprocess.run([program, *command[1:]], capture_output=True, check=False)
     if done.returncode:

@@ -28,8 +28,8 @@ def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int
             ours = metadata_of(path)
             if ours is not None and process is not None:
                 raise ProfileError(
-                    f"{source.name}: process {process} asked for, but a saved profile does not tell "
-                    f"processes apart"
+                    f"{source.name}: process {process} requested, but a saved profile does not "
+                    f"distinguish processes"
                 )
             picks = _picks(list(schema), columns, source.name, whole=ours is not None)
             frame = pl.read_parquet(

@@ -137,7 +137,7 @@ def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
     smallest sum of |log(ratio)| of described values. Raises TuneError if the compute capability is unknown.
     """
     if "sm_version" not in facts:
-        raise TuneError("sm_version: neither the description nor a record says it; or choose with --base")
+        raise TuneError("sm_version: not in the description or a record; add it, or give --base")
 
     def distance(name: str) -> tuple[int, float, str]:
         spec = load_spec(name)

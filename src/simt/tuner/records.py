@@ -66,7 +66,7 @@ def read_records(files: Sequence[Path]) -> Records:
         for key in ("device", "sm_version", "sms"):
             if run[key] != first[key]:
                 raise TuneError(
-                    f"{other}: {key}: found {run[key]!r}, but {name} has {first[key]!r}; one device"
+                    f"{other}: {key}: found {run[key]!r}, but {name} has {first[key]!r}; expected one device"
                 )
     known = microbenchmarks()
     samples: dict[str, list[tuple[float, float, float, str]]] = {}
@@ -88,7 +88,7 @@ def read_records(files: Sequence[Path]) -> Records:
             else:
                 samples.setdefault(item["name"], []).append((*_range(item), file))
     if not samples:
-        raise TuneError(f"{name}: no measured value that could be used")
+        raise TuneError(f"{name}: no measured value is usable")
     records = {n: _record(n, known[n].unit, samples[n]) for n in known if n in samples}
     provenance = first.get("provenance")
     facts = {**(provenance if isinstance(provenance, dict) else {}), **first}

@@ -83,7 +83,7 @@ def summary(tuning: Tuning) -> list[str]:
         f"from {tuning.base}, unverified.",
         f"Mean absolute error over the benchmarks: {percent(before, 2)} before, {percent(after, 2)} after.",
         f"{tuning.simulated:,} simulations in {tuning.seconds:.0f} s; "
-        f"{tuning.asked - tuning.simulated:,} values were known.",
+        f"{tuning.asked - tuning.simulated:,} values came from the cache.",
     ]
     if tuning.interrupted:
         lines.append("Interrupted: these are the results so far. Give the same command again to continue.")
