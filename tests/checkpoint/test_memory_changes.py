@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def memory() -> tuple[_engine.functional.DeviceMemory, list[int]]:
 write = st.tuples(st.integers(0, 3), st.integers(0, SIZE - 5000), st.binary(max_size=5000))
 
 
+@pytest.mark.slow
 @given(st.lists(write, max_size=6), st.lists(write, max_size=6), st.integers(1, 20_000))
 @example([(1, 0, b"a" * 5000)], [(1, 0, b"a" * 4999 + b"b")], 1)
 @settings(deadline=None, max_examples=60)

@@ -69,6 +69,22 @@ def test_values_with_timing(name: str, compiled) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("point", ["launch=2", "launch=2,instruction=20"])
+@pytest.mark.parametrize(
+    "name", ["thrust", "streams", "graphs", "managed", "callbacks", "stencil", "algorithms"]
+)
+def test_values_of_resumed_programs(name: str, point: str, compiled, tmp_path: Path) -> None:
+    program = str(compiled(name))
+    done = run(
+        "--gpu", "h100", "--checkpoint-at", point, "--checkpoint", str(tmp_path / "one"), "--", program
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run("--resume-from", str(tmp_path / "one"), "--functional", "--", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok\n")
+
+
+@pytest.mark.slow
 def test_kernels_print_where_the_program_waits(compiled) -> None:
     done = run("--functional", "--", str(compiled("output")))
     hello = [[f"hello {who} from thread {t}, text {1.5 * who:.2f}" for t in (0, 1)] for who in (1, 2)]
