@@ -20,6 +20,10 @@ CONVOLUTIONS = [
     ((1, 4, 13, 10), (6, 2, 3, 2), (1, 1), (0, 3), (3, 4), False, (0, 0), 2),
     ((2, 3, 16, 15), (5, 3, 3, 3), (2, 3), (2, 1), (2, 2), False, (0, 0), 1),
     ((2, 3, 20), (4, 3, 4), (1,), (5,), (3,), False, (0,), 1),
+    ((2, 4, 9, 8), (4, 1, 3, 2), (2, 1), (1, 2), (1, 1), False, (0, 0), 4),
+    ((2, 3, 9, 10), (6, 1, 3, 3), (2, 3), (2, 1), (2, 1), False, (0, 0), 3),
+    ((2, 3, 9), (3, 1, 4), (1,), (3,), (1,), False, (0,), 3),
+    ((2, 3, 5, 4), (3, 1, 3, 2), (2, 1), (1, 0), (1, 2), True, (1, 0), 3),
     ((2, 4, 5, 7), (4, 6, 3, 3), (2, 2), (1, 1), (1, 1), True, (1, 1), 1),
     ((2, 4, 5, 7), (4, 3, 4, 2), (2, 1), (1, 0), (1, 1), True, (0, 0), 2),
     ((1, 2, 6, 6), (2, 3, 3, 3), (3, 2), (2, 1), (2, 2), True, (0, 1), 1),
@@ -38,12 +42,12 @@ def test_convolution(case: Any) -> None:
     torch.testing.assert_close(found, torch.ops.aten.convolution(x, w, b, *settings))
 
 
-@pytest.mark.parametrize("case", [case for case in CONVOLUTIONS if case[5]])
-def test_gradients_of_transposed_convolutions(case: Any) -> None:
+@pytest.mark.parametrize("case", [case for case in CONVOLUTIONS if case[5] or case[7] > 2])
+def test_gradients(case: Any) -> None:
     shape, kernel, *settings = case
     torch.manual_seed(0)
     x, w = torch.randn(shape, dtype=torch.float64), torch.randn(kernel, dtype=torch.float64)
-    channels = kernel[1] * settings[5]
+    channels = kernel[1] * settings[5] if settings[3] else kernel[0]
     y = torch.ops.aten.convolution(x, w, None, *settings)
     grad = torch.randn_like(y)
     given = (grad, x, w, [channels], *settings, [True, True, True])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -55,9 +56,12 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """Transposed and dilated convolutions by plain ones; NotImplemented for those."""
+    """Depthwise convolutions by sums, transposed and dilated ones by plain ones; NotImplemented for those."""
     if transposed:
         return _transposed(input, weight, bias, stride, padding, dilation, output_padding, groups)
+    if _is_depthwise(weight, groups):
+        sums = sum(x * w for x, w in _taps(input, weight, stride, padding, dilation))
+        return sums if bias is None else sums + bias.reshape([-1] + [1] * (input.dim() - 2))
     if all(d == 1 for d in dilation):
         return NotImplemented
     return _dilated(input, weight, bias, stride, padding, dilation, groups)
@@ -66,6 +70,32 @@ def convolution(
 def _plain(input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Sequence[int], groups: int) -> Any:
     n = input.dim() - 2
     return aten.convolution(input, weight, bias, list(stride), [0] * n, [1] * n, False, [0] * n, groups)
+
+
+def _is_depthwise(weight: torch.Tensor, groups: int) -> bool:
+    """Whether every channel is convolved by itself: then a matrix product has next to nothing to do."""
+    return groups > 1 and weight.size(1) == 1
+
+
+def _taps(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """For each position in the filters of a depthwise convolution: what it multiplies, and the weights."""
+    repeats = weight.size(0) // input.size(1)
+    x = F.pad(input, [pad for pad in reversed(padding) for _ in range(2)])
+    if repeats > 1:
+        x = x.repeat_interleave(repeats, 1)
+    kernel = weight.shape[2:]
+    ends = [n - d * (k - 1) for n, d, k in zip(x.shape[2:], dilation, kernel, strict=True)]
+    for at in itertools.product(*(range(k) for k in kernel)):
+        begins = [i * d for i, d in zip(at, dilation, strict=True)]
+        window = [slice(b, b + e, s) for b, e, s in zip(begins, ends, stride, strict=True)]
+        factors = weight[(slice(None), 0, *at)].reshape([-1] + [1] * len(at))
+        yield x[(slice(None), slice(None), *window)], factors
 
 
 def _dilated(
@@ -131,9 +161,7 @@ def _transposed(
     w = weight.reshape(groups, channels // groups, weight.shape[1], *kernel).transpose(1, 2)
     w = w.reshape(groups * weight.shape[1], channels // groups, *kernel).flip(list(range(2, 2 + dims)))
     none = [0] * dims
-    if any(d != 1 for d in dilation):
-        return _dilated(x, w, bias, [1] * dims, none, dilation, groups)
-    return _plain(x, w, bias, [1] * dims, groups)
+    return aten.convolution(x, w, bias, [1] * dims, none, list(dilation), False, none, groups)
 
 
 def convolution_backward(
@@ -149,9 +177,19 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Any:
-    """The gradients of transposed convolutions, by a convolution and by the gradient of one; NotImplemented
-    for other convolutions.
+    """The gradients of transposed convolutions, by a convolution and by the gradient of one, and of depthwise
+    ones by sums; NotImplemented for other convolutions.
     """
+    d_bias = grad.sum([0, *range(2, grad.dim())]) if output_mask[2] else None
+    if not transposed and _is_depthwise(weight, groups):
+        d_input = (
+            _depthwise_d_input(grad, input, weight, stride, padding, dilation) if output_mask[0] else None
+        )
+        if not output_mask[1]:
+            return d_input, None, d_bias
+        every = [0, *range(2, grad.dim())]
+        sums = [(x * grad).sum(every) for x, _ in _taps(input, weight, stride, padding, dilation)]
+        return d_input, torch.stack(sums, -1).reshape(weight.shape), d_bias
     if not transposed:
         return NotImplemented
     plain = [stride, padding, dilation, False, [0] * len(stride), groups]
@@ -159,8 +197,26 @@ def convolution_backward(
     d_weight = None
     if output_mask[1]:
         d_weight = aten.convolution_backward(input, grad, weight, None, *plain, [False, True, False])[1]
-    d_bias = grad.sum([0, *range(2, grad.dim())]) if output_mask[2] else None
     return d_input, d_weight, d_bias
+
+
+def _depthwise_d_input(
+    grad: torch.Tensor,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> torch.Tensor:
+    """The transposed convolution of the gradient, summed over the filters of a channel."""
+    channels, sizes = input.size(1), input.shape[2:]
+    kernel = weight.shape[2:]
+    extra = [
+        n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
+        for n, m, s, p, d, k in zip(sizes, grad.shape[2:], stride, padding, dilation, kernel, strict=True)
+    ]
+    found: torch.Tensor = _transposed(grad, weight, None, stride, padding, dilation, extra, weight.size(0))
+    return found.unflatten(1, (channels, -1)).sum(2)
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
