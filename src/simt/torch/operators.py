@@ -94,8 +94,8 @@ def _taps(
     for at in itertools.product(*(range(k) for k in kernel)):
         begins = [i * d for i, d in zip(at, dilation, strict=True)]
         window = [slice(b, b + e, s) for b, e, s in zip(begins, ends, stride, strict=True)]
-        factors = weight[(slice(None), 0, *at)].reshape([-1] + [1] * len(at))
-        yield x[(slice(None), slice(None), *window)], factors
+        of_inputs, of_weights = (slice(None), slice(None), *window), (slice(None), 0, *at)
+        yield x[of_inputs], weight[of_weights].reshape([-1] + [1] * len(at))
 
 
 def _dilated(
