@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 aten = torch.ops.aten
+_FEW_CHANNELS = 4
 
 
 def attention(
@@ -56,15 +57,23 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """Depthwise convolutions by sums, transposed and dilated ones by plain ones; NotImplemented for those."""
+    """Depthwise convolutions by sums, those of few channels by a product with the patches of the input,
+    transposed and dilated ones by plain ones; NotImplemented for plain ones.
+    """
     if transposed:
         return _transposed(input, weight, bias, stride, padding, dilation, output_padding, groups)
     if _is_depthwise(weight, groups):
         sums = sum(x * w for x, w in _taps(input, weight, stride, padding, dilation))
         return sums if bias is None else sums + bias.reshape([-1] + [1] * (input.dim() - 2))
-    if all(d == 1 for d in dilation):
+    if any(d != 1 for d in dilation):
+        return _dilated(input, weight, bias, stride, padding, dilation, groups)
+    if not _has_few_channels(weight, groups):
         return NotImplemented
-    return _dilated(input, weight, bias, stride, padding, dilation, groups)
+    patches = _patches(input, weight.shape[2:], stride, padding)
+    y = patches.flatten(0, -2) @ weight.flatten(1).T
+    if bias is not None:
+        y = y + bias
+    return y.reshape(*patches.shape[:-1], -1).movedim(-1, 1)
 
 
 def _plain(input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Sequence[int], groups: int) -> Any:
@@ -75,6 +84,22 @@ def _plain(input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Sequenc
 def _is_depthwise(weight: torch.Tensor, groups: int) -> bool:
     """Whether every channel is convolved by itself: then a matrix product has next to nothing to do."""
     return groups > 1 and weight.size(1) == 1
+
+
+def _has_few_channels(weight: torch.Tensor, groups: int) -> bool:
+    """Whether templates, which take 16 channels at a time, would mostly multiply zeros."""
+    return groups == 1 and weight.size(1) <= _FEW_CHANNELS and math.prod(weight.shape[2:]) > 1
+
+
+def _patches(
+    input: torch.Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+) -> torch.Tensor:
+    """What each element of the output is computed from: batch x output sizes x (channels x filter sizes)."""
+    dims = len(kernel)
+    x = F.pad(input, [pad for pad in reversed(padding) for _ in range(2)])
+    for i, (size, step) in enumerate(zip(kernel, stride, strict=True)):
+        x = x.unfold(2 + i, size, step)
+    return x.movedim(1, 1 + dims).flatten(1 + dims)
 
 
 def _taps(
@@ -177,8 +202,8 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Any:
-    """The gradients of transposed convolutions, by a convolution and by the gradient of one, and of depthwise
-    ones by sums; NotImplemented for other convolutions.
+    """The gradients of transposed convolutions, by a convolution and by the gradient of one, and of the
+    others that `convolution` replaces; NotImplemented for the rest.
     """
     d_bias = grad.sum([0, *range(2, grad.dim())]) if output_mask[2] else None
     if not transposed and _is_depthwise(weight, groups):
@@ -191,7 +216,14 @@ def convolution_backward(
         sums = [(x * grad).sum(every) for x, _ in _taps(input, weight, stride, padding, dilation)]
         return d_input, torch.stack(sums, -1).reshape(weight.shape), d_bias
     if not transposed:
-        return NotImplemented
+        if not _has_few_channels(weight, groups) or any(d != 1 for d in dilation) or not output_mask[1]:
+            return NotImplemented
+        d_input = None
+        if output_mask[0]:
+            settings = [stride, padding, dilation, False, output_padding, groups, [True, False, False]]
+            d_input = aten.convolution_backward(grad, input, weight, None, *settings)[0]
+        patches = _patches(input, weight.shape[2:], stride, padding).flatten(0, -2)
+        return d_input, (grad.movedim(1, -1).flatten(0, -2).T @ patches).reshape(weight.shape), d_bias
     plain = [stride, padding, dilation, False, [0] * len(stride), groups]
     d_input = aten.convolution(grad, weight, None, *plain) if output_mask[0] else None
     d_weight = None
