@@ -40,8 +40,8 @@ USAGE = re.compile(r"\[(?!\.)|\b(PATH|RESULTS?|MEASURED|PROFILE|PROGRAM|DIR|FILE
 _COMMAND = re.compile(r" *(simt|make|pip|python|ncu|nsys|cd|\.venv) ?")
 _COMMENT = re.compile(r"\s{2,}\S.*$|\s+#.*$")
 
-# Python about compilers that need not be installed (see tests/cuda), and a copy of a microbenchmark.
-TESTED_ELSEWHERE = re.compile(r"simt\.cuda\.(triton|numba_cuda)|^@microbenchmark")
+# Python for what need not be installed (see tests/cuda and tests/pytorch), and a copy of a microbenchmark.
+TESTED_ELSEWHERE = re.compile(r"simt\.cuda\.(triton|numba_cuda)|\btorch\.|^@microbenchmark")
 
 # Names that the Python of a page assumes.
 _SAMPLING = """

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch._inductor.choices import InductorChoices
 from torch._inductor.kernel_inputs import MMKernelInputs
-from torch._inductor.select_algorithm import ExternKernelCaller
+from torch._inductor.select_algorithm import TritonTemplateCaller
 
 from simt.spec import Spec
 
@@ -85,5 +85,5 @@ class Choices(InductorChoices):  # type: ignore[misc]
 
 
 def one(choices: list[Any]) -> list[Any]:
-    """The first choice that is a template, or the first."""
-    return [c for c in choices if not isinstance(c, ExternKernelCaller)][:1] or choices[:1]
+    """The first choice that is a Triton template, or the first."""
+    return [c for c in choices if isinstance(c, TritonTemplateCaller)][:1] or choices[:1]

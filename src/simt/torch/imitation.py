@@ -201,6 +201,10 @@ def imitated(spec: Spec) -> Iterator[None]:
         DeviceProperties.create.cache_clear()
         stack.callback(DeviceProperties.create.cache_clear)
         enter(config.patch(_OPTIONS))
+        # By default the templates of gradients allow TF32, those of convolutions themselves do not.
+        tf32 = torch.get_float32_matmul_precision() != "highest"
+        stack.callback(setattr, torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)
+        torch.backends.cudnn.allow_tf32 = tf32
         enter(V.set_choices_handler(Choices(spec)))
         enter(mock.patch.object(select_algorithm.get_algorithm_selector_cache(), "preprocessing_fns", [one]))
         yield
