@@ -11,6 +11,8 @@ ENGINE_TESTS ?= $(addprefix tests/, control engine functional gpu kernels lanes 
   tests/result/test_demo.py
 # nvcc for tests/exec, in a folder of its own: numba-cuda would take CUDA 13's compiler libraries from .venv.
 NVCC = $(addsuffix ==13.*,nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl)
+# PyTorch without CUDA for tests/pytorch, which are skipped if it is not to be had; the one on PyPI brings gigabytes.
+TORCH = torch==2.13.0+cpu triton==3.9.*
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
 .PHONY: demo documents site test wheel lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
@@ -124,4 +126,5 @@ $(VENV)/.libraries: pyproject.toml
 $(VENV)/.tested: $(SOURCES) | $(VENV)/.tools
 	$(PIP) '.[test]' -C cmake.define.SIMT_WERROR=ON
 	$(PIP) --target $(VENV)/nvcc --upgrade --no-deps $(NVCC)
+	-$(PIP) $(TORCH) 2>/dev/null || $(PIP) --retries 1 $(TORCH) --extra-index-url https://download.pytorch.org/whl/cpu
 	touch $@ $(VENV)/.installed
