@@ -118,6 +118,7 @@ def test_timeline_rates() -> None:
     assert samples[0].ipc == pytest.approx(100 / (4 * 500))
     assert samples[0].occupancy == pytest.approx(100 * 100 / (4 * 64 * 500))
     assert samples[1].l1_hit_rate == pytest.approx(25)
+    assert samples[1].l2_hit_rate == pytest.approx(100 * 1 / 30)
     assert samples[1].stalls["wait"] == pytest.approx(100 * 10 / (4 * 4 * 500))
     assert samples[0].lanes == 1
     assert launch().samples() == []
