@@ -19,6 +19,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from torch import nn  # noqa: E402
 
+from simt.torch.backend import device_of  # noqa: E402
 from simt.torch.device import HostOperatorWarning  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")]
@@ -96,18 +97,22 @@ class Block(nn.Module):
         super().__init__()
         self.project = nn.Linear(32, 96)
         self.out = nn.Linear(32, 32)
+        self.more = nn.MultiheadAttention(32, 4, batch_first=True)
 
     def forward(self, x: Any) -> Any:
         q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in self.project(x).chunk(3, -1))
         a = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         positions = torch.arange(x.size(1))[:, None] * torch.tensor([0.5, 0.25]).repeat(16)
-        return x + self.out(a.transpose(1, 2).flatten(2)) + positions
+        x = x + self.out(a.transpose(1, 2).flatten(2)) + positions
+        x = x.to(self.out.weight.dtype)
+        return x + self.more(x, x, x, need_weights=False)[0]
 
 
 def test_attention_constants_and_half_precision(gpu: simt.GPU) -> None:
     model, x = Block(), torch.randn(2, 17, 32)
     with torch.no_grad():
         torch.testing.assert_close(compiled(model, gpu)(x), model(x), rtol=1e-4, atol=1e-5)
+        assert not device_of({"gpu": gpu}).host_operators
         half = copy.deepcopy(model).bfloat16()
         found = compiled(half, gpu)(x.bfloat16())
     torch.testing.assert_close(found.float(), model(x), rtol=0.03, atol=0.06)
@@ -169,7 +174,5 @@ def test_memory_is_freed(gpu: simt.GPU) -> None:
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
-    from simt.torch.backend import device_of
-
     with pytest.raises(SimtError, match=message):
         device_of(options)

@@ -21,6 +21,7 @@ from torch._inductor import config, select_algorithm
 from torch._inductor.codegen import common
 from torch._inductor.runtime.hints import DeviceProperties
 from torch._inductor.virtualized import V
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver as triton_driver
 
@@ -28,6 +29,7 @@ from simt.cuda.ptx_module import arch_number
 from simt.spec import Spec
 
 from .choices import Choices, one
+from .operators import attention
 from .wrapper import DeviceOps, Scheduling, Wrapper
 
 _LOCK = threading.RLock()
@@ -212,8 +214,10 @@ def imitated(spec: Spec) -> Iterator[None]:
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
-    """Within the block, graphs are traced without patterns that are for the CPU only."""
+    """Within the block, graphs are traced without what is for the CPU only: patterns, and fused attention."""
     with (
+        mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", attention),
+        sdpa_kernel(SDPBackend.MATH),
         mock.patch("torch._inductor.fx_passes.joint_graph.lazy_init", lambda *_: None),
         config.patch(_OPTIONS),
     ):
