@@ -74,11 +74,11 @@ def _path(text: str) -> str:
 
 
 def _common(paths: list[list[str]]) -> str:
-    """The module, or the innermost that contains all."""
+    """The module, or the innermost that contains all, or the first if that is the whole model."""
     found = paths[0] if paths else []
     while any(path[: len(found)] != found for path in paths):
         found = found[:-1]
-    return ".".join(found)
+    return ".".join(found or (paths[0] if paths else []))
 
 
 class Scheduling(TritonScheduling):  # type: ignore[misc]

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 import simt
+from simt.control import Photon
 from simt.examples.pytorch import report
 
 
@@ -39,6 +40,8 @@ class Gpt2(nn.Module):
         self.words, self.positions = nn.Embedding(words, width), nn.Embedding(context, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
+        for embedding in (self.words, self.positions):
+            nn.init.normal_(embedding.weight, std=0.02)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """The logits of the next token. tokens: batch x length."""
@@ -51,13 +54,15 @@ def main() -> None:
     parser.add_argument("--gpu", default="h100", help="GPU specification (default: h100)")
     parser.add_argument("--layers", type=int, default=12, help="blocks (default: 12)")
     parser.add_argument("--tokens", type=int, default=16, help="tokens of the prompt (default: 16)")
-    parser.add_argument("--sample", help="control simulation, e.g. photon: see `simt run --help`")
+    parser.add_argument("--photon", action="store_true", help="predict most of the launches while they run")
     parser.add_argument("--functional", action="store_true", help="values only")
     parser.add_argument("--output", type=Path, default=Path("gpt2"), help="folder (default: gpt2)")
     given = parser.parse_args()
     torch.manual_seed(0)
     model = Gpt2(given.layers).eval()
-    gpu = simt.GPU(given.gpu, functional=given.functional, sample=given.sample, progress=True)
+    gpu = simt.GPU(
+        given.gpu, functional=given.functional, controller=Photon() if given.photon else None, progress=True
+    )
     compiled = torch.compile(model, backend="simt", options={"gpu": gpu})
     tokens = torch.randint(0, 50257, (1, given.tokens))
     with torch.no_grad():

@@ -35,7 +35,7 @@ class Training:
 
     def __init__(self, model: nn.Module, gpu: simt.GPU | None) -> None:
         self.model = model
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
         self.zero, self.update = optimiser.zero_grad, optimiser.step
         self.run = model
         if gpu is not None:
