@@ -108,3 +108,12 @@ def test_page_on_controllers(folder: Path) -> None:
     launches = names["result"].launches
     assert {launch.sampled.decision for launch in launches} >= {"stop"}
     assert all(launch.sampled.cycles <= launch.cycles for launch in launches)
+
+
+@pytest.mark.slow
+def test_page_on_pytorch(folder: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'simt[torch]'")
+    pytest.importorskip("triton", reason="Triton is not installed")
+    table = run("docs/pytorch.md", folder)["gpu"].result().operators()
+    assert any("addmm" in name for name in table["operator"])
+    assert any("backward" in name for name in table["operator"])
