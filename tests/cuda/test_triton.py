@@ -140,6 +140,7 @@ class TestSpecialise:
             specialise(wrapped, (1,))
 
 
+@pytest.mark.slow
 class TestCompile:
     @pytest.mark.parametrize("arch", ["sm_70", "sm_80", "sm_90"])
     def test_add(self, arch: str) -> None:

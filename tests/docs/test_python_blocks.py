@@ -62,6 +62,7 @@ def test_page_on_convolution(folder: Path) -> None:
     assert [launch.name for launch in names["gpu"].launches] == ["winograd_convolve"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_page_on_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("triton")

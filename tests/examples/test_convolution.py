@@ -48,6 +48,7 @@ def largest_error(algorithm: Algorithm, problem: Convolution, direction: str) ->
     return float(abs(found - expected).max() / abs(expected).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_values_are_those_of_numpy(gpu: simt.GPU, name: str) -> None:
     algorithm = ALGORITHMS[name](gpu, SMALL)

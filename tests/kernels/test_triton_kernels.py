@@ -21,6 +21,7 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 from support import triton_kernels as kernels  # noqa: E402
 
 ARCHITECTURES = ["a100", "h100"]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
