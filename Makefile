@@ -7,7 +7,7 @@ PIP     = MAKEFLAGS= $(BIN)/pip install -q --no-compile --no-build-isolation
 SOURCES := $(shell find engine libcuda src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine libcuda -name "*.cpp" -o -name "*.hpp")
 # All tests that run the engine; test_demo.py of tests/result because polars does not load under ThreadSanitizer.
-ENGINE_TESTS ?= $(addprefix tests/, control engine functional gpu kernels lanes memory policy ptx run trace) \
+ENGINE_TESTS ?= $(addprefix tests/, checkpoint control engine functional gpu kernels lanes memory policy ptx run trace) \
   tests/result/test_demo.py
 # nvcc for tests/exec, in a folder of its own: numba-cuda would take CUDA 13's compiler libraries from .venv.
 NVCC = $(addsuffix ==13.*,nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl)

@@ -10,6 +10,11 @@ tensors: those that a compiled model makes lie in the GPU's memory, others are c
 `gpu.result().operators()` lists what each operator of the model took. See docs/pytorch.md.
 """
 
-from .backend import backend, gpu
+from simt.extras import explained
+
+try:
+    from .backend import backend, gpu
+except ModuleNotFoundError as error:
+    raise explained(error, "simt.torch") from None
 
 __all__ = ["backend", "gpu"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 import threading
 import warnings
 import weakref
@@ -36,7 +35,7 @@ class Device:
         """Compiled kernels that are loaded, by kernel."""
         native = gpu.memory.native
         self._base, self._capacity = int(native.base), int(native.capacity)
-        self._bytes = mmap.mmap(os.dup(native.file), self._capacity)
+        self._bytes = mmap.mmap(native.file, self._capacity)
         self._first = np.frombuffer(self._bytes, np.uint8).ctypes.data
         self._copies: dict[tuple[int, int], torch.Tensor] = {}
 

@@ -216,6 +216,7 @@ def imitated(spec: Spec) -> Iterator[None]:
 def tracing() -> Iterator[None]:
     """Within the block, graphs are traced without what is for the CPU only: patterns, and fused attention."""
     with (
+        _LOCK,
         mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", attention),
         sdpa_kernel(SDPBackend.MATH),
         mock.patch("torch._inductor.fx_passes.joint_graph.lazy_init", lambda *_: None),
