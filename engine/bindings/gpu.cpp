@@ -55,6 +55,16 @@ std::string text_of(const simt::StaticInstruction& s, const std::string& opcode)
   return text;
 }
 
+/// 32-bit general registers that a lane reads or writes; RZ is none.
+template <class Registers>
+uint32_t general_registers(const Registers& registers, uint8_t count) {
+  uint32_t found = 0;
+  for (uint8_t i = 0; i < count; ++i)
+    if (registers[i].file == simt::RegisterFile::General && registers[i].index != 255)
+      found += registers[i].width;
+  return found;
+}
+
 /// The instructions that were executed, or at which a warp waited.
 std::vector<size_t> instructions_in_use(const simt::LaunchRecord& record) {
   const simt::LaunchActivity& activity = record.activity;
@@ -70,13 +80,15 @@ std::vector<size_t> instructions_in_use(const simt::LaunchRecord& record) {
 
 nb::dict per_instruction(const simt::LaunchRecord& record, const std::vector<size_t>& rows) {
   const simt::LaunchActivity& activity = record.activity;
-  nb::list pc, opcode, line, text, issued, threads;
+  nb::list pc, opcode, line, text, reads, writes, issued, threads;
   for (const size_t i : rows) {
     const simt::StaticInstruction& s = record.instructions[i];
     pc.append(s.pc);
     opcode.append(record.opcodes[s.opcode]);
     line.append(s.source_line);
     text.append(text_of(s, record.opcodes[s.opcode]));
+    reads.append(general_registers(s.sources, s.source_count));
+    writes.append(general_registers(s.destinations, s.destination_count));
     issued.append(activity.executions[i].warps);
     threads.append(activity.executions[i].threads);
   }
@@ -91,6 +103,8 @@ nb::dict per_instruction(const simt::LaunchRecord& record, const std::vector<siz
   result["opcode"] = opcode;
   result["source_line"] = line;
   result["text"] = text;
+  result["reads"] = reads;
+  result["writes"] = writes;
   result["issued"] = issued;
   result["threads"] = threads;
   result["stalled"] = stalled;
@@ -286,6 +300,9 @@ void bind_gpu(nb::module_& m) {
       "name"_a, "The C++ declaration of a mangled name; any other name as it is.");
   m.def("tensor_work", &simt::tensor_work, "opcode"_a,
         "Multiply-adds of a tensor-core instruction, divided by 2,048; 0 if its opcode does not tell.");
+
+  m.def("tensor_multiply_adds", &simt::tensor_multiply_adds, "opcode"_a,
+        "Multiply-adds of a tensor-core instruction for one warp; 0 if its opcode does not tell.");
 
   nb::exception<simt::Deadlock>(m, "DeadlockError", PyExc_RuntimeError);
 

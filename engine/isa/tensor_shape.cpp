@@ -1,5 +1,6 @@
 #include "isa/tensor_shape.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
@@ -7,8 +8,10 @@
 namespace simt {
 namespace {
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
+using Tokens = std::vector<std::string_view>;
+
+Tokens split(std::string_view text, char separator) {
+  Tokens parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(separator, begin), text.size());
     parts.push_back(text.substr(begin, end - begin));
@@ -39,33 +42,47 @@ constexpr std::array<MmaShape, 10> shapes = {{{"1684", 16, 8, 4},
                                               {"8832", 8, 8, 32},
                                               {"88128", 8, 8, 128}}};
 
+double multiply_adds(const Tokens& tokens) {
+  const std::string_view name = tokens[0];
+  double found = 0;
+  for (std::string_view token : tokens) {
+    if (token.find('x') != std::string_view::npos) {
+      const Tokens sides = split(token, 'x');
+      if (sides.size() == 3) found = dimension(sides[0]) / 4 * dimension(sides[1]) * dimension(sides[2]);
+    }
+    for (const MmaShape& shape : shapes)
+      if (token == shape.name) found = shape.m * shape.n * shape.k;
+    if (name == "DMMA" && token == "884") found = 8 * 8 * 4;
+  }
+  return found;
+}
+
+bool has(const Tokens& tokens, std::string_view token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
 }  // namespace
+
+double tensor_multiply_adds(std::string_view opcode) {
+  const Tokens tokens = split(opcode, '.');
+  // Volta's m8n8k4 for four quad pairs: four steps with FP32 accumulators, two with FP16 ones.
+  if (tokens[0] == "HMMA" && has(tokens, "884")) return 4 * 8 * 8 * 4 / (has(tokens, "F32") ? 4 : 2);
+  return multiply_adds(tokens);
+}
 
 double tensor_work(std::string_view opcode) {
   constexpr double reference = 16.0 * 8 * 16;
-  const std::vector<std::string_view> tokens = split(opcode, '.');
+  const Tokens tokens = split(opcode, '.');
   const std::string_view name = tokens[0];
   // Bytes of an operand's element, by family unless a modifier says otherwise.
   double bytes = 2;
   if (name == "IMMA" || name == "QMMA" || name == "QGMMA" || name == "IGMMA") bytes = 1;
   if (name == "BMMA" || name == "BGMMA") bytes = 1.0 / 8;
   if (name == "DMMA") bytes = 8;
-  for (std::string_view token : tokens) {
-    if (token == "TF32") bytes = 4;
-    if (token == "S4" || token == "U4") bytes = 0.5;
-  }
-  double work = 0;
-  for (std::string_view token : tokens) {
-    if (token.find('x') != std::string_view::npos) {
-      const std::vector<std::string_view> sides = split(token, 'x');
-      if (sides.size() == 3) work = dimension(sides[0]) / 4 * dimension(sides[1]) * dimension(sides[2]);
-    }
-    for (const MmaShape& shape : shapes)
-      if (token == shape.name) work = shape.m * shape.n * shape.k;
-    if (name == "DMMA" && token == "884") work = 8 * 8 * 4;
-  }
+  if (has(tokens, "TF32")) bytes = 4;
+  if (has(tokens, "S4") || has(tokens, "U4")) bytes = 0.5;
   const double rate = bytes == 8 ? 16 : bytes / 2;
-  return work / reference * rate;
+  return multiply_adds(tokens) / reference * rate;
 }
 
 }  // namespace simt

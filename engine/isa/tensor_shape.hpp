@@ -3,6 +3,11 @@
 
 namespace simt {
 
+/// Multiply-adds of a tensor-core instruction for one warp, read from the shape in its opcode:
+/// HMMA.16816.F32, HGMMA.64x256x16.F32; the four warps of a warpgroup share an HGMMA's rows. HMMA.884 is one
+/// step of several. Returns 0 if the opcode has no known shape.
+double tensor_multiply_adds(std::string_view opcode);
+
 /// Work of a tensor-core instruction for one warp, relative to FP16 m16n8k16 (2,048 multiply-adds), read from
 /// the shape and type in its opcode: HMMA.16816.F32, IMMA.16832.S8.S8, HGMMA.64x256x16.F32. The four warps of
 /// a warpgroup share an HGMMA's rows. Rates scale with the width of the type; FP64 has a

@@ -73,6 +73,10 @@ class DebugError(SimtError):
     """Two executions cannot be compared, or a recording of one cannot be read or written."""
 
 
+class PowerError(SimtError):
+    """Energies cannot be read, are unknown for a GPU, or cannot be measured or fitted."""
+
+
 class DriverError(SimtError):
     """The CUDA driver of this machine is missing or refused a call.
 

@@ -20,6 +20,7 @@ from simt.selection import Selection, canonical, select
 
 if TYPE_CHECKING:
     from simt.control import Controller
+    from simt.power import Power
     from simt.sampling import Plan
     from simt.trace import Kernel, Trace
 
@@ -43,6 +44,7 @@ def simulate(
     policies: Mapping[str, Policy] | None = None,
     controller: Controller | None = None,
     plan: Plan | None = None,
+    power: Power = False,
     verify: float = 0.0,
     seed: int = 0,
     outside: bool = False,
@@ -71,6 +73,8 @@ def simulate(
     plan: simulate only its launches; `Result.sampling` then has estimated totals of the whole program with
         their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
         order.
+    power: True for the energy of each launch in the Result, by the energies of this GPU; or the name of the
+        GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power.md).
     verify: share of the launches cut short by the controller, chosen at random by `seed`, that are also
         simulated in full: `Result.sampling` has the observed errors.
     outside: whether a launch list may name files outside its folder.
@@ -98,6 +102,7 @@ def simulate(
         resume=resume,
         controller=controller,
         plan=plan,
+        power=power,
     )
     trace = open_trace(path, outside) if outside else open_trace(path)
     every = trace.kernels

@@ -44,7 +44,7 @@ SPEC: dict[str, Any] = {
             "tensor": {"count": 4, "initiation_interval": 8},
         },
     },
-    "dram": {"bus_bytes": 8, "data_command_ratio": 2, "banks": 4},
+    "dram": {"bus_bytes": 8, "data_command_ratio": 2, "banks": 4, "refi": 2000},
     "address_map": {"channels": 8, "slices_per_channel": 2},
     "clock": {"core_mhz": 1000.0, "l2_mhz": 1000.0, "dram_mhz": 500.0},
 }

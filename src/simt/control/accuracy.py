@@ -215,7 +215,9 @@ def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[
         projection = share * (abs(seen["error"]) + seen["half_width"]) if known and seen else None
     rows = estimate.table.iter_rows(named=True)
     totals = {row["metric"]: row["total"] for row in rows if row["name"] is None}
+    joules = estimate["simt__energy.sum"] if result.energies is not None else None
     return {
+        **({"energy": {name: joules[name] for name in ("total", "relative")}} if joules else {}),
         "method": plan.method,
         "population": plan.population,
         "launches": len(plan),

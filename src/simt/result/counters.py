@@ -36,6 +36,7 @@ FORMULA_NAMES = {
     "clock_khz": "core clock",
     "grid_ctas": "CTAs of the grid",
     "block_threads": "threads of a CTA",
+    "joules": "energy of the launch, of a run with `power`",
     "registers": "registers per thread",
     "shared_bytes": "shared memory per CTA",
     "occupancy_limit_ctas": "CTAs that fit into an SM at once",
@@ -113,6 +114,9 @@ COUNTERS: tuple[Counter, ...] = (
     ),
     Counter("gpu__time_duration.sum", "ns", "the same as time", "1e6 * cycles / clock_khz"),
     Counter("simt__launch_latency.sum", "cycle", "core cycles before the first CTA starts", "launch_latency"),
+    # Energy
+    Counter("simt__energy.sum", "J", "energy, of a run with `power` (docs/power.md)", "joules"),
+    Counter("simt__power.avg", "W", "average power", "1e3 * clock_khz * joules / cycles"),
     # Launch
     Counter("launch__grid_size", "", "CTAs of the grid", "grid_ctas"),
     Counter("launch__block_size", "", "threads per CTA", "block_threads"),

@@ -1,9 +1,9 @@
 """The journal of a run: its finished launches, written as they finish, so that nothing that happens later
 loses them.
 
-One JSON object a line: first what the run is (machine, provenance, positions of the launches it wants), then
-a launch each, and where the run came to save its Result all that the Result has beside its launches. A line
-that was cut short, as a killed process or a full disk leaves it, is the end of the journal.
+One JSON object a line: first what the run is (machine, energies, provenance, positions of the launches it
+wants), then a launch each, and where the run came to save its Result all that the Result has beside its
+launches. A line that was cut short, as a killed process or a full disk leaves it, is the end of the journal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,9 +25,12 @@ from simt.result.result import SCHEMA as RESULT_SCHEMA
 from simt.result.result import Provenance, Result
 from simt.result.transfer import to_columns
 
+if TYPE_CHECKING:
+    from simt.power import Energies
+
 SCHEMA = "simt.journal/1"
 UNFINISHED = "unfinished"
-_FIELDS = tuple(f.name for f in fields(LaunchResult) if f.name != "machine")
+_FIELDS = tuple(f.name for f in fields(LaunchResult) if f.name not in ("machine", "energies"))
 _SYNC_SECONDS, _SYNC_SHARE = 1.0, 0.02
 
 
@@ -59,6 +62,7 @@ class Journal:
         provenance: Provenance,
         wanted: Iterable[int] | None,
         warnings: Iterable[str] = (),
+        energies: Energies | None = None,
     ) -> None:
         self.path = journal_of(output)
         self._head = {
@@ -67,6 +71,7 @@ class Journal:
             "provenance": asdict(provenance),
             "wanted": None if wanted is None else sorted(wanted),
             "warnings": list(warnings),
+            "energies": None if energies is None else energies.to_json(),
         }
         self._file: Any = None
         self._written = 0
@@ -224,5 +229,11 @@ def _saved(found: list[dict[str, Any]]) -> Saved:
             "provenance": head["provenance"],
             "sampling": None,
         }
-    whole = {"schema": RESULT_SCHEMA, "launches": ordered, "machine": head["machine"], **end}
+    whole = {
+        "schema": RESULT_SCHEMA,
+        "launches": ordered,
+        "machine": head["machine"],
+        "energies": head.get("energies"),
+        **end,
+    }
     return Saved(Result.from_json(whole), digests)

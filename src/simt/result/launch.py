@@ -6,12 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from simt.errors import PowerError
 from simt.result import timeline
 from simt.result.counters import Value, evaluate
 from simt.result.sampled import Sampled
 from simt.result.timeline import DramActivity, InstructionActivity, Sample
+
+if TYPE_CHECKING:
+    from simt.power import Energies, LaunchEnergy
 
 CacheTable = dict[str, dict[str, int]]
 TENSOR_FLOPS = 4096  # of the tensor instruction that defines a specification's interval: FP16 m16n8k16
@@ -36,6 +40,7 @@ class Machine:
     tensor_flops_per_cycle: float = 0.0
     dram_bytes_per_cycle: float = 0.0
     dram_banks: int = 0  # per channel; 0: unknown
+    dram_refresh_cycles: int = 0  # DRAM command cycles in which a channel is refreshed once; 0: no refresh
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
@@ -59,6 +64,7 @@ class Machine:
             tensor_flops_per_cycle=sm["count"] * _rate(tensor) * TENSOR_FLOPS,
             dram_bytes_per_cycle=bus * memory / core,
             dram_banks=dram["banks"],
+            dram_refresh_cycles=dram["refi"],
         )
 
 
@@ -100,6 +106,7 @@ class LaunchResult:
     warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None  # if a controller decided how much of it to simulate
     machine: Machine | None = field(default=None, compare=False)
+    energies: Energies | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         from simt.result import launch_table
@@ -131,7 +138,7 @@ class LaunchResult:
     @cached_property
     def counters(self) -> dict[str, Value]:
         """Every counter of docs/counters.md by name. A ratio without a denominator is None."""
-        names = {
+        names: dict[str, float] = {
             "cycles": self.cycles,
             "launch_latency": self.launch_latency,
             "clock_khz": self.clock_khz,
@@ -142,9 +149,23 @@ class LaunchResult:
         }
         if self.occupancy_limited_by != "grid":  # otherwise it is unknown how many would fit
             names["occupancy_limit_ctas"] = self.occupancy_limit_ctas
+        if self.energies is not None:
+            names["joules"] = self.energy.joules
         return evaluate_counters(
             names, self.machine, self.cycles, self.engine, self.l1, self.l2, self.stalls, self.warp_stalls
         )
+
+    @cached_property
+    def energy(self) -> LaunchEnergy:
+        """Energy of this launch as if it had run alone, by the run's energies (`power=`) or those of its GPU.
+
+        Raises PowerError if there are none.
+        """
+        from simt.power import LaunchEnergy, load_energies
+
+        if self.machine is None:
+            raise PowerError("this launch does not say of which GPU it is; give its Result's `energy`")
+        return LaunchEnergy(self, self.energies or load_energies(self.machine.name))
 
     def samples(self) -> list[Sample]:
         """The timeline as rates; empty if there is none."""
@@ -211,7 +232,9 @@ class LaunchResult:
         return out
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], machine: Machine) -> LaunchResult:
+    def from_json(
+        cls, data: Mapping[str, Any], machine: Machine, energies: Energies | None = None
+    ) -> LaunchResult:
         derived = {"cycles", "warp_instructions", "thread_instructions", "counters"}
         values = {key: value for key, value in data.items() if key not in derived}
         values["grid"], values["block"] = tuple(data["grid"]), tuple(data["block"])
@@ -225,7 +248,7 @@ class LaunchResult:
         values.setdefault("pc", {})
         values["timeline"] = timeline.from_json(data.get("timeline"))
         values.setdefault("spread", {})
-        return cls(**values, machine=machine)
+        return cls(**values, machine=machine, energies=energies)
 
 
 def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A launch's `pc` has these columns beside `pc`, `opcode` and the counts: `text`, the instruction in the form of
 machine code and, for programs, `ptx`, the PTX statement that it comes from, `source_file` and `source_text`.
-Unknown values are empty texts.
+Unknown values are empty texts. `reads` and `writes` are the 32-bit registers that a lane reads and writes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from simt.result.launch import LaunchResult
 
 TEXTS = ("text", "ptx", "source_file", "source_text")
-_STATIC = ("pc", "opcode", "source_line", *TEXTS)
+REGISTERS = ("reads", "writes")
+_STATIC = ("pc", "opcode", "source_line", *TEXTS, *REGISTERS)
 
 
 @dataclass

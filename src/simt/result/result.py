@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simt.errors import ResultError
+from simt.errors import PowerError, ResultError
 from simt.names import kernel_labels
 from simt.result import files, launch_table
 from simt.result.columns import COLUMNS, ROWS, expanded
@@ -24,6 +24,8 @@ from simt.result.transfer import Transfer, from_columns, to_columns
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from simt.power import Energies, ProgramEnergy
 
 SCHEMA = ROWS
 
@@ -120,8 +122,9 @@ class Result:
     status: str = "complete"
     unfinished: tuple[int, ...] = ()
     sampling: dict[str, Any] | None = None
-    transfers: tuple[Transfer, ...] = ()  # in the order in which they ended
     """How much was simulated and how wrong it may be, of a sampled run (simt.control.accuracy)."""
+    transfers: tuple[Transfer, ...] = ()  # in the order in which they ended
+    energies: Energies | None = None  # of a run with `power`
 
     @cached_property
     def totals(self) -> Totals:
@@ -138,12 +141,14 @@ class Result:
                     into[i] += n
         cycles = covered([x.interval for x in launches])
         latency = sum(x.launch_latency for x in launches)
-        names = {
+        names: dict[str, float] = {
             "cycles": cycles,
             "launch_latency": latency,
             "clock_khz": self.machine.core_khz,
             "grid_ctas": sum(math.prod(x.grid) for x in launches),
         }
+        if self.energies is not None:
+            names["joules"] = self.energy.joules
         counters = evaluate_counters(names, self.machine, cycles, engine, l1, l2, stalls, warp_stalls)
         return Totals(
             len(launches),
@@ -157,6 +162,27 @@ class Result:
             warp_stalls,
             counters,
         )
+
+    @cached_property
+    def energy(self) -> ProgramEnergy:
+        """Energy and power of the launches, by the run's energies (`power=`) or those of the GPU.
+
+        Raises PowerError if there are none.
+        """
+        return self.energy_by()
+
+    def energy_by(
+        self, energies: Energies | str | os.PathLike[str] | None = None, temperature: float | None = None
+    ) -> ProgramEnergy:
+        """The same with other energies: a GPU's name, a TOML file, or Energies; and at another temperature of
+        the chip, in degrees Celsius. Raises PowerError.
+        """
+        from simt.power import Energies, ProgramEnergy, load_energies
+
+        found = energies or self.energies or self.machine.name
+        if not isinstance(found, Energies):
+            found = load_energies(found)
+        return ProgramEnergy(self, found, temperature=temperature)
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
@@ -190,6 +216,10 @@ class Result:
         - `dram_banks`: one row per launch, interval, channel and bank that was in use.
         - `timeline_pc`: one row per launch, interval and instruction in use, by its position in `pc`.
         - `spread`: one row per launch and SM or L2 slice: the launch's work by SM and slice.
+        - `energy`: one row per launch of a run with `power`: `joules` with its 95 % interval, `watts`, and J
+        of
+          each component.
+        - `power`: one row per launch and interval of a run with `power` and a timeline: W of each component.
         - `transfers`: one row per copy or memset, in the order in which they ended.
 
         Raises ValueError for another name.
@@ -220,6 +250,8 @@ class Result:
         }
         if self.transfers:
             found["transfers"] = to_columns(self.transfers)
+        if self.energies is not None:
+            found["energies"] = self.energies.to_json()
         return found if self.sampling is None else {**found, "sampling": self.sampling}
 
     @classmethod
@@ -234,9 +266,10 @@ class Result:
         check(data)
         try:
             machine = Machine(**data["machine"])
+            energies = _energies(data.get("energies"))
             provenance = {k: v for k, v in data["provenance"].items() if k != "identity"}
             return cls(
-                launches=tuple(LaunchResult.from_json(x, machine) for x in data["launches"]),
+                launches=tuple(LaunchResult.from_json(x, machine, energies) for x in data["launches"]),
                 machine=machine,
                 provenance=Provenance(**provenance),
                 warnings=tuple(data["warnings"]),
@@ -244,8 +277,9 @@ class Result:
                 unfinished=tuple(data["unfinished"]),
                 sampling=data.get("sampling"),
                 transfers=from_columns(data["transfers"]) if data.get("transfers") else (),
+                energies=energies,
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, PowerError) as error:
             raise ResultError(f"broken Result: {error}") from error
 
     def operators(self) -> pl.DataFrame:
@@ -287,6 +321,12 @@ class Result:
 
     def _repr_html_(self) -> str:
         return launch_table.notebook_page(self)
+
+
+def _energies(data: Any) -> Energies | None:
+    from simt.power import Energies
+
+    return None if data is None else Energies.from_json(data)
 
 
 def _add_tables(tables: Iterable[CacheTable]) -> CacheTable:

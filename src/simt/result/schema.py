@@ -55,6 +55,7 @@ class _Machine(msgspec.Struct, forbid_unknown_fields=True):
     tensor_flops_per_cycle: Number = 0
     dram_bytes_per_cycle: Number = 0
     dram_banks: Annotated[int, Meta(ge=0, le=10**4)] = 0
+    dram_refresh_cycles: Small = 0
 
 
 class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,9 +104,19 @@ class _Pc(msgspec.Struct):
     ptx: list[str] | None = None
     source_file: list[str] | None = None
     source_text: list[str] | None = None
+    reads: list[Small] | None = None
+    writes: list[Small] | None = None
 
     def check(self) -> str:
-        later = (self.threads, self.text, self.ptx, self.source_file, self.source_text)
+        later = (
+            self.threads,
+            self.text,
+            self.ptx,
+            self.source_file,
+            self.source_text,
+            self.reads,
+            self.writes,
+        )
         columns: list[Any] = [self.opcode, self.source_line, self.issued, *self.stalled.values()]
         columns += [column for column in later if column is not None]
         return "" if _same_length(len(self.pc), columns) else "columns of pc have different lengths"
@@ -252,6 +263,11 @@ class _AgainstFull(msgspec.Struct):
     worst_error: Number
 
 
+class _PlanEnergy(msgspec.Struct):
+    total: Number
+    relative: Number | None
+
+
 class _Plan(msgspec.Struct):
     population: Count
     cycles: Number
@@ -262,6 +278,7 @@ class _Plan(msgspec.Struct):
     cut_short_share: Number
     projection_error: Number | None
     combined_error: Number | None
+    energy: _PlanEnergy | None = None
 
 
 class _Sampling(msgspec.Struct):

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from simt.result.launch import LaunchResult
-from simt.result.listing import TEXTS
+from simt.result.listing import REGISTERS, TEXTS
 from simt.result.timeline import BANKS, INSTRUCTIONS, ROWS, STATES
 from simt.result.timeline import columns as row_columns
 from simt.result.transfer import COLUMNS, Transfer, to_columns
@@ -27,7 +27,7 @@ _TIMELINE_COLUMNS = (
     "l2_accesses",
     "l2_hits",
 )
-_LATER_PC_COLUMNS = ("threads", *TEXTS)  # missing from Results of earlier versions
+_LATER_PC_COLUMNS = ("threads", *TEXTS, *REGISTERS)  # missing from Results of earlier versions
 _DRAM_COLUMNS = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
 
 
@@ -72,7 +72,7 @@ def pc_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
             )
         }
         columns |= {
-            name: pl.Series(launch.pc[name], dtype=pl.Int64 if name == "threads" else pl.String)
+            name: pl.Series(launch.pc[name], dtype=pl.String if name in TEXTS else pl.Int64)
             for name in _LATER_PC_COLUMNS
             if name in launch.pc
         }
@@ -254,6 +254,49 @@ def transfer_table(transfers: Sequence[Transfer]) -> pl.DataFrame:
     return pl.DataFrame(to_columns(transfers), schema=types) if transfers else pl.DataFrame()
 
 
+def energy_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    """Energy of launches of a run with `power`, each as if it had run alone."""
+    rows = [
+        {
+            "launch_index": x.index,
+            "launch_id": x.id,
+            "joules": x.energy.joules,
+            "low": x.energy.interval[0],
+            "high": x.energy.interval[1],
+            "watts": x.energy.watts,
+            "energy_delay": x.energy.energy_delay,
+            **{_column(name): joules for name, joules in x.energy.components.items()},
+        }
+        for x in launches
+        if x.energies is not None
+    ]
+    return pl.DataFrame(rows)
+
+
+def power_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
+    """Power over time of launches with a timeline, of a run with `power`."""
+    from simt.power import power_over_time
+
+    frames = []
+    for launch in launches:
+        if launch.energies is None or (found := power_over_time(launch.energy)) is None:
+            continue
+        columns = {"cycle": found.end, "watts": found.watts}
+        columns |= {_column(name): joules / found.seconds for name, joules in found.joules.items()}
+        frames.append(
+            pl.DataFrame(columns).select(
+                pl.lit(launch.index, pl.Int64).alias("launch_index"),
+                pl.lit(launch.id, pl.Int64).alias("launch_id"),
+                pl.all(),
+            )
+        )
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def _column(component: str) -> str:
+    return component.lower().replace(" ", "_").replace("-", "_").replace("/", "_")
+
+
 _ROWS_TABLES = {"dram_banks": BANKS, "timeline_pc": INSTRUCTIONS}
 DETAILS = ("pc", "timeline", "dram", *_ROWS_TABLES, "spread")  # what a launch has beside result.json
 TRANSFERS = "transfers"  # the one table that is not of launches
@@ -266,4 +309,6 @@ TABLES: dict[str, Callable[[Sequence[LaunchResult]], pl.DataFrame]] = {
     "dram_banks": bank_table,
     "timeline_pc": instruction_table,
     "spread": spread_table,
+    "energy": energy_table,
+    "power": power_table,
 }

@@ -18,6 +18,7 @@ from simt.result.transfer import Transfer
 
 if TYPE_CHECKING:
     from simt.control.launch import LaunchControl
+    from simt.power import Energies
     from simt.run.session import QueuedTransfer
 
 _SAME = (
@@ -45,7 +46,13 @@ class Facts:
     annotation: str = ""
 
 
-def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_offset: int = 0) -> LaunchResult:
+def launch_result(
+    raw: dict[str, Any],
+    facts: Facts,
+    machine: Machine,
+    cycle_offset: int = 0,
+    energies: Energies | None = None,
+) -> LaunchResult:
     """A finished launch, from the engine's record. cycle_offset: added to its cycles."""
     return LaunchResult(
         **asdict(facts),
@@ -68,6 +75,7 @@ def launch_result(raw: dict[str, Any], facts: Facts, machine: Machine, cycle_off
         spread=raw["spread"],
         warnings=tuple(raw["warnings"]),
         machine=machine,
+        energies=energies,
     )
 
 
@@ -103,6 +111,7 @@ class Record:
         are taken over one by one (`take_over`), otherwise all at once.
     output: where the Result, and until then the journal, are saved; None for nowhere.
     before: what an earlier run saved; its launches are not simulated again.
+    energies: of a run with `power`.
 
     Raises ResultError if `before` is from a different run.
     """
@@ -115,8 +124,10 @@ class Record:
         wanted: Iterable[int] | None = None,
         output: Path | None = None,
         before: Saved | None = None,
+        energies: Energies | None = None,
     ) -> None:
         self.machine = machine
+        self._energies = energies
         self.launches: dict[int, LaunchResult] = {}
         """By position, in the order in which they finished."""
         self._wanted = None if wanted is None else frozenset(wanted)
@@ -134,7 +145,7 @@ class Record:
         if before is not None:
             self._notes = [text for text in before.result.warnings if not text.startswith(UNFINISHED)]
             self._check(before.result.provenance)
-            self._kept = {x.index: x for x in before.result.launches}
+            self._kept = {x.index: replace(x, energies=energies) for x in before.result.launches}
             self._digests = dict(before.digests)
             self._offset = max((x.end_cycle for x in self._kept.values()), default=0)
         if self._wanted is not None:
@@ -146,7 +157,7 @@ class Record:
             if before is not None and before.result.launches:
                 provenance = replace(provenance, resumed_after=len(before.result.launches))
                 notes.append(_resumed_text(len(before.result.launches)))
-            self._journal = Journal(output, machine, provenance, self._wanted, notes)
+            self._journal = Journal(output, machine, provenance, self._wanted, notes, energies)
             if before is not None and before.result.launches:
                 self._journal.begin((x, self._digests.get(x.index, "")) for x in before.result.launches)
 
@@ -193,7 +204,7 @@ class Record:
         written.
         """
         offset = self.cycle(raw["start_cycle"]) - raw["start_cycle"]
-        launch = launch_result(raw, facts, self.machine, offset)
+        launch = launch_result(raw, facts, self.machine, offset, self._energies)
         if control is not None:
             launch = control.finish(raw, launch)
             self._clock.ended(raw["sampled"]["released_cycle"], launch.end_cycle - self._offset)
@@ -265,6 +276,7 @@ class Record:
             status=status,
             unfinished=left,
             transfers=tuple(self._transfers),
+            energies=self._energies,
         )
 
     def save(self, result: Result) -> None:

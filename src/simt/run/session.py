@@ -41,6 +41,7 @@ from .slices import NO_MEMORY, new_engine, run_slices
 if TYPE_CHECKING:
     from simt.control import Controller
     from simt.control.launch import LaunchControl
+    from simt.power import Power
     from simt.result.listing import Origins
     from simt.sampling import Plan
     from simt.spec import Spec
@@ -147,6 +148,7 @@ class Session:
         resume: Result | bool = False,
         controller: Controller | None = None,
         plan: Plan | Collection[int] | None = None,
+        power: Power = False,
     ) -> None:
         from simt.spec import load_spec
 
@@ -168,6 +170,11 @@ class Session:
         }
         self.native_spec = self.spec.native({key: policy.address for key, policy in own.items()})
         self.machine = Machine.from_spec(self.native_spec)
+        self._energies = None
+        if power:
+            from simt.power import energies_of
+
+            self._energies = energies_of(power, self.machine.name)
         self._timeline = timeline
         self._window = window or 0
         self.reporter = Reporter(progress)
@@ -216,7 +223,12 @@ class Session:
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         )
         self._record = Record(
-            self.machine, provenance, wanted=wanted, output=self._output, before=self._before
+            self.machine,
+            provenance,
+            wanted=wanted,
+            output=self._output,
+            before=self._before,
+            energies=self._energies,
         )
         self._timed = timed
         if timed:

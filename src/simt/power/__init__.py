@@ -1,0 +1,26 @@
+"""Power and energy of simulated launches.
+
+`gpu.result().energy` has the energy of a program, by launch, component, instruction class and source line;
+`Energies` are the energies of a GPU's events, `load_energies` reads them. See docs/power.md.
+"""
+
+from .energies import Energies, Power, Value, available, energies_of, load_energies
+from .energy import COMPONENTS, Energy, LaunchEnergy, ProgramEnergy
+from .operating_point import OperatingPoint
+from .over_time import PowerOverTime, power_over_time
+
+__all__ = [
+    "COMPONENTS",
+    "Energies",
+    "Energy",
+    "LaunchEnergy",
+    "OperatingPoint",
+    "Power",
+    "PowerOverTime",
+    "ProgramEnergy",
+    "Value",
+    "available",
+    "energies_of",
+    "load_energies",
+    "power_over_time",
+]
