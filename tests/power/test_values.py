@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +22,7 @@ else:
 FOLDER = Path(simt.spec.__file__).parent / "gpus" / "power"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.toml"))
 SECTIONS = ["reference", "instructions", "tensor", "front_end", "registers", "memory", "power", "scaling"]
+PUBLISHED = Path(__file__).parents[2] / "validation" / "power" / "published-energies.csv"
 LANES = 32
 
 # The first of each pair takes more energy than the second, on any GPU.
@@ -127,3 +130,20 @@ def test_voltages_ascend(name: str) -> None:
     assert list(clocks) == sorted(set(clocks))
     assert list(volts) == sorted(volts)
     assert clocks[0] < table["reference"]["core_mhz"]["value"] <= clocks[-1]
+
+
+def test_values_are_near_the_published_ones() -> None:
+    """Within three standard deviations, in logarithms; where two studies disagree, between them."""
+    lines = PUBLISHED.read_text(encoding="utf-8").splitlines()
+    published: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+        published.setdefault((row["gpu"], row["event"]), []).append(row)
+    assert len(published) > 20
+    for (gpu, event), found in published.items():
+        rows = [values(load(gpu))[key] for key in event.split("+")]
+        value, uncertainty = sum(row["value"] for row in rows), max(row["uncertainty"] for row in rows)
+        energies = [float(row["pj"]) for row in found]
+        for energy in energies:
+            assert abs(math.log(value / energy)) < 3 * math.log1p(uncertainty), (gpu, event, energy)
+        if len({row["source"] for row in found}) > 1:
+            assert min(energies) <= value <= max(energies), (gpu, event)
