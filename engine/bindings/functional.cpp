@@ -85,26 +85,26 @@ Machine machine_of(const nb::dict& d) {
   return m;
 }
 
-LaunchConfig config_of(std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
-                       std::array<uint32_t, 3> cluster, uint32_t dynamic_shared, const nb::bytes& parameters,
-                       uint64_t id, bool cooperative, uint64_t first_cta) {
-  LaunchConfig config;
-  config.grid = grid;
-  config.block = block;
-  config.cluster = cluster;
-  config.dynamic_shared_bytes = dynamic_shared;
-  config.id = id;
-  config.cooperative = cooperative;
-  config.first_cta = first_cta;
-  const auto* bytes = reinterpret_cast<const std::byte*>(parameters.c_str());
-  config.parameters.assign(bytes, bytes + parameters.size());
-  return config;
-}
-
 std::vector<std::byte> bytes_of(const nb::bytes& bytes) {
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.c_str());
   return {begin, begin + bytes.size()};
 }
+
+/// A launch as the host describes it, which may be made several times, with other parameters.
+struct DescribedLaunch {
+  std::shared_ptr<LoadedModule> module;
+  uint32_t function;
+  LaunchConfig config;
+  Machine machine;
+  std::vector<std::byte> state;  ///< of CTAs that have begun
+
+  LaunchConfig with(const nb::bytes& parameters, uint64_t id) const {
+    LaunchConfig made = config;
+    made.parameters = bytes_of(parameters);
+    made.id = id;
+    return made;
+  }
+};
 
 /// Writes an executed launch into the blocks of a trace store.
 class Recorder {
@@ -382,63 +382,60 @@ void bind_modules(nb::module_& m) {
       "addresses given there.");
 }
 
-void bind_run(nb::module_& m) {
-  m.def(
-      "run",
-      [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
-         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
-         nb::bytes parameters, const nb::dict& machine, uint32_t threads, uint64_t id,
-         std::optional<nb::callable> print, bool cooperative, DeviceMemory* memory, uint64_t first_cta,
-         const nb::bytes& state, std::optional<std::tuple<uint64_t, uint64_t, uint64_t>> until) {
-        LaunchConfig config =
-            config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative, first_cta);
-        const std::vector<std::byte> begun = bytes_of(state);
-        std::vector<std::byte> reached;
-        PrintSink sink;
-        if (print)
-          sink = [&print](const std::string& text) {
-            nb::gil_scoped_acquire acquire;
-            (*print)(nb::bytes(text.data(), text.size()));
-          };
-        const Machine m_ = machine_of(machine);
-        // Taken immediately, because printing also calls Python.
-        std::optional<nb::python_error> interrupted;
-        Grid::Counts counts;
-        {
-          nb::gil_scoped_release release;
-          Grid launch(module->program, function, std::move(config), memory ? *memory : *module->memory, m_,
-                      sink);
-          if (!begun.empty()) launch.restore(begun);
-          const auto stop = [&] {
-            nb::gil_scoped_acquire acquire;
-            if (!interrupted && PyErr_CheckSignals() != 0) interrupted.emplace();
-            return interrupted.has_value();
-          };
-          if (until) {
-            const auto [cta, partial, instructions] = *until;
-            reached = launch.run_to({cta, partial, instructions}, threads, stop, counts);
-          } else {
-            counts = launch.run(threads, stop);
-          }
-        }
-        if (interrupted) throw nb::python_error(*interrupted);
-        if (!counts.complete)
-          throw ProgramFault("blocks before " + std::to_string(std::get<0>(*until)) + " wait for later ones");
-        return nb::make_tuple(counts.warp_instructions, counts.thread_instructions,
-                              nb::bytes(reinterpret_cast<const char*>(reached.data()), reached.size()));
-      },
-      "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
-      "machine"_a, "threads"_a, "id"_a, "print"_a.none(), "cooperative"_a = false,
-      "memory"_a.none() = nb::none(), "first_cta"_a = 0, "state"_a = nb::bytes("", 0), "until"_a = nb::none(),
-      "Runs a kernel without timing, on a copy of the module's memory if `memory` is given, from `first_cta` "
-      "on, and from `state` for CTAs that have begun. until: (number of CTAs to finish, of those to begin "
-      "after "
-      "them, instructions per warp of the latter). Returns warp and thread instructions, and with `until` "
-      "the "
-      "state. Raises ValueError for the state of another launch.");
+nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id, uint32_t threads,
+              std::optional<nb::callable> print, DeviceMemory* memory,
+              std::optional<std::tuple<uint64_t, uint64_t, uint64_t>> until) {
+  LaunchConfig config = self.with(parameters, id);
+  std::vector<std::byte> reached;
+  PrintSink sink;
+  if (print)
+    sink = [&print](const std::string& text) {
+      nb::gil_scoped_acquire acquire;
+      (*print)(nb::bytes(text.data(), text.size()));
+    };
+  // Taken immediately, because printing also calls Python.
+  std::optional<nb::python_error> interrupted;
+  Grid::Counts counts;
+  {
+    nb::gil_scoped_release release;
+    Grid launch(self.module->program, self.function, std::move(config),
+                memory ? *memory : *self.module->memory, self.machine, sink);
+    if (!self.state.empty()) launch.restore(self.state);
+    const auto stop = [&] {
+      nb::gil_scoped_acquire acquire;
+      if (!interrupted && PyErr_CheckSignals() != 0) interrupted.emplace();
+      return interrupted.has_value();
+    };
+    if (until) {
+      const auto [cta, partial, instructions] = *until;
+      reached = launch.run_to({cta, partial, instructions}, threads, stop, counts);
+    } else {
+      counts = launch.run(threads, stop);
+    }
+  }
+  if (interrupted) throw nb::python_error(*interrupted);
+  if (!counts.complete)
+    throw ProgramFault("blocks before " + std::to_string(std::get<0>(*until)) + " wait for later ones");
+  return nb::make_tuple(counts.warp_instructions, counts.thread_instructions,
+                        nb::bytes(reinterpret_cast<const char*>(reached.data()), reached.size()));
 }
 
-void bind_sources(nb::module_& m) {
+std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id,
+                                       const simt::OpcodeTable& table, uint32_t sm_version,
+                                       uint32_t registers, uint64_t stream) {
+  ExecutedSource::Description description;
+  description.name = self.module->program.functions.at(self.function).name;
+  description.registers_per_thread = registers;
+  description.sm_version = sm_version;
+  description.stream = stream;
+  description.owner = self.module;
+  description.state = self.state;
+  return std::make_shared<ExecutedSource>(self.module->program, self.function, self.with(parameters, id),
+                                          *self.module->memory, self.machine,
+                                          self.module->lowering(sm_version), table, std::move(description));
+}
+
+void bind_launches(nb::module_& m) {
   nb::class_<ExecutedSource, simt::InstructionSource>(m, "ExecutedSource")
       .def_prop_ro("printed",
                    [](const ExecutedSource& self) {
@@ -446,30 +443,36 @@ void bind_sources(nb::module_& m) {
                      return nb::bytes(text.data(), text.size());
                    })
       .def_prop_ro("unknown_opcodes", &ExecutedSource::unknown_opcodes);
-  m.def(
-      "source",
-      [](const std::shared_ptr<LoadedModule>& module, uint32_t function, std::array<uint32_t, 3> grid,
-         std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster, uint32_t dynamic_shared,
-         nb::bytes parameters, const nb::dict& machine, const simt::OpcodeTable& table, uint32_t sm_version,
-         uint32_t registers, uint64_t stream, uint64_t id, bool cooperative, uint64_t first_cta,
-         const nb::bytes& state) {
-        ExecutedSource::Description description;
-        description.name = module->program.functions.at(function).name;
-        description.registers_per_thread = registers;
-        description.sm_version = sm_version;
-        description.stream = stream;
-        description.owner = module;
-        description.state = bytes_of(state);
-        return std::make_shared<ExecutedSource>(
-            module->program, function,
-            config_of(grid, block, cluster, dynamic_shared, parameters, id, cooperative, first_cta),
-            *module->memory, machine_of(machine), module->lowering(sm_version), table,
-            std::move(description));
-      },
-      "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "parameters"_a,
-      "machine"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a, "id"_a, "cooperative"_a = false,
-      "first_cta"_a = 0, "state"_a = nb::bytes("", 0),
-      "A launch that executes as the timing engine asks for its instructions.");
+
+  nb::class_<DescribedLaunch>(m, "Launch")
+      .def(
+          "__init__",
+          [](DescribedLaunch* self, std::shared_ptr<LoadedModule> module, uint32_t function,
+             std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, std::array<uint32_t, 3> cluster,
+             uint32_t dynamic_shared, const nb::dict& machine, bool cooperative, uint64_t first_cta,
+             const nb::bytes& state) {
+            LaunchConfig config;
+            config.grid = grid;
+            config.block = block;
+            config.cluster = cluster;
+            config.dynamic_shared_bytes = dynamic_shared;
+            config.cooperative = cooperative;
+            config.first_cta = first_cta;
+            new (self) DescribedLaunch{std::move(module), function, std::move(config), machine_of(machine),
+                                       bytes_of(state)};
+          },
+          "module"_a, "function"_a, "grid"_a, "block"_a, "cluster"_a, "dynamic_shared"_a, "machine"_a,
+          "cooperative"_a = false, "first_cta"_a = 0, "state"_a = nb::bytes("", 0),
+          "A launch, to be made once or several times: from `first_cta` on, and from `state` for CTAs that "
+          "have begun.")
+      .def("run", &run, "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
+           "memory"_a.none() = nb::none(), "until"_a.none() = nb::none(),
+           "Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of "
+           "CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp "
+           "and thread instructions, and with `until` the state. Raises ValueError for the state of another "
+           "launch.")
+      .def("source", &source, "parameters"_a, "id"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a,
+           "A launch that executes as the timing engine asks for its instructions.");
 
   nb::class_<Recorder>(m, "Recorder")
       .def(nb::init<ExecutedSource&, uint32_t>(), "source"_a, "lanes"_a,
@@ -586,8 +589,7 @@ void bind_functional(nb::module_& parent) {
   bind_memory(m);
   bind_memory_operations(m);
   bind_modules(m);
-  bind_run(m);
-  bind_sources(m);
+  bind_launches(m);
   bind_tensor_maps(m);
   bind_textures(m);
 }

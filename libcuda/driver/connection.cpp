@@ -42,10 +42,9 @@ Connection::~Connection() {
   close(socket_);
 }
 
-void Connection::write(Writer message) {
-  const uint64_t size = message.bytes().size();
-  iovec parts[] = {{const_cast<uint64_t*>(&size), sizeof size},
-                   {message.bytes().data(), message.bytes().size()}};
+void Connection::write(Bytes message) {
+  uint64_t size = message.size();
+  iovec parts[] = {{&size, sizeof size}, {message.data(), message.size()}};
   msghdr header{};
   header.msg_iov = parts;
   header.msg_iovlen = 2;

@@ -19,12 +19,12 @@ class Connection {
   /// Sends a message that has no reply: [operation, arguments...].
   template <class... Arguments>
   void send(const char* operation, const Arguments&... arguments) {
-    write(message(operation, arguments...));
+    write(array_of(operation, arguments...));
   }
   /// Sends a message and waits for its reply. Throws Failure if simt is gone.
   template <class... Arguments>
   Value call(const char* operation, const Arguments&... arguments) {
-    write(message(operation, arguments...));
+    write(array_of(operation, arguments...));
     return receive();
   }
   Value receive();
@@ -32,15 +32,7 @@ class Connection {
   int take_file();
 
  private:
-  template <class... Arguments>
-  static Writer message(const char* operation, const Arguments&... arguments) {
-    Writer writer;
-    writer.array(1 + sizeof...(arguments));
-    writer.add(operation);
-    (writer.add(arguments), ...);
-    return writer;
-  }
-  void write(Writer message);
+  void write(Bytes message);
   void read(std::byte* to, size_t size);
 
   int socket_ = -1;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // Messages between a program and simt: the subset of MessagePack (https://msgpack.org) that they use.
@@ -85,6 +86,15 @@ class Writer {
 
   Bytes bytes_;
 };
+
+/// An encoded array of these values.
+template <class... Values>
+Bytes array_of(const Values&... values) {
+  Writer writer;
+  writer.array(sizeof...(values));
+  (writer.add(values), ...);
+  return std::move(writer.bytes());
+}
 
 /// A received value: a number, text or bytes, an array, or a map from numbers or text.
 struct Value {

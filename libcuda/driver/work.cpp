@@ -66,14 +66,13 @@ struct Executor {
 
   void operator()(const Launch& l) const {
     const Function& f = *l.function;
-    const auto make = [&](auto request) {
-      return request("launch", stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes,
-                     l.cooperative, l.parameters);
-    };
+    // Encoded by itself, because simt keeps what it has made of it for the next launches.
+    const Bytes configuration =
+        array_of(stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes, l.cooperative);
     device.pending = true;
-    if (!device.synchronous) return make([&](auto&&... what) { device.connection.send(what...); });
+    if (!device.synchronous) return device.connection.send("launch", configuration, l.parameters);
     // Until the point of a checkpoint; then work is timed.
-    const Value mode = make([&](auto&&... what) { return device.connection.call(what...); });
+    const Value mode = device.connection.call("launch", configuration, l.parameters);
     device.synchronous = mode.at("synchronous").number() != 0;
     device.functional = mode.at("functional").number() != 0;
   }

@@ -113,7 +113,7 @@ def test_interrupted_launches_equal_whole_ones(
     partial = min(partial, ctas - cta)
     first = GPU("qv100", functional=True)
     x, launcher, parameters = launcher_of(first, ctas, threads, rounds)
-    state = first.run_to(launcher, parameters, 1, until=(cta, partial, instructions))
+    state = first.run_values(launcher, parameters, 1, until=(cta, partial, instructions))
     second = GPU("qv100", functional=not timed)  # in another process, memory would be restored
     y, again, parameters = launcher_of(second, ctas, threads, rounds)
     assert y.address == x.address
@@ -130,10 +130,10 @@ def test_interrupted_launches_equal_whole_ones(
 def test_a_state_is_that_of_its_launch() -> None:
     gpu = GPU("qv100", functional=True)
     _, launcher, parameters = launcher_of(gpu, 4, 96, 3)
-    state = gpu.run_to(launcher, parameters, 1, until=(1, 2, 50))
+    state = gpu.run_values(launcher, parameters, 1, until=(1, 2, 50))
     other, *_ = launcher_of(gpu, 5, 96, 3)[1:]
     with pytest.raises(LaunchError, match="of another program or launch"):
-        gpu.run_to(continued(other, 1, state), parameters, 1)
+        gpu.run_values(continued(other, 1, state), parameters, 1)
     for bad in (state[:-1], state + b"\0", state[:10], state[:104] + b"\xff" * 60 + state[164:]):
         with pytest.raises(LaunchError, match=r"malformed|another"):
-            gpu.run_to(continued(launcher, 1, bad), parameters, 1)
+            gpu.run_values(continued(launcher, 1, bad), parameters, 1)

@@ -71,22 +71,8 @@ def source_of(kernel: Any, grid: Any, block: Any, *values: Any) -> Any:
     gpu = kernel.module.gpu
     packed = Arguments(gpu, kernel.name, kernel.parameters, values)
     table, _ = table_for(gpu.spec.sm_version)
-    launch = kernel[grid, block]
-    return _engine.functional.source(
-        kernel.module.native,
-        kernel.facts.index,
-        launch.grid,
-        launch.block,
-        launch.cluster,
-        0,
-        packed.block,
-        gpu.machine_facts,
-        table.native,
-        gpu.spec.sm_version,
-        kernel.facts.registers,
-        0,
-        1,
-    )
+    source = kernel[grid, block].native.source
+    return source(packed.block, 1, table.native, gpu.spec.sm_version, kernel.facts.registers, 0)
 
 
 def snapshot(gpu: simt.GPU, arrays: list[Any], module: Any = None) -> list[bytes]:

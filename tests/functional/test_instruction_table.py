@@ -51,10 +51,8 @@ def machine_opcodes(lines: list[str], sm_version: int) -> list[str]:
     module = functional.load(coverage.kernel(lines), "forms", functional.DeviceMemory(1 << 22))
     table, _ = table_for(sm_version)
     index = module.kernels["k0"]["index"]
-    source = functional.source(
-        module, index, (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, bytes(8), MACHINE, table.native, sm_version,
-        32, 0, 1,
-    )  # fmt: skip
+    launch = functional.Launch(module, index, (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, MACHINE)
+    source = launch.source(bytes(8), 1, table.native, sm_version, 32, 0)
     names: list[str] = [i["opcode"] for i in source.instructions()]
     return names
 
@@ -146,10 +144,9 @@ def execute(line: str, salt: int) -> tuple[set[str], set[str], dict[str, bytes],
     out = memory.allocate(16384, "out")
     loaded = functional.load(text, "form", memory)
     try:
-        functional.run(
-            loaded, loaded.kernels["k0"]["index"], (1, 1, 1), (32, 1, 1), (1, 1, 1), 0,
-            struct.pack("<Q", out), MACHINE, 1, 1, None,
-        )  # fmt: skip
+        index = loaded.kernels["k0"]["index"]
+        launch = functional.Launch(loaded, index, (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, MACHINE)
+        launch.run(struct.pack("<Q", out), 1)
     except (functional.ProgramFault, DeadlockError):
         return None
     states = [{n: memory.read(out + base + 16 * k, 16) for k, n in enumerate(names)} for base in (0, 4096)]

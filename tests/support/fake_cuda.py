@@ -293,19 +293,15 @@ class FakeCuda:
     def _run(self, loaded: Any, launch: dict[str, Any]) -> None:
         self._time += 0.5
         try:
-            _engine.functional.run(
+            _engine.functional.Launch(
                 loaded,
                 loaded.kernels[launch["kernel"]]["index"],
                 launch["grid"],
                 launch["block"],
                 launch["cluster"],
                 launch["shared"],
-                launch["parameters"],
                 _MACHINE,
-                1,
-                len(self.launches),
-                None,
-            )
+            ).run(launch["parameters"], len(self.launches))
         except _engine.functional.ProgramFault:
             self._fault = Status.CUDA_ERROR_ILLEGAL_ADDRESS
 

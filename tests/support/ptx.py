@@ -59,19 +59,8 @@ class Device:
         def take(text: bytes) -> None:
             self.printed += text
 
-        _engine.functional.run(
-            self.module,
-            facts["index"],
-            grid,
-            block,
-            cluster,
-            shared,
-            bytes(block_bytes),
-            {},
-            threads,
-            1,
-            take,
-        )
+        launch = _engine.functional.Launch(self.module, facts["index"], grid, block, cluster, shared, {})
+        launch.run(bytes(block_bytes), 1, threads, take)
         for address, array in arrays:
             array[...] = self.download(address, array)
             self.memory.free(address)

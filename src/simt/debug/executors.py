@@ -84,19 +84,15 @@ class Ours:
             memory.write(module.variables[HEADER][0], address.to_bytes(8, "little") + scratch.header[8:])
         fault = ""
         try:
-            _engine.functional.run(
+            _engine.functional.Launch(
                 module,
                 module.kernels[launch.kernel]["index"],
                 launch.grid,
                 launch.block,
                 launch.cluster,
                 launch.shared,
-                launch.parameters,
                 launch.machine,
-                1,
-                launch.index,
-                None,
-            )
+            ).run(launch.parameters, launch.index)
         except _engine.functional.ProgramFault as error:
             fault = str(error)
         # Read while the module is loaded: its variables disappear with it.

@@ -150,7 +150,14 @@ class WatchedGPU(GPU):
         self._arrays[array.address] = (array.dtype, array.shape)
         return array
 
-    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
+    def run_values(
+        self,
+        launcher: Launcher,
+        parameters: bytes,
+        launch_id: int,
+        memory: Any = None,
+        until: tuple[int, int, int] | None = None,
+    ) -> bytes:
         if launcher.cooperative:
             raise DebugError(f"kernel `{launcher.kernel.name}`: cooperative launches cannot be debugged")
         kernel = launcher.kernel
@@ -185,13 +192,14 @@ class WatchedGPU(GPU):
             self._watch(launch, outcome)
             if outcome.fault:
                 raise ProgramFault(outcome.fault)
-            return
+            return b""
         try:
-            super().run_values(launcher, parameters, launch_id, memory)
+            state = super().run_values(launcher, parameters, launch_id, memory, until)
         except ProgramFault as fault:
             self._watch(launch, Outcome(self.snapshot(), str(fault)))
             raise
         self._watch(launch, Outcome(self.snapshot()))
+        return state
 
     def snapshot(self) -> Memory:
         """All allocations, with their contents."""

@@ -284,7 +284,7 @@ class Recording(Steps):
 
         def execute(copy: Any) -> None:
             nonlocal state
-            state = gpu.run_to(launcher, parameters, self.launch, copy, until)
+            state = gpu.run_values(launcher, parameters, self.launch, copy, until)
 
         try:
             launch = self._recorded(gpu, launcher, parameters, execute)

@@ -5,25 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from simt import _engine
 from simt.cuda import PtxModule, link
 from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
 from simt.cuda.ptx_module import arch_number
-from simt.errors import CheckpointError, DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
+from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
-from simt.gpu.output import Output
-from simt.result import LaunchResult, Result
+from simt.result import Result
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from . import codes
 from .attributes import device_attributes, device_uuid
 from .checkpoints import Steps
+from .gpus import CheckpointedGpu, ProgramGpu
 from .objects import Objects, ptx_of
 from .streams import ProgramStream, Streams
 
@@ -31,9 +32,9 @@ HOST_BYTES = 64 << 30
 """Address space for the program's pinned and registered memory, in addition to device memory."""
 STACK_BYTES = 16 << 10
 """Stack per thread, unless the program requests more."""
-FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 42
-"""Start of device 0's memory, and distance between the memories of devices."""
 
+_FAILURES = (DeadlockError, ProgramFault, LaunchError, PtxError)
+"""Errors of the program."""
 # Error codes of program faults.
 _FAULTS = {
     "illegal address": codes.ILLEGAL_ADDRESS,
@@ -50,87 +51,17 @@ _PRIVATE_TABLES = (
 )
 
 
-class _Raw(LaunchArguments):
-    """The parameters of a launch, packed by the program's library."""
+class _Configuration(msgspec.Struct, array_like=True):
+    """A launch without its parameters."""
 
-    def __init__(self, block: bytes) -> None:
-        self.block = block
-        self.keeps = []
-
-
-class _ProgramGpu(GPU):
-    """A GPU whose kernels print to the program, with addresses unique among the program's devices.
-
-    steps: its launches before the point of a checkpoint, if there is one.
-    """
-
-    def __init__(
-        self,
-        *arguments: Any,
-        ordinal: int,
-        printed: bytearray,
-        steps: Steps | None,
-        **options: Any,
-    ) -> None:
-        self._ordinal = ordinal
-        self._steps = steps
-        super().__init__(*arguments, **options)
-        self._printed = printed
-        self._output = Output(printed.extend)
-        self.functional = self.functional or (steps is not None and steps.active)
-
-    def launch(self, launcher: Launcher, arguments: Callable[[], LaunchArguments]) -> LaunchResult | None:
-        if self._steps is not None:
-            launcher = self._steps.begin(self, launcher, arguments().block, self._printed)
-        try:
-            return super().launch(launcher, arguments)
-        except LaunchError as error:
-            if launcher.state and self._steps is not None:
-                raise CheckpointError(f"{self._steps.path}: {error}") from error
-            raise
-
-    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
-        run = super().run_values
-        if self._steps is None or not self._steps.active:
-            return run(launcher, parameters, launch_id, memory)
-        self._steps.run(
-            self, launcher, parameters, lambda copy: run(launcher, parameters, launch_id, copy), self._printed
-        )
-
-    def _check_registers(self, launcher: Launcher) -> None:
-        if self._steps is None or not self._steps.active:  # earlier ones ran on the checkpoint's GPU
-            super()._check_registers(launcher)
-
-    def _device_memory(self, capacity: int) -> Any:
-        return _engine.functional.DeviceMemory(capacity, FIRST_ADDRESS + self._ordinal * ADDRESSES)
-
-
-class _Guarded:
-    """Ends a block at a fault of the program, and reports the fault's code to `failed`."""
-
-    def __init__(self, failed: Callable[[int, SimtError], None]) -> None:
-        self._failed = failed
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if error is None:
-            return False
-        if isinstance(error, DeadlockError):
-            code = codes.LAUNCH_TIMEOUT
-        elif isinstance(error, ProgramFault):
-            code = _FAULTS.get(error.kind, codes.LAUNCH_FAILED)
-        elif isinstance(error, LaunchError):
-            code = codes.LAUNCH_OUT_OF_RESOURCES if error.kind else codes.INVALID_VALUE
-        elif isinstance(error, PtxError):
-            code = codes.INVALID_PTX
-        else:
-            return False
-        self._failed(code, error)
-        return True
+    stream: int
+    module: int
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    cooperative: bool
 
 
 class Device(Objects):
@@ -186,7 +117,6 @@ class Device(Objects):
         self._gpu: GPU | None = None
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
-        self._guarded = _Guarded(self._failed)
         self._modules: dict[int, Module] = {}
         self._kernels: dict[tuple[int, str], Kernel] = {}
         self._launcher = lru_cache(maxsize=1024)(self._make_launcher)
@@ -214,13 +144,11 @@ class Device(Objects):
     def open(self) -> list[int]:
         """Creates the GPU. Returns the address of its memory, and its size in bytes."""
         if self._gpu is None:
-            self._gpu = _ProgramGpu(
-                memory=(self._shown.dram.capacity_gib << 30) + HOST_BYTES,
-                ordinal=self._ordinal,
-                printed=self._printed,
-                steps=self._steps,
-                **self._options,
-            )
+            options = {**self._options, "memory": (self._shown.dram.capacity_gib << 30) + HOST_BYTES}
+            if self._steps is None:
+                self._gpu = ProgramGpu(self._ordinal, self._printed, options)
+            else:
+                self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options)
             self._gpu.program = self._program
         native = self.gpu.memory.native
         return [native.base, native.capacity]
@@ -257,6 +185,7 @@ class Device(Objects):
         """Sets the stack size per thread in bytes, if larger than the engine's default."""
         if size > STACK_BYTES:
             self.gpu.machine_facts["stack_limit"] = size
+            self._launcher.cache_clear()
 
     def load(self, image: bytes) -> dict[str, Any]:
         """Loads a module. Returns its number, kernels and variables; or an error and its text."""
@@ -314,21 +243,17 @@ class Device(Objects):
             self._kernels[key] = self._modules[module][name]
         return self._kernels[key]
 
-    def _make_launcher(
-        self,
-        stream: int,
-        module: int,
-        kernel: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        cluster: tuple[int, int, int],
-        shared: int,
-        cooperative: bool,
-    ) -> Launcher:
-        found = self._kernel(module, kernel)
-        queue = ProgramStream(self.gpu, stream, self._streams)
+    def _make_launcher(self, configuration: bytes) -> Launcher:
+        launch = msgspec.msgpack.decode(configuration, type=_Configuration)
+        kernel = self._kernel(launch.module, launch.kernel)
         return Launcher(
-            found, grid, block, shared, queue, cluster if cluster[0] else found.facts.cluster, cooperative
+            kernel,
+            launch.grid,
+            launch.block,
+            launch.shared,
+            ProgramStream(self.gpu, launch.stream, self._streams),
+            launch.cluster if launch.cluster[0] else kernel.facts.cluster,
+            launch.cooperative,
         )
 
     def registers(self, module: int, name: str) -> int:
@@ -345,26 +270,17 @@ class Device(Objects):
         """Creates a stream."""
         self._streams.add(number, blocking)
 
-    def launch(
-        self,
-        stream: int,
-        module: int,
-        kernel: str,
-        grid: list[int],
-        block: list[int],
-        cluster: list[int],
-        shared: int,
-        cooperative: bool,
-        parameters: bytes,
-    ) -> dict[str, bool] | None:
-        """Launches a kernel. Before the point of a checkpoint, the program waits for the answer: whether it
-        also does so next time, and whether work is executed as it arrives."""
+    def launch(self, configuration: bytes, parameters: bytes) -> dict[str, bool] | None:
+        """Launches a kernel. configuration: an encoded `_Configuration`. Before the point of a checkpoint,
+        the program waits for the answer: whether it also does so next time, and whether work is executed as
+        it arrives.
+        """
         self._refused_tables = ""
         if self._fault is None:
-            shape = tuple(grid), tuple(block), tuple(cluster)
-            with self._guarded:
-                launcher = self._launcher(stream, module, kernel, *shape, shared, cooperative)
-                self.gpu.launch(launcher, lambda: _Raw(parameters))
+            try:
+                self.gpu.launch(self._launcher(configuration), lambda: LaunchArguments(parameters))
+            except _FAILURES as error:
+                self._failed(error)
         if not self._answers_launches:
             return None
         self._answers_launches = self._steps is not None and self._steps.active
@@ -476,13 +392,10 @@ class Device(Objects):
         a fault that has occurred, or 0, and what was printed.
         """
         if what == "all":
-            with self._guarded:
-                self.gpu.synchronize()
+            self._run()
             self._streams.clear()
         else:
-            until = self._streams.last(which) if what == "stream" else [self._events[which][0]]
-            with self._guarded:
-                self.gpu.synchronize(until)
+            self._run(self._streams.last(which) if what == "stream" else [self._events[which][0]])
         printed = bytes(self._printed)
         self._printed.clear()
         return {"fault": self._fault[0] if self._fault else 0, "printed": printed}
@@ -506,7 +419,23 @@ class Device(Objects):
         self._streams.queued(stream, number)
         return number
 
-    def _failed(self, code: int, error: SimtError) -> None:
+    def _run(self, until: list[int] | None = None) -> None:
+        """Runs queued work: all of it, or only until that of these numbers has ended."""
+        try:
+            self.gpu.synchronize(until)
+        except _FAILURES as error:
+            self._failed(error)
+
+    def _failed(self, error: SimtError) -> None:
+        """An error of the program."""
+        if isinstance(error, DeadlockError):
+            code = codes.LAUNCH_TIMEOUT
+        elif isinstance(error, ProgramFault):
+            code = _FAULTS.get(error.kind, codes.LAUNCH_FAILED)
+        elif isinstance(error, LaunchError):
+            code = codes.LAUNCH_OUT_OF_RESOURCES if error.kind else codes.INVALID_VALUE
+        else:
+            code = codes.INVALID_PTX
         if self._fault is None:
             self._fault = (code, str(error))
             print(f"simt: {error}", file=sys.stderr)
@@ -518,8 +447,7 @@ class Device(Objects):
         if self._gpu is None:
             return None
         self._ask = lambda _: None
-        with self._guarded:
-            self.gpu.synchronize()
+        self._run()
         if self._printed:
             sys.stdout.write(self._printed.decode("utf-8", "replace"))
         return self.saved("failed" if self._fault else "complete")

@@ -38,6 +38,7 @@ class _Connection:
         self.channel = channel
         self.device: Device | None = None
         self._make = make
+        self._operations: dict[str, Callable[..., Any]] = {"hello": self._hello}
         self._received = bytearray()
         self._read = 0
 
@@ -80,23 +81,21 @@ class _Connection:
         if len(self._received) < begin + size:
             return None
         self._read = begin + size
-        with memoryview(self._received) as view, view[begin : self._read] as payload:
-            return _DECODER.decode(payload)
+        return _DECODER.decode(self._received[begin : self._read])
 
     def _handle(self, message: Sequence[Any]) -> None:
         operation, *arguments = message
-        if operation == "hello":
-            _, ordinal, program = arguments
-            self.device = self._make(ordinal, program, self.call)
-            self._reply(self.device.facts)
-            return
-        if self.device is None or operation not in Device.operations:
+        if operation not in self._operations:
             raise ValueError(f"unknown operation {operation!r}")
-        answer = getattr(self.device, operation)(*arguments)
-        if operation == "open":
-            self._reply(answer, self.device.file)
-        elif answer is not None:
-            self._reply(answer)
+        answer = self._operations[operation](*arguments)
+        if answer is not None:
+            opened = self.device if operation == "open" else None
+            self._reply(answer, opened.file if opened is not None else None)
+
+    def _hello(self, process: int, ordinal: int, program: str) -> dict[str, Any]:
+        self.device = self._make(ordinal, program, self.call)
+        self._operations = {name: getattr(self.device, name) for name in Device.operations}
+        return self.device.facts
 
     def _reply(self, answer: Any, file: int | None = None) -> None:
         payload = _ENCODER.encode(answer)

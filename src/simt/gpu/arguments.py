@@ -47,9 +47,10 @@ class Parameter:
 class LaunchArguments:
     """The arguments of a launch: the parameter block, and no host arrays."""
 
-    block: bytes
-    keeps: list[Any]
-    """Device memory that must live until the launch is done."""
+    def __init__(self, block: bytes) -> None:
+        self.block = block
+        self.keeps: list[Any] = []
+        """Device memory that must live until the launch is done."""
 
     @property
     def has_host_arrays(self) -> bool:
@@ -85,7 +86,7 @@ class Arguments(LaunchArguments):
         self._kernel = kernel
         self._strided = values is not None
         self._hosts = HostArrays(gpu, kernel, self._strided)
-        self.keeps = []
+        super().__init__(b"")
         if values is None:
             self._check_count(parameters, given)
         for number, value in enumerate(given):

@@ -12,18 +12,18 @@ from simt.errors import LaunchError
 
 
 class _Running:
-    """Active while the engine runs for the thread that holds the GPU."""
+    """A context in which the engine runs for the thread that holds the GPU: callbacks on this thread must not
+    enter again."""
 
-    def __init__(self, exclusive: Exclusive) -> None:
-        self._exclusive = exclusive
+    active = False
 
     def __enter__(self) -> None:
-        self._exclusive.is_running = True
+        self.active = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._exclusive.is_running = False
+        self.active = False
 
 
 class Exclusive:
@@ -39,12 +39,12 @@ class Exclusive:
         self._free = free
         self._lock = threading.RLock()
         self._depth = 0
-        self.is_running = False
+        self.running = _Running()
         self._dropped: deque[int] = deque()
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        if self.is_running:
+        if self.running.active:
             self._lock.release()
             raise LaunchError(
                 "the GPU is running a launch and cannot be used by functions called from it (a controller, "
@@ -57,11 +57,8 @@ class Exclusive:
     ) -> None:
         self._depth -= 1
         self._lock.release()
-        self._free_dropped()
-
-    def running(self) -> _Running:
-        """Marks that the engine is running: callbacks on this thread must not enter again."""
-        return _Running(self)
+        if self._dropped:
+            self._free_dropped()
 
     def drop(self, address: int) -> None:
         """Frees memory as soon as no thread holds the GPU."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import sys
 import threading
@@ -20,7 +19,6 @@ from simt.errors import LaunchError
 from simt.isa import table_for
 from simt.policy import Policy
 from simt.result import LaunchResult, Result
-from simt.run.faults import explained
 from simt.run.planned import Timed
 from simt.run.progress import Progress
 from simt.run.session import QueuedTransfer, Session
@@ -247,7 +245,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         kernel = launcher.kernel
         launch_id = self._next_id
         self._next_id += 1
-        self._check_registers(launcher)
+        if launcher.refusal:
+            self._refuse(launcher)
         if self.functional and self._recording is None:
             self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
@@ -266,22 +265,19 @@ class GPU(Programs, ArrayCreation, Texturing):
             arguments.copy_back()
             return self._session.take_over(launch_id - 1) if kept else None
         stream = launcher.stream or next(reversed(self.entered_streams), None)
-        with explained(kernel.module.ptx.source_text):
+        with kernel.module.explained:
             table, _ = table_for(self.spec.sm_version)
-            source = _engine.functional.source(
-                *self._what_runs(launcher, arguments.block),
+            source = launcher.native.source(
+                arguments.block,
+                launch_id,
                 table.native,
                 self.spec.sm_version,
                 kernel.facts.registers,
                 stream.number if stream is not None else 0,
-                launch_id,
-                cooperative=launcher.cooperative,
-                first_cta=launcher.first,
-                state=launcher.state,
             )
         if self._recording is not None:
             try:
-                with explained(kernel.module.ptx.source_text), self.exclusive.running():
+                with kernel.module.explained, self.exclusive.running:
                     self._recording.add(source)
             finally:
                 self._output.write(source.printed)
@@ -301,14 +297,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.synchronize()
         return self._session.launches[launch_id - 1]
 
-    def run_values(self, launcher: Launcher, parameters: bytes, launch_id: int, memory: Any = None) -> None:
-        """Runs a launch without timing. Overridden to observe launches (`simt.debug`).
-
-        memory: a copy of its memory that is used instead.
-        """
-        self.run_to(launcher, parameters, launch_id, memory)
-
-    def run_to(
+    def run_values(
         self,
         launcher: Launcher,
         parameters: bytes,
@@ -316,26 +305,19 @@ class GPU(Programs, ArrayCreation, Texturing):
         memory: Any = None,
         until: tuple[int, int, int] | None = None,
     ) -> bytes:
-        """Runs a launch without timing.
+        """Runs a launch without timing. Overridden to observe launches (`simt.debug`).
 
+        memory: a copy of its memory that is used instead.
         until: how many CTAs to finish, how many of the next to begin, and the instructions that each warp of
             these executes; None: the whole launch. Returns the state of those that have begun.
         """
-        with explained(launcher.kernel.module.ptx.source_text), self.exclusive.running():
-            warp_instructions, thread_instructions, state = _engine.functional.run(
-                *self._what_runs(launcher, parameters),
-                self.threads,
-                launch_id,
-                self._output.write,
-                cooperative=launcher.cooperative,
-                memory=memory,
-                first_cta=launcher.first,
-                state=launcher.state,
-                until=until,
+        with launcher.kernel.module.explained, self.exclusive.running:
+            warp_instructions, thread_instructions, state = launcher.native.run(
+                parameters, launch_id, self.threads, self._output.write, memory, until
             )
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
-        return bytes(state)
+        return state  # type: ignore[no-any-return]
 
     def synchronize(self, until: Collection[int] | None = None) -> None:
         """Runs everything that is queued. until: only until the launches and transfers of these numbers have
@@ -346,7 +328,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         """
         with self.exclusive:
             if self._session.busy:
-                with self.exclusive.running():
+                with self.exclusive.running:
                     self._session.run(until=until)
 
     @property
@@ -440,20 +422,6 @@ class GPU(Programs, ArrayCreation, Texturing):
     def _device_memory(self, capacity: int) -> Any:
         return _engine.functional.DeviceMemory(capacity)
 
-    def _what_runs(self, launcher: Launcher, parameters: bytes) -> tuple[Any, ...]:
-        """The engine's description of a launch, timed or not."""
-        kernel = launcher.kernel
-        return (
-            kernel.module.native,
-            kernel.facts.index,
-            launcher.grid,
-            launcher.block,
-            launcher.cluster,
-            launcher.shared,
-            parameters,
-            self.machine_facts,
-        )
-
     @cached_property
     def machine_facts(self) -> dict[str, int]:
         """The engine's description of the executing machine."""
@@ -468,16 +436,9 @@ class GPU(Programs, ArrayCreation, Texturing):
             "resident_ctas": spec.sm.count * spec.sm.max_ctas,
         }
 
-    def _check_registers(self, launcher: Launcher) -> None:
-        """Refuses a block that needs more registers than an SM has, if their number is certain."""
-        kernel, available = launcher.kernel, self.spec.sm.register_file.registers
-        if kernel.facts.registers_from == "ptxas" and launcher.registers > available:
-            raise LaunchError(
-                f"kernel `{kernel.name}`: a block of {math.prod(launcher.block)} threads needs "
-                f"{launcher.registers:,} registers ({kernel.facts.registers} a thread); an SM of this GPU "
-                f"has {available:,}",
-                "too many registers",
-            )
+    def _refuse(self, launcher: Launcher) -> None:
+        """A launch that does not fit on an SM begins."""
+        raise LaunchError(launcher.refusal, "too many registers")
 
     def __repr__(self) -> str:
         how = "functional" if self.functional else f"{len(self.launches)} launches timed"

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from simt import _engine
 from simt.cuda import PtxModule, compile_cuda, resources
 from simt.errors import LaunchError, PtxError
 from simt.result.listing import Origins
+from simt.run.faults import explained
 
 from .arguments import MOST_THREADS, Arguments, Parameter, shared_bytes, three
 from .array import DeviceArray
@@ -68,6 +70,11 @@ class Module:
     def native(self) -> Any:
         """The engine's module."""
         return self._native
+
+    @cached_property
+    def explained(self) -> explained:
+        """A context in which the engine's errors about its kernels become simt's."""
+        return explained(self.ptx.source_text)
 
     @cached_property
     def origins(self) -> Origins:
@@ -267,6 +274,34 @@ class Launcher:
     cooperative: bool = False
     first: int = 0
     state: bytes = b""
+
+    @cached_property
+    def native(self) -> Any:
+        """The engine's description of the launch, without its parameters."""
+        module, facts = self.kernel.module, self.kernel.facts
+        return _engine.functional.Launch(
+            module.native,
+            facts.index,
+            self.grid,
+            self.block,
+            self.cluster,
+            self.shared,
+            module.gpu.machine_facts,
+            self.cooperative,
+            self.first,
+            self.state,
+        )
+
+    @cached_property
+    def refusal(self) -> str:
+        """Why an SM has too few registers for a block, if their number is certain; else empty."""
+        kernel, available = self.kernel, self.kernel.module.gpu.spec.sm.register_file.registers
+        if kernel.facts.registers_from != "ptxas" or self.registers <= available:
+            return ""
+        return (
+            f"kernel `{kernel.name}`: a block of {math.prod(self.block)} threads needs {self.registers:,} "
+            f"registers ({kernel.facts.registers} a thread); an SM of this GPU has {available:,}"
+        )
 
     @cached_property
     def registers(self) -> int:
