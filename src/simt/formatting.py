@@ -36,6 +36,18 @@ def format_time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def format_energy(joules: float) -> str:
+    """An energy with a unit that suits it, such as `1.42 mJ`."""
+    if math.isnan(joules):
+        return "-"
+    for unit, scale in (("J", 1.0), ("mJ", 1e-3), ("µJ", 1e-6)):
+        if joules >= scale:
+            return (
+                f"{joules / scale:,.3g} {unit}" if joules < 1000 * scale else f"{joules / scale:,.0f} {unit}"
+            )
+    return f"{joules * 1e9:.3g} nJ"
+
+
 def nanoseconds(value: float) -> str:
     """A time given in ns, see format_time."""
     return format_time(value * 1e-9)

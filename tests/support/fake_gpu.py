@@ -32,6 +32,7 @@ OUTCOMES = (*LOOKUP_OUTCOMES, "reservation_fail")
 
 SPEC: dict[str, Any] = {
     "name": "toy",
+    "sm_version": 80,
     "launch": {"max_concurrent_kernels": 1},
     "sm": {
         "count": 4,

@@ -47,6 +47,7 @@ Examples:
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
   simt run gemm --gpu h100                   a ready example; simt run --examples lists them
   simt run resnet50 --size 64                a workload; simt run --workloads lists them
+  simt run gemm --power --timeline 500       with energy and power (docs/power.md)
 \b
 Simulating less (docs/control):
   simt run traces/ --sample pkp              simulate until the IPC has settled, project the rest
@@ -81,6 +82,8 @@ def run(
     max_cycles: run_options.MaxCycles = None,
     timeout: run_options.Timeout = None,
     timeline: run_options.Timeline = None,
+    power: run_options.Power = False,
+    energies: run_options.Energies = None,
     output: run_options.Output = None,
     resume: Annotated[
         bool,
@@ -156,6 +159,7 @@ def run(
                         max_cycles=max_cycles,
                         timeout=timeout,
                         timeline=timeline,
+                        power=energies or power,
                         progress=not quiet,
                         output=output,
                         resume=resume,
@@ -173,6 +177,7 @@ def run(
                     set=override_texts(set_),
                     threads=threads,
                     timeline=timeline,
+                    power=energies or power,
                     progress=not quiet,
                 )
                 kept = {"max_cycles": max_cycles, "output": output, "resume": resume}

@@ -47,4 +47,13 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Save the Result: a directory (Parquet, JSON) or a .json file."),
 ]
+Power = Annotated[
+    bool, typer.Option("--power", help="Energy of each launch in the Result, by the energies of this GPU.")
+]
+Energies = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GPU|FILE", help="The same by the energies of another GPU (`simt power gpus`) or a TOML file."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")]

@@ -8,7 +8,7 @@ from simt._engine import tensor_multiply_adds
 
 # By the name before the first dot. Names with several classes are in `_by_modifier`.
 _NAMES = {
-    "int_add": "IADD IADD3 IADD32I ISUB VIADD UIADD3 VADD ISAD VABSDIFF VABSDIFF4 IDP IDP4A",
+    "int_add": "IADD IADD3 IADD32I ISUB VIADD VADD ISAD VABSDIFF VABSDIFF4 IDP IDP4A",
     "int_logic": "LOP LOP3 LOP32I SEL PRMT BMSK SGXT BFE BFI PLOP3 PSETP PSET CSET CSETP P2R R2P SUCLAMP "
     "SUBFM "
     "SUEAU",

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from simt.power import Energies, LaunchEnergy
 
 CacheTable = dict[str, dict[str, int]]
-TENSOR_FLOPS = 4096  # of the tensor instruction that defines a specification's interval: FP16 m16n8k16
+# Operations of the tensor instruction that defines a specification's interval: FP16 m16n8k16 or, on Volta, a
+# step of HMMA.884 with FP32 accumulators.
+TENSOR_FLOPS, STEP_884_FLOPS = 4096, 512
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ class Machine:
             l2_khz=l2,
             dram_khz=memory,
             fp32_flops_per_cycle=sm["count"] * _rate(fp32) * 2 * sm["warp_size"],
-            tensor_flops_per_cycle=sm["count"] * _rate(tensor) * TENSOR_FLOPS,
+            tensor_flops_per_cycle=sm["count"]
+            * _rate(tensor)
+            * (STEP_884_FLOPS if 70 <= spec["sm_version"] < 75 else TENSOR_FLOPS),
             dram_bytes_per_cycle=bus * memory / core,
             dram_banks=dram["banks"],
             dram_refresh_cycles=dram["refi"],

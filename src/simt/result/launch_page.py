@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simt.result import energy_page
 from simt.result.launch import LaunchResult
-from simt.result.listing import instructions, source_lines
+from simt.result.listing import Line, instructions, source_lines
 from simt.result.summary import bottleneck
 from simt.result.timeline import Sample
 
@@ -25,6 +26,7 @@ def details(x: LaunchResult, listings: list[dict[str, Any]], launches: int = 1) 
 
     launches: how many the page shows in full; of more, each is coarser, so that the page stays small.
     """
+    shown = _shown(x, _share(MAX_LINES, launches, 300))
     return {
         "registers": x.registers,
         "shared": x.shared_bytes,
@@ -37,9 +39,12 @@ def details(x: LaunchResult, listings: list[dict[str, Any]], launches: int = 1) 
         "schedulers": {reason: sum(row) for reason, row in x.stalls.items()},
         "timeline": _timeline(x, _share(MAX_POINTS, launches, 100)),
         "dram": _heat_maps(x, _share(MAX_CELLS, launches, 6_000)),
-        "lines": _lines(x, listings, _share(MAX_LINES, launches, 300)),
+        "lines": _lines(x, listings, shown),
         "line_map": _line_map(x, _share(MAX_CELLS, launches, 6_000) // 2),
         "spread": x.spread,
+        "energy": energy_page.of_launch(
+            x, _share(MAX_POINTS, launches, 100), [line.instructions[0] for line in shown]
+        ),
     }
 
 
@@ -161,13 +166,17 @@ def _means(groups: list[list[Sample]], name: str, digits: int = 2) -> list[float
     return found
 
 
-def _lines(x: LaunchResult, listings: list[dict[str, Any]], most: int) -> dict[str, Any] | None:
-    """Counts per instruction, and in `listings` what is the same for all launches of the kernel."""
+def _shown(x: LaunchResult, most: int) -> list[Line]:
+    """The instructions shown: of more, those at which warps wait longest."""
     lines = instructions(x)
+    hot = sorted(range(len(lines)), key=lambda i: (-lines[i].waiting, -lines[i].issued))[:most]
+    return [lines[i] for i in sorted(hot)]
+
+
+def _lines(x: LaunchResult, listings: list[dict[str, Any]], lines: list[Line]) -> dict[str, Any] | None:
+    """Counts per instruction, and in `listings` what is the same for all launches of the kernel."""
     if not lines:
         return None
-    hot = sorted(range(len(lines)), key=lambda i: (-lines[i].waiting, -lines[i].issued))[:most]
-    lines = [lines[i] for i in sorted(hot)]
     at = [line.instructions[0] for line in lines]
 
     def column(name: str) -> list[Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.files import write_text
+from simt.result import energy_page
 from simt.result.files import dump
 from simt.result.launch import without_nan
 from simt.result.summary import bottleneck
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 # Of counter tracks together: of a longer timeline, neighbouring intervals are merged.
 MAX_VALUES = 1_000_000
 
-_GPU, _SCHEDULERS, _DRAM = 1, 2, 3  # processes
+_GPU, _SCHEDULERS, _DRAM, _POWER = 1, 2, 3, 4  # processes
 _Track = tuple[int, str, str]  # process, name, series
 _TRACKS: tuple[_Track, ...] = (
     (_GPU, "IPC", "warp instructions per SM and cycle"),
@@ -76,7 +77,11 @@ def events(result: Result) -> dict[str, Any]:
         timed += _annotations([x for x in result.launches if x.stream == stream], tid, scale)
     timed += [_transfer(transfer, threads[transfer.stream], scale) for transfer in result.transfers]
     counters = list(_counters(result, scale))
-    named = {_SCHEDULERS: "warp schedulers, % of their cycles", _DRAM: "DRAM utilisation, %"}
+    named = {
+        _SCHEDULERS: "warp schedulers, % of their cycles",
+        _DRAM: "DRAM utilisation, %",
+        _POWER: "power, W",
+    }
     used = {event["pid"] for event in counters}
     meta += [_metadata("process_name", pid, 0, name) for pid, name in named.items() if pid in used]
     timed += counters
@@ -187,26 +192,32 @@ def _samples(
     """Tracks, start and end of the timeline's intervals in ascending order, and their values by track."""
     import numpy as np
 
-    timed = [(launch, launch.samples(), launch.dram_activity()) for launch in result.launches]
-    states = tuple(dict.fromkeys(state for _, own, _ in timed for sample in own for state in sample.stalls))
+    timed = [
+        (launch, launch.samples(), launch.dram_activity(), energy_page.power_by_group(launch))
+        for launch in result.launches
+    ]
+    groups = tuple(energy_page.GROUPS) if result.energies is not None else ()
+    states = tuple(dict.fromkeys(state for _, own, *_ in timed for sample in own for state in sample.stalls))
     tracks = [
         *_TRACKS,
         *((_SCHEDULERS, "state", state.replace("_", " ")) for state in states),
         *((_DRAM, "channel", str(channel)) for channel in range(result.machine.dram_channels)),
+        *((_POWER, "component", group) for group in groups),
     ]
     # A timeline is of the whole GPU, so launches that run at the same time hold the same samples.
     rows: dict[int, tuple[int, NDArray[np.float64]]] = {}
-    for _, own, dram in timed:
+    for _, own, dram, power in timed:
         if dram is None:
             continue
-        for sample, channels in zip(own, dram.utilisation, strict=True):
+        for i, (sample, channels) in enumerate(zip(own, dram.utilisation, strict=True)):
             if sample.start in rows:
                 continue
+            watts = np.full(len(groups), np.nan) if power is None else power[i]
             facts = (
                 *(getattr(sample, name) for name in _FACTS),
                 *(sample.stalls.get(state) for state in states),
             )
-            rows[sample.start] = sample.end, np.concatenate([np.array(facts, float), channels])
+            rows[sample.start] = sample.end, np.concatenate([np.array(facts, float), channels, watts])
     order = sorted(rows)
     ends = np.array([rows[start][0] for start in order], np.int64)
     values = np.array([rows[start][1] for start in order]).reshape(len(order), len(tracks))

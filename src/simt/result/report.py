@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simt.files import write_text
 from simt.formatting import format_time
 from simt.pages import render
+from simt.result import energy_page
 from simt.result.counters import Value
 from simt.result.launch import LaunchResult
 from simt.result.launch_page import details
@@ -87,6 +88,7 @@ def _data(result: Result, detailed: int) -> dict[str, Any]:
         "details": {str(i): details(result.launches[i], listings, size) for i in positions},
         "listings": listings,
         "roofline": _roofline(result, numbers),
+        "energy": energy_page.of_program(result),
         "provenance": [[key.replace("_", " "), _plain(value)] for key, value in p.to_json().items()],
     }
 

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from simt.result.launch import TENSOR_FLOPS, LaunchResult, Machine
+from simt.result.launch import STEP_884_FLOPS, TENSOR_FLOPS, LaunchResult, Machine
 
 SECTOR = 32
 # Operations of a lane, by what a machine instruction's name begins with.
 _LANE = {"FADD": 1, "FMUL": 1, "FFMA": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2, "HMUL2": 2, "HFMA2": 4}
-_STEP_884 = 512  # of a step of Volta's HMMA.884 with FP32 accumulators; with FP16 ones there are half as many
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,9 @@ def _operations(opcode: str) -> tuple[float, float]:
     if not re.match(r"[A-Z]*MMA", name):
         return 0.0, 0.0
     if ".884" in opcode:
-        return (_STEP_884 if ".F32" in opcode else 2 * _STEP_884), 0.0
+        return STEP_884_FLOPS * (
+            1.0 if ".F32" in opcode else 2.0
+        ), 0.0  # with FP16 there are half as many steps
     from simt._engine import tensor_work
 
     return TENSOR_FLOPS * tensor_work(opcode), 0.0

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simt.formatting import format_energy
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 from simt.result.elapsed import covered, shares
 from simt.result.launch import LaunchResult
@@ -176,7 +177,32 @@ def sentences(result: Result) -> list[str]:
     how wrong it may be; none for a Result without launches.
     """
     launches = [x for x in result.launches if x.cycles]
-    return [*_limits(launches, result.labels(60)), *sampling_sentences(result)] if launches else []
+    if not launches:
+        return []
+    energy = [] if result.energies is None else [_energy(result)]
+    return [*_limits(launches, result.labels(60)), *energy, *sampling_sentences(result)]
+
+
+def _energy(result: Result) -> str:
+    found = result.energy
+    low, high = found.interval
+    parts = sorted(found.components.items(), key=lambda row: -row[1])[:3]
+    shares = ", ".join(f"{name} {joules / found.joules:.0%}" for name, joules in parts)
+    projected = found.projected
+    whole = (
+        ""
+        if projected is None
+        else (
+            f" All launches of the program: {format_energy(projected.joules)} "
+            f"± {100 * projected.relative:.2f} % by the choice of launches."
+        )
+    )
+    missing = f" Not known, and left out: {', '.join(found.missing)}." if found.missing else ""
+    return (
+        f"Energy {format_energy(found.joules)} ({format_energy(low)} to {format_energy(high)}, by the "
+        f"uncertainties of {found.energies.name}'s energies), {found.watts:,.0f} W on average: "
+        f"{shares}.{whole}{missing}"
+    )
 
 
 def _limits(launches: list[LaunchResult], labels: dict[str, str]) -> list[str]:

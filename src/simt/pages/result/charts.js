@@ -38,7 +38,11 @@ function stackChart(title, x, table) {
   const known = ORDER.filter(r => table[r]), rest = Object.keys(table).filter(r => !ORDER.includes(r));
   const parts = known.map(r => [label(r), table[r], color(r)]);
   if (rest.length) parts.push(["other", x.end.map((_, i) => sum(rest.map(r => table[r][i]))), "var(--faint)"]);
-  return timeChart(title, x, 100, parts.map(p => [p[0], p[2]]), (root, px, py) => {
+  return stackedChart(title, x, parts, 100, v => pct(v, 1));
+}
+/* Parts = [name, values, colour], one on the other. */
+function stackedChart(title, x, parts, top, text) {
+  return timeChart(title, x, top, parts.map(p => [p[0], p[2]]), (root, px, py) => {
     const below = x.end.map(() => 0);
     for (const [, values, c] of parts) {
       const edge = x.end.map((end, i) => `${px(x.start[i]).toFixed(1)} ${py(below[i] + values[i]).toFixed(1)}L${px(end).toFixed(1)} ${py(below[i] + values[i]).toFixed(1)}`);
@@ -46,7 +50,7 @@ function stackChart(title, x, table) {
       root.append(svg("path", {d: `M${edge.join("L")}L${back.join("L")}Z`, fill: c}));
       values.forEach((v, i) => { below[i] += v; });
     }
-  }, i => [...parts].reverse().filter(p => p[1][i] >= .05).map(([n, v, c]) => [c, n, pct(v[i], 1)]));
+  }, i => [...parts].reverse().filter(p => p[1][i] >= .05).map(([n, v, c]) => [c, n, text(v[i])]));
 }
 const percentTop = values => [5, 10, 20, 50, 100].find(top => Math.max(0, ...values.filter(v => v != null)) <= top) ?? 100;
 const rgb = name => { const c = getComputedStyle(document.documentElement).getPropertyValue(name).trim().slice(1); return [0, 2, 4].map(i => parseInt(c.slice(i, i + 2), 16)); };

@@ -20,9 +20,11 @@ function details(i) {
       lineChart("Cache hit rates, %", t, [["L1", t.l1, "var(--aqua)"], ["L2", t.l2, "var(--orange)"]], 100, " %"),
       lineChart("DRAM, %", t, [["utilisation", t.dram, "var(--blue)"], ["efficiency", t.efficiency, "var(--yellow)"]], percentTop([...t.dram, ...t.efficiency]), " %"),
       lineChart("Active threads per warp instruction", t, [["threads", t.lanes, "var(--magenta)"]], Math.max(32, ...t.lanes.filter(v => v != null)), ""),
+      ...(x.energy?.timeline ? [powerChart(x.energy.timeline)] : []),
       ...dramMaps(x.dram))));
   }
-  return [...parts, ...lines(x.lines), ...lineMap(x.line_map), ...maps(x)];
+  if (x.energy) parts.push(energySection("Energy of the launch", x.energy));
+  return [...parts, ...lines(x.lines, x.energy?.lines), ...lineMap(x.line_map), ...maps(x)];
 }
 function stalls(x) {
   const rows = [["Warps: what each is doing", reasonParts(x.states)], ["Schedulers: issuing, or why not", reasonParts(x.schedulers)]].filter(r => r[1].length);
