@@ -45,6 +45,7 @@ def simulate(
     controller: Controller | None = None,
     plan: Plan | None = None,
     power: Power = False,
+    clock: float | None = None,
     verify: float = 0.0,
     seed: int = 0,
     outside: bool = False,
@@ -75,7 +76,8 @@ def simulate(
         order.
     power: True for the energy of each launch in the Result, by the energies of this GPU; or the name of the
         GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power.md).
-    verify: share of the launches cut short by the controller, chosen at random by `seed`, that are also
+    clock: core clock in MHz in place of the specification's; interconnect and L2 follow if they have the
+    same. verify: share of the launches cut short by the controller, chosen at random by `seed`, that are also
         simulated in full: `Result.sampling` has the observed errors.
     outside: whether a launch list may name files outside its folder.
 
@@ -103,6 +105,7 @@ def simulate(
         controller=controller,
         plan=plan,
         power=power,
+        clock=clock,
     )
     trace = open_trace(path, outside) if outside else open_trace(path)
     every = trace.kernels

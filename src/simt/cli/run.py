@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from simt import program
 from simt.cli import COMMANDS, LIMIT_EXIT, run_options, sampling_options
 from simt.cli.sampling_options import SamplingOptions
 from simt.cli.tables import show_result
-from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimulationError
+from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimtError, SimulationError
 from simt.files import require_output, write_text
 from simt.formatting import plural
 from simt.result import Result, perfetto
@@ -48,6 +49,7 @@ Examples:
   simt run gemm --gpu h100                   a ready example; simt run --examples lists them
   simt run resnet50 --size 64                a workload; simt run --workloads lists them
   simt run gemm --power --timeline 500       with energy and power (docs/power.md)
+  simt run gemm --gpu h100 --power-cap 250   at the highest clock that stays under 250 W
 \b
 Simulating less (docs/control):
   simt run traces/ --sample pkp              simulate until the IPC has settled, project the rest
@@ -84,6 +86,15 @@ def run(
     timeline: run_options.Timeline = None,
     power: run_options.Power = False,
     energies: run_options.Energies = None,
+    clock: run_options.Clock = None,
+    power_cap: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W",
+            help="Run at the highest core clock whose average power is under this; the input is simulated "
+            "several times.",
+        ),
+    ] = None,
     output: run_options.Output = None,
     resume: Annotated[
         bool,
@@ -146,44 +157,56 @@ def run(
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_output(file)
-    with _telling_how_to_go_on(output):
-        try:
-            if found is None:
-                with stoppable():
-                    result = simulate(
-                        path,
-                        gpu,
-                        set=set_,
-                        kernels=kernels,
-                        threads=threads,
-                        max_cycles=max_cycles,
-                        timeout=timeout,
-                        timeline=timeline,
-                        power=energies or power,
-                        progress=not quiet,
-                        output=output,
-                        resume=resume,
-                        controller=sampling.controller,
-                        plan=sampling.plan,
-                        verify=sampling.share,
-                        seed=sampling.seed,
-                        outside=outside,
-                    )
-            else:
-                make = partial(
-                    _gpu,
+
+    def once(core_mhz: float | None, output: Path | None) -> Result:
+        if found is None:
+            with stoppable():
+                return simulate(
+                    path,
                     gpu,
-                    functional=functional,
-                    set=override_texts(set_),
+                    set=set_,
+                    kernels=kernels,
                     threads=threads,
+                    max_cycles=max_cycles,
+                    timeout=timeout,
                     timeline=timeline,
                     power=energies or power,
+                    clock=core_mhz,
                     progress=not quiet,
+                    output=output,
+                    resume=resume,
+                    controller=sampling.controller,
+                    plan=sampling.plan,
+                    verify=sampling.share,
+                    seed=sampling.seed,
+                    outside=outside,
                 )
-                kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
-                # With --json - what the program prints goes where the table does.
-                with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-                    result = _run_program(found, make, kept, driver, size, sampling, timeout)
+        make = partial(
+            _gpu,
+            gpu,
+            functional=functional,
+            set=override_texts(set_),
+            threads=threads,
+            timeline=timeline,
+            power=energies or power,
+            clock=core_mhz,
+            progress=not quiet,
+        )
+        kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
+        # With --json - what the program prints goes where the table does.
+        with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
+            return _run_program(found, make, kept, driver, size, sampling, timeout)
+
+    with _telling_how_to_go_on(output):
+        try:
+            if power_cap is None:
+                result = once(clock, output)
+            else:
+                if resume or functional:
+                    raise SimtError("--power-cap goes with neither --resume nor --functional")
+                result = _under_cap(once, gpu, set_, energies, clock, power_cap)
+                if output is not None:
+                    result.save(output)
         except LimitReached as stop:
             result = stop.result
     if functional:
@@ -248,6 +271,25 @@ def _telling_how_to_go_on(output: Path | None) -> Iterator[None]:
         if error.result.launches:
             _say_how_to_go_on(error.result, output)
         raise
+
+
+def _under_cap(
+    once: Callable[[float | None, Path | None], Result],
+    gpu: str,
+    set_: list[str] | None,
+    energies: str | None,
+    clock: float | None,
+    cap: float,
+) -> Result:
+    """The run at the highest clock whose power is under the cap; its warnings say what was tried."""
+    from simt.power import at_clock, load_energies, under_cap
+    from simt.spec import load_spec
+
+    spec = load_spec(gpu, override_texts(set_))
+    if clock is not None:
+        spec = load_spec(spec, at_clock(spec, clock))
+    capped = under_cap(lambda mhz: once(mhz, None), spec, load_energies(energies or spec.name), cap)
+    return replace(capped.result, warnings=(*capped.result.warnings, capped.sentence))
 
 
 def _gpu(*arguments: Any, **options: Any) -> GPU:

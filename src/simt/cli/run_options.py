@@ -56,4 +56,8 @@ Energies = Annotated[
         metavar="GPU|FILE", help="The same by the energies of another GPU (`simt power gpus`) or a TOML file."
     ),
 ]
+Clock = Annotated[
+    float | None,
+    typer.Option(metavar="MHZ", help="Core clock, in place of the specification's; L2 and network follow."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")]

@@ -52,8 +52,8 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     gpu: name of a specification (listed by `simt gpus`), path of a TOML file, or a specification.
     functional: compute values only, without timing: about a thousand times as fast.
-    set, threads, timeline, window, progress, policies, controller, power: as in `simt.simulate`. The parts
-        that a controller leaves out are still executed, so values are those of a full simulation.
+    set, threads, timeline, window, progress, policies, controller, power, clock: as in `simt.simulate`. The
+        parts that a controller leaves out are still executed, so values are those of a full simulation.
     plan: time only its launches, or those with the given ids (from 1); the others are executed without
         timing. With a Plan, `result().sampling` then has estimated totals of all launches.
     memory: bytes of device memory, by default the specification's; only the part that is used takes host
@@ -89,6 +89,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         resume: Result | bool = False,
         fmad: bool = True,
         power: Power = False,
+        clock: float | None = None,
     ) -> None:
         self._session = Session(
             gpu,
@@ -105,6 +106,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             controller=controller,
             plan=plan,
             power=power,
+            clock=clock,
         )
         self.spec = self._session.spec
         memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)

@@ -4,6 +4,7 @@
 `Energies` are the energies of a GPU's events, `load_energies` reads them. See docs/power.md.
 """
 
+from .clocks import Capped, at_clock, under_cap
 from .energies import Energies, Power, Value, available, energies_of, load_energies
 from .energy import COMPONENTS, Energy, LaunchEnergy, ProgramEnergy
 from .operating_point import OperatingPoint
@@ -11,6 +12,7 @@ from .over_time import PowerOverTime, power_over_time
 
 __all__ = [
     "COMPONENTS",
+    "Capped",
     "Energies",
     "Energy",
     "LaunchEnergy",
@@ -19,8 +21,10 @@ __all__ = [
     "PowerOverTime",
     "ProgramEnergy",
     "Value",
+    "at_clock",
     "available",
     "energies_of",
     "load_energies",
     "power_over_time",
+    "under_cap",
 ]

@@ -339,6 +339,12 @@ def _check(energies: Energies, file: str) -> None:
             raise PowerError(f"{file}: {key}: source is {each.source!r}, expected text")
         if not all(isinstance(n, int) and 0 <= n <= 64 for n in (each.reads, each.writes)):
             raise PowerError(f"{file}: {key}: reads and writes must be 0 to 64 registers")
+    for name, found, known in (
+        ("reference", energies.reference, _REFERENCE),
+        ("scaling", energies.scaling, _SCALING),
+    ):
+        if wrong := sorted(known.keys() ^ found.keys()):
+            raise PowerError(f"{file}: {name}.{wrong[0]} is missing, or is no value that energies have")
     keys = {f"{section}.{key}" for section, known in SECTIONS.items() for key in known}
     if wrong := sorted(keys ^ energies.values.keys()):
         raise PowerError(f"{file}: {wrong[0]} is missing, or is no value that energies have")

@@ -149,6 +149,7 @@ class Session:
         controller: Controller | None = None,
         plan: Plan | Collection[int] | None = None,
         power: Power = False,
+        clock: float | None = None,
     ) -> None:
         from simt.spec import load_spec
 
@@ -164,6 +165,12 @@ class Session:
         own = dict(policies or {})
         self._overrides = {**override_texts(set), **policy_overrides(own)}
         self.spec = load_spec(gpu, self._overrides)
+        if clock is not None:
+            from simt.power import at_clock
+
+            clocks = at_clock(self.spec, clock)
+            self._overrides |= override_texts(clocks)
+            self.spec = load_spec(self.spec, clocks)
         # Policies affect the Result, so they belong to its provenance.
         self._overrides |= {
             f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()
