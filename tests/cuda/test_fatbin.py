@@ -83,6 +83,11 @@ def test_debug_text_of_a_cubin() -> None:
         ptx_in(cubin(ptx("f"), section=b".text.f"), "c.cubin", "sm_80")
 
 
+def test_debug_texts_of_a_cubin_that_nvjitlink_made() -> None:
+    linked = cubin(ptx("f"), ptx("g"), section=b".nv_debug_ptx_txt.789144363")
+    assert [module.kernels for module in ptx_in(linked, "c.cubin", "sm_80")] == [("f",), ("g",)]
+
+
 def test_damage_is_named() -> None:
     good = fatbin(entry(ptx("f"), 80, "lz4"))
     with pytest.raises(PtxError, match=r"the fat binary at 0 ends at \d+, the file at \d+"):

@@ -36,15 +36,19 @@ def fatbin(*entries: bytes) -> bytes:
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-def cubin(text: str, section: bytes = b".nv_debug_ptx_txt") -> bytes:
-    """An ELF file for NVIDIA's machine with a text section and a section of names."""
-    contents = text.replace("\n", "\0").encode()
+def cubin(*texts: str, section: bytes = b".nv_debug_ptx_txt") -> bytes:
+    """An ELF file for NVIDIA's machine with a section of names and a section for each text."""
+    parts = [text.replace("\n", "\0").encode() for text in texts]
+    contents = b"".join(parts)
     names = b"\0.shstrtab\0" + section + b"\0"
     begin = 64
     table = begin + len(contents) + len(names)
     head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    head += struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 1)
-    rows = [(0, 0, 0), (1, begin + len(contents), len(names)), (11, begin, len(contents))]
+    head += struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, table, 0, 64, 0, 0, 64, 2 + len(parts), 1)
+    rows = [(0, 0, 0), (1, begin + len(contents), len(names))]
+    for part in parts:
+        rows.append((11, begin, len(part)))
+        begin += len(part)
     return (
         head
         + contents

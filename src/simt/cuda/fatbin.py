@@ -101,11 +101,12 @@ def ptx_in(data: Buffer, name: str, arch: str | None = None) -> list[PtxModule]:
                     break
             else:
                 others.add(module.arch)
-    if not modules and (text := _debug_ptx(data, name)) is not None:
+    for text in [] if modules else _debug_ptx(data, name):
         module = PtxModule.from_text(text, name)
         if arch is None or runs_on(module.arch, arch):
-            return [module]
-        others.add(module.arch)
+            modules.append(module)
+        else:
+            others.add(module.arch)
     if not modules:
         if others:
             raise PtxError(
@@ -202,10 +203,11 @@ def _is_cubin(data: Buffer) -> bool:
     return data[:4] == ELF_MAGIC and data[18:20] == _CUDA_MACHINE.to_bytes(2, "little")
 
 
-def _debug_ptx(data: Buffer, name: str) -> str | None:
-    """The PTX that `nvcc -G` and -lineinfo keep in a cubin, with NUL for line ends; None if there is none."""
+def _debug_ptx(data: Buffer, name: str) -> list[str]:
+    """The PTX that `nvcc -G` and -lineinfo keep in a cubin, with NUL for line ends: a section for each linked
+    unit; nvJitLink adds a number to the names of the sections."""
     if not _is_cubin(data):
-        return None
+        return []
     end = len(data)
     (table,) = _unpack(struct.Struct("<Q"), data, 40, end, name)
     width, count, names = _unpack(struct.Struct("<HHH"), data, 58, end, name)
@@ -215,11 +217,12 @@ def _debug_ptx(data: Buffer, name: str) -> str | None:
     rows = [_unpack(section, data, table + width * index, end, name) for index in range(count)]
     if names >= count:
         raise PtxError(f"{name}: damaged: section {names} should hold names, but there are {count}")
+    found = []
     for title, offset, size in rows:
         begin = rows[names][1] + title
-        if data[begin : begin + len(_DEBUG_PTX) + 1] == _DEBUG_PTX + b"\0":
-            return data[offset : offset + size].replace(b"\0", b"\n").decode(errors="replace")
-    return None
+        if data[begin : begin + len(_DEBUG_PTX) + 1] in (_DEBUG_PTX + b"\0", _DEBUG_PTX + b"."):
+            found.append(data[offset : offset + size].replace(b"\0", b"\n").decode(errors="replace"))
+    return found
 
 
 def _unpack(layout: struct.Struct, data: Buffer, place: int, end: int, name: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""numba-cuda through its own driver: kernels, shared memory, atomics, streams, events, reductions.
+"""numba-cuda through its own driver: kernels, shared memory, atomics, streams, events, debug=True.
 
 lineinfo and lto keep PTX in what nvJitLink makes, where that is installed.
 """
@@ -55,6 +55,13 @@ def transposed(a, b):
         b[j, i] = a[i, j]
 
 
+@cuda.jit(debug=True, opt=False)
+def quotients(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = 12 // x[i]
+
+
 n = 2000
 x, y = np.arange(n, dtype=np.float32) % 7, np.ones(n, np.float32)
 stream = cuda.stream()
@@ -81,4 +88,11 @@ a = np.arange(15 * 20, dtype=np.float64).reshape(15, 20)
 b = cuda.device_array((20, 15))
 transposed[(2, 2), (16, 16)](a, b)
 assert np.array_equal(b.copy_to_host(), a.T)
-print("ok")
+divisors, found = np.arange(1, 5, dtype=np.int32), np.zeros(4, np.int32)
+quotients[1, 32](divisors, found)
+assert np.array_equal(found, 12 // divisors)
+divisors[2] = 0
+try:
+    quotients[1, 32](divisors, found)
+except ZeroDivisionError:
+    print("ok")
