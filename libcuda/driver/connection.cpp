@@ -1,11 +1,14 @@
 #include "connection.hpp"
 
+#include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -13,6 +16,10 @@
 
 namespace simt::driver {
 namespace {
+
+/// How long a reply is polled for before the thread sleeps until it arrives: a core that sleeps takes longer
+/// to wake up than simt takes for most replies.
+constexpr std::chrono::microseconds patience{50};
 
 [[noreturn]] void gone() {
   fail(CUDA_ERROR_SYSTEM_NOT_READY, "simt, which started this program, does not answer");
@@ -86,6 +93,9 @@ void Connection::read(std::byte* to, size_t size) {
 }
 
 Value Connection::receive() {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  pollfd reply{socket_, POLLIN, 0};
+  while (poll(&reply, 1, 0) == 0 && std::chrono::steady_clock::now() < end) sched_yield();
   uint64_t size = 0;
   read(reinterpret_cast<std::byte*>(&size), sizeof size);
   received_.resize(size);
