@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "bindings.hpp"
@@ -379,6 +380,29 @@ void bind_gpu(nb::module_& m) {
           "max_cycles"_a, "until"_a = std::vector<uint64_t>{}, nb::call_guard<nb::gil_scoped_release>(),
           "Simulates up to max_cycles more core cycles, or until a launch with a controller, or one of the "
           "launches and transfers in `until`, has ended; True when all queued work is done.")
+      .def(
+          "l2_contents",
+          [](const GpuHandle& self) {
+            const simt::Gpu::L2Contents contents = self.gpu.l2_contents();
+            nb::list slices;
+            for (const auto& lines : contents.slices)
+              slices.append(nb::bytes(lines.data(), lines.size() * sizeof(simt::CacheLine)));
+            return nb::make_tuple(contents.launches_begun, slices);
+          },
+          "Number of launches begun, and the lines of each L2 slice, for restore_l2().")
+      .def(
+          "restore_l2",
+          [](GpuHandle& self, uint64_t launches_begun, const std::vector<nb::bytes>& slices) {
+            simt::Gpu::L2Contents contents{launches_begun, {}};
+            for (const nb::bytes& bytes : slices) {
+              if (bytes.size() % sizeof(simt::CacheLine) != 0)
+                throw std::invalid_argument("the contents of an L2: the length of a slice");
+              auto& lines = contents.slices.emplace_back(bytes.size() / sizeof(simt::CacheLine));
+              std::memcpy(lines.data(), bytes.data(), bytes.size());
+            }
+            self.gpu.restore_l2(contents);
+          },
+          "launches_begun"_a, "slices"_a, "Raises ValueError if they are not those of such an L2.")
       .def_prop_ro("cycle", [](const GpuHandle& self) { return self.gpu.cycle(); })
       .def_prop_ro("window", [](const GpuHandle& self) { return self.gpu.window(); })
       .def("progress",

@@ -73,6 +73,8 @@ class TestCache {
     cache_.insert(access);
   }
   bool contains(uint64_t address) const { return cache_.contains(address); }
+  /// Takes over what another cache holds.
+  void restore(const TestCache& other) { cache_.restore(other.cache_.contents()); }
   uint64_t modified_lines() const { return cache_.modified_lines(); }
   void invalidate() { cache_.invalidate(); }
   void set_ways(uint32_t ways) { cache_.set_ways(ways); }
@@ -291,6 +293,7 @@ void bind_testing(nb::module_& m) {
       .def("misses", &TestCache::misses)
       .def("insert", &TestCache::insert)
       .def("contains", &TestCache::contains)
+      .def("restore", &TestCache::restore)
       .def("modified_lines", &TestCache::modified_lines)
       .def("invalidate", &TestCache::invalidate)
       .def("set_ways", &TestCache::set_ways);

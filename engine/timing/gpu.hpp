@@ -56,6 +56,19 @@ class Gpu : private SampledMachine {
   /// whatever a transfer's `perform` throws, once that transfer has ended.
   bool run(Cycle max_cycles, const std::vector<uint64_t>& until = {});
 
+  /// What the L2 holds between launches. launches_begun: how many have begun; each has constants of its own
+  /// there.
+  struct L2Contents {
+    uint64_t launches_begun = 0;
+    std::vector<std::vector<CacheLine>> slices;
+  };
+  L2Contents l2_contents() const { return {launches_begun_, memory_->l2_contents()}; }
+  /// Before the first launch. Throws std::invalid_argument if they are not those of such an L2.
+  void restore_l2(const L2Contents& contents) {
+    launches_begun_ = contents.launches_begun;
+    memory_->restore_l2(contents.slices);
+  }
+
   Cycle cycle() const { return now_; }
   Cycle window() const { return window_; }
   std::vector<LaunchRecord> take_finished() { return std::move(finished_); }

@@ -204,7 +204,7 @@ def test_refusals(whole: Path, tmp_path: Path) -> None:
         simt.GPU.from_checkpoint(whole, memory=1024)
     header = json.loads((whole / HEADER).read_text())
     for changed, message in (
-        ({"version": 2}, "a checkpoint of version 2, made by simt"),
+        ({"version": 1}, "a checkpoint of version 1, made by simt"),
         ({"format": "other"}, "not a checkpoint"),
         ({"kind": "program"}, "a checkpoint of a program, expected one of a GPU"),
         ({"sha256": "0" * 64}, "damaged: state.json.zst does not match its checksum"),
@@ -264,10 +264,24 @@ def test_every_truncation_and_flipped_bit_is_noticed(whole: Path, tmp_path: Path
         (folder / file.name).write_bytes(good)
 
 
+@pytest.fixture(scope="module")
+def within(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint within a launch, with the contents of the L2."""
+    gpu = simt.GPU("qv100")
+    module, x = gpu.load(PTX), gpu.array(np.arange(64, dtype=np.float32))
+    path = tmp_path_factory.mktemp("checkpoint") / "within"
+    with gpu.checkpoint_at(path, {"x": x}, launch=2, cta=1, instruction=5, warm=True):
+        for _ in range(2):
+            module.scale[4, 32](x, 64)
+    return path
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["state", "bytes"])
-def test_hostile_checkpoints(whole: Path, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("form", ["state", "bytes", "within"])
+def test_hostile_checkpoints(whole: Path, within: Path, tmp_path: Path, form: str) -> None:
     """Checkpoints whose checksums are right, and whose contents nobody has written so."""
+    if form == "within":
+        whole = within
     header = json.loads((whole / HEADER).read_text())
     raw = zstandard.ZstdDecompressor().decompress((whole / STATE).read_bytes(), max_output_size=1 << 24)
     chance, folder = random.Random(form), _copy(whole, tmp_path / "hostile")
@@ -281,8 +295,8 @@ def test_hostile_checkpoints(whole: Path, tmp_path: Path, form: str) -> None:
         header["sha256"] = hashlib.sha256(compressed).hexdigest()
         (folder / HEADER).write_text(json.dumps(header))
         try:
-            gpu = simt.GPU.from_checkpoint(folder, functional=True)
-            repr(gpu.objects)
+            gpu = simt.GPU.from_checkpoint(folder, functional=form != "within")
+            repr((gpu.objects, gpu.interrupted))
             taken += 1
         except SimtError:
             refused += 1

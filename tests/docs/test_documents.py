@@ -21,6 +21,7 @@ WITH_COMMANDS = [page for page in PAGES if documents.read(page).commands]
 # The Python in these is tested separately, in test_python_blocks.py.
 OWN_TESTS = {
     "README.md",
+    "docs/checkpoints.md",
     "docs/control/writing-a-controller.md",
     "docs/functional/debugging.md",
     "docs/gpu.md",

@@ -55,6 +55,17 @@ def test_page_on_debugging(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
+def test_page_on_checkpoints(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("docs/checkpoints.md", folder)
+    shown = re.findall(
+        r"^prints\n\n((?:    .*\n)+)", (ROOT / "docs/checkpoints.md").read_text(), re.MULTILINE
+    )
+    assert len(shown) == 3
+    assert capsys.readouterr().out.split() == "".join(shown).split()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_page_on_convolution(folder: Path) -> None:
     names = run("docs/convolution.md", folder)
     expected = names["problem"].forward(names["x"], names["w"])

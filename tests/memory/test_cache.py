@@ -338,3 +338,39 @@ def test_what_makes_room_for_inserted_data_leaves_no_traffic() -> None:
         c.insert(line * LINE, True)
     assert c.misses() == []
     assert c.modified_lines() == 2
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, HALF, ~HALF & 0xFFFFFFFF, 0xFFFFFFFF]))),
+    st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, HALF, 0xFFFFFFFF])), min_size=1),
+    st.sampled_from(["lru", "fifo"]),
+    st.sampled_from([0, 60]),
+)
+@settings(deadline=None, max_examples=25)
+def test_a_restored_cache_goes_on_as_the_first(
+    before: list[tuple[int, int]], after: list[tuple[int, int]], replacement: str, threshold: int
+) -> None:
+    """Reads (no bytes written) and writes of sectors; what is being read when it is saved has arrived."""
+    changes = {"sets": 4, "ways": 3, "replacement": replacement, "dirty_threshold": threshold}
+    one, two = cache(**changes), cache(**changes)
+    two.insert(0, False)  # what it held is gone
+
+    def use(c: Any, sector: int, written: int, arrives: bool) -> Any:
+        outcome = c.access(32 * sector, write=written != 0, byte_mask=written or ~0 & 0xFFFFFFFF)
+        sent = c.misses()
+        if arrives and outcome in ("miss", "sector_miss") and not written:
+            c.fill(32 * sector)
+            c.ready()
+        return outcome, sent
+
+    for sector, written in before[:-1]:
+        use(one, sector, written, True)
+    if before:
+        use(one, *before[-1], False)
+    two.restore(one)
+    if before:
+        one.fill(32 * before[-1][0])
+        one.ready()
+    assert two.modified_lines() == one.modified_lines()
+    for sector, written in after:
+        assert use(two, sector, written, True) == use(one, sector, written, True)

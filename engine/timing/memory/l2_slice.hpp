@@ -73,7 +73,8 @@ class L2Slice {
   void insert(uint64_t address, bool modified);
   /// Invalidates the copy of a sector whose home is in another partition.
   void drop_copy(uint64_t address) { cache_.drop(address); }
-  uint64_t free_lines() const { return cache_.free_lines(); }
+  const SectoredCache& cache() const { return cache_; }
+  SectoredCache& cache() { return cache_; }
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
 
  private:

@@ -1,6 +1,7 @@
 #include "timing/memory/memory_system.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace simt {
 
@@ -57,11 +58,9 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
 
 void MemorySystem::exchange_far_messages() {
   if (partitions_.count() == 1) return;
-  const uint32_t per_channel = spec_.address_map.slices_per_channel;
   for (uint32_t s = 0; s < slices_; ++s) {
-    auto& messages = channels_[s / per_channel]->slice(s % per_channel).far_messages();
-    for (const L2Slice::FarMessage& message : messages)
-      channels_[message.to / per_channel]->slice(message.to % per_channel).arrive_from_far(message);
+    auto& messages = slice(s).far_messages();
+    for (const L2Slice::FarMessage& message : messages) slice(message.to).arrive_from_far(message);
     messages.clear();
   }
 }
@@ -195,7 +194,6 @@ void MemorySystem::advance_requests(Cycle end) {
 }
 
 void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
-  const uint32_t per_channel = spec_.address_map.slices_per_channel;
   const uint64_t capacity =
       uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
   uint64_t first = address / sector_bytes * sector_bytes;
@@ -206,22 +204,29 @@ void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
     const uint32_t home = map_.slice_of(sector);
     for (uint32_t p = 0; p < partitions_.count(); ++p) {
       const uint32_t index = partitions_.partner(home, p);
-      L2Slice& slice = channels_[index / per_channel]->slice(index % per_channel);
       if (index == home)
-        slice.insert(sector, modified);
+        slice(index).insert(sector, modified);
       else
-        slice.drop_copy(sector);
+        slice(index).drop_copy(sector);
     }
   }
 }
 
 uint64_t MemorySystem::free_l2_lines() const {
   uint64_t lines = 0;
-  for (uint32_t slice = 0; slice < slices_; ++slice)
-    lines += channels_[slice / spec_.address_map.slices_per_channel]
-                 ->slice(slice % spec_.address_map.slices_per_channel)
-                 .free_lines();
+  for (uint32_t s = 0; s < slices_; ++s) lines += slice(s).cache().free_lines();
   return lines;
+}
+
+std::vector<std::vector<CacheLine>> MemorySystem::l2_contents() const {
+  std::vector<std::vector<CacheLine>> found;
+  for (uint32_t s = 0; s < slices_; ++s) found.push_back(slice(s).cache().contents());
+  return found;
+}
+
+void MemorySystem::restore_l2(const std::vector<std::vector<CacheLine>>& contents) {
+  if (contents.size() != slices_) throw std::invalid_argument("the contents of an L2: the number of slices");
+  for (uint32_t s = 0; s < slices_; ++s) slice(s).cache().restore(contents[s]);
 }
 
 Cycle MemorySystem::next_event() const {

@@ -57,6 +57,10 @@ class MemorySystem {
 
   /// Lines of the L2 that have never held data.
   uint64_t free_l2_lines() const;
+  /// By slice; requests on their way are left out.
+  std::vector<std::vector<CacheLine>> l2_contents() const;
+  /// Throws std::invalid_argument if they are not those of such an L2.
+  void restore_l2(const std::vector<std::vector<CacheLine>>& contents);
 
   Counters counters(uint16_t slot) const;
   void reset_counters(uint16_t slot);
@@ -72,6 +76,10 @@ class MemorySystem {
     uint64_t l2_cycle;  // first cycle in which the slice can accept it
     MemoryRequest request;
   };
+  L2Slice& slice(uint32_t number) const {
+    const uint32_t per_channel = spec_.address_map.slices_per_channel;
+    return channels_[number / per_channel]->slice(number % per_channel);
+  }
   void exchange_far_messages();
   void deliver(uint32_t slice, uint64_t l2_end);
   uint32_t data_flits(bool carries_data) const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <string>
 
 namespace simt {
 
@@ -426,6 +428,59 @@ void SectoredCache::insert(const CacheAccess& access) {
     modify(line, sector_of(access.address), ~0u);
   else if (!(l.modified & bit))
     l.valid |= bit;
+}
+
+std::vector<CacheLine> SectoredCache::contents() const {
+  std::vector<CacheLine> found;
+  for (const Set& set : sets_)
+    for (uint32_t number = set.oldest; number != none; number = lines_[number].next) {
+      const Line& l = lines_[number];
+      CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, written_[number]};
+      for (uint32_t sector = 0; sector < max_sectors; ++sector) {
+        const auto bit = static_cast<uint8_t>(1u << sector);
+        if (!(l.reserved & bit)) continue;
+        const uint32_t mshr = mshr_index_.find(l.tag + uint64_t{sector} * unit_bytes_);
+        const bool atomic = mshr != none && mshrs_[mshr].atomic;
+        if (atomic) line.written[sector] = ~0u;
+        const bool modified = atomic || (l.modified_on_fill & bit);
+        line.modified |= modified ? bit : uint8_t{0};
+        line.readable |= modified ? bit : uint8_t{0};
+        line.valid |= modified ? uint8_t{0} : bit;
+      }
+      found.push_back(line);
+    }
+  return found;
+}
+
+void SectoredCache::restore(const std::vector<CacheLine>& contents) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("the contents of a cache: ") + what);
+  };
+  require(!replacement_, "its replacement policy has a history, which they lack");
+  resize();
+  const uint32_t all = spec_.sectored ? 15 : 1;
+  for (const CacheLine& saved : contents) {
+    require(saved.line < lines_.size() && !lines_[saved.line].in_order, "a line");
+    require(saved.tag % spec_.line_bytes == 0 && line_index_.find(saved.tag) == none, "a tag");
+    const bool apart = (saved.valid & saved.modified) == 0 && (saved.readable & ~saved.modified) == 0;
+    require(apart && ((saved.valid | saved.modified) & ~all) == 0, "a sector");
+    Line& l = lines_[saved.line];
+    l.tag = saved.tag;
+    l.valid = saved.valid;
+    l.modified = saved.modified;
+    l.readable = saved.readable;
+    written_[saved.line] = saved.written;
+    modified_lines_ += l.modified != 0;
+    line_index_.insert(l.tag, saved.line);
+    append(set_of_line(saved.line), saved.line);
+  }
+  // A set allocates its lines in order.
+  for (uint32_t s = 0; s < spec_.sets; ++s) {
+    std::vector<uint32_t>& invalid = sets_[s].invalid;
+    while (!invalid.empty() && lines_[invalid.back()].in_order) invalid.pop_back();
+    for (const uint32_t line : invalid) require(!lines_[line].in_order, "the order of its lines");
+  }
+  free_lines_ -= contents.size();
 }
 
 void SectoredCache::drop(uint64_t address) {

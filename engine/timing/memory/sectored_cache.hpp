@@ -43,6 +43,14 @@ struct CacheMiss {
 /// A read-only cache, as a cache whose lines are never written.
 CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue);
 
+/// A line that holds a tag, outside of its cache.
+struct CacheLine {
+  uint64_t tag = 0;
+  uint32_t line = 0;  ///< its number in the cache, set by set
+  uint8_t valid = 0, modified = 0, readable = 0, unused = 0;
+  std::array<uint32_t, 4> written{};  ///< modified bytes, by sector
+};
+
 /// Why an access was refused.
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
 
@@ -80,6 +88,12 @@ class SectoredCache {
   void invalidate();
   /// Invalidates an unmodified sector if it is present.
   void drop(uint64_t address);
+
+  /// The lines that hold a tag, set by set, in replacement order. Sectors being read count as arrived.
+  std::vector<CacheLine> contents() const;
+  /// Puts these lines in place of everything: contents() of a cache of the same geometry. Throws
+  /// std::invalid_argument if they are not, and for a custom replacement policy, which has a history.
+  void restore(const std::vector<CacheLine>& contents);
 
   bool contains(uint64_t address) const;
   uint64_t modified_lines() const { return modified_lines_; }

@@ -19,7 +19,7 @@ from simt.errors import CheckpointError
 from simt.version import __version__
 
 FORMAT = "simt.checkpoint"
-VERSION = 1
+VERSION = 2
 HEADER = "checkpoint.json"
 STATE = "state.json.zst"
 PIECE = 1 << 20

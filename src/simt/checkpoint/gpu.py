@@ -1,10 +1,11 @@
-"""Checkpoints of a `simt.GPU` between launches."""
+"""Checkpoints of a `simt.GPU`, at the beginning of a launch or within one."""
 
 from __future__ import annotations
 
 import ast
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -13,16 +14,19 @@ import numpy as np
 from simt.cuda import PtxModule, compile_cuda
 from simt.cuda.ptx_module import runs_on
 from simt.errors import CheckpointError, LaunchError, PtxError
+from simt.gpu.arguments import LaunchArguments
 from simt.gpu.array import Allocation, DeviceArray
 from simt.gpu.elements import element_type
-from simt.gpu.module import Module
+from simt.gpu.module import Launcher, Module
 from simt.gpu.stream import Stream
 from simt.gpu.texture import Sampler, Surface, Texture, TextureHandle
 from simt.spec import Spec
 from simt.spec.files import validate
 
 from .folder import CheckpointReader, CheckpointWriter, Natural, Span
+from .l2 import L2State, require_l2, restore_l2, save_l2
 from .memory import MemoryState, require_room, restore_memory, save_memory
+from .point import CTAS, Begun, Point, Size, engine_digest
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -84,9 +88,25 @@ class _Stream(msgspec.Struct, tag="stream"):
     number: Natural
 
 
+class _Inside(Begun):
+    """A launch that the point is within. module, stream: their numbers. instance: which of the module's
+    templates, if it is one."""
+
+    module: Natural
+    instance: str | None
+    kernel: str
+    grid: Size
+    block: Size
+    cluster: Size
+    shared: Natural
+    stream: Natural | None
+    parameters: bytes
+    annotation: str
+
+
 class _State(msgspec.Struct):
     """objects: what the names stand for, and what these objects refer to. names: to their numbers.
-    position: as of `GPU`."""
+    position: as of `GPU`. inside: None at the beginning of a launch. l2: None for an empty one."""
 
     spec: dict[str, Any]
     fmad: bool
@@ -94,24 +114,104 @@ class _State(msgspec.Struct):
     memory: MemoryState
     objects: list[_Array | _Module | _Handle | _Stream]
     names: dict[str, Natural]
+    inside: _Inside | None
+    l2: L2State | None
 
 
-def save(gpu: GPU, path: str | os.PathLike[str], objects: Mapping[str, Object]) -> None:
-    """See `GPU.checkpoint`."""
-    with gpu.exclusive, CheckpointWriter(path, KIND) as writer:
+class Saving:
+    """A checkpoint that is being made: of `objects`, with what the L2 holds if it is `warm`.
+
+    Leaving the block without `finish` leaves nothing at `path`. Raises CheckpointError if something is there
+    already, or there is no L2 to keep.
+    """
+
+    def __init__(
+        self, gpu: GPU, path: str | os.PathLike[str], objects: Mapping[str, Object], warm: bool
+    ) -> None:
+        if warm:
+            require_l2(gpu.session)
+        self._gpu, self._objects, self._warm = gpu, objects, warm
+        self._writer = CheckpointWriter(path, KIND)
+        self._table = _Table(gpu, self._writer)
+
+    def __enter__(self) -> Saving:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._writer.discard()
+
+    def finish(self) -> None:
+        """Writes the checkpoint, after all queued work."""
+        gpu = self._gpu
+        with gpu.exclusive:
+            gpu.synchronize()
+            self._write(self._l2(), None)
+
+    def finish_within(self, point: Point, launcher: Launcher, parameters: bytes) -> Launcher:
+        """Writes the checkpoint at a point within the next launch, which is executed up to there, without
+        timing. Returns what is left of it.
+
+        launcher: in its stream, if any.
+        """
+        gpu, until = self._gpu, point.within(launcher)
         gpu.synchronize()
-        table = _Table(gpu, writer)
-        names = {name: table.number(value, name) for name, value in objects.items()}
-        writer.finish(
+        l2 = self._l2()
+        state = gpu.run_to(launcher, parameters, point.launch, until=until)
+        module, instance = self._module(launcher.kernel.module)
+        inside = _Inside(
+            cta=until[0],
+            state=self._writer.add(CTAS, state),
+            engine=engine_digest(),
+            module=module,
+            instance=instance,
+            kernel=launcher.kernel.name,
+            grid=launcher.grid,
+            block=launcher.block,
+            cluster=launcher.cluster,
+            shared=launcher.shared,
+            stream=None if launcher.stream is None else self._table.number(launcher.stream, "stream"),
+            parameters=parameters,
+            annotation=gpu.annotation,
+        )
+        self._write(l2, inside)
+        return replace(launcher, first=until[0], state=state)
+
+    def _l2(self) -> L2State | None:
+        return save_l2(self._writer, self._gpu.session) if self._warm else None
+
+    def _module(self, module: Module) -> tuple[int, str | None]:
+        """Number of a module, and which template if it is an instance of an object's."""
+        for name, value in self._objects.items():
+            for instance, found in value.instances.items() if isinstance(value, Module) else ():
+                if found is module:
+                    return self._table.number(value, name), instance
+        return self._table.number(module, "the interrupted launch's module"), None
+
+    def _write(self, l2: L2State | None, inside: _Inside | None) -> None:
+        gpu = self._gpu
+        names = {name: self._table.number(value, name) for name, value in self._objects.items()}
+        self._writer.finish(
             _State(
                 spec=gpu.spec.values(),
                 fmad=gpu.fmad,
                 position=gpu.position,
-                memory=save_memory(writer, gpu.memory.native),
-                objects=table.found,
+                memory=save_memory(self._writer, gpu.memory.native),
+                objects=self._table.found,
                 names=names,
+                inside=inside,
+                l2=l2,
             )
         )
+
+
+class Interrupted(LaunchArguments):
+    """A launch that a checkpoint interrupted: what is left of it, and its parameters."""
+
+    def __init__(self, launcher: Launcher, parameters: bytes, annotation: str) -> None:
+        self.launcher = launcher
+        self.annotation = annotation
+        self.block = parameters
+        self.keeps = []
 
 
 class _Table:
@@ -186,6 +286,7 @@ def restore(
     make: type[Made],
     path: str | os.PathLike[str],
     spec: str | os.PathLike[str] | Spec | None,
+    warm: bool,
     options: dict[str, Any],
 ) -> Made:
     """See `GPU.from_checkpoint`."""
@@ -203,6 +304,10 @@ def restore(
         if state.names and max(state.names.values()) >= len(objects.made):
             reader.damaged("a name of an object that it does not have")
         gpu.objects.update({name: objects.made[number] for name, number in state.names.items()})
+        if state.l2 is not None and warm and not gpu.functional:
+            restore_l2(reader, state.l2, gpu.session)
+        if state.inside is not None:
+            gpu.interrupted = objects.interrupted(state.inside)
     return gpu
 
 
@@ -234,6 +339,19 @@ class _Restored:
         if state.kind == "Surface" and arrays:
             return Surface(self._gpu, state.descriptor, arrays[0], memory)
         self._reader.damaged(f"an object of kind {state.kind!r} with {len(arrays)} arrays")
+
+    def interrupted(self, inside: _Inside) -> Interrupted:
+        """The launch that the point is within."""
+        inside.require_usable(self._reader, self._gpu)
+        module = self._before(inside.module, Module)
+        if inside.instance is not None:
+            module = module.instances.get(inside.instance, module)
+        if inside.kernel not in module.kernels:
+            self._reader.damaged(f"a launch of {inside.kernel!r}, which its module does not have")
+        stream = None if inside.stream is None else self._before(inside.stream, Stream)
+        shape = inside.grid, inside.block, inside.shared, stream, inside.cluster
+        launcher = inside.rest_of(Launcher(module[inside.kernel], *shape), self._reader)
+        return Interrupted(launcher, inside.parameters, inside.annotation)
 
     def _before(self, number: int, kind: Any) -> Any:
         """An object that another one refers to, which precedes it."""

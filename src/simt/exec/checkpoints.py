@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 import os
 import weakref
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +17,7 @@ import msgspec
 from simt import _engine
 from simt.checkpoint.folder import PIECE, CheckpointReader, CheckpointWriter, Natural, Span
 from simt.checkpoint.memory import Allocated, written
+from simt.checkpoint.point import CTAS, Begun, Point, Size, engine_digest
 from simt.errors import CheckpointError, ProgramFault
 from simt.spec import Spec
 from simt.spec.files import validate
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 
 KIND = "program"
 _CHANGES = "changes.zst"
-_STATE = "ctas.zst"
 _AT_ONCE = PIECE - (8 << 10)
 """Bytes of changes at a time, which may be exceeded by one page: they make one piece."""
 _OF_HOST = ("cudaHostAlloc", "cudaHostRegister", "cudaMallocManaged", "staged copy")
@@ -41,7 +37,6 @@ _ADDR_NO_RANDOMIZE = 0x0040000
 
 Execute = Callable[[Any], None]
 """Executes a launch without timing, on a copy of the GPU's memory."""
-_Size = tuple[Natural, Natural, Natural]
 
 
 class _Launch(msgspec.Struct):
@@ -50,9 +45,9 @@ class _Launch(msgspec.Struct):
 
     kernel: str
     module: str
-    grid: _Size
-    block: _Size
-    cluster: _Size
+    grid: Size
+    block: Size
+    cluster: Size
     shared: Natural
     cooperative: bool
     parameters: bytes
@@ -74,14 +69,10 @@ class _Digest(msgspec.Struct, array_like=True):
     checksum: Natural
 
 
-class _Inside(msgspec.Struct):
-    """A point within a launch. launch: the part of it that was executed. cta: those before it have finished.
-    state: of those that have begun. engine: what made the state; no other can use it."""
+class _Inside(Begun):
+    """A point within a launch. launch: the part of it that was executed."""
 
     launch: _Launch
-    cta: Natural
-    state: list[Span]
-    engine: str
 
 
 class _State(msgspec.Struct):
@@ -93,75 +84,8 @@ class _State(msgspec.Struct):
     inside: _Inside | None
 
 
-@dataclass(frozen=True)
-class Point:
-    """Launches before `launch` (from 1) have ended, and CTAs before `cta` of that one. Of the `ctas` CTAs
-    that follow, each warp has executed `instruction` instructions, or fewer if it has ended or waits for a
-    warp that has executed them. ctas: None for as many as the GPU holds at once.
-    """
-
-    launch: int
-    cta: int = 0
-    instruction: int = 0
-    ctas: int | None = None
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether it is not at the beginning of the launch."""
-        return bool(self.cta or self.instruction)
-
-    def within(self, launcher: Launcher) -> tuple[int, int, int]:
-        """CTAs to finish and to begin, and instructions. Raises CheckpointError if the launch has no such
-        point."""
-        name, count, size = launcher.kernel.name, math.prod(launcher.grid), math.prod(launcher.cluster)
-        if self.cta >= count:
-            raise CheckpointError(
-                f"launch {self.launch}, `{name}`, has {count:,} CTAs, so none is number {self.cta:,}"
-            )
-        if launcher.cooperative:
-            raise CheckpointError(
-                f"launch {self.launch}, `{name}`, is cooperative: a checkpoint can only be made at its "
-                "beginning"
-            )
-        if size > 1 and (self.instruction or self.cta % size):
-            raise CheckpointError(
-                f"launch {self.launch}, `{name}`, has clusters of {size} CTAs: a checkpoint can only be made "
-                "where a cluster begins"
-            )
-        if not self.instruction:
-            return self.cta, 0, 0
-        gpu = launcher.kernel.module.gpu
-        held = launcher.kernel.occupancy(launcher.block, launcher.shared).ctas * gpu.spec.sm.count
-        return self.cta, min(count - self.cta, self.ctas or held), self.instruction
-
-
 class CheckpointWritten(Exception):
     """The point was reached, and the checkpoint is complete."""
-
-
-def parse_point(text: str) -> Point:
-    """A point such as "launch=1200" or "launch=1200,cta=64,instruction=500,ctas=8".
-
-    Raises CheckpointError.
-    """
-    given: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, value = (x.strip() for x in part.partition("="))
-        if name not in ("launch", "cta", "instruction", "ctas") or name in given or not value.isdecimal():
-            break
-        given[name] = int(value)
-    else:
-        if (
-            given.get("launch", 0) >= 1
-            and given.get("ctas", 1) >= 1
-            and ("ctas" not in given or "instruction" in given)
-        ):
-            return Point(**given)
-    raise CheckpointError(
-        f"the point of the checkpoint is {text!r}, expected launch=N[,cta=M][,instruction=I[,ctas=T]]: "
-        "launches before N (from 1) and CTAs before M (from 0) are executed, and I instructions of each warp "
-        "of T CTAs"
-    )
 
 
 class Steps(ABC):
@@ -293,7 +217,7 @@ class Recording(Steps):
                 f"{self.path}: launch {self.launch} cannot reach the point: {fault}"
             ) from fault
         launch.printed = bytes(printed[before:])
-        return _Inside(launch, until[0], self._writer.add(_STATE, state), _engine_digest())
+        return _Inside(until[0], self._writer.add(CTAS, state), engine_digest(), launch)
 
     def close(self) -> None:
         self._writer.discard()
@@ -356,18 +280,10 @@ class Resumption(Steps):
         gpu.functional = self._functional
         if (inside := self._state.inside) is None:
             return launcher
-        if inside.engine != _engine_digest():
-            raise CheckpointError(
-                f"{self.path}: made by another build of simt, which cannot be continued within a launch; "
-                "make it again, or make one at the beginning of a launch"
-            )
-        if not self._functional and gpu.spec.sm.warp_size != 32:
-            raise CheckpointError(
-                f"{self.path}: {gpu.name} has warps of {gpu.spec.sm.warp_size} lanes, expected 32"
-            )
+        inside.require_usable(self._reader, gpu)
         self._make(gpu, self.launch, inside.launch, self.described(launcher, parameters), launcher)
         printed += inside.launch.printed
-        return replace(launcher, first=inside.cta, state=self._reader.read(_STATE, inside.state))
+        return inside.rest_of(launcher, self._reader)
 
     def close(self) -> None:
         self._reader.close()
@@ -389,11 +305,6 @@ def fixed_addresses() -> None:
 
 
 _libc = ctypes.CDLL(None)
-
-
-@cache
-def _engine_digest() -> str:
-    return hashlib.sha256(Path(_engine.__file__).read_bytes()).hexdigest()
 
 
 def _allocate(memory: Any, launch: _Launch) -> bool:

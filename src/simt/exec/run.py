@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import simt._engine
+from simt.checkpoint.point import parse_point
 from simt.errors import CheckpointError, LaunchError, LimitReached, ToolkitError
 from simt.result import Result
 from simt.spec import Spec, load_spec
 
-from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses, parse_point
+from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses
 from .device import Device
 from .server import Server
 

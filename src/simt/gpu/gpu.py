@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from simt import _engine
-from simt.errors import LaunchError
+from simt.errors import CheckpointError, LaunchError
 from simt.isa import table_for
 from simt.policy import Policy
 from simt.result import LaunchResult, Result
@@ -36,6 +37,8 @@ from .texturing import Texturing
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from simt.checkpoint.gpu import Interrupted, Saving
+    from simt.checkpoint.point import Point
     from simt.control import Controller
     from simt.power import Power
     from simt.sampling import Plan
@@ -134,6 +137,9 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.objects: dict[str, Any] = {}
         """The objects that the checkpoint it was made from keeps, by name."""
         self._recording: Recording | None = None
+        self._ahead: tuple[Saving, Point] | None = None
+        self.interrupted: Interrupted | None = None
+        """The launch that the checkpoint it was made from interrupted, until it is continued."""
 
     @property
     def name(self) -> str:
@@ -153,6 +159,11 @@ class GPU(Programs, ArrayCreation, Texturing):
     def printed(self) -> str:
         """Text printed by kernels that was not written to standard output."""
         return self._output.text
+
+    @property
+    def session(self) -> Session:
+        """What runs its timed launches."""
+        return self._session
 
     @property
     def native_spec(self) -> dict[str, Any]:
@@ -198,14 +209,15 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Names the work of the launches made inside the block (by this thread), as an NVTX range does: the
         text is their `annotation` in the Result. The innermost one counts.
         """
-        before, self._of_thread.annotation = self._annotation, text
+        before, self._of_thread.annotation = self.annotation, text
         try:
             yield
         finally:
             self._of_thread.annotation = before
 
     @property
-    def _annotation(self) -> str:
+    def annotation(self) -> str:
+        """The text of the innermost `annotate` block that this thread is in."""
         return str(getattr(self._of_thread, "annotation", ""))
 
     @property
@@ -246,6 +258,8 @@ class GPU(Programs, ArrayCreation, Texturing):
     def _launch(self, launcher: Launcher, arguments: LaunchArguments) -> LaunchResult | None:
         kernel = launcher.kernel
         launch_id = self._next_id
+        if self._ahead is not None or self.interrupted is not None:
+            launcher = self._at_checkpoint(launcher, arguments)
         self._next_id += 1
         if launcher.refusal:
             self._refuse(launcher)
@@ -288,7 +302,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         after = stream.pending() if stream is not None else ()
         self._session.queue(
             queued_launch(
-                launch_id, launcher, arguments, source, after, digest, self._output, self._annotation
+                launch_id, launcher, arguments, source, after, digest, self._output, self.annotation
             )
         )
         del source  # the traceback of a fault would keep it alive
@@ -380,33 +394,135 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
-    def checkpoint(self, path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None) -> None:
+    def checkpoint(
+        self,
+        path: str | os.PathLike[str],
+        objects: Mapping[str, Any] | None = None,
+        *,
+        warm: bool = False,
+    ) -> None:
         """Runs all queued work and saves memory, and these objects, in a new directory.
 
         objects: arrays, modules, textures, surfaces, samplers and streams, by the names under which
             `from_checkpoint` restores them. Everything else stays allocated, without a name.
+        warm: also keep what the L2 holds after the launches that were timed; by default, a resumed GPU
+            begins with an empty one.
 
-        Raises CheckpointError if `path` exists or cannot be written, or an object cannot be kept; then
-        nothing is left at `path`. docs/checkpoints.md lists what is kept.
+        Raises CheckpointError if `path` exists or cannot be written, an object cannot be kept, or no launch
+        was timed for `warm`; then nothing is left at `path`. docs/checkpoints.md lists what is kept.
         """
-        from simt.checkpoint.gpu import save
+        from simt.checkpoint.gpu import Saving
 
-        save(self, path, objects or {})
+        self._require_continued()
+        with Saving(self, path, objects or {}, warm) as saving:
+            saving.finish()
+
+    @contextmanager
+    def checkpoint_at(
+        self,
+        path: str | os.PathLike[str],
+        objects: Mapping[str, Any] | None = None,
+        *,
+        launch: int,
+        cta: int = 0,
+        instruction: int = 0,
+        ctas: int | None = None,
+        warm: bool = False,
+    ) -> Iterator[None]:
+        """Makes a checkpoint at the beginning of a launch, or within it, when it is made inside the block;
+        the launch then continues, and the program with it.
+
+        launch: its id, from 1. cta: the CTAs before it (from 0) have ended at the point. instruction: how
+            many each warp of the following CTAs has executed. ctas: the number of these; None for as many as
+            the GPU holds at once. That part of the launch is executed without timing.
+        path, objects, warm: as for `checkpoint`.
+
+        Raises CheckpointError as `checkpoint` does, or if the launch is over, has no such point, or is not
+        made inside the block.
+        """
+        from simt.checkpoint.gpu import Saving
+        from simt.checkpoint.point import Point
+
+        self._require_continued()
+        point = Point(launch, cta, instruction, ctas)
+        if launch < self._next_id or self._ahead is not None or self._recording is not None:
+            why = (
+                f"{self._next_id - 1:,} launches have been made"
+                if launch < self._next_id
+                else "another checkpoint, or a trace, is being made"
+            )
+            raise CheckpointError(f"no checkpoint can be made at launch {launch:,}: {why}")
+        with Saving(self, path, objects or {}, warm) as saving:
+            self._ahead = saving, point
+            try:
+                yield
+                if self._ahead is not None:
+                    raise CheckpointError(
+                        f"{path}: the block ended after {self._next_id - 1:,} launches, before launch "
+                        f"{launch:,}"
+                    )
+            finally:
+                self._ahead = None
 
     @classmethod
     def from_checkpoint(
-        cls, path: str | os.PathLike[str], gpu: str | os.PathLike[str] | Spec | None = None, **options: Any
+        cls,
+        path: str | os.PathLike[str],
+        gpu: str | os.PathLike[str] | Spec | None = None,
+        *,
+        warm: bool = True,
+        **options: Any,
     ) -> Self:
-        """A GPU with the memory and objects of a checkpoint; `objects` holds the latter, by name.
+        """A GPU with the memory and objects of a checkpoint; `objects` holds the latter, by name. If the
+        checkpoint is within a launch, `continue_launch` continues it.
 
         gpu: None for the specification that the checkpoint was made with.
+        warm: False for an empty L2, although the checkpoint keeps what it held.
         options: as for `GPU`. Memory is as large as it was, or, with `gpu`, as its specification says.
 
-        Raises CheckpointError if the checkpoint is damaged or of another version, or if memory is too small.
+        Raises CheckpointError if the checkpoint is damaged or of another version, if memory is too small, or
+        if what it keeps of the L2 does not fit this GPU's.
         """
         from simt.checkpoint.gpu import restore
 
-        return restore(cls, path, gpu, options)
+        return restore(cls, path, gpu, warm, options)
+
+    def continue_launch(self) -> LaunchResult | None:
+        """Continues the launch that the checkpoint interrupted, as calling the kernel does: where it is
+        timed, the result is that of the remaining part.
+
+        Raises CheckpointError if there is no such launch, or it is of another program.
+        """
+        if (found := self.interrupted) is None:
+            raise CheckpointError("there is no launch to continue: the checkpoint is between launches")
+        self.interrupted = None
+        with self.annotate(found.annotation):
+            try:
+                return self.launch(found.launcher, lambda: found)
+            except LaunchError as error:
+                raise CheckpointError(f"the interrupted launch cannot be continued: {error}") from error
+
+    def _at_checkpoint(self, launcher: Launcher, arguments: LaunchArguments) -> Launcher:
+        """Makes the checkpoint that lies ahead if its launch begins. Returns what is left to launch."""
+        self._require_continued()
+        if self._ahead is None or self._ahead[1].launch != self._next_id:
+            return launcher
+        saving, point = self._ahead
+        if not point.is_inside:
+            saving.finish()
+        else:
+            stream = launcher.stream or next(reversed(self.entered_streams), None)
+            launcher = saving.finish_within(point, replace(launcher, stream=stream), arguments.block)
+        self._ahead = None
+        return launcher
+
+    def _require_continued(self) -> None:
+        if self.interrupted is not None:
+            name = self.interrupted.launcher.kernel.name
+            raise CheckpointError(
+                f"launch {self._next_id:,}, `{name}`, was interrupted by the checkpoint: call "
+                "continue_launch() first"
+            )
 
     @property
     def position(self) -> tuple[int, int, str]:

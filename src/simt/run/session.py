@@ -271,6 +271,20 @@ class Session:
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
 
+    @property
+    def timed(self) -> bool:
+        """Whether launches can be queued."""
+        return self._timed
+
+    def l2_contents(self) -> tuple[int, list[bytes]]:
+        """Launches begun, and the lines of each L2 slice, in the engine's form."""
+        found: tuple[int, list[bytes]] = self._running_engine().l2_contents()
+        return found
+
+    def restore_l2(self, launches: int, slices: list[bytes]) -> None:
+        """Before the first launch: the L2 holds these. Raises ValueError if they do not fit."""
+        self._running_engine().restore_l2(launches, slices)
+
     def queue(self, launch: QueuedLaunch) -> None:
         """Queues a launch; `run` runs it."""
         control = self._control(launch)
