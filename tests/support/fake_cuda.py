@@ -109,6 +109,9 @@ class FakeCuda:
     def cuDeviceGetName(self, length: int, device: Any) -> Answer:
         return done(self.name.encode().ljust(length, b"\0"))
 
+    def cuDeviceGetPCIBusId(self, length: int, device: Any) -> Answer:
+        return done(b"0000:3b:00.0".ljust(length, b"\0"))
+
     def cuDeviceTotalMem(self, device: Any) -> Answer:
         return done(1 << 36)
 

@@ -10,7 +10,7 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from simt.cli import COMMANDS
+from simt.cli import COMMANDS, power_fit
 from simt.cli.tables import print_table
 from simt.formatting import format_energy, format_time, percent
 from simt.power import Energy, ProgramEnergy, available, load_energies
@@ -36,6 +36,8 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("measure", epilog=power_fit.EXAMPLES)(power_fit.measure_)
+app.command("fit", epilog=power_fit.EXAMPLES)(power_fit.fit_)
 _MOST_LAUNCHES = 20
 
 

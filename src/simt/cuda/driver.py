@@ -109,6 +109,11 @@ class Device:
         return _text(self.driver.call("cuDeviceGetName", 256, self._device))
 
     @property
+    def pci_bus_id(self) -> str:
+        """Its place in the machine, such as "0000:3b:00.0", which other libraries know it by."""
+        return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self._device))
+
+    @property
     def memory_bytes(self) -> int:
         return int(self.driver.call("cuDeviceTotalMem", self._device))
 
