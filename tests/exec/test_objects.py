@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "name", ["textures", "pools", "linking", "virtual_memory", "stream_values", "registered"]
+    "name", ["textures", "pools", "linking", "virtual_memory", "stream_values", "registered", "large_copies"]
 )
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
     """It compares the results of kernels with its own, and exits with status 0 if they agree."""
