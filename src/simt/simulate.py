@@ -75,7 +75,7 @@ def simulate(
         their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
         order.
     power: True for the energy of each launch in the Result, by the energies of this GPU; or the name of the
-        GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power.md).
+        GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power).
     clock: core clock in MHz in place of the specification's; interconnect and L2 follow if they have the
     same. verify: share of the launches cut short by the controller, chosen at random by `seed`, that are also
         simulated in full: `Result.sampling` has the observed errors.

@@ -124,7 +124,7 @@ def gpus(
     ]
     print_table(console, ["value", "", "unit", "±", "origin", "source"], rows, (0, 2, 4, 5))
     meanings = sum(len(keys) for keys in SECTIONS.values())
-    console.print(f"\n{meanings} values; docs/power.md says what each means", highlight=False)
+    console.print(f"\n{meanings} values; docs/power says what each means", highlight=False)
 
 
 def _launches(console: Console, found: ProgramEnergy) -> None:

@@ -48,7 +48,7 @@ Examples:
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
   simt run gemm --gpu h100                   a ready example; simt run --examples lists them
   simt run resnet50 --size 64                a workload; simt run --workloads lists them
-  simt run gemm --power --timeline 500       with energy and power (docs/power.md)
+  simt run gemm --power --timeline 500       with energy and power (docs/power)
   simt run gemm --gpu h100 --power-cap 250   at the highest clock that stays under 250 W
 \b
 Simulating less (docs/control):

@@ -1,7 +1,7 @@
 """Power and energy of simulated launches.
 
 `gpu.result().energy` has the energy of a program, by launch, component, instruction class and source line;
-`Energies` are the energies of a GPU's events, `load_energies` reads them. See docs/power.md.
+`Energies` are the energies of a GPU's events, `load_energies` reads them. See docs/power.
 """
 
 from .clocks import Capped, at_clock, under_cap

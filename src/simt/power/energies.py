@@ -232,7 +232,7 @@ def _shipped(name: str) -> Energies:
     if name not in names:
         raise PowerError(
             f"the energies of {name!r} are not known{did_you_mean(name, names) or '.'} There are "
-            f"{', '.join(names)}; give the name of a similar GPU, or a file of your own (docs/power.md)"
+            f"{', '.join(names)}; give the name of a similar GPU, or a file of your own (docs/power)"
         )
     file = _SHIPPED / f"{name}.toml"
     return parse(file.read_text(encoding="utf-8"), name, str(file))

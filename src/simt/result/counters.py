@@ -115,7 +115,7 @@ COUNTERS: tuple[Counter, ...] = (
     Counter("gpu__time_duration.sum", "ns", "the same as time", "1e6 * cycles / clock_khz"),
     Counter("simt__launch_latency.sum", "cycle", "core cycles before the first CTA starts", "launch_latency"),
     # Energy
-    Counter("simt__energy.sum", "J", "energy, of a run with `power` (docs/power.md)", "joules"),
+    Counter("simt__energy.sum", "J", "energy, of a run with `power` (docs/power)", "joules"),
     Counter("simt__power.avg", "W", "average power", "1e3 * clock_khz * joules / cycles"),
     # Launch
     Counter("launch__grid_size", "", "CTAs of the grid", "grid_ctas"),

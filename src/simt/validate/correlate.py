@@ -26,6 +26,7 @@ from simt.result import Result
 
 CYCLES = "gpc__cycles_elapsed.max"
 TIME = "gpu__time_duration.sum"
+ENERGY, POWER = "simt__energy.sum", "simt__power.avg"
 PAIR_COLUMNS = {
     "suite": pl.String,
     "program": pl.String,
@@ -49,6 +50,16 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "sm__warps_active.avg.pct_of_peak_sustained_active": (
         "sm__warps_active.avg.pct_of_peak_sustained_elapsed",
     ),
+    # Columns of nvidia-smi and NVML's users, and of published tables.
+    POWER: (
+        "power.draw.instant [W]",
+        "power.draw.average [W]",
+        "power.draw [W]",
+        "power.draw",
+        "power_w",
+        "watts",
+    ),
+    ENERGY: ("energy_j", "joules"),
 }
 # About the launch, equal by construction once launches are paired.
 _GIVEN = ("launch__",)
@@ -381,12 +392,43 @@ def read_programs(path: str | os.PathLike[str]) -> dict[tuple[str, str], Profile
     return found
 
 
+def read_power_log(path: Path, program: str) -> Profile | None:
+    """The mean power of a program in a log of `nvidia-smi --query-gpu=power.draw,utilization.gpu --format=csv
+    --loop-ms=20`: of the samples in which the GPU was in use, if the log has its utilisation. Returns None if
+    the file is no such log. Raises ProfileError.
+    """
+    source = Source(path)
+    header = find_header(source, lambda names: any(name.startswith("power.draw") for name in names))
+    if header is None:
+        return None
+    frame = read_text(source, header)
+    if "program" in frame.columns or "Kernel Name" in frame.columns:
+        return None
+
+    def column(prefix: str) -> pl.Series | None:
+        names = [name for name in frame.columns if name.startswith(prefix)]
+        text = frame[names[0]].str.strip_chars(" W%") if names else None
+        return None if text is None else text.cast(pl.Float64, strict=False)
+
+    watts, used = column("power.draw"), column("utilization.gpu")
+    assert watts is not None
+    if used is not None and (used > 0).any():
+        watts = watts.filter(used > 0)
+    mean = watts.mean()
+    if not isinstance(mean, float):
+        raise ProfileError(f"{source.name}: no power in {frame.columns[0]}: expected numbers of watts")
+    row = pl.DataFrame({"launch": [0], "name": [program], POWER: [mean]})
+    return Profile(row, None, source.name)
+
+
 def _whole(profile: Profile, name: str) -> Profile:
-    """A program as one launch: the sums of its additive counters."""
+    """A program as one launch: the sums of its additive counters, and its average power."""
     additive = [c for c in profile.counters if c.endswith(".sum") or c == CYCLES]
     if profile.has("duration_ns"):
         additive.append("duration_ns")
     sums = profile.launches.select(pl.col(additive).sum())
+    if profile.has(ENERGY) and profile.has("duration_ns"):
+        sums = sums.with_columns((1e9 * pl.col(ENERGY) / pl.col("duration_ns")).alias(POWER))
     return Profile(sums.with_columns(launch=pl.lit(0), name=pl.lit(name)), profile.gpu, profile.source)
 
 
@@ -399,7 +441,7 @@ def find_programs(
 
     A folder of Results holds one saved Result (folder or `.json`) or other profile per program. The folder of
     measurements holds, for each program, one profile, or a folder with one profile per run. An intermediate
-    folder is a suite.
+    folder is a suite. A log of nvidia-smi gives the power of the whole program (`read_power_log`).
 
     Raises ProfileError if there is nothing to pair, ResultError for a damaged Result.
     """
@@ -425,7 +467,7 @@ def find_programs(
         return [Program(key[1], simulated[key], (published[key],), key[0], sms) for key in both]
     if _is_profile(ours):
         runs = [theirs] if not theirs.is_dir() or _is_profile(theirs) else _runs(theirs)
-        return [_program(ours.stem, "", ours, runs, sms)]
+        return _programs(ours.stem, "", ours, runs, sms)
     programs = [
         program
         for suite, path in _results(ours)
@@ -471,12 +513,18 @@ def _matching(result: Path, suite: str, measured: Path, sms: int | None) -> list
     name = _name(result)
     found = [path for path in sorted(measured.iterdir()) if _name(path) == name]
     runs = [run for path in found for run in ([path] if _is_profile(path) else _runs(path))]
-    return [_program(name, suite, result, runs, sms)] if runs else []
+    return _programs(name, suite, result, runs, sms)
 
 
-def _program(name: str, suite: str, result: Path, runs: Sequence[Path], sms: int | None) -> Program:
+def _programs(name: str, suite: str, result: Path, runs: Sequence[Path], sms: int | None) -> list[Program]:
+    """The program with its profiles, and as a whole with its power logs, as far as there are any."""
     simulated = read_profile(result)
-    profiles = tuple(read_profile(run).kernels() for run in runs)
+    logs = {run: read_power_log(run, name) for run in runs if run.is_file()}
+    powers = tuple(log for log in logs.values() if log is not None)
+    profiles = tuple(read_profile(run).kernels() for run in runs if logs.get(run) is None)
+    found = [Program(name, _whole(simulated.kernels(), name), powers, suite, sms)] if powers else []
+    if not profiles:
+        return found
     if sms is None and any(p.has(_SM_CYCLES) for p in profiles):
         sms = Result.load(result).machine.sm_count
-    return Program(name, simulated.kernels(), profiles, suite, sms)
+    return [Program(name, simulated.kernels(), profiles, suite, sms), *found]
