@@ -156,7 +156,7 @@ class Saving:
         gpu, until = self._gpu, point.within(launcher)
         gpu.synchronize()
         l2 = self._l2()
-        state = gpu.run_to(launcher, parameters, point.launch, until=until)
+        state = gpu.run_values(launcher, parameters, point.launch, until=until)
         module, instance = self._module(launcher.kernel.module)
         inside = _Inside(
             cta=until[0],
@@ -208,10 +208,9 @@ class Interrupted(LaunchArguments):
     """A launch that a checkpoint interrupted: what is left of it, and its parameters."""
 
     def __init__(self, launcher: Launcher, parameters: bytes, annotation: str) -> None:
+        super().__init__(parameters)
         self.launcher = launcher
         self.annotation = annotation
-        self.block = parameters
-        self.keeps = []
 
 
 class _Table:
