@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from simt.cli import main
 from simt.errors import PowerError
 from simt.power import Energies, load_energies
 from simt.power.fit import fit, mean_absolute, write_toml
@@ -54,6 +56,7 @@ def test_rows_determine_the_values_they_use_and_leave_the_others() -> None:
     assert mean_absolute(found.errors(rows(truth, 60))) < 0.01
 
 
+@pytest.mark.slow
 def test_stated_deviations_are_those_of_repeated_fits() -> None:
     """With noise, values scatter around the truth as their uncertainty says."""
     prior = load_energies("qv100")
@@ -130,3 +133,28 @@ def test_measurements_are_a_file_that_is_checked(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(PowerError, match=r"expected 'simt\.power/1'"):
         read_measurements(file)
+
+
+def test_the_command_fits_some_rows_and_judges_by_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prior = load_energies("qv100")
+    measured = rows(changed(prior, dict(zip(KEYS, (1.2, 0.9, 1.1, 0.8), strict=True))), 14)
+    write_measurements(tmp_path / "rows.json", measured, {})
+    command = ["simt", "power", "fit", str(tmp_path / "rows.json"), "--energies", "qv100", "--error", "0.001"]
+    command += ["-o", str(tmp_path / "mine.toml")]
+
+    def run(*more: str) -> str:
+        monkeypatch.setattr(sys, "argv", [*command, *more])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr()
+        return shown.err if end.value.code else shown.out
+
+    shown = run("--rows", ",".join(f"load {i}" for i in range(10)))
+    assert "mean absolute error of the 10 rows fitted to: " in shown
+    assert "mean absolute error of the 4 rows that judge: " in shown
+    found = load_energies(tmp_path / "mine.toml")
+    assert mean_absolute([row.predicted(found) / row.watts - 1 for row in measured[10:]]) < 0.01
+    assert found.values["power.board"].source.startswith("fitted to load 0, load 1, ")
+    assert "no row 'load 99'; there are load 0, load 1" in run("--rows", "load 99")
