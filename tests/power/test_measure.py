@@ -31,16 +31,6 @@ def device() -> SimulatedDevice:
     return SimulatedDevice("qv100", SMALL)
 
 
-def linear(known: Energies) -> Energies:
-    """With tensor energies above those of the registers that a tensor instruction accesses: below them, they
-    are not what the energy depends on."""
-    values = {
-        key: replace(each, value=each.value * (4 if key.startswith("tensor.") else 1))
-        for key, each in known.values.items()
-    }
-    return replace(known, values=values)
-
-
 def hidden(known: Energies) -> Energies:
     """Other energies than those known, within their uncertainty or so."""
     random = np.random.default_rng(5)
@@ -54,7 +44,7 @@ def hidden(known: Energies) -> Energies:
 @pytest.fixture(scope="module")
 def rows() -> list[Measurement]:
     """All microbenchmarks, without noise."""
-    model, truth = device(), linear(load_energies("qv100"))
+    model, truth = device(), load_energies("qv100")
     return measure.measure(SimulatedBoard(model, truth), model, truth, choose(None))
 
 
@@ -62,7 +52,7 @@ def rows() -> list[Measurement]:
 def test_microbenchmarks_give_back_the_energies_of_the_file(rows: list[Measurement]) -> None:
     """Row by row, the events explain the power; together, they give every energy that they can tell apart,
     although the fit begins with others."""
-    truth = linear(load_energies("qv100"))
+    truth = load_energies("qv100")
     for row in rows:
         assert row.predicted(truth) == pytest.approx(row.watts, rel=0.002), row.name
     found = fit(rows, hidden(truth), error=1e-4, widen=3)
@@ -78,7 +68,7 @@ def test_microbenchmarks_give_back_the_energies_of_the_file(rows: list[Measureme
 @pytest.mark.slow
 def test_known_energies_are_recovered_from_noisy_measurements(rows: list[Measurement]) -> None:
     noise, random = 0.0005, np.random.default_rng(7)
-    known = linear(load_energies("qv100"))
+    known = load_energies("qv100")
     truth = hidden(known)
     noisy = [
         replace(row, watts=row.predicted(truth) * (1 + noise * float(random.standard_normal())))

@@ -189,8 +189,12 @@ class LaunchEnergy(Energy):
         by_component = {"front end": front, "register file": registers}
         for key, rows in found.rows.items():
             if key.startswith(TENSOR):
-                whole = found.multiply_adds[rows] * self.value(key)
-                unit = (whole - front[rows] - registers[rows]).clip(0)
+                # Known as a whole: issue and registers take no more than that.
+                whole, around = found.multiply_adds[rows] * self.value(key), front[rows] + registers[rows]
+                share = np.minimum(1.0, np.divide(whole, around, where=around > 0, out=np.ones_like(whole)))
+                front[rows] *= share
+                registers[rows] *= share
+                unit = whole - around * share
             else:
                 unit = found.threads[rows] * self.energies.unit_energy(key) * self._factors[key]
             by_component.setdefault(_component(key), np.zeros(len(found.keys)))[rows] = unit
