@@ -136,6 +136,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._streams = 0
         self.objects: dict[str, Any] = {}
         """The objects that the checkpoint it was made from keeps, by name."""
+        self.attached: dict[type, Any] = {}
+        """What other parts of simt keep with it, by type."""
         self._recording: Recording | None = None
         self._ahead: tuple[Saving, Point] | None = None
         self.interrupted: Interrupted | None = None

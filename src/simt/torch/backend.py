@@ -53,9 +53,7 @@ def device_of(options: Mapping[str, Any] | None) -> Device:
         raise SimtError(
             f'torch.compile(backend="simt"): option "gpu" is {chosen!r}, expected a simt.GPU or a name'
         )
-    if not hasattr(chosen, "_torch_device"):
-        chosen._torch_device = Device(chosen)  # type: ignore[attr-defined]
-    found: Device = chosen._torch_device  # type: ignore[attr-defined]
+    found: Device = chosen.attached.get(Device) or chosen.attached.setdefault(Device, Device(chosen))
     return found
 
 
@@ -82,7 +80,7 @@ def _compile(device: Device, graph: GraphModule, inputs: Any, **options: Any) ->
     constants = _lift_constants(graph)
     mode = detect_fake_mode(inputs) or FakeTensorMode()
     _move(graph)
-    with imitated(device.gpu.spec):
+    with imitated(device.gpu.spec, device.gpu.functional):
         given = [_on_gpu(mode, value) for value in [*inputs, *constants]]
         FakeTensorProp(graph, mode=mode).propagate_dont_convert_inputs(*given)
         compiled = compile_fx.compile_fx_inner(graph, given, **options)

@@ -54,16 +54,22 @@ class Device:
         nbytes = (last + 1) * dtype.itemsize if all(shape) else 0
         return self.empty(nbytes).view(dtype).as_strided(tuple(shape), tuple(strides))
 
-    def address(self, tensor: torch.Tensor) -> int | None:
-        """The address of a tensor's first element; None if it is not in the GPU's memory."""
+    def address(self, tensor: torch.Tensor) -> int:
+        """The address of the first element of a tensor in the GPU's memory."""
+        offset = self._place(tensor)
+        assert offset is not None
+        return self._base + offset
+
+    def _place(self, tensor: torch.Tensor) -> int | None:
+        """Where a tensor begins in the GPU's memory; None if it is not there."""
         offset = tensor.data_ptr() - self._first
-        return self._base + offset if 0 <= offset < self._capacity else None
+        return offset if 0 <= offset < self._capacity else None
 
     def copied(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor, if it is in the GPU's memory; otherwise a copy there, in the same place as long as
         the tensor exists.
         """
-        if self.address(tensor) is not None:
+        if self._place(tensor) is not None:
             return tensor
         plain = tensor.detach()
         if not plain.numel():
@@ -76,7 +82,7 @@ class Device:
             weakref.finalize(tensor, self._copies.pop, key, None).atexit = False
         copy = place.view(plain.dtype).as_strided(plain.shape, plain.stride())
         copy.copy_(plain)
-        self.gpu.copied_from_host(self.address(copy) or 0, key[1])
+        self.gpu.copied_from_host(self.address(copy), key[1])
         return copy
 
     def ran_on_host(self, operator: str) -> None:

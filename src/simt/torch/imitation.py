@@ -17,8 +17,9 @@ from unittest import mock
 
 import torch
 from torch._dynamo import device_interface
-from torch._inductor import config, select_algorithm
+from torch._inductor import config, select_algorithm, utils
 from torch._inductor.codegen import common
+from torch._inductor.kernel import mm
 from torch._inductor.runtime.hints import DeviceProperties
 from torch._inductor.virtualized import V
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -34,6 +35,9 @@ from .wrapper import DeviceOps, Scheduling, Wrapper
 
 _LOCK = threading.RLock()
 _CUDA, _META = 1, 14  # PyTorch's numbers of device types (c10/core/DeviceType.h)
+
+_OF_DEVICE = DeviceProperties.create, utils.get_max_num_sms, utils.using_b200, mm._is_sm7x_or_older_gpu
+"""Functions that remember what they found about the device."""
 
 _OPTIONS: dict[str, Any] = {
     # Matrix products and convolutions from templates: there are no closed libraries here.
@@ -62,24 +66,19 @@ _OPTIONS: dict[str, Any] = {
 
 
 def properties(spec: Spec) -> SimpleNamespace:
-    """What `torch.cuda.get_device_properties` would say of a GPU."""
+    """What `torch.cuda.get_device_properties` would say of a GPU, as far as Inductor asks."""
     number = arch_number(f"sm_{spec.sm_version}")[0]
     return SimpleNamespace(
         name=spec.name,
         major=number // 10,
         minor=number % 10,
-        total_memory=spec.dram.capacity_gib << 30,
         multi_processor_count=spec.sm.count,
         regs_per_multiprocessor=spec.sm.register_file.registers,
         max_threads_per_multi_processor=spec.sm.max_warps * spec.sm.warp_size,
         max_threads_per_block=min(1024, spec.sm.max_warps * spec.sm.warp_size),
-        shared_memory_per_block=48 << 10,
         shared_memory_per_block_optin=spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta,
-        shared_memory_per_multiprocessor=spec.shared_memory.bytes,
         warp_size=spec.sm.warp_size,
-        L2_cache_size=0,
         gcnArchName="",
-        is_integrated=False,
     )
 
 
@@ -163,8 +162,11 @@ def _device_guard() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def imitated(spec: Spec) -> Iterator[None]:
-    """Within the block, "cuda:0" has the properties of `spec`, for tensors without values only."""
+def imitated(spec: Spec, functional: bool) -> Iterator[None]:
+    """Within the block, "cuda:0" has the properties of `spec`, for tensors without values only.
+
+    functional: whether code is generated for a GPU without timing.
+    """
     found = properties(spec)
     capability = (found.major, found.minor)
     with contextlib.ExitStack() as stack:
@@ -200,14 +202,17 @@ def imitated(spec: Spec) -> Iterator[None]:
         codegen = common.DeviceCodegen(Scheduling, Wrapper)
         enter(mock.patch.dict(common.device_codegens, {"cuda": codegen}))
         enter(mock.patch.dict(common.device_op_overrides_dict, {"cuda": DeviceOps()}))
-        DeviceProperties.create.cache_clear()
-        stack.callback(DeviceProperties.create.cache_clear)
+        # On few SMs, products would go to a library, which does not exist here.
+        enter(mock.patch("torch._inductor.utils.is_big_gpu", lambda *_: True))
+        for remembered in _OF_DEVICE:
+            remembered.cache_clear()
+            stack.callback(remembered.cache_clear)
         enter(config.patch(_OPTIONS))
         # By default the templates of gradients allow TF32, those of convolutions themselves do not.
         tf32 = torch.get_float32_matmul_precision() != "highest"
         stack.callback(setattr, torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)
         torch.backends.cudnn.allow_tf32 = tf32
-        enter(V.set_choices_handler(Choices(spec)))
+        enter(V.set_choices_handler(Choices(spec, functional)))
         enter(mock.patch.object(select_algorithm.get_algorithm_selector_cache(), "preprocessing_fns", [one]))
         yield
 

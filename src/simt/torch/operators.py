@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -46,30 +46,39 @@ def attention(
     return weights @ value
 
 
+class Convolution(NamedTuple):
+    """The settings of a convolution, in the order of ATen's operators."""
+
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    transposed: bool
+    output_padding: Sequence[int]
+    groups: int
+
+
 def convolution(
     input: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
+    *settings: Any,
 ) -> Any:
     """Depthwise convolutions by sums, those of few channels by a product with the patches of the input,
     transposed and dilated ones by plain ones; NotImplemented for plain ones.
+
+    settings: of `Convolution`.
     """
-    if transposed:
-        return _transposed(input, weight, bias, stride, padding, dilation, output_padding, groups)
-    if _is_depthwise(weight, groups):
-        sums = sum(x * w for x, w in _taps(input, weight, stride, padding, dilation))
+    c = Convolution(*settings)
+    if c.transposed:
+        return _transposed(input, weight, bias, c)
+    if _is_depthwise(weight, c.groups):
+        sums = sum(x * w for x, w in _taps(input, weight, c))
         return sums if bias is None else sums + bias.reshape([-1] + [1] * (input.dim() - 2))
-    if any(d != 1 for d in dilation):
-        return _dilated(input, weight, bias, stride, padding, dilation, groups)
-    if not _has_few_channels(weight, groups):
+    if any(d != 1 for d in c.dilation):
+        return _dilated(input, weight, bias, c)
+    if not _has_few_channels(weight, c.groups):
         return NotImplemented
-    patches = _patches(input, weight.shape[2:], stride, padding)
+    patches = _patches(input, weight.shape[2:], c)
     y = patches.flatten(0, -2) @ weight.flatten(1).T
     if bias is not None:
         y = y + bias
@@ -91,34 +100,28 @@ def _has_few_channels(weight: torch.Tensor, groups: int) -> bool:
     return groups == 1 and weight.size(1) <= _FEW_CHANNELS and math.prod(weight.shape[2:]) > 1
 
 
-def _patches(
-    input: torch.Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]
-) -> torch.Tensor:
+def _patches(input: torch.Tensor, kernel: Sequence[int], c: Convolution) -> torch.Tensor:
     """What each element of the output is computed from: batch x output sizes x (channels x filter sizes)."""
     dims = len(kernel)
-    x = F.pad(input, [pad for pad in reversed(padding) for _ in range(2)])
-    for i, (size, step) in enumerate(zip(kernel, stride, strict=True)):
+    x = F.pad(input, [pad for pad in reversed(c.padding) for _ in range(2)])
+    for i, (size, step) in enumerate(zip(kernel, c.stride, strict=True)):
         x = x.unfold(2 + i, size, step)
     return x.movedim(1, 1 + dims).flatten(1 + dims)
 
 
 def _taps(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
+    input: torch.Tensor, weight: torch.Tensor, c: Convolution
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """For each position in the filters of a depthwise convolution: what it multiplies, and the weights."""
     repeats = weight.size(0) // input.size(1)
-    x = F.pad(input, [pad for pad in reversed(padding) for _ in range(2)])
+    x = F.pad(input, [pad for pad in reversed(c.padding) for _ in range(2)])
     if repeats > 1:
         x = x.repeat_interleave(repeats, 1)
     kernel = weight.shape[2:]
-    ends = [n - d * (k - 1) for n, d, k in zip(x.shape[2:], dilation, kernel, strict=True)]
+    ends = [n - d * (k - 1) for n, d, k in zip(x.shape[2:], c.dilation, kernel, strict=True)]
     for at in itertools.product(*(range(k) for k in kernel)):
-        begins = [i * d for i, d in zip(at, dilation, strict=True)]
-        window = [slice(b, b + e, s) for b, e, s in zip(begins, ends, stride, strict=True)]
+        begins = [i * d for i, d in zip(at, c.dilation, strict=True)]
+        window = [slice(b, b + e, s) for b, e, s in zip(begins, ends, c.stride, strict=True)]
         of_inputs, of_weights = (slice(None), slice(None), *window), (slice(None), 0, *at)
         yield x[of_inputs], weight[of_weights].reshape([-1] + [1] * len(at))
 
@@ -127,14 +130,12 @@ def _dilated(
     input: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
+    c: Convolution,
 ) -> torch.Tensor:
     """Splits the input into its phases modulo the dilation, which become further members of the batch."""
     batch, channels, *sizes = input.shape
     dims = len(sizes)
+    stride, padding, dilation = c.stride, c.padding, c.dilation
     kernel = weight.shape[2:]
     whole = [
         size + 2 * pad - d * (k - 1) for size, pad, d, k in zip(sizes, padding, dilation, kernel, strict=True)
@@ -148,7 +149,7 @@ def _dilated(
     phases = [3 + 2 * i for i in range(dims)]
     inner = [2 + 2 * i for i in range(dims)]
     x = x.permute(*phases, 0, 1, *inner).reshape(math.prod(dilation) * batch, channels, *rows)
-    y = _plain(x, weight, bias, [1] * dims, groups)
+    y = _plain(x, weight, bias, [1] * dims, c.groups)
     y = y.reshape(*dilation, batch, y.shape[1], *y.shape[2:])
     order = [dims, dims + 1]
     for i in range(dims):
@@ -164,29 +165,25 @@ def _transposed(
     input: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    output_padding: Sequence[int],
-    groups: int,
+    c: Convolution,
 ) -> Any:
     """Convolves the input, with zeros between its elements, with the weight turned round."""
     channels, *sizes = input.shape[1:]
     dims = len(sizes)
     kernel = weight.shape[2:]
     x = input
-    for i, step in enumerate(stride):
+    for i, step in enumerate(c.stride):
         if step > 1:
             x = F.pad(x.unsqueeze(3 + i), [0, 0] * (dims - 1 - i) + [0, step - 1]).flatten(2 + i, 3 + i)
             x = x.narrow(2 + i, 0, (sizes[i] - 1) * step + 1)
     pads = []
-    for d, k, pad, extra in reversed(list(zip(dilation, kernel, padding, output_padding, strict=True))):
+    for d, k, pad, extra in reversed(list(zip(c.dilation, kernel, c.padding, c.output_padding, strict=True))):
         pads += [d * (k - 1) - pad, d * (k - 1) - pad + extra]
     x = F.pad(x, pads)
-    w = weight.reshape(groups, channels // groups, weight.shape[1], *kernel).transpose(1, 2)
-    w = w.reshape(groups * weight.shape[1], channels // groups, *kernel).flip(list(range(2, 2 + dims)))
+    w = weight.reshape(c.groups, channels // c.groups, weight.shape[1], *kernel).transpose(1, 2)
+    w = w.reshape(c.groups * weight.shape[1], channels // c.groups, *kernel).flip(list(range(2, 2 + dims)))
     none = [0] * dims
-    return aten.convolution(x, w, bias, [1] * dims, none, list(dilation), False, none, groups)
+    return aten.convolution(x, w, bias, [1] * dims, none, list(c.dilation), False, none, c.groups)
 
 
 def convolution_backward(
@@ -194,38 +191,33 @@ def convolution_backward(
     input: torch.Tensor,
     weight: torch.Tensor,
     bias_sizes: Sequence[int] | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    output_mask: Sequence[bool],
+    *rest: Any,
 ) -> Any:
     """The gradients of transposed convolutions, by a convolution and by the gradient of one, and of the
     others that `convolution` replaces; NotImplemented for the rest.
+
+    rest: settings of `Convolution`, and which gradients are wanted.
     """
+    *settings, output_mask = rest
+    c = Convolution(*settings)
     d_bias = grad.sum([0, *range(2, grad.dim())]) if output_mask[2] else None
-    if not transposed and _is_depthwise(weight, groups):
-        d_input = (
-            _depthwise_d_input(grad, input, weight, stride, padding, dilation) if output_mask[0] else None
-        )
+    if not c.transposed and _is_depthwise(weight, c.groups):
+        d_input = _depthwise_d_input(grad, input, weight, c) if output_mask[0] else None
         if not output_mask[1]:
             return d_input, None, d_bias
         every = [0, *range(2, grad.dim())]
-        sums = [(x * grad).sum(every) for x, _ in _taps(input, weight, stride, padding, dilation)]
+        sums = [(x * grad).sum(every) for x, _ in _taps(input, weight, c)]
         return d_input, torch.stack(sums, -1).reshape(weight.shape), d_bias
-    if not transposed:
-        if not _has_few_channels(weight, groups) or any(d != 1 for d in dilation) or not output_mask[1]:
+    if not c.transposed:
+        if not _has_few_channels(weight, c.groups) or any(d != 1 for d in c.dilation) or not output_mask[1]:
             return NotImplemented
         d_input = None
         if output_mask[0]:
-            settings = [stride, padding, dilation, False, output_padding, groups, [True, False, False]]
-            d_input = aten.convolution_backward(grad, input, weight, None, *settings)[0]
-        patches = _patches(input, weight.shape[2:], stride, padding).flatten(1, -2)
+            d_input = aten.convolution_backward(grad, input, weight, None, *c, [True, False, False])[0]
+        patches = _patches(input, weight.shape[2:], c).flatten(1, -2)
         # A product per image keeps more SMs busy than one over all of them.
         return d_input, (grad.flatten(2) @ patches).sum(0).reshape(weight.shape), d_bias
-    plain = [stride, padding, dilation, False, [0] * len(stride), groups]
+    plain = c._replace(transposed=False, output_padding=[0] * len(c.stride))
     d_input = aten.convolution(grad, weight, None, *plain) if output_mask[0] else None
     d_weight = None
     if output_mask[1]:
@@ -234,21 +226,20 @@ def convolution_backward(
 
 
 def _depthwise_d_input(
-    grad: torch.Tensor,
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
+    grad: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, c: Convolution
 ) -> torch.Tensor:
     """The transposed convolution of the gradient, summed over the filters of a channel."""
     channels, sizes = input.size(1), input.shape[2:]
     kernel = weight.shape[2:]
     extra = [
         n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
-        for n, m, s, p, d, k in zip(sizes, grad.shape[2:], stride, padding, dilation, kernel, strict=True)
+        for n, m, s, p, d, k in zip(
+            sizes, grad.shape[2:], c.stride, c.padding, c.dilation, kernel, strict=True
+        )
     ]
-    found: torch.Tensor = _transposed(grad, weight, None, stride, padding, dilation, extra, weight.size(0))
+    found: torch.Tensor = _transposed(
+        grad, weight, None, c._replace(output_padding=extra, groups=weight.size(0))
+    )
     return found.unflatten(1, (channels, -1)).sum(2)
 
 
