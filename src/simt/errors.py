@@ -57,6 +57,10 @@ class PtxError(SimtError):
     """No PTX can be read from a file, or it lacks what was requested."""
 
 
+class SassError(SimtError):
+    """A cubin cannot be read, or its machine code cannot be decoded or executed."""
+
+
 class CompileError(SimtError):
     """A program does not compile. The message holds the compiler's log, with source lines."""
 

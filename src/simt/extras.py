@@ -11,6 +11,7 @@ EXTRAS = {
     "triton": ("triton",),
     "numba-cuda": ("numba_cuda",),
     "policies": ("numba",),
+    "sass": ("elftools",),
 }
 
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "tune": "Make a GPU's specification from measured microbenchmarks.",
     "gpus": "Show, compare and import GPU specifications.",
     "trace": "Inspect, check, convert and generate traces.",
+    "sass": "Show the machine code of a program, with its control bits.",
     "debug": "Find where two executions of a program diverge.",
     "cache": "Show or clear the cache of converted traces and compiled programs.",
 }

@@ -7,6 +7,6 @@ from .link import link
 from .load import load
 from .nvrtc import compile_cuda
 from .ptx_module import PtxModule
-from .ptxas import Resources, resources
+from .ptxas import Resources, machine_code, resources
 
-__all__ = ["PtxModule", "Resources", "compile_cuda", "link", "load", "resources"]
+__all__ = ["PtxModule", "Resources", "compile_cuda", "link", "load", "machine_code", "resources"]

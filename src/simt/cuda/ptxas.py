@@ -1,4 +1,4 @@
-"""The resources that a kernel needs, from ptxas if a wheel provides it."""
+"""What ptxas makes of PTX, if a wheel provides it: machine code, and the resources that a kernel needs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import json
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from simt.cache import cache_directory, write_whole
-from simt.errors import CompileError, PtxError
+from simt.cache import cache_directory, used, write_whole
+from simt.errors import CompileError, PtxError, ToolkitError
 
 from .device_runtime import with_device_runtime
 from .ptx_module import PtxModule, arch_number, runs_on
-from .toolkit import toolkits
+from .toolkit import INSTALL, toolkits
 
 _CACHE_VERSION = 1
 _TIME_LIMIT = 600  # seconds
@@ -68,9 +70,38 @@ def resources(module: PtxModule, arch: str) -> dict[str, Resources] | None:
     place = cache_directory("ptxas") / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.json"
     kept = _read(place)
     if kept is None:
-        kept = _parse(_assemble(assembler, module, target))
+        with tempfile.TemporaryDirectory(prefix="simt-") as folder:
+            kept = _parse(_assemble(assembler, module, target, Path(folder) / "out"))
         write_whole(place, json.dumps({name: asdict(value) for name, value in kept.items()}).encode())
     return kept
+
+
+def machine_code(module: PtxModule, arch: str, *options: str) -> bytes:
+    """The cubin that ptxas makes of a module for a device; kept in the cache.
+
+    options: of ptxas, such as "-O1".
+
+    Raises:
+        CompileError: ptxas refuses the module; the message holds its log.
+        PtxError: the module is not for this device.
+        ToolkitError: no ptxas is installed that can read the module.
+    """
+    assembler = _assembler_for(module, arch)
+    if assembler is None:
+        raise ToolkitError(f"{module.name}: no installed ptxas makes machine code for {arch}: {INSTALL}")
+    target = module.arch if arch_number(module.arch)[1] else arch
+    identity = json.dumps([_CACHE_VERSION, _version(assembler), target, options, module.text])
+    place = cache_directory("ptxas") / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.cubin"
+    with suppress(OSError):
+        kept = place.read_bytes()
+        used(place)
+        return kept
+    with tempfile.TemporaryDirectory(prefix="simt-") as folder:
+        output = Path(folder) / "out.cubin"
+        _assemble(assembler, module, target, output, ("--generate-line-info", *options))
+        data = output.read_bytes()
+    write_whole(place, data)
+    return data
 
 
 def _assembler_for(module: PtxModule, arch: str) -> Path | None:
@@ -115,24 +146,18 @@ def _numbers(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _assemble(assembler: Path, module: PtxModule, target: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="simt-") as folder:
-        source = Path(folder) / "module.ptx"
-        source.write_text(with_device_runtime(module.text), encoding="utf-8")
-        command: list[str | Path] = [
-            assembler,
-            "--verbose",
-            f"--gpu-name={target}",
-            source,
-            "--output-file",
-            Path(folder) / "out",
-        ]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=_TIME_LIMIT
-            )
-        except subprocess.TimeoutExpired:
-            raise CompileError(f"{module.name}: ptxas did not end in {_TIME_LIMIT} s") from None
+def _assemble(
+    assembler: Path, module: PtxModule, target: str, output: Path, options: Sequence[str] = ()
+) -> str:
+    """Writes the cubin and returns the log."""
+    source = output.with_suffix(".ptx")
+    source.write_text(with_device_runtime(module.text), encoding="utf-8")
+    command: list[str | Path] = [assembler, "--verbose", f"--gpu-name={target}", *options]
+    command += [source, "--output-file", output]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIME_LIMIT)
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"{module.name}: ptxas did not end in {_TIME_LIMIT} s") from None
     log = done.stdout + done.stderr
     if done.returncode != 0:
         raise CompileError(

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
 
 
+def target_of(spec: Spec) -> str:
+    """The compilation target of programs for a GPU, such as "sm_80"."""
+    version = max(spec.sm_version, OLDEST_ARCH)
+    return f"sm_{version}a" if version == 90 else f"sm_{version}"
+
+
 class Programs:
     """The methods of `GPU` for programs: CUDA C++, PTX, Triton, Numba."""
 
@@ -34,8 +40,7 @@ class Programs:
     @property
     def arch(self) -> str:
         """The compilation target of programs, such as "sm_80"."""
-        version = max(self.spec.sm_version, OLDEST_ARCH)
-        return f"sm_{version}a" if version == 90 else f"sm_{version}"
+        return target_of(self.spec)
 
     def compile(self, source: str, **options: Any) -> Module:
         """Compiles CUDA C++ with NVRTC and loads it. Options: those of `simt.cuda.compile_cuda`.

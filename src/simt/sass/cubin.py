@@ -1,0 +1,197 @@
+"""Cubins: ELF files with machine code for one architecture.
+
+NVIDIA does not document what is special to them. Section names are as nvdisasm prints them; the attributes of
+`.nv.info` carry the names that nvdisasm gives them.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from simt.errors import SassError
+from simt.extras import explained
+from simt.names import listed
+
+MACHINE = 190  # EM_CUDA
+INSTRUCTION_BYTES = 16
+# Attributes of .nv.info: EIATTR_...
+_FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _CBANK_PARAM, _REGCOUNT = 0x11, 0x12, 0x17, 0x0A, 0x2F
+_SIZED = 4  # format of an attribute: a size, then that many bytes; the others have two bytes of value
+_PARAMETER = struct.Struct("<IHHI")  # unused, position, offset, size in the upper bits
+_PER_FUNCTION = struct.Struct("<II")  # symbol, value
+_BANK = struct.Struct("<IHH")  # symbol, offset of the parameters in bank 0, their bytes
+_SIZE_SHIFT = 18
+_FIRST_ARCH = 70
+_OSABI_OF_CUDA_13 = 65
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """offset: in the launch's parameters. bytes: its size."""
+
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function in a kernel's code: a device function that was not inlined, or a routine of the compiler's.
+
+    start: its first byte there.
+    """
+
+    name: str
+    start: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Machine code of a kernel.
+
+    code: 16 bytes an instruction. registers: per thread. parameter_base: where parameters begin in constant
+    bank 0. shared_bytes: static, per CTA. stack_bytes: local memory per thread, of the kernel and what it
+    calls as far as ptxas knows. constants: initial contents of its constant banks.
+    """
+
+    name: str
+    code: bytes
+    registers: int
+    parameters: tuple[Parameter, ...]
+    parameter_base: int
+    shared_bytes: int
+    stack_bytes: int
+    constants: dict[int, bytes]
+    functions: tuple[Function, ...]
+
+    @property
+    def words(self) -> list[tuple[int, int]]:
+        """Low and high 64 bits of each instruction."""
+        flat = struct.unpack(f"<{len(self.code) // 8}Q", self.code)
+        return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """arch: such as "sm_90a". kernels: in the order of the file."""
+
+    name: str
+    arch: str
+    kernels: tuple[Kernel, ...]
+    data: bytes
+
+    def __getitem__(self, kernel: str) -> Kernel:
+        """A kernel by name. Raises KeyError."""
+        for each in self.kernels:
+            if each.name == kernel:
+                return each
+        names = listed([x.name for x in self.kernels])
+        raise KeyError(f"{self.name} has no kernel {kernel!r}; it has {names}")
+
+    @classmethod
+    def parse(cls, data: bytes, name: str) -> Cubin:
+        """Reads a cubin. name: for messages. Raises SassError, and ToolkitError without pyelftools."""
+        try:
+            from elftools.elf.elffile import ELFFile
+        except ModuleNotFoundError as error:
+            raise explained(error, "reading machine code") from None
+        try:
+            file = ELFFile(io.BytesIO(data))
+            if file["e_machine"] not in ("EM_CUDA", MACHINE):
+                raise SassError(f"{name}: an ELF file of another machine, expected a cubin")
+            return _Reader(file, name).cubin(data)
+        except SassError:
+            raise
+        except Exception as error:  # pyelftools raises whatever it runs into in a damaged file
+            raise SassError(f"{name}: not a cubin, or damaged: {error!r}") from None
+
+
+class _Reader:
+    def __init__(self, file: Any, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._sections: dict[str, Any] = {}
+        self._by_number: list[Any] = []
+        for section in file.iter_sections():
+            self._sections.setdefault(section.name, section)
+            self._by_number.append(section)
+
+    def cubin(self, data: bytes) -> Cubin:
+        flags = self._file["e_flags"]
+        # Since CUDA 13 the architecture is in bits 8 to 15 and bit 3 marks "a"; before, in bits 0 to 7, and
+        # 11.
+        new = self._file["e_ident"]["EI_OSABI"] == _OSABI_OF_CUDA_13
+        number = (flags >> 8) & 0xFF if new else flags & 0xFF
+        special = bool(flags & (1 << 3 if new else 1 << 11))
+        if number < _FIRST_ARCH:
+            raise SassError(f"{self._name}: machine code of sm_{number}; expected sm_{_FIRST_ARCH} or later")
+        table = self._sections.get(".symtab")
+        self._symbols = list(table.iter_symbols()) if table is not None else []
+        per_function = dict(self._per_function())
+        kernels = [
+            self._kernel(section.name[len(".text.") :], section, per_function)
+            for section in self._by_number
+            if section.name.startswith(".text.") and f".nv.info.{section.name[6:]}" in self._sections
+        ]
+        return Cubin(self._name, f"sm_{number}{'a' * special}", tuple(kernels), data)
+
+    def _kernel(self, name: str, section: Any, per_function: dict[tuple[int, str], int]) -> Kernel:
+        code = section.data()
+        if not code or len(code) % INSTRUCTION_BYTES:
+            raise SassError(f"{self._name}: {name}: {len(code)} bytes of code, expected a multiple of 16")
+        parameters, base = [], 0
+        for attribute, payload in _attributes(self._sections[f".nv.info.{name}"].data()):
+            if attribute == _KPARAM_INFO:
+                _, position, offset, packed = _PARAMETER.unpack(payload)
+                parameters.append((position, Parameter(offset, packed >> _SIZE_SHIFT)))
+            elif attribute == _CBANK_PARAM:
+                _, base, _ = _BANK.unpack(payload)
+        constants = {}
+        for bank in range(8):
+            for title in (f".nv.constant{bank}.{name}", f".nv.constant{bank}"):
+                if title in self._sections:
+                    constants[bank] = self._sections[title].data()
+                    break
+        shared = self._sections.get(f".nv.shared.{name}")
+        number = self._by_number.index(section)
+        functions = [
+            Function(x.name, x["st_value"], x["st_size"])
+            for x in self._symbols
+            if x["st_info"]["type"] == "STT_FUNC" and x["st_shndx"] == number and x.name != name
+        ]
+        return Kernel(
+            name,
+            code,
+            per_function.get((_REGCOUNT, name), 0),
+            tuple(parameter for _, parameter in sorted(parameters, key=lambda row: row[0])),
+            base,
+            shared["sh_size"] if shared is not None else 0,
+            per_function.get((_MIN_STACK_SIZE, name), per_function.get((_FRAME_SIZE, name), 0)),
+            constants,
+            tuple(sorted(functions, key=lambda x: x.start)),
+        )
+
+    def _per_function(self) -> Iterator[tuple[tuple[int, str], int]]:
+        """Attributes of the whole file that give a number for each function."""
+        section = self._sections.get(".nv.info")
+        for attribute, payload in _attributes(section.data()) if section is not None else ():
+            if attribute in (_FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT):
+                symbol, value = _PER_FUNCTION.unpack(payload)
+                yield (attribute, self._symbols[symbol].name), value
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Attributes of a section .nv.info, with their contents."""
+    at = 0
+    while at + 4 <= len(data):
+        form, attribute, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        size = value if form == _SIZED else 0
+        if at + size > len(data):
+            raise SassError(f"an attribute of {size} bytes at {at}, of {len(data)} bytes in all")
+        yield attribute, data[at : at + size] if form == _SIZED else struct.pack("<H", value)
+        at += size

@@ -1,0 +1,196 @@
+"""Instructions of a cubin, decoded by NVIDIA's nvdisasm, which a wheel brings; kept in the cache by
+content."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from simt.cache import cache_directory, used, write_whole
+from simt.errors import SassError, ToolkitError
+from simt.extras import install
+from simt.sass.control import Control
+from simt.sass.cubin import INSTRUCTION_BYTES, Cubin
+
+_CACHE_VERSION = 1
+_TIME_LIMIT = 300  # seconds
+_LINE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)(?P<inlined> inlined at .*)?')
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.(?P<name>[^,\s]+)")
+_ADDRESS = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """address: in the kernel's code. predicate: such as "@!P0", or empty. operands: as text, in order. low,
+    high: its 128 bits. file, line: of its source; "" and 0 if that is not known.
+    """
+
+    address: int
+    predicate: str
+    opcode: str
+    operands: tuple[str, ...]
+    low: int
+    high: int
+    file: str = ""
+    line: int = 0
+
+    @cached_property
+    def control(self) -> Control:
+        return Control.of(self.high)
+
+    @property
+    def text(self) -> str:
+        """As nvdisasm writes it."""
+        operands = " " + ", ".join(self.operands) if self.operands else ""
+        return f"{self.predicate + ' ' if self.predicate else ''}{self.opcode}{operands}"
+
+
+def disassemble(cubin: Cubin) -> dict[str, list[Instruction]]:
+    """The instructions of each kernel, its functions included.
+
+    Raises ToolkitError if nvdisasm is not installed, SassError if it does not know the architecture or
+    refuses the file.
+    """
+    tool = _tool(cubin)
+    identity = b"%d %s " % (_CACHE_VERSION, _version(tool).encode()) + cubin.data
+    place = cache_directory("sass") / f"{hashlib.sha256(identity).hexdigest()[:40]}.json"
+    kept = _read(place)
+    if kept is None:
+        kept = _decoded(tool, cubin)
+        write_whole(place, json.dumps(kept).encode())
+    else:
+        used(place)
+    try:
+        return {kernel.name: list(_instructions(kept[kernel.name], kernel.words)) for kernel in cubin.kernels}
+    except (KeyError, ValueError) as error:
+        raise SassError(f"{cubin.name}: nvdisasm's output does not fit the code: {error!r}") from None
+
+
+def _instructions(rows: list[list[Any]], words: list[tuple[int, int]]) -> Iterator[Instruction]:
+    for i, ((predicate, opcode, operands, file, line), (low, high)) in enumerate(
+        zip(rows, words, strict=True)
+    ):
+        yield Instruction(i * INSTRUCTION_BYTES, predicate, opcode, tuple(operands), low, high, file, line)
+
+
+def _decoded(tool: Path, cubin: Cubin) -> dict[str, list[list[Any]]]:
+    with tempfile.TemporaryDirectory(prefix="simt-") as folder:
+        file = Path(folder) / "code.cubin"
+        file.write_bytes(cubin.data)
+        text = _run(tool, cubin.name, "-json", str(file))
+        lines = _lines(_run(tool, cubin.name, "-g", "-c", str(file))) if b".debug_line" in cubin.data else {}
+    try:
+        sections = json.loads(text)[1]
+        return {
+            section["function-name"]: [
+                [
+                    each.get("predicate", ""),
+                    each["opcode"],
+                    _operands(each.get("operands", "")),
+                    *lines.get((section["function-name"], i * INSTRUCTION_BYTES), ("", 0)),
+                ]
+                for i, each in enumerate(section["sass-instructions"])
+            ]
+            for section in sections
+        }
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise SassError(f"{cubin.name}: nvdisasm's output cannot be read: {error!r}") from None
+
+
+def _operands(text: str) -> list[str]:
+    """Splits at the commas outside brackets."""
+    found, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        if c in "[{(":
+            depth += 1
+        elif c in "]})":
+            depth -= 1
+        elif c == "," and not depth:
+            found.append(text[start:i].strip())
+            start = i + 1
+    last = text[start:].strip()
+    return [*found, last] if last else found
+
+
+def _lines(text: str) -> dict[tuple[str, int], tuple[str, int]]:
+    """File and line by kernel and address, from the comments of `nvdisasm -g`: of an inlined function, the
+    innermost place."""
+    found = {}
+    kernel, place, innermost = "", ("", 0), True
+    for row in text.split("\n"):
+        if match := _SECTION.match(row):
+            kernel, place = match["name"].strip('"'), ("", 0)
+        elif match := _LINE.match(row):
+            if innermost:
+                place = (match["file"], int(match["line"]))
+            innermost = False
+        elif match := _ADDRESS.match(row):
+            innermost = True
+            found[kernel, int(match["address"], 16)] = place
+    return found
+
+
+def _run(tool: Path, name: str, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            [tool, *arguments], capture_output=True, text=True, errors="replace", timeout=_TIME_LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        raise SassError(f"{name}: nvdisasm did not end in {_TIME_LIMIT} s") from None
+    if done.returncode != 0:
+        raise SassError(f"{name}: nvdisasm refuses it: {done.stderr.strip() or done.stdout.strip()[:400]}")
+    return done.stdout
+
+
+def _tool(cubin: Cubin) -> Path:
+    tools = _tools(tuple(sys.path))
+    if not tools:
+        raise ToolkitError(f"nvdisasm, which decodes machine code, is not installed: {install('sass')}")
+    for tool in tools:
+        if cubin.arch in _architectures(tool):
+            return tool
+    raise SassError(
+        f"{cubin.name}: machine code for {cubin.arch}, which the installed nvdisasm does not know; "
+        "wheels of CUDA 13 know sm_75 and later"
+    )
+
+
+@lru_cache(maxsize=4)
+def _tools(search_path: tuple[str, ...]) -> tuple[Path, ...]:
+    """From NVIDIA's wheels, then Triton's."""
+    folders = ("nvidia/cu13/bin", "nvidia/cuda_nvdisasm/bin")
+    found = [Path(entry or ".") / folder / "nvdisasm" for folder in folders for entry in search_path]
+    spec = importlib.util.find_spec("triton")
+    if spec is not None and spec.origin is not None:
+        found.append(Path(spec.origin).parent / "backends" / "nvidia" / "bin" / "nvdisasm")
+    return tuple(path for path in dict.fromkeys(found) if path.is_file())
+
+
+@lru_cache(maxsize=8)
+def _version(tool: Path) -> str:
+    return _run(tool, str(tool), "--version")
+
+
+@lru_cache(maxsize=8)
+def _architectures(tool: Path) -> frozenset[str]:
+    names = re.findall(r"'SM(\d+[af]?)'", _run(tool, str(tool), "--help"))
+    return frozenset(f"sm_{name}" for name in names)
+
+
+def _read(place: Path) -> dict[str, list[list[Any]]] | None:
+    """What is cached; None if there is nothing, or it is damaged."""
+    try:
+        found = json.loads(place.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
