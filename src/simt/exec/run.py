@@ -86,8 +86,6 @@ def run(
     program starts), CheckpointError (docs/checkpoints.md), and KeyboardInterrupt on Ctrl-C.
     Launches finished by then are saved.
     """
-    from simt.power import energies_of
-
     folder = libraries()
     if (checkpoint_at is None) != (checkpoint is None):
         raise CheckpointError("a checkpoint needs both its point and a directory to be written in")
@@ -102,6 +100,8 @@ def run(
     for one in gpus:  # a wrong name is refused before the program starts
         spec = load_spec(one, options.get("set") or {})
         if options.get("power"):
+            from simt.power import energies_of
+
             energies_of(options["power"], spec.name)
     if checkpoint_at is not None and checkpoint is not None:
         steps = Recording(checkpoint, parse_point(checkpoint_at))

@@ -126,7 +126,7 @@ ORIGINS = ("published", "scaled", "fitted")
 LANES = 32
 _PICO = 1e-12
 _MOST_BYTES = 1 << 20
-_SHIPPED = resources.files("simt.spec") / "gpus" / "power"
+_SHIPPED = resources.files("simt") / "spec" / "gpus" / "power"
 
 
 @dataclass(frozen=True)

@@ -324,9 +324,11 @@ class Result:
 
 
 def _energies(data: Any) -> Energies | None:
+    if data is None:
+        return None
     from simt.power import Energies
 
-    return None if data is None else Energies.from_json(data)
+    return Energies.from_json(data)
 
 
 def _add_tables(tables: Iterable[CacheTable]) -> CacheTable:
