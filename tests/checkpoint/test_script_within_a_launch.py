@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import simt
+from simt.cuda import toolkit
 from simt.errors import CheckpointError
 
 TEMPLATE = """.version 7.0
@@ -57,7 +58,7 @@ EXPECTED = [(i * i + i) % 2**32 for i in range(CTAS * THREADS)]
 @pytest.mark.parametrize(
     "point", [{}, {"cta": 9}, {"cta": 3, "instruction": 7, "ctas": 5}, {"instruction": 20}]
 )
-@pytest.mark.parametrize("functional", [True, False])
+@pytest.mark.parametrize("functional", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_continued_launch_makes_the_same_values(
     point: dict[str, int], functional: bool, tmp_path: Path
 ) -> None:
@@ -114,6 +115,31 @@ def test_ctas_that_have_begun_take_as_long_as_ones_without_what_is_done(tmp_path
     launch = resumed(tmp_path / "one", ptx(BEFORE), instruction=BEFORE, ctas=CTAS)
     expected = reference(ptx(), CTAS, 0)
     assert launch.cycles == expected.cycles and launch.l2 == expected.l2
+
+
+@pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
+@pytest.mark.parametrize("named", [True, False])
+def test_a_template_in_a_stream_with_an_annotation(named: bool, tmp_path: Path) -> None:
+    """named: the template's module is an object of the checkpoint, which keeps its instances."""
+    gpu = simt.GPU("qv100", set=OPTIONS, functional=True)
+    module = gpu.compile(
+        "__device__ int n; template <class T> __global__ void add(T* x)"
+        "{ atomicAdd(&n, 1); x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }"
+    )
+    x, stream = gpu.zeros(512), gpu.stream()
+    objects = {"x": x, "module": module} if named else {"x": x}
+    with gpu.checkpoint_at(tmp_path / "one", objects, launch=1, cta=3), gpu.annotate("addition"), stream:
+        module["add<float>"][8, 64](x)
+    again = simt.GPU.from_checkpoint(tmp_path / "one")
+    assert again.objects["x"].tolist() == [1.0] * 192 + [0.0] * 320
+    assert again.continue_launch() is None
+    again.synchronize()
+    (launch,) = again.launches
+    assert (launch.annotation, launch.stream) == ("addition", stream.number)
+    assert again.objects["x"].tolist() == [1.0] * 512
+    if named:
+        instance = again.objects["module"].instances["add<float>"]
+        assert instance.variable("n", np.int32).item() == 512
 
 
 def test_refusals(tmp_path: Path) -> None:
