@@ -324,6 +324,25 @@ def test_a_plan_with_a_controller_gives_totals_and_a_combined_error(even: Path, 
     assert "--verify" in str(unverified)
 
 
+def test_energy_of_a_plan_and_of_launches_cut_short(even: Path, full: Result) -> None:
+    truth = full.energy_by("a100")
+    plan = plan_of([(x.index, x.name, x.cycles) for x in full.launches], [0, 1])
+    result = simulate(even, "a100", set=SMALL, plan=plan, power=True)
+    found = result.energy
+    assert found.projected is not None
+    # Both chosen launches are simulated whole: what is uncertain is the third.
+    both = sum(x.joules for x in found.launches)
+    assert both == pytest.approx(sum(x.joules for x in truth.launches[:2]))
+    error = abs(found.projected.joules - sum(x.joules for x in truth.launches)) / truth.joules
+    assert error <= found.projected.relative < 1
+    assert f"± {100 * found.projected.relative:.2f} %" in str(result)
+    assert Result.from_json(result.to_json()).energy.projected == found.projected
+    cut = simulate(even, "a100", set=SMALL, controller=PKP(**QUICK), power=True).energy
+    for ours, theirs in zip(cut.launches, truth.launches, strict=True):
+        assert ours.missing == ()
+        assert ours.joules == pytest.approx(theirs.joules, rel=0.03)
+
+
 def test_a_trace_of_just_the_plans_launches(even: Path) -> None:
     plan = plan_of([(i, "tiny", 10) for i in range(300)], [5, 70, 200])
     result = simulate(even, "a100", set=SMALL, plan=plan)
