@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,27 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import simt
+from simt.power import COMPONENTS, Energy, ProgramEnergy
+from simt.power.energy import NORMAL_95
 from simt.result.result import Totals
 from simt.workloads import WORKLOADS
 
 TRACES = Path(os.environ.get("SIMT_TRACES", "traces"))
 COLOURS = ("#b8442a", "#2a6f97", "#7d9d3d")
+# Components of energy that a plot shows as one, with its colour.
+PARTS = {
+    "board, chip": ("#c9c9c9", ("board", "chip")),
+    "SMs": ("#8a8a8a", ("active SMs", "idle SMs")),
+    "front end": ("#b58db6", ("front end",)),
+    "registers": ("#7a4b94", ("register file",)),
+    "units": ("#2a6f97", tuple(name for name in COMPONENTS if name.endswith("units") or name == "control")),
+    "tensor cores": ("#6fb1d6", ("tensor cores",)),
+    "shared memory, L1": ("#7d9d3d", ("shared memory", "L1", "constant caches")),
+    "L2, network": ("#e0a030", ("L2", "network")),
+    "DRAM": ("#b8442a", ("DRAM",)),
+}
+# Programs here are short: without their launches' latency, power is that of a GPU that works.
+NO_LATENCY = {"launch.kernel_latency": 0}
 
 SOURCE = """
 // Matrix times vector, a thread for each row: its line is used for 32 steps, and must stay in the L1.
@@ -122,6 +139,24 @@ def simulated(
     return _measured(device.result())
 
 
+def energy(
+    program: Program, gpu: str, overrides: Mapping[str, Any], given: Arguments
+) -> tuple[ProgramEnergy, simt.Result]:
+    """Energy of a program whose launches have no latency."""
+    device = simt.GPU(gpu, set={**NO_LATENCY, **overrides}, threads=given.threads, power=True)
+    program.run(device, program.quick if given.quick else program.size)
+    result = device.result()
+    return result.energy, result
+
+
+def ratio(a: Energy, b: Energy) -> str:
+    """Energy of `a` over that of `b` with its 95 % interval: a value that is wrong is wrong for both."""
+    sources = a.uncertain.keys() | b.uncertain.keys()
+    each = [a.uncertain.get(x, 0) / a.joules - b.uncertain.get(x, 0) / b.joules for x in sources]
+    middle, factor = a.joules / b.joules, math.exp(NORMAL_95 * math.sqrt(sum(x * x for x in each)))
+    return f"{middle:.2f} ({middle / factor:.2f}-{middle * factor:.2f})"
+
+
 def traces() -> list[Path]:
     """Recorded traces, where there are any; says so where there are none."""
     found = sorted(path.parent for path in TRACES.glob("*/kernelslist.g"))
@@ -171,6 +206,29 @@ def bars(
     axes.margins(y=0.12)
     if len(groups) > 1:
         axes.legend(frameon=False)
+
+
+def stacked(
+    axes: Any, names: Sequence[str], rows: Sequence[Mapping[str, float]], label: str, digits: int = 0
+) -> None:
+    """A bar for each row, of its components summed into `PARTS`, with the sum on top."""
+    bottom = np.zeros(len(rows))
+    for part, (colour, components) in PARTS.items():
+        values = np.array([sum(row[name] for name in components) for row in rows])
+        if values.any():
+            drawn = axes.bar(range(len(rows)), values, 0.7, bottom=bottom, color=colour, label=part)
+            bottom += values
+    axes.bar_label(drawn, [f"{v:,.{digits}f}" for v in bottom], fontsize=7, padding=2)
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_ylabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylim(0, 1.12 * bottom.max())
+
+
+def legend(axes: Any) -> None:
+    """The parts of stacked bars beside the plot, in their order."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def save(figure: Any, path: Path) -> None:

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a study in its quick form; returns the rows of its tables by first column, and its output."""
+    """Runs a study in its quick form; returns the rows of its tables by first column, and its output. Of an
+    interval there is the lower end; one in parentheses is left out."""
     monkeypatch.syspath_prepend(str(FOLDER))
 
     def call(name: str) -> tuple[dict[str, list[float]], str]:
@@ -30,8 +31,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         rows = {}
         for line in said.splitlines():
             first, *cells = re.split(r"  +", line.strip())
-            if cells and all(re.fullmatch(r"[\d.,]+( %)?", cell) for cell in cells):
-                rows[first] = [float(cell.removesuffix(" %").replace(",", "")) for cell in cells]
+            found = [re.fullmatch(r"([\d.,]+)( %|-[\d.]+| \([\d.-]+\))?", cell) for cell in cells]
+            if found and all(found):
+                rows[first] = [float(cell[1].replace(",", "")) for cell in found]
         return rows, said
 
     return call
@@ -75,3 +77,42 @@ def test_a_v100_is_faster(run) -> None:
     rows, said = run("v100_against_rtx2060")
     assert all(speedup > 1 for *_, speedup in rows.values())
     assert "ratio of FP32 peaks: 2.19" in said  # 80 SMs of 64 lanes at 1380 MHz; 30 of 64 at 1680 MHz
+
+
+@pytest.mark.slow
+def test_energy_of_convolutions(run) -> None:
+    rows, _ = run("convolution_energy")
+    assert set(rows) == {"direct", "implicit_gemm"}
+    for microseconds, millijoules, least, _, watts, *_ in rows.values():
+        assert millijoules == pytest.approx(watts * microseconds / 1000, rel=0.05)
+        assert 0 < least < millijoules
+    assert rows["direct"][3] == 1
+
+
+@pytest.mark.slow
+def test_tensor_cores_take_a_fraction_of_the_energy(run) -> None:
+    rows, _ = run("gemm_energy")
+    fp32, tensor = rows["a100 FP32"], rows["a100 tensor"]
+    assert tensor[0] > 8 * fp32[0]  # multiply-adds per cycle and SM
+    assert tensor[3] < fp32[3] / 5  # pJ each
+
+
+@pytest.mark.slow
+def test_slower_memory_costs_static_energy(run) -> None:
+    rows, _ = run("memory_energy")
+    stock, no_hash = rows["transpose, stock"], rows["transpose, no hash"]
+    assert no_hash[2] > 1.1
+    assert no_hash[3] < stock[3]  # W
+    stock, fcfs = rows["triad, stock"], rows["triad, FCFS"]
+    assert fcfs[2] > 1.1
+    assert fcfs[5] == pytest.approx(stock[5], rel=0.1)  # energy in DRAM
+
+
+@pytest.mark.slow
+def test_more_and_slower_sms_at_equal_power(run) -> None:
+    rows, _ = run("equal_power")
+    for _, half_watts, _, watts, mhz, *_ in rows.values():
+        assert 0.96 * half_watts < watts <= half_watts + 1
+        assert 900 < mhz < 1380
+    assert rows["aes"][5] > 1.15 and rows["aes"][7] > 1.3
+    assert 0.9 < rows["triad"][5] < 1.1

@@ -82,6 +82,20 @@ def test_instructions_by_hand() -> None:
     assert found.components["tensor cores"] == pytest.approx((tensor - 2 * 32 - 64 * 6) * PICO)
 
 
+def test_a_tensor_instruction_takes_what_was_measured() -> None:
+    """Volta's HMMA of executed programs names more registers than its multiply-adds can pay for."""
+    x = with_code(HMMA_884_F32_F32=(2, 64, 8, 8))
+    found = LaunchEnergy(
+        x, energies(tensor__fp16_fp32=2, front_end__issue=64, registers__read=2, registers__write=2)
+    )
+    whole = 2 * 256 * 2
+    assert found.joules == pytest.approx(whole * PICO)
+    assert found.classes["tensor fp16_fp32"] == pytest.approx(whole * PICO)
+    assert found.components["tensor cores"] == 0
+    around = 2 * 64 + 64 * 32
+    assert found.components["register file"] == pytest.approx(whole * 64 * 32 / around * PICO)
+
+
 def test_memory_by_hand() -> None:
     l1 = {"global_read": {"hit": 100, "miss": 60}, "global_write": {"miss": 7}}
     l2 = {"global_read": {"hit": 50, "miss": 10}, "global_write": {"hit": 7}, "atomic": {"hit": 3}}
