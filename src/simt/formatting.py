@@ -24,28 +24,22 @@ def percent(value: float | None, digits: int = 2) -> str:
 
 def format_time(seconds: float) -> str:
     """A time with a unit that suits it, such as `12.3 µs`."""
-    if math.isnan(seconds):
-        return "-"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return (
-                f"{seconds / scale:.3g} {unit}"
-                if seconds < 1000 * scale
-                else f"{seconds / scale:,.0f} {unit}"
-            )
-    return f"{seconds * 1e9:.3g} ns"
+    return _with_prefix(seconds, "s")
 
 
 def format_energy(joules: float) -> str:
     """An energy with a unit that suits it, such as `1.42 mJ`."""
-    if math.isnan(joules):
+    return _with_prefix(joules, "J")
+
+
+def _with_prefix(value: float, unit: str) -> str:
+    if math.isnan(value):
         return "-"
-    for unit, scale in (("J", 1.0), ("mJ", 1e-3), ("µJ", 1e-6)):
-        if joules >= scale:
-            return (
-                f"{joules / scale:,.3g} {unit}" if joules < 1000 * scale else f"{joules / scale:,.0f} {unit}"
-            )
-    return f"{joules * 1e9:.3g} nJ"
+    for prefix, scale in (("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
+        if value >= scale:
+            number = value / scale
+            return f"{number:.3g} {prefix}{unit}" if number < 1000 else f"{number:,.0f} {prefix}{unit}"
+    return f"{value * 1e9:.3g} n{unit}"
 
 
 def nanoseconds(value: float) -> str:
