@@ -171,9 +171,10 @@ class LaunchEnergy(Energy):
         self.events = found = events(launch, energies, share)
         uncertain: dict[str, float] = {}
         for key, n in found.counts.items():
-            each = energies.values[key]
-            wrong = n * self.value(key) * each.uncertainty
-            uncertain[each.source] = uncertain.get(each.source, 0.0) + wrong
+            if n:
+                each = energies.values[key]
+                wrong = n * self.value(key) * each.uncertainty
+                uncertain[each.source] = uncertain.get(each.source, 0.0) + wrong
         super().__init__(found.seconds * share, self._components(), self._classes(), uncertain, found.missing)
 
     def value(self, key: str) -> float:
@@ -208,14 +209,14 @@ class LaunchEnergy(Energy):
         found = dict.fromkeys(COMPONENTS, 0.0)
         found |= {name: float(rows.sum()) for name, rows in self.pipelines.items()}
         for key, n in self.events.counts.items():
-            if key.startswith(("memory.", "power.")):
+            if n and key.startswith(("memory.", "power.")):
                 found[_component(key)] += n * self.value(key)
         return found
 
     def _classes(self) -> dict[str, float]:
         return {
-            key.removeprefix("instructions.").replace(".", " "): float(self._in_pipelines[rows].sum())
-            for key, rows in self.events.instructions.rows.items()
+            key.removeprefix("instructions.").replace(".", " "): joules
+            for key, joules in self.events.instructions.by_key(self._in_pipelines).items()
         }
 
     @cached_property

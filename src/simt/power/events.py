@@ -18,6 +18,7 @@ from simt.result.launch import LaunchResult, Machine
 Floats = NDArray[np.float64]
 _L2_READS = (*READ_KINDS, "constant_read", "instruction_read")
 _L2_WRITES = (*WRITE_KINDS, "l2_writeback")
+_KEYS = tuple(f"{section}.{key}" for section, keys in SECTIONS.items() for key in keys)
 _LOOKUPS = ("hit", "hit_reserved", "miss", "sector_miss")
 
 
@@ -43,6 +44,17 @@ class Instructions:
         for row, key in enumerate(self.keys):
             found.setdefault(key, []).append(row)
         return found
+
+    def by_key(self, values: Floats) -> dict[str, float]:
+        """Sums of `values`, which has an element per row, over the rows of each key."""
+        sums = np.bincount(self._numbers, weights=values, minlength=len(self.rows))
+        return dict(zip(self.rows, sums.tolist(), strict=True))
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.intp]:
+        """Of each row's key in `rows`."""
+        number = {key: i for i, key in enumerate(self.rows)}
+        return np.array([number[key] for key in self.keys], np.intp)
 
 
 @dataclass(frozen=True)
@@ -70,17 +82,19 @@ def events(launch: LaunchResult, energies: Energies, share: float = 1.0) -> Even
     machine = launch.machine
     assert machine is not None
     found = instructions(launch, energies)
-    counts = {f"{section}.{key}": 0.0 for section, keys in SECTIONS.items() for key in keys}
-    for key, rows in found.rows.items():
+    counts = dict.fromkeys(_KEYS, 0.0)
+    multiply_adds = found.by_key(found.multiply_adds)
+    issued, lanes = found.by_key(found.issued), found.by_key(found.threads)
+    reads, writes = found.by_key(found.reads), found.by_key(found.writes)
+    for key, threads in lanes.items():
         if key.startswith("tensor."):
-            counts[key] = float(found.multiply_adds[rows].sum())
+            counts[key] = multiply_adds[key]
             continue
-        threads = float(found.threads[rows].sum())
         counts[key] = threads
         measured = energies.values[key]
-        counts["front_end.issue"] += float(found.issued[rows].sum()) - threads / LANES
-        counts["registers.read"] += float(found.reads[rows].sum()) - threads * measured.reads
-        counts["registers.write"] += float(found.writes[rows].sum()) - threads * measured.writes
+        counts["front_end.issue"] += issued[key] - threads / LANES
+        counts["registers.read"] += reads[key] - threads * measured.reads
+        counts["registers.write"] += writes[key] - threads * measured.writes
     counts |= {f"memory.{key}": n for key, n in _memory(launch, machine).items()}
     counts |= {f"power.{key}": n for key, n in _times(launch, machine, share).items()}
     missing = tuple(key for key, n in counts.items() if not math.isfinite(n))
@@ -114,11 +128,12 @@ def _memory(launch: LaunchResult, machine: Machine) -> dict[str, float]:
     engine, l1, l2 = launch.engine, launch.l1, launch.l2
 
     def lookups(table: Mapping[str, Mapping[str, float]], kinds: tuple[str, ...]) -> float:
-        return sum(table.get(kind, {}).get(outcome, 0) for kind in kinds for outcome in _LOOKUPS)
+        rows = [table[kind] for kind in kinds if kind in table]
+        return sum(row.get(outcome, 0) for row in rows for outcome in _LOOKUPS)
 
     atomics = lookups(l2, ("atomic",))
     reads, writes = lookups(l2, _L2_READS) + atomics, lookups(l2, _L2_WRITES) + atomics
-    across = lookups(l2, _L2_READS) + lookups(l2, WRITE_KINDS) + atomics
+    across = reads + lookups(l2, WRITE_KINDS)
     refreshes = 0.0
     if machine.dram_refresh_cycles:
         cycles = launch.seconds * 1000 * machine.dram_khz
