@@ -57,7 +57,7 @@ double multiply_adds(const Tokens& tokens) {
   return found;
 }
 
-bool has(const Tokens& tokens, std::string_view token) {
+bool names(const Tokens& tokens, std::string_view token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
@@ -66,7 +66,7 @@ bool has(const Tokens& tokens, std::string_view token) {
 double tensor_multiply_adds(std::string_view opcode) {
   const Tokens tokens = split(opcode, '.');
   // Volta's m8n8k4 for four quad pairs: four steps with FP32 accumulators, two with FP16 ones.
-  if (tokens[0] == "HMMA" && has(tokens, "884")) return 4 * 8 * 8 * 4 / (has(tokens, "F32") ? 4 : 2);
+  if (tokens[0] == "HMMA" && names(tokens, "884")) return 4 * 8 * 8 * 4 / (names(tokens, "F32") ? 4 : 2);
   return multiply_adds(tokens);
 }
 
@@ -79,8 +79,8 @@ double tensor_work(std::string_view opcode) {
   if (name == "IMMA" || name == "QMMA" || name == "QGMMA" || name == "IGMMA") bytes = 1;
   if (name == "BMMA" || name == "BGMMA") bytes = 1.0 / 8;
   if (name == "DMMA") bytes = 8;
-  if (has(tokens, "TF32")) bytes = 4;
-  if (has(tokens, "S4") || has(tokens, "U4")) bytes = 0.5;
+  if (names(tokens, "TF32")) bytes = 4;
+  if (names(tokens, "S4") || names(tokens, "U4")) bytes = 0.5;
   const double rate = bytes == 8 ? 16 : bytes / 2;
   return multiply_adds(tokens) / reference * rate;
 }
