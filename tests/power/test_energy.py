@@ -148,6 +148,10 @@ def test_concurrent_launches_share_constant_power_and_gaps_are_idle() -> None:
     assert found.components["board"] == pytest.approx(8 * span)
     assert found.components["chip"] == pytest.approx(4 * span)
     # Of each: 4 SMs for its share of the time, less the time that SMs were active.
+    totals = replace(Result((one, two, three), MACHINE, provenance), energies=e).totals.counters
+    assert totals["simt__power.avg"] == pytest.approx(
+        (found.joules - 14 * found.idle_seconds) / (span - found.idle_seconds)
+    )
     idle = sum(max(0.0, 4 * s * 1e-9 - 16e-6) for s in Result((one, two, three), MACHINE, provenance).shares)
     assert found.components["idle SMs"] == pytest.approx(0.5 * (idle + 4 * found.idle_seconds))
 

@@ -15,7 +15,7 @@ from simt.cuda import load, machine_code
 from simt.errors import SassError
 from simt.gpu.programs import target_of
 from simt.isa import table_for
-from simt.sass import Cubin, Instruction, disassemble, listing_rows
+from simt.sass import Cubin, Instruction, disassemble
 from simt.spec import load_spec
 
 EXAMPLES = """\b
@@ -108,13 +108,13 @@ def show(
 def _show(name: str, arch: str, code: list[Instruction], functions: dict[int, str], lines: bool) -> None:
     typer.echo(f"{name} ({arch}, {len(code):,} instructions)")
     place = ("", 0)
-    for each, (address, control, text) in zip(code, listing_rows(code), strict=True):
+    for each in code:
         if each.address in functions:
             typer.echo(f"{functions[each.address]}:")
         if lines and (each.file, each.line) != place and each.line:
             place = (each.file, each.line)
             typer.echo(f"    // {each.file}:{each.line}")
-        typer.echo(f"  {address}  {control}  {text}")
+        typer.echo(f"  {each.address:04x}  {each.control}  {each.text}")
     typer.echo()
 
 

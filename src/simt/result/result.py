@@ -33,7 +33,7 @@ SCHEMA = ROWS
 @dataclass(frozen=True)
 class Provenance:
     """Everything that a Result was computed from. Two Results with the same `identity` have the same
-    counters.
+    counters, energy aside: that is of `Result.energies`.
     """
 
     input: str
@@ -148,7 +148,7 @@ class Result:
             "grid_ctas": sum(math.prod(x.grid) for x in launches),
         }
         if self.energies is not None:
-            names["joules"] = self.energy.joules
+            names["joules"] = sum(x.joules for x in self.energy.launches)  # as cycles, without idle gaps
         counters = evaluate_counters(names, self.machine, cycles, engine, l1, l2, stalls, warp_stalls)
         return Totals(
             len(launches),

@@ -7,6 +7,5 @@ instructions.
 from .control import Control
 from .cubin import Cubin, Kernel, Parameter
 from .disassembler import Instruction, disassemble
-from .listing import listing_rows
 
-__all__ = ["Control", "Cubin", "Instruction", "Kernel", "Parameter", "disassemble", "listing_rows"]
+__all__ = ["Control", "Cubin", "Instruction", "Kernel", "Parameter", "disassemble"]
