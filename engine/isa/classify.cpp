@@ -266,6 +266,8 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     s.source_count = r.source_count;
     s.destinations = r.destinations;
     s.sources = r.sources;
+    s.source_slots = r.source_slots;
+    s.control = r.control;
     s.unit = match.opcode_class.unit;
     s.operation = match.opcode_class.operation;
     s.space = match.opcode_class.space;
@@ -273,7 +275,9 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     refine_by_modifiers(s, tokens);
     if (has_addresses && is_memory(s.operation)) s.access_bytes = access_bytes(r, tokens, match.exact);
     const bool load_store = s.unit == Unit::Memory || s.space == MemorySpace::Constant;
-    if (load_store && is_memory(s.operation) && s.access_bytes != 0)
+    if (s.control.present()) {
+      // The widths are those of the machine code.
+    } else if (load_store && is_memory(s.operation) && s.access_bytes != 0)
       set_memory_widths(s, tokens);
     else
       set_arithmetic_widths(s, tokens);

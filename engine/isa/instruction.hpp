@@ -2,6 +2,8 @@
 #include <array>
 #include <cstdint>
 
+#include "isa/control_bits.hpp"
+
 /// The ISA-independent instruction form that every front end produces and the timing engine executes.
 namespace simt {
 
@@ -68,6 +70,10 @@ struct StaticInstruction {
   uint8_t source_count = 0;
   std::array<Register, max_registers> destinations{};
   std::array<Register, max_registers> sources{};
+  /// Place of each source among the instruction's operands, from 0: without destinations and the guard, but
+  /// with constants and immediates. Known with control bits only.
+  std::array<uint8_t, max_registers> source_slots{};
+  ControlBits control{};
 
   bool accesses_memory() const { return access_bytes != 0; }
   bool is_barrier() const { return operation == Operation::Barrier || operation == Operation::BarrierArrive; }

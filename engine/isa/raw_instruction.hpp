@@ -13,7 +13,10 @@ enum class AddressKind : uint8_t {
   Bulk    ///< any number, not tied to lanes (TMA)
 };
 
-/// A static instruction as written in a trace, before an opcode table classifies it.
+/// A static instruction as written in a trace or in machine code, before an opcode table classifies it.
+///
+/// Machine code, which has control bits, states what traces do not: each register's width, and the operand
+/// slot of each source. Of DEPBAR.LE, `immediate` is the count and `immediate2` the counter (SBn).
 struct RawInstruction {
   uint64_t pc = 0;
   uint32_t opcode = 0;       ///< index into the kernel's opcode strings
@@ -29,6 +32,8 @@ struct RawInstruction {
   uint8_t source_count = 0;
   std::array<Register, StaticInstruction::max_registers> destinations{};
   std::array<Register, StaticInstruction::max_registers> sources{};
+  std::array<uint8_t, StaticInstruction::max_registers> source_slots{};  ///< with control bits only
+  ControlBits control{};
 
   friend bool operator==(const RawInstruction&, const RawInstruction&) = default;
 };
