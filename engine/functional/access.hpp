@@ -27,7 +27,12 @@ inline void lane_addresses(const Context& c, Address::Base base, Place place, in
     }
     case Address::Base::Narrow: {
       const uint32_t* a = c.lanes<const uint32_t>(place);
-      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = uint64_t{a[i]} + add;
+      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = a[i] + static_cast<uint32_t>(add);
+      break;
+    }
+    case Address::Base::Pair: {
+      const uint32_t* a = c.lanes<const uint32_t>(place);
+      for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = (a[i] | uint64_t{a[i + warp_lanes]} << 32) + add;
       break;
     }
     case Address::Base::Stack:

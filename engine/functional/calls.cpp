@@ -9,6 +9,12 @@
 
 namespace simt::functional {
 
+uint32_t op_at(const Program& program, uint64_t address) {
+  const uint64_t offset = address - machine_code_window;
+  if (offset % instruction_bytes || offset / instruction_bytes >= program.first_op.size()) return UINT32_MAX;
+  return program.first_op[offset / instruction_bytes];
+}
+
 CallTarget find_callee(const Context& context, const Op& op, const Program& program) {
   const CallSite& site = op.details<CallSite>();
   if (site.function != UINT32_MAX) return {site.function, context.mask};

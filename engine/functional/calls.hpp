@@ -39,6 +39,12 @@ Handler from_stack(uint32_t bytes);
 
 /// Base of the addresses of functions, for indirect calls.
 constexpr uint64_t code_window = uint64_t{5} << 32;
+/// Base of the addresses of machine code; 16 bytes an instruction.
+constexpr uint64_t machine_code_window = uint64_t{4} << 32;
+constexpr uint32_t instruction_bytes = 16;
+/// The Op at an address of machine code, UINT32_MAX if there is none.
+uint32_t op_at(const Program& program, uint64_t address);
+
 inline uint64_t function_address(uint32_t function) {
   return code_window + 16 * uint64_t{function};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 
 #include "functional/refusal.hpp"
 #include "functional/translator.hpp"
@@ -39,7 +40,24 @@ const ptx::Instruction& Program::instruction(uint32_t op) const {
   return f.instructions[std::min<size_t>(origins[op].instruction, f.instructions.size() - 1)];
 }
 
+InstructionPlace Program::where(uint32_t op) const {
+  if (is_machine_code()) {
+    const MachineListing::Line& line = listing.lines[origins[op].instruction];
+    char address[16];
+    std::snprintf(address, sizeof address, "0x%04x", line.address);
+    return {listing.name + ": " + functions[line.function].name + "+" + address, 0, listing.files[line.file],
+            line.source_line};
+  }
+  const ptx::Instruction& at = instruction(op);
+  const ptx::Location& location = module.locations[at.location];
+  InstructionPlace place{module.name + ":" + std::to_string(at.line), at.line, {}, location.line};
+  for (const auto& [number, name] : module.files)
+    if (number == location.file) place.file = name;
+  return place;
+}
+
 std::string Program::text(uint32_t op) const {
+  if (is_machine_code()) return listing.lines[origins[op].instruction].text;
   return line_text(module, instruction(op).line);
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,7 +8,7 @@
 
 #include "ptx/module.hpp"
 
-/// PTX translated for execution: one Op per instruction, with its operands resolved to places.
+/// A program translated for execution, from PTX or machine code: Ops with their operands resolved to places.
 namespace simt::functional {
 
 constexpr uint32_t warp_lanes = 32;
@@ -33,7 +34,8 @@ constexpr uint32_t bank_shift = 30;
 constexpr uint32_t frame = 0u << bank_shift;      ///< registers of the running function
 constexpr uint32_t constants = 1u << bank_shift;  ///< immediates, shared by the whole program
 constexpr uint32_t threads = 2u << bank_shift;    ///< tid, laneid and the like, for one warp of the CTA
-constexpr uint32_t none = UINT32_MAX;
+constexpr uint32_t launch = 3u << bank_shift;     ///< operands in constant banks, which a launch fills in
+constexpr uint32_t none = UINT32_MAX;             ///< in no bank: a launch has fewer operands
 constexpr uint32_t register_bytes = warp_lanes * 4;
 }  // namespace place
 
@@ -42,12 +44,14 @@ enum class Control : uint8_t {
   None,
   Branch,          ///< target: an op index
   BranchIndirect,  ///< a: place of the index; detail: BranchTable
+  Jump,            ///< machine code: the handler writes the lanes' code addresses to Context::jump
   Call,            ///< detail: CallSite
   Return,
   Exit,
   Barrier,     ///< the handler fills Context::barrier; the lanes then wait
   Collective,  ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
                ///< of the mask
+  Convergence,  ///< machine code: the lanes wait for those in the mask at member_mask, and go on together
   Yield,       ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
   Deferred     ///< an atomic or strong access to global memory: takes effect in time order (see grid.hpp)
 };
@@ -80,16 +84,53 @@ struct Op {
   }
 };
 
-/// The PTX instruction an Op comes from.
+/// The instruction an Op comes from.
 struct Origin {
   uint32_t function = 0;     ///< index into Program::functions
   uint32_t instruction = 0;  ///< index into the function's instructions
 };
 
+/// Where an instruction is written.
+struct InstructionPlace {
+  std::string position;      ///< in the program: file and line of PTX, or kernel and address of machine code
+  uint32_t line = 0;         ///< of PTX; 0 for machine code
+  std::string_view file;     ///< of the source; empty if it is not known
+  uint32_t source_line = 0;  ///< in that file
+};
+
+/// Constant banks of machine code: what the compiler and the program's variables put there, and where a launch
+/// puts its dimensions and parameters.
+struct ConstantBanks {
+  static constexpr uint32_t count = 8;
+  struct Bank {
+    std::vector<std::byte> bytes;
+    uint64_t address = 0;  ///< not 0: it is a variable of this size in memory, whose contents may change
+  };
+  std::array<Bank, count> banks;
+  uint32_t parameters = 0;  ///< where they begin in bank 0
+};
+
+/// A word of a constant bank that Ops read from bank place::launch.
+struct ConstantWord {
+  uint32_t bank = 0, offset = 0;
+};
+
+/// The text of machine code.
+struct MachineListing {
+  struct Line {
+    std::string text;
+    uint32_t function = 0, address = 0;
+    uint32_t file = 0, source_line = 0;
+  };
+  std::string name;
+  std::vector<std::string> files;
+  std::vector<Line> lines;  ///< one per instruction
+};
+
 /// A kernel or device function.
 struct FunctionCode {
   std::string name;
-  uint32_t ptx = 0;  ///< index into the module's functions
+  uint32_t ptx = UINT32_MAX;  ///< index into the module's functions; none for machine code
   bool entry = false;
   uint32_t first = 0;        ///< index of its first op
   uint32_t body = 0;         ///< op of its first instruction; the ops before it load parameters into
@@ -105,15 +146,21 @@ struct FunctionCode {
   std::vector<uint32_t> parameter_offsets;  ///< in the stack frame; for an entry, in the parameter block
   std::vector<uint32_t> parameter_sizes;
   std::vector<uint32_t> result_offsets, result_sizes;
+  /// Launch bounds and the cluster size, as the program declares them; 0 where it does not.
+  std::array<uint32_t, 3> max_threads{}, required_threads{}, cluster{};
+  std::shared_ptr<const ConstantBanks> constants;  ///< of machine code
+  std::vector<ConstantWord> constant_words;        ///< rows of bank place::launch
   uint32_t parameter_bytes = 0;  ///< size of an entry's parameter block
   bool order_sensitive =
       false;  ///< includes everything it calls: CTAs influence each other, so their order matters
 };
 
 struct Program {
-  ptx::Module module;
+  ptx::Module module;        ///< empty for machine code
+  MachineListing listing;    ///< empty for PTX
   std::vector<Op> code;
   std::vector<Origin> origins;  ///< one per Op
+  std::vector<uint32_t> first_op;  ///< of each instruction of machine code
   std::vector<FunctionCode> functions;
   std::vector<Line> constants;  ///< bank `place::constants`
   std::vector<std::unique_ptr<Detail>> details;
@@ -122,8 +169,11 @@ struct Program {
                                     ///< shared memory
 
   const FunctionCode* find(const std::string& name) const;
+  bool is_machine_code() const { return !listing.lines.empty(); }
+  /// The PTX instruction of an Op.
   const ptx::Instruction& instruction(uint32_t op) const;
-  /// The instruction's line of PTX, with surrounding blanks stripped.
+  InstructionPlace where(uint32_t op) const;
+  /// The instruction as the program writes it.
   std::string text(uint32_t op) const;
 };
 

@@ -5,13 +5,14 @@
 #include "functional/grid.hpp"
 
 namespace simt::functional {
-namespace {
 
 std::string hex(uint64_t value) {
   char text[19];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
   return text;
 }
+
+namespace {
 
 [[noreturn]] void illegal(uint64_t address, const std::string& what, int lane) {
   Fault fault("illegal address", what, lane);

@@ -63,7 +63,7 @@ struct DeferredAccess {
 
 /// The lanes being executed, and where their state is stored. One per host thread that executes.
 struct Context {
-  std::array<std::byte*, 3> banks{};
+  std::array<std::byte*, 4> banks{};
   uint32_t mask = 0;   ///< lanes executing the Op; never empty in a handler
   uint32_t stack = 0;  ///< offset of the running function's stack frame in each thread's local memory
   Warp* warp = nullptr;
@@ -74,6 +74,7 @@ struct Context {
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops record their access; nullptr: they take effect
                                        ///< immediately
   BarrierRequest barrier;
+  std::array<uint64_t, warp_lanes> jump{};  ///< code addresses, set by a Control::Jump op
   uint32_t sleep = 0;         ///< duration of the last nanosleep in nanoseconds
   uint64_t cycle = 0;         ///< with timing: the cycle of issue
   uint64_t* ticks = nullptr;  ///< without timing: the clock, which counts executed instructions

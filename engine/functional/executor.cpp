@@ -13,7 +13,7 @@ constexpr uint32_t deepest_frames = 16u << 20;  ///< bytes of registers per warp
 
 }  // namespace
 
-Executor::Executor(Grid& grid, bool concurrent) : grid_(grid), code_(grid.program().code.data()) {
+Executor::Executor(Grid& grid, bool concurrent) : grid_(grid), code_(grid.program().code.data()), machine_code_(grid.program().is_machine_code()) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
     throw std::runtime_error(
@@ -24,6 +24,7 @@ Executor::Executor(Grid& grid, bool concurrent) : grid_(grid), code_(grid.progra
   context_.concurrent = concurrent;
   context_.banks[1] =
       const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
+  context_.banks[3] = grid.launch_bank();
 }
 
 void Executor::enter(Cta& cta, Warp& warp) {
@@ -121,6 +122,22 @@ void Executor::branch_indirect(const Op& op, uint32_t mask, const Warp::Split& s
   warp.count(false);
 }
 
+void Executor::jump(const Op& op, uint32_t mask, const Warp::Split& split) {
+  op.run(context_, op);
+  const uint64_t address = context_.jump[context_.first_lane()];
+  uint32_t same = 0;
+  each_lane(context_, [&](int i) { same |= uint32_t{context_.jump[i] == address} << i; });
+  const uint32_t target = op_at(grid_.program(), address);
+  if (target == UINT32_MAX)
+    throw Fault("illegal instruction", "jump to " + hex(address) + ", which holds no code",
+                context_.first_lane());
+  if (same == mask)
+    warp_->go_to(target);
+  else
+    warp_->diverge(same, target, split.pc, UINT32_MAX);
+  warp_->count(false);
+}
+
 void Executor::call(const Op& op, const Warp::Split& split) {
   Warp& warp = *warp_;
   const CallSite& site = op.details<CallSite>();
@@ -160,11 +177,13 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   const bool alone = mask == split.mask;
   const auto needs_all_lanes = [&] {
     return op.control == Control::BranchIndirect || op.control == Control::Call ||
-           op.control == Control::Barrier;
+           op.control == Control::Barrier || op.control == Control::Jump ||
+           op.control == Control::Convergence;
   };
   if (!alone && needs_all_lanes()) {
     // The lanes that execute it become a separate split, which returns here.
-    warp.diverge(mask, pc, next, op.control == Control::BranchIndirect ? op.reconvergence : next);
+    const bool meets = op.control == Control::Call || (op.control == Control::Barrier && !machine_code_);
+    warp.diverge(mask, pc, next, meets ? next : op.reconvergence);
     executed_ = false;
     return true;
   }
@@ -180,6 +199,9 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       break;
     case Control::BranchIndirect:
       branch_indirect(op, mask, split);
+      break;
+    case Control::Jump:
+      jump(op, mask, split);
       break;
     case Control::Call:
       call(op, split);
@@ -203,6 +225,9 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       break;
     case Control::Collective:
       collective(op, mask, split);
+      break;
+    case Control::Convergence:
+      converge(op, mask, split);
       break;
     case Control::Yield:
       context_.yield = false;
@@ -283,7 +308,7 @@ void Executor::perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* 
 
 ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op) {
   const Program& program = grid.program();
-  const ptx::Instruction& instruction = program.instruction(op);
+  const InstructionPlace place = program.where(op);
   const uint32_t lane = fault.lane >= 0         ? static_cast<uint32_t>(fault.lane)
                         : warp && warp->alive() ? static_cast<uint32_t>(std::countr_zero(warp->alive()))
                                                 : 0;
@@ -297,23 +322,19 @@ ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const
   std::string text = fault.kind + " in kernel `" + grid.kernel().name + "`";
   if (cta) text += ", block " + dim(cta->index());
   if (warp) text += ", thread " + dim(t);
-  text += ": " + std::string(fault.what()) + "\n  at " + program.module.name + ":" +
-          std::to_string(instruction.line) + ": " + program.text(op);
-  const ptx::Location& location = program.module.locations[instruction.location];
-  std::string file;
-  for (const auto& [number, name] : program.module.files)
-    if (number == location.file) file = std::string(name);
-  if (location.line)
-    text += "\n  from " + (file.empty() ? "source" : file) + ":" + std::to_string(location.line);
+  text += ": " + std::string(fault.what()) + "\n  at " + place.position + ": " + program.text(op);
+  if (place.source_line)
+    text += "\n  from " + (place.file.empty() ? "source" : std::string(place.file)) + ":" +
+            std::to_string(place.source_line);
   const FunctionCode& function = program.functions[program.origins[op].function];
   if (!function.entry) text += "\n  in function `" + function.name + "`";
   ProgramFault result(text);
   result.kind = fault.kind;
   result.kernel = grid.kernel().name;
   result.instruction = program.text(op);
-  result.source_file = file;
-  result.source_line = location.line;
-  result.ptx_line = instruction.line;
+  result.source_file = std::string(place.file);
+  result.source_line = place.source_line;
+  result.ptx_line = place.line;
   result.launch = grid.config().id;
   for (int i = 0; i < 3; ++i) {
     result.cta[i] = cta ? cta->index()[i] : 0;

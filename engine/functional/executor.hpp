@@ -71,11 +71,13 @@ class Executor {
   void load(const Warp::Split& split);
   bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause
   void branch_indirect(const Op& op, uint32_t mask, const Warp::Split& split);
+  void jump(const Op& op, uint32_t mask, const Warp::Split& split);
   void call(const Op& op, const Warp::Split& split);
 
   // executor_collectives.cpp. Context::mask then contains all participating lanes.
   void collective(const Op& op, uint32_t mask, Warp::Split& split);
   void barrier(const Op& op, uint32_t mask, Warp::Split& split);
+  void converge(const Op& op, uint32_t mask, Warp::Split& split);
   /// Runs `op` of `split` jointly with other instructions of its kind, at which the splits in `joined` wait.
   void run_joined(const Op& op, uint32_t mask, Warp::Split& split, const std::vector<Warp::Split*>& joined);
   std::byte* place_of(const Warp::Split& split, Place p);
@@ -86,6 +88,7 @@ class Executor {
 
   Grid& grid_;
   const Op* code_;
+  bool machine_code_;
   Context context_;
   Cta* cta_ = nullptr;
   Warp* warp_ = nullptr;

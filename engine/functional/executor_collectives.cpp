@@ -127,6 +127,31 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   warp.go_to(next);
 }
 
+void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
+  Warp& warp = *warp_;
+  const auto* words = context_.lanes<const uint32_t>(op.member_mask);
+  const uint32_t members = words[context_.first_lane()];
+  const uint32_t same = equal_lanes(words, members, mask);
+  if (same != mask) {  // each group of lanes waits for others
+    warp.diverge(same, split.pc, split.pc, UINT32_MAX);
+    executed_ = false;
+    return;
+  }
+  uint32_t here = mask;
+  for (const Warp::Split& s : warp.splits())
+    if (s.state == Warp::State::Convergence && (s.waiting & members)) here |= s.waiting;
+  if (members & warp.alive() & ~here) {
+    split.state = Warp::State::Convergence;
+    split.waiting = mask;
+    executed_ = false;
+    return;
+  }
+  if (here == mask)
+    warp.go_to(split.pc + 1);
+  else
+    warp.converge(here);
+}
+
 void Executor::run_joined(const Op& op, uint32_t mask, Warp::Split& split,
                           const std::vector<Warp::Split*>& joined) {
   const auto& operands = op.details<CollectiveOperands>();

@@ -18,6 +18,9 @@ struct Fault : std::runtime_error {
   bool has_address = false;
 };
 
+/// An address in hexadecimal, for messages.
+std::string hex(uint64_t value);
+
 /// A Fault with its location, ready to be shown.
 struct ProgramFault : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -1,6 +1,7 @@
 #include "functional/grid.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <stdexcept>
 #include <thread>
@@ -37,7 +38,6 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
       machine_(machine),
       print_(std::move(print)) {
   const FunctionCode& k = kernel();
-  const ptx::Function& ptx = program.module.functions[k.ptx];
   for (const uint32_t n : config_.grid)
     if (n == 0) refuse(k, "invalid launch", "a grid dimension is 0");
   for (const uint32_t n : config_.block)
@@ -48,18 +48,18 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
            "a block of " + std::to_string(threads) + " threads; this GPU allows " +
                std::to_string(machine.threads_per_cta));
   threads_ = static_cast<uint32_t>(threads);
-  const auto& required = ptx.required_threads;
+  const auto& required = k.required_threads;
   if (required[0] && (config_.block[0] != required[0] || config_.block[1] != std::max(1u, required[1]) ||
                       config_.block[2] != std::max(1u, required[2])))
     refuse(k, "invalid launch", "its block must have the size that .reqntid gives");
-  const uint64_t most = uint64_t{std::max(1u, ptx.max_threads[0])} * std::max(1u, ptx.max_threads[1]) *
-                        std::max(1u, ptx.max_threads[2]);
-  if (ptx.max_threads[0] && threads > most)
+  const uint64_t most = uint64_t{std::max(1u, k.max_threads[0])} * std::max(1u, k.max_threads[1]) *
+                        std::max(1u, k.max_threads[2]);
+  if (k.max_threads[0] && threads > most)
     refuse(k, "invalid launch",
            "a block of " + std::to_string(threads) + " threads; it was compiled for at most " +
                std::to_string(most) + " (__launch_bounds__)");
-  if (ptx.cluster[0] && cluster_size() == 1)
-    for (int i = 0; i < 3; ++i) config_.cluster[i] = std::max(1u, ptx.cluster[i]);
+  if (k.cluster[0] && cluster_size() == 1)
+    for (int i = 0; i < 3; ++i) config_.cluster[i] = std::max(1u, k.cluster[i]);
   for (int i = 0; i < 3; ++i)
     if (config_.cluster[i] == 0 || config_.grid[i] % config_.cluster[i] != 0)
       refuse(k, "invalid launch", "the grid is not a multiple of the cluster");
@@ -89,6 +89,8 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
     std::fill_n(memory.host(workspace_), bytes, std::byte{0});
   }
 
+  if (k.constants) fill_constants(*k.constants);
+
   constexpr size_t lines = thread_place::bytes / sizeof(Line);
   thread_banks_.resize(lines * warps_per_cta());
   for (uint32_t w = 0; w < warps_per_cta(); ++w) {
@@ -107,6 +109,37 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
       row(thread_place::lanemask_gt)[lane] = ~((2u << lane) - 1);
       row(thread_place::warpid)[lane] = w;
     }
+  }
+}
+
+void Grid::fill_constants(const ConstantBanks& banks) {
+  for (uint32_t b = 0; b < ConstantBanks::count; ++b) {
+    const ConstantBanks::Bank& bank = banks.banks[b];
+    constant_banks_[b] = bank.bytes;
+    if (bank.address)
+      std::copy_n(memory_.host(bank.address), bank.bytes.size(), constant_banks_[b].begin());
+  }
+  std::vector<std::byte>& first = constant_banks_[0];
+  first.resize(std::max<size_t>(first.size(), banks.parameters + config_.parameters.size()));
+  const auto put = [&](size_t at, auto value) { std::memcpy(first.data() + at, &value, sizeof value); };
+  for (size_t i = 0; i < 3; ++i) {
+    put(4 * i, config_.block[i]);
+    put(12 + 4 * i, config_.grid[i]);
+  }
+  put(0x18, window::shared);
+  put(0x20, window::local);
+  put(0x28, local_bytes_);  // the stack grows down
+  std::copy(config_.parameters.begin(), config_.parameters.end(), first.begin() + banks.parameters);
+
+  const std::vector<ConstantWord>& words = kernel().constant_words;
+  launch_bank_.resize(words.size() * place::register_bytes / sizeof(Line));
+  auto* row = reinterpret_cast<uint32_t*>(launch_bank_.data());
+  for (const ConstantWord& word : words) {
+    const std::vector<std::byte>& bank = constant_banks_[word.bank];
+    uint32_t value = 0;
+    if (word.offset + sizeof value <= bank.size()) std::memcpy(&value, bank.data() + word.offset, sizeof value);
+    std::fill_n(row, warp_lanes, value);
+    row += warp_lanes;
   }
 }
 

@@ -76,6 +76,10 @@ class Grid {
   const std::byte* parameters() const { return memory_.host(parameters_); }
   /// A warp's bank place::threads.
   std::byte* thread_bank(uint32_t warp);
+  /// Bank place::launch.
+  std::byte* launch_bank() { return reinterpret_cast<std::byte*>(launch_bank_.data()); }
+  /// A constant bank of machine code, with the launch's parameters in bank 0.
+  const std::vector<std::byte>& constant_bank(uint32_t bank) const { return constant_banks_[bank]; }
   std::array<uint32_t, 3> position(uint64_t linear_index) const;
 
   /// Makes a cluster's CTAs, starting at CTA `number`; a single CTA if there are no clusters.
@@ -139,6 +143,7 @@ class Grid {
   Counts run_unordered(const Part& part, uint32_t threads, const std::function<bool()>& stop);
   /// Runs CTAs in turns, as many at once as the machine holds.
   Counts run_in_turns(const Part& part, const std::function<bool()>& stop);
+  void fill_constants(const ConstantBanks& banks);
 
   const Program& program_;
   uint32_t function_;
@@ -163,7 +168,8 @@ class Grid {
   bool has_restored_ = false;
   std::mutex restored_mutex_;
   std::map<uint64_t, std::vector<std::unique_ptr<Cta>>> restored_;  ///< by cluster, until it is made
-  std::vector<Line> thread_banks_;
+  std::vector<Line> thread_banks_, launch_bank_;
+  std::array<std::vector<std::byte>, ConstantBanks::count> constant_banks_;
 };
 
 /// Places in bank place::threads.

@@ -111,7 +111,7 @@ struct StateAccess {
       sequence(archive, w.splits_, 32, [&](Warp::Split& s) {
         values(archive, s.pc, s.mask, s.meeting, s.meeting_pc, s.frame, s.stack, s.call, s.state, s.waiting);
         if constexpr (!Archive::saves) place(s.pc, s.frame, s.stack);
-        require(s.state <= Warp::State::Collective, "a warp's state");
+        require(s.state <= Warp::State::Convergence, "a warp's state");
       });
       sequence(archive, w.meetings_, 1 << 20, [&](Warp::Meeting& m) {
         values(archive, m.pc, m.expected, m.arrived, m.outer, m.outer_pc, m.frame, m.stack, m.call);

@@ -1,6 +1,6 @@
 /// Loads and stores in all state spaces: ld, ldu, st, st.bulk, and pure hints (prefetch, discard,
 /// applypriority).
-#include "functional/access.hpp"
+#include "functional/memory_access.hpp"
 #include "functional/fault.hpp"
 #include "functional/instructions.hpp"
 
@@ -45,23 +45,6 @@ std::byte* host_address(Context& c, AccessSpace space, uint64_t address, uint64_
 }
 
 namespace {
-
-constexpr uint32_t max_elements = 8;
-
-/// How a value in memory is extended in a register.
-enum class Widen : uint8_t { Zero, Sign };
-
-struct AccessDetail : Detail {
-  Address::Base base = Address::Base::Wide;
-  AccessSpace space = AccessSpace::Generic;
-  bool in_parameters = false;  ///< addresses are offsets in the kernel's parameter block
-  uint32_t elements = 1;
-  uint32_t element_bytes = 4;
-  Widen widen = Widen::Zero;
-  std::array<Place, max_elements> places{};
-  std::array<uint8_t, max_elements> place_bytes{};  ///< 4, 8 or 16
-  bool words = false;                               ///< elements and places of 4 bytes
-};
 
 template <class T, class L>
 inline L widened(T value, Widen widen) {
@@ -345,6 +328,17 @@ Handler handler_for(AccessSpace space, uint32_t bytes) {
   return handler_for_bytes<AccessSpace::Generic, load>(bytes);
 }
 
+}  // namespace
+
+Handler load_handler(const AccessDetail& d) {
+  return handler_for<true>(d.space, d.element_bytes);
+}
+Handler store_handler(const AccessDetail& d) {
+  return handler_for<false>(d.space, d.element_bytes);
+}
+
+namespace {
+
 /// Kernel parameters: the same for all threads, so lanes are ignored.
 void run_load_parameter(Context& c, const Op& op) {
   const auto& d = op.details<AccessDetail>();
@@ -421,8 +415,7 @@ void translate_access(Translation& t, bool load) {
     if (address.entry_parameter) t.unsupported("a store into the kernel's parameters");
     const bool far = space == AccessSpace::Global || space == AccessSpace::Generic;
     if (!weak && far) t.order_matters();
-    const Handler h =
-        load ? handler_for<true>(space, d.element_bytes) : handler_for<false>(space, d.element_bytes);
+    const Handler h = load ? load_handler(d) : store_handler(d);
     // A strong access may be in a loop that waits for other lanes, in shared memory as well.
     Op& op = t.emit(h, weak ? Control::None : far ? Control::Deferred : Control::Yield);
     set_address(op, address);

@@ -5,6 +5,7 @@
 #include "functional/calls.hpp"
 #include "functional/cta.hpp"
 #include "functional/grid.hpp"
+#include "functional/handlers.hpp"
 #include "functional/instructions.hpp"
 #include "functional/lanes.hpp"
 
@@ -432,6 +433,20 @@ void run_isspacep(Context& c, const Op& op) {
 }
 
 }  // namespace
+
+std::optional<SpecialRegister> special_register(std::string_view name) {
+  const auto it = specials().find(name);
+  if (it == specials().end()) return std::nullopt;
+  return SpecialRegister{static_cast<int64_t>(it->second), is_clock(it->second)};
+}
+
+uint64_t special_register_value(const Context& c, int64_t number) {
+  return special_value(c, static_cast<Special>(number));
+}
+
+uint64_t clock_register_value(const Context& c, int64_t number, uint64_t now) {
+  return clock_value(c, static_cast<Special>(number), now);
+}
 
 void translate_mov(Translation& t) {
   const int vector = t.take_one_of({"v2", "v4"});

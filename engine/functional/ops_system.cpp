@@ -16,12 +16,6 @@ using ptx::Type;
 
 namespace {
 
-std::string hex(uint64_t value) {
-  char text[19];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 // --- arguments and memory -----------------------------------------------------------------------------
 
 template <class T>

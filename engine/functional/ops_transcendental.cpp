@@ -4,6 +4,7 @@
 /// the coefficients are rounded to f32. docs/functional/float.md lists NVIDIA's bounds and ours.
 #include "functional/arithmetic.hpp"
 #include "functional/floats.hpp"
+#include "functional/handlers.hpp"
 #include "functional/instructions.hpp"
 
 namespace simt::functional {
@@ -146,20 +147,37 @@ void run_rsqrt_f64(Context& c, const Op& op) {
 
 /// Maps the upper word of an f64 to an upper word: 20 bits of mantissa, rounded to nearest.
 template <class F>
-void run_coarse(Context& c, const Op& op) {
-  map_lanes<uint64_t, uint64_t>(
-      c, op.destination,
-      [](uint64_t bits) {
-        constexpr uint64_t exponent = 0x7ff0000000000000ull, sign = 0x8000000000000000ull;
-        const uint64_t upper = bits & 0xffffffff00000000ull;
-        const uint64_t in = (upper & exponent) == 0 ? upper & sign : upper;
-        const auto out = std::bit_cast<uint64_t>(F{}(std::bit_cast<double>(in)));
-        const uint64_t rounded = (out + 0x7fffffffull + (out >> 32 & 1)) & 0xffffffff00000000ull;
-        const uint64_t result = (rounded & exponent) == 0 ? rounded & sign : rounded;
-        return (out & ~sign) > exponent ? coarse_nan_f64 : result;
-      },
-      op.a);
+inline uint64_t coarse(uint64_t bits) {
+  constexpr uint64_t exponent = 0x7ff0000000000000ull, sign = 0x8000000000000000ull;
+  const uint64_t upper = bits & 0xffffffff00000000ull;
+  const uint64_t in = (upper & exponent) == 0 ? upper & sign : upper;
+  const auto out = std::bit_cast<uint64_t>(F{}(std::bit_cast<double>(in)));
+  const uint64_t rounded = (out + 0x7fffffffull + (out >> 32 & 1)) & 0xffffffff00000000ull;
+  const uint64_t result = (rounded & exponent) == 0 ? rounded & sign : rounded;
+  return (out & ~sign) > exponent ? coarse_nan_f64 : result;
 }
+
+template <class F>
+void run_coarse(Context& c, const Op& op) {
+  map_lanes<uint64_t, uint64_t>(c, op.destination, coarse<F>, op.a);
+}
+
+/// A function of the argument times 2 pi: MUFU.SIN and MUFU.COS count in turns.
+template <class F>
+struct OfTurns {
+  float operator()(float turns) const {
+    // Whole turns are taken away exactly.
+    const float part = turns - std::nearbyint(turns);
+    return F{}(part * 0x1.921fb6p+2f);
+  }
+};
+
+struct Inverse {
+  float operator()(float a) const { return 1.0f / a; }
+};
+struct Root {
+  float operator()(float a) const { return std::sqrt(a); }
+};
 
 struct CoarseReciprocal {
   double operator()(double a) const { return 1.0 / a; }
@@ -206,6 +224,35 @@ void translate_sine(Translation& t) {
 }
 
 }  // namespace
+
+Handler special_function_handler(SpecialFunction function) {
+  switch (function) {
+    case SpecialFunction::Reciprocal:
+      return run_f32<Inverse, true>;
+    case SpecialFunction::InverseRoot:
+      return run_f32<InverseRoot, true>;
+    case SpecialFunction::Root:
+      return run_f32<Root, true>;
+    case SpecialFunction::Exp2:
+      return run_f32<Exp2, true>;
+    case SpecialFunction::Log2:
+      return run_f32<Log2, true>;
+    case SpecialFunction::Sine:
+      return run_f32<OfTurns<Sine<0>>, true>;
+    case SpecialFunction::Cosine:
+      return run_f32<OfTurns<Sine<1>>, true>;
+    case SpecialFunction::Tanh:
+      break;
+  }
+  return run_f32<Tanh, true>;
+}
+
+uint32_t coarse_reciprocal(uint32_t upper) {
+  return static_cast<uint32_t>(coarse<CoarseReciprocal>(uint64_t{upper} << 32) >> 32);
+}
+uint32_t coarse_inverse_root(uint32_t upper) {
+  return static_cast<uint32_t>(coarse<InverseRoot>(uint64_t{upper} << 32) >> 32);
+}
 
 void emit_coarse_reciprocal(Translation& t, bool ftz) {
   if (!ftz) t.unsupported("rcp.approx of f64 needs .ftz");

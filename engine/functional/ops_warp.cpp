@@ -4,6 +4,7 @@
 #endif
 
 #include "functional/collective.hpp"
+#include "functional/handlers.hpp"
 #include "functional/instructions.hpp"
 #include "functional/lanes.hpp"
 
@@ -121,13 +122,11 @@ void translate_shuffle(Translation& t) {
   if (t.take_type() != Type::B32) t.unsupported("shuffles have the type .b32");
   const Destinations d = take_destinations(t, t.operand(0));
   const Place a = t.source(1, Type::B32), b = t.source(2, Type::B32), c = t.source(3, Type::B32);
-  constexpr Handler handlers[] = {run_shuffle<Shuffle::Up>, run_shuffle<Shuffle::Down>,
-                                  run_shuffle<Shuffle::Butterfly>, run_shuffle<Shuffle::Index>};
   CollectiveOperands operands;
   operands.a = operands.b = operands.c = operands.destination = Kind::Word;
   operands.predicate = d.predicate;
   operands.lane_by_lane = true;
-  Op& op = emit_collective(t, handlers[mode], sync, 4, operands);
+  Op& op = emit_collective(t, shuffle_handler(mode), sync, 4, operands);
   op.destination = d.value;
   op.a = a;
   op.b = b;
@@ -208,6 +207,28 @@ void run_elect(Context& c, const Op& op) {
 }
 }  // namespace
 
+Handler shuffle_handler(int mode) {
+  static constexpr Handler handlers[] = {run_shuffle<Shuffle::Up>, run_shuffle<Shuffle::Down>,
+                                         run_shuffle<Shuffle::Butterfly>, run_shuffle<Shuffle::Index>};
+  return handlers[mode];
+}
+
+Handler reduction_handler(int operation, bool is_signed) {
+  static constexpr Handler handlers[] = {
+      run_reduce<Reduce::Add, uint32_t>, run_reduce<Reduce::Min, uint32_t>, run_reduce<Reduce::Max, uint32_t>,
+      run_reduce<Reduce::And, uint32_t>, run_reduce<Reduce::Or, uint32_t>,  run_reduce<Reduce::Xor, uint32_t>};
+  if (is_signed && operation == static_cast<int>(Reduce::Min)) return run_reduce<Reduce::Min, int32_t>;
+  if (is_signed && operation == static_cast<int>(Reduce::Max)) return run_reduce<Reduce::Max, int32_t>;
+  return handlers[operation];
+}
+
+Handler match_any_handler() {
+  return run_match_any<uint32_t>;
+}
+Handler match_all_handler() {
+  return run_match_all<uint32_t>;
+}
+
 void translate_vote(Translation& t) {
   const bool sync = t.take("sync");
   const int mode = t.take_one_of({"all", "any", "uni", "ballot"});
@@ -258,14 +279,9 @@ void translate_redux(Translation& t) {
   if (bits ? type != Type::B32 : type != Type::U32 && type != Type::S32)
     t.unsupported("this operation on this type");
   const Place destination = t.destination(0, type), a = t.source(1, type);
-  constexpr Handler handlers[] = {run_reduce<Reduce::Add, uint32_t>, run_reduce<Reduce::Min, uint32_t>,
-                                  run_reduce<Reduce::Max, uint32_t>, run_reduce<Reduce::And, uint32_t>,
-                                  run_reduce<Reduce::Or, uint32_t>,  run_reduce<Reduce::Xor, uint32_t>,
-                                  run_reduce<Reduce::Min, int32_t>,  run_reduce<Reduce::Max, int32_t>};
-  const bool is_signed = type == Type::S32 && operation != static_cast<int>(Reduce::Add);
   CollectiveOperands operands;
   operands.a = operands.destination = Kind::Word;
-  Op& op = emit_collective(t, handlers[is_signed ? operation + 5 : operation], true, 2, operands);
+  Op& op = emit_collective(t, reduction_handler(operation, type == Type::S32), true, 2, operands);
   op.destination = destination;
   op.a = a;
 }

@@ -107,6 +107,9 @@ class Translator {
     code.name = std::string(function.name);
     code.ptx = number;
     code.entry = function.entry;
+    code.max_threads = function.max_threads;
+    code.required_threads = function.required_threads;
+    code.cluster = function.cluster;
     code.first = static_cast<uint32_t>(program_.code.size());
     code.shared_bytes = shared_->static_bytes(number);
     place_stack(function, code);

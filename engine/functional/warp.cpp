@@ -198,7 +198,27 @@ void Warp::exit(uint32_t lanes, uint32_t next) {
   leave(meeting, lanes, nothing);
   // Splits that wait for the exited lanes must check again.
   for (Split& s : splits_)
-    if (s.state == State::Collective || s.state == State::Arrival) s.state = State::Ready;
+    if (s.state == State::Collective || s.state == State::Arrival || s.state == State::Convergence)
+      s.state = State::Ready;
+}
+
+void Warp::check_convergence() {
+  for (Split& s : splits_)
+    if (s.state == State::Convergence) s.state = State::Ready;
+}
+
+void Warp::converge(uint32_t lanes) {
+  Split merged = take_current();
+  ++merged.pc;
+  std::erase_if(splits_, [&](Split& s) {
+    if (s.state != State::Convergence || !(s.waiting & lanes)) return false;
+    s.state = State::Ready;
+    ++s.pc;
+    if (s.pc != merged.pc) return false;
+    merged.mask |= s.mask;
+    return true;
+  });
+  add(merged);
 }
 
 void Warp::call(uint32_t lanes, uint32_t target, uint32_t rest_pc, uint32_t return_pc, uint32_t frame,

@@ -15,13 +15,15 @@ namespace simt::functional {
 /// their warp (a lock) make progress, as under Volta's independent thread scheduling. For the same reason,
 /// reconvergence is not mandatory: if no split can run, those waiting at a meeting continue without the
 /// others.
+/// Machine code has no meetings: lanes converge where it tells them to wait for each other.
 class Warp {
  public:
   enum class State : uint8_t {
     Ready,
     Arrival,    ///< at a barrier, waits for the rest of its warp to arrive or exit
     Barrier,    ///< arrived at a barrier that is incomplete
-    Collective  ///< waits for lanes of its warp named by a member mask
+    Collective,  ///< waits for lanes of its warp named by a member mask
+    Convergence  ///< waits for lanes of its warp, to go on together with them
   };
 
   struct Split {
@@ -33,7 +35,7 @@ class Warp {
     uint32_t stack = 0;          ///< bytes: where its function's stack frame begins
     uint32_t call = UINT32_MAX;  ///< the meeting of the innermost call, UINT32_MAX in the kernel itself
     State state = State::Ready;
-    uint32_t waiting = 0;  ///< in State::Collective: the lanes that execute the collective
+    uint32_t waiting = 0;  ///< in State::Collective and Convergence: the lanes that execute the instruction
     /// The op at which it waits; the pc of a split that has arrived at a barrier is already past it.
     uint32_t waits_at() const { return state == State::Barrier ? pc - 1 : pc; }
   };
@@ -79,6 +81,11 @@ class Warp {
             uint32_t stack_bytes, const Op* op);
   /// `lanes` of the current split, which is in a called function, return; its other lanes go to `next`.
   void ret(uint32_t lanes, uint32_t next);
+  /// Splits in State::Convergence at which `lanes` wait, and the current split, go on; those at one instruction
+  /// become one split.
+  void converge(uint32_t lanes);
+  /// Splits in State::Convergence check again whom they wait for.
+  void check_convergence();
   /// The call that the split is executing.
   const Meeting& innermost_call(const Split& split) const { return meetings_[split.call]; }
 

@@ -1,0 +1,38 @@
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "functional/context.hpp"
+
+/// Handlers that machine code shares with PTX. Operands and results of 32 bits are where both have them.
+namespace simt::functional {
+
+/// 0 up, 1 down, 2 butterfly, 3 index: of a by b within c. Needs CollectiveOperands.
+Handler shuffle_handler(int mode);
+/// 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; the result is the same in all lanes of the mask.
+Handler reduction_handler(int operation, bool is_signed);
+/// match.any of 32 bits.
+Handler match_any_handler();
+/// match.all of 32 bits. Needs CollectiveOperands.
+Handler match_all_handler();
+
+/// Approximations of f32 functions; subnormal arguments and results are zeros.
+enum class SpecialFunction : uint8_t { Reciprocal, InverseRoot, Root, Exp2, Log2, Sine, Cosine, Tanh };
+/// Sine and Cosine: of the argument times 2 pi.
+Handler special_function_handler(SpecialFunction function);
+/// The upper word of the reciprocal, or its root, of a double of which only the upper word is given.
+uint32_t coarse_reciprocal(uint32_t upper);
+uint32_t coarse_inverse_root(uint32_t upper);
+
+/// A special register, by its name in PTX, such as "ctaid.x".
+struct SpecialRegister {
+  int64_t number;  ///< Op::immediate
+  bool is_clock;
+};
+std::optional<SpecialRegister> special_register(std::string_view name);
+/// The value of a register that is no clock, the same for all lanes of a CTA.
+uint64_t special_register_value(const Context& c, int64_t number);
+/// What a clock shows in cycle `now`.
+uint64_t clock_register_value(const Context& c, int64_t number, uint64_t now);
+
+}  // namespace simt::functional

@@ -1,0 +1,55 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "functional/code.hpp"
+#include "functional/lowering.hpp"
+
+/// Machine code (SASS): instructions as nvdisasm writes them, translated for execution.
+namespace simt::sass {
+
+/// An instruction as it is disassembled.
+struct Line {
+  std::string predicate;              ///< such as "@!P0", or empty
+  std::string opcode;                 ///< with its modifiers
+  std::vector<std::string> operands;
+  uint64_t low = 0, high = 0;         ///< its 128 bits, relocated
+  uint32_t file = 0, source_line = 0;  ///< index into Module::files; its line there, 0 if that is not known
+};
+
+/// A section of code: a kernel with the functions in it, or functions that several kernels call.
+struct Section {
+  std::string name;
+  bool is_kernel = false;
+  std::vector<Line> lines;
+  std::vector<std::pair<std::string, uint32_t>> functions;  ///< in it: name and first byte
+  uint32_t registers = 0;                                   ///< per thread
+  uint32_t shared_bytes = 0, stack_bytes = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> parameters;  ///< offset and size of each
+  std::array<uint32_t, 3> max_threads{}, required_threads{}, cluster{};
+  std::shared_ptr<functional::ConstantBanks> constants;
+};
+
+/// A cubin whose variables are in memory and whose addresses are bound.
+struct Module {
+  std::string name;
+  uint32_t sm = 0;  ///< architecture, such as 80
+  std::vector<std::string> files;
+  std::vector<Section> sections;
+  std::vector<std::string> system_functions;  ///< their code follows that of the sections
+};
+
+/// Code for execution, and what the timing model is given.
+struct Translated {
+  functional::Program program;
+  functional::Lowering lowering;
+};
+
+/// Translates all sections. Throws functional::TranslationError, which names the instruction and its address.
+Translated translate(const Module& module);
+
+}  // namespace simt::sass

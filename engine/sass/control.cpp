@@ -1,0 +1,293 @@
+/// Control flow: branches, calls, convergence barriers, CTA barriers, traps.
+///
+/// Each lane holds its own copy of the convergence barriers, so that a barrier that is used by several groups of
+/// diverged lanes at once stays correct: B holds the lanes that go on together with this one.
+#include "functional/cta.hpp"
+#include "functional/fault.hpp"
+#include "functional/grid.hpp"
+#include "sass/instructions.hpp"
+#include "sass/rows.hpp"
+
+namespace simt::sass {
+
+using functional::BarrierRequest;
+using functional::Fault;
+
+namespace {
+
+void run_nothing(Context&, const Op&) {}
+
+/// Narrows the guard of the Op just emitted to lanes for which `p` holds, too.
+struct BothDetail : Detail {
+  Truth first, second;
+};
+void run_both(Context& c, const Op& op) {
+  const auto& d = op.details<BothDetail>();
+  c.predicate(op.destination) = d.first.bits(c) & d.second.bits(c);
+}
+
+struct AddressDetail : Detail {
+  uint64_t base = 0;
+  bool wide = false;
+};
+
+/// Jumps to a register plus a constant.
+void run_jump(Context& c, const Op& op) {
+  const auto& d = op.details<AddressDetail>();
+  const uint32_t* a = row(c, op.a);
+  each_lane(c, [&](int i) {
+    const auto lane = static_cast<uint32_t>(i);
+    c.jump[lane] =
+        d.base + (d.wide ? pair_at(a, lane) : static_cast<uint64_t>(int64_t{static_cast<int32_t>(a[lane])}));
+  });
+}
+
+void jump(Translation& t, Place at, bool wide, uint64_t base) {
+  t.emit(run_jump, Control::Jump).a = at;
+  auto& d = t.detail<AddressDetail>();
+  d.base = base;
+  d.wide = wide;
+}
+
+Op& branch(Translation& t, uint64_t address) {
+  Op& op = t.emit(run_nothing, Control::Branch);
+  t.branches_to(address);
+  return op;
+}
+
+}  // namespace
+
+/// BRA [p,] target: taken by lanes for which p holds, too. BRA.DIV UR, target: by all, where lanes outside UR
+/// are missing.
+void translate_bra(Translation& t) {
+  t.take_one_of({"U", "CONV"});
+  t.take_one_of({"INC", "DEC"});
+  const bool diverged = t.take("DIV");
+  const uint32_t last = t.operand_count() - 1;
+  if (diverged) {
+    // Lanes always meet before: what is gained is that the other way is never needed.
+    const Operand& o = t.operand(0);
+    const Place mask = o.is_zero() ? place::none : t.source(0);
+    (void)mask;
+  }
+  if (!diverged && last > 0) {
+    const Truth second = t.predicate(0);
+    Op& both = t.emit(run_nothing);
+    const Place guard = both.guard;
+    const bool negated = both.guard_negated;
+    both.run = run_both;
+    both.guard = place::none;
+    both.guard_negated = false;
+    const Place result = t.scratch(1);
+    both.destination = result;
+    auto& d = t.detail<BothDetail>();
+    d.first = guard == place::none ? Truth({t.constant({functional::full_mask}), false})
+                                   : Truth({guard, negated});
+    d.second = second;
+    Op& op = branch(t, t.target(last));
+    op.guard = result;
+    op.guard_negated = false;
+    return;
+  }
+  branch(t, t.target(last));
+}
+
+/// BRX a, offset: to the register plus the offset from the next instruction. BRXU: from a uniform register.
+void translate_brx(Translation& t) {
+  t.take_one_of({"INC", "DEC"});
+  const Place at = t.source(0);
+  jump(t, at, false, t.code_address() + 16 + static_cast<uint64_t>(t.integer(1)));
+}
+
+/// CALL.REL target, CALL.ABS a: the callee finds in registers where to return to.
+void translate_call(Translation& t) {
+  t.take("NOINC");
+  if (t.take_one_of({"REL", "ABS"}, 0) == 0) {
+    branch(t, t.target(0));
+    return;
+  }
+  if (!t.is(0, OperandKind::Register) && !t.is(0, OperandKind::Uniform)) {
+    branch(t, t.target(0));
+    return;
+  }
+  jump(t, t.source(0, 2), true, 0);
+}
+
+/// RET.REL a, base; RET.ABS a.
+void translate_ret(Translation& t) {
+  t.take("NODEC");
+  if (t.take_one_of({"REL", "ABS"}, 0) == 1) return jump(t, t.source(0, 2), true, 0);
+  const uint64_t base = t.target(1);
+  jump(t, t.source(0), false, base);
+}
+
+void emit_system_return(Translation& t) {
+  constexpr uint32_t return_register = 20;
+  jump(t, t.general(return_register, 2, false), true, 0);
+}
+
+void translate_exit(Translation& t) {
+  t.take_one_of({"KEEPREFCOUNT", "PREEMPTED"});
+  t.emit(run_nothing, Control::Exit);
+}
+
+namespace {
+
+void run_bssy(Context& c, const Op& op) {
+  uint32_t* lanes = c.lanes<uint32_t>(op.destination);
+  const uint32_t mask = c.mask;
+  each_lane(c, [&](int i) { lanes[i] = mask; });
+}
+
+/// The lanes leave the barrier: those that wait no longer wait for them.
+void run_break(Context& c, const Op& op) {
+  uint32_t* lanes = c.lanes<uint32_t>(op.destination);
+  const uint32_t leaving = c.mask;
+  for (uint32_t i = 0; i < warp_lanes; ++i) lanes[i] &= ~leaving;
+  c.warp->check_convergence();
+}
+
+}  // namespace
+
+/// BSSY B, target: the lanes will meet at a BSYNC.
+void translate_bssy(Translation& t) {
+  t.take_one_of({"RELIABLE", "RECONVERGENT"});
+  t.emit(run_bssy).destination = t.barrier(0);
+}
+
+void translate_bsync(Translation& t) {
+  t.take_one_of({"RELIABLE", "RECONVERGENT"});
+  t.emit(run_nothing, Control::Convergence).member_mask = t.barrier(0);
+}
+
+void translate_break(Translation& t) {
+  t.take_one_of({"RELIABLE", "RECONVERGENT"});
+  const bool with = t.is_predicate(0);
+  if (with) t.unsupported("a second predicate");
+  t.emit(run_break).destination = t.barrier(0);
+}
+
+/// WARPSYNC mask: the lanes in the mask meet.
+void translate_warpsync(Translation& t) {
+  const bool all = t.take_one_of({"ALL", "EXCLUSIVE"}) == 0;
+  if (t.take("COLLECTIVE")) t.unsupported("collective code");
+  const Place mask = all ? t.constant({functional::full_mask}) : t.source(0);
+  t.emit(run_nothing, Control::Convergence).member_mask = mask;
+}
+
+namespace {
+
+struct BarrierDetail : Detail {
+  BarrierRequest request;
+  Place id = place::none, threads = place::none;
+  Truth predicate;
+};
+
+void run_barrier(Context& c, const Op& op) {
+  const auto& d = op.details<BarrierDetail>();
+  c.barrier = d.request;
+  const auto lane = static_cast<uint32_t>(c.first_lane());
+  if (d.id != place::none) c.barrier.id = row(c, d.id)[lane];
+  if (d.threads != place::none) c.barrier.threads = row(c, d.threads)[lane];
+  if (d.predicate.place != place::none) c.barrier.predicate = d.predicate.bits(c);
+}
+
+/// The result of a reducing barrier: B2R fetches it. Lanes share nothing, so each keeps its own copy.
+}  // namespace
+
+/// BAR.SYNC id [, threads]; BAR.ARV id, threads; BAR.RED.op id [, threads], p.
+void translate_bar(Translation& t) {
+  BarrierDetail d;
+  const int kind = t.take_one_of({"SYNC", "ARV", "RED", "SYNCALL"});
+  if (kind < 0) t.unsupported("this barrier");
+  d.request.waits = kind != 1;
+  t.take("DEFER_BLOCKING");
+  if (kind == 2) {
+    static constexpr BarrierRequest::Reduce reductions[] = {
+        BarrierRequest::Reduce::Popcount, BarrierRequest::Reduce::And, BarrierRequest::Reduce::Or};
+    const int reduction = t.take_one_of({"POPC", "AND", "OR"});
+    if (reduction < 0) t.unsupported("this reduction");
+    d.request.reduce = reductions[reduction];
+  }
+  uint32_t next = 0;
+  const auto number = [&](uint32_t& value, Place& at) {
+    if (t.is(next, OperandKind::Integer))
+      value = static_cast<uint32_t>(t.integer(next));
+    else
+      at = t.source(next);
+    ++next;
+  };
+  if (kind != 3) {
+    number(d.request.id, d.id);
+    if (next < t.operand_count() && !t.is_predicate(next)) number(d.request.threads, d.threads);
+  }
+  t.timed().immediate = d.id == place::none ? d.request.id : -1;
+  t.timed().immediate2 = d.request.threads;
+  if (next < t.operand_count()) d.predicate = t.predicate(next);
+  Op& op = t.emit(run_barrier, Control::Barrier);
+  // What the barrier finds lies in the spare row of its kind until B2R fetches it.
+  if (kind == 2) op.destination = t.barrier_result(d.request.reduce == BarrierRequest::Reduce::Popcount);
+  t.detail<BarrierDetail>() = d;
+}
+
+namespace {
+
+void run_fetch_count(Context& c, const Op& op) {
+  const uint32_t* a = row(c, op.a);
+  map_words(c, op.destination, [=](uint32_t i) { return a[i]; });
+}
+void run_fetch_truth(Context& c, const Op& op) {
+  write_predicate(c, op.destination, c.predicate(op.a));
+}
+
+}  // namespace
+
+/// B2R.RESULT d [, p]: the result of the last BAR.RED.
+void translate_b2r(Translation& t) {
+  if (!t.take("RESULT")) t.unsupported("this form");
+  if (t.operand_count() > 1) {
+    Op& op = t.emit(run_fetch_truth);
+    op.destination = t.predicate_destination(1);
+    op.a = t.barrier_result(false);
+    if (t.operand(0).is_zero()) return;
+  }
+  const Place to = t.destination(0);
+  Op& op = t.emit(run_fetch_count);
+  op.destination = to;
+  op.a = t.barrier_result(true);
+}
+
+namespace {
+
+void run_trap(Context& c, const Op&) {
+  throw Fault("trap", "the program stopped itself", c.first_lane());
+}
+
+void run_yield(Context& c, const Op&) {
+  c.yield = true;
+}
+
+void run_sleep(Context& c, const Op& op) {
+  c.sleep = row(c, op.a)[c.first_lane()];
+  c.yield = true;
+}
+
+}  // namespace
+
+void translate_trap(Translation& t) {
+  t.take_all();
+  t.emit(run_trap);
+}
+
+void translate_yield(Translation& t) {
+  t.emit(run_yield, Control::Yield);
+}
+
+void translate_nanosleep(Translation& t) {
+  t.take_all();
+  t.order_matters();
+  const Place duration = t.source(t.is_predicate(0) ? 1 : 0);
+  t.emit(run_sleep, Control::Yield).a = duration;
+}
+
+}  // namespace simt::sass

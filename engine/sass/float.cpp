@@ -1,0 +1,348 @@
+/// f32 arithmetic, comparison and the special functions.
+#include "functional/float_operations.hpp"
+#include "functional/handlers.hpp"
+#include "sass/instructions.hpp"
+#include "sass/rows.hpp"
+
+namespace simt::sass {
+
+using functional::Clamp;
+using functional::take_rounding;
+namespace operations = functional::float_operations;
+
+namespace {
+
+/// A source, with its magnitude and sign: (x & keep) ^ flip.
+struct FloatSource {
+  Place place = place::none;
+  uint32_t keep = ~0u, flip = 0;
+
+  FloatSource() = default;
+  FloatSource(Translation& t, uint32_t index) : place(t.source(index)) {
+    constexpr uint32_t sign = 0x80000000u;
+    const Operand& o = t.operand(index);
+    if (o.inverted || !o.suffixes.empty()) t.unsupported("this form of a source");
+    if (o.absolute) keep = ~sign;
+    if (o.negated) flip = sign;
+  }
+  bool plain() const { return keep == ~0u && flip == 0; }
+};
+
+struct FloatDetail : Detail {
+  FloatSource sources[3];
+};
+
+template <class F, uint32_t sources, bool ftz, Clamp clamp, bool plain>
+void run_float(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t* e = sources == 3 ? row(c, op.c) : nullptr;
+  const auto number = [](uint32_t bits) { return functional::operand<ftz>(std::bit_cast<float>(bits)); };
+  const auto compute = [=](uint32_t x, uint32_t y, uint32_t z) {
+    if constexpr (sources == 3)
+      return std::bit_cast<uint32_t>(operations::rounded<F, ftz, clamp>(number(x), number(y), number(z)));
+    else
+      return std::bit_cast<uint32_t>(operations::rounded<F, ftz, clamp>(number(x), number(y)));
+  };
+  if constexpr (plain) {
+    map_words(c, op.destination, [=](uint32_t i) { return compute(a[i], b[i], sources == 3 ? e[i] : 0); });
+  } else {
+    const FloatSource* s = op.details<FloatDetail>().sources;
+    const uint32_t ka = s[0].keep, fa = s[0].flip, kb = s[1].keep, fb = s[1].flip, kc = s[2].keep, fc = s[2].flip;
+    map_words(c, op.destination, [=](uint32_t i) {
+      return compute((a[i] & ka) ^ fa, (b[i] & kb) ^ fb, sources == 3 ? (e[i] & kc) ^ fc : 0);
+    });
+  }
+}
+
+template <class F, uint32_t sources, bool ftz, Clamp clamp>
+Handler float_handler(bool plain, bool nearest) {
+  if (nearest) return plain ? run_float<F, sources, ftz, clamp, true> : run_float<F, sources, ftz, clamp, false>;
+  return functional::run_directed<run_float<F, sources, ftz, clamp, false>>;
+}
+
+/// op[.FTZ][.rounding][.SAT] d, a, b [, c].
+template <class F, uint32_t sources>
+void translate_arithmetic(Translation& t) {
+  const bool ftz = t.take("FTZ"), saturates = t.take("SAT");
+  static constexpr int directions[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  const int direction = directions[t.take_one_of({"RN", "RZ", "RM", "RP"}, 0)];
+  const Place to = t.destination(0);
+  FloatDetail d;
+  bool plain = true;
+  for (uint32_t k = 0; k < sources; ++k) {
+    d.sources[k] = FloatSource(t, 1 + k);
+    plain &= d.sources[k].plain();
+  }
+  const bool nearest = direction == FE_TONEAREST;
+  Op& op = t.emit(ftz ? saturates ? float_handler<F, sources, true, Clamp::Sat>(plain, nearest)
+                                  : float_handler<F, sources, true, Clamp::None>(plain, nearest)
+                      : saturates ? float_handler<F, sources, false, Clamp::Sat>(plain, nearest)
+                                  : float_handler<F, sources, false, Clamp::None>(plain, nearest));
+  op.destination = to;
+  op.a = d.sources[0].place;
+  op.b = d.sources[1].place;
+  if (sources == 3) op.c = d.sources[2].place;
+  op.immediate = direction;
+  t.detail<FloatDetail>() = d;
+}
+
+}  // namespace
+
+void translate_fadd(Translation& t) {
+  translate_arithmetic<operations::Add, 2>(t);
+}
+void translate_fmul(Translation& t) {
+  translate_arithmetic<operations::Mul, 2>(t);
+}
+void translate_ffma(Translation& t) {
+  translate_arithmetic<operations::Fma, 3>(t);
+}
+
+// --- comparison -------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Comparisons as sets of the four outcomes: less, equal, greater, unordered.
+enum Outcome : uint32_t { Less = 1, Equal = 2, Greater = 4, Unordered = 8 };
+struct NamedComparison {
+  std::string_view name;
+  uint32_t outcomes;
+};
+constexpr NamedComparison comparisons[] = {{"F", 0},
+                                           {"LT", Less},
+                                           {"EQ", Equal},
+                                           {"LE", Less | Equal},
+                                           {"GT", Greater},
+                                           {"NE", Less | Greater},
+                                           {"GE", Greater | Equal},
+                                           {"NUM", Less | Equal | Greater},
+                                           {"NAN", Unordered},
+                                           {"LTU", Less | Unordered},
+                                           {"EQU", Equal | Unordered},
+                                           {"LEU", Less | Equal | Unordered},
+                                           {"GTU", Greater | Unordered},
+                                           {"NEU", Less | Greater | Unordered},
+                                           {"GEU", Greater | Equal | Unordered},
+                                           {"T", Less | Equal | Greater | Unordered}};
+
+struct FloatCompareDetail : Detail {
+  FloatSource a, b;
+  uint32_t outcomes = 0;
+  bool ftz = false, as_number = false;
+  Place other_result = place::none;
+  Truth with;
+  Combine combine = Combine::And;
+};
+
+uint32_t take_comparison(Translation& t) {
+  for (const NamedComparison& known : comparisons)
+    if (t.take(known.name)) return known.outcomes;
+  t.unsupported("a comparison is missing");
+}
+
+uint32_t compare(Context& c, const FloatCompareDetail& d) {
+  const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
+  alignas(64) float x[warp_lanes], y[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    x[i] = std::bit_cast<float>((a[i] & d.a.keep) ^ d.a.flip);
+    y[i] = std::bit_cast<float>((b[i] & d.b.keep) ^ d.b.flip);
+    if (d.ftz) {
+      x[i] = functional::flushed(x[i]);
+      y[i] = functional::flushed(y[i]);
+    }
+  }
+  uint32_t holds = 0;
+  if (d.outcomes & Less) holds |= test_rows([&](uint32_t i) { return x[i] < y[i]; });
+  if (d.outcomes & Equal) holds |= test_rows([&](uint32_t i) { return x[i] == y[i]; });
+  if (d.outcomes & Greater) holds |= test_rows([&](uint32_t i) { return x[i] > y[i]; });
+  if (d.outcomes & Unordered) holds |= test_rows([&](uint32_t i) { return x[i] != x[i] || y[i] != y[i]; });
+  return holds;
+}
+
+void run_compare(Context& c, const Op& op) {
+  const auto& d = op.details<FloatCompareDetail>();
+  const uint32_t holds = compare(c, d), with = d.with.bits(c);
+  write_predicate(c, op.destination, combined(d.combine, holds, with));
+  if (d.other_result != place::none) write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
+}
+
+void run_set(Context& c, const Op& op) {
+  const auto& d = op.details<FloatCompareDetail>();
+  const uint32_t holds = combined(d.combine, compare(c, d), d.with.bits(c));
+  const uint32_t one = d.as_number ? 0x3f800000u : ~0u;
+  map_words(c, op.destination, [=](uint32_t i) { return holds >> i & 1 ? one : 0; });
+}
+
+}  // namespace
+
+/// FSETP.compare p, p, a, b, p.
+void translate_fsetp(Translation& t) {
+  FloatCompareDetail d;
+  d.outcomes = take_comparison(t);
+  d.ftz = t.take("FTZ");
+  d.combine = take_combine(t);
+  const Place to = t.predicate_destination(0);
+  if (t.operand(1).index != Operand::true_predicate) d.other_result = t.predicate_destination(1);
+  d.a = FloatSource(t, 2);
+  d.b = FloatSource(t, 3);
+  d.with = t.predicate(4);
+  t.emit(run_compare).destination = to;
+  t.detail<FloatCompareDetail>() = d;
+}
+
+/// FSET.compare d, a, b, p: all ones, or with .BF 1.0, where it holds.
+void translate_fset(Translation& t) {
+  FloatCompareDetail d;
+  d.as_number = t.take("BF");
+  d.outcomes = take_comparison(t);
+  d.ftz = t.take("FTZ");
+  d.combine = take_combine(t);
+  const Place to = t.destination(0);
+  d.a = FloatSource(t, 1);
+  d.b = FloatSource(t, 2);
+  d.with = t.predicate(3);
+  t.emit(run_set).destination = to;
+  t.detail<FloatCompareDetail>() = d;
+}
+
+namespace {
+
+struct FloatSelectDetail : Detail {
+  FloatSource a, b;
+  Truth chosen;
+};
+
+template <bool ftz>
+void run_select(Context& c, const Op& op) {
+  const auto& d = op.details<FloatSelectDetail>();
+  const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
+  const uint32_t chosen = d.chosen.bits(c);
+  const uint32_t ka = d.a.keep, fa = d.a.flip, kb = d.b.keep, fb = d.b.flip;
+  map_words(c, op.destination, [=](uint32_t i) {
+    const uint32_t bits = chosen >> i & 1 ? (a[i] & ka) ^ fa : (b[i] & kb) ^ fb;
+    return ftz ? std::bit_cast<uint32_t>(functional::flushed(std::bit_cast<float>(bits))) : bits;
+  });
+}
+
+template <bool greater, bool nan, bool xorsign, bool ftz>
+uint32_t extreme(uint32_t x, uint32_t y) {
+  using F = operations::Extreme<greater, nan, xorsign>;
+  const auto number = [](uint32_t bits) { return functional::operand<ftz>(std::bit_cast<float>(bits)); };
+  return std::bit_cast<uint32_t>(operations::rounded<F, ftz, Clamp::None>(number(x), number(y)));
+}
+
+template <bool nan, bool xorsign, bool ftz>
+void run_extreme(Context& c, const Op& op) {
+  const auto& d = op.details<FloatSelectDetail>();
+  const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
+  const uint32_t least = d.chosen.bits(c);
+  const uint32_t ka = d.a.keep, fa = d.a.flip, kb = d.b.keep, fb = d.b.flip;
+  map_words(c, op.destination, [=](uint32_t i) {
+    const uint32_t x = (a[i] & ka) ^ fa, y = (b[i] & kb) ^ fb;
+    return least >> i & 1 ? extreme<false, nan, xorsign, ftz>(x, y) : extreme<true, nan, xorsign, ftz>(x, y);
+  });
+}
+
+void emit_select(Translation& t, Handler handler) {
+  FloatSelectDetail d;
+  const Place to = t.destination(0);
+  d.a = FloatSource(t, 1);
+  d.b = FloatSource(t, 2);
+  d.chosen = t.predicate(3);
+  t.emit(handler).destination = to;
+  t.detail<FloatSelectDetail>() = d;
+}
+
+}  // namespace
+
+/// FSEL d, a, b, p.
+void translate_fsel(Translation& t) {
+  emit_select(t, t.take("FTZ") ? run_select<true> : run_select<false>);
+}
+
+/// FMNMX d, a, b, p: the minimum where p holds, else the maximum.
+void translate_fmnmx(Translation& t) {
+  const bool ftz = t.take("FTZ"), nan = t.take("NAN"), xorsign = t.take("XORSIGN");
+  emit_select(t, xorsign ? nan   ? ftz ? run_extreme<true, true, true> : run_extreme<true, true, false>
+                           : ftz ? run_extreme<false, true, true>
+                                 : run_extreme<false, true, false>
+                 : nan   ? ftz ? run_extreme<true, false, true> : run_extreme<true, false, false>
+                 : ftz   ? run_extreme<false, false, true>
+                         : run_extreme<false, false, false>);
+}
+
+// --- special functions ------------------------------------------------------------------------------------
+
+namespace {
+
+/// A source's sign and magnitude applied, for handlers that take plain registers.
+void run_signed_copy(Context& c, const Op& op) {
+  const FloatSource& s = op.details<FloatDetail>().sources[0];
+  const uint32_t* a = row(c, op.a);
+  map_words(c, op.destination, [=](uint32_t i) { return (a[i] & s.keep) ^ s.flip; });
+}
+
+Place plain_source(Translation& t, uint32_t index) {
+  FloatDetail d;
+  d.sources[0] = FloatSource(t, index);
+  if (d.sources[0].plain()) return d.sources[0].place;
+  const Place copy = t.scratch(1);
+  Op& op = t.emit(run_signed_copy);
+  op.destination = copy;
+  op.a = d.sources[0].place;
+  t.detail<FloatDetail>() = d;
+  return copy;
+}
+
+template <uint32_t f(uint32_t)>
+void run_coarse(Context& c, const Op& op) {
+  const uint32_t* a = row(c, op.a);
+  map_words(c, op.destination, [=](uint32_t i) { return f(a[i]); });
+}
+
+}  // namespace
+
+/// MUFU.function d, a.
+void translate_mufu(Translation& t) {
+  using enum functional::SpecialFunction;
+  static constexpr functional::SpecialFunction functions[] = {Reciprocal, InverseRoot, Root, Exp2,
+                                                              Log2,       Sine,        Cosine, Tanh};
+  const int which = t.take_one_of({"RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH", "RCP64H", "RSQ64H"});
+  if (which < 0) t.unsupported("this function");
+  Handler handler = nullptr;
+  if (which < 8)
+    handler = functional::special_function_handler(functions[which]);
+  else
+    handler = which == 8 ? run_coarse<functional::coarse_reciprocal> : run_coarse<functional::coarse_inverse_root>;
+  const Place a = plain_source(t, 1), to = t.destination(0);
+  Op& op = t.emit(handler);
+  op.destination = to;
+  op.a = a;
+}
+
+namespace {
+
+/// Whether the quotient needs the slow path: the short sequence of FFMAs is exact where no step of it can
+/// overflow or lose bits to underflow.
+void run_check(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  write_predicate(c, op.destination, test_rows([=](uint32_t i) {
+    const auto ea = static_cast<int32_t>(a[i] >> 23 & 0xff), eb = static_cast<int32_t>(b[i] >> 23 & 0xff);
+    const int32_t quotient = ea - eb;
+    return !(eb >= 2 && eb <= 252 && ea >= 25 && ea <= 253 && quotient >= -125 && quotient <= 126);
+  }));
+}
+
+}  // namespace
+
+/// FCHK p, a, b.
+void translate_fchk(Translation& t) {
+  t.take("DIVIDE");
+  const Place a = plain_source(t, 1), b = plain_source(t, 2), to = t.predicate_destination(0);
+  Op& op = t.emit(run_check);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+}
+
+}  // namespace simt::sass

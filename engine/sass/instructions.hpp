@@ -1,0 +1,30 @@
+#pragma once
+#include "sass/translation.hpp"
+
+namespace simt::sass {
+
+/// The semantics of machine instructions: each function emits the Ops of one. The rows of instructions/sass/
+/// name these functions, in the same families as here.
+using Semantics = void(Translation&);
+
+// integer.cpp
+Semantics translate_iadd3, translate_imad, translate_lea, translate_shf, translate_lop3, translate_isetp,
+    translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc, translate_flo, translate_brev,
+    translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff;
+// moves.cpp
+Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r, translate_r2p,
+    translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc, translate_bmov;
+// float.cpp
+Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, translate_fset, translate_fsel,
+    translate_fmnmx, translate_mufu, translate_fchk;
+// memory.cpp
+Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
+// control.cpp
+Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
+    translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
+    translate_yield, translate_nanosleep;
+
+/// The Op that returns from a system function: to the code address in R20 and R21.
+void emit_system_return(Translation& t);
+
+}  // namespace simt::sass

@@ -1,0 +1,149 @@
+/// Loads and stores in all spaces, loads from constant banks, fences, and what only affects timing.
+#include "functional/fault.hpp"
+#include "functional/memory_access.hpp"
+#include "sass/instructions.hpp"
+#include "sass/rows.hpp"
+
+namespace simt::sass {
+
+using functional::AccessDetail;
+using functional::AccessSpace;
+using functional::Widen;
+
+namespace {
+
+void run_nothing(Context&, const Op&) {}
+
+AccessSpace space_of(std::string_view opcode) {
+  if (opcode == "LDG" || opcode == "STG") return AccessSpace::Global;
+  if (opcode == "LDS" || opcode == "STS") return AccessSpace::Shared;
+  if (opcode == "LDL" || opcode == "STL") return AccessSpace::Local;
+  return AccessSpace::Generic;
+}
+
+/// Takes the width; the register count is `elements` where elements have a word.
+void take_width(Translation& t, AccessDetail& d) {
+  static constexpr uint32_t bytes[] = {1, 1, 2, 2, 4, 8, 16};
+  const int width = t.take_one_of({"U8", "S8", "U16", "S16", "32", "64", "128"}, 4);
+  d.element_bytes = std::min(4u, bytes[width]);
+  d.elements = std::max(1u, bytes[width] / 4);
+  d.widen = width == 1 || width == 3 ? Widen::Sign : Widen::Zero;
+  d.words = d.element_bytes == 4;
+}
+
+/// Takes what a memory access says about order and caches. True if it takes effect in time order.
+bool take_ordering(Translation& t) {
+  bool strong = false;
+  t.take("E");
+  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B",
+                        "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
+  }
+  while (t.take_one_of({"STRONG", "MMIO"}) >= 0) strong = true;
+  while (t.take_one_of({"CTA", "SM", "GPU", "SYS", "VC"}) >= 0) {
+  }
+  return strong;
+}
+
+void access(Translation& t, bool load) {
+  AccessDetail d;
+  d.space = space_of(t.opcode());
+  const bool strong = take_ordering(t);
+  take_width(t, d);
+  const uint32_t value = load ? 0 : 1;
+  const Address address = t.address(load ? 1 : 0);
+  const Place first = load ? t.destination(value, d.elements) : t.source(value, d.elements);
+  d.base = address.base;
+  for (uint32_t k = 0; k < d.elements; ++k) {
+    d.places[k] = first + k * place::register_bytes;
+    d.place_bytes[k] = 4;
+  }
+  const bool far = d.space == AccessSpace::Global || d.space == AccessSpace::Generic;
+  if (strong && far) t.order_matters();
+  Op& op = t.emit(load ? functional::load_handler(d) : functional::store_handler(d),
+                  !strong ? Control::None : far ? Control::Deferred : Control::Yield);
+  functional::set_address(op, address);
+  if (load) op.destination = d.places[0];
+  op.orders_memory = strong && load;
+  t.detail<AccessDetail>() = d;
+  t.accesses(d.element_bytes * d.elements);
+}
+
+}  // namespace
+
+/// LD, LDG, LDS, LDL d, address.
+void translate_load(Translation& t) {
+  access(t, true);
+}
+/// ST, STG, STS, STL address, a.
+void translate_store(Translation& t) {
+  access(t, false);
+}
+
+namespace {
+
+struct ConstantDetail : Detail {
+  uint32_t bank = 0, words = 1, bytes = 4;
+  int64_t offset = 0;
+  bool is_signed = false;
+};
+
+void run_load_constant(Context& c, const Op& op) {
+  const auto& d = op.details<ConstantDetail>();
+  const std::vector<std::byte>& bank = c.grid->constant_bank(d.bank);
+  const uint32_t* index = op.a == place::none ? nullptr : row(c, op.a);
+  alignas(64) uint32_t value[4][warp_lanes] = {};
+  each_lane(c, [&](int lane) {
+    const auto at = static_cast<uint32_t>(d.offset) + (index ? index[lane] : 0);
+    for (uint32_t k = 0; k < d.words; ++k) {
+      // Beyond the bank, hardware reads zeros.
+      uint32_t word = 0;
+      const size_t from = size_t{at} + 4 * k;
+      if (from < bank.size()) std::memcpy(&word, bank.data() + from, std::min<size_t>(d.bytes, bank.size() - from));
+      if (d.is_signed) {
+        const uint32_t shift = 32 - 8 * d.bytes;
+        word = static_cast<uint32_t>(static_cast<int32_t>(word << shift) >> shift);
+      }
+      value[k][lane] = word;
+    }
+  });
+  for (uint32_t k = 0; k < d.words; ++k)
+    write_lanes(c, c.lanes<uint32_t>(op.destination + k * place::register_bytes), value[k]);
+}
+
+}  // namespace
+
+/// LDC d, c[bank][a + offset]; ULDC.
+void translate_load_constant(Translation& t) {
+  static constexpr uint32_t bytes[] = {1, 1, 2, 2, 4, 8, 16};
+  const int width = t.take_one_of({"U8", "S8", "U16", "S16", "32", "64", "128"}, 4);
+  if (t.take_one_of({"IL", "IS", "ISL"}) >= 0) t.unsupported("this addressing of constants");
+  ConstantDetail d;
+  d.words = std::max(1u, bytes[width] / 4);
+  d.bytes = std::min(4u, bytes[width]);
+  d.is_signed = width == 1 || width == 3;
+  const Operand& o = t.operand(1);
+  if (o.kind != OperandKind::Constant || o.uniform != Operand::none || o.bank >= functional::ConstantBanks::count)
+    t.unsupported("this constant");
+  d.bank = o.bank;
+  d.offset = o.value;
+  const Place to = t.destination(0, d.words);
+  const Place index = o.base == Operand::none || o.base == Operand::zero ? place::none : t.general(o.base, 1, false);
+  Op& op = t.emit(run_load_constant);
+  op.destination = to;
+  op.a = index;
+  t.detail<ConstantDetail>() = d;
+}
+
+/// MEMBAR and the like.
+void translate_fence(Translation& t) {
+  t.take_all();
+  t.emit(run_nothing).orders_memory = true;
+}
+
+/// Instructions without an effect on values.
+void translate_nothing(Translation& t) {
+  t.take_all();
+  t.emit(run_nothing);
+}
+
+}  // namespace simt::sass

@@ -1,0 +1,379 @@
+/// Moves: between registers of all kinds, special registers, predicates, and lanes of a warp.
+#include "functional/calls.hpp"
+#include "functional/collective.hpp"
+#include "functional/handlers.hpp"
+#include "sass/instructions.hpp"
+#include "sass/rows.hpp"
+
+namespace simt::sass {
+
+using functional::CollectiveOperands;
+using functional::DeferredAccess;
+using functional::SpecialRegister;
+
+namespace {
+
+template <uint32_t words>
+void run_move(Context& c, const Op& op) {
+  for (uint32_t k = 0; k < words; ++k) {
+    const uint32_t* a = row(c, op.a) + k * warp_lanes;
+    map_words(c, op.destination + k * place::register_bytes, [=](uint32_t i) { return a[i]; });
+  }
+}
+
+void move(Translation& t, Place to, Place from, uint32_t words = 1) {
+  Op& op = t.emit(words == 1 ? run_move<1> : run_move<2>);
+  op.destination = to;
+  op.a = from;
+}
+
+void splat(Context& c, Place destination, uint32_t words, uint64_t value) {
+  for (uint32_t k = 0; k < words; ++k) {
+    const auto word = static_cast<uint32_t>(value >> (32 * k));
+    map_words(c, destination + k * place::register_bytes, [=](uint32_t) { return word; });
+  }
+}
+
+}  // namespace
+
+/// MOV d, a [, lanes]; UMOV d, a.
+void translate_mov(Translation& t) {
+  if (t.operand_count() > 2 && t.integer(2) != 0xf) t.unsupported("a byte mask");
+  const bool wide = t.take("64");
+  t.take("U32");
+  const Operand& o = t.operand(1);
+  if (o.negated || o.inverted || o.absolute) t.unsupported("a negated operand");
+  const Place to = t.destination(0, wide ? 2 : 1);
+  move(t, to, t.source(1, wide ? 2 : 1), wide ? 2 : 1);
+}
+
+// --- special registers ------------------------------------------------------------------------------------
+
+namespace {
+
+template <uint32_t words>
+void run_special(Context& c, const Op& op) {
+  splat(c, op.destination, words, functional::special_register_value(c, op.immediate));
+}
+
+/// With timing, a clock shows the cycle of its issue, which is not yet known.
+template <uint32_t words>
+void perform_clock(Context& c, DeferredAccess& access) {
+  const uint64_t value = functional::clock_register_value(c, access.op->immediate, access.value[0][0]);
+  splat(c, access.op->destination, words, value);
+}
+template <uint32_t words>
+void run_clock(Context& c, const Op& op) {
+  if (c.deferred) {
+    c.deferred->mask = c.mask;
+    c.deferred->of_clock = true;
+    c.deferred->perform = perform_clock<words>;
+    return;
+  }
+  splat(c, op.destination, words, functional::clock_register_value(c, op.immediate, c.now()));
+}
+
+struct Named {
+  std::string_view name, ptx;
+};
+constexpr Named specials[] = {{"SR_CTAID.X", "ctaid.x"},
+                              {"SR_CTAID.Y", "ctaid.y"},
+                              {"SR_CTAID.Z", "ctaid.z"},
+                              {"SR_NTID.X", "ntid.x"},
+                              {"SR_NTID.Y", "ntid.y"},
+                              {"SR_NTID.Z", "ntid.z"},
+                              {"SR_NCTAID.X", "nctaid.x"},
+                              {"SR_NCTAID.Y", "nctaid.y"},
+                              {"SR_NCTAID.Z", "nctaid.z"},
+                              {"SR_VIRTUALSMID", "smid"},
+                              {"SR_NWARPID", "nwarpid"},
+                              {"SR_GRIDID", "gridid"},
+                              {"SR_SMEMSZ", "total_smem_size"},
+                              {"SR_DYN_SMEM_SIZE", "dynamic_smem_size"},
+                              {"SR_CgaCtaId", "cluster_ctarank"},
+                              {"SR_CLOCKLO", "clock"},
+                              {"SR_CLOCKHI", "clock_hi"},
+                              {"SR_GLOBALTIMERLO", "globaltimer_lo"},
+                              {"SR_GLOBALTIMERHI", "globaltimer_hi"}};
+struct NamedPlace {
+  std::string_view name;
+  Place place;
+};
+constexpr NamedPlace thread_specials[] = {{"SR_TID.X", functional::thread_place::tid_x},
+                                          {"SR_TID.Y", functional::thread_place::tid_y},
+                                          {"SR_TID.Z", functional::thread_place::tid_z},
+                                          {"SR_LANEID", functional::thread_place::laneid},
+                                          {"SR_EQMASK", functional::thread_place::lanemask_eq},
+                                          {"SR_LTMASK", functional::thread_place::lanemask_lt},
+                                          {"SR_LEMASK", functional::thread_place::lanemask_le},
+                                          {"SR_GTMASK", functional::thread_place::lanemask_gt},
+                                          {"SR_GEMASK", functional::thread_place::lanemask_ge},
+                                          {"SR_WARPID", functional::thread_place::warpid}};
+
+void special(Translation& t, uint32_t words) {
+  const Operand& o = t.operand(1);
+  if (o.kind != OperandKind::Name) t.unsupported("a special register is expected");
+  const Place to = t.destination(0, words);
+  if (o.text == "SRZ") return move(t, to, t.constant({0, 0}), words);
+  if (words == 1)
+    for (const NamedPlace& known : thread_specials)
+      if (known.name == o.text) return move(t, to, known.place);
+  for (const Named& known : specials) {
+    if (known.name != o.text) continue;
+    std::string_view name = known.ptx;
+    if (words == 2 && name == "clock") name = "clock64";
+    if (words == 2 && name == "globaltimer_lo") name = "globaltimer";
+    const SpecialRegister which = *functional::special_register(name);
+    if (which.is_clock) t.order_matters();
+    Op& op = t.emit(which.is_clock ? words == 1 ? run_clock<1> : run_clock<2>
+                                   : words == 1 ? run_special<1> : run_special<2>);
+    op.destination = to;
+    op.immediate = which.number;
+    return;
+  }
+  t.unsupported("special register " + std::string(o.text));
+}
+
+}  // namespace
+
+/// S2R d, special; S2UR.
+void translate_s2r(Translation& t) {
+  special(t, 1);
+}
+
+/// CS2R d, special: 64 bits, or .32.
+void translate_cs2r(Translation& t) {
+  special(t, t.take("32") ? 1 : 2);
+}
+
+// --- uniform registers ------------------------------------------------------------------------------------
+
+namespace {
+
+void run_first_lane(Context& c, const Op& op) {
+  splat(c, op.destination, 1, row(c, op.a)[c.first_lane()]);
+}
+
+}  // namespace
+
+/// R2UR d, a: the value of the first active lane.
+void translate_r2ur(Translation& t) {
+  t.take_one_of({"FILL", "BROADCAST"});
+  const uint32_t first = t.is_predicate(0) ? 1 : 0;
+  if (first && t.operand(0).index != Operand::true_predicate) t.unsupported("a predicate result");
+  const Place to = t.destination(first);
+  Op& op = t.emit(run_first_lane);
+  op.a = t.source(first + 1);
+  op.destination = to;
+}
+
+// --- predicates -------------------------------------------------------------------------------------------
+
+namespace {
+
+struct PredicateLogicDetail : Detail {
+  Truth a, b, c;
+  uint32_t tables[2] = {0, 0};
+  Place results[2] = {place::none, place::none};
+};
+
+void run_predicate_logic(Context& context, const Op& op) {
+  const auto& d = op.details<PredicateLogicDetail>();
+  const uint32_t a = d.a.bits(context), b = d.b.bits(context), c = d.c.bits(context);
+  for (int r = 0; r < 2; ++r) {
+    uint32_t result = 0;
+    for (uint32_t k = 0; k < 8; ++k)
+      if (d.tables[r] >> k & 1) result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
+    if (d.results[r] != place::none) write_predicate(context, d.results[r], result);
+  }
+}
+
+}  // namespace
+
+/// PLOP3.LUT p, p, a, b, c, table, table.
+void translate_plop3(Translation& t) {
+  t.take("LUT");
+  PredicateLogicDetail d;
+  for (uint32_t r = 0; r < 2; ++r)
+    if (t.operand(r).index != Operand::true_predicate) d.results[r] = t.predicate_destination(r);
+  d.a = t.predicate(2);
+  d.b = t.predicate(3);
+  d.c = t.predicate(4);
+  for (uint32_t r = 0; r < 2; ++r) d.tables[r] = static_cast<uint32_t>(t.integer(5 + r));
+  t.emit(run_predicate_logic);
+  t.detail<PredicateLogicDetail>() = d;
+}
+
+namespace {
+
+struct PredicatesDetail : Detail {
+  Place predicates[7] = {};
+  uint32_t mask = 0, shift = 0;
+};
+
+void run_from_predicates(Context& c, const Op& op) {
+  const auto& d = op.details<PredicatesDetail>();
+  const uint32_t* a = row(c, op.a);
+  uint32_t bits[7];
+  for (uint32_t k = 0; k < 7; ++k) bits[k] = c.predicate(d.predicates[k]);
+  const uint32_t mask = d.mask, shift = d.shift;
+  map_words(c, op.destination, [&](uint32_t i) {
+    uint32_t all = 0;
+    for (uint32_t k = 0; k < 7; ++k) all |= (bits[k] >> i & 1) << k;
+    return ((all & mask) << shift) | (a[i] & ~(mask << shift));
+  });
+}
+
+void run_to_predicates(Context& c, const Op& op) {
+  const auto& d = op.details<PredicatesDetail>();
+  const uint32_t* a = row(c, op.a);
+  for (uint32_t k = 0; k < 7; ++k)
+    if (d.mask >> k & 1)
+      write_predicate(c, d.predicates[k], test_rows([&](uint32_t i) { return (a[i] >> (d.shift + k) & 1) != 0; }));
+}
+
+PredicatesDetail all_predicates(Translation& t, uint32_t mask_operand, uint32_t byte, bool written) {
+  PredicatesDetail d;
+  d.mask = static_cast<uint32_t>(t.integer(mask_operand)) & 0x7f;
+  d.shift = 8 * byte;
+  for (uint32_t k = 0; k < 7; ++k) d.predicates[k] = t.predicate_place(k, written && (d.mask >> k & 1));
+  return d;
+}
+
+}  // namespace
+
+/// P2R d, PR, a, mask: predicates into bits of a.
+void translate_p2r(Translation& t) {
+  const int byte = t.take_one_of({"B0", "B1", "B2", "B3"}, 0);
+  if (t.operand(1).text != "PR") t.unsupported("predicates other than PR");
+  const Place to = t.destination(0), a = t.source(2);
+  const PredicatesDetail d = all_predicates(t, 3, static_cast<uint32_t>(byte), false);
+  Op& op = t.emit(run_from_predicates);
+  op.destination = to;
+  op.a = a;
+  t.detail<PredicatesDetail>() = d;
+}
+
+/// R2P PR, a, mask: bits of a byte into predicates.
+void translate_r2p(Translation& t) {
+  if (t.operand(0).text != "PR") t.unsupported("predicates other than PR");
+  uint32_t byte = 0;
+  for (uint32_t k = 1; k < 4; ++k)
+    if (t.operand(1).has("B" + std::to_string(k))) byte = k;
+  const Place a = t.source(1);
+  const PredicatesDetail d = all_predicates(t, 2, byte, true);
+  t.emit(run_to_predicates).a = a;
+  t.detail<PredicatesDetail>() = d;
+}
+
+// --- lanes of a warp --------------------------------------------------------------------------------------
+
+/// SHFL.mode p, d, a, b, c.
+void translate_shfl(Translation& t) {
+  const int mode = t.take_one_of({"UP", "DOWN", "BFLY", "IDX"});
+  if (mode < 0) t.unsupported("this shuffle");
+  CollectiveOperands operands;
+  if (t.operand(0).index != Operand::true_predicate) operands.predicate = t.predicate_destination(0);
+  const Place to = t.destination(1), a = t.source(2), b = t.source(3), c = t.source(4);
+  Op& op = t.emit(functional::shuffle_handler(mode));
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  t.detail<CollectiveOperands>() = operands;
+}
+
+namespace {
+
+enum class Vote : uint8_t { All, Any, Equal };
+
+struct VoteDetail : Detail {
+  Truth truth;
+  Vote vote = Vote::All;
+  Place ballot = place::none, result = place::none;
+};
+
+void run_vote(Context& c, const Op& op) {
+  const auto& d = op.details<VoteDetail>();
+  const uint32_t bits = d.truth.bits(c) & c.mask;
+  const bool holds = d.vote == Vote::All   ? bits == c.mask
+                     : d.vote == Vote::Any ? bits != 0
+                                           : bits == 0 || bits == c.mask;
+  if (d.ballot != place::none) splat(c, d.ballot, 1, bits);
+  if (d.result != place::none) write_predicate(c, d.result, holds ? ~0u : 0);
+}
+
+}  // namespace
+
+/// VOTE.mode [d,] p, p: d is the ballot.
+void translate_vote(Translation& t) {
+  VoteDetail d;
+  const int vote = t.take_one_of({"ALL", "ANY", "EQ"});
+  if (vote < 0) t.unsupported("this vote");
+  d.vote = static_cast<Vote>(vote);
+  uint32_t next = 0;
+  if (!t.is_predicate(0)) d.ballot = t.destination(next++);
+  if (t.operand_count() > next + 1) {
+    if (t.operand(next).index != Operand::true_predicate) d.result = t.predicate_destination(next);
+    ++next;
+  }
+  d.truth = t.predicate(next);
+  t.emit(run_vote);
+  t.detail<VoteDetail>() = d;
+}
+
+/// MATCH.ANY d, a; MATCH.ALL p, d, a.
+void translate_match(Translation& t) {
+  const bool all = t.take_one_of({"ANY", "ALL"}, 0) == 1;
+  CollectiveOperands operands;
+  uint32_t next = 0;
+  if (t.is_predicate(0)) {
+    if (t.operand(0).index != Operand::true_predicate) operands.predicate = t.predicate_destination(0);
+    ++next;
+  }
+  const Place to = t.destination(next), a = t.source(next + 1);
+  Op& op = t.emit(all ? functional::match_all_handler() : functional::match_any_handler());
+  op.destination = to;
+  op.a = a;
+  t.detail<CollectiveOperands>() = operands;
+}
+
+/// REDUX[.op][.S32] d, a.
+void translate_redux(Translation& t) {
+  const int operation = t.take_one_of({"SUM", "MIN", "MAX", "AND", "OR", "XOR"}, 3);
+  const bool is_signed = t.take("S32");
+  t.take("U32");
+  const Place to = t.destination(0), a = t.source(1);
+  Op& op = t.emit(functional::reduction_handler(operation, is_signed));
+  op.destination = to;
+  op.a = a;
+}
+
+// --- code addresses and convergence barriers --------------------------------------------------------------
+
+/// LEPC d [, target]: the address of this instruction, or of the target.
+void translate_lepc(Translation& t) {
+  const uint64_t address = t.operand_count() > 1 ? t.target(1) : t.code_address();
+  const Place to = t.destination(0, 2);
+  move(t, to, t.constant({static_cast<uint32_t>(address), static_cast<uint32_t>(address >> 32)}), 2);
+}
+
+namespace {
+
+void run_clear(Context& c, const Op& op) {
+  splat(c, op.destination, 1, 0);
+}
+
+}  // namespace
+
+/// BMOV.32 between a register and a convergence barrier.
+void translate_bmov(Translation& t) {
+  t.take("32");
+  const bool clears = t.take("CLEAR");
+  if (t.is(0, OperandKind::Convergence)) return move(t, t.barrier(0), t.source(1));
+  const Place to = t.destination(0), from = t.barrier(1);
+  move(t, to, from);
+  if (clears) t.emit(run_clear).destination = from;
+}
+
+}  // namespace simt::sass

@@ -1,0 +1,542 @@
+#include "sass/translation.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "functional/calls.hpp"
+#include "functional/lanes.hpp"
+#include "functional/round_up.hpp"
+#include "instructions/sass.hpp"
+
+namespace simt::sass {
+
+using functional::warp_lanes;
+namespace place = functional::place;
+
+namespace {
+
+constexpr uint32_t word_bytes = 4;
+/// Registers in Lowering::touched.
+constexpr uint32_t predicate_flag = 0x10000, uniform_flag = 0x20000, uniform_predicate_flag = 0x30000;
+
+/// Handlers for addresses that are sums of registers.
+template <bool wide>
+struct SumDetail : Detail {
+  Place base = place::none, uniform = place::none;
+  bool wide_base = false, wide_uniform = false;
+  uint32_t scale = 1;
+};
+
+uint64_t lane(const Context& c, Place at, bool wide, uint32_t i) {
+  const uint32_t* row = c.lanes<const uint32_t>(at);
+  return wide ? row[i] | uint64_t{row[i + warp_lanes]} << 32 : row[i];
+}
+
+template <bool wide>
+void run_sum(Context& c, const Op& op) {
+  const auto& d = op.details<SumDetail<wide>>();
+  uint32_t* to = c.lanes<uint32_t>(op.destination);
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const uint64_t base = d.base == place::none ? 0 : lane(c, d.base, d.wide_base, i) * d.scale;
+    const uint64_t sum = base + (d.uniform == place::none ? 0 : lane(c, d.uniform, d.wide_uniform, i));
+    to[i] = static_cast<uint32_t>(sum);
+    if (wide) to[i + warp_lanes] = static_cast<uint32_t>(sum >> 32);
+  }
+}
+
+}  // namespace
+
+Place Frame::general(uint32_t index) const {
+  return place::frame | index * place::register_bytes;
+}
+Place Frame::uniform(uint32_t index) const {
+  return general(registers + spare + index);
+}
+Place Frame::barrier(uint32_t index) const {
+  return uniform(uniforms + spare + index);
+}
+Place Frame::predicate(uint32_t index) const {
+  return barrier(barriers) + index * word_bytes;
+}
+Place Frame::uniform_predicate(uint32_t index) const {
+  return predicate(8 + index);
+}
+Place Frame::scratch() const {
+  return barrier(barriers + 1);
+}
+uint32_t Frame::bytes(uint32_t scratch_rows) const {
+  return scratch() + scratch_rows * place::register_bytes;
+}
+
+Translation::Translation(const Module& module, Translated& result)
+    : module_(module), result_(result), sm_(module.sm) {}
+
+void Translation::begin(uint32_t section, uint32_t index) {
+  section_ = section;
+  index_ = index;
+  line_ = &module_.sections[section].lines[index];
+  const std::string_view text = line_->opcode;
+  opcode_ = text.substr(0, text.find('.'));
+  modifiers_.clear();
+  for (size_t dot = text.find('.'); dot != std::string_view::npos;) {
+    const size_t next = text.find('.', dot + 1);
+    modifiers_.push_back(text.substr(dot + 1, next - dot - 1));
+    dot = next;
+  }
+  taken_ = 0;
+  raw_ = {};
+  raw_.source_line = line_->source_line;
+  bearer_ = UINT32_MAX;
+  reads_.clear();
+  writes_.clear();
+  scratch_now_ = 0;
+  guard_ = {};
+  operands_.clear();
+  try {
+    for (const std::string& operand : line_->operands) operands_.push_back(parse_operand(operand));
+    if (!line_->predicate.empty()) {
+      const Operand guard = parse_operand(std::string_view(line_->predicate).substr(1));
+      const bool uniform = guard.kind == OperandKind::UniformPredicate;
+      if (!uniform && guard.kind != OperandKind::Predicate)
+        unsupported("its guard is no predicate");
+      if (guard.index != Operand::true_predicate) {
+        note(false, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, guard.index, 1);
+        guard_ = {uniform ? frame_.uniform_predicate(guard.index) : frame_.predicate(guard.index), guard.negated};
+      } else if (guard.negated) {
+        guard_ = {constant({0}), false};
+      }
+    }
+  } catch (const std::invalid_argument& error) {
+    unsupported(error.what());
+  }
+}
+
+bool Translation::has(std::string_view modifier) const {
+  return std::find(modifiers_.begin(), modifiers_.end(), modifier) != modifiers_.end();
+}
+
+bool Translation::take(std::string_view modifier) {
+  for (size_t i = 0; i < modifiers_.size(); ++i) {
+    if (modifiers_[i] != modifier || (taken_ >> i & 1)) continue;
+    taken_ |= uint64_t{1} << i;
+    return true;
+  }
+  return false;
+}
+
+int Translation::take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise) {
+  int index = 0;
+  for (const std::string_view m : modifiers) {
+    if (take(m)) return index;
+    ++index;
+  }
+  return otherwise;
+}
+
+std::string_view Translation::take_next() {
+  for (size_t i = 0; i < modifiers_.size(); ++i) {
+    if (taken_ >> i & 1) continue;
+    taken_ |= uint64_t{1} << i;
+    return modifiers_[i];
+  }
+  return {};
+}
+
+void Translation::take_all() {
+  taken_ = ~uint64_t{0};
+}
+
+const Operand& Translation::operand(uint32_t index) const {
+  if (index >= operands_.size())
+    unsupported("it has " + std::to_string(operands_.size()) + " operands, expected more");
+  return operands_[index];
+}
+
+bool Translation::is(uint32_t index, OperandKind kind) const {
+  return index < operands_.size() && operands_[index].kind == kind;
+}
+
+bool Translation::is_predicate(uint32_t index) const {
+  return is(index, OperandKind::Predicate) || is(index, OperandKind::UniformPredicate);
+}
+
+void Translation::note(bool written, RegisterFile file, uint32_t index, uint32_t words) {
+  const bool predicate = file == RegisterFile::Predicate || file == RegisterFile::UniformPredicate;
+  if (index == (predicate ? Operand::true_predicate : Operand::zero)) return;
+  const uint32_t flag = file == RegisterFile::General     ? 0
+                        : file == RegisterFile::Uniform   ? uniform_flag
+                        : file == RegisterFile::Predicate ? predicate_flag
+                                                          : uniform_predicate_flag;
+  for (uint32_t k = 0; k < words; ++k) (written ? writes_ : reads_).push_back(flag + index + k);
+  uint8_t& count = written ? raw_.destination_count : raw_.source_count;
+  auto& list = written ? raw_.destinations : raw_.sources;
+  if (count == StaticInstruction::max_registers) return;
+  Register& r = list[count++];
+  r.index = static_cast<uint16_t>(index);
+  r.file = file;
+  r.width = static_cast<uint8_t>(words);
+}
+
+Place Translation::constant(std::initializer_list<uint32_t> words) {
+  const std::vector<uint32_t> key(words);
+  const auto [known, is_new] = constants_.try_emplace(key);
+  if (!is_new) return known->second;
+  auto& lines = program().constants;
+  const size_t offset = lines.size() * sizeof(functional::Line);
+  lines.resize(lines.size() + key.size() * place::register_bytes / sizeof(functional::Line));
+  auto* row = reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(lines.data()) + offset);
+  for (const uint32_t word : key) {
+    std::fill_n(row, warp_lanes, word);
+    row += warp_lanes;
+  }
+  return known->second = place::constants | static_cast<Place>(offset);
+}
+
+Place Translation::launch_row(uint32_t bank, uint32_t offset, uint32_t words) {
+  const auto [known, is_new] = launch_rows_.try_emplace({bank, offset, words});
+  if (!is_new) return known->second;
+  auto& rows = program().functions[section_].constant_words;
+  known->second = place::launch | static_cast<Place>(rows.size() * place::register_bytes);
+  for (uint32_t k = 0; k < words; ++k) rows.push_back({bank, offset + k * word_bytes});
+  return known->second;
+}
+
+Place Translation::general(uint32_t index, uint32_t words, bool written) {
+  note(written, RegisterFile::General, index, words);
+  if (index != Operand::zero) {
+    if (index + words > frame_.registers + Frame::spare) unsupported("a register beyond those of the kernel");
+    return frame_.general(index);
+  }
+  if (written) return frame_.general(frame_.registers);
+  return constant({0, 0, 0, 0});
+}
+
+Place Translation::value(uint32_t index, uint32_t words, bool is_double) {
+  const Operand& o = operand(index);
+  switch (o.kind) {
+    case OperandKind::Register:
+      return general(o.index, words, false);
+    case OperandKind::Uniform:
+      note(false, RegisterFile::Uniform, o.index, words);
+      return o.index == Operand::zero ? constant({0, 0, 0, 0}) : frame_.uniform(o.index);
+    case OperandKind::Constant: {
+      if (o.base != Operand::none || o.uniform != Operand::none) unsupported("an indexed constant");
+      if (o.bank >= functional::ConstantBanks::count) unsupported("a constant bank above 7");
+      if (o.bank == 0 && raw_.constant_operand == StaticInstruction::no_constant)
+        raw_.constant_operand = static_cast<uint32_t>(o.value);
+      return launch_row(o.bank, static_cast<uint32_t>(o.value), words);
+    }
+    case OperandKind::Number:
+      return is_double ? constant({0, immediate_bits()}) : constant({immediate_bits()});
+    case OperandKind::Integer: {
+      const auto bits = static_cast<uint64_t>(o.value);
+      if (is_double) return constant({0, immediate_bits()});
+      return words == 2 ? constant({static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)})
+                        : constant({static_cast<uint32_t>(bits)});
+    }
+    case OperandKind::Name:
+      // A symbol: its address is in the relocated instruction.
+      if (o.text.find('@') != std::string_view::npos) return constant({immediate_bits()});
+      [[fallthrough]];
+    default:
+      unsupported("operand `" + line_->operands[index] + "`");
+  }
+}
+
+Place Translation::source(uint32_t index, uint32_t words) {
+  return value(index, words, false);
+}
+
+Place Translation::source_double(uint32_t index) {
+  return value(index, 2, true);
+}
+
+Place Translation::destination(uint32_t index, uint32_t words) {
+  const Operand& o = operand(index);
+  if (o.kind == OperandKind::Register) return general(o.index, words, true);
+  if (o.kind != OperandKind::Uniform) unsupported("its destination is no register");
+  note(true, RegisterFile::Uniform, o.index, words);
+  return frame_.uniform(o.index == Operand::zero ? frame_.uniforms : o.index);
+}
+
+PredicateOperand Translation::predicate(uint32_t index) {
+  const Operand& o = operand(index);
+  if (!is_predicate(index)) unsupported("operand `" + line_->operands[index] + "` is no predicate");
+  if (o.index == Operand::true_predicate) return {constant({functional::full_mask}), o.negated};
+  const bool uniform = o.kind == OperandKind::UniformPredicate;
+  note(false, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, o.index, 1);
+  return {uniform ? frame_.uniform_predicate(o.index) : frame_.predicate(o.index), o.negated};
+}
+
+Place Translation::predicate_destination(uint32_t index) {
+  const Operand& o = operand(index);
+  if (!is_predicate(index)) unsupported("operand `" + line_->operands[index] + "` is no predicate");
+  const bool uniform = o.kind == OperandKind::UniformPredicate;
+  note(true, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, o.index, 1);
+  return uniform ? frame_.uniform_predicate(o.index) : frame_.predicate(o.index);
+}
+
+Place Translation::barrier(uint32_t index) {
+  const Operand& o = operand(index);
+  if (o.kind != OperandKind::Convergence) unsupported("operand `" + line_->operands[index] + "` is no barrier");
+  return frame_.barrier(o.index);
+}
+
+int64_t Translation::integer(uint32_t index) const {
+  if (operand(index).kind != OperandKind::Integer)
+    unsupported("operand `" + line_->operands[index] + "` is no integer");
+  return operand(index).value;
+}
+
+Address Translation::address(uint32_t index) {
+  const Operand& o = operand(index);
+  if (o.kind != OperandKind::Memory) unsupported("operand `" + line_->operands[index] + "` is no address");
+  // Without a descriptor, .E marks 64-bit registers.
+  const bool wide = o.wide_base || o.wide_uniform || (has("E") && o.base != Operand::none);
+  const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !o.wide_uniform);
+  Address result;
+  result.offset = o.value;
+  const auto base = [&](bool two) {
+    return o.base == Operand::none ? place::none : general(o.base, two ? 2 : 1, false);
+  };
+  const auto uniform = [&](bool two) {
+    if (o.uniform == Operand::none || o.uniform == Operand::zero) return place::none;
+    note(false, RegisterFile::Uniform, o.uniform, two ? 2 : 1);
+    return frame_.uniform(o.uniform);
+  };
+  const Place b = base(wide_base), u = uniform(o.wide_uniform);
+  result.base = wide ? Address::Base::Pair : Address::Base::Narrow;
+  if (u == place::none && o.scale == 1 && (wide_base || !wide)) {
+    result.place = b == place::none ? constant({0, 0}) : b;
+  } else if (b == place::none && o.wide_uniform == wide) {
+    result.place = u;
+  } else {
+    result.place = scratch(2);
+    const auto sum = [&]<bool is_wide>() {
+      emit(run_sum<is_wide>).destination = result.place;
+      auto& d = detail<SumDetail<is_wide>>();
+      d.base = b;
+      d.uniform = u;
+      d.wide_base = wide_base;
+      d.wide_uniform = o.wide_uniform;
+      d.scale = o.scale;
+    };
+    if (wide)
+      sum.template operator()<true>();
+    else
+      sum.template operator()<false>();
+  }
+  return result;
+}
+
+uint64_t Translation::section_address() const {
+  return functional::machine_code_window + functional::instruction_bytes * section_begin_[section_];
+}
+
+uint64_t Translation::code_address() const {
+  return section_address() + functional::instruction_bytes * index_;
+}
+
+uint64_t Translation::target(uint32_t index) const {
+  const Operand& o = operand(index);
+  if (o.kind == OperandKind::Integer) return section_address() + static_cast<uint64_t>(o.value);
+  const auto known = o.kind == OperandKind::Name ? functions_.find(o.text) : functions_.end();
+  if (known == functions_.end())
+    unsupported("operand `" + line_->operands[index] + "` is no address of code");
+  return known->second;
+}
+
+Place Translation::scratch(uint32_t words) {
+  const Place result = frame_.scratch() + scratch_now_ * place::register_bytes;
+  scratch_now_ += words;
+  scratch_rows_ = std::max(scratch_rows_, scratch_now_);
+  return result;
+}
+
+Op& Translation::emit(Handler handler, Control control) {
+  Op op;
+  op.run = handler;
+  op.control = control;
+  op.guard = guard_.place;
+  op.guard_negated = guard_.negated;
+  program().code.push_back(op);
+  program().origins.push_back({section_, static_cast<uint32_t>(section_begin_[section_] + index_)});
+  return program().code.back();
+}
+
+void Translation::accesses(uint32_t bytes, AddressKind kind) {
+  bearer_ = static_cast<uint32_t>(program().code.size() - 1);
+  raw_.addresses = kind;
+  raw_.memory_bytes = bytes;
+}
+
+void Translation::order_matters() {
+  program().functions[section_].order_sensitive = true;
+}
+
+void Translation::unsupported(const std::string& why) const {
+  char address[16];
+  std::snprintf(address, sizeof address, "0x%04x", index_ * functional::instruction_bytes);
+  const functional::Program& p = result_.program;
+  throw functional::TranslationError(module_.name + ": " + module_.sections[section_].name + "+" + address + ": " +
+                                     p.listing.lines[section_begin_[section_] + index_].text + ": " + why);
+}
+
+// --- all code ---------------------------------------------------------------------------------------------
+
+class Translator {
+ public:
+  explicit Translator(const Module& module) : module_(module), t_(module, result_) {}
+
+  Translated run() {
+    list();
+    for (uint32_t s = 0; s < module_.sections.size(); ++s) section(s);
+    for (const std::string& name : module_.system_functions) system_function(name);
+    for (const auto& [op, address] : t_.branches_) {
+      const uint32_t target = functional::op_at(program(), address);
+      if (target == UINT32_MAX)
+        throw functional::TranslationError(module_.name + ": " + program().text(static_cast<uint32_t>(op)) +
+                                           ": its target holds no code");
+      program().code[op].target = target;
+    }
+    result_.lowering.of_op.resize(program().code.size());
+    return std::move(result_);
+  }
+
+ private:
+  functional::Program& program() { return result_.program; }
+
+  /// The text of all instructions, and where each section begins.
+  void list() {
+    functional::MachineListing& listing = program().listing;
+    listing.name = module_.name;
+    listing.files = module_.files;
+    if (listing.files.empty()) listing.files.emplace_back();
+    for (uint32_t s = 0; s < module_.sections.size(); ++s) {
+      const Section& section = module_.sections[s];
+      t_.section_begin_.push_back(listing.lines.size());
+      const uint64_t begin =
+          functional::machine_code_window + functional::instruction_bytes * listing.lines.size();
+      t_.functions_.emplace(section.name, begin);
+      for (const auto& [name, at] : section.functions) t_.functions_.emplace(name, begin + at);
+      for (size_t i = 0; i < section.lines.size(); ++i) {
+        const Line& line = section.lines[i];
+        functional::MachineListing::Line row;
+        row.text = line.predicate + (line.predicate.empty() ? "" : " ") + line.opcode;
+        for (size_t k = 0; k < line.operands.size(); ++k) row.text += (k ? ", " : " ") + line.operands[k];
+        row.function = s;
+        row.address = static_cast<uint32_t>(functional::instruction_bytes * i);
+        row.file = line.file;
+        row.source_line = line.source_line;
+        listing.lines.push_back(std::move(row));
+      }
+    }
+    if (listing.lines.empty()) throw functional::TranslationError(module_.name + ": it has no code");
+    for (const std::string& name : module_.system_functions)
+      listing.lines.push_back({name, 0, 0, 0, 0});
+  }
+
+  void section(uint32_t s) {
+    const Section& section = module_.sections[s];
+    functional::FunctionCode& code = program().functions.emplace_back();
+    code.name = section.name;
+    code.entry = section.is_kernel;
+    code.first = code.body = static_cast<uint32_t>(program().code.size());
+    code.shared_bytes = section.shared_bytes;
+    code.registers = code.max_live = section.registers;
+    code.max_threads = section.max_threads;
+    code.required_threads = section.required_threads;
+    code.cluster = section.cluster;
+    code.constants = section.constants;
+    code.stack_bytes = code.deepest_stack = functional::round_up(section.stack_bytes, 16);
+    for (const auto& [offset, size] : section.parameters) {
+      code.parameter_offsets.push_back(offset);
+      code.parameter_sizes.push_back(size);
+      code.parameter_bytes = std::max(code.parameter_bytes, offset + size);
+    }
+    t_.frame_ = frame_of(section);
+    t_.scratch_rows_ = 0;
+    t_.launch_rows_.clear();
+    for (uint32_t i = 0; i < section.lines.size(); ++i) {
+      program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
+      t_.begin(s, i);
+      const instructions::SassRow* row = instructions::find_sass(t_.opcode());
+      if (!row) t_.unsupported("this opcode is not supported");
+      (*row->translate.value)(t_);
+      for (size_t k = 0; k < t_.modifiers_.size(); ++k)
+        if (!(t_.taken_ >> k & 1)) t_.unsupported("the modifier ." + std::string(t_.modifiers_[k]) + " is not supported");
+      end_instruction(section, i);
+    }
+    functional::FunctionCode& done = program().functions[s];
+    done.frame_bytes = t_.frame_.bytes(t_.scratch_rows_);
+    done.end = static_cast<uint32_t>(program().code.size());
+  }
+
+  static Frame frame_of(const Section& section) {
+    Frame frame;
+    frame.registers = section.registers;
+    for (const Line& line : section.lines)
+      for (const std::string& text : line.operands)
+        for (size_t at = text.find('R'); at != std::string::npos; at = text.find('R', at + 1)) {
+          const bool uniform = at > 0 && text[at - 1] == 'U';
+          uint32_t number = 0, digits = 0;
+          while (at + 1 + digits < text.size() && text[at + 1 + digits] >= '0' && text[at + 1 + digits] <= '9' &&
+                 digits < 3)
+            number = 10 * number + static_cast<uint32_t>(text[at + 1 + digits++] - '0');
+          if (digits) (uniform ? frame.uniforms : frame.registers) =
+              std::max(uniform ? frame.uniforms : frame.registers, number + 1);
+        }
+    return frame;
+  }
+
+  void end_instruction(const Section& section, uint32_t i) {
+    functional::Lowering& lowering = result_.lowering;
+    const uint32_t first = program().first_op.back(), last = static_cast<uint32_t>(program().code.size());
+    const auto known = t_.opcode_index_.find(section.lines[i].opcode);
+    if (known != t_.opcode_index_.end()) {
+      t_.raw_.opcode = known->second;
+    } else {
+      t_.raw_.opcode = static_cast<uint32_t>(lowering.opcodes.size());
+      t_.opcode_index_.emplace(section.lines[i].opcode, t_.raw_.opcode);
+      lowering.opcodes.push_back(section.lines[i].opcode);
+    }
+    t_.raw_.pc = functional::instruction_bytes * i;
+    const auto number = static_cast<uint32_t>(lowering.instructions.size());
+    lowering.instructions.push_back(t_.raw_);
+    const auto list = [&](const std::vector<uint32_t>& registers) {
+      const auto at = static_cast<uint32_t>(lowering.touched.size());
+      lowering.touched.insert(lowering.touched.end(), registers.begin(), registers.end());
+      return functional::Lowering::Registers{at, static_cast<uint32_t>(registers.size())};
+    };
+    const auto written = list(t_.writes_);
+    // Registers that the instruction overwrites must also have received their values.
+    t_.reads_.insert(t_.reads_.end(), t_.writes_.begin(), t_.writes_.end());
+    const auto touched = list(t_.reads_);
+    const uint32_t bearer = t_.bearer_ == UINT32_MAX ? last - 1 : t_.bearer_;
+    const bool carries = t_.bearer_ != UINT32_MAX || program().code[bearer].control == Control::Barrier;
+    for (uint32_t op = first; op < last; ++op) {
+      lowering.of_op.push_back({number + (op > bearer), op == bearer ? 1u : 0u,
+                                op == bearer && carries ? 0u : UINT32_MAX});
+      lowering.reads_of_op.push_back(touched);
+      lowering.writes_of_op.push_back(written);
+    }
+  }
+
+  /// Code that calls a function of the system and returns to the address in R20 and R21.
+  void system_function(const std::string& name);
+
+  const Module& module_;
+  Translated result_;
+  Translation t_;
+};
+
+void Translator::system_function(const std::string& name) {
+  program().first_op.push_back(UINT32_MAX);
+  throw functional::TranslationError(module_.name + ": it calls " + name + ", which is not supported");
+}
+
+Translated translate(const Module& module) {
+  return Translator(module).run();
+}
+
+}  // namespace simt::sass

@@ -1,0 +1,153 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "functional/translator.hpp"
+#include "sass/code.hpp"
+#include "sass/operand.hpp"
+
+namespace simt::sass {
+
+using functional::Address;
+using functional::Context;
+using functional::Control;
+using functional::Detail;
+using functional::Handler;
+using functional::Op;
+using functional::Place;
+using functional::PredicateOperand;
+
+/// Where the registers of a kernel are in its warps' frames: rows of one word per lane, then predicates, one
+/// word each. What is written to RZ or PT goes to places that nothing reads.
+struct Frame {
+  uint32_t registers = 0;           ///< R0 and up
+  uint32_t uniforms = 0;            ///< UR0 and up
+  static constexpr uint32_t spare = 4;  ///< rows for RZ and URZ as destinations
+  static constexpr uint32_t barriers = 16;
+
+  Place general(uint32_t index) const;
+  Place uniform(uint32_t index) const;
+  Place barrier(uint32_t index) const;
+  Place predicate(uint32_t index) const;
+  Place uniform_predicate(uint32_t index) const;
+  Place scratch() const;  ///< rows of the instruction being executed
+  uint32_t bytes(uint32_t scratch_rows) const;
+};
+
+/// One machine instruction being translated to Ops; passed to the functions that translate opcodes. It takes
+/// every modifier that it supports: an instruction with one that is not taken is refused. What it reads and
+/// writes is noted for the timing model as its operands are resolved.
+///
+/// Uniform registers hold a value per lane like others: lanes that diverge do not see each other's.
+class Translation {
+ public:
+  uint32_t sm() const { return sm_; }
+  std::string_view opcode() const { return opcode_; }  ///< without modifiers
+  bool take(std::string_view modifier);
+  bool has(std::string_view modifier) const;
+  /// Index of the first of these that the instruction has, or `otherwise`.
+  int take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
+  /// The next modifier not yet taken, whatever it is; empty if there is none.
+  std::string_view take_next();
+  void take_all();
+
+  uint32_t operand_count() const { return static_cast<uint32_t>(operands_.size()); }
+  const Operand& operand(uint32_t index) const;
+  /// Whether there is such an operand, of this kind.
+  bool is(uint32_t index, OperandKind kind) const;
+  bool is_predicate(uint32_t index) const;
+
+  /// Place of a value to read, in `words` consecutive rows: a register, a constant, or an immediate. Signs and
+  /// the like (`negated`, suffixes) are left to the caller. A 64-bit immediate is sign-extended.
+  Place source(uint32_t index, uint32_t words = 1);
+  /// As `source`, for a double: an immediate is its upper half.
+  Place source_double(uint32_t index);
+  /// Place to write to.
+  Place destination(uint32_t index, uint32_t words = 1);
+  /// The operand's predicate, negated if it is written with `!`.
+  PredicateOperand predicate(uint32_t index);
+  Place predicate_destination(uint32_t index);
+  Place barrier(uint32_t index);  ///< a convergence barrier
+  int64_t integer(uint32_t index) const;
+  /// The 32 bits that instructions with an immediate hold.
+  uint32_t immediate_bits() const { return static_cast<uint32_t>(line_->low >> 32); }
+  uint64_t low() const { return line_->low; }
+  uint64_t high() const { return line_->high; }
+  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op that
+  /// adds registers.
+  Address address(uint32_t index);
+  uint64_t code_address() const;         ///< of this instruction
+  uint64_t section_address() const;      ///< where its section begins
+  uint32_t section() const { return section_; }
+  /// Address of a branch target: a byte offset in the section, or the name of a function.
+  uint64_t target(uint32_t index) const;
+
+  /// Rows that hold the same in all lanes.
+  Place constant(std::initializer_list<uint32_t> words);
+  /// Rows for this instruction only.
+  Place scratch(uint32_t words);
+  /// A register by number, for instructions and system calls whose operands are implied.
+  Place general(uint32_t index, uint32_t words, bool written);
+
+  /// Appends an Op that has the instruction's predicate.
+  Op& emit(Handler handler, Control control = Control::None);
+  template <class D>
+  D& detail() {
+    auto owned = std::make_unique<D>();
+    D& d = *owned;
+    program().details.push_back(std::move(owned));
+    program().code.back().detail = &d;
+    return d;
+  }
+  /// The Op just emitted branches to an address once all code is translated.
+  void branches_to(uint64_t address) { branches_.emplace_back(program().code.size() - 1, address); }
+  /// The Op just emitted accesses memory: `bytes` per lane.
+  void accesses(uint32_t bytes, AddressKind kind = AddressKind::Lanes);
+  /// Immediates that the timing model uses: barrier number and threads, groups to wait for.
+  RawInstruction& timed() { return raw_; }
+  void order_matters();
+  functional::Program& program() { return result_.program; }
+
+  [[noreturn]] void unsupported(const std::string& why) const;
+
+ private:
+  friend class Translator;
+  explicit Translation(const Module& module, Translated& result);
+
+  void begin(uint32_t section, uint32_t index);
+  void end();
+  Place launch_row(uint32_t bank, uint32_t offset, uint32_t words);
+  void note(bool written, RegisterFile file, uint32_t index, uint32_t words);
+  Place value(uint32_t index, uint32_t words, bool is_double);
+
+  const Module& module_;
+  Translated& result_;
+  uint32_t sm_;
+  uint32_t section_ = 0;
+  uint32_t index_ = 0;  ///< of the instruction in its section
+  Frame frame_;
+  const Line* line_ = nullptr;
+  std::string_view opcode_;
+  std::vector<std::string_view> modifiers_;
+  uint64_t taken_ = 0;
+  std::vector<Operand> operands_;
+  PredicateOperand guard_;
+  RawInstruction raw_;
+  uint32_t bearer_ = UINT32_MAX;  ///< Op that accesses memory
+  std::vector<uint32_t> reads_, writes_;  ///< as in Lowering::touched
+  uint32_t scratch_now_ = 0, scratch_rows_ = 0;
+  std::vector<uint64_t> section_begin_;  ///< in instructions, of all code
+  std::map<std::string_view, uint64_t> functions_;  ///< by name: address
+  std::map<std::vector<uint32_t>, Place> constants_;
+  std::map<std::array<uint32_t, 3>, Place> launch_rows_;
+  std::vector<std::pair<size_t, uint64_t>> branches_;
+  std::map<std::string, uint32_t, std::less<>> opcode_index_;
+};
+
+}  // namespace simt::sass
