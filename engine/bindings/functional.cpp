@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "bindings.hpp"
+#include "functional/calls.hpp"
 #include "functional/grid.hpp"
 #include "functional/lowering.hpp"
 #include "functional/memory_changes.hpp"
@@ -21,6 +22,7 @@
 #include "functional/texture.hpp"
 #include "functional/translator.hpp"
 #include "ptx/parser.hpp"
+#include "sass/code.hpp"
 #include "trace/store_encoder.hpp"
 #include "trace/text_parser.hpp"
 
@@ -37,6 +39,7 @@ struct LoadedModule {
   std::map<uint32_t, std::shared_ptr<const Lowering>> lowered;  ///< by architecture
 
   std::shared_ptr<const Lowering> lowering(uint32_t sm_version) {
+    if (program.is_machine_code()) sm_version = 0;
     auto& found = lowered[sm_version];
     if (!found) found = std::make_shared<const Lowering>(lower(program, sm_version));
     return found;
@@ -47,24 +50,21 @@ struct LoadedModule {
 
 nb::dict describe(const Program& program, uint32_t index) {
   const FunctionCode& f = program.functions[index];
-  const simt::ptx::Function& ptx = program.module.functions[f.ptx];
   nb::dict d;
   d["index"] = index;
   d["name"] = f.name;
   nb::list parameters;
   for (size_t i = 0; i < f.parameter_sizes.size(); ++i)
-    parameters.append(nb::make_tuple(f.parameter_offsets[i], f.parameter_sizes[i],
-                                     std::string(simt::ptx::name(ptx.parameters[i].type)),
-                                     ptx.parameters[i].alignment));
+    parameters.append(nb::make_tuple(f.parameter_offsets[i], f.parameter_sizes[i], f.parameter_types[i]));
   d["parameters"] = parameters;
   d["parameter_bytes"] = f.parameter_bytes;
   d["shared_bytes"] = f.shared_bytes;
   d["stack_bytes"] = f.stack_bytes;
   d["registers"] = f.registers;
   d["max_live"] = f.max_live;
-  d["max_threads"] = ptx.max_threads;
-  d["required_threads"] = ptx.required_threads;
-  d["cluster"] = ptx.cluster;
+  d["max_threads"] = f.max_threads;
+  d["required_threads"] = f.required_threads;
+  d["cluster"] = f.cluster;
   d["order_sensitive"] = f.order_sensitive;
   return d;
 }
@@ -291,19 +291,77 @@ void bind_memory(nb::module_& m) {
           "The next changes, about `limit` bytes, which are made in memory as well; empty at the end.");
 }
 
+using LineTuple = std::tuple<std::string, std::string, std::vector<std::string>, uint64_t, uint64_t, uint32_t, uint32_t>;
+
+simt::sass::Section section_of(const nb::dict& d) {
+  simt::sass::Section section;
+  section.name = nb::cast<std::string>(d["name"]);
+  section.is_kernel = nb::cast<bool>(d["is_kernel"]);
+  for (auto& [predicate, opcode, operands, low, high, file, line] :
+       nb::cast<std::vector<LineTuple>>(d["lines"]))
+    section.lines.push_back({std::move(predicate), std::move(opcode), std::move(operands), low, high, file, line});
+  section.functions = nb::cast<std::vector<std::pair<std::string, uint32_t>>>(d["functions"]);
+  const auto number = [&](const char* key) { return nb::cast<uint32_t>(d[key]); };
+  section.registers = number("registers");
+  section.shared_bytes = number("shared_bytes");
+  section.reserved_shared = number("reserved_shared");
+  section.stack_bytes = number("stack_bytes");
+  section.calls = nb::cast<bool>(d["calls"]);
+  for (auto& [offset, size, type] :
+       nb::cast<std::vector<std::tuple<uint32_t, uint32_t, std::string>>>(d["parameters"]))
+    section.parameters.push_back({offset, size, std::move(type)});
+  const auto three = [&](const char* key) { return nb::cast<std::array<uint32_t, 3>>(d[key]); };
+  section.max_threads = three("max_threads");
+  section.required_threads = three("required_threads");
+  section.cluster = three("cluster");
+  section.constants = std::make_shared<ConstantBanks>();
+  section.constants->parameters = number("parameter_base");
+  for (const auto& [bank, contents] :
+       nb::cast<std::map<uint32_t, std::pair<nb::bytes, uint64_t>>>(d["constants"])) {
+    if (bank >= ConstantBanks::count) throw nb::value_error("a constant bank above 7");
+    section.constants->banks[bank] = {bytes_of(contents.first), contents.second};
+  }
+  return section;
+}
+
+std::shared_ptr<LoadedModule> load_machine_code(
+    const nb::dict& d, std::shared_ptr<DeviceMemory> memory,
+    const std::vector<std::tuple<std::string, uint64_t, uint64_t>>& variables,
+    std::vector<uint64_t> allocations) {
+  simt::sass::Module module;
+  module.name = nb::cast<std::string>(d["name"]);
+  module.sm = nb::cast<uint32_t>(d["sm"]);
+  module.files = nb::cast<std::vector<std::string>>(d["files"]);
+  for (const nb::handle section : nb::cast<nb::list>(d["sections"]))
+    module.sections.push_back(section_of(nb::cast<nb::dict>(section)));
+  module.system_functions = nb::cast<std::vector<std::string>>(d["system_functions"]);
+  nb::gil_scoped_release release;
+  simt::sass::Translated translated = simt::sass::translate(module);
+  auto loaded = std::make_shared<LoadedModule>();
+  loaded->memory = std::move(memory);
+  loaded->program = std::move(translated.program);
+  loaded->program.allocations = std::move(allocations);
+  for (const auto& [name, address, size] : variables)
+    loaded->program.machine_variables.push_back({name, address, size});
+  loaded->lowered[0] = std::make_shared<const Lowering>(std::move(translated.lowering));
+  return loaded;
+}
+
 void bind_modules(nb::module_& m) {
   nb::class_<LoadedModule>(m, "Module")
       .def_prop_ro("kernels",
                    [](const LoadedModule& self) {
                      nb::dict d;
                      for (uint32_t i = 0; i < self.program.functions.size(); ++i)
-                       if (self.program.functions[i].entry && self.program.module.functions[i].defined)
+                       if (self.program.functions[i].entry && self.program.functions[i].end > self.program.functions[i].first)
                          d[self.program.functions[i].name.c_str()] = describe(self.program, i);
                      return d;
                    })
       .def_prop_ro("variables",
                    [](const LoadedModule& self) {
                      nb::dict d;
+                     for (const MachineVariable& v : self.program.machine_variables)
+                       d[v.name.c_str()] = nb::make_tuple(v.address, v.size);
                      for (size_t i = 0; i < self.program.variables.size(); ++i) {
                        const auto& v = self.program.module.variables[i];
                        const bool global =
@@ -337,6 +395,10 @@ void bind_modules(nb::module_& m) {
             const FunctionCode* f = self.program.find(kernel);
             if (!f) throw nb::key_error(kernel.c_str());
             std::vector<std::string> names;
+            if (self.program.is_machine_code()) {
+              for (uint32_t op = f->first; op < f->end; ++op) names.push_back(self.program.text(op));
+              return names;
+            }
             const auto& ptx = self.program.module.functions[f->ptx];
             for (const auto& i : ptx.instructions)
               names.emplace_back(self.program.module.mnemonics[i.mnemonic].text);
@@ -347,17 +409,14 @@ void bind_modules(nb::module_& m) {
           "listing",
           [](LoadedModule& self, uint32_t sm_version) {
             const auto lowering = self.lowering(sm_version);
-            std::map<uint32_t, std::string> files;
-            for (const auto& [number, name] : self.program.module.files) files.emplace(number, name);
             std::vector<std::tuple<uint32_t, std::string, uint32_t>> rows(lowering->instructions.size());
             for (uint32_t op = 0; op < lowering->of_op.size(); ++op) {
               const Lowering::Range& range = lowering->of_op[op];
               if (range.count == 0) continue;
-              const simt::ptx::Instruction& instruction = self.program.instruction(op);
-              const simt::ptx::Location& place = self.program.module.locations[instruction.location];
-              std::fill_n(
-                  rows.begin() + range.first, range.count,
-                  std::tuple{instruction.line, place.line ? files[place.file] : std::string(), place.line});
+              const InstructionPlace place = self.program.where(op);
+              std::fill_n(rows.begin() + range.first, range.count,
+                          std::tuple{place.line, place.source_line ? std::string(place.file) : std::string(),
+                                     place.source_line});
             }
             return rows;
           },
@@ -380,6 +439,10 @@ void bind_modules(nb::module_& m) {
       "text"_a, "name"_a, "memory"_a, "places"_a = std::map<std::string, uint64_t>{},
       "Parses and translates PTX and puts its variables into memory, those named in `places` at the "
       "addresses given there.");
+  m.attr("machine_code_window") = machine_code_window;
+  m.def("load_machine_code", &load_machine_code, "code"_a, "memory"_a, "variables"_a, "allocations"_a,
+        "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size). "
+        "allocations: addresses in memory that are freed with the module, if it is made.");
 }
 
 nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id, uint32_t threads,

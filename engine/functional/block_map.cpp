@@ -14,7 +14,10 @@ std::vector<uint32_t> leaders(const Program& program, const Lowering& lowering) 
     if (op < lowering.of_op.size()) result.push_back(lowering.of_op[op].first);
   };
   for (const FunctionCode& f : program.functions) add(f.first);
-  for (const Op& op : program.code) {
+  for (uint32_t at = 0; at < program.code.size(); ++at) {
+    const Op& op = program.code[at];
+    // Machine code jumps to addresses in registers and tables, which follow its branches.
+    if (program.is_machine_code() && op.control != Control::None) add(at + 1);
     if (op.control == Control::Branch) add(op.target);
     if (op.control == Control::BranchIndirect)
       for (const uint32_t target : op.details<BranchTable>().targets) add(target);

@@ -115,6 +115,12 @@ struct ConstantWord {
   uint32_t bank = 0, offset = 0;
 };
 
+/// A variable of machine code, in global memory or in constant memory.
+struct MachineVariable {
+  std::string name;
+  uint64_t address = 0, size = 0;
+};
+
 /// The text of machine code.
 struct MachineListing {
   struct Line {
@@ -142,9 +148,11 @@ struct FunctionCode {
   uint32_t max_live = 0;
   std::vector<uint32_t> places;  ///< of the PTX function's registers, as given by RegisterAllocation
   uint32_t shared_bytes = 0;     ///< static; for an entry, including everything it calls
+  uint32_t reserved_shared = 0;  ///< bytes of shared memory that precede the CTA's own
   uint32_t deepest_stack = 0;    ///< bytes per thread, including everything it calls; if recursive, the limit
   std::vector<uint32_t> parameter_offsets;  ///< in the stack frame; for an entry, in the parameter block
   std::vector<uint32_t> parameter_sizes;
+  std::vector<std::string> parameter_types;  ///< names of PTX's types; empty where they are not known
   std::vector<uint32_t> result_offsets, result_sizes;
   /// Launch bounds and the cluster size, as the program declares them; 0 where it does not.
   std::array<uint32_t, 3> max_threads{}, required_threads{}, cluster{};
@@ -165,7 +173,9 @@ struct Program {
   std::vector<Line> constants;  ///< bank `place::constants`
   std::vector<std::unique_ptr<Detail>> details;
   bool asks_for_workspace = false;  ///< reads the address of a cooperative launch's grid barrier
-  std::vector<uint64_t> variables;  ///< address of each module variable (global, constant), or its offset in
+  std::vector<MachineVariable> machine_variables;
+  std::vector<uint64_t> allocations;  ///< of memory, made for machine code's variables
+  std::vector<uint64_t> variables;    ///< address of each module variable (global, constant), or its offset in
                                     ///< shared memory
 
   const FunctionCode* find(const std::string& name) const;

@@ -69,7 +69,7 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
     refuse(k, "too much shared memory",
            std::to_string(shared) + " bytes of shared memory a block (" + std::to_string(k.shared_bytes) +
                " of them static); this GPU has " + std::to_string(machine.shared_bytes_per_cta));
-  shared_bytes_ = static_cast<uint32_t>(shared);
+  shared_bytes_ = k.reserved_shared + static_cast<uint32_t>(shared);
   local_bytes_ = std::min(k.deepest_stack, k.stack_bytes + machine.stack_limit);
   local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "functional/calls.hpp"
 #include "functional/lowerer.hpp"
 
 namespace simt::functional {
@@ -19,7 +20,6 @@ constexpr uint32_t none = UINT32_MAX;
 constexpr uint32_t predicate_flag = 0x10000;
 constexpr uint32_t general_registers = 254;  // 255 is RZ; registers beyond share numbers, which affects
                                              // timing only
-constexpr uint64_t instruction_bytes = 16;
 // Start of kernel parameters in constant bank 0, as in disassembly (c[0x0][0x160]).
 constexpr uint64_t constant_bank_bytes = 64 * 1024;
 constexpr uint32_t hopper_parameters = 0x210, volta_parameters = 0x160, kepler_parameters = 0x140;

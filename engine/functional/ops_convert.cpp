@@ -3,6 +3,7 @@
 
 #include "functional/arithmetic.hpp"
 #include "functional/floats.hpp"
+#include "functional/handlers.hpp"
 #include "functional/instructions.hpp"
 
 namespace simt::functional {
@@ -590,7 +591,7 @@ void emit_pair(Translation& t, Handler h, Type d, const Request& request) {
   op.immediate = packed(request);
 }
 
-Handler same_size_handler(Translation& t, Type type, const Request& r) {
+Handler same_size_handler(Type type, const Request& r) {
   switch (type) {
     case Type::F32:
       return r.ftz ? (r.sat ? run_same<true, Clamp::Sat> : run_same<true, Clamp::None>)
@@ -602,11 +603,11 @@ Handler same_size_handler(Translation& t, Type type, const Request& r) {
     case Type::BF16:
       return run_same_half<Bfloat>;
     default:
-      t.unsupported("this type");
+      return nullptr;
   }
 }
 
-Handler integral_handler(Translation& t, Type type) {
+Handler integral_handler(Type type) {
   switch (type) {
     case Type::F32:
       return run_integral<float>;
@@ -617,12 +618,12 @@ Handler integral_handler(Translation& t, Type type) {
     case Type::BF16:
       return run_integral<Bfloat>;
     default:
-      t.unsupported("this type");
+      return nullptr;
   }
 }
 
 template <class Format>
-Handler to_half_handler(Translation& t, Type s) {
+Handler to_half_handler(Type s) {
   switch (s) {
     case Type::F16:
       return run_to_half<Format, Half>;
@@ -633,17 +634,15 @@ Handler to_half_handler(Translation& t, Type s) {
     case Type::F64:
       return run_to_half<Format, double>;
     default:
-      if (Handler h = with_integer(s, [](auto v) -> Handler { return run_to_half<Format, decltype(v)>; }))
-        return h;
-      t.unsupported("this type");
+      return with_integer(s, [](auto v) -> Handler { return run_to_half<Format, decltype(v)>; });
   }
 }
 
-Handler float_handler(Translation& t, Type d, Type s, const Request& r) {
+Handler float_handler(Type d, Type s, const Request& r) {
   if (is_half(d)) {
     if (s == Type::F32 && r.round == Round::Nearest)
       return d == Type::F16 ? run_narrow<Half> : run_narrow<Bfloat>;
-    return d == Type::F16 ? to_half_handler<Half>(t, s) : to_half_handler<Bfloat>(t, s);
+    return d == Type::F16 ? to_half_handler<Half>(s) : to_half_handler<Bfloat>(s);
   }
   if (is_half(s)) {
     if (d == Type::F32) return s == Type::F16 ? run_widen<Half, float> : run_widen<Bfloat, float>;
@@ -724,6 +723,27 @@ void translate_pack(Translation& t) {
   p.most = (1 << (is_signed ? p.bits - 1 : p.bits)) - 1;
 }
 
+/// The handler of a conversion between numbers; nullptr if there is none. integral: rounds to integers.
+Handler handler_of(Type d, Type s, const Request& r, bool integral) {
+  if (is_integer(d) && is_integer(s))
+    return with_integer(d, [&](auto v) {
+      return r.sat ? integer_handler<decltype(v), true>(s) : integer_handler<decltype(v), false>(s);
+    });
+  if (is_integer(d) && is_plain_float(s))
+    return s == Type::F16    ? to_integer_handler<Half>(d)
+           : s == Type::BF16 ? to_integer_handler<Bfloat>(d)
+           : s == Type::F32  ? to_integer_handler<float>(d)
+                             : to_integer_handler<double>(d);
+  if (is_integer(s) && is_plain_float(d))
+    return d == Type::F32   ? from_integer_handler<float>(s, r)
+           : d == Type::F64 ? from_integer_handler<double>(s, r)
+           : d == Type::F16 ? to_half_handler<Half>(s)
+                            : to_half_handler<Bfloat>(s);
+  if (!is_plain_float(d) || !is_plain_float(s)) return nullptr;
+  if (d == s) return integral ? integral_handler(d) : same_size_handler(d, r);
+  return float_handler(d, s, r);
+}
+
 }  // namespace
 
 void translate_cvt(Translation& t) {
@@ -772,37 +792,34 @@ void translate_cvt(Translation& t) {
   if ((r.relu || r.satfinite) && !(is_half(d) && s == Type::F32))
     t.unsupported(".relu or .satfinite of these types");
 
-  Handler h = nullptr;
   if (is_integer(d) && is_integer(s)) {
     if (integral >= 0 || direction >= 0) t.unsupported("integers are not rounded");
-    h = with_integer(d, [&](auto v) {
-      return r.sat ? integer_handler<decltype(v), true>(s) : integer_handler<decltype(v), false>(s);
-    });
   } else if (is_integer(d) && is_plain_float(s)) {
     if (integral < 0) t.unsupported("a modifier for rounding to integers is missing");
-    h = s == Type::F16    ? to_integer_handler<Half>(d)
-        : s == Type::BF16 ? to_integer_handler<Bfloat>(d)
-        : s == Type::F32  ? to_integer_handler<float>(d)
-                          : to_integer_handler<double>(d);
   } else if (is_integer(s) && is_plain_float(d)) {
     if (direction < 0) t.unsupported("a rounding is missing");
-    h = d == Type::F32   ? from_integer_handler<float>(s, r)
-        : d == Type::F64 ? from_integer_handler<double>(s, r)
-        : d == Type::F16 ? to_half_handler<Half>(t, s)
-                         : to_half_handler<Bfloat>(t, s);
   } else if (is_plain_float(d) && d == s) {
     if (direction >= 0) t.unsupported("this rounding, between the same types");
-    h = integral >= 0 ? integral_handler(t, d) : same_size_handler(t, d, r);
   } else if (is_plain_float(d) && is_plain_float(s)) {
     if (integral >= 0) t.unsupported("a rounding to integers, between different types");
     // ptxas also accepts conversions between f16 and bf16 without a rounding modifier.
     const bool widens = d == Type::F64 || (d == Type::F32 && s != Type::F64) || is_half(s);
     if (direction < 0 && !widens) t.unsupported("a rounding is missing");
-    h = float_handler(t, d, s, r);
-  } else {
-    t.unsupported("these types");
   }
+  const Handler h = handler_of(d, s, r, integral >= 0);
+  if (!h) t.unsupported("these types");
   emit(t, h, d, s, r);
+}
+
+std::optional<ConversionHandler> conversion_handler(const Conversion& conversion) {
+  Request r;
+  r.round = static_cast<Round>(conversion.rounding);
+  r.ftz = conversion.ftz;
+  r.sat = conversion.saturates;
+  r.relu = conversion.relu;
+  const Handler h = handler_of(conversion.to, conversion.from, r, conversion.to_integral);
+  if (!h) return std::nullopt;
+  return ConversionHandler{h, packed(r)};
 }
 
 }  // namespace simt::functional

@@ -21,6 +21,11 @@ namespace {
 template <class T>
 T argument(const Context& c, const Op& op, size_t index, int lane) {
   const StackSlot& slot = op.details<CallSite>().arguments[index];
+  if (op.details<CallSite>().in_registers) {
+    const uint32_t* rows = c.lanes<const uint32_t>(slot.offset) + lane;
+    const uint64_t bits = rows[0] | (slot.bytes > 4 ? uint64_t{rows[warp_lanes]} << 32 : 0);
+    return static_cast<T>(bits);
+  }
   const std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
   T value{};
   std::memcpy(&value, local + c.stack + slot.offset, std::min<size_t>(sizeof value, slot.bytes));
@@ -30,6 +35,13 @@ T argument(const Context& c, const Op& op, size_t index, int lane) {
 template <class T>
 void set_result(const Context& c, const Op& op, int lane, T value) {
   const StackSlot& slot = op.details<CallSite>().results[0];
+  if (op.details<CallSite>().in_registers) {
+    uint32_t* rows = c.lanes<uint32_t>(slot.offset) + lane;
+    const auto bits = static_cast<uint64_t>(value);
+    rows[0] = static_cast<uint32_t>(bits);
+    if (slot.bytes > 4) rows[warp_lanes] = static_cast<uint32_t>(bits >> 32);
+    return;
+  }
   std::byte* local = c.cta->local(c.warp->number(), static_cast<uint32_t>(lane));
   std::memcpy(local + c.stack + slot.offset, &value, std::min<size_t>(sizeof value, slot.bytes));
 }

@@ -350,7 +350,7 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
   launch_.name = description.name;
   launch_.grid = {c.grid[0], c.grid[1], c.grid[2]};
   launch_.block = {c.block[0], c.block[1], c.block[2]};
-  launch_.shared_bytes = grid_.shared_bytes();
+  launch_.shared_bytes = grid_.shared_bytes() - grid_.kernel().reserved_shared;
   launch_.registers_per_thread = description.registers_per_thread;
   launch_.sm_version = description.sm_version;
   launch_.stream = description.stream;
@@ -395,8 +395,9 @@ std::vector<InstructionSource::Buffer> ExecutedSource::buffers() const {
   std::vector<Buffer> found;
   const std::vector<std::byte>& parameters = grid_.config().parameters;
   const Program& program = grid_.program();
-  const std::vector<bool> stored =
-      ptx::stored_parameters(program.module.functions[grid_.kernel().ptx], program.module);
+  std::vector<bool> stored;  // of machine code, it is not known
+  if (!program.is_machine_code())
+    stored = ptx::stored_parameters(program.module.functions[grid_.kernel().ptx], program.module);
   for (size_t offset = 0; offset + 8 <= parameters.size(); offset += 8) {
     uint64_t address;
     std::memcpy(&address, parameters.data() + offset, 8);

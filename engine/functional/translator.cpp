@@ -222,6 +222,7 @@ class Translator {
         t_.stack_offsets_[v] = block;
         code.parameter_offsets.push_back(block);
         code.parameter_sizes.push_back(size);
+        code.parameter_types.emplace_back(ptx::name(variable.type));
         block += size;
         continue;
       }
@@ -281,6 +282,7 @@ Program translate(ptx::Module module, DeviceMemory& memory, const std::map<std::
 }
 
 void free_variables(const Program& program, DeviceMemory& memory) {
+  for (const uint64_t address : program.allocations) memory.free(address);
   for (size_t i = 0; i < program.variables.size(); ++i) {
     const Space space = program.module.variables[i].space;
     if (space == Space::Global || space == Space::Constant) memory.free(program.variables[i]);

@@ -28,8 +28,13 @@ struct Section {
   std::vector<Line> lines;
   std::vector<std::pair<std::string, uint32_t>> functions;  ///< in it: name and first byte
   uint32_t registers = 0;                                   ///< per thread
-  uint32_t shared_bytes = 0, stack_bytes = 0;
-  std::vector<std::pair<uint32_t, uint32_t>> parameters;  ///< offset and size of each
+  uint32_t shared_bytes = 0, reserved_shared = 0, stack_bytes = 0;
+  bool calls = false;  ///< functions that may need more stack
+  struct Parameter {
+    uint32_t offset = 0, size = 0;
+    std::string type;  ///< of PTX; empty where it is not known
+  };
+  std::vector<Parameter> parameters;
   std::array<uint32_t, 3> max_threads{}, required_threads{}, cluster{};
   std::shared_ptr<functional::ConstantBanks> constants;
 };

@@ -2,6 +2,9 @@
 ///
 /// Each lane holds its own copy of the convergence barriers, so that a barrier that is used by several groups of
 /// diverged lanes at once stays correct: B holds the lanes that go on together with this one.
+#include <algorithm>
+
+#include "functional/calls.hpp"
 #include "functional/cta.hpp"
 #include "functional/fault.hpp"
 #include "functional/grid.hpp"
@@ -17,13 +20,20 @@ namespace {
 
 void run_nothing(Context&, const Op&) {}
 
-/// Narrows the guard of the Op just emitted to lanes for which `p` holds, too.
+/// Both predicates.
 struct BothDetail : Detail {
   Truth first, second;
 };
 void run_both(Context& c, const Op& op) {
   const auto& d = op.details<BothDetail>();
-  c.predicate(op.destination) = d.first.bits(c) & d.second.bits(c);
+  write_predicate(c, op.destination, d.first.bits(c) & d.second.bits(c));
+}
+
+/// Whether the active lanes are those in a, or others.
+template <bool differ>
+void run_compare_lanes(Context& c, const Op& op) {
+  const uint32_t expected = row(c, op.a)[c.first_lane()] ^ static_cast<uint32_t>(op.immediate);
+  write_predicate(c, op.destination, (c.mask != expected) == differ ? ~0u : 0);
 }
 
 struct AddressDetail : Detail {
@@ -57,20 +67,26 @@ Op& branch(Translation& t, uint64_t address) {
 
 }  // namespace
 
-/// BRA [p,] target: taken by lanes for which p holds, too. BRA.DIV UR, target: by all, where lanes outside UR
-/// are missing.
+/// BRA [p,] target: taken by lanes for which p holds, too. BRA.CONV UR, target: where the active lanes are those in
+/// UR; BRA.DIV: where they are not.
 void translate_bra(Translation& t) {
-  t.take_one_of({"U", "CONV"});
+  t.take("U");
   t.take_one_of({"INC", "DEC"});
-  const bool diverged = t.take("DIV");
+  const int by_lanes = t.take_one_of({"DIV", "CONV"});
   const uint32_t last = t.operand_count() - 1;
-  if (diverged) {
-    // Lanes always meet before: what is gained is that the other way is never needed.
-    const Operand& o = t.operand(0);
-    const Place mask = o.is_zero() ? place::none : t.source(0);
-    (void)mask;
+  if (by_lanes >= 0) {
+    const Flipped mask(t, 0);
+    Op& test = t.emit(by_lanes == 0 ? run_compare_lanes<true> : run_compare_lanes<false>);
+    test.a = mask.place;
+    test.immediate = mask.flip;
+    const Place result = t.scratch(1);
+    test.destination = result;
+    Op& op = branch(t, t.target(last));
+    op.guard = result;
+    op.guard_negated = false;
+    return;
   }
-  if (!diverged && last > 0) {
+  if (last > 0) {
     const Truth second = t.predicate(0);
     Op& both = t.emit(run_nothing);
     const Place guard = both.guard;
@@ -121,6 +137,43 @@ void translate_ret(Translation& t) {
   jump(t, t.source(0), false, base);
 }
 
+namespace {
+
+/// Bytes of the arguments of system functions, and of the result.
+struct SystemFunction {
+  std::string_view name;
+  std::initializer_list<uint32_t> arguments;
+  uint32_t result;
+};
+const SystemFunction system_functions[] = {
+    {"vprintf", {8, 8}, 4}, {"__assertfail", {8, 8, 4, 8, 8}, 0}, {"malloc", {8}, 8}, {"free", {8}, 0}};
+
+}  // namespace
+
+bool emit_system_call(Translation& t, std::string_view name) {
+  const functional::Builtin* builtin = functional::find_builtin(name);
+  const auto* known = std::find_if(std::begin(system_functions), std::end(system_functions),
+                                   [&](const SystemFunction& f) { return f.name == name; });
+  if (!builtin || known == std::end(system_functions)) return false;
+  constexpr uint32_t first_register = 4;
+  functional::CallSite site;
+  site.in_registers = true;
+  uint32_t next = first_register;
+  for (const uint32_t bytes : known->arguments) {
+    const uint32_t words = bytes / 4;
+    next = (next + words - 1) / words * words;
+    site.arguments.push_back({t.general(next, words, false), bytes});
+    next += words;
+  }
+  if (known->result)
+    site.results.push_back({t.general(first_register, known->result / 4, true), known->result});
+  if (builtin->ordered)
+    for (functional::FunctionCode& f : t.program().functions) f.order_sensitive = true;
+  t.emit(builtin->run, builtin->ordered ? Control::Deferred : Control::None);
+  t.detail<functional::CallSite>() = site;
+  return true;
+}
+
 void emit_system_return(Translation& t) {
   constexpr uint32_t return_register = 20;
   jump(t, t.general(return_register, 2, false), true, 0);
@@ -162,8 +215,7 @@ void translate_bsync(Translation& t) {
 
 void translate_break(Translation& t) {
   t.take_one_of({"RELIABLE", "RECONVERGENT"});
-  const bool with = t.is_predicate(0);
-  if (with) t.unsupported("a second predicate");
+  if (t.is_predicate(0)) t.unsupported("a second predicate");
   t.emit(run_break).destination = t.barrier(0);
 }
 
@@ -192,7 +244,6 @@ void run_barrier(Context& c, const Op& op) {
   if (d.predicate.place != place::none) c.barrier.predicate = d.predicate.bits(c);
 }
 
-/// The result of a reducing barrier: B2R fetches it. Lanes share nothing, so each keeps its own copy.
 }  // namespace
 
 /// BAR.SYNC id [, threads]; BAR.ARV id, threads; BAR.RED.op id [, threads], p.
@@ -225,7 +276,6 @@ void translate_bar(Translation& t) {
   t.timed().immediate2 = d.request.threads;
   if (next < t.operand_count()) d.predicate = t.predicate(next);
   Op& op = t.emit(run_barrier, Control::Barrier);
-  // What the barrier finds lies in the spare row of its kind until B2R fetches it.
   if (kind == 2) op.destination = t.barrier_result(d.request.reduce == BarrierRequest::Reduce::Popcount);
   t.detail<BarrierDetail>() = d;
 }
@@ -263,9 +313,6 @@ void run_trap(Context& c, const Op&) {
   throw Fault("trap", "the program stopped itself", c.first_lane());
 }
 
-void run_yield(Context& c, const Op&) {
-  c.yield = true;
-}
 
 void run_sleep(Context& c, const Op& op) {
   c.sleep = row(c, op.a)[c.first_lane()];
@@ -280,7 +327,17 @@ void translate_trap(Translation& t) {
 }
 
 void translate_yield(Translation& t) {
-  t.emit(run_yield, Control::Yield);
+  t.emit(run_nothing, Control::Yield);
+}
+
+/// DEPBAR.LE SB, count: waits until at most so many are outstanding.
+void translate_depbar(Translation& t) {
+  t.take_all();
+  if (t.is(0, OperandKind::Dependence)) {
+    t.timed().immediate2 = t.operand(0).index;
+    if (t.operand_count() > 1) t.timed().immediate = t.integer(1);
+  }
+  t.emit(run_nothing);
 }
 
 void translate_nanosleep(Translation& t) {

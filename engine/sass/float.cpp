@@ -1,13 +1,13 @@
 /// f32 arithmetic, comparison and the special functions.
 #include "functional/float_operations.hpp"
 #include "functional/handlers.hpp"
+#include "sass/comparisons.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
 
 namespace simt::sass {
 
 using functional::Clamp;
-using functional::take_rounding;
 namespace operations = functional::float_operations;
 
 namespace {
@@ -102,29 +102,6 @@ void translate_ffma(Translation& t) {
 
 namespace {
 
-/// Comparisons as sets of the four outcomes: less, equal, greater, unordered.
-enum Outcome : uint32_t { Less = 1, Equal = 2, Greater = 4, Unordered = 8 };
-struct NamedComparison {
-  std::string_view name;
-  uint32_t outcomes;
-};
-constexpr NamedComparison comparisons[] = {{"F", 0},
-                                           {"LT", Less},
-                                           {"EQ", Equal},
-                                           {"LE", Less | Equal},
-                                           {"GT", Greater},
-                                           {"NE", Less | Greater},
-                                           {"GE", Greater | Equal},
-                                           {"NUM", Less | Equal | Greater},
-                                           {"NAN", Unordered},
-                                           {"LTU", Less | Unordered},
-                                           {"EQU", Equal | Unordered},
-                                           {"LEU", Less | Equal | Unordered},
-                                           {"GTU", Greater | Unordered},
-                                           {"NEU", Less | Greater | Unordered},
-                                           {"GEU", Greater | Equal | Unordered},
-                                           {"T", Less | Equal | Greater | Unordered}};
-
 struct FloatCompareDetail : Detail {
   FloatSource a, b;
   uint32_t outcomes = 0;
@@ -133,12 +110,6 @@ struct FloatCompareDetail : Detail {
   Truth with;
   Combine combine = Combine::And;
 };
-
-uint32_t take_comparison(Translation& t) {
-  for (const NamedComparison& known : comparisons)
-    if (t.take(known.name)) return known.outcomes;
-  t.unsupported("a comparison is missing");
-}
 
 uint32_t compare(Context& c, const FloatCompareDetail& d) {
   const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
@@ -151,12 +122,7 @@ uint32_t compare(Context& c, const FloatCompareDetail& d) {
       y[i] = functional::flushed(y[i]);
     }
   }
-  uint32_t holds = 0;
-  if (d.outcomes & Less) holds |= test_rows([&](uint32_t i) { return x[i] < y[i]; });
-  if (d.outcomes & Equal) holds |= test_rows([&](uint32_t i) { return x[i] == y[i]; });
-  if (d.outcomes & Greater) holds |= test_rows([&](uint32_t i) { return x[i] > y[i]; });
-  if (d.outcomes & Unordered) holds |= test_rows([&](uint32_t i) { return x[i] != x[i] || y[i] != y[i]; });
-  return holds;
+  return compared(d.outcomes, x, y);
 }
 
 void run_compare(Context& c, const Op& op) {

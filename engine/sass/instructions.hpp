@@ -17,13 +17,22 @@ Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translat
 // float.cpp
 Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, translate_fset, translate_fsel,
     translate_fmnmx, translate_mufu, translate_fchk;
+// double.cpp
+Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp, translate_dmnmx;
+// convert.cpp
+Semantics translate_i2f, translate_f2i, translate_frnd, translate_f2f, translate_i2i, translate_f2fp;
+// half.cpp
+Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_hsetp2, translate_hset2;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
     translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
-    translate_yield, translate_nanosleep;
+    translate_yield, translate_nanosleep, translate_depbar;
 
+/// Ops that call a function of the system, such as vprintf, whose arguments are in R4 and up. False if there is
+/// none of this name.
+bool emit_system_call(Translation& t, std::string_view name);
 /// The Op that returns from a system function: to the code address in R20 and R21.
 void emit_system_return(Translation& t);
 

@@ -126,7 +126,8 @@ void run_wide_product(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
   map_pairs(c, op.destination, [=](uint32_t i) { return wide_product<is_signed>(a[i], b[i]) + pair_at(e, i); });
 }
-template <bool is_signed>
+/// With the carry, and of it the whole or, `high`, the upper half.
+template <bool is_signed, bool high>
 void run_wide_product_with_carry(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
   const auto& d = op.details<ProductDetail>();
@@ -141,7 +142,10 @@ void run_wide_product_with_carry(Context& c, const Op& op) {
     sum[i] = static_cast<uint64_t>(s);
     carry |= static_cast<uint32_t>(s >> 64 & 1) << i;
   }
-  map_pairs(c, op.destination, [&](uint32_t i) { return sum[i]; });
+  if constexpr (high)
+    map_words(c, op.destination, [&](uint32_t i) { return static_cast<uint32_t>(sum[i] >> 32); });
+  else
+    map_pairs(c, op.destination, [&](uint32_t i) { return sum[i]; });
   if (d.carry_out != place::none) write_predicate(c, d.carry_out, carry);
 }
 
@@ -165,12 +169,13 @@ void translate_imad(Translation& t) {
   if (extended && t.is_predicate(first + 3)) d.carry_in = t.predicate(first + 3);
   const bool carries = d.carry_out != place::none || d.carry_in.place != place::none;
   const bool flips = carries || d.flip_product || d.flip_c;
-  if (carries && high) t.unsupported("a carry of the upper half");
   Handler handler = flips ? run_product<true> : run_product<false>;
-  if (high)
+  if (high && carries)
+    handler = is_signed ? run_wide_product_with_carry<true, true> : run_wide_product_with_carry<false, true>;
+  else if (high)
     handler = is_signed ? run_high_product<true> : run_high_product<false>;
   else if (wide && flips)
-    handler = is_signed ? run_wide_product_with_carry<true> : run_wide_product_with_carry<false>;
+    handler = is_signed ? run_wide_product_with_carry<true, false> : run_wide_product_with_carry<false, false>;
   else if (wide)
     handler = is_signed ? run_wide_product<true> : run_wide_product<false>;
   else if (d.flip_product)

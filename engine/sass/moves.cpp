@@ -1,6 +1,7 @@
 /// Moves: between registers of all kinds, special registers, predicates, and lanes of a warp.
 #include "functional/calls.hpp"
 #include "functional/collective.hpp"
+#include "functional/grid.hpp"
 #include "functional/handlers.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
@@ -236,7 +237,7 @@ PredicatesDetail all_predicates(Translation& t, uint32_t mask_operand, uint32_t 
   PredicatesDetail d;
   d.mask = static_cast<uint32_t>(t.integer(mask_operand)) & 0x7f;
   d.shift = 8 * byte;
-  for (uint32_t k = 0; k < 7; ++k) d.predicates[k] = t.predicate_place(k, written && (d.mask >> k & 1));
+  for (uint32_t k = 0; k < 7; ++k) d.predicates[k] = d.mask >> k & 1 ? t.predicate_by_number(k, written) : t.constant({0});
   return d;
 }
 

@@ -4,14 +4,12 @@
 #include <bit>
 
 #include "functional/calls.hpp"
-#include "functional/lanes.hpp"
 #include "functional/round_up.hpp"
 #include "instructions/sass.hpp"
+#include "sass/instructions.hpp"
+#include "sass/rows.hpp"
 
 namespace simt::sass {
-
-using functional::warp_lanes;
-namespace place = functional::place;
 
 namespace {
 
@@ -19,8 +17,7 @@ constexpr uint32_t word_bytes = 4;
 /// Registers in Lowering::touched.
 constexpr uint32_t predicate_flag = 0x10000, uniform_flag = 0x20000, uniform_predicate_flag = 0x30000;
 
-/// Handlers for addresses that are sums of registers.
-template <bool wide>
+/// An address that is the sum of registers.
 struct SumDetail : Detail {
   Place base = place::none, uniform = place::none;
   bool wide_base = false, wide_uniform = false;
@@ -28,20 +25,15 @@ struct SumDetail : Detail {
 };
 
 uint64_t lane(const Context& c, Place at, bool wide, uint32_t i) {
-  const uint32_t* row = c.lanes<const uint32_t>(at);
-  return wide ? row[i] | uint64_t{row[i + warp_lanes]} << 32 : row[i];
+  return wide ? pair_at(row(c, at), i) : row(c, at)[i];
 }
 
-template <bool wide>
 void run_sum(Context& c, const Op& op) {
-  const auto& d = op.details<SumDetail<wide>>();
-  uint32_t* to = c.lanes<uint32_t>(op.destination);
-  for (uint32_t i = 0; i < warp_lanes; ++i) {
+  const auto& d = op.details<SumDetail>();
+  map_pairs(c, op.destination, [&](uint32_t i) {
     const uint64_t base = d.base == place::none ? 0 : lane(c, d.base, d.wide_base, i) * d.scale;
-    const uint64_t sum = base + (d.uniform == place::none ? 0 : lane(c, d.uniform, d.wide_uniform, i));
-    to[i] = static_cast<uint32_t>(sum);
-    if (wide) to[i + warp_lanes] = static_cast<uint32_t>(sum >> 32);
-  }
+    return base + (d.uniform == place::none ? 0 : lane(c, d.uniform, d.wide_uniform, i));
+  });
 }
 
 }  // namespace
@@ -61,8 +53,14 @@ Place Frame::predicate(uint32_t index) const {
 Place Frame::uniform_predicate(uint32_t index) const {
   return predicate(8 + index);
 }
-Place Frame::scratch() const {
+Place Frame::reduced_truth() const {
+  return predicate(16);
+}
+Place Frame::reduced_count() const {
   return barrier(barriers + 1);
+}
+Place Frame::scratch() const {
+  return barrier(barriers + 2);
 }
 uint32_t Frame::bytes(uint32_t scratch_rows) const {
   return scratch() + scratch_rows * place::register_bytes;
@@ -86,6 +84,7 @@ void Translation::begin(uint32_t section, uint32_t index) {
   taken_ = 0;
   raw_ = {};
   raw_.source_line = line_->source_line;
+  raw_.control = ControlBits::of(line_->high);
   bearer_ = UINT32_MAX;
   reads_.clear();
   writes_.clear();
@@ -111,6 +110,16 @@ void Translation::begin(uint32_t section, uint32_t index) {
   }
 }
 
+void Translation::begin_system_function(size_t instruction) {
+  // It runs in the frame of whichever section calls it: all begin with the general registers.
+  section_ = 0;
+  index_ = static_cast<uint32_t>(instruction - section_begin_[0]);
+  frame_.registers = Operand::zero;
+  guard_ = {};
+  operands_.clear();
+  scratch_now_ = 0;
+}
+
 bool Translation::has(std::string_view modifier) const {
   return std::find(modifiers_.begin(), modifiers_.end(), modifier) != modifiers_.end();
 }
@@ -129,6 +138,16 @@ int Translation::take_one_of(std::initializer_list<std::string_view> modifiers, 
   for (const std::string_view m : modifiers) {
     if (take(m)) return index;
     ++index;
+  }
+  return otherwise;
+}
+
+int Translation::take_next_of(std::initializer_list<std::string_view> modifiers, int otherwise) {
+  for (size_t i = 0; i < modifiers_.size(); ++i) {
+    const auto at = std::find(modifiers.begin(), modifiers.end(), modifiers_[i]);
+    if (at == modifiers.end() || (taken_ >> i & 1)) continue;
+    taken_ |= uint64_t{1} << i;
+    return static_cast<int>(at - modifiers.begin());
   }
   return otherwise;
 }
@@ -171,6 +190,7 @@ void Translation::note(bool written, RegisterFile file, uint32_t index, uint32_t
   uint8_t& count = written ? raw_.destination_count : raw_.source_count;
   auto& list = written ? raw_.destinations : raw_.sources;
   if (count == StaticInstruction::max_registers) return;
+  if (!written) raw_.source_slots[count] = static_cast<uint8_t>(slot_);
   Register& r = list[count++];
   r.index = static_cast<uint16_t>(index);
   r.file = file;
@@ -213,6 +233,7 @@ Place Translation::general(uint32_t index, uint32_t words, bool written) {
 
 Place Translation::value(uint32_t index, uint32_t words, bool is_double) {
   const Operand& o = operand(index);
+  slot_ = slot_of(index);
   switch (o.kind) {
     case OperandKind::Register:
       return general(o.index, words, false);
@@ -259,6 +280,14 @@ Place Translation::destination(uint32_t index, uint32_t words) {
   return frame_.uniform(o.index == Operand::zero ? frame_.uniforms : o.index);
 }
 
+uint32_t Translation::slot_of(uint32_t index) const {
+  // Slots count the operands that are registers, constants or immediates, without the destination.
+  uint32_t slot = 0;
+  for (uint32_t k = 0; k < index; ++k) slot += !is_predicate(k);
+  const bool writes_first = !operands_.empty() && operands_[0].kind != OperandKind::Memory;
+  return std::min(3u, slot - (writes_first && slot ? 1 : 0));
+}
+
 PredicateOperand Translation::predicate(uint32_t index) {
   const Operand& o = operand(index);
   if (!is_predicate(index)) unsupported("operand `" + line_->operands[index] + "` is no predicate");
@@ -276,6 +305,11 @@ Place Translation::predicate_destination(uint32_t index) {
   return uniform ? frame_.uniform_predicate(o.index) : frame_.predicate(o.index);
 }
 
+Place Translation::predicate_by_number(uint32_t index, bool written) {
+  note(written, RegisterFile::Predicate, index, 1);
+  return frame_.predicate(index);
+}
+
 Place Translation::barrier(uint32_t index) {
   const Operand& o = operand(index);
   if (o.kind != OperandKind::Convergence) unsupported("operand `" + line_->operands[index] + "` is no barrier");
@@ -291,6 +325,7 @@ int64_t Translation::integer(uint32_t index) const {
 Address Translation::address(uint32_t index) {
   const Operand& o = operand(index);
   if (o.kind != OperandKind::Memory) unsupported("operand `" + line_->operands[index] + "` is no address");
+  slot_ = slot_of(index);
   // Without a descriptor, .E marks 64-bit registers.
   const bool wide = o.wide_base || o.wide_uniform || (has("E") && o.base != Operand::none);
   const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !o.wide_uniform);
@@ -312,19 +347,13 @@ Address Translation::address(uint32_t index) {
     result.place = u;
   } else {
     result.place = scratch(2);
-    const auto sum = [&]<bool is_wide>() {
-      emit(run_sum<is_wide>).destination = result.place;
-      auto& d = detail<SumDetail<is_wide>>();
-      d.base = b;
-      d.uniform = u;
-      d.wide_base = wide_base;
-      d.wide_uniform = o.wide_uniform;
-      d.scale = o.scale;
-    };
-    if (wide)
-      sum.template operator()<true>();
-    else
-      sum.template operator()<false>();
+    emit(run_sum).destination = result.place;
+    auto& d = detail<SumDetail>();
+    d.base = b;
+    d.uniform = u;
+    d.wide_base = wide_base;
+    d.wide_uniform = o.wide_uniform;
+    d.scale = o.scale;
   }
   return result;
 }
@@ -399,7 +428,6 @@ class Translator {
                                            ": its target holds no code");
       program().code[op].target = target;
     }
-    result_.lowering.of_op.resize(program().code.size());
     return std::move(result_);
   }
 
@@ -448,10 +476,13 @@ class Translator {
     code.required_threads = section.required_threads;
     code.cluster = section.cluster;
     code.constants = section.constants;
-    code.stack_bytes = code.deepest_stack = functional::round_up(section.stack_bytes, 16);
-    for (const auto& [offset, size] : section.parameters) {
+    code.reserved_shared = section.reserved_shared;
+    code.stack_bytes = functional::round_up(section.stack_bytes, 16);
+    code.deepest_stack = section.calls ? UINT32_MAX : code.stack_bytes;
+    for (const auto& [offset, size, type] : section.parameters) {
       code.parameter_offsets.push_back(offset);
       code.parameter_sizes.push_back(size);
+      code.parameter_types.push_back(type);
       code.parameter_bytes = std::max(code.parameter_bytes, offset + size);
     }
     t_.frame_ = frame_of(section);
@@ -531,8 +562,17 @@ class Translator {
 };
 
 void Translator::system_function(const std::string& name) {
-  program().first_op.push_back(UINT32_MAX);
-  throw functional::TranslationError(module_.name + ": it calls " + name + ", which is not supported");
+  program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
+  t_.begin_system_function(program().first_op.size() - 1);
+  if (!emit_system_call(t_, name))
+    throw functional::TranslationError(module_.name + ": it calls " + name + ", which is not supported");
+  emit_system_return(t_);
+  const auto number = static_cast<uint32_t>(result_.lowering.instructions.size());
+  while (result_.lowering.of_op.size() < program().code.size()) {
+    result_.lowering.of_op.push_back({number, 0, UINT32_MAX});
+    result_.lowering.reads_of_op.emplace_back();
+    result_.lowering.writes_of_op.emplace_back();
+  }
 }
 
 Translated translate(const Module& module) {

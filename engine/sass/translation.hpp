@@ -36,6 +36,8 @@ struct Frame {
   Place barrier(uint32_t index) const;
   Place predicate(uint32_t index) const;
   Place uniform_predicate(uint32_t index) const;
+  Place reduced_truth() const;  ///< what BAR.RED finds, until B2R fetches it
+  Place reduced_count() const;
   Place scratch() const;  ///< rows of the instruction being executed
   uint32_t bytes(uint32_t scratch_rows) const;
 };
@@ -53,6 +55,8 @@ class Translation {
   bool has(std::string_view modifier) const;
   /// Index of the first of these that the instruction has, or `otherwise`.
   int take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
+  /// As `take_one_of`, for the first of them in the instruction.
+  int take_next_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
   /// The next modifier not yet taken, whatever it is; empty if there is none.
   std::string_view take_next();
   void take_all();
@@ -73,7 +77,10 @@ class Translation {
   /// The operand's predicate, negated if it is written with `!`.
   PredicateOperand predicate(uint32_t index);
   Place predicate_destination(uint32_t index);
+  /// P0 to P6 by number, for instructions that name them by a mask.
+  Place predicate_by_number(uint32_t index, bool written);
   Place barrier(uint32_t index);  ///< a convergence barrier
+  Place barrier_result(bool count) const { return count ? frame_.reduced_count() : frame_.reduced_truth(); }
   int64_t integer(uint32_t index) const;
   /// The 32 bits that instructions with an immediate hold.
   uint32_t immediate_bits() const { return static_cast<uint32_t>(line_->low >> 32); }
@@ -121,10 +128,12 @@ class Translation {
   explicit Translation(const Module& module, Translated& result);
 
   void begin(uint32_t section, uint32_t index);
+  void begin_system_function(size_t instruction);
   void end();
   Place launch_row(uint32_t bank, uint32_t offset, uint32_t words);
   void note(bool written, RegisterFile file, uint32_t index, uint32_t words);
   Place value(uint32_t index, uint32_t words, bool is_double);
+  uint32_t slot_of(uint32_t index) const;
 
   const Module& module_;
   Translated& result_;
@@ -139,6 +148,7 @@ class Translation {
   std::vector<Operand> operands_;
   PredicateOperand guard_;
   RawInstruction raw_;
+  uint32_t slot_ = 0;  ///< of the operand being resolved
   uint32_t bearer_ = UINT32_MAX;  ///< Op that accesses memory
   std::vector<uint32_t> reads_, writes_;  ///< as in Lowering::touched
   uint32_t scratch_now_ = 0, scratch_rows_ = 0;

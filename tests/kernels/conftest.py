@@ -9,13 +9,14 @@ import pytest
 
 import simt
 from simt.cuda import toolkit
+from support.ptx import CODE
 
 
 @pytest.fixture(scope="session")
 def gpu() -> simt.GPU:
     if not toolkit.toolkits():
         pytest.skip("NVRTC's wheel is not installed")
-    return simt.GPU("h100", functional=True)
+    return simt.GPU("h100", functional=True, code=CODE)
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from simt import _engine
+from simt.cuda import machine_code
+from simt.cuda.ptx_module import PtxModule
+from simt.sass.program import load_program
 
 HEADER = ".version 8.7\n.target sm_{target}\n.address_size 64\n"
+
+
+CODE = os.environ.get("SIMT_TEST_CODE", "ptx")
+"""What the tests of instructions and kernels execute: "ptx", or "sass", the machine code made of it."""
+
+
+def load(text: str, name: str, memory: Any) -> Any:
+    """The engine's module of PTX text, executed in CODE."""
+    if CODE == "ptx":
+        return _engine.functional.load(text, name, memory)
+    module = PtxModule.from_text(text, name)
+    kernels = {x["name"]: x for x in _engine.PtxModule(text.encode(), name).kernels()}
+
+    def types(kernel: str) -> list[str]:
+        return [type_ for _, type_, *_ in kernels[kernel]["parameters"]]
+
+    return load_program(machine_code(module, module.arch), name, memory, {}, types)
 
 
 class Device:
@@ -17,7 +38,7 @@ class Device:
     def __init__(self, ptx: str, target: str = "90a", capacity: int = 1 << 28) -> None:
         text = ptx if ".version" in ptx else HEADER.format(target=target) + ptx
         self.memory = _engine.functional.DeviceMemory(capacity)
-        self.module = _engine.functional.load(text, "test.ptx", self.memory)
+        self.module = load(text, "test.ptx", self.memory)
         self.printed = b""
 
     def upload(self, array: np.ndarray) -> int:
@@ -43,7 +64,7 @@ class Device:
         facts = self.module.kernels[kernel]
         block_bytes = bytearray(facts["parameter_bytes"])
         arrays = []
-        for (offset, size, type_, _), value in zip(facts["parameters"], arguments, strict=True):
+        for (offset, size, type_), value in zip(facts["parameters"], arguments, strict=True):
             if isinstance(value, np.ndarray):
                 address = self.upload(value)
                 arrays.append((address, value))

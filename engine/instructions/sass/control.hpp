@@ -21,7 +21,7 @@ inline constexpr SassRow sass_control_rows[] = {
     {"YIELD", "", sass::translate_yield},
     {"NANOSLEEP", " a", sass::translate_nanosleep},
     {"NOP", "", sass::translate_nothing},
-    {"DEPBAR", ".LE b,n", sass::translate_nothing},
+    {"DEPBAR", ".LE b,n", sass::translate_depbar},
 };
 
 }  // namespace simt::instructions

@@ -29,7 +29,7 @@ from .creation import ArrayCreation
 from .exclusive import Exclusive
 from .memory import Memory, whole
 from .output import Output
-from .programs import Programs
+from .programs import CODES, Code, Programs
 from .queued import queued_launch
 from .stream import Event, Stream
 from .texturing import Texturing
@@ -68,6 +68,8 @@ class GPU(Programs, ArrayCreation, Texturing):
     resume: True to continue the interrupted run with this output, or a Result of the same program. Launches
         that had finished are executed without timing and keep their counters; later ones begin with empty
         caches.
+    code: "ptx" executes PTX; "sass" the machine code that ptxas makes of it, which needs the extras `cuda` and
+        `sass`. Machine code is contracted and scheduled as on hardware, and timed by its control bits.
     fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
         `compile` and `load`.
     """
@@ -91,6 +93,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         output: str | os.PathLike[str] | None = None,
         resume: Result | bool = False,
         fmad: bool = True,
+        code: Code = "ptx",
         power: Power = False,
         clock: float | None = None,
     ) -> None:
@@ -117,6 +120,9 @@ class GPU(Programs, ArrayCreation, Texturing):
             raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
         self.functional = functional
         self.fmad = fmad
+        if code not in CODES:
+            raise LaunchError(f"code is {code!r}, expected one of {', '.join(CODES)}")
+        self.code = code
         self.threads = self._session.threads
         self._timed = Timed(plan)
         self._digest = hashlib.sha256()

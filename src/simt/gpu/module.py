@@ -178,7 +178,7 @@ class Module:
             name=name,
             index=facts["index"],
             parameters=tuple(
-                Parameter(o, n, t if n in (1, 2, 4, 8) else "") for o, n, t, _ in facts["parameters"]
+                Parameter(o, n, t if n in (1, 2, 4, 8) else "") for o, n, t in facts["parameters"]
             ),
             registers=registers,
             registers_from=registers_from,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from simt import _engine
-from simt.cuda import PtxModule, compile_cuda, link, load
+from simt.cuda import PtxModule, compile_cuda, link, load, machine_code
 from simt.cuda.device_runtime import with_device_runtime
 from simt.errors import PtxError
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
+OLDEST_MACHINE_CODE = 75  # that nvdisasm of CUDA 13 decodes
+Code = Literal["ptx", "sass"]
+CODES: tuple[Code, ...] = get_args(Code)
 
 
 def target_of(spec: Spec) -> str:
@@ -34,6 +37,7 @@ class Programs:
 
     spec: Spec
     fmad: bool
+    code: Code
     memory: Memory
     exclusive: Exclusive
 
@@ -95,7 +99,22 @@ class Programs:
 
     def load_native(self, ptx: PtxModule, places: Mapping[str, int]) -> Any:
         """The engine's module. places: addresses for its variables, by name."""
+        if self.code == "sass":
+            return self._load_machine_code(ptx, places)
         with self.exclusive:
             return _engine.functional.load(
                 with_device_runtime(ptx.text), ptx.name, self.memory.native, dict(places)
             )
+
+    def _load_machine_code(self, ptx: PtxModule, places: Mapping[str, int]) -> Any:
+        from simt.sass.program import load_program
+
+        arch = self.arch if self.spec.sm_version >= OLDEST_MACHINE_CODE else f"sm_{OLDEST_MACHINE_CODE}"
+        data = machine_code(ptx, arch)
+        kernels = {x["name"]: x for x in _engine.PtxModule(ptx.text.encode(), ptx.name).kernels()}
+
+        def types(kernel: str) -> list[str]:
+            return [type_ for _, type_, *_ in kernels[kernel]["parameters"]] if kernel in kernels else []
+
+        with self.exclusive:
+            return load_program(data, ptx.name, self.memory.native, places, types)

@@ -19,7 +19,10 @@ from simt.names import listed
 MACHINE = 190  # EM_CUDA
 INSTRUCTION_BYTES = 16
 # Attributes of .nv.info: EIATTR_...
-_FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _CBANK_PARAM, _REGCOUNT = 0x11, 0x12, 0x17, 0x0A, 0x2F
+_MAX_THREADS, _CBANK_PARAM, _REQUIRED_THREADS, _FRAME_SIZE, _MIN_STACK_SIZE = 0x05, 0x0A, 0x10, 0x11, 0x12
+_KPARAM_INFO, _REGCOUNT, _CTAS_PER_CLUSTER = 0x17, 0x2F, 0x3D
+_ADDRESSES = (2, 4)  # relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol, in 64 bits
+_CONSTANT_VARIABLES = 3  # the constant bank that they are in
 _SIZED = 4  # format of an attribute: a size, then that many bytes; the others have two bytes of value
 _PARAMETER = struct.Struct("<IHHI")  # unused, position, offset, size in the upper bits
 _PER_FUNCTION = struct.Struct("<II")  # symbol, value
@@ -50,12 +53,33 @@ class Function:
 
 
 @dataclass(frozen=True)
+class AddressOf:
+    """Eight bytes that hold the address of a symbol. offset: where they are."""
+
+    offset: int
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable in global or constant memory. offset: in its section. addresses: that it holds."""
+
+    name: str
+    is_constant: bool
+    offset: int
+    data: bytes
+    addresses: tuple[AddressOf, ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """Machine code of a kernel.
+    """Machine code of a kernel, or of functions that kernels call (then is_entry is False).
 
     code: 16 bytes an instruction. registers: per thread. parameter_base: where parameters begin in constant
     bank 0. shared_bytes: static, per CTA. stack_bytes: local memory per thread, of the kernel and what it
-    calls as far as ptxas knows. constants: initial contents of its constant banks.
+    calls as far as ptxas knows. constants: initial contents of its constant banks; addresses: of symbols that
+    they hold, by bank. max_threads, required_threads, cluster: 0 where the program does not say.
     """
 
     name: str
@@ -66,7 +90,12 @@ class Kernel:
     shared_bytes: int
     stack_bytes: int
     constants: dict[int, bytes]
+    addresses: dict[int, tuple[AddressOf, ...]]
     functions: tuple[Function, ...]
+    is_entry: bool
+    max_threads: tuple[int, int, int]
+    required_threads: tuple[int, int, int]
+    cluster: tuple[int, int, int]
 
     @property
     def words(self) -> list[tuple[int, int]]:
@@ -77,11 +106,16 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Cubin:
-    """arch: such as "sm_90a". kernels: in the order of the file."""
+    """arch: such as "sm_90a". kernels: in the order of the file. constant_data: initial contents of constant
+    variables. undefined: functions that it calls and does not contain.
+    """
 
     name: str
     arch: str
     kernels: tuple[Kernel, ...]
+    variables: tuple[Variable, ...]
+    constant_data: bytes
+    undefined: tuple[str, ...]
     data: bytes
 
     def __getitem__(self, kernel: str) -> Kernel:
@@ -137,24 +171,42 @@ class _Reader:
             for section in self._by_number
             if section.name.startswith(".text.") and f".nv.info.{section.name[6:]}" in self._sections
         ]
-        return Cubin(self._name, f"sm_{number}{'a' * special}", tuple(kernels), data)
+        constants = self._sections.get(f".nv.constant{_CONSTANT_VARIABLES}")
+        undefined = tuple(
+            symbol.name
+            for symbol in self._symbols
+            if symbol["st_shndx"] == "SHN_UNDEF" and symbol["st_info"]["type"] == "STT_FUNC" and symbol.name
+        )
+        return Cubin(
+            self._name,
+            f"sm_{number}{'a' * special}",
+            tuple(kernels),
+            tuple(self._variables()),
+            constants.data() if constants is not None else b"",
+            undefined,
+            data,
+        )
 
     def _kernel(self, name: str, section: Any, per_function: dict[tuple[int, str], int]) -> Kernel:
         code = section.data()
         if not code or len(code) % INSTRUCTION_BYTES:
             raise SassError(f"{self._name}: {name}: {len(code)} bytes of code, expected a multiple of 16")
         parameters, base = [], 0
+        sizes = dict.fromkeys((_MAX_THREADS, _REQUIRED_THREADS, _CTAS_PER_CLUSTER), (0, 0, 0))
         for attribute, payload in _attributes(self._sections[f".nv.info.{name}"].data()):
             if attribute == _KPARAM_INFO:
                 _, position, offset, packed = _PARAMETER.unpack(payload)
                 parameters.append((position, Parameter(offset, packed >> _SIZE_SHIFT)))
             elif attribute == _CBANK_PARAM:
                 _, base, _ = _BANK.unpack(payload)
-        constants = {}
+            elif attribute in sizes:
+                sizes[attribute] = struct.unpack("<III", payload)
+        constants, addresses = {}, {}
         for bank in range(8):
             for title in (f".nv.constant{bank}.{name}", f".nv.constant{bank}"):
                 if title in self._sections:
                     constants[bank] = self._sections[title].data()
+                    addresses[bank] = tuple(self._addresses(title))
                     break
         shared = self._sections.get(f".nv.shared.{name}")
         number = self._by_number.index(section)
@@ -172,8 +224,48 @@ class _Reader:
             shared["sh_size"] if shared is not None else 0,
             per_function.get((_MIN_STACK_SIZE, name), per_function.get((_FRAME_SIZE, name), 0)),
             constants,
+            addresses,
             tuple(sorted(functions, key=lambda x: x.start)),
+            any(x.name == name and x["st_other"]["local"] != 0 for x in self._symbols) or base != 0,
+            sizes[_MAX_THREADS],
+            sizes[_REQUIRED_THREADS],
+            sizes[_CTAS_PER_CLUSTER],
         )
+
+    def _variables(self) -> Iterator[Variable]:
+        for symbol in self._symbols:
+            number = symbol["st_shndx"]
+            if symbol["st_info"]["type"] != "STT_OBJECT" or not isinstance(number, int):
+                continue
+            section = self._by_number[number]
+            start, size = symbol["st_value"], symbol["st_size"]
+            is_constant = section.name == f".nv.constant{_CONSTANT_VARIABLES}"
+            if not is_constant and not section.name.startswith(".nv.global"):
+                continue
+            held = section["sh_type"] != "SHT_NOBITS"
+            data = section.data()[start : start + size] if held else bytes(size)
+            addresses = tuple(
+                AddressOf(x.offset - start, x.symbol, x.addend)
+                for x in (self._addresses(section.name) if held else ())
+                if start <= x.offset < start + size
+            )
+            yield Variable(symbol.name, is_constant, start, data, addresses)
+
+    def _addresses(self, section: str) -> Iterator[AddressOf]:
+        """What is to be put into a section once symbols have addresses."""
+        for prefix in (".rel", ".rela"):
+            table = self._sections.get(prefix + section)
+            for row in table.iter_relocations() if table is not None else ():
+                symbol = self._symbols[row["r_info_sym"]].name
+                if row["r_info_type"] not in _ADDRESSES:
+                    raise SassError(
+                        f"{self._name}: {section}: relocation {row['r_info_type']} of {symbol}, which is not "
+                        "supported"
+                    )
+                at = row["r_offset"]
+                data = self._sections[section].data()
+                addend = row["r_addend"] if prefix == ".rela" else struct.unpack_from("<Q", data, at)[0]
+                yield AddressOf(at, symbol, addend)
 
     def _per_function(self) -> Iterator[tuple[tuple[int, str], int]]:
         """Attributes of the whole file that give a number for each function."""

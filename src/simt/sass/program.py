@@ -1,0 +1,169 @@
+"""Machine code in a GPU's memory: variables placed, addresses bound, instructions given to the engine."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simt import _engine
+from simt.errors import SassError
+from simt.sass.cubin import INSTRUCTION_BYTES, AddressOf, Cubin, Kernel
+from simt.sass.disassembler import Instruction, disassemble
+
+_WORD_MASK = (1 << 64) - 1
+_CONSTANT_VARIABLES = 3  # the constant bank that they are in
+_RESERVED_SHARED = 1024  # bytes of shared memory before a CTA's own, from sm_90 on
+
+
+def load_program(
+    data: bytes,
+    name: str,
+    memory: Any,
+    places: Mapping[str, int],
+    parameter_types: Callable[[str], list[str]] = lambda kernel: [],
+) -> Any:
+    """The engine's module of a cubin whose variables are in `memory`, those in `places` at the addresses given
+    there.
+
+    parameter_types: names of PTX's types of a kernel's parameters, where they are known.
+
+    Raises SassError, ToolkitError as `Cubin.parse` and `disassemble`.
+    """
+    cubin = Cubin.parse(data, name)
+    code = disassemble(cubin)
+    placed = _Placed(cubin, memory, places)
+    try:
+        return placed.load(code, parameter_types)
+    except BaseException:
+        placed.free()
+        raise
+
+
+@dataclass
+class _Placed:
+    """A cubin's variables in memory."""
+
+    cubin: Cubin
+    memory: Any
+    places: Mapping[str, int]
+    allocations: list[int] = field(default_factory=list)
+    variables: dict[str, tuple[int, int]] = field(default_factory=dict)
+    constant_address: int = 0
+
+    def free(self) -> None:
+        for address in self.allocations:
+            self.memory.free(address)
+
+    def load(self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]) -> Any:
+        cubin = self.cubin
+        self._place_variables()
+        files: dict[str, int] = {"": 0}
+        first = {}
+        count = 0
+        for kernel in cubin.kernels:
+            first[kernel.name] = count
+            count += len(kernel.code) // INSTRUCTION_BYTES
+        functions = list(cubin.undefined)
+        sm = int(cubin.arch.removeprefix("sm_").rstrip("af"))
+        reserved = _RESERVED_SHARED if sm >= 90 else 0
+        window: int = _engine.functional.machine_code_window
+        addresses = {name: window + INSTRUCTION_BYTES * (count + i) for i, name in enumerate(functions)}
+        for kernel in cubin.kernels:
+            addresses[kernel.name] = window + INSTRUCTION_BYTES * first[kernel.name]
+            for function in kernel.functions:
+                addresses[function.name] = addresses[kernel.name] + function.start
+        addresses |= {name: address for name, (address, _) in self.variables.items()}
+        sections = [
+            {
+                "name": kernel.name,
+                "is_kernel": kernel.is_entry,
+                "lines": [
+                    (
+                        x.predicate,
+                        x.opcode,
+                        list(x.operands),
+                        x.low,
+                        x.high,
+                        files.setdefault(x.file, len(files)),
+                        x.line,
+                    )
+                    for x in code[kernel.name]
+                ],
+                "functions": [(x.name, x.start) for x in kernel.functions],
+                "registers": kernel.registers,
+                "shared_bytes": max(0, kernel.shared_bytes - reserved),
+                "reserved_shared": reserved,
+                "stack_bytes": kernel.stack_bytes,
+                "calls": any(not x.name.startswith("$__internal") for x in kernel.functions),
+                "parameters": _parameters(kernel, parameter_types(kernel.name)),
+                "parameter_base": kernel.parameter_base,
+                "max_threads": kernel.max_threads,
+                "required_threads": kernel.required_threads,
+                "cluster": kernel.cluster,
+                "constants": self._banks(kernel, addresses),
+            }
+            for kernel in cubin.kernels
+        ]
+        module = {
+            "name": cubin.name,
+            "sm": sm,
+            "files": list(files),
+            "sections": sections,
+            "system_functions": functions,
+        }
+        variables = [(name, *place) for name, place in self.variables.items() if not name.startswith("$")]
+        self._bind_data(addresses)
+        return _engine.functional.load_machine_code(module, self.memory, variables, self.allocations)
+
+    def _place_variables(self) -> None:
+        cubin = self.cubin
+        if cubin.constant_data:
+            self.constant_address = self._allocate(".nv.constant3", cubin.constant_data)
+        for variable in cubin.variables:
+            if variable.is_constant:
+                address = self.constant_address + variable.offset
+            else:
+                address = self._allocate(variable.name, variable.data)
+            self.variables[variable.name] = address, len(variable.data)
+
+    def _allocate(self, name: str, data: bytes) -> int:
+        place = self.places.get(name)
+        size = max(1, len(data))
+        if place is None:
+            address: int = self.memory.allocate(size, name)
+        else:
+            address = place if self.memory.allocate_at(place, size, name) else 0
+        if not address:
+            raise SassError(f"{self.cubin.name}: no room for the {size} bytes of {name}")
+        self.allocations.append(address)
+        self.memory.write(address, data)
+        return address
+
+    def _bind_data(self, addresses: dict[str, int]) -> None:
+        """Variables that hold addresses."""
+        for variable in self.cubin.variables:
+            for held in variable.addresses:
+                place = self.variables[variable.name][0] + held.offset
+                self.memory.write(place, self._bound(held, addresses))
+
+    def _banks(self, kernel: Kernel, addresses: dict[str, int]) -> dict[int, tuple[bytes, int]]:
+        banks = {}
+        for bank, contents in kernel.constants.items():
+            image = bytearray(contents)
+            for held in kernel.addresses[bank]:
+                image[held.offset : held.offset + 8] = self._bound(held, addresses)
+            address = self.constant_address if bank == _CONSTANT_VARIABLES else 0
+            banks[bank] = bytes(image), address
+        return banks
+
+    def _bound(self, held: AddressOf, addresses: dict[str, int]) -> bytes:
+        if held.symbol not in addresses:
+            raise SassError(f"{self.cubin.name}: it needs {held.symbol}, which is not defined")
+        return struct.pack("<Q", (addresses[held.symbol] + held.addend) & _WORD_MASK)
+
+
+def _parameters(kernel: Kernel, types: list[str]) -> list[tuple[int, int, str]]:
+    known = types if len(types) == len(kernel.parameters) else [""] * len(kernel.parameters)
+    return [(x.offset, x.bytes, type_) for x, type_ in zip(kernel.parameters, known, strict=True)]
