@@ -76,6 +76,32 @@ void translate_iadd3(Translation& t) {
   if (extended || carries || flips) t.detail<SumDetail>() = d;
 }
 
+namespace {
+
+void run_sum_of_two(Context& c, const Op& op) {
+  const auto& d = op.details<SumDetail>();
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t fa = d.a.flip, fb = d.b.flip, plus = d.plus;
+  map_words(c, op.destination, [=](uint32_t i) { return (a[i] ^ fa) + (b[i] ^ fb) + plus; });
+}
+
+}  // namespace
+
+/// VIADD d, a, b.
+void translate_viadd(Translation& t) {
+  t.take("U32");
+  SumDetail d;
+  const Place to = t.destination(0);
+  d.a = Flipped(t, 1);
+  d.b = Flipped(t, 2);
+  d.plus = d.a.plus + d.b.plus;
+  Op& op = t.emit(run_sum_of_two);
+  op.destination = to;
+  op.a = d.a.place;
+  op.b = d.b.place;
+  t.detail<SumDetail>() = d;
+}
+
 // --- IMAD -------------------------------------------------------------------------------------------------
 
 namespace {
@@ -539,6 +565,7 @@ namespace {
 
 struct SelectDetail : Detail {
   Truth chooses;
+  bool relu = false;  ///< negative results become 0
 };
 
 template <class T>
@@ -702,6 +729,49 @@ void translate_imnmx(Translation& t) {
   const Truth least = t.predicate(3);
   two_sources(t, is_signed ? run_extreme<int32_t> : run_extreme<uint32_t>);
   t.detail<SelectDetail>().chooses = least;
+}
+
+namespace {
+
+/// The extreme of a + b and c, or of all three.
+template <class T, bool adds>
+void run_extreme_of_three(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
+  const auto& d = op.details<SelectDetail>();
+  const uint32_t least = d.chooses.bits(c);
+  const auto floor = static_cast<uint32_t>(d.relu ? 1 : 0);
+  map_words(c, op.destination, [=](uint32_t i) {
+    const auto extreme = [&](T x, T y) { return least >> i & 1 ? std::min(x, y) : std::max(x, y); };
+    const T z = static_cast<T>(e[i]);
+    const T r = adds ? extreme(static_cast<T>(a[i] + b[i]), z)
+                     : extreme(extreme(static_cast<T>(a[i]), static_cast<T>(b[i])), z);
+    return static_cast<uint32_t>(floor && static_cast<int32_t>(r) < 0 ? T{0} : r);
+  });
+}
+
+void extreme_of_three(Translation& t, bool adds) {
+  const bool is_signed = !t.take("U32");
+  const bool relu = t.take("RELU");
+  const Truth least = t.predicate(4);
+  const Place c = t.source(3);
+  Op& op = two_sources(t, adds ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
+                          : is_signed ? run_extreme_of_three<int32_t, false>
+                                      : run_extreme_of_three<uint32_t, false>);
+  op.c = c;
+  auto& d = t.detail<SelectDetail>();
+  d.chooses = least;
+  d.relu = relu;
+}
+
+}  // namespace
+
+/// VIADDMNMX d, a, b, c, p: the extreme of a + b and c.
+void translate_viaddmnmx(Translation& t) {
+  extreme_of_three(t, true);
+}
+/// VIMNMX3 d, a, b, c, p.
+void translate_vimnmx3(Translation& t) {
+  extreme_of_three(t, false);
 }
 
 /// SEL d, a, b, p.

@@ -35,6 +35,10 @@ inline constexpr SassRow sass_integer_rows[] = {
     {"SGXT", "[.U32][.W] d,a,b", sass::translate_sgxt},
     {"USGXT", "[.U32][.W] d,a,b", sass::translate_sgxt},
     {"IDP", ".{4A,2A.LO,2A.HI}.{U8,S8,U16,S16}.{U8,S8} d,a,b,c", sass::translate_idp},
+    {"VIADD", " d,a,b", sass::translate_viadd},
+    {"VIMNMX", "[.U32] d,a,b,p", sass::translate_imnmx},
+    {"VIMNMX3", "[.U32] d,a,b,c,p", sass::translate_vimnmx3},
+    {"VIADDMNMX", "[.U32][.RELU] d,a,b,c,p", sass::translate_viaddmnmx},
     {"VABSDIFF", "[.U32] d,a,b,c", sass::translate_vabsdiff},
 };
 
