@@ -291,7 +291,8 @@ void bind_memory(nb::module_& m) {
           "The next changes, about `limit` bytes, which are made in memory as well; empty at the end.");
 }
 
-using LineTuple = std::tuple<std::string, std::string, std::vector<std::string>, uint64_t, uint64_t, uint32_t, uint32_t>;
+using LineTuple =
+    std::tuple<std::string, std::string, std::vector<std::string>, uint64_t, uint64_t, uint32_t, uint32_t>;
 
 simt::sass::Section section_of(const nb::dict& d) {
   simt::sass::Section section;
@@ -299,7 +300,8 @@ simt::sass::Section section_of(const nb::dict& d) {
   section.is_kernel = nb::cast<bool>(d["is_kernel"]);
   for (auto& [predicate, opcode, operands, low, high, file, line] :
        nb::cast<std::vector<LineTuple>>(d["lines"]))
-    section.lines.push_back({std::move(predicate), std::move(opcode), std::move(operands), low, high, file, line});
+    section.lines.push_back(
+        {std::move(predicate), std::move(opcode), std::move(operands), low, high, file, line});
   section.functions = nb::cast<std::vector<std::pair<std::string, uint32_t>>>(d["functions"]);
   const auto number = [&](const char* key) { return nb::cast<uint32_t>(d[key]); };
   section.registers = number("registers");
@@ -353,7 +355,8 @@ void bind_modules(nb::module_& m) {
                    [](const LoadedModule& self) {
                      nb::dict d;
                      for (uint32_t i = 0; i < self.program.functions.size(); ++i)
-                       if (self.program.functions[i].entry && self.program.functions[i].end > self.program.functions[i].first)
+                       if (self.program.functions[i].entry &&
+                           self.program.functions[i].end > self.program.functions[i].first)
                          d[self.program.functions[i].name.c_str()] = describe(self.program, i);
                      return d;
                    })
@@ -440,9 +443,10 @@ void bind_modules(nb::module_& m) {
       "Parses and translates PTX and puts its variables into memory, those named in `places` at the "
       "addresses given there.");
   m.attr("machine_code_window") = machine_code_window;
-  m.def("load_machine_code", &load_machine_code, "code"_a, "memory"_a, "variables"_a, "allocations"_a,
-        "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size). "
-        "allocations: addresses in memory that are freed with the module, if it is made.");
+  m.def(
+      "load_machine_code", &load_machine_code, "code"_a, "memory"_a, "variables"_a, "allocations"_a,
+      "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size). "
+      "allocations: addresses in memory that are freed with the module, if it is made.");
 }
 
 nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id, uint32_t threads,

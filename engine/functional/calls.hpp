@@ -20,7 +20,8 @@ struct CallSite : Detail {
   uint32_t function = UINT32_MAX;             ///< UINT32_MAX: indirect, through the address at Op::a, or a
                                               ///< Builtin
   std::vector<StackSlot> arguments, results;  ///< in the caller's stack frame
-  bool in_registers = false;  ///< of machine code: `StackSlot::offset` is a Place of rows, a word per lane each
+  bool in_registers =
+      false;  ///< of machine code: `StackSlot::offset` is a Place of rows, a word per lane each
 };
 
 struct CallTarget {

@@ -48,12 +48,12 @@ enum class Control : uint8_t {
   Call,            ///< detail: CallSite
   Return,
   Exit,
-  Barrier,     ///< the handler fills Context::barrier; the lanes then wait
-  Collective,  ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
-               ///< of the mask
+  Barrier,      ///< the handler fills Context::barrier; the lanes then wait
+  Collective,   ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
+                ///< of the mask
   Convergence,  ///< machine code: the lanes wait for those in the mask at member_mask, and go on together
-  Yield,       ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
-  Deferred     ///< an atomic or strong access to global memory: takes effect in time order (see grid.hpp)
+  Yield,        ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
+  Deferred      ///< an atomic or strong access to global memory: takes effect in time order (see grid.hpp)
 };
 
 /// Further operands of an Op, owned by the Program.
@@ -98,8 +98,8 @@ struct InstructionPlace {
   uint32_t source_line = 0;  ///< in that file
 };
 
-/// Constant banks of machine code: what the compiler and the program's variables put there, and where a launch
-/// puts its dimensions and parameters.
+/// Constant banks of machine code: what the compiler and the program's variables put there, and where a
+/// launch puts its dimensions and parameters.
 struct ConstantBanks {
   static constexpr uint32_t count = 8;
   struct Bank {
@@ -158,16 +158,16 @@ struct FunctionCode {
   std::array<uint32_t, 3> max_threads{}, required_threads{}, cluster{};
   std::shared_ptr<const ConstantBanks> constants;  ///< of machine code
   std::vector<ConstantWord> constant_words;        ///< rows of bank place::launch
-  uint32_t parameter_bytes = 0;  ///< size of an entry's parameter block
+  uint32_t parameter_bytes = 0;                    ///< size of an entry's parameter block
   bool order_sensitive =
       false;  ///< includes everything it calls: CTAs influence each other, so their order matters
 };
 
 struct Program {
-  ptx::Module module;        ///< empty for machine code
-  MachineListing listing;    ///< empty for PTX
+  ptx::Module module;      ///< empty for machine code
+  MachineListing listing;  ///< empty for PTX
   std::vector<Op> code;
-  std::vector<Origin> origins;  ///< one per Op
+  std::vector<Origin> origins;     ///< one per Op
   std::vector<uint32_t> first_op;  ///< of each instruction of machine code
   std::vector<FunctionCode> functions;
   std::vector<Line> constants;  ///< bank `place::constants`
@@ -175,7 +175,7 @@ struct Program {
   bool asks_for_workspace = false;  ///< reads the address of a cooperative launch's grid barrier
   std::vector<MachineVariable> machine_variables;
   std::vector<uint64_t> allocations;  ///< of memory, made for machine code's variables
-  std::vector<uint64_t> variables;    ///< address of each module variable (global, constant), or its offset in
+  std::vector<uint64_t> variables;  ///< address of each module variable (global, constant), or its offset in
                                     ///< shared memory
 
   const FunctionCode* find(const std::string& name) const;

@@ -75,9 +75,9 @@ struct Context {
                                        ///< immediately
   BarrierRequest barrier;
   std::array<uint64_t, warp_lanes> jump{};  ///< code addresses, set by a Control::Jump op
-  uint32_t sleep = 0;         ///< duration of the last nanosleep in nanoseconds
-  uint64_t cycle = 0;         ///< with timing: the cycle of issue
-  uint64_t* ticks = nullptr;  ///< without timing: the clock, which counts executed instructions
+  uint32_t sleep = 0;                       ///< duration of the last nanosleep in nanoseconds
+  uint64_t cycle = 0;                       ///< with timing: the cycle of issue
+  uint64_t* ticks = nullptr;                ///< without timing: the clock, which counts executed instructions
   /// What %clock reads: cycles, or, without timing, the number of instructions executed.
   uint64_t now() const { return ticks ? ++*ticks : cycle; }
   bool concurrent = false;  ///< other host threads are executing CTAs of this grid

@@ -13,7 +13,8 @@ constexpr uint32_t deepest_frames = 16u << 20;  ///< bytes of registers per warp
 
 }  // namespace
 
-Executor::Executor(Grid& grid, bool concurrent) : grid_(grid), code_(grid.program().code.data()), machine_code_(grid.program().is_machine_code()) {
+Executor::Executor(Grid& grid, bool concurrent)
+    : grid_(grid), code_(grid.program().code.data()), machine_code_(grid.program().is_machine_code()) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
     throw std::runtime_error(

@@ -116,8 +116,7 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   for (uint32_t b = 0; b < ConstantBanks::count; ++b) {
     const ConstantBanks::Bank& bank = banks.banks[b];
     constant_banks_[b] = bank.bytes;
-    if (bank.address)
-      std::copy_n(memory_.host(bank.address), bank.bytes.size(), constant_banks_[b].begin());
+    if (bank.address) std::copy_n(memory_.host(bank.address), bank.bytes.size(), constant_banks_[b].begin());
   }
   std::vector<std::byte>& first = constant_banks_[0];
   first.resize(std::max<size_t>(first.size(), banks.parameters + config_.parameters.size()));
@@ -137,7 +136,8 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   for (const ConstantWord& word : words) {
     const std::vector<std::byte>& bank = constant_banks_[word.bank];
     uint32_t value = 0;
-    if (word.offset + sizeof value <= bank.size()) std::memcpy(&value, bank.data() + word.offset, sizeof value);
+    if (word.offset + sizeof value <= bank.size())
+      std::memcpy(&value, bank.data() + word.offset, sizeof value);
     std::fill_n(row, warp_lanes, value);
     row += warp_lanes;
   }

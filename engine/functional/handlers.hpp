@@ -27,7 +27,7 @@ uint32_t coarse_inverse_root(uint32_t upper);
 /// A conversion between numbers of any size; 64-bit values are where PTX has them.
 struct Conversion {
   ptx::Type to = ptx::Type::F32, from = ptx::Type::F32;
-  uint8_t rounding = 0;  ///< 0 nearest, 1 to zero, 2 down, 3 up
+  uint8_t rounding = 0;      ///< 0 nearest, 1 to zero, 2 down, 3 up
   bool to_integral = false;  ///< between equal types: rounds to an integer
   bool ftz = false, saturates = false, relu = false;
 };

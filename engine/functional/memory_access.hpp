@@ -6,7 +6,6 @@
 /// Loads and stores of registers, for PTX and machine code.
 namespace simt::functional {
 
-
 /// How a value in memory is extended in a register.
 enum class Widen : uint8_t { Zero, Sign };
 

@@ -1,8 +1,8 @@
 /// Loads and stores in all state spaces: ld, ldu, st, st.bulk, and pure hints (prefetch, discard,
 /// applypriority).
-#include "functional/memory_access.hpp"
 #include "functional/fault.hpp"
 #include "functional/instructions.hpp"
+#include "functional/memory_access.hpp"
 
 namespace simt::functional {
 

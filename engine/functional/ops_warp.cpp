@@ -215,8 +215,9 @@ Handler shuffle_handler(int mode) {
 
 Handler reduction_handler(int operation, bool is_signed) {
   static constexpr Handler handlers[] = {
-      run_reduce<Reduce::Add, uint32_t>, run_reduce<Reduce::Min, uint32_t>, run_reduce<Reduce::Max, uint32_t>,
-      run_reduce<Reduce::And, uint32_t>, run_reduce<Reduce::Or, uint32_t>,  run_reduce<Reduce::Xor, uint32_t>};
+      run_reduce<Reduce::Add, uint32_t>, run_reduce<Reduce::Min, uint32_t>,
+      run_reduce<Reduce::Max, uint32_t>, run_reduce<Reduce::And, uint32_t>,
+      run_reduce<Reduce::Or, uint32_t>,  run_reduce<Reduce::Xor, uint32_t>};
   if (is_signed && operation == static_cast<int>(Reduce::Min)) return run_reduce<Reduce::Min, int32_t>;
   if (is_signed && operation == static_cast<int>(Reduce::Max)) return run_reduce<Reduce::Max, int32_t>;
   return handlers[operation];

@@ -20,8 +20,8 @@ class Warp {
  public:
   enum class State : uint8_t {
     Ready,
-    Arrival,    ///< at a barrier, waits for the rest of its warp to arrive or exit
-    Barrier,    ///< arrived at a barrier that is incomplete
+    Arrival,     ///< at a barrier, waits for the rest of its warp to arrive or exit
+    Barrier,     ///< arrived at a barrier that is incomplete
     Collective,  ///< waits for lanes of its warp named by a member mask
     Convergence  ///< waits for lanes of its warp, to go on together with them
   };
@@ -81,8 +81,8 @@ class Warp {
             uint32_t stack_bytes, const Op* op);
   /// `lanes` of the current split, which is in a called function, return; its other lanes go to `next`.
   void ret(uint32_t lanes, uint32_t next);
-  /// Splits in State::Convergence at which `lanes` wait, and the current split, go on; those at one instruction
-  /// become one split.
+  /// Splits in State::Convergence at which `lanes` wait, and the current split, go on; those at one
+  /// instruction become one split.
   void converge(uint32_t lanes);
   /// Splits in State::Convergence check again whom they wait for.
   void check_convergence();

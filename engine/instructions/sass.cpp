@@ -25,8 +25,8 @@ consteval auto sorted_by_opcode(const SassRow (&... rows)[Count]) {
   return all;
 }
 
-constexpr auto opcodes = sorted_by_opcode(sass_control_rows, sass_float_rows, sass_integer_rows,
-                                          sass_memory_rows, sass_move_rows);
+constexpr auto opcodes =
+    sorted_by_opcode(sass_control_rows, sass_float_rows, sass_integer_rows, sass_memory_rows, sass_move_rows);
 
 static_assert(std::adjacent_find(opcodes.begin(), opcodes.end(),
                                  [](const SassRow* a, const SassRow* b) {
@@ -41,7 +41,8 @@ std::span<const SassRow* const> sass_table() {
 }
 
 const SassRow* find_sass(std::string_view opcode) {
-  const auto found = std::ranges::lower_bound(opcodes, opcode, {}, [](const SassRow* row) { return row->name.value; });
+  const auto found =
+      std::ranges::lower_bound(opcodes, opcode, {}, [](const SassRow* row) { return row->name.value; });
   return found != opcodes.end() && (*found)->name.value == opcode ? *found : nullptr;
 }
 

@@ -15,8 +15,8 @@ namespace simt::instructions {
 /// tables of the GPUs' specifications, which traces use too.
 struct SassRow {
   Required<std::string_view> name;  ///< without modifiers
-  /// Its operands and modifiers, for documentation: `d` destination, `p` predicate, `a` address, other letters
-  /// sources; [..] optional.
+  /// Its operands and modifiers, for documentation: `d` destination, `p` predicate, `a` address, other
+  /// letters sources; [..] optional.
   Required<std::string_view> forms;
   Required<void (*)(sass::Translation&)> translate;
 };

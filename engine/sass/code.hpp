@@ -14,10 +14,10 @@ namespace simt::sass {
 
 /// An instruction as it is disassembled.
 struct Line {
-  std::string predicate;              ///< such as "@!P0", or empty
-  std::string opcode;                 ///< with its modifiers
+  std::string predicate;  ///< such as "@!P0", or empty
+  std::string opcode;     ///< with its modifiers
   std::vector<std::string> operands;
-  uint64_t low = 0, high = 0;         ///< its 128 bits, relocated
+  uint64_t low = 0, high = 0;          ///< its 128 bits, relocated
   uint32_t file = 0, source_line = 0;  ///< index into Module::files; its line there, 0 if that is not known
 };
 

@@ -9,22 +9,23 @@ enum Outcome : uint32_t { Less = 1, Equal = 2, Greater = 4, Unordered = 8 };
 
 /// The comparison among the modifiers, which may be LT, or LTU, which holds for NaNs too.
 inline uint32_t take_comparison(Translation& t) {
-  static constexpr std::pair<std::string_view, uint32_t> known[] = {{"F", 0},
-                                                                    {"LT", Less},
-                                                                    {"EQ", Equal},
-                                                                    {"LE", Less | Equal},
-                                                                    {"GT", Greater},
-                                                                    {"NE", Less | Greater},
-                                                                    {"GE", Greater | Equal},
-                                                                    {"NUM", Less | Equal | Greater},
-                                                                    {"NAN", Unordered},
-                                                                    {"LTU", Less | Unordered},
-                                                                    {"EQU", Equal | Unordered},
-                                                                    {"LEU", Less | Equal | Unordered},
-                                                                    {"GTU", Greater | Unordered},
-                                                                    {"NEU", Less | Greater | Unordered},
-                                                                    {"GEU", Greater | Equal | Unordered},
-                                                                    {"T", Less | Equal | Greater | Unordered}};
+  static constexpr std::pair<std::string_view, uint32_t> known[] = {
+      {"F", 0},
+      {"LT", Less},
+      {"EQ", Equal},
+      {"LE", Less | Equal},
+      {"GT", Greater},
+      {"NE", Less | Greater},
+      {"GE", Greater | Equal},
+      {"NUM", Less | Equal | Greater},
+      {"NAN", Unordered},
+      {"LTU", Less | Unordered},
+      {"EQU", Equal | Unordered},
+      {"LEU", Less | Equal | Unordered},
+      {"GTU", Greater | Unordered},
+      {"NEU", Less | Greater | Unordered},
+      {"GEU", Greater | Equal | Unordered},
+      {"T", Less | Equal | Greater | Unordered}};
   for (const auto& [name, outcomes] : known)
     if (t.take(name)) return outcomes;
   t.unsupported("a comparison is missing");

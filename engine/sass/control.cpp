@@ -1,7 +1,7 @@
 /// Control flow: branches, calls, convergence barriers, CTA barriers, traps.
 ///
-/// Each lane holds its own copy of the convergence barriers, so that a barrier that is used by several groups of
-/// diverged lanes at once stays correct: B holds the lanes that go on together with this one.
+/// Each lane holds its own copy of the convergence barriers, so that a barrier that is used by several groups
+/// of diverged lanes at once stays correct: B holds the lanes that go on together with this one.
 #include <algorithm>
 
 #include "functional/calls.hpp"
@@ -67,8 +67,8 @@ Op& branch(Translation& t, uint64_t address) {
 
 }  // namespace
 
-/// BRA [p,] target: taken by lanes for which p holds, too. BRA.CONV UR, target: where the active lanes are those in
-/// UR; BRA.DIV: where they are not.
+/// BRA [p,] target: taken by lanes for which p holds, too. BRA.CONV UR, target: where the active lanes are
+/// those in UR; BRA.DIV: where they are not.
 void translate_bra(Translation& t) {
   t.take("U");
   t.take_one_of({"INC", "DEC"});
@@ -97,8 +97,8 @@ void translate_bra(Translation& t) {
     const Place result = t.scratch(1);
     both.destination = result;
     auto& d = t.detail<BothDetail>();
-    d.first = guard == place::none ? Truth({t.constant({functional::full_mask}), false})
-                                   : Truth({guard, negated});
+    d.first =
+        guard == place::none ? Truth({t.constant({functional::full_mask}), false}) : Truth({guard, negated});
     d.second = second;
     Op& op = branch(t, t.target(last));
     op.guard = result;
@@ -312,7 +312,6 @@ namespace {
 void run_trap(Context& c, const Op&) {
   throw Fault("trap", "the program stopped itself", c.first_lane());
 }
-
 
 void run_sleep(Context& c, const Op& op) {
   c.sleep = row(c, op.a)[c.first_lane()];

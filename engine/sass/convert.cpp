@@ -28,8 +28,7 @@ struct PartDetail : Detail {
 void run_part(Context& c, const Op& op) {
   const auto& d = op.details<PartDetail>();
   const uint32_t* a = row(c, op.a);
-  map_words(c, op.destination,
-            [=](uint32_t i) { return (((a[i] >> d.shift) & d.mask) & d.keep) ^ d.flip; });
+  map_words(c, op.destination, [=](uint32_t i) { return (((a[i] >> d.shift) & d.mask) & d.keep) ^ d.flip; });
 }
 void run_double_sign(Context& c, const Op& op) {
   const auto& d = op.details<PartDetail>();

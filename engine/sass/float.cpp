@@ -47,7 +47,8 @@ void run_float(Context& c, const Op& op) {
     map_words(c, op.destination, [=](uint32_t i) { return compute(a[i], b[i], sources == 3 ? e[i] : 0); });
   } else {
     const FloatSource* s = op.details<FloatDetail>().sources;
-    const uint32_t ka = s[0].keep, fa = s[0].flip, kb = s[1].keep, fb = s[1].flip, kc = s[2].keep, fc = s[2].flip;
+    const uint32_t ka = s[0].keep, fa = s[0].flip, kb = s[1].keep, fb = s[1].flip, kc = s[2].keep,
+                   fc = s[2].flip;
     map_words(c, op.destination, [=](uint32_t i) {
       return compute((a[i] & ka) ^ fa, (b[i] & kb) ^ fb, sources == 3 ? (e[i] & kc) ^ fc : 0);
     });
@@ -56,7 +57,8 @@ void run_float(Context& c, const Op& op) {
 
 template <class F, uint32_t sources, bool ftz, Clamp clamp>
 Handler float_handler(bool plain, bool nearest) {
-  if (nearest) return plain ? run_float<F, sources, ftz, clamp, true> : run_float<F, sources, ftz, clamp, false>;
+  if (nearest)
+    return plain ? run_float<F, sources, ftz, clamp, true> : run_float<F, sources, ftz, clamp, false>;
   return functional::run_directed<run_float<F, sources, ftz, clamp, false>>;
 }
 
@@ -74,10 +76,10 @@ void translate_arithmetic(Translation& t) {
     plain &= d.sources[k].plain();
   }
   const bool nearest = direction == FE_TONEAREST;
-  Op& op = t.emit(ftz ? saturates ? float_handler<F, sources, true, Clamp::Sat>(plain, nearest)
-                                  : float_handler<F, sources, true, Clamp::None>(plain, nearest)
-                      : saturates ? float_handler<F, sources, false, Clamp::Sat>(plain, nearest)
-                                  : float_handler<F, sources, false, Clamp::None>(plain, nearest));
+  Op& op = t.emit(ftz         ? saturates ? float_handler<F, sources, true, Clamp::Sat>(plain, nearest)
+                                          : float_handler<F, sources, true, Clamp::None>(plain, nearest)
+                  : saturates ? float_handler<F, sources, false, Clamp::Sat>(plain, nearest)
+                              : float_handler<F, sources, false, Clamp::None>(plain, nearest));
   op.destination = to;
   op.a = d.sources[0].place;
   op.b = d.sources[1].place;
@@ -271,15 +273,17 @@ void run_coarse(Context& c, const Op& op) {
 /// MUFU.function d, a.
 void translate_mufu(Translation& t) {
   using enum functional::SpecialFunction;
-  static constexpr functional::SpecialFunction functions[] = {Reciprocal, InverseRoot, Root, Exp2,
+  static constexpr functional::SpecialFunction functions[] = {Reciprocal, InverseRoot, Root,   Exp2,
                                                               Log2,       Sine,        Cosine, Tanh};
-  const int which = t.take_one_of({"RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH", "RCP64H", "RSQ64H"});
+  const int which =
+      t.take_one_of({"RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH", "RCP64H", "RSQ64H"});
   if (which < 0) t.unsupported("this function");
   Handler handler = nullptr;
   if (which < 8)
     handler = functional::special_function_handler(functions[which]);
   else
-    handler = which == 8 ? run_coarse<functional::coarse_reciprocal> : run_coarse<functional::coarse_inverse_root>;
+    handler =
+        which == 8 ? run_coarse<functional::coarse_reciprocal> : run_coarse<functional::coarse_inverse_root>;
   const Place a = plain_source(t, 1), to = t.destination(0);
   Op& op = t.emit(handler);
   op.destination = to;
@@ -292,11 +296,12 @@ namespace {
 /// overflow or lose bits to underflow.
 void run_check(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  write_predicate(c, op.destination, test_rows([=](uint32_t i) {
-    const auto ea = static_cast<int32_t>(a[i] >> 23 & 0xff), eb = static_cast<int32_t>(b[i] >> 23 & 0xff);
-    const int32_t quotient = ea - eb;
-    return !(eb >= 2 && eb <= 252 && ea >= 25 && ea <= 253 && quotient >= -125 && quotient <= 126);
-  }));
+  write_predicate(
+      c, op.destination, test_rows([=](uint32_t i) {
+        const auto ea = static_cast<int32_t>(a[i] >> 23 & 0xff), eb = static_cast<int32_t>(b[i] >> 23 & 0xff);
+        const int32_t quotient = ea - eb;
+        return !(eb >= 2 && eb <= 252 && ea >= 25 && ea <= 253 && quotient >= -125 && quotient <= 126);
+      }));
 }
 
 }  // namespace

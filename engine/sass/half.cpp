@@ -46,7 +46,8 @@ struct HalfSource {
   void read(const Context& c, float* to) const {
     const uint32_t* a = row(c, place);
     if (single) {
-      for (uint32_t i = 0; i < warp_lanes; ++i) to[i] = to[i + warp_lanes] = std::bit_cast<float>((a[i] & keep) ^ flip);
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        to[i] = to[i + warp_lanes] = std::bit_cast<float>((a[i] & keep) ^ flip);
       return;
     }
     alignas(64) uint16_t halves[both];
@@ -56,7 +57,8 @@ struct HalfSource {
     }
     H::template widen<both>(halves, to);
     if constexpr (ftz)
-      for (uint32_t i = 0; i < both; ++i) to[i] = std::fabs(to[i]) < H::least ? std::copysign(0.0f, to[i]) : to[i];
+      for (uint32_t i = 0; i < both; ++i)
+        to[i] = std::fabs(to[i]) < H::least ? std::copysign(0.0f, to[i]) : to[i];
   }
 };
 
@@ -84,7 +86,8 @@ void finish(Context& c, const Op& op, const HalfDetail& d, float* r) {
   }
   alignas(64) uint16_t halves[both];
   H::template narrow<both>(r, halves);
-  map_words(c, op.destination, [&](uint32_t i) { return uint32_t{halves[i]} | uint32_t{halves[i + warp_lanes]} << 16; });
+  map_words(c, op.destination,
+            [&](uint32_t i) { return uint32_t{halves[i]} | uint32_t{halves[i + warp_lanes]} << 16; });
 }
 
 template <class H, bool ftz>
@@ -169,7 +172,9 @@ void translate_hfma2(Translation& t) {
   const Place to = t.destination(0);
   uint32_t next = 1;
   for (uint32_t k = 0; k < 3; ++k) next = take_source(t, d, k, next);
-  t.emit(modes.bfloat ? run_fused<Bfloat, false> : modes.ftz ? run_fused<Half, true> : run_fused<Half, false>)
+  t.emit(modes.bfloat ? run_fused<Bfloat, false>
+         : modes.ftz  ? run_fused<Half, true>
+                      : run_fused<Half, false>)
       .destination = to;
   t.detail<HalfDetail>() = d;
 }
@@ -209,7 +214,8 @@ void compare(Context& c, const HalfCompareDetail& d, uint32_t* holds) {
   d.a.read<H, false>(c, a);
   d.b.read<H, false>(c, b);
   for (uint32_t k = 0; k < 2; ++k)
-    holds[k] = combined(d.combine, compared(d.outcomes, a + k * warp_lanes, b + k * warp_lanes), d.with.bits(c));
+    holds[k] =
+        combined(d.combine, compared(d.outcomes, a + k * warp_lanes, b + k * warp_lanes), d.with.bits(c));
 }
 
 template <class H>
@@ -232,9 +238,8 @@ void run_set(Context& c, const Op& op) {
   uint32_t holds[2];
   compare<H>(c, d, holds);
   const uint32_t one = d.one;
-  map_words(c, op.destination, [=](uint32_t i) {
-    return (holds[0] >> i & 1 ? one : 0) | (holds[1] >> i & 1 ? one << 16 : 0);
-  });
+  map_words(c, op.destination,
+            [=](uint32_t i) { return (holds[0] >> i & 1 ? one : 0) | (holds[1] >> i & 1 ? one << 16 : 0); });
 }
 
 }  // namespace

@@ -9,12 +9,13 @@ using Semantics = void(Translation&);
 
 // integer.cpp
 Semantics translate_iadd3, translate_imad, translate_lea, translate_shf, translate_lop3, translate_isetp,
-    translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc, translate_flo, translate_brev,
-    translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff,
-    translate_viadd, translate_viaddmnmx, translate_vimnmx3;
+    translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc, translate_flo,
+    translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff, translate_viadd,
+    translate_viaddmnmx, translate_vimnmx3;
 // moves.cpp
-Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r, translate_r2p,
-    translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc, translate_bmov;
+Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r,
+    translate_r2p, translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc,
+    translate_bmov;
 // float.cpp
 Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, translate_fset, translate_fsel,
     translate_fmnmx, translate_mufu, translate_fchk;
@@ -23,7 +24,8 @@ Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp, trans
 // convert.cpp
 Semantics translate_i2f, translate_f2i, translate_frnd, translate_f2f, translate_i2i, translate_f2fp;
 // half.cpp
-Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_hsetp2, translate_hset2;
+Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_hsetp2,
+    translate_hset2;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
 // control.cpp
@@ -31,8 +33,8 @@ Semantics translate_bra, translate_brx, translate_call, translate_ret, translate
     translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
     translate_yield, translate_nanosleep, translate_depbar;
 
-/// Ops that call a function of the system, such as vprintf, whose arguments are in R4 and up. False if there is
-/// none of this name.
+/// Ops that call a function of the system, such as vprintf, whose arguments are in R4 and up. False if there
+/// is none of this name.
 bool emit_system_call(Translation& t, std::string_view name);
 /// The Op that returns from a system function: to the code address in R20 and R21.
 void emit_system_return(Translation& t);

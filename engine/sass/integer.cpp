@@ -142,7 +142,8 @@ void run_high_product(Context& c, const Op& op) {
   const uint64_t fp = d.flip_product ? ~uint64_t{0} : 0, fc = d.flip_c ? ~uint64_t{0} : 0;
   const uint64_t plus = (d.flip_product ? 1 : 0) + uint64_t{d.plus};
   map_words(c, op.destination, [=](uint32_t i) {
-    return static_cast<uint32_t>(((wide_product<is_signed>(a[i], b[i]) ^ fp) + (pair_at(e, i) ^ fc) + plus) >> 32);
+    return static_cast<uint32_t>(((wide_product<is_signed>(a[i], b[i]) ^ fp) + (pair_at(e, i) ^ fc) + plus) >>
+                                 32);
   });
 }
 
@@ -150,7 +151,8 @@ void run_high_product(Context& c, const Op& op) {
 template <bool is_signed>
 void run_wide_product(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
-  map_pairs(c, op.destination, [=](uint32_t i) { return wide_product<is_signed>(a[i], b[i]) + pair_at(e, i); });
+  map_pairs(c, op.destination,
+            [=](uint32_t i) { return wide_product<is_signed>(a[i], b[i]) + pair_at(e, i); });
 }
 /// With the carry, and of it the whole or, `high`, the upper half.
 template <bool is_signed, bool high>
@@ -164,7 +166,8 @@ void run_wide_product_with_carry(Context& c, const Op& op) {
   uint32_t carry = 0;
   for (uint32_t i = 0; i < warp_lanes; ++i) {
     const uint64_t p = (wide_product<is_signed>(a[i], b[i]) ^ fp) + plus_p;
-    const unsigned __int128 s = static_cast<unsigned __int128>(p) + (pair_at(e, i) ^ fc) + d.plus + (in >> i & 1);
+    const unsigned __int128 s =
+        static_cast<unsigned __int128>(p) + (pair_at(e, i) ^ fc) + d.plus + (in >> i & 1);
     sum[i] = static_cast<uint64_t>(s);
     carry |= static_cast<uint32_t>(s >> 64 & 1) << i;
   }
@@ -177,7 +180,8 @@ void run_wide_product_with_carry(Context& c, const Op& op) {
 
 }  // namespace
 
-/// IMAD d, [p,] a, b, c [, p]. MOV, SHL and IADD name what the product stands for; c of .HI and .WIDE has 64 bits.
+/// IMAD d, [p,] a, b, c [, p]. MOV, SHL and IADD name what the product stands for; c of .HI and .WIDE has 64
+/// bits.
 void translate_imad(Translation& t) {
   t.take_one_of({"MOV", "SHL", "IADD"});
   const bool high = t.take("HI"), wide = t.take("WIDE"), is_signed = !t.take("U32"), extended = t.take("X");
@@ -201,7 +205,8 @@ void translate_imad(Translation& t) {
   else if (high)
     handler = is_signed ? run_high_product<true> : run_high_product<false>;
   else if (wide && flips)
-    handler = is_signed ? run_wide_product_with_carry<true, false> : run_wide_product_with_carry<false, false>;
+    handler =
+        is_signed ? run_wide_product_with_carry<true, false> : run_wide_product_with_carry<false, false>;
   else if (wide)
     handler = is_signed ? run_wide_product<true> : run_wide_product<false>;
   else if (d.flip_product)
@@ -255,8 +260,8 @@ void run_lea(Context& c, const Op& op) {
 
 }  // namespace
 
-/// LEA d, [p,] a, b, [upper a,] shift [, p]: (a << shift) + b, or with .HI the upper half of the shifted 64-bit a
-/// plus b.
+/// LEA d, [p,] a, b, [upper a,] shift [, p]: (a << shift) + b, or with .HI the upper half of the shifted
+/// 64-bit a plus b.
 void translate_lea(Translation& t) {
   LeaDetail d;
   d.high = t.take("HI");
@@ -531,8 +536,7 @@ void run_compare(Context& c, const Op& op) {
   }
   const uint32_t with = d.with.bits(c);
   write_predicate(c, op.destination, combined(d.combine, holds, with));
-  if (d.other_result != place::none)
-    write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
+  if (d.other_result != place::none) write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
 }
 
 }  // namespace
@@ -628,8 +632,8 @@ struct Reversed {
     return __builtin_bswap32(x);
   }
 };
-/// The position of the highest bit that differs from the sign, or of the highest 1; all ones if there is none.
-/// `from_top`: counted from the top.
+/// The position of the highest bit that differs from the sign, or of the highest 1; all ones if there is
+/// none. `from_top`: counted from the top.
 template <bool is_signed, bool from_top>
 struct LeadingOne {
   uint32_t operator()(uint32_t x) const {
@@ -689,7 +693,8 @@ void run_extend(Context& c, const Op& op) {
     const uint32_t bits = wraps ? b[i] & 31 : std::min(b[i], 32u);
     if (bits == 0) return 0u;
     const uint32_t shift = 32 - bits;
-    return is_signed ? static_cast<uint32_t>(static_cast<int32_t>(a[i] << shift) >> shift) : a[i] << shift >> shift;
+    return is_signed ? static_cast<uint32_t>(static_cast<int32_t>(a[i] << shift) >> shift)
+                     : a[i] << shift >> shift;
   });
 }
 
@@ -754,9 +759,10 @@ void extreme_of_three(Translation& t, bool adds) {
   const bool relu = t.take("RELU");
   const Truth least = t.predicate(4);
   const Place c = t.source(3);
-  Op& op = two_sources(t, adds ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
-                          : is_signed ? run_extreme_of_three<int32_t, false>
-                                      : run_extreme_of_three<uint32_t, false>);
+  Op& op = two_sources(
+      t, adds        ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
+         : is_signed ? run_extreme_of_three<int32_t, false>
+                     : run_extreme_of_three<uint32_t, false>);
   op.c = c;
   auto& d = t.detail<SelectDetail>();
   d.chooses = least;

@@ -36,8 +36,8 @@ bool take_ordering(Translation& t) {
   bool strong = false;
   t.take("E");
   t.take("U");  // the address is uniform
-  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B",
-                        "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
+  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B",
+                        "LTC256B", "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
   }
   while (t.take_one_of({"STRONG", "MMIO"}) >= 0) strong = true;
   while (t.take_one_of({"CTA", "SM", "GPU", "SYS", "VC"}) >= 0) {
@@ -60,8 +60,9 @@ void access(Translation& t, bool load) {
   }
   const bool far = d.space == AccessSpace::Global || d.space == AccessSpace::Generic;
   if (strong && far) t.order_matters();
-  Op& op = t.emit(load ? functional::load_handler(d) : functional::store_handler(d),
-                  !strong ? Control::None : far ? Control::Deferred : Control::Yield);
+  Op& op = t.emit(load ? functional::load_handler(d) : functional::store_handler(d), !strong ? Control::None
+                                                                                     : far ? Control::Deferred
+                                                                                           : Control::Yield);
   functional::set_address(op, address);
   if (load) op.destination = d.places[0];
   op.orders_memory = strong && load;
@@ -99,7 +100,8 @@ void run_load_constant(Context& c, const Op& op) {
       // Beyond the bank, hardware reads zeros.
       uint32_t word = 0;
       const size_t from = size_t{at} + 4 * k;
-      if (from < bank.size()) std::memcpy(&word, bank.data() + from, std::min<size_t>(d.bytes, bank.size() - from));
+      if (from < bank.size())
+        std::memcpy(&word, bank.data() + from, std::min<size_t>(d.bytes, bank.size() - from));
       if (d.is_signed) {
         const uint32_t shift = 32 - 8 * d.bytes;
         word = static_cast<uint32_t>(static_cast<int32_t>(word << shift) >> shift);
@@ -123,12 +125,14 @@ void translate_load_constant(Translation& t) {
   d.bytes = std::min(4u, bytes[width]);
   d.is_signed = width == 1 || width == 3;
   const Operand& o = t.operand(1);
-  if (o.kind != OperandKind::Constant || o.uniform != Operand::none || o.bank >= functional::ConstantBanks::count)
+  if (o.kind != OperandKind::Constant || o.uniform != Operand::none ||
+      o.bank >= functional::ConstantBanks::count)
     t.unsupported("this constant");
   d.bank = o.bank;
   d.offset = o.value;
   const Place to = t.destination(0, d.words);
-  const Place index = o.base == Operand::none || o.base == Operand::zero ? place::none : t.general(o.base, 1, false);
+  const Place index =
+      o.base == Operand::none || o.base == Operand::zero ? place::none : t.general(o.base, 1, false);
   Op& op = t.emit(run_load_constant);
   op.destination = to;
   op.a = index;

@@ -127,7 +127,8 @@ void special(Translation& t, uint32_t words) {
     const SpecialRegister which = *functional::special_register(name);
     if (which.is_clock) t.order_matters();
     Op& op = t.emit(which.is_clock ? words == 1 ? run_clock<1> : run_clock<2>
-                                   : words == 1 ? run_special<1> : run_special<2>);
+                    : words == 1   ? run_special<1>
+                                   : run_special<2>);
     op.destination = to;
     op.immediate = which.number;
     return;
@@ -230,14 +231,16 @@ void run_to_predicates(Context& c, const Op& op) {
   const uint32_t* a = row(c, op.a);
   for (uint32_t k = 0; k < 7; ++k)
     if (d.mask >> k & 1)
-      write_predicate(c, d.predicates[k], test_rows([&](uint32_t i) { return (a[i] >> (d.shift + k) & 1) != 0; }));
+      write_predicate(c, d.predicates[k],
+                      test_rows([&](uint32_t i) { return (a[i] >> (d.shift + k) & 1) != 0; }));
 }
 
 PredicatesDetail all_predicates(Translation& t, uint32_t mask_operand, uint32_t byte, bool written) {
   PredicatesDetail d;
   d.mask = static_cast<uint32_t>(t.integer(mask_operand)) & 0x7f;
   d.shift = 8 * byte;
-  for (uint32_t k = 0; k < 7; ++k) d.predicates[k] = d.mask >> k & 1 ? t.predicate_by_number(k, written) : t.constant({0});
+  for (uint32_t k = 0; k < 7; ++k)
+    d.predicates[k] = d.mask >> k & 1 ? t.predicate_by_number(k, written) : t.constant({0});
   return d;
 }
 

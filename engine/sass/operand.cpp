@@ -27,8 +27,8 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& expected) const {
-    throw std::invalid_argument("operand `" + std::string(text_) + "`: expected " + expected + " at character " +
-                                std::to_string(at_ + 1));
+    throw std::invalid_argument("operand `" + std::string(text_) + "`: expected " + expected +
+                                " at character " + std::to_string(at_ + 1));
   }
   char next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(std::string_view token) {
@@ -83,7 +83,8 @@ class Parser {
       result.value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
       return result;
     }
-    while (is_word(next()) || next() == '.' || ((next() == '-' || next() == '+') && exponent_before(begin))) ++at_;
+    while (is_word(next()) || next() == '.' || ((next() == '-' || next() == '+') && exponent_before(begin)))
+      ++at_;
     if (at_ == begin) fail("a number");
     const std::string_view digits = text_.substr(begin, at_ - begin);
     result.text = digits;
@@ -117,7 +118,8 @@ class Parser {
       return false;
     }
     uint32_t number = 0;
-    while (is_digit(next()) && number <= most) number = 10 * number + static_cast<uint32_t>(text_[at_++] - '0');
+    while (is_digit(next()) && number <= most)
+      number = 10 * number + static_cast<uint32_t>(text_[at_++] - '0');
     if (is_word(next())) {
       at_ = before;
       return false;
@@ -136,14 +138,13 @@ class Parser {
       result.kind = kind;
       return true;
     };
-    const bool known = (general(index) && is(OperandKind::Register)) ||
-                       (uniform(index) && is(OperandKind::Uniform)) ||
-                       (register_named("P", "PT", Operand::true_predicate, 7, index) &&
-                        is(OperandKind::Predicate)) ||
-                       (register_named("UP", "UPT", Operand::true_predicate, 7, index) &&
-                        is(OperandKind::UniformPredicate)) ||
-                       (register_named("B", "", 0, 16, index) && is(OperandKind::Convergence)) ||
-                       (register_named("SB", "", 0, 6, index) && is(OperandKind::Dependence));
+    const bool known =
+        (general(index) && is(OperandKind::Register)) || (uniform(index) && is(OperandKind::Uniform)) ||
+        (register_named("P", "PT", Operand::true_predicate, 7, index) && is(OperandKind::Predicate)) ||
+        (register_named("UP", "UPT", Operand::true_predicate, 7, index) &&
+         is(OperandKind::UniformPredicate)) ||
+        (register_named("B", "", 0, 16, index) && is(OperandKind::Convergence)) ||
+        (register_named("SB", "", 0, 6, index) && is(OperandKind::Dependence));
     if (known) return result;
     const size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != '|') ++at_;
@@ -159,7 +160,8 @@ class Parser {
     while (!take("}")) {
       if (!is_digit(next())) fail("a digit");
       uint32_t number = 0;
-      while (is_digit(next()) && number < 64) number = 10 * number + static_cast<uint32_t>(text_[at_++] - '0');
+      while (is_digit(next()) && number < 64)
+        number = 10 * number + static_cast<uint32_t>(text_[at_++] - '0');
       if (number > 62) fail("a number up to 62");
       result.value |= int64_t{1} << number;
       take(",");

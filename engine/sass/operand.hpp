@@ -23,28 +23,28 @@ enum class OperandKind : uint8_t {
 
 /// An operand as nvdisasm writes it.
 struct Operand {
-  static constexpr uint32_t zero = 255;         ///< index of RZ and URZ
+  static constexpr uint32_t zero = 255;          ///< index of RZ and URZ
   static constexpr uint32_t true_predicate = 7;  ///< index of PT and UPT
   static constexpr uint32_t none = UINT32_MAX;
 
   OperandKind kind = OperandKind::Name;
   uint32_t index = none;
   int64_t value = 0;
-  bool negated = false;   ///< -x; for a predicate, !p
-  bool absolute = false;  ///< |x|
-  bool inverted = false;  ///< ~x
-  bool reused = false;    ///< .reuse
-  std::string_view text;  ///< of a Name
+  bool negated = false;                    ///< -x; for a predicate, !p
+  bool absolute = false;                   ///< |x|
+  bool inverted = false;                   ///< ~x
+  bool reused = false;                     ///< .reuse
+  std::string_view text;                   ///< of a Name
   std::vector<std::string_view> suffixes;  ///< such as H0_H0, ROW; without dots
 
-  uint32_t bank = 0;             ///< of a Constant, if it is not in `uniform`
-  uint32_t base = none;          ///< register in a Constant or Memory
-  uint32_t scale = 1;            ///< of `base`: X4, X8, X16
-  bool wide_base = false;        ///< .64
-  bool unsigned_base = false;    ///< .U32: a 32-bit register that is added to `uniform`
-  uint32_t uniform = none;       ///< UR in a Memory operand, or the bank of cx[UR]
-  bool wide_uniform = false;     ///< .64
-  uint32_t descriptor = none;    ///< UR of desc[UR] or gdesc[UR]
+  uint32_t bank = 0;                            ///< of a Constant, if it is not in `uniform`
+  uint32_t base = none;                         ///< register in a Constant or Memory
+  uint32_t scale = 1;                           ///< of `base`: X4, X8, X16
+  bool wide_base = false;                       ///< .64
+  bool unsigned_base = false;                   ///< .U32: a 32-bit register that is added to `uniform`
+  uint32_t uniform = none;                      ///< UR in a Memory operand, or the bank of cx[UR]
+  bool wide_uniform = false;                    ///< .64
+  uint32_t descriptor = none;                   ///< UR of desc[UR] or gdesc[UR]
   std::vector<std::string_view> base_suffixes;  ///< others of `base`
 
   bool has(std::string_view suffix) const;

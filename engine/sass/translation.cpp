@@ -96,11 +96,11 @@ void Translation::begin(uint32_t section, uint32_t index) {
     if (!line_->predicate.empty()) {
       const Operand guard = parse_operand(std::string_view(line_->predicate).substr(1));
       const bool uniform = guard.kind == OperandKind::UniformPredicate;
-      if (!uniform && guard.kind != OperandKind::Predicate)
-        unsupported("its guard is no predicate");
+      if (!uniform && guard.kind != OperandKind::Predicate) unsupported("its guard is no predicate");
       if (guard.index != Operand::true_predicate) {
         note(false, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, guard.index, 1);
-        guard_ = {uniform ? frame_.uniform_predicate(guard.index) : frame_.predicate(guard.index), guard.negated};
+        guard_ = {uniform ? frame_.uniform_predicate(guard.index) : frame_.predicate(guard.index),
+                  guard.negated};
       } else if (guard.negated) {
         guard_ = {constant({0}), false};
       }
@@ -312,7 +312,8 @@ Place Translation::predicate_by_number(uint32_t index, bool written) {
 
 Place Translation::barrier(uint32_t index) {
   const Operand& o = operand(index);
-  if (o.kind != OperandKind::Convergence) unsupported("operand `" + line_->operands[index] + "` is no barrier");
+  if (o.kind != OperandKind::Convergence)
+    unsupported("operand `" + line_->operands[index] + "` is no barrier");
   return frame_.barrier(o.index);
 }
 
@@ -326,9 +327,12 @@ Address Translation::address(uint32_t index) {
   const Operand& o = operand(index);
   if (o.kind != OperandKind::Memory) unsupported("operand `" + line_->operands[index] + "` is no address");
   slot_ = slot_of(index);
-  // Without a descriptor, .E marks 64-bit registers.
-  const bool wide = o.wide_base || o.wide_uniform || (has("E") && o.base != Operand::none);
-  const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !o.wide_uniform);
+  // Where no register says .64, .E marks 64-bit ones; a uniform register is one without a descriptor.
+  const bool extended = has("E");
+  const bool wide_uniform =
+      o.wide_uniform || (extended && o.uniform != Operand::none && o.descriptor == Operand::none);
+  const bool wide = o.wide_base || wide_uniform || (extended && o.base != Operand::none);
+  const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !wide_uniform);
   Address result;
   result.offset = o.value;
   const auto base = [&](bool two) {
@@ -339,11 +343,11 @@ Address Translation::address(uint32_t index) {
     note(false, RegisterFile::Uniform, o.uniform, two ? 2 : 1);
     return frame_.uniform(o.uniform);
   };
-  const Place b = base(wide_base), u = uniform(o.wide_uniform);
+  const Place b = base(wide_base), u = uniform(wide_uniform);
   result.base = wide ? Address::Base::Pair : Address::Base::Narrow;
   if (u == place::none && o.scale == 1 && (wide_base || !wide)) {
     result.place = b == place::none ? constant({0, 0}) : b;
-  } else if (b == place::none && o.wide_uniform == wide) {
+  } else if (b == place::none && wide_uniform == wide) {
     result.place = u;
   } else {
     result.place = scratch(2);
@@ -352,7 +356,7 @@ Address Translation::address(uint32_t index) {
     d.base = b;
     d.uniform = u;
     d.wide_base = wide_base;
-    d.wide_uniform = o.wide_uniform;
+    d.wide_uniform = wide_uniform;
     d.scale = o.scale;
   }
   return result;
@@ -407,8 +411,9 @@ void Translation::unsupported(const std::string& why) const {
   char address[16];
   std::snprintf(address, sizeof address, "0x%04x", index_ * functional::instruction_bytes);
   const functional::Program& p = result_.program;
-  throw functional::TranslationError(module_.name + ": " + module_.sections[section_].name + "+" + address + ": " +
-                                     p.listing.lines[section_begin_[section_] + index_].text + ": " + why);
+  throw functional::TranslationError(module_.name + ": " + module_.sections[section_].name + "+" + address +
+                                     ": " + p.listing.lines[section_begin_[section_] + index_].text + ": " +
+                                     why);
 }
 
 // --- all code ---------------------------------------------------------------------------------------------
@@ -460,8 +465,7 @@ class Translator {
       }
     }
     if (listing.lines.empty()) throw functional::TranslationError(module_.name + ": it has no code");
-    for (const std::string& name : module_.system_functions)
-      listing.lines.push_back({name, 0, 0, 0, 0});
+    for (const std::string& name : module_.system_functions) listing.lines.push_back({name, 0, 0, 0, 0});
   }
 
   void section(uint32_t s) {
@@ -495,7 +499,8 @@ class Translator {
       if (!row) t_.unsupported("this opcode is not supported");
       (*row->translate.value)(t_);
       for (size_t k = 0; k < t_.modifiers_.size(); ++k)
-        if (!(t_.taken_ >> k & 1)) t_.unsupported("the modifier ." + std::string(t_.modifiers_[k]) + " is not supported");
+        if (!(t_.taken_ >> k & 1))
+          t_.unsupported("the modifier ." + std::string(t_.modifiers_[k]) + " is not supported");
       end_instruction(section, i);
     }
     functional::FunctionCode& done = program().functions[s];
@@ -511,11 +516,12 @@ class Translator {
         for (size_t at = text.find('R'); at != std::string::npos; at = text.find('R', at + 1)) {
           const bool uniform = at > 0 && text[at - 1] == 'U';
           uint32_t number = 0, digits = 0;
-          while (at + 1 + digits < text.size() && text[at + 1 + digits] >= '0' && text[at + 1 + digits] <= '9' &&
-                 digits < 3)
+          while (at + 1 + digits < text.size() && text[at + 1 + digits] >= '0' &&
+                 text[at + 1 + digits] <= '9' && digits < 3)
             number = 10 * number + static_cast<uint32_t>(text[at + 1 + digits++] - '0');
-          if (digits) (uniform ? frame.uniforms : frame.registers) =
-              std::max(uniform ? frame.uniforms : frame.registers, number + 1);
+          if (digits)
+            (uniform ? frame.uniforms : frame.registers) =
+                std::max(uniform ? frame.uniforms : frame.registers, number + 1);
         }
     return frame;
   }
@@ -546,8 +552,8 @@ class Translator {
     const uint32_t bearer = t_.bearer_ == UINT32_MAX ? last - 1 : t_.bearer_;
     const bool carries = t_.bearer_ != UINT32_MAX || program().code[bearer].control == Control::Barrier;
     for (uint32_t op = first; op < last; ++op) {
-      lowering.of_op.push_back({number + (op > bearer), op == bearer ? 1u : 0u,
-                                op == bearer && carries ? 0u : UINT32_MAX});
+      lowering.of_op.push_back(
+          {number + (op > bearer), op == bearer ? 1u : 0u, op == bearer && carries ? 0u : UINT32_MAX});
       lowering.reads_of_op.push_back(touched);
       lowering.writes_of_op.push_back(written);
     }

@@ -26,8 +26,8 @@ using functional::PredicateOperand;
 /// Where the registers of a kernel are in its warps' frames: rows of one word per lane, then predicates, one
 /// word each. What is written to RZ or PT goes to places that nothing reads.
 struct Frame {
-  uint32_t registers = 0;           ///< R0 and up
-  uint32_t uniforms = 0;            ///< UR0 and up
+  uint32_t registers = 0;               ///< R0 and up
+  uint32_t uniforms = 0;                ///< UR0 and up
   static constexpr uint32_t spare = 4;  ///< rows for RZ and URZ as destinations
   static constexpr uint32_t barriers = 16;
 
@@ -67,8 +67,8 @@ class Translation {
   bool is(uint32_t index, OperandKind kind) const;
   bool is_predicate(uint32_t index) const;
 
-  /// Place of a value to read, in `words` consecutive rows: a register, a constant, or an immediate. Signs and
-  /// the like (`negated`, suffixes) are left to the caller. A 64-bit immediate is sign-extended.
+  /// Place of a value to read, in `words` consecutive rows: a register, a constant, or an immediate. Signs
+  /// and the like (`negated`, suffixes) are left to the caller. A 64-bit immediate is sign-extended.
   Place source(uint32_t index, uint32_t words = 1);
   /// As `source`, for a double: an immediate is its upper half.
   Place source_double(uint32_t index);
@@ -86,11 +86,11 @@ class Translation {
   uint32_t immediate_bits() const { return static_cast<uint32_t>(line_->low >> 32); }
   uint64_t low() const { return line_->low; }
   uint64_t high() const { return line_->high; }
-  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op that
-  /// adds registers.
+  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op
+  /// that adds registers.
   Address address(uint32_t index);
-  uint64_t code_address() const;         ///< of this instruction
-  uint64_t section_address() const;      ///< where its section begins
+  uint64_t code_address() const;     ///< of this instruction
+  uint64_t section_address() const;  ///< where its section begins
   uint32_t section() const { return section_; }
   /// Address of a branch target: a byte offset in the section, or the name of a function.
   uint64_t target(uint32_t index) const;
@@ -148,11 +148,11 @@ class Translation {
   std::vector<Operand> operands_;
   PredicateOperand guard_;
   RawInstruction raw_;
-  uint32_t slot_ = 0;  ///< of the operand being resolved
-  uint32_t bearer_ = UINT32_MAX;  ///< Op that accesses memory
+  uint32_t slot_ = 0;                     ///< of the operand being resolved
+  uint32_t bearer_ = UINT32_MAX;          ///< Op that accesses memory
   std::vector<uint32_t> reads_, writes_;  ///< as in Lowering::touched
   uint32_t scratch_now_ = 0, scratch_rows_ = 0;
-  std::vector<uint64_t> section_begin_;  ///< in instructions, of all code
+  std::vector<uint64_t> section_begin_;             ///< in instructions, of all code
   std::map<std::string_view, uint64_t> functions_;  ///< by name: address
   std::map<std::vector<uint32_t>, Place> constants_;
   std::map<std::array<uint32_t, 3>, Place> launch_rows_;

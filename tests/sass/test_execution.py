@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simt
-from simt.errors import LaunchError, ProgramFault, SimtError
+from simt.errors import LaunchError, ProgramFault
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("elftools") is None,
@@ -40,7 +40,8 @@ extern "C" __global__ void longs(long long* d, const long long* a, const long lo
   int i = threadIdx.x;
   long long x = a[i], y = b[i];
   long long* o = d + 8 * i;
-  o[0] = x + y; o[1] = x - y; o[2] = x * y; o[3] = x / y; o[4] = x < y; o[5] = (unsigned long long)x > (unsigned long long)y;
+  o[0] = x + y; o[1] = x - y; o[2] = x * y; o[3] = x / y; o[4] = x < y;
+  o[5] = (unsigned long long)x > (unsigned long long)y;
   o[6] = x >> (y & 63); o[7] = x << (y & 63);
 }
 
@@ -108,7 +109,10 @@ extern "C" __global__ void tells(int n) {
 }
 extern "C" __global__ void asserts(int n) { assert(threadIdx.x < n); }
 extern "C" __global__ void stores(int* d) { *(d + 1000000000 + threadIdx.x) = 1; }
-extern "C" __global__ void allocates(int** d) { d[threadIdx.x] = (int*)malloc(64); *d[threadIdx.x] = threadIdx.x; }
+extern "C" __global__ void allocates(int** d) {
+  d[threadIdx.x] = (int*)malloc(64);
+  *d[threadIdx.x] = threadIdx.x;
+}
 extern "C" __global__ void follows(int n) { if (threadIdx.x == 0) *pointer = n; }
 """
 
@@ -149,7 +153,9 @@ def test_long_integers(module: simt.gpu.Module) -> None:
     b = rng.integers(-(1 << 40), 1 << 40, 32) | 1
     d = np.zeros((32, 8), np.int64)
     module["longs"][1, 32](d, a, b)
-    quotient = [int(x) // int(y) if (x < 0) == (y < 0) else -(abs(int(x)) // abs(int(y))) for x, y in zip(a, b)]
+    quotient = [
+        int(x) // int(y) if (x < 0) == (y < 0) else -(abs(int(x)) // abs(int(y))) for x, y in zip(a, b)
+    ]
     assert (d[:, 0] == a + b).all() and (d[:, 1] == a - b).all() and (d[:, 2] == a * b).all()
     assert d[:, 3].tolist() == quotient
     assert (d[:, 4] == (a < b)).all() and (d[:, 5] == (a.view(np.uint64) > b.view(np.uint64))).all()
@@ -158,10 +164,13 @@ def test_long_integers(module: simt.gpu.Module) -> None:
 
 def test_floats_as_ptx(gpu: simt.GPU, module: simt.gpu.Module) -> None:
     rng = np.random.default_rng(3)
-    a = rng.standard_normal(64).astype(np.float32) * np.float32(10) ** rng.integers(-38, 38, 64).astype(np.float32)
-    b = rng.standard_normal(64).astype(np.float32) * np.float32(10) ** rng.integers(-38, 38, 64).astype(np.float32)
+    a, b = (
+        rng.standard_normal(64).astype(np.float32) * (10.0 ** rng.integers(-38, 38, 64)).astype(np.float32)
+        for _ in range(2)
+    )
     special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-42, 3e38, 1], np.float32)
-    a[:64], b[:8] = np.where(np.arange(64) < 64, np.concatenate([special.repeat(8)[:64]]), a), special
+    a[:8] = b[8:16] = special
+    b[:8] = special[::-1]
     found = np.zeros((64, 8), np.float32)
     module["floats"][1, 64](found, a, b)
     expected = np.zeros((64, 8), np.float32)
@@ -241,7 +250,10 @@ def test_variables(module: simt.gpu.Module) -> None:
 
 
 def test_faults_name_the_instruction(module: simt.gpu.Module) -> None:
-    with pytest.raises(ProgramFault, match=r"illegal address in kernel `stores`[^\n]*\n  at program.cu: stores\+0x[0-9a-f]+: STG"):
+    with pytest.raises(
+        ProgramFault,
+        match=r"illegal address in kernel `stores`[^\n]*\n  at program.cu: stores\+0x[0-9a-f]+: STG",
+    ):
         module["stores"][1, 32](np.zeros(1, np.int32))
 
 

@@ -68,8 +68,8 @@ class GPU(Programs, ArrayCreation, Texturing):
     resume: True to continue the interrupted run with this output, or a Result of the same program. Launches
         that had finished are executed without timing and keep their counters; later ones begin with empty
         caches.
-    code: "ptx" executes PTX; "sass" the machine code that ptxas makes of it, which needs the extras `cuda` and
-        `sass`. Machine code is contracted and scheduled as on hardware, and timed by its control bits.
+    code: "ptx" executes PTX; "sass" the machine code that ptxas makes of it, which needs the extras `cuda`
+        and `sass`. Machine code is contracted and scheduled as on hardware.
     fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
         `compile` and `load`.
     """

@@ -24,8 +24,8 @@ def load_program(
     places: Mapping[str, int],
     parameter_types: Callable[[str], list[str]] = lambda kernel: [],
 ) -> Any:
-    """The engine's module of a cubin whose variables are in `memory`, those in `places` at the addresses given
-    there.
+    """The engine's module of a cubin whose variables are in `memory`, those in `places` at the addresses
+    given there.
 
     parameter_types: names of PTX's types of a kernel's parameters, where they are known.
 
