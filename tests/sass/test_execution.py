@@ -153,9 +153,8 @@ def test_long_integers(module: simt.gpu.Module) -> None:
     b = rng.integers(-(1 << 40), 1 << 40, 32) | 1
     d = np.zeros((32, 8), np.int64)
     module["longs"][1, 32](d, a, b)
-    quotient = [
-        int(x) // int(y) if (x < 0) == (y < 0) else -(abs(int(x)) // abs(int(y))) for x, y in zip(a, b)
-    ]
+    pairs = [(int(x), int(y)) for x, y in zip(a, b, strict=True)]
+    quotient = [abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) for x, y in pairs]
     assert (d[:, 0] == a + b).all() and (d[:, 1] == a - b).all() and (d[:, 2] == a * b).all()
     assert d[:, 3].tolist() == quotient
     assert (d[:, 4] == (a < b)).all() and (d[:, 5] == (a.view(np.uint64) > b.view(np.uint64))).all()
