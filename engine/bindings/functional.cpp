@@ -81,6 +81,9 @@ Machine machine_of(const nb::dict& d) {
   set("shared_bytes_per_cta", m.shared_bytes_per_cta);
   set("resident_ctas", m.resident_ctas);
   set("stack_limit", m.stack_limit);
+  uint32_t exact = 0;
+  set("exact_tensor_arithmetic", exact);
+  m.tensor_core = exact ? TensorCore::Exact : tensor_core(m.sm_version);
   if (d.contains("core_khz")) m.core_khz = std::max<uint64_t>(1, nb::cast<uint64_t>(d["core_khz"]));
   return m;
 }

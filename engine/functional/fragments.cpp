@@ -28,32 +28,33 @@ MatrixShape shape_named(std::string_view text) {
   return at == end ? shape : MatrixShape{};
 }
 
-template <uint32_t count>
-void to_doubles(const float* from, double* to) {
+template <uint32_t count, class Number>
+void convert(const float* from, Number* to) {
   for (uint32_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-template <class H>
-void expand_halves(const void* tile, double* numbers) {
+template <class H, class Number>
+void expand_halves(const void* tile, Number* numbers) {
   alignas(64) uint16_t halves[64];
   alignas(64) float wide[64];
   std::memcpy(halves, tile, sizeof halves);
   H::template widen<64>(halves, wide);
-  to_doubles<64>(wide, numbers);
+  convert<64>(wide, numbers);
 }
 
 /// The low 13 bits are ignored.
-void expand_tf32(const void* tile, double* numbers) {
+template <class Number>
+void expand_tf32(const void* tile, Number* numbers) {
   uint32_t bits[32];
   std::memcpy(bits, tile, sizeof bits);
   alignas(64) float wide[32];
   for (uint32_t i = 0; i < 32; ++i) wide[i] = std::bit_cast<float>(bits[i] & ~0x1fffu);
-  to_doubles<32>(wide, numbers);
+  convert<32>(wide, numbers);
 }
 
 /// Both formats are f16 with bits removed: e5m2 from the fraction, e4m3 also from the exponent.
-template <bool e4m3>
-void expand_f8(const void* tile, double* numbers) {
+template <bool e4m3, class Number>
+void expand_f8(const void* tile, Number* numbers) {
   uint8_t codes[128];
   std::memcpy(codes, tile, sizeof codes);
   alignas(64) uint16_t halves[128];
@@ -65,7 +66,7 @@ void expand_f8(const void* tile, double* numbers) {
   if constexpr (e4m3)
     for (uint32_t i = 0; i < 128; ++i)
       wide[i] = (codes[i] & 0x7f) == 0x7f ? std::bit_cast<float>(nan_f32) : wide[i] * 256.0f;
-  to_doubles<128>(wide, numbers);
+  convert<128>(wide, numbers);
 }
 
 template <class T>
@@ -147,25 +148,25 @@ uint32_t element_bits(Type type) {
 Expand expansion(Type type) {
   switch (type) {
     case Type::F16:
-      return expand_halves<Half>;
+      return {expand_halves<Half, double>, expand_halves<Half, float>};
     case Type::BF16:
-      return expand_halves<Bfloat>;
+      return {expand_halves<Bfloat, double>, expand_halves<Bfloat, float>};
     case Type::TF32:
-      return expand_tf32;
+      return {expand_tf32<double>, expand_tf32<float>};
     case Type::E4M3:
-      return expand_f8<true>;
+      return {expand_f8<true, double>, expand_f8<true, float>};
     case Type::E5M2:
-      return expand_f8<false>;
+      return {expand_f8<false, double>, expand_f8<false, float>};
     case Type::S8:
-      return expand_bytes<int8_t>;
+      return {expand_bytes<int8_t>};
     case Type::U8:
-      return expand_bytes<uint8_t>;
+      return {expand_bytes<uint8_t>};
     case Type::S4:
-      return expand_nibbles<true>;
+      return {expand_nibbles<true>};
     case Type::U4:
-      return expand_nibbles<false>;
+      return {expand_nibbles<false>};
     default:
-      return expand_doubles;
+      return {expand_doubles};
   }
 }
 

@@ -59,8 +59,15 @@ inline uint32_t band_tile(uint32_t rows, uint32_t columns, uint32_t row, uint32_
   return rows == 1 ? column : (row / 2 * columns + column) * 2 + row % 2;
 }
 
-/// Converts a tile's bytes to 8 rows of tile_columns(type) doubles.
-using Expand = void (*)(const void* tile, double* numbers);
+/// Converts a tile's bytes to 8 rows of tile_columns(type) numbers; to f32 only floating-point ones of up to
+/// 32 bits.
+struct Expand {
+  void (*doubles)(const void* tile, double* numbers) = nullptr;
+  void (*floats)(const void* tile, float* numbers) = nullptr;
+
+  void operator()(const void* tile, double* numbers) const { doubles(tile, numbers); }
+  void operator()(const void* tile, float* numbers) const { floats(tile, numbers); }
+};
 Expand expansion(ptx::Type type);
 
 /// Places of a vector operand of exactly `count` registers, or of a single scalar register.

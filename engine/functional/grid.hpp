@@ -11,6 +11,7 @@
 
 #include "functional/cta.hpp"
 #include "functional/fault.hpp"
+#include "functional/tensor_core.hpp"
 #include "isa/basic_blocks.hpp"
 
 namespace simt::functional {
@@ -28,6 +29,7 @@ struct LaunchConfig {
 /// What kernels can observe of the machine.
 struct Machine {
   uint32_t sm_version = 90;
+  TensorCore tensor_core = TensorCore::Hopper;
   uint32_t sm_count = 1;
   uint64_t core_khz = 1'000'000;
   uint32_t warps_per_sm = 64;

@@ -1,5 +1,8 @@
 #include "functional/matrix_product.hpp"
 
+#include "functional/aligned_product.hpp"
+#include "functional/grid.hpp"
+
 namespace simt::functional {
 
 using ptx::Type;
@@ -8,33 +11,41 @@ namespace {
 
 constexpr uint32_t max_planes = 8;  ///< 32 x 8 or 16 x 16 accumulators
 
-/// Which columns of A its registers hold (PTX ISA, "Sparse matrix storage"): two of each chunk of four units,
-/// each with a 2-bit index. A unit is an element; for tf32 half an element, for s4 and u4 a pair.
-struct Sparsity {
-  Place metadata = place::none;
-  uint32_t chunk = 4;         ///< elements
-  bool row_per_lane = false;  ///< a lane's metadata cover eight chunks of one row; otherwise four of each of
-                              ///< two rows
-  uint32_t first_lane = 0;    ///< first lane, in each group of four, that provides metadata
-};
+/// Infinities become the largest number, NaN becomes 0.
+void saturate_plane(bool half, float* numbers) {
+  const float largest = half ? 65504.0f : std::numeric_limits<float>::max();
+  for (size_t i = 0; i < warp_lanes; ++i)
+    numbers[i] = numbers[i] == numbers[i] ? std::clamp(numbers[i], -largest, largest) : 0.0f;
+}
+
+/// The accumulators plus what is added last, rounded to nearest.
+void add_last(const float* addends, bool half, float* numbers) {
+  for (size_t i = 0; i < warp_lanes; ++i)
+    numbers[i] =
+        half ? narrowed_to_odd(double{addends[i]} + double{numbers[i]}) : canonical(addends[i] + numbers[i]);
+}
 
 struct ProductDetail : Detail {
   ProductTiles tiles;
   Sparsity sparsity;
-  Expand expand_a = nullptr, expand_b = nullptr;
+  AdditionForm addition;
+  Expand expand_a, expand_b;
   std::vector<Place> a, b, c, d;
+  bool c_pairs = false, d_pairs = false;  ///< f16 accumulators
+  bool saturate = false;
   /// D's registers overlap other operands, so results must be buffered
   bool aside = false;
 };
 
 /// Expands a tile of A, half of whose elements are kept: `kept` has 8 rows of columns / 2 elements, `columns`
-/// apart. chunk: index of the tile's first chunk in its row; lower: rows 8 to 15.
-void spread(const Context& c, const Sparsity& sparsity, const double* kept, uint32_t columns, uint32_t chunk,
-            bool lower, double* out) {
+/// apart. chunk: index of the tile's first chunk in its row; lower: rows 8 to 15. absent: the others' value.
+template <class Number>
+void spread(const Context& c, const Sparsity& sparsity, const Number* kept, uint32_t columns, uint32_t chunk,
+            bool lower, Number absent, Number* out) {
   const uint32_t* metadata = c.lanes<const uint32_t>(sparsity.metadata);
   const uint32_t chunks = columns / sparsity.chunk, pair = sparsity.chunk / 4,
                  kept_of_chunk = sparsity.chunk / 2;
-  std::fill_n(out, tile_rows * columns, 0.0);
+  std::fill_n(out, tile_rows * columns, absent);
   for (uint32_t row = 0; row < tile_rows; ++row) {
     for (uint32_t i = 0; i < chunks; ++i) {
       const uint32_t q = chunk + i;
@@ -42,8 +53,8 @@ void spread(const Context& c, const Sparsity& sparsity, const double* kept, uint
           4 * row + sparsity.first_lane + (sparsity.row_per_lane ? q / 8 * 2 + lower : q / 4);
       const uint32_t shift = sparsity.row_per_lane ? q % 8 * 4 : q % 4 * 4 + 16 * lower;
       const uint32_t indices[2] = {metadata[lane] >> shift & 3, metadata[lane] >> (shift + 2) & 3};
-      const double* from = kept + row * columns + i * kept_of_chunk;
-      double* to = out + row * columns + i * sparsity.chunk;
+      const Number* from = kept + row * columns + i * kept_of_chunk;
+      Number* to = out + row * columns + i * sparsity.chunk;
       if (sparsity.chunk == 2)  // tf32: both halves of one element
         to[indices[0] / 2] = from[0];
       else
@@ -52,11 +63,67 @@ void spread(const Context& c, const Sparsity& sparsity, const double* kept, uint
   }
 }
 
+template <class Number>
+void load_a(const Context& c, const ProductDetail& detail, uint32_t row, uint32_t k, Number absent,
+            Number* out) {
+  const ProductTiles& tiles = detail.tiles;
+  if (detail.sparsity.metadata == place::none) {
+    detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
+    return;
+  }
+  alignas(64) Number tile[tile_rows * max_tile_columns];
+  detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k / 2, row, k / 2)]), tile);
+  spread(c, detail.sparsity, tile + k % 2 * tiles.columns / 2, tiles.columns,
+         k * tiles.columns / detail.sparsity.chunk, row % 2 == 1, absent, out);
+}
+
+template <class Number>
+void load_b(const Context& c, const ProductDetail& detail, uint32_t column, uint32_t k, Number* out) {
+  alignas(64) Number tile[tile_rows * max_tile_columns];
+  detail.expand_b(c.lanes<const void>(detail.b[column * detail.tiles.k + k]), tile);
+  transpose_tile(tile, detail.tiles.columns, out);
+}
+
+/// As the tensor core adds.
+void run_aligned(Context& c, const ProductDetail& detail, const Addition& addition) {
+  alignas(64) float planes[max_planes][warp_lanes];
+  float* accumulators[max_planes];
+  for (size_t i = 0; i < max_planes; ++i) accumulators[i] = planes[i];
+  for (size_t i = 0; i < detail.c.size(); ++i) {
+    if (detail.c_pairs)
+      split_pairs(c.lanes<const uint32_t>(detail.c[i]), planes[2 * i], planes[2 * i + 1]);
+    else
+      std::copy_n(c.lanes<const float>(detail.c[i]), warp_lanes, planes[i]);
+  }
+  alignas(64) float last[max_planes][warp_lanes];  // what is added last
+  if (addition.unpacked) {
+    std::memcpy(last, planes, sizeof planes);
+    std::memset(planes, 0, sizeof planes);
+  }
+  multiply_aligned(
+      detail.tiles, addition, detail.addition,
+      [&](uint32_t row, uint32_t k, float* out) { load_a(c, detail, row, k, absent_factor, out); },
+      [&](uint32_t column, uint32_t k, float* out) { load_b(c, detail, column, k, out); }, accumulators);
+  for (size_t i = 0; i < detail.d.size() * (detail.d_pairs ? 2 : 1); ++i) {
+    if (addition.unpacked) add_last(last[i], detail.addition.half, planes[i]);
+    if (detail.saturate) saturate_plane(detail.d_pairs, planes[i]);
+  }
+  for (size_t i = 0; i < detail.d.size(); ++i) {
+    if (detail.d_pairs)
+      join_pairs(planes[2 * i], planes[2 * i + 1], c.lanes<uint32_t>(detail.d[i]));
+    else
+      std::copy_n(planes[i], warp_lanes, c.lanes<float>(detail.d[i]));
+  }
+}
+
 /// C: the type in c's registers: float, double, int32_t, or uint16_t for pairs of f16.
 template <class C, class To, bool pairs>
 void run_product(Context& c, const Op& op) {
   need_whole_warp(c);
   const auto& detail = op.details<ProductDetail>();
+  if constexpr (std::is_same_v<typename To::Plane, float>)
+    if (const Addition* addition = detail.addition.on(c.grid->machine().tensor_core))
+      return run_aligned(c, detail, *addition);
   using In = std::conditional_t<std::is_same_v<C, uint16_t>, float, C>;
   using Plane = typename To::Plane;
   const In* before[max_planes];
@@ -75,23 +142,8 @@ void run_product(Context& c, const Op& op) {
     after[i] = pairs || detail.aside ? results[i] : c.lanes<Plane>(detail.d[i]);
   const ProductTiles tiles = detail.tiles;
   multiply<To>(
-      tiles,
-      [&](uint32_t row, uint32_t k, double* out) {
-        if (detail.sparsity.metadata == place::none) {
-          detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
-          return;
-        }
-        alignas(64) double tile[tile_rows * max_tile_columns];
-        detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k / 2, row, k / 2)]), tile);
-        spread(c, detail.sparsity, tile + k % 2 * tiles.columns / 2, tiles.columns,
-               k * tiles.columns / detail.sparsity.chunk, row % 2 == 1, out);
-      },
-      [&](uint32_t column, uint32_t k, double* out) {
-        alignas(64) double tile[tile_rows * max_tile_columns];
-        detail.expand_b(c.lanes<const void>(detail.b[column * tiles.k + k]), tile);
-        transpose_tile(tile, tiles.columns, out);
-      },
-      before, after);
+      tiles, [&](uint32_t row, uint32_t k, double* out) { load_a(c, detail, row, k, 0.0, out); },
+      [&](uint32_t column, uint32_t k, double* out) { load_b(c, detail, column, k, out); }, before, after);
   if constexpr (pairs) {
     for (size_t i = 0; i < detail.d.size(); ++i)
       join_pairs(results[2 * i], results[2 * i + 1], c.lanes<uint32_t>(detail.d[i]));
@@ -144,75 +196,113 @@ void run_bit_product(Context& c, const Op& op) {
     std::copy_n(results[i], warp_lanes, c.lanes<uint32_t>(detail.d[i]));
 }
 
-/// Takes the metadata and sparsity selector operands.
-Sparsity take_sparsity(Translation& t, const MatrixShape& shape, Type type) {
+/// Elements of a chunk.
+uint32_t chunk_of(Type a) {
+  return a == Type::TF32 ? 2 : element_bits(a) < 8 ? 8 : 4;
+}
+/// Lanes in each group of four that provide metadata.
+uint32_t lanes_with_metadata(Type a, uint32_t k) {
+  return k / chunk_of(a) / 4;
+}
+
+}  // namespace
+
+BoundProduct bind_product(RegisterProduct product) {
+  const ProductTypes types = product.types;
+  const bool sparse = product.sparsity.metadata != place::none;
+  const uint32_t columns = tile_columns(types.a);
+  auto detail = std::make_unique<ProductDetail>();
+  detail->tiles = {product.shape.m / tile_rows, product.shape.n / tile_rows, product.shape.k / columns,
+                   columns};
+  detail->a = std::move(product.a);
+  detail->b = std::move(product.b);
+  detail->c = std::move(product.c);
+  detail->d = std::move(product.d);
+  if (types.a == Type::B1)
+    return {product.exclusive ? run_bit_product<true> : run_bit_product<false>, std::move(detail)};
+  detail->sparsity = product.sparsity;
+  detail->addition = addition_form(types, ProductUnit::Warp, sparse, product.step);
+  detail->expand_a = expansion(types.a);
+  detail->expand_b = expansion(types.b);
+  detail->c_pairs = types.c == Type::F16;
+  detail->d_pairs = types.d == Type::F16;
+  detail->saturate = product.saturate;
+  detail->aside = must_keep_aside(*detail);
+  Handler run = nullptr;
+  if (types.d == Type::F64)
+    run = product.rounding == FE_TONEAREST ? run_f64 : run_directed<run_f64>;
+  else if (types.d == Type::S32)
+    run = product.saturate ? run_product<int32_t, ToS32<true>, false>
+                           : run_product<int32_t, ToS32<false>, false>;
+  else if (types.d == Type::F16)
+    run = product.saturate ? handler_for<ToF16<true>, true>(detail->c_pairs)
+                           : handler_for<ToF16<false>, true>(detail->c_pairs);
+  else
+    run = product.saturate ? handler_for<ToF32<true>, false>(detail->c_pairs)
+                           : handler_for<ToF32<false>, false>(detail->c_pairs);
+  return {run, std::move(detail)};
+}
+
+Sparsity sparsity_of(Type a, Place metadata, uint32_t k, uint32_t selector) {
   Sparsity sparsity;
-  sparsity.chunk = type == Type::TF32 ? 2 : element_bits(type) < 8 ? 8 : 4;
-  sparsity.row_per_lane = element_bits(type) <= 8;
-  sparsity.metadata = t.source(4, Type::B32);
-  const int64_t selector = t.immediate(t.operand(5));
-  // Lanes in each group of four that provide metadata.
-  const uint32_t lanes = shape.k / sparsity.chunk / 4;
-  if (selector < 0 || selector >= 4 / lanes)
-    t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
-                  std::to_string(4 / lanes));
-  sparsity.first_lane = static_cast<uint32_t>(selector) * lanes;
+  sparsity.metadata = metadata;
+  sparsity.chunk = chunk_of(a);
+  sparsity.row_per_lane = element_bits(a) <= 8;
+  sparsity.first_lane = selector * lanes_with_metadata(a, k);
   return sparsity;
 }
 
-/// Takes the register operands.
-ProductDetail take_operands(Translation& t, const MatrixShape& shape, const ProductTypes& types,
-                            uint32_t registers_a, uint32_t registers_b, bool sparse = false) {
-  ProductDetail detail;
-  const uint32_t columns = tile_columns(types.a);
-  detail.tiles = {shape.m / tile_rows, shape.n / tile_rows, shape.k / columns, columns};
-  const uint32_t count_a = detail.tiles.m * detail.tiles.k / (sparse ? 2 : 1),
-                 count_b = detail.tiles.n * detail.tiles.k;
+namespace {
+
+/// Takes the operands d, a, b, c, and those of sparsity.
+RegisterProduct take_product(Translation& t, const MatrixShape& shape, const ProductTypes& types,
+                             const ProductForm& form) {
+  RegisterProduct product{.shape = shape, .types = types, .step = form.step};
+  const uint32_t count_a = tile_count(types.a, shape.m, shape.k) / (form.sparse ? 2 : 1),
+                 count_b = tile_count(types.b, shape.n, shape.k);
   const Type input = fragment_register(types.a);
-  detail.d = take_destinations(t, 0, fragment_register(types.d), accumulator_registers(types.d, shape));
-  detail.a = take_registers(t, 1, input, std::max(count_a, registers_a));
-  detail.b = take_registers(t, 2, input, std::max(count_b, registers_b));
-  detail.c = take_registers(t, 3, fragment_register(types.c), accumulator_registers(types.c, shape));
-  if (sparse) detail.sparsity = take_sparsity(t, shape, types.a);
-  detail.a.resize(count_a);
-  detail.b.resize(count_b);
-  detail.aside = must_keep_aside(detail);
-  return detail;
+  product.d = take_destinations(t, 0, fragment_register(types.d), accumulator_registers(types.d, shape));
+  product.a = take_registers(t, 1, input, std::max(count_a, form.registers_a));
+  product.b = take_registers(t, 2, input, std::max(count_b, form.registers_b));
+  product.c = take_registers(t, 3, fragment_register(types.c), accumulator_registers(types.c, shape));
+  product.a.resize(count_a);
+  product.b.resize(count_b);
+  if (!form.sparse) return product;
+  const Place metadata = t.source(4, Type::B32);
+  const int64_t selector = t.immediate(t.operand(5)), selectors = 4 / lanes_with_metadata(types.a, shape.k);
+  if (selector < 0 || selector >= selectors)
+    t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
+                  std::to_string(selectors));
+  product.sparsity = sparsity_of(types.a, metadata, shape.k, static_cast<uint32_t>(selector));
+  return product;
 }
 
-void emit(Translation& t, Handler run, ProductDetail detail, int rounding) {
-  Op& op = t.emit(run, Control::Collective);
+void emit(Translation& t, RegisterProduct product) {
+  const Place destination = product.d[0];
+  const int rounding = product.rounding;
+  BoundProduct bound = bind_product(std::move(product));
+  Op& op = t.emit(bound.run, Control::Collective);
   op.immediate = rounding;
-  op.destination = detail.d[0];
-  t.detail<ProductDetail>() = std::move(detail);
+  op.destination = destination;
+  t.take_detail(std::move(bound.detail));
 }
 
 }  // namespace
 
 void emit_product(Translation& t, const MatrixShape& shape, const ProductTypes& types, bool saturate,
                   const ProductForm& form) {
-  ProductDetail detail = take_operands(t, shape, types, form.registers_a, form.registers_b, form.sparse);
-  detail.expand_a = expansion(types.a);
-  detail.expand_b = expansion(types.b);
-  const int rounding = types.d == Type::F64 ? take_rounding(t, FE_TONEAREST) : FE_TONEAREST;
-  const bool pairs = types.c == Type::F16;
-  Handler run = nullptr;
-  if (types.d == Type::F64)
-    run = rounding == FE_TONEAREST ? run_f64 : run_directed<run_f64>;
-  else if (types.d == Type::S32)
-    run = saturate ? run_product<int32_t, ToS32<true>, false> : run_product<int32_t, ToS32<false>, false>;
-  else if (types.d == Type::F16)
-    run = saturate ? handler_for<ToF16<true>, true>(pairs) : handler_for<ToF16<false>, true>(pairs);
-  else
-    run = saturate ? handler_for<ToF32<true>, false>(pairs) : handler_for<ToF32<false>, false>(pairs);
-  emit(t, run, std::move(detail), rounding);
+  RegisterProduct product = take_product(t, shape, types, form);
+  product.saturate = saturate;
+  if (types.d == Type::F64) product.rounding = take_rounding(t, FE_TONEAREST);
+  emit(t, std::move(product));
 }
 
 void emit_bit_product(Translation& t, const MatrixShape& shape) {
   const int operation = t.take_one_of({"and", "xor"});
   if (operation < 0 || !t.take("popc")) t.unsupported("`.and.popc` or `.xor.popc` is missing");
-  ProductDetail detail = take_operands(t, shape, {Type::S32, Type::B1, Type::B1, Type::S32}, 0, 0);
-  emit(t, operation ? run_bit_product<true> : run_bit_product<false>, std::move(detail), FE_TONEAREST);
+  RegisterProduct product = take_product(t, shape, {Type::S32, Type::B1, Type::B1, Type::S32}, {});
+  product.exclusive = operation == 1;
+  emit(t, std::move(product));
 }
 
 }  // namespace simt::functional

@@ -1,8 +1,11 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #if defined(__FMA__)
 #include <immintrin.h>
@@ -12,9 +15,10 @@
 #include "functional/fragments.hpp"
 
 /// D = A B + C in tiles of fragments.hpp.
-/// All types except b1 are computed in double precision: starting from c, products are added in ascending
+/// All types except b1 can be computed in double precision: starting from c, products are added in ascending
 /// order of k, each with one rounding (for f64, this is the result). Products of narrower types are exact in
-/// double, as are sums of integers. The result is rounded once to D's type.
+/// double, as are sums of integers. The result is rounded once to D's type. aligned_product.hpp adds
+/// floating-point numbers of up to 32 bits as a tensor core does.
 namespace simt::functional {
 
 using Quad [[gnu::vector_size(32)]] = double;
@@ -123,21 +127,29 @@ constexpr uint32_t column_place(uint32_t column) {
 }
 
 /// out[k][column_place(n)] = tile[n][k].
-inline void transpose_tile(const double* tile, uint32_t columns, double* out) {
+template <class Number>
+inline void transpose_tile(const Number* tile, uint32_t columns, Number* out) {
+  using Four [[gnu::vector_size(4 * sizeof(Number))]] = Number;
+  const auto load = [](const Number* from) {
+    Four four;
+    std::memcpy(&four, from, sizeof four);
+    return four;
+  };
+  const auto store = [](Number* to, Four four) { std::memcpy(to, &four, sizeof four); };
   for (uint32_t k = 0; k < columns; k += 4) {
     for (uint32_t odd = 0; odd < 2; ++odd) {
-      const double* from = tile + odd * columns + k;
-      const Quad a = load_quad(from), b = load_quad(from + 2 * columns), c = load_quad(from + 4 * columns),
-                 d = load_quad(from + 6 * columns);
-      const Quad ab0 = __builtin_shufflevector(a, b, 0, 4, 2, 6);
-      const Quad ab1 = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-      const Quad cd0 = __builtin_shufflevector(c, d, 0, 4, 2, 6);
-      const Quad cd1 = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-      double* to = out + k * tile_rows + 4 * odd;
-      store_quad(to, __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5));
-      store_quad(to + tile_rows, __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5));
-      store_quad(to + 2 * tile_rows, __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7));
-      store_quad(to + 3 * tile_rows, __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7));
+      const Number* from = tile + odd * columns + k;
+      const Four a = load(from), b = load(from + 2 * columns), c = load(from + 4 * columns),
+                 d = load(from + 6 * columns);
+      const Four ab0 = __builtin_shufflevector(a, b, 0, 4, 2, 6);
+      const Four ab1 = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+      const Four cd0 = __builtin_shufflevector(c, d, 0, 4, 2, 6);
+      const Four cd1 = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+      Number* to = out + k * tile_rows + 4 * odd;
+      store(to, __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5));
+      store(to + tile_rows, __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5));
+      store(to + 2 * tile_rows, __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7));
+      store(to + 3 * tile_rows, __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7));
     }
   }
 }
@@ -229,13 +241,47 @@ inline void join_pairs(const float* even, const float* odd, uint32_t* pairs) {
 struct ProductTypes {
   ptx::Type d, a, b, c;
 };
+
+/// Which columns of A its registers hold (PTX ISA, "Sparse matrix storage"): two of each chunk of four units,
+/// each with a 2-bit index. A unit is an element; for tf32 half an element, for s4 and u4 a pair.
+struct Sparsity {
+  Place metadata = place::none;  ///< none: A is dense
+  uint32_t chunk = 4;            ///< elements
+  bool row_per_lane = false;     ///< a lane's metadata cover eight chunks of one row; otherwise four of each
+                                 ///< of two rows
+  uint32_t first_lane = 0;       ///< first lane, in each group of four, that provides metadata
+};
+
+/// selector: which lanes of each group of four provide the metadata.
+Sparsity sparsity_of(ptx::Type a, Place metadata, uint32_t k, uint32_t selector);
+
+/// D = A B + C on registers that hold the tiles of fragments.hpp, whatever instruction asks for it.
+struct RegisterProduct {
+  MatrixShape shape;
+  ProductTypes types;
+  std::vector<Place> d, a, b, c;  ///< as many as there are tiles, or planes of accumulators
+  Sparsity sparsity;
+  bool saturate = false;
+  bool exclusive = false;       ///< b1: .xor.popc instead of .and.popc
+  int rounding = FE_TONEAREST;  ///< of f64
+  /// k of the machine instructions it is made of, if less than its own.
+  uint32_t step = UINT32_MAX;
+};
+struct BoundProduct {
+  Handler run = nullptr;
+  std::unique_ptr<Detail> detail;
+};
+/// The Op's handler and detail; Op::immediate must be the rounding.
+BoundProduct bind_product(RegisterProduct product);
+
 struct ProductForm {
   /// Registers per lane, where there are more than A and B need; the rest are copies.
   uint32_t registers_a = 0, registers_b = 0;
   /// A has half its elements; metadata and sparsity selector follow c.
   bool sparse = false;
+  uint32_t step = UINT32_MAX;  ///< as RegisterProduct's
 };
-/// D = A B + C on registers; the operands are d, a, b, c. Takes the rounding modifier of f64.
+/// A PTX instruction's product; the operands are d, a, b, c. Takes the rounding modifier of f64.
 void emit_product(Translation& t, const MatrixShape& shape, const ProductTypes& types, bool saturate,
                   const ProductForm& form);
 /// The same for b1, with .and.popc or .xor.popc instead of products.

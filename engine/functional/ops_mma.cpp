@@ -1,6 +1,7 @@
 /// mma.sync and mma.sp: products of small matrices in a warp's registers.
+#include "functional/aligned_product.hpp"
+#include "functional/grid.hpp"
 #include "functional/instructions.hpp"
-#include "functional/matrix_product.hpp"
 
 namespace simt::functional {
 namespace {
@@ -60,9 +61,59 @@ void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductT
 /// x 4, B: 4 x 8.
 struct QuadPairDetail : Detail {
   bool a_by_column = false, b_by_column = false, c_pairs = false, d_pairs = false;
+  AdditionForm addition;
   std::array<Place, 2> a{}, b{};
   std::vector<Place> c, d;
 };
+
+/// Lane, from the pair's first, and number of the accumulator (m, n). f16: one row per lane; f32: 2 x 2
+/// blocks.
+std::pair<uint32_t, uint32_t> quad_pair_place(bool pairs, uint32_t m, uint32_t n) {
+  const uint32_t high = m / 4 * 16, row = m % 4;
+  if (pairs) return {high + row, n};
+  return {high + (row & 1) + (n & 2), (n & 4) + (row & 2) + (n & 1)};
+}
+
+/// The matrices of a quad pair; D has planes of four columns, and is C before.
+struct QuadPair {
+  alignas(64) float a[8][4], b[4][8], d[2][8][4];
+};
+
+/// How generations without HMMA.884 compute it, in f32: with f32 accumulators, a chain of fused
+/// multiply-adds, starting from zero, is added to C; with f16, two sums of two products (as ptxas expands
+/// it for sm_80 and later).
+float multiply_in_f32(const float* a, const float* b, float c, bool half) {
+  const auto both = [&](uint32_t k, float sum) {
+    return std::fma(a[k + 1], b[8 * (k + 1)], std::fma(a[k], b[8 * k], sum));
+  };
+  // -0 is what an addition does not change.
+  return half ? c + both(0, -0.0f) + both(2, -0.0f) : c + both(2, both(0, 0.0f));
+}
+
+/// half: D is f16.
+void multiply(QuadPair& pair, const AdditionForm& form, bool half, TensorCore core) {
+  if (core == TensorCore::Volta || core == TensorCore::Turing) {
+    alignas(64) int16_t a_exponents[32], b_exponents[32], b_pairs[32];
+    take_exponents(pair.a[0], 32, form.least_a, a_exponents);
+    take_exponents(pair.b[0], 32, form.least_b, b_exponents);
+    for (uint32_t i = 0; i < 32; ++i) b_pairs[i / 16 * 16 + i % 8 * 2 + i / 8 % 2] = b_exponents[i];
+    const AlignedSum sum(*form.on(core), 4, 4, form.half);
+    const RoundingScope scope(sum.host_rounding());
+    sum.add({pair.a[0], a_exponents}, {pair.b[0], b_pairs}, pair.d[0][0], pair.d[1][0]);
+    return;
+  }
+  for (uint32_t m = 0; m < 8; ++m)
+    for (uint32_t n = 0; n < 8; ++n) {
+      float& d = pair.d[n / 4][m][n % 4];
+      if (core == TensorCore::Exact) {
+        double sum = d;
+        for (uint32_t k = 0; k < 4; ++k) sum += double{pair.a[m][k]} * double{pair.b[k][n]};
+        d = half ? narrowed_to_odd(sum) : canonical(static_cast<float>(sum));
+      } else {
+        d = canonical(multiply_in_f32(pair.a[m], &pair.b[0][n], d, form.half));
+      }
+    }
+}
 
 void run_quad_pairs(Context& c, const Op& op) {
   need_whole_warp(c);
@@ -83,37 +134,27 @@ void run_quad_pairs(Context& c, const Op& op) {
   for (uint32_t quad = 0; quad < 4; ++quad) {
     // The lane of a pair that holds row or column i of 8; the first four are in the pair's first quad.
     const auto lane_of = [&](uint32_t i) { return quad * 4 + i % 4 + i / 4 * 16; };
-    double a[8][4], b[4][8];
+    QuadPair pair;
     for (uint32_t i = 0; i < 8; ++i) {
       for (uint32_t k = 0; k < 4; ++k) {
         const uint32_t by_k = quad * 4 + k + i / 4 * 16, element = i % 4;
-        a[i][k] = detail.a_by_column ? half_a[element / 2][2 * by_k + element % 2]
-                                     : half_a[k / 2][2 * lane_of(i) + k % 2];
-        b[k][i] = detail.b_by_column ? half_b[k / 2][2 * lane_of(i) + k % 2]
-                                     : half_b[element / 2][2 * by_k + element % 2];
+        pair.a[i][k] = detail.a_by_column ? half_a[element / 2][2 * by_k + element % 2]
+                                          : half_a[k / 2][2 * lane_of(i) + k % 2];
+        pair.b[k][i] = detail.b_by_column ? half_b[k / 2][2 * lane_of(i) + k % 2]
+                                          : half_b[element / 2][2 * by_k + element % 2];
       }
     }
-    for (uint32_t half = 0; half < 2; ++half) {
-      for (uint32_t i = 0; i < 4; ++i) {
-        const uint32_t lane = quad * 4 + i + 16 * half;
-        for (uint32_t e = 0; e < 8; ++e) {
-          // f16 accumulators: one row per lane; f32: 2 x 2 blocks.
-          const auto row = [&](bool pairs) { return 4 * half + (pairs ? i : (i & 1) + (e & 2)); };
-          const auto column = [&](bool pairs) { return pairs ? e : (e & 4) + (i & 2) + (e & 1); };
-          const uint32_t m = row(detail.d_pairs), n = column(detail.d_pairs);
-          // If c has the other layout: the position of its element (m, n).
-          uint32_t c_lane = lane, c_element = e;
-          if (detail.c_pairs != detail.d_pairs) {
-            const uint32_t inner = m % 4;
-            c_lane = quad * 4 + 16 * half + (detail.c_pairs ? inner : (inner & 1) + (n & 2));
-            c_element = detail.c_pairs ? n : (n & 4) + (inner & 2) + (n & 1);
-          }
-          double sum = before[c_element][c_lane];
-          for (uint32_t k = 0; k < 4; ++k) sum += a[m][k] * b[k][n];
-          after[e][lane] = detail.d_pairs ? narrowed_to_odd(sum) : canonical(static_cast<float>(sum));
-        }
+    for (uint32_t m = 0; m < 8; ++m)
+      for (uint32_t n = 0; n < 8; ++n) {
+        const auto [lane, element] = quad_pair_place(detail.c_pairs, m, n);
+        pair.d[n / 4][m][n % 4] = before[element][quad * 4 + lane];
       }
-    }
+    multiply(pair, detail.addition, detail.d_pairs, c.grid->machine().tensor_core);
+    for (uint32_t m = 0; m < 8; ++m)
+      for (uint32_t n = 0; n < 8; ++n) {
+        const auto [lane, element] = quad_pair_place(detail.d_pairs, m, n);
+        after[element][quad * 4 + lane] = pair.d[n / 4][m][n % 4];
+      }
   }
   for (uint32_t r = 0; r < detail.d.size(); ++r) {
     if (detail.d_pairs)
@@ -131,6 +172,7 @@ void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Ty
   detail.b_by_column = b_by_column;
   detail.c_pairs = c == Type::F16;
   detail.d_pairs = d == Type::F16;
+  detail.addition = addition_form({d, Type::F16, Type::F16, c}, ProductUnit::Warp);
   detail.d = take_destinations(t, 0, Type::B32, detail.d_pairs ? 4 : 8);
   const auto a = take_registers(t, 1, Type::B32, 2), b = take_registers(t, 2, Type::B32, 2);
   std::copy_n(a.begin(), 2, detail.a.begin());

@@ -2,8 +2,9 @@
 /// of D when it executes the instruction. Hardware gives the same result, since PTX forbids changing the
 /// operands before wgmma.wait_group.
 #include "functional/access.hpp"
+#include "functional/aligned_product.hpp"
+#include "functional/grid.hpp"
 #include "functional/instructions.hpp"
-#include "functional/matrix_product.hpp"
 
 namespace simt::functional {
 namespace {
@@ -83,7 +84,8 @@ class SharedMatrix {
 
 struct GroupProductDetail : Detail {
   ProductTiles tiles;  ///< per warp
-  Expand expand_a = nullptr, expand_b = nullptr;
+  Expand expand_a, expand_b;
+  AdditionForm addition;
   bool a_transposed = false, b_transposed = false;
   bool negative = false;  ///< A B is subtracted
   std::vector<Place> a;   ///< registers; empty if A is in shared memory
@@ -120,39 +122,46 @@ void run_group_product(Context& c, const Op& op) {
   const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a) : 0, detail.a_transposed);
   const SharedMatrix shared_b(c, descriptor(c, op.b), detail.b_transposed);
   alignas(64) std::byte bytes[tile_rows * row_bytes];
-  alignas(64) double tile[tile_rows * max_tile_columns];
   const size_t size = size_t{tile_rows} * tiles.columns;
-  multiply<To>(
-      tiles,
-      [&](uint32_t row, uint32_t k, double* out) {
-        if (!detail.a.empty()) {
-          detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
-        } else if (detail.a_transposed) {
-          shared_a.read(k, first_row + row, bytes);
-          detail.expand_a(bytes, tile);
-          for (uint32_t i = 0; i < tile_rows; ++i)
-            for (uint32_t j = 0; j < tile_rows; ++j) out[j * tile_rows + i] = tile[i * tile_rows + j];
-        } else {
-          shared_a.read(first_row + row, k, bytes);
-          detail.expand_a(bytes, out);
-        }
-        if (detail.negative)
-          for (size_t i = 0; i < size; ++i) out[i] = -out[i];
-      },
-      [&](uint32_t column, uint32_t k, double* out) {
-        if (detail.b_transposed) {
-          shared_b.read(k, column, bytes);
-          detail.expand_b(bytes, tile);
-          for (uint32_t i = 0; i < tile_rows; ++i)
-            for (uint32_t j = 0; j < tile_rows; ++j)
-              out[i * tile_rows + column_place(j)] = tile[i * tile_rows + j];
-        } else {
-          shared_b.read(column, k, bytes);
-          detail.expand_b(bytes, tile);
-          transpose_tile(tile, tiles.columns, out);
-        }
-      },
-      keep ? before : nullptr, after);
+  const auto load_a = [&](uint32_t row, uint32_t k, auto* out) {
+    if (!detail.a.empty()) {
+      detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
+    } else if (detail.a_transposed) {
+      alignas(64) std::remove_pointer_t<decltype(out)> tile[tile_rows * max_tile_columns];
+      shared_a.read(k, first_row + row, bytes);
+      detail.expand_a(bytes, tile);
+      for (uint32_t i = 0; i < tile_rows; ++i)
+        for (uint32_t j = 0; j < tile_rows; ++j) out[j * tile_rows + i] = tile[i * tile_rows + j];
+    } else {
+      shared_a.read(first_row + row, k, bytes);
+      detail.expand_a(bytes, out);
+    }
+    if (detail.negative)
+      for (size_t i = 0; i < size; ++i) out[i] = -out[i];
+  };
+  const auto load_b = [&](uint32_t column, uint32_t k, auto* out) {
+    alignas(64) std::remove_pointer_t<decltype(out)> tile[tile_rows * max_tile_columns];
+    if (detail.b_transposed) {
+      shared_b.read(k, column, bytes);
+      detail.expand_b(bytes, tile);
+      for (uint32_t i = 0; i < tile_rows; ++i)
+        for (uint32_t j = 0; j < tile_rows; ++j)
+          out[i * tile_rows + column_place(j)] = tile[i * tile_rows + j];
+    } else {
+      shared_b.read(column, k, bytes);
+      detail.expand_b(bytes, tile);
+      transpose_tile(tile, tiles.columns, out);
+    }
+  };
+  const Addition* addition = detail.addition.on(c.grid->machine().tensor_core);
+  if constexpr (std::is_same_v<Plane, float>) {
+    if (addition) {
+      if (!keep)
+        for (size_t i = 0; i < size_t{tiles.n} * 4; ++i) std::fill_n(after[i], warp_lanes, 0.0f);
+      multiply_aligned(tiles, *addition, detail.addition, load_a, load_b, after);
+    }
+  }
+  if (!addition) multiply<To>(tiles, load_a, load_b, keep ? before : nullptr, after);
   if constexpr (pairs)
     for (size_t i = 0; i < detail.d.size(); ++i)
       join_pairs(split[2 * i], split[2 * i + 1], c.lanes<uint32_t>(detail.d[i]));
@@ -207,6 +216,7 @@ void translate_multiply(Translation& t) {
   if (saturate && !integers) t.unsupported("`.satfinite` is for integers");
   detail.expand_a = expansion(a);
   detail.expand_b = expansion(b);
+  detail.addition = addition_form({d, a, b, d}, ProductUnit::Warpgroup);
   detail.d = take_destinations(t, 0, Type::B32, shape.n / tile_rows * (d == Type::F16 ? 2 : 4));
   const bool a_in_registers = t.operand(1).kind == OperandKind::Vector;
   Place a_descriptor = place::none;

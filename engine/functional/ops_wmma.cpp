@@ -245,7 +245,9 @@ void translate_product(Translation& t) {
   if (saturate && types.a != Type::F16 && types.d != Type::S32)
     t.unsupported("`.satfinite` is for f16 and integers");
   const uint32_t registers = types.a == Type::F16 ? half_registers : 0;
-  emit_product(t, shape, types, saturate, {registers, registers});
+  // Every generation multiplies with HMMA.1684.
+  const uint32_t step = types.a == Type::TF32 ? 4 : UINT32_MAX;
+  emit_product(t, shape, types, saturate, {.registers_a = registers, .registers_b = registers, .step = step});
 }
 
 void take_step(Translation& t, std::string_view step) {

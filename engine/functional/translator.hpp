@@ -132,9 +132,13 @@ class Translation {
   D& detail() {
     auto owned = std::make_unique<D>();
     D& d = *owned;
-    program_.details.push_back(std::move(owned));
-    program_.code.back().detail = &d;
+    take_detail(std::move(owned));
     return d;
+  }
+  /// Gives the last Op emitted a Detail.
+  void take_detail(std::unique_ptr<Detail> detail) {
+    program_.code.back().detail = detail.get();
+    program_.details.push_back(std::move(detail));
   }
   uint32_t label_target(uint32_t label);  ///< op index; patched at the end
   /// Branch targets are known only at the end of the function, when `patch` is called.

@@ -9,10 +9,11 @@ import pytest
 
 from simt import _engine
 from simt.errors import PtxError
-from support import floats
+from support import floats, tensor_cores
 from support.floats import F32, F64
 from support.matrices import (
     BITS,
+    EXACT,
     FORMATS,
     a_position,
     b_position,
@@ -63,6 +64,7 @@ def multiply(
     matrices: tuple[np.ndarray, ...],
     modifier: str = "",
     tail: str = "",
+    machine: dict[str, int] = EXACT,
 ) -> np.ndarray:
     """The codes of D that mma.sync computes for codes of A, B and C."""
     sizes = m, n, k = shape_of(shape)
@@ -80,7 +82,7 @@ def multiply(
     registers = count * BITS[d] // 32 if d == "f16" else count
     dtype = np.uint64 if d == "f64" else np.uint32
     text = f"mma.sync.aligned.{shape}.row.col{modifier}.{d}.{a}.{b}.{c}{tail} {{d}}, {{a}}, {{b}}, {{c}};"
-    found = run_registers(text, inputs, {"d": (registers, dtype)})
+    found = run_registers(text, inputs, {"d": (registers, dtype)}, machine=machine)
     return unpack(found["d"], d, count, place_c, (m, n))
 
 
@@ -230,8 +232,12 @@ def metadata_place(type_: str, row: int, chunk: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("case", SPARSE, ids=".".join)
-def test_sparse(case: tuple[str, str, str, str]) -> None:
+@pytest.mark.parametrize("sm", [None, 80, 89, 90])
+def test_sparse(case: tuple[str, str, str, str], sm: int | None) -> None:
+    """sm: of the tensor core that adds."""
     shape, d, a, b = case
+    if sm is not None and not any(a in types for types in tensor_cores.WARP[sm]):
+        return
     m, n, k = shape_of(shape)
     rng = np.random.default_rng(13)
     elements = {32: 2, 4: 8}.get(BITS[a], 4)  # of a chunk
@@ -239,7 +245,7 @@ def test_sparse(case: tuple[str, str, str, str]) -> None:
     kept = random_codes(rng, a, (m, k // 2))
     codes_b, codes_c = random_codes(rng, b, (k, n)), random_codes(rng, d, (m, n))
     for selector in range(4 // lanes):
-        dense = np.zeros((m, k), np.uint32)
+        dense, present = np.zeros((m, k), np.uint32), np.zeros((m, k), bool)
         metadata = rng.integers(0, 1 << 32, 32, np.uint64)  # unused values do not matter
         for row in range(m):
             for chunk in range(k // elements):
@@ -253,11 +259,13 @@ def test_sparse(case: tuple[str, str, str, str]) -> None:
                 at, of = chunk * elements, chunk * elements // 2
                 if a == "tf32":
                     dense[row, at + first // 2] = kept[row, of]
+                    present[row, at + first // 2] = True
                 elif elements == 8:
                     dense[row, at + 2 * first : at + 2 * first + 2] = kept[row, of : of + 2]
                     dense[row, at + 2 * second : at + 2 * second + 2] = kept[row, of + 2 : of + 4]
                 else:
                     dense[row, at + first], dense[row, at + second] = kept[row, of], kept[row, of + 1]
+                    present[row, at + first] = present[row, at + second] = True
         place_c = partial(c_position, (m, n, k))
         half = (m, n, k // 2)
         inputs = {
@@ -272,8 +280,14 @@ def test_sparse(case: tuple[str, str, str, str]) -> None:
             f"{{d}}, {{a}}, {{b}}, {{c}}, %e0, {selector};",
             inputs,
             {"d": (2 if d == "f16" else 4, np.uint32)},
+            machine=EXACT if sm is None else {"sm_version": sm},
         )["d"]
-        wanted = encode(product(decode(dense, a), decode(codes_b, b), decode(codes_c, d)), d)
+        if sm is None:
+            wanted = encode(product(decode(dense, a), decode(codes_b, b), decode(codes_c, d)), d)
+        else:
+            addition = tensor_cores.find(tensor_cores.WARP[sm], a)
+            types = (d, a, b, d)
+            wanted = tensor_cores.product(addition, dense, codes_b, codes_c, types, present=present)
         np.testing.assert_array_equal(unpack(found, d, 4, place_c, (m, n)), wanted)
 
 
@@ -292,7 +306,11 @@ def quad_pair_position(part: str, by_column: bool, lane: int, i: int) -> tuple[i
 @pytest.mark.parametrize("layout", ["row.row", "row.col", "col.row", "col.col"])
 @pytest.mark.parametrize("d", ["f16", "f32"])
 @pytest.mark.parametrize("c", ["f16", "f32"])
-def test_quad_pairs(layout: str, d: str, c: str) -> None:
+@pytest.mark.parametrize("sm", [None, 70, 75, 80])
+def test_quad_pairs(layout: str, d: str, c: str, sm: int | None) -> None:
+    """sm: of the tensor core that adds; later than 75, they are made of other instructions."""
+    if sm is not None and (d, c) == ("f16", "f32"):
+        return  # ptxas refuses it
     rng = np.random.default_rng(7)
     matrices = {
         "a": random_codes(rng, "f16", (4, 8, 4)),
@@ -314,10 +332,17 @@ def test_quad_pairs(layout: str, d: str, c: str) -> None:
         f"mma.sync.aligned.m8n8k4.{layout}.{d}.f16.f16.{c} {{d}}, {{a}}, {{b}}, {{c}};",
         {"a": fill("a", 4), "b": fill("b", 4), "c": fill(c, 8)},
         {"d": (8 if d == "f32" else 4, np.uint32)},
+        machine=EXACT if sm is None else {"sm_version": sm},
     )["d"]
     for quad in range(4):
-        numbers = [decode(matrices[p][quad], t) for p, t in (("a", "f16"), ("b", "f16"), (c, c))]
-        wanted = encode(product(*numbers), d)
+        codes = matrices["a"][quad], matrices["b"][quad], matrices[c][quad]
+        types = (d, "f16", "f16", c)
+        if sm is None:
+            wanted = encode(product(*[decode(x, t) for x, t in zip(codes, types[1:], strict=True)]), d)
+        elif sm <= 75:
+            wanted = tensor_cores.product(tensor_cores.find(tensor_cores.WARP[sm], "f16"), *codes, types)
+        else:
+            wanted = tensor_cores.product_in_f32(*codes, types)
         for lane in (*range(4 * quad, 4 * quad + 4), *range(4 * quad + 16, 4 * quad + 20)):
             for i in range(8):
                 register = found[i if d == "f32" else i // 2, lane]

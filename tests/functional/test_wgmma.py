@@ -9,7 +9,8 @@ import pytest
 
 from simt import _engine
 from simt.errors import PtxError
-from support.matrices import BITS, a_position, decode, encode, pack, product, random_codes
+from support import tensor_cores
+from support.matrices import BITS, EXACT, a_position, decode, encode, pack, product, random_codes
 from support.ptx import Device
 
 WIDTHS = {"none": 1, "32": 2, "64": 4, "128": 8}  # of a swizzled pattern, in 16-byte chunks
@@ -61,6 +62,7 @@ def run(
     before: np.ndarray | None = None,
     modifier: str = "",
     groups: int = 1,
+    machine: dict[str, int] = EXACT,
 ) -> np.ndarray:
     """D's codes after one wgmma per step (A: a descriptor or registers of the warpgroup's lanes; B)."""
     m, n, k = 64, shape_n, 256 // BITS[a]
@@ -108,7 +110,9 @@ def run(
     lines += ["wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"]
     lines += [f"st.global.b32 [%at+{4 * i}], %d{i};" for i in range(count)]
     lines += ["ret; }"]
-    Device("\n".join(lines)).run("k", image.bytes, words, out, block=(128 * groups, 1, 1), shared=ROOM)
+    Device("\n".join(lines)).run(
+        "k", image.bytes, words, out, block=(128 * groups, 1, 1), shared=ROOM, machine=machine
+    )
     if d == "f16":
         out = np.stack([out & 0xFFFF, out >> 16], axis=2).reshape(len(out), -1)
     result = np.zeros((groups * 64, n), np.uint32)
@@ -190,6 +194,23 @@ def wanted(
         codes = encode(product(numbers_a[:, k : k + step], numbers_b[k : k + step], total), d)
         total = decode(codes, d)
     return codes
+
+
+@pytest.mark.parametrize("types", [t for t in TYPES if t[0] != "s32"], ids=".".join)
+def test_adds_as_hopper(types: tuple[str, str, str]) -> None:
+    d, a, b = types
+    k = 256 // BITS[a]
+    rng = np.random.default_rng(8)
+    codes_a, codes_b = random_codes(rng, a, (64, k)), random_codes(rng, b, (k, 8))
+    before = random_codes(rng, d, (64, 8))
+    image = Image()
+    left = k_major(image, codes_a, a, A_AT, "none")
+    right = k_major(image, np.ascontiguousarray(codes_b.T), b, B_AT, "none")
+    steps = list(zip(left, right, strict=True))
+    found = run(8, d, a, b, image, steps, tail_of(a, False), before, machine={"sm_version": 90})
+    addition = tensor_cores.find(tensor_cores.WARPGROUP, a)
+    wanted_codes = tensor_cores.product(addition, codes_a, codes_b, before, (d, a, b, d))
+    np.testing.assert_array_equal(found, wanted_codes)
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ import pytest
 
 from simt import _engine
 from simt.errors import PtxError
+from support import tensor_cores
 from support.matrices import (
     BITS,
+    EXACT,
     a_position,
     b_position,
     c_position,
@@ -74,6 +76,7 @@ def run(
     pad: int | None = None,
     shared: bool = False,
     modifier: str = "",
+    machine: dict[str, int] = EXACT,
 ) -> np.ndarray:
     """Loads A, B and C, multiplies, stores D in C's layout, returns D's codes. pad: gap between lines."""
     shape, d, ab, c = case
@@ -120,7 +123,7 @@ def run(
     tail = "" if stride["d"] is None else f", {stride['d']}"
     lines.append(f"wmma.store.d.sync.aligned.{layout['d']}.{shape}.global.{d} [%at3], {vectors['d']}{tail};")
     lines += ["ret; }"]
-    Device("\n".join(lines)).run("k", *[memory[p] for p in "abcd"])
+    Device("\n".join(lines)).run("k", *[memory[p] for p in "abcd"], machine=machine)
     return from_memory(memory["d"], d, layout["d"], (m, n))
 
 
@@ -160,6 +163,29 @@ def test_products(case: tuple[str, str, str, str]) -> None:
             np.testing.assert_allclose(found, decode(wanted, "f64"), rtol=1e-12)
         else:
             np.testing.assert_array_equal(run(case, codes, layouts, pad, shared=k == 1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("sm", "case", "step"),
+    [
+        (70, ("m16n16k16", "f32", "f16", "f32"), None),
+        (70, ("m32n8k16", "f16", "f16", "f16"), None),
+        (75, ("m8n32k16", "f32", "f16", "f16"), None),
+        (75, ("m16n16k16", "f16", "f16", "f32"), None),
+        (80, ("m16n16k16", "f16", "f16", "f16"), None),
+        (80, ("m16n16k16", "f32", "bf16", "f32"), None),
+        (90, ("m16n16k16", "f32", "f16", "f32"), None),
+        (90, ("m16n16k8", "f32", "tf32", "f32"), 4),
+    ],
+    ids=str,
+)
+def test_adds_as_the_tensor_core(sm: int, case: tuple[str, str, str, str], step: int | None) -> None:
+    """step: ptxas makes m16n16k8 of tf32 of instructions with k = 4."""
+    _, d, ab, c = case
+    codes = random_matrices(case)
+    addition = tensor_cores.find(tensor_cores.WARP[sm], ab)
+    wanted = tensor_cores.product(addition, *codes, (d, ab, ab, c), step)
+    np.testing.assert_array_equal(run(case, codes, machine={"sm_version": sm}), wanted)
 
 
 def test_saturation() -> None:

@@ -148,7 +148,8 @@ def triton_kernels() -> Any:
 
 @functools.cache
 def device(name: str) -> simt.GPU:
-    return simt.GPU(name, functional=True)
+    """Adds in double precision: with f8, a tensor core keeps 13 bits, which would hide what a layout does."""
+    return simt.GPU(name, functional=True, tensor_arithmetic="exact")
 
 
 SMALL, LARGE = (64, 32, 32), (128, 64, 64)

@@ -15,6 +15,7 @@ FORMATS: dict[str, Format] = {"f16": F16, "bf16": BF16, "e4m3": E4M3, "e5m2": E5
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "f32": 32, "s32": 32, "b1": 1} | {
     "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4
 }  # fmt: skip
+EXACT = {"exact_tensor_arithmetic": 1}
 Position = Callable[[int, int], tuple[int, int]]
 
 
@@ -103,10 +104,11 @@ def run_registers(
     outputs: dict[str, tuple[int, Any]],
     target: str = "90a",
     setup: str = "",
+    machine: dict[str, int] = EXACT,
 ) -> dict[str, np.ndarray]:
     """Runs an instruction on one warp. `{a}` in it stands for the vector of registers of input or output a.
     inputs: registers x lanes; outputs: number of registers and their dtype. An output with the name of an
-    input uses the same registers.
+    input uses the same registers. machine: by default, tensor cores add in double precision.
     """
     everything: dict[str, tuple[int, Any]] = {k: (len(v), v.dtype) for k, v in inputs.items()} | outputs
     lines = [".visible .entry k(" + ", ".join(f".param .b64 p_{k}" for k in [*everything]) + ") {"]
@@ -140,7 +142,7 @@ def run_registers(
     arrays = {k: np.ascontiguousarray(v).copy() for k, v in inputs.items()}
     for name, (count, dtype) in outputs.items():
         arrays[name] = arrays.get(name, np.zeros((count, 32), dtype))
-    Device("\n".join(lines), target).run("k", *[arrays[k] for k in everything])
+    Device("\n".join(lines), target).run("k", *[arrays[k] for k in everything], machine=machine)
     return {k: arrays[k] for k in outputs}
 
 

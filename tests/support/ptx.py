@@ -59,8 +59,11 @@ class Device:
         cluster: tuple[int, int, int] = (1, 1, 1),
         shared: int = 0,
         threads: int = 1,
+        machine: dict[str, int] | None = None,
     ) -> None:
-        """Arguments: arrays (uploaded before, written back afterwards), integers, floats, NumPy scalars."""
+        """Arguments: arrays (uploaded before, written back afterwards), integers, floats, NumPy scalars.
+        machine: facts as GPU.machine_facts; those of an H100 where they are missing.
+        """
         facts = self.module.kernels[kernel]
         block_bytes = bytearray(facts["parameter_bytes"])
         arrays = []
@@ -80,7 +83,9 @@ class Device:
         def take(text: bytes) -> None:
             self.printed += text
 
-        launch = _engine.functional.Launch(self.module, facts["index"], grid, block, cluster, shared, {})
+        launch = _engine.functional.Launch(
+            self.module, facts["index"], grid, block, cluster, shared, machine or {}
+        )
         launch.run(bytes(block_bytes), 1, threads, take)
         for address, array in arrays:
             array[...] = self.download(address, array)

@@ -18,6 +18,7 @@ from simt.gpu.arguments import LaunchArguments
 from simt.gpu.array import Allocation, DeviceArray
 from simt.gpu.elements import element_type
 from simt.gpu.module import Launcher, Module
+from simt.gpu.programs import TensorArithmetic
 from simt.gpu.stream import Stream
 from simt.gpu.texture import Sampler, Surface, Texture, TextureHandle
 from simt.spec import Spec
@@ -106,7 +107,8 @@ class _Inside(Begun):
 
 class _State(msgspec.Struct):
     """objects: what the names stand for, and what these objects refer to. names: to their numbers.
-    position: as of `GPU`. inside: None at the beginning of a launch. l2: None for an empty one."""
+    position: as of `GPU`. inside: None at the beginning of a launch. l2: None for an empty one.
+    tensor_arithmetic: that of checkpoints from before there was a choice, if missing."""
 
     spec: dict[str, Any]
     fmad: bool
@@ -116,6 +118,7 @@ class _State(msgspec.Struct):
     names: dict[str, Natural]
     inside: _Inside | None
     l2: L2State | None
+    tensor_arithmetic: TensorArithmetic = "exact"
 
 
 class Saving:
@@ -200,6 +203,7 @@ class Saving:
                 names=names,
                 inside=inside,
                 l2=l2,
+                tensor_arithmetic=gpu.tensor_arithmetic,
             )
         )
 
@@ -292,6 +296,7 @@ def restore(
     with CheckpointReader(path, KIND) as reader:
         state = reader.state(_State)
         options.setdefault("fmad", state.fmad)
+        options.setdefault("tensor_arithmetic", state.tensor_arithmetic)
         if spec is None:
             options.setdefault("memory", state.memory.capacity)
             spec = validate(state.spec, {}, f"the specification in {reader.path}")

@@ -113,6 +113,7 @@ def run(
         Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
     ] = None,
     functional: run_options.Functional = False,
+    tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     size: Annotated[
         int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")
     ] = None,
@@ -152,6 +153,8 @@ def run(
         )
     if found is not None and kernels is not None:
         raise LaunchError(f"{path}: --kernels applies to traces only")
+    if found is None and tensor_arithmetic != "hardware":
+        raise LaunchError(f"{path}: --tensor-arithmetic applies to programs only; a trace holds no values")
     if output is not None:
         require_place(output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
@@ -185,6 +188,7 @@ def run(
             _gpu,
             gpu,
             functional=functional,
+            tensor_arithmetic=tensor_arithmetic,
             set=override_texts(set_),
             threads=threads,
             timeline=timeline,

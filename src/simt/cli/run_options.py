@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,10 @@ Set = Annotated[
 ]
 Functional = Annotated[
     bool, typer.Option("--functional", help="Compute only the program's values, without timing.")
+]
+TensorArithmetic = Annotated[
+    Literal["hardware", "exact"],
+    typer.Option(help="How tensor cores add: as the GPU's do, to the bit, or in double precision."),
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")]
 MaxCycles = Annotated[int | None, typer.Option(min=1, help="Stop after about this many core cycles.")]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy.typing as npt
 
@@ -29,7 +29,7 @@ from .creation import ArrayCreation
 from .exclusive import Exclusive
 from .memory import Memory, whole
 from .output import Output
-from .programs import CODES, Code, Programs
+from .programs import CODES, Code, Programs, TensorArithmetic
 from .queued import queued_launch
 from .stream import Event, Stream
 from .texturing import Texturing
@@ -72,6 +72,9 @@ class GPU(Programs, ArrayCreation, Texturing):
         and `sass`. Machine code is contracted and scheduled as on hardware.
     fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
         `compile` and `load`.
+    tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores
+        of the specification's `sm_version` do, to the bit, where that is known; "exact": in double
+        precision, rounded once.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         resume: Result | bool = False,
         fmad: bool = True,
         code: Code = "ptx",
+        tensor_arithmetic: TensorArithmetic = "hardware",
         power: Power = False,
         clock: float | None = None,
     ) -> None:
@@ -118,14 +122,17 @@ class GPU(Programs, ArrayCreation, Texturing):
         memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)
         if not 1 <= memory <= MAX_DEVICE_MEMORY:
             raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
+        if tensor_arithmetic not in get_args(TensorArithmetic):
+            raise LaunchError(f"tensor_arithmetic is {tensor_arithmetic!r}, expected 'hardware' or 'exact'")
         self.functional = functional
         self.fmad = fmad
         if code not in CODES:
             raise LaunchError(f"code is {code!r}, expected one of {', '.join(CODES)}")
         self.code = code
+        self.tensor_arithmetic: TensorArithmetic = tensor_arithmetic
         self.threads = self._session.threads
         self._timed = Timed(plan)
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256(b"" if tensor_arithmetic == "hardware" else b"exact tensor arithmetic")
         self.memory = Memory(self, self._device_memory(memory))
         """Raw device memory, by address."""
         self.exclusive = Exclusive(self.memory.native.free)
@@ -554,6 +561,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         spec = self.spec
         return {
             "sm_version": spec.sm_version,
+            "exact_tensor_arithmetic": int(self.tensor_arithmetic == "exact"),
             "sm_count": spec.sm.count,
             "core_khz": round(spec.clock.core_mhz * 1000),
             "warps_per_sm": spec.sm.max_warps * spec.sm.warp_size // 32,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .gpu import GPU
     from .memory import Memory
 
+TensorArithmetic = Literal["hardware", "exact"]
+"""How matrix instructions of a program add."""
 OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
 OLDEST_MACHINE_CODE = 75  # that nvdisasm of CUDA 13 decodes
 Code = Literal["ptx", "sass"]

@@ -96,6 +96,7 @@ class HardwareGPU(GPU):
         self._of_thread = threading.local()
         self.functional = False
         self.fmad = True  # as the driver's compiler does
+        self.tensor_arithmetic = "hardware"
         self.times: list[LaunchTime] = []
         self._with_times = timed
         self._streams = 0
