@@ -225,6 +225,7 @@ void AlignedSum::run(const AlignedSum& sum, SumRows a, SumColumns b, float* low,
                                          5, 6, 7);
     for (size_t first = 0; first < sum.k_; first += sum.products_) {
       const size_t end = first + sum.products_;
+      // The largest exponents.
       Short16 pairs[rows_at_once];
       for (auto& p : pairs) p = Short16{} + int16_t{2 * absent_exponent};
       for (size_t k = first; k < end; k += terms)
@@ -246,6 +247,7 @@ void AlignedSum::run(const AlignedSum& sum, SumRows a, SumColumns b, float* low,
         scale[r] = std::bit_cast<Float8>((sum.bits_ + 3 * bias - largest) << 23);
         integers[r] = whole(total[r] * scale[r]);
       }
+      // Terms as multiples of the last bit kept.
       for (size_t k = first; k < end; k += terms) {
         Int8 part[rows_at_once];
         for (uint32_t r = 0; r < rows_at_once; ++r) part[r] = wide ? Int8{} : integers[r];
