@@ -1,15 +1,15 @@
 """Executed programs: speed without timing, with it against the same kernel from a trace, and memory.
 
-python benchmarks/functional.py [KERNEL ...]
+python benchmarks/functional.py [--code sass] [KERNEL ...]
 
-Speed is thread instructions (PTX) a second of processor time, which other processes disturb less
-than the wall clock does.
+Speed is thread instructions (of PTX, or of machine code) a second of processor time, which other processes
+disturb less than the wall clock does.
 """
 
 from __future__ import annotations
 
+import argparse
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +20,7 @@ import numpy as np
 
 import simt
 from simt.gpu import DeviceArray, Module
+from simt.gpu.programs import CODES, Code
 
 SOURCE = r"""
 extern "C" __global__ void vecadd(const float *a, const float *b, float *c, int n) {
@@ -134,9 +135,9 @@ def arrays(gpu: simt.GPU, case: Case, n: int) -> list[DeviceArray]:
     return [gpu.array(np.random.default_rng(k).random(shape, np.float32)) for k in range(3)]
 
 
-def speed(case: Case, threads: int) -> tuple[int, float, float]:
+def speed(case: Case, threads: int, code: Code) -> tuple[int, float, float]:
     """Thread instructions, and seconds of processor time and of the wall clock; the best of three runs."""
-    gpu = simt.GPU("h100", functional=True, threads=threads)
+    gpu = simt.GPU("h100", functional=True, threads=threads, code=code)
     module, given = gpu.compile(SOURCE), arrays(gpu, case, case.n)
     best = None
     for _ in range(3):
@@ -165,18 +166,18 @@ class Timed:
         )
 
 
-def timed(case: Case, gpu_name: str) -> Timed:
+def timed(case: Case, gpu_name: str, code: Code) -> Timed:
     """The best of three runs. Copies to the GPU, which traces do not have, leave the caches as they are."""
     executed = traced = float("inf")
     cold = {"l2.copies_fill": False}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.simt"
-        recorder = simt.GPU(gpu_name, functional=True)
+        recorder = simt.GPU(gpu_name, functional=True, code=code)
         module, given = recorder.compile(SOURCE), arrays(recorder, case, case.timed_n)
         with recorder.trace(path):
             case.launch(module, given, case.timed_n)
         for _ in range(3):
-            gpu = simt.GPU(gpu_name, set=cold)
+            gpu = simt.GPU(gpu_name, set=cold, code=code)
             module, given = gpu.compile(SOURCE), arrays(gpu, case, case.timed_n)
             start = time.process_time()
             case.launch(module, given, case.timed_n)
@@ -204,17 +205,22 @@ def main() -> None:
     allocated, grown = memory()  # first, while the peak so far is small
     print(f"memory: {allocated:.0f} MB allocated, {grown:.0f} MB more in use ({grown / allocated:.2f} times)")
     print("kernel            M thread instr.   M/s one thread (target)   2 threads")
-    for name in sys.argv[1:] or CASES:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--code", choices=CODES, default="ptx")
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(CASES))
+    options = parser.parse_args()
+    for name in options.kernels:
         case = CASES[name]
-        count, processor, _ = speed(case, 1)
-        _, both, wall = speed(case, 2)
+        count, processor, _ = speed(case, 1, options.code)
+        _, both, wall = speed(case, 2, options.code)
         print(
             f"{name:16} {count / 1e6:16.1f} {count / processor / 1e6:16.0f} ({case.target:3})"
             f" {count / wall / 1e6:8.0f} wall {2 * count / both / 1e6:6.0f} cpu"
         )
         for gpu_name in ("qv100", "h100"):
             print(
-                f"{'':16} with timing on {gpu_name}, executed / traced: {timed(case, gpu_name)}", flush=True
+                f"{'':16} with timing on {gpu_name}, executed / traced: {timed(case, gpu_name, options.code)}",
+                flush=True,
             )
 
 

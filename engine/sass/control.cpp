@@ -115,10 +115,14 @@ void translate_brx(Translation& t) {
   jump(t, at, false, t.code_address() + 16 + static_cast<uint64_t>(t.integer(1)));
 }
 
-/// CALL.REL target, CALL.ABS a: the callee finds in registers where to return to.
+/// CALL.REL [a,] target, CALL.ABS a: to the target, or a register and the target. The callee finds in registers where to return to.
 void translate_call(Translation& t) {
   t.take("NOINC");
   if (t.take_one_of({"REL", "ABS"}, 0) == 0) {
+    if (t.operand_count() > 1) {
+      const uint64_t base = t.target(1);
+      return jump(t, t.source(0), false, base);
+    }
     branch(t, t.target(0));
     return;
   }

@@ -35,20 +35,41 @@ void run_sum(Context& c, const Op& op) {
   }
 }
 
+/// A sum of words and carries, and how often it overflows; of 32-bit operations, so that it is vectorised.
+struct CarriedSum {
+  alignas(64) uint32_t sum[warp_lanes], carries[warp_lanes];
+
+  void write(Context& c, Place destination, const Place (&carry_out)[2]) const {
+    map_words(c, destination, [this](uint32_t i) { return sum[i]; });
+    for (uint32_t k = 0; k < 2; ++k)
+      if (carry_out[k] != place::none)
+        write_predicate(c, carry_out[k], test_rows([&](uint32_t i) { return carries[i] > k; }));
+  }
+};
+template <class A, class B, class C>
+inline CarriedSum carried_sum(A a, B b, C e, uint32_t plus, uint32_t in0, uint32_t in1) {
+  CarriedSum r;
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const uint32_t x = a(i), two = x + b(i), three = two + e(i);
+    const uint32_t all = three + plus + (in0 >> i & 1) + (in1 >> i & 1);
+    r.sum[i] = all;
+    r.carries[i] = uint32_t{two < x} + uint32_t{three < two} + uint32_t{all < three};
+  }
+  return r;
+}
+
+uint32_t carry_bits(const Context& c, const Truth& carry) {
+  return carry.place == place::none ? 0 : carry.bits(c);
+}
+
 void run_sum_with_carry(Context& c, const Op& op) {
   const auto& d = op.details<SumDetail>();
   const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
-  uint32_t in[2] = {0, 0};
-  for (int k = 0; k < 2; ++k)
-    if (d.carry_in[k].place != place::none) in[k] = d.carry_in[k].bits(c);
-  uint64_t sum[warp_lanes];
-  for (uint32_t i = 0; i < warp_lanes; ++i)
-    sum[i] = uint64_t{a[i] ^ d.a.flip} + (b[i] ^ d.b.flip) + (e[i] ^ d.c.flip) + d.plus + (in[0] >> i & 1) +
-             (in[1] >> i & 1);
-  map_words(c, op.destination, [&](uint32_t i) { return static_cast<uint32_t>(sum[i]); });
-  for (uint32_t k = 0; k < 2; ++k)
-    if (d.carry_out[k] != place::none)
-      write_predicate(c, d.carry_out[k], test_rows([&](uint32_t i) { return sum[i] >> 32 > k; }));
+  const uint32_t fa = d.a.flip, fb = d.b.flip, fc = d.c.flip;
+  carried_sum([=](uint32_t i) { return a[i] ^ fa; }, [=](uint32_t i) { return b[i] ^ fb; },
+              [=](uint32_t i) { return e[i] ^ fc; }, d.plus, carry_bits(c, d.carry_in[0]),
+              carry_bits(c, d.carry_in[1]))
+      .write(c, op.destination, d.carry_out);
 }
 
 }  // namespace
@@ -85,17 +106,26 @@ void run_sum_of_two(Context& c, const Op& op) {
   map_words(c, op.destination, [=](uint32_t i) { return (a[i] ^ fa) + (b[i] ^ fb) + plus; });
 }
 
+void run_sums_of_halves(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  map_words(c, op.destination, [=](uint32_t i) {
+    return ((a[i] + b[i]) & 0xffffu) | (((a[i] & 0xffff0000u) + (b[i] & 0xffff0000u)) & 0xffff0000u);
+  });
+}
+
 }  // namespace
 
-/// VIADD d, a, b.
+/// VIADD[.16x2] d, a, b.
 void translate_viadd(Translation& t) {
   t.take("U32");
+  const bool halves = t.take("16x2");
   SumDetail d;
   const Place to = t.destination(0);
   d.a = Flipped(t, 1);
   d.b = Flipped(t, 2);
   d.plus = d.a.plus + d.b.plus;
-  Op& op = t.emit(run_sum_of_two);
+  if (halves && (d.a.flip || d.b.flip)) t.unsupported("a negated operand");
+  Op& op = t.emit(halves ? run_sums_of_halves : run_sum_of_two);
   op.destination = to;
   op.a = d.a.place;
   op.b = d.b.place;
@@ -241,21 +271,26 @@ void run_lea(Context& c, const Op& op) {
     map_words(c, op.destination, [=](uint32_t i) { return (a[i] << shift) + b[i]; });
     return;
   }
-  const uint32_t* upper = d.upper == place::none ? nullptr : row(c, d.upper);
-  const uint32_t in = d.carry_in.place == place::none ? 0 : d.carry_in.bits(c);
-  uint64_t sum[warp_lanes];
-  for (uint32_t i = 0; i < warp_lanes; ++i) {
-    uint64_t x = a[i];
-    if (d.sign_extends) x = static_cast<uint64_t>(int64_t{static_cast<int32_t>(a[i])});
-    if (upper) x |= uint64_t{upper[i]} << 32;
-    if (d.negates_a) x = 0 - x;
-    x <<= d.shift;
-    const auto part = static_cast<uint32_t>(d.high ? x >> 32 : x);
-    sum[i] = uint64_t{part} + (b[i] ^ d.flip_b) + d.plus + (in >> i & 1);
+  alignas(64) uint32_t part[warp_lanes];
+  const uint32_t shift = d.shift;
+  if (!d.high) {
+    const uint32_t flip = d.negates_a ? ~0u : 0, one = d.negates_a ? 1 : 0;
+    for (uint32_t i = 0; i < warp_lanes; ++i) part[i] = ((a[i] ^ flip) + one) << shift;
+  } else {
+    const uint32_t* upper = d.upper == place::none ? nullptr : row(c, d.upper);
+    const uint64_t flip = d.negates_a ? ~uint64_t{0} : 0, one = d.negates_a ? 1 : 0;
+    alignas(64) uint32_t above[warp_lanes];
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      above[i] = d.sign_extends ? static_cast<uint32_t>(static_cast<int32_t>(a[i]) >> 31) : 0;
+    if (upper)
+      for (uint32_t i = 0; i < warp_lanes; ++i) above[i] = upper[i];
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      part[i] = static_cast<uint32_t>((((a[i] | uint64_t{above[i]} << 32) ^ flip) + one) << shift >> 32);
   }
-  map_words(c, op.destination, [&](uint32_t i) { return static_cast<uint32_t>(sum[i]); });
-  if (d.carry_out != place::none)
-    write_predicate(c, d.carry_out, test_rows([&](uint32_t i) { return sum[i] >> 32 != 0; }));
+  const uint32_t flip_b = d.flip_b;
+  carried_sum([&](uint32_t i) { return part[i]; }, [=](uint32_t i) { return b[i] ^ flip_b; },
+              [](uint32_t) { return 0u; }, d.plus, carry_bits(c, d.carry_in), 0)
+      .write(c, op.destination, {d.carry_out, place::none});
 }
 
 }  // namespace
@@ -570,15 +605,35 @@ namespace {
 struct SelectDetail : Detail {
   Truth chooses;
   bool relu = false;  ///< negative results become 0
+  uint32_t flip_b = 0, plus = 0;
 };
 
 template <class T>
 void run_extreme(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  const uint32_t least = op.details<SelectDetail>().chooses.bits(c);
+  const auto& d = op.details<SelectDetail>();
+  const uint32_t least = d.chooses.bits(c);
+  const bool relu = d.relu;
   map_words(c, op.destination, [=](uint32_t i) {
     const auto x = static_cast<T>(a[i]), y = static_cast<T>(b[i]);
-    return static_cast<uint32_t>(least >> i & 1 ? std::min(x, y) : std::max(x, y));
+    const auto r = static_cast<uint32_t>(least >> i & 1 ? std::min(x, y) : std::max(x, y));
+    return relu && static_cast<int32_t>(r) < 0 ? 0 : r;
+  });
+}
+
+template <class T>
+void run_extreme_halves(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const auto& d = op.details<SelectDetail>();
+  const uint32_t least = d.chooses.bits(c);
+  const bool relu = d.relu;
+  map_words(c, op.destination, [=](uint32_t i) {
+    const auto extreme = [&](uint32_t x, uint32_t y) {
+      const auto p = static_cast<T>(x), q = static_cast<T>(y);
+      const T r = least >> i & 1 ? std::min(p, q) : std::max(p, q);
+      return uint32_t{static_cast<uint16_t>(relu && static_cast<int16_t>(r) < 0 ? T{0} : r)};
+    };
+    return extreme(a[i], b[i]) | extreme(a[i] >> 16, b[i] >> 16) << 16;
   });
 }
 
@@ -728,12 +783,17 @@ void run_absolute_difference(Context& c, const Op& op) {
 
 }  // namespace
 
-/// IMNMX d, a, b, p: the minimum where p holds, else the maximum.
+/// IMNMX, VIMNMX d, a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
 void translate_imnmx(Translation& t) {
-  const bool is_signed = !t.take("U32");
+  const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2"}, 0);
+  static constexpr Handler handlers[] = {run_extreme<int32_t>, run_extreme<uint32_t>, run_extreme_halves<int16_t>,
+                                         run_extreme_halves<uint16_t>};
+  const bool relu = t.take("RELU");
   const Truth least = t.predicate(3);
-  two_sources(t, is_signed ? run_extreme<int32_t> : run_extreme<uint32_t>);
-  t.detail<SelectDetail>().chooses = least;
+  two_sources(t, handlers[type]);
+  auto& d = t.detail<SelectDetail>();
+  d.chooses = least;
+  d.relu = relu;
 }
 
 namespace {
@@ -744,13 +804,14 @@ void run_extreme_of_three(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
   const auto& d = op.details<SelectDetail>();
   const uint32_t least = d.chooses.bits(c);
-  const auto floor = static_cast<uint32_t>(d.relu ? 1 : 0);
+  const bool relu = d.relu;
+  const uint32_t flip_b = d.flip_b, plus = d.plus;
   map_words(c, op.destination, [=](uint32_t i) {
     const auto extreme = [&](T x, T y) { return least >> i & 1 ? std::min(x, y) : std::max(x, y); };
     const T z = static_cast<T>(e[i]);
-    const T r = adds ? extreme(static_cast<T>(a[i] + b[i]), z)
+    const T r = adds ? extreme(static_cast<T>(a[i] + (b[i] ^ flip_b) + plus), z)
                      : extreme(extreme(static_cast<T>(a[i]), static_cast<T>(b[i])), z);
-    return static_cast<uint32_t>(floor && static_cast<int32_t>(r) < 0 ? T{0} : r);
+    return static_cast<uint32_t>(relu && static_cast<int32_t>(r) < 0 ? T{0} : r);
   });
 }
 
@@ -758,15 +819,21 @@ void extreme_of_three(Translation& t, bool adds) {
   const bool is_signed = !t.take("U32");
   const bool relu = t.take("RELU");
   const Truth least = t.predicate(4);
-  const Place c = t.source(3);
-  Op& op = two_sources(
-      t, adds        ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
-         : is_signed ? run_extreme_of_three<int32_t, false>
-                     : run_extreme_of_three<uint32_t, false>);
-  op.c = c;
+  const Place to = t.destination(0);
+  const Flipped a(t, 1), b(t, 2), c(t, 3);
+  if (a.flip || c.flip || (b.flip && !adds)) t.unsupported("a negated operand");
+  Op& op = t.emit(adds        ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
+                  : is_signed ? run_extreme_of_three<int32_t, false>
+                              : run_extreme_of_three<uint32_t, false>);
+  op.destination = to;
+  op.a = a.place;
+  op.b = b.place;
+  op.c = c.place;
   auto& d = t.detail<SelectDetail>();
   d.chooses = least;
   d.relu = relu;
+  d.flip_b = b.flip;
+  d.plus = b.plus;
 }
 
 }  // namespace

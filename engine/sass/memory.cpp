@@ -89,25 +89,30 @@ struct ConstantDetail : Detail {
   bool is_signed = false;
 };
 
+/// Beyond the bank, hardware reads zeros.
+uint32_t constant_word(const ConstantDetail& d, const std::vector<std::byte>& bank, uint32_t at) {
+  uint32_t word = 0;
+  if (at < bank.size()) std::memcpy(&word, bank.data() + at, std::min<size_t>(d.bytes, bank.size() - at));
+  if (!d.is_signed) return word;
+  const uint32_t shift = 32 - 8 * d.bytes;
+  return static_cast<uint32_t>(static_cast<int32_t>(word << shift) >> shift);
+}
+
 void run_load_constant(Context& c, const Op& op) {
   const auto& d = op.details<ConstantDetail>();
   const std::vector<std::byte>& bank = c.grid->constant_bank(d.bank);
-  const uint32_t* index = op.a == place::none ? nullptr : row(c, op.a);
+  if (op.a == place::none) {
+    for (uint32_t k = 0; k < d.words; ++k) {
+      const uint32_t word = constant_word(d, bank, static_cast<uint32_t>(d.offset) + 4 * k);
+      map_words(c, op.destination + k * place::register_bytes, [=](uint32_t) { return word; });
+    }
+    return;
+  }
+  const uint32_t* index = row(c, op.a);
   alignas(64) uint32_t value[4][warp_lanes] = {};
   each_lane(c, [&](int lane) {
-    const auto at = static_cast<uint32_t>(d.offset) + (index ? index[lane] : 0);
-    for (uint32_t k = 0; k < d.words; ++k) {
-      // Beyond the bank, hardware reads zeros.
-      uint32_t word = 0;
-      const size_t from = size_t{at} + 4 * k;
-      if (from < bank.size())
-        std::memcpy(&word, bank.data() + from, std::min<size_t>(d.bytes, bank.size() - from));
-      if (d.is_signed) {
-        const uint32_t shift = 32 - 8 * d.bytes;
-        word = static_cast<uint32_t>(static_cast<int32_t>(word << shift) >> shift);
-      }
-      value[k][lane] = word;
-    }
+    const auto at = static_cast<uint32_t>(d.offset) + index[lane];
+    for (uint32_t k = 0; k < d.words; ++k) value[k][lane] = constant_word(d, bank, at + 4 * k);
   });
   for (uint32_t k = 0; k < d.words; ++k)
     write_lanes(c, c.lanes<uint32_t>(op.destination + k * place::register_bytes), value[k]);

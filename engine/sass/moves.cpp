@@ -192,15 +192,35 @@ void run_predicate_logic(Context& context, const Op& op) {
 
 }  // namespace
 
-/// PLOP3.LUT p, p, a, b, c, table, table.
+namespace {
+
+void run_signs(Context& c, const Op& op) {
+  const uint32_t* a = row(c, op.a);
+  write_predicate(c, op.destination, test_rows([=](uint32_t i) { return static_cast<int32_t>(a[i]) < 0; }));
+}
+
+/// A predicate, or the sign of a register.
+Truth truth(Translation& t, uint32_t index) {
+  if (t.is_predicate(index)) return t.predicate(index);
+  if (!t.operand(index).has("SIGN")) t.unsupported("an operand that is no predicate");
+  const Place a = t.source(index), signs = t.scratch(1);
+  Op& op = t.emit(run_signs);
+  op.destination = signs;
+  op.a = a;
+  return PredicateOperand{signs, t.operand(index).negated};
+}
+
+}  // namespace
+
+/// PLOP3.LUT p, p, a, b, c, table, table: of predicates, or signs of registers.
 void translate_plop3(Translation& t) {
   t.take("LUT");
   PredicateLogicDetail d;
   for (uint32_t r = 0; r < 2; ++r)
     if (t.operand(r).index != Operand::true_predicate) d.results[r] = t.predicate_destination(r);
-  d.a = t.predicate(2);
-  d.b = t.predicate(3);
-  d.c = t.predicate(4);
+  d.a = truth(t, 2);
+  d.b = truth(t, 3);
+  d.c = truth(t, 4);
   for (uint32_t r = 0; r < 2; ++r) d.tables[r] = static_cast<uint32_t>(t.integer(5 + r));
   t.emit(run_predicate_logic);
   t.detail<PredicateLogicDetail>() = d;

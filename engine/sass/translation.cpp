@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
+#include <charconv>
 
 #include "functional/calls.hpp"
 #include "functional/round_up.hpp"
@@ -41,11 +43,14 @@ void run_sum(Context& c, const Op& op) {
 Place Frame::general(uint32_t index) const {
   return place::frame | index * place::register_bytes;
 }
+Place Frame::nowhere() const {
+  return general(registers);
+}
 Place Frame::uniform(uint32_t index) const {
   return general(registers + spare + index);
 }
 Place Frame::barrier(uint32_t index) const {
-  return uniform(uniforms + spare + index);
+  return uniform(uniforms + index);
 }
 Place Frame::predicate(uint32_t index) const {
   return barrier(barriers) + index * word_bytes;
@@ -93,7 +98,12 @@ void Translation::begin(uint32_t section, uint32_t index) {
   operands_.clear();
   try {
     for (const std::string& operand : line_->operands) operands_.push_back(parse_operand(operand));
-    if (!line_->predicate.empty()) {
+    // nvdisasm writes P2R's register file before the opcode.
+    if (line_->predicate == "PR" || line_->predicate == "UPR") {
+      Operand file;
+      file.text = line_->predicate;
+      operands_.insert(operands_.begin() + std::min<std::ptrdiff_t>(1, std::ssize(operands_)), file);
+    } else if (!line_->predicate.empty()) {
       const Operand guard = parse_operand(std::string_view(line_->predicate).substr(1));
       const bool uniform = guard.kind == OperandKind::UniformPredicate;
       if (!uniform && guard.kind != OperandKind::Predicate) unsupported("its guard is no predicate");
@@ -227,7 +237,7 @@ Place Translation::general(uint32_t index, uint32_t words, bool written) {
     if (index + words > frame_.registers + Frame::spare) unsupported("a register beyond those of the kernel");
     return frame_.general(index);
   }
-  if (written) return frame_.general(frame_.registers);
+  if (written) return frame_.nowhere();
   return constant({0, 0, 0, 0});
 }
 
@@ -277,7 +287,7 @@ Place Translation::destination(uint32_t index, uint32_t words) {
   if (o.kind == OperandKind::Register) return general(o.index, words, true);
   if (o.kind != OperandKind::Uniform) unsupported("its destination is no register");
   note(true, RegisterFile::Uniform, o.index, words);
-  return frame_.uniform(o.index == Operand::zero ? frame_.uniforms : o.index);
+  return o.index == Operand::zero ? frame_.nowhere() : frame_.uniform(o.index);
 }
 
 uint32_t Translation::slot_of(uint32_t index) const {
@@ -509,19 +519,23 @@ class Translator {
   }
 
   static Frame frame_of(const Section& section) {
+    constexpr uint32_t widest = 4;  // registers of an operand
     Frame frame;
     frame.registers = section.registers;
     for (const Line& line : section.lines)
       for (const std::string& text : line.operands)
-        for (size_t at = text.find('R'); at != std::string::npos; at = text.find('R', at + 1)) {
-          const bool uniform = at > 0 && text[at - 1] == 'U';
-          uint32_t number = 0, digits = 0;
-          while (at + 1 + digits < text.size() && text[at + 1 + digits] >= '0' &&
-                 text[at + 1 + digits] <= '9' && digits < 3)
-            number = 10 * number + static_cast<uint32_t>(text[at + 1 + digits++] - '0');
-          if (digits)
-            (uniform ? frame.uniforms : frame.registers) =
-                std::max(uniform ? frame.uniforms : frame.registers, number + 1);
+        for (size_t at = 0; at < text.size(); ++at) {
+          uint32_t number = 0;
+          const char* const digits = text.data() + at + 1;
+          const auto [end, error] = std::from_chars(digits, text.data() + text.size(), number);
+          if (error != std::errc() || number >= Operand::zero) continue;
+          const bool after_word = at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]));
+          if (text[at] == 'R' && at > 0 && text[at - 1] == 'U')
+            frame.uniforms = std::max(frame.uniforms, number + widest);
+          else if (text[at] == 'R' && !after_word)
+            frame.registers = std::max(frame.registers, number + 1);  // `registers` counts those of wide operands
+          else if (text[at] == 'B' && at == 0)
+            frame.barriers = std::max(frame.barriers, number + 1);
         }
     return frame;
   }

@@ -28,14 +28,15 @@ using functional::PredicateOperand;
 struct Frame {
   uint32_t registers = 0;               ///< R0 and up
   uint32_t uniforms = 0;                ///< UR0 and up
+  uint32_t barriers = 0;                ///< B0 and up
   static constexpr uint32_t spare = 4;  ///< rows for RZ and URZ as destinations
-  static constexpr uint32_t barriers = 16;
 
   Place general(uint32_t index) const;
   Place uniform(uint32_t index) const;
   Place barrier(uint32_t index) const;
   Place predicate(uint32_t index) const;
   Place uniform_predicate(uint32_t index) const;
+  Place nowhere() const;        ///< the spare rows
   Place reduced_truth() const;  ///< what BAR.RED finds, until B2R fetches it
   Place reduced_count() const;
   Place scratch() const;  ///< rows of the instruction being executed

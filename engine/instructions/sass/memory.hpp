@@ -18,6 +18,7 @@ inline constexpr SassRow sass_memory_rows[] = {
     {"ULDC", "[.width] d,constant", sass::translate_load_constant},
     {"MEMBAR", ".{SC,ALL}.scope", sass::translate_fence},
     {"ERRBAR", "", sass::translate_nothing},
+    {"CGAERRBAR", "", sass::translate_nothing},
     {"CCTL", ".operation [address]", sass::translate_nothing},
     {"CCTLL", ".operation [address]", sass::translate_nothing},
 };

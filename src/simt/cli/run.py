@@ -114,6 +114,7 @@ def run(
     ] = None,
     functional: run_options.Functional = False,
     tensor_arithmetic: run_options.TensorArithmetic = "hardware",
+    code: run_options.Code = "ptx",
     size: Annotated[
         int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")
     ] = None,
@@ -189,6 +190,7 @@ def run(
             gpu,
             functional=functional,
             tensor_arithmetic=tensor_arithmetic,
+            code=code,
             set=override_texts(set_),
             threads=threads,
             timeline=timeline,
