@@ -1,27 +1,18 @@
 /// ldmatrix, stmatrix, movmatrix: move tiles of 8 x 8 16-bit elements between shared memory and registers,
 /// and transpose them.
-#include "functional/access.hpp"
 #include "functional/fragments.hpp"
 #include "functional/instructions.hpp"
+#include "functional/tiles.hpp"
 
 namespace simt::functional {
 namespace {
 
 using ptx::Type;
 
-constexpr uint32_t row_bytes = 16;
-constexpr uint32_t max_tiles = 4;
+constexpr uint32_t row_bytes = TilesDetail::row_bytes;
 
 /// An 8 x 8 tile: 32 lanes of two elements, or 8 rows of eight.
 using Tile = std::array<uint16_t, 64>;
-
-struct TilesDetail : Detail {
-  Address::Base base = Address::Base::Wide;
-  AccessSpace space = AccessSpace::Generic;
-  bool transposed = false;
-  uint32_t count = 1;
-  std::array<Place, max_tiles> places{};
-};
 
 Tile transposed(const Tile& tile) {
   Tile result;
@@ -116,6 +107,16 @@ void translate_tiles(Translation& t) {
 }
 
 }  // namespace
+
+Handler load_tiles_handler() {
+  return run_ldmatrix;
+}
+Handler store_tiles_handler() {
+  return run_stmatrix;
+}
+Handler transpose_tile_handler() {
+  return run_movmatrix;
+}
 
 void translate_movmatrix(Translation& t) {
   take_tile(t);

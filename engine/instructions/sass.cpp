@@ -8,6 +8,7 @@
 #include "instructions/sass/integer.hpp"
 #include "instructions/sass/memory.hpp"
 #include "instructions/sass/moves.hpp"
+#include "instructions/sass/tensor.hpp"
 
 namespace simt::instructions {
 namespace {
@@ -26,7 +27,7 @@ consteval auto sorted_by_opcode(const SassRow (&... rows)[Count]) {
 }
 
 constexpr auto opcodes =
-    sorted_by_opcode(sass_control_rows, sass_float_rows, sass_integer_rows, sass_memory_rows, sass_move_rows);
+    sorted_by_opcode(sass_control_rows, sass_float_rows, sass_integer_rows, sass_memory_rows, sass_move_rows, sass_tensor_rows);
 
 static_assert(std::adjacent_find(opcodes.begin(), opcodes.end(),
                                  [](const SassRow* a, const SassRow* b) {

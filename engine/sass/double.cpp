@@ -122,9 +122,41 @@ void translate_dfma(Translation& t) {
   translate_arithmetic<operations::Fma, 3>(t);
 }
 
+namespace {
+
+/// DSETP.MIN, .MAX p, q, a, b: whether a is the extreme, and whether neither is a number.
+template <bool greater>
+void run_choose(Context& c, const Op& op) {
+  const auto& d = op.details<DoubleCompareDetail>();
+  const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
+  write_predicate(c, op.destination, test_rows([&](uint32_t i) {
+    const double x = d.a(a, i), y = d.b(b, i);
+    const bool first_zero = x == y && std::signbit(x) != greater;
+    return (greater ? x > y : x < y) || first_zero || (y != y && x == x);
+  }));
+  if (d.other_result == place::none) return;
+  write_predicate(c, d.other_result, test_rows([&](uint32_t i) {
+    const double x = d.a(a, i), y = d.b(b, i);
+    return x != x && y != y;
+  }));
+}
+
+}  // namespace
+
 /// DSETP.compare p, p, a, b, p.
 void translate_dsetp(Translation& t) {
   DoubleCompareDetail d;
+  const int extreme = t.take_one_of({"MIN", "MAX"});
+  if (extreme >= 0) {
+    t.take("AND");
+    const Place chosen = t.predicate_destination(0);
+    if (t.operand(1).index != Operand::true_predicate) d.other_result = t.predicate_destination(1);
+    d.a = DoubleSource(t, 2);
+    d.b = DoubleSource(t, 3);
+    t.emit(extreme == 0 ? run_choose<false> : run_choose<true>).destination = chosen;
+    t.detail<DoubleCompareDetail>() = d;
+    return;
+  }
   d.outcomes = take_comparison(t);
   d.combine = take_combine(t);
   const Place to = t.predicate_destination(0);

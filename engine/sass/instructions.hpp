@@ -26,6 +26,9 @@ Semantics translate_i2f, translate_f2i, translate_frnd, translate_f2f, translate
 // half.cpp
 Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_hsetp2,
     translate_hset2;
+// tensor.cpp
+Semantics translate_hmma, translate_imma, translate_bmma, translate_dmma, translate_ldsm, translate_stsm,
+    translate_movm;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
 // control.cpp

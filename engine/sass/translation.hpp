@@ -113,6 +113,11 @@ class Translation {
     program().code.back().detail = &d;
     return d;
   }
+  /// Makes a detail that was built elsewhere that of the Op just emitted.
+  void take_detail(std::unique_ptr<Detail> detail) {
+    program().code.back().detail = detail.get();
+    program().details.push_back(std::move(detail));
+  }
   /// The Op just emitted branches to an address once all code is translated.
   void branches_to(uint64_t address) { branches_.emplace_back(program().code.size() - 1, address); }
   /// The Op just emitted accesses memory: `bytes` per lane.

@@ -209,6 +209,9 @@ class _Reader:
                     addresses[bank] = tuple(self._addresses(title))
                     break
         shared = self._sections.get(f".nv.shared.{name}")
+        # Variables lie at the beginning of local memory; the stack grows down from its end.
+        local = self._sections.get(f".nv.local.{name}")
+        stack = max(per_function.get((kind, name), 0) for kind in (_MIN_STACK_SIZE, _FRAME_SIZE))
         number = self._by_number.index(section)
         functions = [
             Function(x.name, x["st_value"], x["st_size"])
@@ -222,7 +225,7 @@ class _Reader:
             tuple(parameter for _, parameter in sorted(parameters, key=lambda row: row[0])),
             base,
             shared["sh_size"] if shared is not None else 0,
-            per_function.get((_MIN_STACK_SIZE, name), per_function.get((_FRAME_SIZE, name), 0)),
+            stack + (local["sh_size"] if local is not None else 0),
             constants,
             addresses,
             tuple(sorted(functions, key=lambda x: x.start)),

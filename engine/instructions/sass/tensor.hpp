@@ -1,0 +1,18 @@
+#pragma once
+#include "instructions/sass.hpp"
+#include "sass/instructions.hpp"
+
+/// Tensor cores.
+namespace simt::instructions {
+
+inline constexpr SassRow sass_tensor_rows[] = {
+    {"HMMA", ".{16816,1688,1684}.{F32,F16}[.BF16,.TF32] d,a,b,c", sass::translate_hmma},
+    {"IMMA", ".{8816,16816,16832,8832,16864}.type.type[.SAT] d,a,b,c", sass::translate_imma},
+    {"BMMA", ".{88128,168128,168256}.{AND,XOR}.POPC d,a,b,c", sass::translate_bmma},
+    {"DMMA", ".{8x8x4,16x8x4,16x8x8,16x8x16} d,a,b,c", sass::translate_dmma},
+    {"LDSM", ".16.{M88,MT88}[.2,.4] d,address", sass::translate_ldsm},
+    {"STSM", ".16.{M88,MT88}[.2,.4] address,a", sass::translate_stsm},
+    {"MOVM", ".16.MT88 d,a", sass::translate_movm},
+};
+
+}  // namespace simt::instructions
