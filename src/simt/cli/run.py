@@ -115,6 +115,7 @@ def run(
     functional: run_options.Functional = False,
     tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     code: run_options.Code = "ptx",
+    tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     size: Annotated[
         int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")
     ] = None,
@@ -191,6 +192,7 @@ def run(
             functional=functional,
             tensor_arithmetic=tensor_arithmetic,
             code=code,
+            tensor_arithmetic=tensor_arithmetic,
             set=override_texts(set_),
             threads=threads,
             timeline=timeline,

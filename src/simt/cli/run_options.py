@@ -19,10 +19,12 @@ TensorArithmetic = Annotated[
     typer.Option(help="How tensor cores add: as the GPU's do, to the bit, or in double precision."),
 ]
 Code = Annotated[
-    str,
-    typer.Option(
-        help="What of a program is executed: ptx, or sass, the machine code that ptxas makes of it (extra sass)."
-    ),
+    Literal["ptx", "sass"],
+    typer.Option(help="What is executed: PTX, or the machine code that ptxas makes of it (extra sass)."),
+]
+TensorArithmetic = Annotated[
+    Literal["hardware", "exact"],
+    typer.Option(help="How tensor cores add: as the GPU's do, to the bit, or in double precision."),
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Host threads. Results do not depend on them.")]
 MaxCycles = Annotated[int | None, typer.Option(min=1, help="Stop after about this many core cycles.")]
