@@ -1,6 +1,7 @@
 /// Asynchronous copies without tensor maps: cp.async, cp.async.bulk, cp.reduce.async.bulk, st.async,
 /// red.async.
 #include "functional/bulk.hpp"
+#include "functional/copies.hpp"
 #include "functional/instructions.hpp"
 
 namespace simt::functional {
@@ -31,13 +32,6 @@ namespace {
 
 void run_nothing(Context&, const Op&) {}
 
-struct CopyDetail : Detail {
-  Address to, from;
-  uint32_t bytes = 0;
-  Place source_bytes = place::none;  ///< number of bytes read; the rest is zero-filled
-  PredicateOperand ignore;           ///< predicate of the lanes that read nothing
-};
-
 template <uint32_t bytes>
 void run_copy(Context& c, const Op& op) {
   const auto& d = op.details<CopyDetail>();
@@ -46,11 +40,20 @@ void run_copy(Context& c, const Op& op) {
   lane_addresses(c, d.from, from);
   const uint32_t all = c.mask;
   uint32_t reads = all;
+  uint32_t rest[warp_lanes];
+  if (d.skips_bytes)
+    for (uint32_t i = 0; i < warp_lanes; ++i) {
+      const auto skipped = static_cast<uint32_t>(from[i] % bytes);
+      from[i] -= skipped;
+      rest[i] = bytes - skipped;
+    }
   if (d.ignore.place != place::none) {
     const uint32_t p = c.predicate(d.ignore.place);
     reads &= d.ignore.negated ? p : ~p;
   }
-  const uint32_t* sizes = d.source_bytes == place::none ? nullptr : c.lanes<const uint32_t>(d.source_bytes);
+  const uint32_t* sizes = d.skips_bytes                       ? rest
+                          : d.source_bytes == place::none ? nullptr
+                                                          : c.lanes<const uint32_t>(d.source_bytes);
   bool whole = true;
   if (sizes)
     each_lane(c, [&](int i) {
@@ -212,6 +215,10 @@ void translate_remote(Translation& t, bool reduces) {
 
 }  // namespace
 
+Handler copy_handler(uint32_t bytes) {
+  return bytes == 4 ? run_copy<4> : bytes == 8 ? run_copy<8> : bytes == 16 ? run_copy<16> : nullptr;
+}
+
 void translate_st_async(Translation& t) {
   t.take("async");
   translate_remote(t, false);
@@ -239,10 +246,7 @@ void translate_cp_async(Translation& t) {
     else
       d.source_bytes = t.source(3, Type::U32);
   }
-  Handler run = nullptr;
-  if (d.bytes == 4) run = run_copy<4>;
-  if (d.bytes == 8) run = run_copy<8>;
-  if (d.bytes == 16) run = run_copy<16>;
+  const Handler run = copy_handler(d.bytes);
   if (!run) t.unsupported("cp.async copies 4, 8 or 16 bytes");
   t.emit(run);
   t.detail<CopyDetail>() = d;

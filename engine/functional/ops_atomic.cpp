@@ -1,7 +1,7 @@
 /// atom and red. Lanes take effect one after another, in ascending order.
 #include <atomic>
 
-#include "functional/access.hpp"
+#include "functional/atomics.hpp"
 #include "functional/instructions.hpp"
 #include "functional/reductions.hpp"
 
@@ -10,17 +10,8 @@ namespace {
 
 using ptx::OperandKind;
 using ptx::Type;
-
-constexpr uint32_t max_elements = 8;
-
-struct AtomicDetail : Detail {
-  Address::Base base = Address::Base::Wide;
-  AccessSpace space = AccessSpace::Generic;
-  // For vectors and 128-bit values:
-  uint32_t elements = 1;
-  std::array<Place, max_elements> values{}, results{};
-  bool returns = false;
-};
+using Operation = AtomicOperation;
+using Choice = AtomicHandlers;
 
 /// Calls f(lane) for the lanes of the mask.
 template <class F>
@@ -68,10 +59,42 @@ void find_targets(Context& c, AccessSpace space, const uint64_t* address, uint64
     find_targets<AccessSpace::Generic>(c, address, bytes, concurrent, targets);
 }
 
-/// Replaces each lane's value in memory by next(value, lane); the old values go to the destination, if there
-/// is one.
-template <class T, bool may_be_shared_by_threads, class Next>
-void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
+/// The lanes' values of an operand.
+template <class T>
+const Lane<T>* operand(const Context& c, const AtomicDetail& d, Place at, Lane<T>* joined) {
+  if constexpr (sizeof(T) == 8) {
+    if (d.pairs) {
+      const uint32_t* rows = c.lanes<const uint32_t>(at);
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        joined[i] = std::bit_cast<Lane<T>>(rows[i] | uint64_t{rows[i + warp_lanes]} << 32);
+      return joined;
+    }
+  }
+  return c.lanes<const Lane<T>>(at);
+}
+
+template <class T>
+void write_results(Context& c, const Op& op, const Lane<T>* values) {
+  if constexpr (sizeof(T) == 8) {
+    if (op.details<AtomicDetail>().pairs) {
+      alignas(64) uint32_t rows[2][warp_lanes];
+      for (uint32_t i = 0; i < warp_lanes; ++i) {
+        const auto bits = std::bit_cast<uint64_t>(values[i]);
+        rows[0][i] = static_cast<uint32_t>(bits);
+        rows[1][i] = static_cast<uint32_t>(bits >> 32);
+      }
+      write_lanes(c, c.lanes<uint32_t>(op.destination), rows[0]);
+      write_lanes(c, c.lanes<uint32_t>(op.destination + place::register_bytes), rows[1]);
+      return;
+    }
+  }
+  write_lanes(c, c.lanes<Lane<T>>(op.destination), values);
+}
+
+/// Replaces each lane's value in memory by next(value, lane); result(value, lane) of the old values goes to
+/// the destination, if there is one.
+template <class T, bool may_be_shared_by_threads, class Next, class Result>
+void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next, Result result) {
   const bool concurrent = may_be_shared_by_threads && space == AccessSpace::Global && c.concurrent;
   Targets targets;
   find_targets(c, space, address, sizeof(T), concurrent, targets);
@@ -79,7 +102,7 @@ void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, N
   if (targets.same) {
     const auto all = [&](T value) {
       lanes_in_order(c, [&](int i) {
-        old[i] = to_lane<T>(value);
+        old[i] = result(value, i);
         value = next(value, i);
       });
       return value;
@@ -99,7 +122,7 @@ void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, N
     T values[warp_lanes], results[warp_lanes];
     std::memcpy(values, targets.block, sizeof values);
     for (int i = 0; i < static_cast<int>(warp_lanes); ++i) {
-      old[i] = to_lane<T>(values[i]);
+      old[i] = result(values[i], i);
       results[i] = next(values[i], i);
     }
     std::memcpy(targets.block, results, sizeof results);
@@ -115,12 +138,25 @@ void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, N
     lanes_in_order(c, [&](int i) {
       T value;
       std::memcpy(&value, targets.lane[i], sizeof(T));
-      old[i] = to_lane<T>(value);
+      old[i] = result(value, i);
       value = next(value, i);
       std::memcpy(targets.lane[i], &value, sizeof(T));
     });
   }
-  if (op.destination != place::none) write_lanes(c, c.lanes<Lane<T>>(op.destination), old);
+  if (op.destination != place::none) write_results<T>(c, op, old);
+}
+template <class T, bool may_be_shared_by_threads, class Next>
+void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, Next next) {
+  act<T, may_be_shared_by_threads>(c, op, space, address, next, [](T old, int) { return to_lane<T>(old); });
+}
+
+/// Those of the lanes whose address is not in global memory that take effect; the predicate tells all that do.
+uint32_t reached(Context& c, const AtomicDetail& d, uint32_t near, uint32_t far, const uint64_t* address) {
+  uint32_t result = 0;
+  if (d.reach == AtomicReach::GlobalAndShared)
+    for (uint32_t i = 0; i < warp_lanes; ++i) result |= (near >> i & window::is_shared(address[i])) << i;
+  if (d.succeeds != place::none) write_predicate(c, d.succeeds, far | result);
+  return result;
 }
 
 /// Separates lanes whose access to global memory is deferred from those that take effect immediately, by
@@ -134,6 +170,9 @@ void now_or_later(Context& c, const Op& op, uint64_t bytes, void (*perform)(Cont
   record_access(c, d.space, address);
   check_alignment(c, address, bytes);
   const uint32_t all = c.mask, far = global_lanes(c, d.space, address);
+  uint32_t near = all & ~far;
+  if (d.reach != AtomicReach::All) [[unlikely]]
+    near = reached(c, d, near, far, address);
   if (far) {
     c.mask = far;
     if (c.deferred)
@@ -141,7 +180,7 @@ void now_or_later(Context& c, const Op& op, uint64_t bytes, void (*perform)(Cont
     else
       act_now(AccessSpace::Global, address);
   }
-  if (const uint32_t near = all & ~far) {
+  if (near) {
     c.mask = near;
     act_now(d.space, address);
   }
@@ -160,7 +199,8 @@ void perform_atomic(Context& c, DeferredAccess& access) {
 template <class F, class Near>
 void run_atomic(Context& c, const Op& op) {
   using T = typename F::Value;
-  const Lane<T>* b = c.lanes<const Lane<T>>(op.b);
+  alignas(64) Lane<T> joined[sizeof(T) == 8 ? warp_lanes : 1];
+  const Lane<T>* b = operand<T>(c, op.details<AtomicDetail>(), op.b, joined);
   now_or_later(
       c, op, sizeof(T), perform_atomic<F>,
       [&](AccessSpace space, const uint64_t* address) {
@@ -174,22 +214,32 @@ void run_atomic(Context& c, const Op& op) {
       [&](DeferredAccess& access) { std::copy(b, b + warp_lanes, access.value[0].begin()); });
 }
 
-template <class T>
-void perform_compare(Context& c, DeferredAccess& access) {
-  act<T, false>(c, *access.op, AccessSpace::Global, access.address.data(), [&](T old, int i) {
-    return old == static_cast<T>(access.value[0][i]) ? static_cast<T>(access.value[1][i]) : old;
-  });
+/// compare(old) and swap. tells: the result is whether it was swapped, not the old value.
+template <class T, bool tells>
+void compare_and_swap(Context& c, const Op& op, AccessSpace space, const uint64_t* address, auto compared,
+                      auto swapped) {
+  act<T, false>(
+      c, op, space, address,
+      [&](T old, int i) { return old == static_cast<T>(compared[i]) ? static_cast<T>(swapped[i]) : old; },
+      [&](T old, int i) {
+        return tells ? Lane<T>{old == static_cast<T>(compared[i])} : to_lane<T>(old);
+      });
 }
-template <class T>
+template <class T, bool tells>
+void perform_compare(Context& c, DeferredAccess& access) {
+  compare_and_swap<T, tells>(c, *access.op, AccessSpace::Global, access.address.data(), access.value[0].data(),
+                             access.value[1].data());
+}
+template <class T, bool tells = false>
 void run_compare(Context& c, const Op& op) {
-  const Lane<T>* compared = c.lanes<const Lane<T>>(op.b);
-  const Lane<T>* swapped = c.lanes<const Lane<T>>(op.c);
+  const auto& d = op.details<AtomicDetail>();
+  alignas(64) Lane<T> joined[2][sizeof(T) == 8 ? warp_lanes : 1];
+  const Lane<T>* compared = operand<T>(c, d, op.b, joined[0]);
+  const Lane<T>* swapped = operand<T>(c, d, op.c, joined[1]);
   now_or_later(
-      c, op, sizeof(T), perform_compare<T>,
+      c, op, sizeof(T), perform_compare<T, tells>,
       [&](AccessSpace space, const uint64_t* address) {
-        act<T, false>(c, op, space, address, [&](T old, int i) {
-          return old == static_cast<T>(compared[i]) ? static_cast<T>(swapped[i]) : old;
-        });
+        compare_and_swap<T, tells>(c, op, space, address, compared, swapped);
       },
       [&](DeferredAccess& access) {
         std::copy(compared, compared + warp_lanes, access.value[0].begin());
@@ -211,8 +261,15 @@ void perform_128(Context& c, DeferredAccess& access, bool compare) {
       std::memcpy(at + 8, &access.value[stored + 1][i], 8);
     }
     if (op.destination == place::none) return;
-    c.lanes<uint64_t>(op.destination)[i] = old[0];
-    c.lanes<uint64_t>(op.destination + 2 * place::register_bytes)[i] = old[1];
+    for (uint32_t w = 0; w < 2; ++w) {
+      const Place to = op.destination + w * 2 * place::register_bytes;
+      if (!d.pairs) {
+        c.lanes<uint64_t>(to)[i] = old[w];
+        continue;
+      }
+      c.lanes<uint32_t>(to)[i] = static_cast<uint32_t>(old[w]);
+      c.lanes<uint32_t>(to + place::register_bytes)[i] = static_cast<uint32_t>(old[w] >> 32);
+    }
   });
 }
 template <bool compare>
@@ -225,8 +282,8 @@ void run_128(Context& c, const Op& op) {
     for (uint32_t w = 0; w < 4; ++w) {
       if (w >= 2 && !compare) break;
       const Place from = (w < 2 ? op.b : op.c) + w % 2 * 2 * place::register_bytes;
-      const uint64_t* lanes = c.lanes<const uint64_t>(from);
-      std::copy(lanes, lanes + warp_lanes, access.value[w].begin());
+      const uint64_t* lanes = operand<uint64_t>(c, op.details<AtomicDetail>(), from, access.value[w].data());
+      if (lanes != access.value[w].data()) std::copy(lanes, lanes + warp_lanes, access.value[w].begin());
     }
   };
   now_or_later(
@@ -286,14 +343,6 @@ void run_vector(Context& c, const Op& op) {
       },
       keep);
 }
-
-enum class Operation : uint8_t { Add, Inc, Dec, Min, Max, And, Or, Xor, Exch, Cas };
-
-struct Choice {
-  Handler run = nullptr;
-  Handler run_vector = nullptr;
-  bool commutes = false;
-};
 
 template <class F, class Near = F>
 Choice scalar() {
@@ -366,7 +415,9 @@ Choice choose_packed(Operation operation) {
   }
 }
 
-Choice choose(Operation operation, Type type) {
+}  // namespace
+
+AtomicHandlers atomic_handlers(Operation operation, Type type) {
   namespace r = reduction;
   switch (type) {
     case Type::U32:
@@ -402,6 +453,12 @@ Choice choose(Operation operation, Type type) {
   }
 }
 
+Handler compare_and_tell_handler(uint32_t bytes) {
+  return bytes == 8 ? run_compare<uint64_t, true> : run_compare<uint32_t, true>;
+}
+
+namespace {
+
 /// Whether anything besides the instruction's own destination names the register.
 bool is_read(const Translation& t, const ptx::Operand& destination) {
   if (destination.kind != OperandKind::Register) return false;
@@ -429,7 +486,7 @@ void translate_atomic(Translation& t, bool has_destination) {
       operation == Operation::And || operation == Operation::Or || operation == Operation::Xor;
   if (bitwise && type != Type::B32 && type != Type::B64)
     t.unsupported("bitwise operations need the type .b32 or .b64");
-  const Choice choice = choose(operation, type);
+  const Choice choice = atomic_handlers(operation, type);
   const Handler run = vector < 0 ? choice.run : choice.run_vector;
   if (!run) t.unsupported("this operation on this type");
 

@@ -223,12 +223,42 @@ void translate_break(Translation& t) {
   t.emit(run_break).destination = t.barrier(0);
 }
 
-/// WARPSYNC mask: the lanes in the mask meet.
+/// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they also execute what follows
+/// together, up to ENDCOLLECTIVE, and go on at the target.
 void translate_warpsync(Translation& t) {
   const bool all = t.take_one_of({"ALL", "EXCLUSIVE"}) == 0;
-  if (t.take("COLLECTIVE")) t.unsupported("collective code");
+  const bool collective = t.take("COLLECTIVE");
   const Place mask = all ? t.constant({functional::full_mask}) : t.source(0);
+  if (collective && !t.ends_collective(t.target(1)))
+    t.unsupported("collective code that does not end where it goes on");
   t.emit(run_nothing, Control::Convergence).member_mask = mask;
+}
+
+namespace {
+
+struct ElectDetail : Detail {
+  Truth candidates;
+  Place predicate = place::none;
+};
+
+void run_elect(Context& c, const Op& op) {
+  const auto& d = op.details<ElectDetail>();
+  const uint32_t candidates = d.candidates.bits(c) & c.mask;
+  if (op.destination != place::none)
+    map_words(c, op.destination, [&](uint32_t) { return static_cast<uint32_t>(std::countr_zero(candidates)); });
+  write_predicate(c, d.predicate, candidates & (0 - candidates));
+}
+
+}  // namespace
+
+/// ELECT p, d, candidates: p holds for the first of the lanes, whose number is d.
+void translate_elect(Translation& t) {
+  ElectDetail d;
+  d.predicate = t.predicate_destination(0);
+  const Place to = t.operand(1).is_zero() ? place::none : t.destination(1);
+  d.candidates = t.predicate(2);
+  t.emit(run_elect).destination = to;
+  t.detail<ElectDetail>() = d;
 }
 
 namespace {

@@ -31,10 +31,14 @@ Semantics translate_hmma, translate_imma, translate_bmma, translate_dmma, transl
     translate_movm;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
+// atomics.cpp
+Semantics translate_atomic, translate_query_space;
+// async.cpp
+Semantics translate_copy_async;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
     translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
-    translate_yield, translate_nanosleep, translate_depbar;
+    translate_yield, translate_nanosleep, translate_depbar, translate_elect;
 
 /// Ops that call a function of the system, such as vprintf, whose arguments are in R4 and up. False if there
 /// is none of this name.

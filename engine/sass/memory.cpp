@@ -2,6 +2,7 @@
 #include "functional/fault.hpp"
 #include "functional/memory_access.hpp"
 #include "sass/instructions.hpp"
+#include "sass/ordering.hpp"
 #include "sass/rows.hpp"
 
 namespace simt::sass {
@@ -9,6 +10,19 @@ namespace simt::sass {
 using functional::AccessDetail;
 using functional::AccessSpace;
 using functional::Widen;
+
+bool take_ordering(Translation& t) {
+  bool strong = false;
+  t.take("E");
+  t.take("U");  // the address is uniform
+  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B",
+                        "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
+  }
+  while (t.take_one_of({"STRONG", "MMIO"}) >= 0) strong = true;
+  while (t.take_one_of({"CTA", "SM", "GPU", "SYS", "VC"}) >= 0) {
+  }
+  return strong;
+}
 
 namespace {
 
@@ -29,20 +43,6 @@ void take_width(Translation& t, AccessDetail& d) {
   d.elements = std::max(1u, bytes[width] / 4);
   d.widen = width == 1 || width == 3 ? Widen::Sign : Widen::Zero;
   d.words = d.element_bytes == 4;
-}
-
-/// Takes what a memory access says about order and caches. True if it takes effect in time order.
-bool take_ordering(Translation& t) {
-  bool strong = false;
-  t.take("E");
-  t.take("U");  // the address is uniform
-  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B",
-                        "LTC256B", "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
-  }
-  while (t.take_one_of({"STRONG", "MMIO"}) >= 0) strong = true;
-  while (t.take_one_of({"CTA", "SM", "GPU", "SYS", "VC"}) >= 0) {
-  }
-  return strong;
 }
 
 void access(Translation& t, bool load) {

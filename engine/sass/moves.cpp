@@ -116,6 +116,8 @@ void special(Translation& t, uint32_t words) {
   if (o.kind != OperandKind::Name) t.unsupported("a special register is expected");
   const Place to = t.destination(0, words);
   if (o.text == "SRZ") return move(t, to, t.constant({0, 0}), words);
+  // The window of shared memory in the generic address space.
+  if (o.text == "SR_SWINHI") return move(t, to, t.constant({functional::window::shared >> 32}), words);
   if (words == 1)
     for (const NamedPlace& known : thread_specials)
       if (known.name == o.text) return move(t, to, known.place);

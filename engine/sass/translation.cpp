@@ -333,14 +333,14 @@ int64_t Translation::integer(uint32_t index) const {
   return operand(index).value;
 }
 
-Address Translation::address(uint32_t index) {
+Address Translation::address(uint32_t index, bool narrow) {
   const Operand& o = operand(index);
   if (o.kind != OperandKind::Memory) unsupported("operand `" + line_->operands[index] + "` is no address");
   slot_ = slot_of(index);
-  // Where no register says .64, .E marks 64-bit ones; a uniform register is one without a descriptor.
-  const bool extended = has("E");
-  const bool wide_uniform =
-      o.wide_uniform || (extended && o.uniform != Operand::none && o.descriptor == Operand::none);
+  // Without a descriptor, .E marks 64-bit registers; Turing has none, and does not write .64 after uniform ones.
+  constexpr uint32_t first_with_descriptors = 80;
+  const bool extended = has("E") && !narrow;
+  const bool wide_uniform = o.wide_uniform || (extended && sm_ < first_with_descriptors && o.uniform != Operand::none);
   const bool wide = o.wide_base || wide_uniform || (extended && o.base != Operand::none);
   const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !wide_uniform);
   Address result;
@@ -387,6 +387,12 @@ uint64_t Translation::target(uint32_t index) const {
   if (known == functions_.end())
     unsupported("operand `" + line_->operands[index] + "` is no address of code");
   return known->second;
+}
+
+bool Translation::ends_collective(uint64_t address) const {
+  const auto& lines = module_.sections[section_].lines;
+  const uint64_t index = (address - section_address()) / functional::instruction_bytes;
+  return index > 0 && index <= lines.size() && lines[index - 1].opcode == "ENDCOLLECTIVE";
 }
 
 Place Translation::scratch(uint32_t words) {

@@ -87,14 +87,16 @@ class Translation {
   uint32_t immediate_bits() const { return static_cast<uint32_t>(line_->low >> 32); }
   uint64_t low() const { return line_->low; }
   uint64_t high() const { return line_->high; }
-  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op
-  /// that adds registers.
-  Address address(uint32_t index);
-  uint64_t code_address() const;     ///< of this instruction
-  uint64_t section_address() const;  ///< where its section begins
+  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op that
+  /// adds registers. narrow: in shared memory, though the instruction has the modifier .E.
+  Address address(uint32_t index, bool narrow = false);
+  uint64_t code_address() const;         ///< of this instruction
+  uint64_t section_address() const;      ///< where its section begins
   uint32_t section() const { return section_; }
   /// Address of a branch target: a byte offset in the section, or the name of a function.
   uint64_t target(uint32_t index) const;
+  /// Whether ENDCOLLECTIVE is the instruction before an address in the section.
+  bool ends_collective(uint64_t address) const;
 
   /// Rows that hold the same in all lanes.
   Place constant(std::initializer_list<uint32_t> words);

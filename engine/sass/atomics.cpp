@@ -1,0 +1,158 @@
+/// Atomic operations, and queries of the windows of the generic address space.
+#include "functional/atomics.hpp"
+
+#include "sass/instructions.hpp"
+#include "sass/ordering.hpp"
+#include "sass/rows.hpp"
+
+namespace simt::sass {
+
+using functional::AccessSpace;
+using functional::AtomicDetail;
+using functional::AtomicOperation;
+using functional::AtomicReach;
+using ptx::Type;
+
+namespace {
+
+struct Value {
+  Type type = Type::U32;
+  uint32_t elements = 0;  ///< of a vector, in registers of their own; 0 if it is none
+};
+
+/// Takes the type; bits without one are an unsigned integer.
+Value take_value(Translation& t) {
+  struct Known {
+    std::string_view name;
+    Value value;
+  };
+  static constexpr Known known[] = {{"U32", {Type::U32}},          {"S32", {Type::S32}},
+                                    {"32", {Type::U32}},           {"64", {Type::U64}},
+                                    {"U64", {Type::U64}},          {"S64", {Type::S64}},
+                                    {"128", {Type::B128}},         {"F32", {Type::F32}},
+                                    {"F64", {Type::F64}},          {"F16x2", {Type::F16x2}},
+                                    {"BF16x2", {Type::BF16x2}},    {"BF16_V2", {Type::BF16x2}},
+                                    {"F16x4", {Type::F16x2, 2}},   {"BF16x4", {Type::BF16x2, 2}},
+                                    {"F16x8", {Type::F16x2, 4}},   {"BF16x8", {Type::BF16x2, 4}},
+                                    {"F32x2", {Type::F32, 2}},     {"F32x4", {Type::F32, 4}}};
+  Value result;
+  for (const Known& k : known)
+    if (t.take(k.name)) {
+      result = k.value;
+      break;
+    }
+  t.take("FTZ");  // part of the operation on f32 in global memory
+  t.take("RN");
+  return result;
+}
+
+uint32_t words_of(Type type) {
+  return std::max(1u, ptx::bytes(type) / 4);
+}
+
+/// Whether atomic operations on shared memory have it; others are loops around ATOMS.CAST.
+bool shared_has(AtomicOperation operation, Type type) {
+  const bool moves = operation == AtomicOperation::Exch || operation == AtomicOperation::Cas;
+  return moves || type == Type::U32 || type == Type::S32;
+}
+
+AccessSpace memory_of(std::string_view opcode) {
+  if (opcode == "ATOMS") return AccessSpace::Shared;
+  return opcode == "ATOM" ? AccessSpace::Generic : AccessSpace::Global;
+}
+
+}  // namespace
+
+/// ATOM, ATOMG p, d, address, a [, b]; ATOMS d, address, a [, b]; RED, REDG address, a. Where p is no PT, it tells
+/// whether the operation took effect: on some memory it cannot, and other instructions follow for that.
+void translate_atomic(Translation& t) {
+  const AccessSpace space = memory_of(t.opcode());
+  const bool reduces = t.opcode().starts_with("RED"), shared = space == AccessSpace::Shared;
+  take_ordering(t);
+  const bool counts = t.take("POPC");  // .POPC.INC adds 1
+  const bool casts = t.take("CAST");
+  t.take("SPIN");
+  const int named = t.take_one_of({"ADD", "INC", "DEC", "MIN", "MAX", "AND", "OR", "XOR", "EXCH", "CAS"});
+  if (named < 0 && !casts) t.unsupported("its operation is missing");
+  const AtomicOperation operation =
+      casts ? AtomicOperation::Cas : counts ? AtomicOperation::Add : static_cast<AtomicOperation>(named);
+  const auto [type, elements] = take_value(t);
+  const functional::AtomicHandlers handlers = functional::atomic_handlers(operation, type);
+  const Handler run = casts      ? functional::compare_and_tell_handler(ptx::bytes(type))
+                      : elements ? handlers.run_vector
+                                 : handlers.run;
+  if (!run) t.unsupported("this operation on this type");
+
+  AtomicDetail d;
+  d.space = space;
+  d.pairs = true;
+  const uint32_t words = words_of(type) * std::max(1u, elements);
+  uint32_t next = 0;
+  if (!reduces && !shared) {
+    if (!t.is_predicate(next)) t.unsupported("its predicate is missing");
+    if (t.operand(next).index != Operand::true_predicate) {
+      d.succeeds = t.predicate_destination(next);
+      d.reach = shared_has(operation, type) ? AtomicReach::GlobalAndShared : AtomicReach::Global;
+    }
+    ++next;
+  }
+  const uint32_t result = next;
+  if (!reduces) ++next;
+  const Address address = t.address(next++);
+  d.base = address.base;
+  Place destination = place::none;
+  if (!reduces && t.operand(result).index != Operand::zero) destination = t.destination(result, words);
+  d.returns = destination != place::none;
+  const Place a = counts ? t.constant({1}) : t.source(next++, words);
+  const Place b = operation == AtomicOperation::Cas ? t.source(next++, words) : place::none;
+  if (elements) {
+    d.elements = elements;
+    for (uint32_t e = 0; e < elements; ++e) {
+      d.values[e] = a + e * words_of(type) * place::register_bytes;
+      d.results[e] = destination + e * words_of(type) * place::register_bytes;
+    }
+  }
+  if (!shared && (d.returns || !handlers.commutes)) t.order_matters();
+  Op& op = t.emit(run, !shared ? Control::Deferred : d.returns ? Control::Yield : Control::None);
+  functional::set_address(op, address);
+  op.destination = destination;
+  op.b = a;
+  op.c = b;
+  t.detail<AtomicDetail>() = d;
+  t.accesses(4 * words);
+}
+
+namespace {
+
+struct QueryDetail : Detail {
+  Address address;
+  bool is_shared = false;
+};
+
+void run_query_space(Context& c, const Op& op) {
+  const auto& d = op.details<QueryDetail>();
+  alignas(64) uint64_t address[warp_lanes];
+  functional::lane_addresses(c, d.address.base, d.address.place, d.address.offset, address);
+  namespace window = functional::window;
+  const uint64_t rank = ~window::own_shared & UINT32_MAX;
+  write_predicate(c, op.destination, test_rows([&](uint32_t i) {
+                    return window::is_shared(address[i]) && ((address[i] & rank) == 0) == d.is_shared;
+                  }));
+}
+
+}  // namespace
+
+/// QSPC.E.S p, RZ, address: whether it is in the CTA's shared memory; .D: in that of a CTA of the cluster.
+void translate_query_space(Translation& t) {
+  QueryDetail d;
+  const int space = t.take_one_of({"S", "D"});
+  if (space < 0) t.unsupported("this memory");
+  d.address = t.address(2);
+  t.take("E");
+  d.is_shared = space == 0;
+  const Place p = t.predicate_destination(0);
+  t.emit(run_query_space).destination = p;
+  t.detail<QueryDetail>() = d;
+}
+
+}  // namespace simt::sass
