@@ -179,6 +179,8 @@ void bind_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const TranslationError& e) {
       PyErr_SetString(nb::module_::import_("simt.errors").attr("PtxError").ptr(), e.what());
+    } catch (const simt::sass::CodeError& e) {
+      PyErr_SetString(nb::module_::import_("simt.errors").attr("SassError").ptr(), e.what());
     } catch (const ProgramFault& e) {
       nb::object error = nb::steal(PyObject_CallFunction(fault_error, "s", e.what()));
       if (!error.is_valid()) return;

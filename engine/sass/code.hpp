@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,12 @@ struct Translated {
   functional::Lowering lowering;
 };
 
-/// Translates all sections. Throws functional::TranslationError, which names the instruction and its address.
+/// Machine code that cannot be executed here; what() names the instruction and its address.
+struct CodeError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Translates all sections. Throws CodeError.
 Translated translate(const Module& module);
 
 }  // namespace simt::sass

@@ -427,7 +427,7 @@ void Translation::unsupported(const std::string& why) const {
   char address[16];
   std::snprintf(address, sizeof address, "0x%04x", index_ * functional::instruction_bytes);
   const functional::Program& p = result_.program;
-  throw functional::TranslationError(module_.name + ": " + module_.sections[section_].name + "+" + address +
+  throw CodeError(module_.name + ": " + module_.sections[section_].name + "+" + address +
                                      ": " + p.listing.lines[section_begin_[section_] + index_].text + ": " +
                                      why);
 }
@@ -445,7 +445,7 @@ class Translator {
     for (const auto& [op, address] : t_.branches_) {
       const uint32_t target = functional::op_at(program(), address);
       if (target == UINT32_MAX)
-        throw functional::TranslationError(module_.name + ": " + program().text(static_cast<uint32_t>(op)) +
+        throw CodeError(module_.name + ": " + program().text(static_cast<uint32_t>(op)) +
                                            ": its target holds no code");
       program().code[op].target = target;
     }
@@ -480,7 +480,7 @@ class Translator {
         listing.lines.push_back(std::move(row));
       }
     }
-    if (listing.lines.empty()) throw functional::TranslationError(module_.name + ": it has no code");
+    if (listing.lines.empty()) throw CodeError(module_.name + ": it has no code");
     for (const std::string& name : module_.system_functions) listing.lines.push_back({name, 0, 0, 0, 0});
   }
 
@@ -591,7 +591,7 @@ void Translator::system_function(const std::string& name) {
   program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
   t_.begin_system_function(program().first_op.size() - 1);
   if (!emit_system_call(t_, name))
-    throw functional::TranslationError(module_.name + ": it calls " + name + ", which is not supported");
+    throw CodeError(module_.name + ": it calls " + name + ", which is not supported");
   emit_system_return(t_);
   const auto number = static_cast<uint32_t>(result_.lowering.instructions.size());
   while (result_.lowering.of_op.size() < program().code.size()) {
