@@ -1,0 +1,37 @@
+"""Random programs compute the same values as machine code and as PTX, to the bit."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from support.ptx_programs import values
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("elftools") is None,
+    reason="pyelftools is not installed: pip install 'simt[sass]'",
+)
+
+
+@pytest.mark.parametrize(
+    ("arch", "seed"),
+    [
+        ("sm_80", 0),
+        *(
+            pytest.param(arch, seed, marks=pytest.mark.slow)
+            for arch in ("sm_80", "sm_90")
+            for seed in range(1, 21)
+        ),
+    ],
+)
+def test_same_values(arch: str, seed: int) -> None:
+    expected = values(seed, functional=True, arch=arch, calls=False)
+    assert values(seed, functional=True, arch=arch, calls=False, code="sass") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_same_values_timed(seed: int) -> None:
+    expected = values(seed, functional=True, calls=False)
+    assert values(seed, functional=False, calls=False, code="sass") == expected
