@@ -218,10 +218,8 @@ def main() -> None:
             f" {count / wall / 1e6:8.0f} wall {2 * count / both / 1e6:6.0f} cpu"
         )
         for gpu_name in ("qv100", "h100"):
-            print(
-                f"{'':16} with timing on {gpu_name}, executed / traced: {timed(case, gpu_name, options.code)}",
-                flush=True,
-            )
+            took = timed(case, gpu_name, options.code)
+            print(f"{'':16} with timing on {gpu_name}, executed / traced: {took}", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 EXIT = ("", "EXIT", [])
-OPCODES = "IADD3 IMAD.WIDE LEA.HI.X SHF.R.U64 LOP3.LUT ISETP.GE.AND LDG.E.128 STS LDC BRA BSSY BSYNC HFMA2 DFMA F2F.F64.F32"
-OPERANDS = "R1 RZ R254 UR4 P0 PT UP1 B0 SB3 0x7 -0x1 1.5 +INF c[0x0][0x160] c[0x3][R2] [R2.64+0x10] desc[UR4][R2.64] R3.H0_H0"
+OPCODES = """IADD3
+    IMAD.WIDE LEA.HI.X SHF.R.U64 LOP3.LUT ISETP.GE.AND LDG.E.128 STS LDC BRA BSSY BSYNC HFMA2 DFMA
+    F2F.F64.F32"""
+OPERANDS = """R1 RZ R254 UR4 P0 PT UP1 B0 SB3 0x7 -0x1 1.5 +INF c[0x0][0x160] c[0x3][R2] [R2.64+0x10]
+    desc[UR4][R2.64] R3.H0_H0"""
 
 
 def load(lines: list[tuple[str, str, list[str]]], registers: int = 8) -> Any:

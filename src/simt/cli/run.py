@@ -113,7 +113,6 @@ def run(
         Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
     ] = None,
     functional: run_options.Functional = False,
-    tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     code: run_options.Code = "ptx",
     tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     size: Annotated[
@@ -190,7 +189,6 @@ def run(
             _gpu,
             gpu,
             functional=functional,
-            tensor_arithmetic=tensor_arithmetic,
             code=code,
             tensor_arithmetic=tensor_arithmetic,
             set=override_texts(set_),

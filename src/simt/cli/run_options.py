@@ -14,10 +14,6 @@ Set = Annotated[
 Functional = Annotated[
     bool, typer.Option("--functional", help="Compute only the program's values, without timing.")
 ]
-TensorArithmetic = Annotated[
-    Literal["hardware", "exact"],
-    typer.Option(help="How tensor cores add: as the GPU's do, to the bit, or in double precision."),
-]
 Code = Annotated[
     Literal["ptx", "sass"],
     typer.Option(help="What is executed: PTX, or the machine code that ptxas makes of it (extra sass)."),
