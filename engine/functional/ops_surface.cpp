@@ -3,7 +3,7 @@
 
 #include "functional/instructions.hpp"
 #include "functional/reductions.hpp"
-#include "functional/texture_operands.hpp"
+#include "functional/surfaces.hpp"
 
 namespace simt::functional {
 namespace {
@@ -13,22 +13,6 @@ using ptx::Type;
 using Channel = TextureDescriptor::Channel;
 using Geometry = TextureDescriptor::Geometry;
 using Kind = TextureDescriptor::Kind;
-
-/// What accesses outside a surface do.
-enum class Outside : uint8_t { Trap, Clamp, Zero };
-
-struct SurfaceDetail : Detail {
-  TextureReference surface;
-  Geometry geometry = Geometry::D1;
-  Outside outside = Outside::Trap;
-  bool formatted = false;  ///< coordinates count texels, and values are converted
-  Type type = Type::B32;
-  uint32_t elements = 1;
-  Place layer = place::none;
-  std::array<Place, 3> coordinates{place::none, place::none, place::none};
-  std::array<Place, most_elements> places{};
-  bool wide = false;  ///< 64-bit registers
-};
 
 /// Device address of a lane's access; 0 if there is none.
 uint64_t surface_address(Context& c, const SurfaceDetail& d, const TextureDescriptor& s, uint32_t bytes,
@@ -192,7 +176,14 @@ void run_surface_reduction(Context& c, const Op& op) {
                     i);
     });
   surface_addresses(c, d, surfaces, address);
+  alignas(64) L joined[warp_lanes];
   const L* values = c.lanes<const L>(d.places[0]);
+  if (sizeof(L) == 8 && d.pairs) {
+    const uint32_t* rows = c.lanes<const uint32_t>(d.places[0]);
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      joined[i] = static_cast<L>(rows[i] | uint64_t{rows[i + warp_lanes]} << 32);
+    values = joined;
+  }
   uint32_t inside = 0;
   for (uint32_t i = 0; i < warp_lanes; ++i) inside |= uint32_t{address[i] != 0} << i;
   if (!c.deferred) return reduce_at<F>(c, address, values);
@@ -230,6 +221,33 @@ Handler reduction_of(Type type, bool formatted) {
       return nullptr;
   }
 }
+
+}  // namespace
+
+Handler surface_load_handler() {
+  return run_surface_load;
+}
+Handler surface_store_handler() {
+  return run_surface_store;
+}
+Handler surface_reduction_handler(int operation, Type type, bool formatted) {
+  switch (operation) {
+    case 0:
+      return reduction_of<reduction::Add>(type, formatted);
+    case 1:
+      return reduction_of<reduction::Min>(type, formatted);
+    case 2:
+      return reduction_of<reduction::Max>(type, formatted);
+    case 3:
+      return reduction_of<reduction::And>(type, formatted);
+    case 4:
+      return reduction_of<reduction::Or>(type, formatted);
+    default:
+      return nullptr;
+  }
+}
+
+namespace {
 
 /// Shared by the three instructions; `address` and `value` are operand indices.
 SurfaceDetail take_surface(Translation& t, uint32_t address, uint32_t value, bool loads) {
@@ -287,26 +305,7 @@ void translate_surface_reduction(Translation& t) {
   const int operation = t.take_one_of({"add", "min", "max", "and", "or"});
   const SurfaceDetail d = take_surface(t, 0, 1, false);
   if (is_layered(d.geometry) || d.elements != 1) t.unsupported("this geometry");
-  Handler handler = nullptr;
-  switch (operation) {
-    case 0:
-      handler = reduction_of<reduction::Add>(d.type, d.formatted);
-      break;
-    case 1:
-      handler = reduction_of<reduction::Min>(d.type, d.formatted);
-      break;
-    case 2:
-      handler = reduction_of<reduction::Max>(d.type, d.formatted);
-      break;
-    case 3:
-      handler = reduction_of<reduction::And>(d.type, d.formatted);
-      break;
-    case 4:
-      handler = reduction_of<reduction::Or>(d.type, d.formatted);
-      break;
-    default:
-      break;
-  }
+  const Handler handler = surface_reduction_handler(operation, d.type, d.formatted);
   const uint32_t bytes = ptx::bytes(d.type);
   if (!handler || (bytes != 4 && bytes != 8) || d.wide != (bytes == 8))
     t.unsupported("this operation on this type");

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "functional/instructions.hpp"
-#include "functional/texture_operands.hpp"
+#include "functional/fetch.hpp"
 
 namespace simt::functional {
 namespace {
@@ -11,25 +11,6 @@ using ptx::OperandKind;
 using ptx::Type;
 using Geometry = TextureDescriptor::Geometry;
 using Kind = TextureDescriptor::Kind;
-
-struct FetchDetail : Detail {
-  enum class Level : uint8_t { Base, Given, Gradients };
-  enum class Result : uint8_t { Words, Halves, PackedHalves };
-
-  TextureReference texture, sampler;
-  Geometry geometry = Geometry::D1;
-  bool integer_coordinates = false;
-  Place layer = place::none;
-  std::array<Place, 3> coordinates{place::none, place::none, place::none};
-  std::array<Place, 3> offsets{place::none, place::none, place::none};
-  Level level_from = Level::Base;
-  Place level = place::none;
-  std::array<std::array<Place, 3>, 2> gradients{};
-  Result result = Result::Words;
-  std::array<Place, most_elements> destinations{};
-  Place resident = place::none;
-  int component = -1;  ///< for tld4
-};
 
 TextureCoordinates coordinates_of(const Context& c, const FetchDetail& d, int lane) {
   TextureCoordinates at;
@@ -169,6 +150,10 @@ void translate_fetch(Translation& t, bool gathers) {
 }
 
 }  // namespace
+
+Handler fetch_handler() {
+  return run_fetch;
+}
 
 void translate_tex(Translation& t) {
   translate_fetch(t, false);

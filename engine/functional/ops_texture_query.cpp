@@ -148,6 +148,12 @@ void translate_type_query(Translation& t) {
 
 }  // namespace
 
+std::array<uint32_t, 4> dimensions_of(const TextureDescriptor& texture, uint32_t level) {
+  const Query third = texture.geometry == Geometry::D3 ? Query::Depth : Query::ArraySize;
+  return {answer(texture, Query::Width, level), answer(texture, Query::Height, level),
+          answer(texture, third, level), answer(texture, Query::Levels, level)};
+}
+
 void translate_txq(Translation& t) {
   translate_query(t, false);
 }

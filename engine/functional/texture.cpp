@@ -342,6 +342,14 @@ const TextureDescriptor* descriptor_at(Context& context, uint64_t address) {
   return known ? d : nullptr;
 }
 
+uint64_t descriptor_address(Context& context, uint32_t lower_half) {
+  constexpr uint64_t half = uint64_t{1} << 32;
+  const uint64_t end = window::global + context.memory->capacity();
+  for (uint64_t address = window::global + lower_half; address < end; address += half)
+    if (descriptor_at(context, address)) return address;
+  return lower_half;
+}
+
 const TextureDescriptor& find_descriptor(Context& context, uint64_t address, Kind kind, int lane) {
   static constexpr const char* kinds[] = {"texture", "sampler", "surface"};
   const std::string wanted = kinds[static_cast<size_t>(kind)];

@@ -13,11 +13,17 @@ constexpr uint32_t most_elements = 4;
 struct TextureReference {
   Address address;
   bool given = false;
+  bool lower_half = false;  ///< machine code: the lower 32 bits of the descriptor's address
 };
 
-inline void reference_addresses(const Context& c, const TextureReference& r, uint64_t* out) {
+inline void reference_addresses(Context& c, const TextureReference& r, uint64_t* out) {
   if (!r.address.entry_parameter) {
     lane_addresses(c, r.address.base, r.address.place, r.address.offset, out);
+    if (r.lower_half)
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        out[i] = i > 0 && static_cast<uint32_t>(out[i - 1]) == out[i]
+                     ? out[i - 1]
+                     : descriptor_address(c, static_cast<uint32_t>(out[i]));
     return;
   }
   uint64_t value;
@@ -60,6 +66,9 @@ inline void record_touched(Context& c, const uint64_t* addresses) {
     c.record->nothing = true;
   c.mask = all;
 }
+
+/// Width, height, depth or number of layers, and number of levels.
+std::array<uint32_t, 4> dimensions_of(const TextureDescriptor& texture, uint32_t level);
 
 inline TextureReference take_reference(Translation& t, const ptx::Operand& operand) {
   TextureReference r;

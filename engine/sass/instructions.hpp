@@ -35,6 +35,10 @@ Semantics translate_load, translate_store, translate_load_constant, translate_fe
 Semantics translate_atomic, translate_query_space;
 // async.cpp
 Semantics translate_copy_async;
+// texture.cpp
+Semantics translate_fetch, translate_texture_query;
+// surface.cpp
+Semantics translate_surface;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
     translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,

@@ -158,16 +158,32 @@ void run_first_lane(Context& c, const Op& op) {
   splat(c, op.destination, 1, row(c, op.a)[c.first_lane()]);
 }
 
+/// Lanes whose value is not the one moved, or that were such lanes.
+template <bool joins>
+void run_unlike_first(Context& c, const Op& op) {
+  const uint32_t* a = row(c, op.a);
+  const uint32_t first = a[c.first_lane()];
+  const uint32_t before = joins ? c.predicate(op.destination) : 0;
+  write_predicate(c, op.destination, before | test_rows([&](uint32_t i) { return a[i] != first; }));
+}
+
 }  // namespace
 
-/// R2UR d, a: the value of the first active lane.
+/// R2UR [p,] d, a: the value of the first active lane. p: lanes with another one; .OR: those of an earlier R2UR too.
 void translate_r2ur(Translation& t) {
   t.take_one_of({"FILL", "BROADCAST"});
+  const bool joins = t.take("OR");
   const uint32_t first = t.is_predicate(0) ? 1 : 0;
-  if (first && t.operand(0).index != Operand::true_predicate) t.unsupported("a predicate result");
+  const Place a = t.source(first + 1);
+  if (first && t.operand(0).index != Operand::true_predicate) {
+    const Place p = t.predicate_destination(0);
+    Op& op = t.emit(joins ? run_unlike_first<true> : run_unlike_first<false>);
+    op.a = a;
+    op.destination = p;
+  }
   const Place to = t.destination(first);
   Op& op = t.emit(run_first_lane);
-  op.a = t.source(first + 1);
+  op.a = a;
   op.destination = to;
 }
 

@@ -98,6 +98,8 @@ class Translation {
   /// Whether ENDCOLLECTIVE is the instruction before an address in the section.
   bool ends_collective(uint64_t address) const;
 
+  /// The word of a constant bank, for instructions whose operand says only where it is.
+  Place constant_word(uint32_t bank, uint32_t offset) { return launch_row(bank, offset, 1); }
   /// Rows that hold the same in all lanes.
   Place constant(std::initializer_list<uint32_t> words);
   /// Rows for this instruction only.

@@ -13,7 +13,7 @@ import simt
 from simt import _engine
 from simt.cuda import PtxModule
 from simt.errors import PtxError
-from support.ptx import HEADER, Device
+from support.ptx import CODE, HEADER, Device
 
 U32, S32, U64, S64 = np.uint32, np.int32, np.uint64, np.int64
 F16, BF16, F32, F64 = np.float16, ml_dtypes.bfloat16, np.float32, np.float64
@@ -135,18 +135,36 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(((a.view(unsigned) == b.view(unsigned)) | ((a != a) & (b != b))).all())
 
 
+def in_rounds(f: Reference, memory: np.ndarray, index: np.ndarray, b: np.ndarray, lanes: list[int]) -> Any:
+    """Machine code has no minimum and maximum of 64 bits in shared memory: in a loop, lanes that change nothing
+    leave, then the first of the others at each place swaps.
+    """
+    memory, old, left = memory.copy(), np.zeros_like(b), list(lanes)
+    while left:
+        for i in left:
+            old[i] = memory[index[i]]
+        left = [i for i in left if f(old[i], b[i]) != old[i]]
+        first = {index[i]: i for i in reversed(left)}
+        for place, i in first.items():
+            memory[place] = f(old[i], b[i])
+        left = [i for i in left if i not in first.values()]
+    return memory, old
+
+
 @pytest.mark.parametrize("space", ["global", "shared", "cluster", "generic"])
 @pytest.mark.parametrize(("operation", "dtype", "reference"), CASES, ids=[c[0] for c in CASES])
 def test_lanes_act_one_after_the_other(operation: str, dtype: Any, reference: Reference, space: str) -> None:
     rng = np.random.default_rng(7)
     guarded = Device(kernel(operation, dtype, space, guard=True, offset=8))
     device = Device(kernel(operation, dtype, space))
+    loops = CODE == "sass" and space != "global" and operation in {"min.u64", "max.u64", "min.s64", "max.s64"}
+    order = in_rounds if loops else sequential
     with np.errstate(all="ignore"):
         for spread in (1, 4, 32):
             memory, b = values(dtype, 32, rng), values(dtype, 32, rng)
             index = rng.integers(0, spread, 32).astype(U32)
             for program, lanes in ((device, range(32)), (guarded, range(1, 32, 2))):
-                expected, old = sequential(reference, memory, index, b, list(lanes))
+                expected, old = order(reference, memory, index, b, list(lanes))
                 result, out = memory.copy(), np.zeros_like(b)
                 program.run("k", result, index, b, out)
                 assert same(result, expected), (result, expected)

@@ -1,0 +1,179 @@
+/// Fetches from textures, and queries of their size.
+#include "functional/fetch.hpp"
+
+#include <bit>
+
+#include "sass/handles.hpp"
+#include "sass/instructions.hpp"
+#include "sass/rows.hpp"
+
+namespace simt::sass {
+
+using functional::FetchDetail;
+using functional::TextureDescriptor;
+using functional::TextureReference;
+using Geometry = TextureDescriptor::Geometry;
+
+TextureReference take_handle(Translation& t, uint32_t index) {
+  TextureReference r;
+  r.given = true;
+  r.lower_half = true;
+  r.address.base = Address::Base::Narrow;
+  if (t.is(index, OperandKind::Uniform) || t.is(index, OperandKind::Register))
+    r.address.place = t.source(index);
+  else
+    r.address.place = t.constant_word(static_cast<uint32_t>(t.integer(index)),
+                                      4 * static_cast<uint32_t>(t.integer(index + 1)));
+  return r;
+}
+
+namespace {
+
+constexpr uint32_t components = 4;
+
+Geometry geometry_of(const Translation& t, uint32_t index) {
+  static constexpr std::pair<std::string_view, Geometry> known[] = {
+      {"1D", Geometry::D1},        {"2D", Geometry::D2},        {"3D", Geometry::D3},
+      {"ARRAY_1D", Geometry::A1d}, {"ARRAY_2D", Geometry::A2d}, {"CUBE", Geometry::Cube},
+      {"ARRAY_CUBE", Geometry::Acube}};
+  const std::string_view name = t.operand(index).text;
+  for (const auto& [text, geometry] : known)
+    if (text == name) return geometry;
+  t.unsupported("this geometry");
+}
+
+/// Places of the components that the mask selects: in registers one after another, the first two in operand
+/// `first` + 1, the others in `first`. Other components go to a row that nothing reads.
+std::array<Place, components> destinations(Translation& t, uint32_t first, uint32_t mask) {
+  std::array<Place, components> result;
+  const auto count = static_cast<uint32_t>(std::popcount(mask));
+  const Place unused = t.scratch(1);
+  const Place lower = t.destination(first + 1, std::min(count, 2u));
+  const Place upper = count > 2 ? t.destination(first, count - 2) : unused;
+  uint32_t next = 0;
+  for (uint32_t e = 0; e < components; ++e) {
+    result[e] = unused;
+    if (!(mask >> e & 1)) continue;
+    result[e] = (next < 2 ? lower : upper) + next % 2 * place::register_bytes;
+    ++next;
+  }
+  return result;
+}
+
+/// Signed offsets, which are packed in a word.
+struct UnpackDetail : Detail {
+  uint32_t bits = 4;  ///< of each
+  uint32_t count = 2;
+};
+void run_unpack(Context& c, const Op& op) {
+  const auto& d = op.details<UnpackDetail>();
+  const uint32_t* packed = row(c, op.a);
+  for (uint32_t k = 0; k < d.count; ++k)
+    map_words(c, op.destination + k * place::register_bytes, [&](uint32_t i) {
+      const uint32_t upper = packed[i] >> k * d.bits << (32 - d.bits);
+      return static_cast<uint32_t>(static_cast<int32_t>(upper) >> (32 - d.bits));
+    });
+}
+
+void run_resident(Context& c, const Op& op) {
+  write_predicate(c, op.destination, 0);
+}
+
+}  // namespace
+
+/// TEX, TLD, TLD4, TXD [p,] d, d, a [, b], handle, geometry [, mask]. a: coordinates, of arrays the layer first (after
+/// them in TXD); b: level or derivatives, then offsets. p: whether texels were not resident.
+void translate_fetch(Translation& t) {
+  FetchDetail d;
+  using Level = FetchDetail::Level;
+  const std::string_view opcode = t.opcode();
+  t.take("SCR");
+  t.take("CL");
+  t.take("B");
+  const bool gathers = opcode == "TLD4", gradients = opcode == "TXD";
+  if (gathers) d.component = t.take_one_of({"R", "G", "B", "A"}, 0);
+  const int level = t.take_one_of({"LL", "LZ"});
+  if (level == 0) d.level_from = Level::Given;
+  if (gradients) d.level_from = Level::Gradients;
+  if (!gathers && !gradients && level < 0) t.unsupported("derivatives of neighbouring threads");
+  const bool has_offsets = t.take("AOFFI");
+  d.integer_coordinates = opcode == "TLD";
+
+  const uint32_t first = t.is_predicate(0) ? 1 : 0;
+  // Places of the handle and the geometry, counted from the end, where the mask may be.
+  uint32_t last = t.operand_count() - 1;
+  uint32_t mask = 15;
+  if (t.is(last, OperandKind::Integer)) mask = static_cast<uint32_t>(t.integer(last--));
+  d.geometry = geometry_of(t, last);
+  const uint32_t handle = last - 2;
+  d.texture = take_handle(t, handle);
+  const uint32_t count = functional::coordinate_count(d.geometry);
+  const uint32_t layers = functional::is_layered(d.geometry) ? 1 : 0;
+  const Place a = t.source(first + 2, count + layers);
+  const auto word = [](Place from, uint32_t k) { return from + k * place::register_bytes; };
+  if (layers) d.layer = gradients ? word(a, count) : a;
+  for (uint32_t k = 0; k < count; ++k) d.coordinates[k] = word(a, k + (gradients ? 0 : layers));
+
+  const uint32_t parameters = gradients ? 2 * count : d.level_from == Level::Given ? 1 : 0;
+  if (parameters + has_offsets) {
+    const Place b = t.source(first + 3, parameters + has_offsets);
+    if (d.level_from == Level::Given) d.level = b;
+    if (gradients)
+      for (uint32_t k = 0; k < parameters; ++k) d.gradients[k % 2][k / 2] = word(b, k);
+    if (has_offsets) {
+      const Place offsets = t.scratch(count);
+      Op& unpack = t.emit(run_unpack);
+      unpack.a = word(b, parameters);
+      unpack.destination = offsets;
+      auto& u = t.detail<UnpackDetail>();
+      u.bits = gathers ? 8 : 4;
+      u.count = count;
+      for (uint32_t k = 0; k < count; ++k) d.offsets[k] = word(offsets, k);
+    }
+  }
+  d.destinations = destinations(t, first, mask);
+  t.emit(functional::fetch_handler());
+  t.detail<FetchDetail>() = d;
+  t.accesses(4);
+  if (first && t.operand(0).index != Operand::true_predicate) {
+    const Place p = t.predicate_destination(0);
+    t.emit(run_resident).destination = p;
+  }
+}
+
+namespace {
+
+struct TextureQueryDetail : Detail {
+  TextureReference texture;
+  Place level = place::none;
+  std::array<Place, components> destinations{};
+};
+
+void run_texture_query(Context& c, const Op& op) {
+  const auto& d = op.details<TextureQueryDetail>();
+  functional::Descriptors textures(c, d.texture, TextureDescriptor::Kind::Texture);
+  alignas(64) uint32_t result[components][warp_lanes];
+  each_lane(c, [&](int i) {
+    const TextureDescriptor& texture = textures.of(i);
+    const auto size = functional::dimensions_of(texture, row(c, d.level)[i]);
+    for (uint32_t e = 0; e < components; ++e) result[e][i] = size[e];
+  });
+  for (uint32_t e = 0; e < components; ++e) write_lanes(c, c.lanes<uint32_t>(d.destinations[e]), result[e]);
+}
+
+}  // namespace
+
+/// TXQ d, d, level, TEX_HEADER_DIMENSION, handle, mask: width, height, depth or layers, levels.
+void translate_texture_query(Translation& t) {
+  t.take("B");
+  if (t.operand(3).text != "TEX_HEADER_DIMENSION") t.unsupported("this property");
+  TextureQueryDetail d;
+  d.level = t.source(2);
+  d.texture = take_handle(t, 4);
+  const uint32_t last = t.operand_count() - 1;
+  d.destinations = destinations(t, 0, last > 5 ? static_cast<uint32_t>(t.integer(last)) : 15);
+  t.emit(run_texture_query);
+  t.detail<TextureQueryDetail>() = d;
+}
+
+}  // namespace simt::sass
