@@ -25,8 +25,8 @@ struct AtomicDetail : Detail {
   bool returns = false;
 };
 
-/// Handlers of an operation on a type; nullptr where there is none. They read Op::b and, for Cas, Op::c; those of
-/// vectors, AtomicDetail::values.
+/// Handlers of an operation on a type; nullptr where there is none. They read Op::b and, for Cas, Op::c;
+/// those of vectors, AtomicDetail::values.
 struct AtomicHandlers {
   Handler run = nullptr;
   Handler run_vector = nullptr;

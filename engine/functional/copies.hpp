@@ -8,8 +8,8 @@ struct CopyDetail : Detail {
   Address to, from;
   uint32_t bytes = 0;
   Place source_bytes = place::none;  ///< number of bytes read; the rest is zero-filled
-  bool skips_bytes = false;          ///< the rest of source address by `bytes` is how many bytes are zero-filled
-  PredicateOperand ignore;           ///< predicate of the lanes that read nothing
+  bool skips_bytes = false;  ///< the rest of source address by `bytes` is how many bytes are zero-filled
+  PredicateOperand ignore;   ///< predicate of the lanes that read nothing
 };
 
 /// For copies of 4, 8 or 16 bytes; nullptr for others.

@@ -10,6 +10,7 @@ struct FetchDetail : Detail {
 
   TextureReference texture, sampler;
   TextureDescriptor::Geometry geometry = TextureDescriptor::Geometry::D1;
+  bool also_flatter = false;  ///< machine code: 1D textures are read as 2D ones, with y = 0
   bool integer_coordinates = false;
   Place layer = place::none;
   std::array<Place, 3> coordinates{place::none, place::none, place::none};

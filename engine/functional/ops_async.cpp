@@ -51,7 +51,7 @@ void run_copy(Context& c, const Op& op) {
     const uint32_t p = c.predicate(d.ignore.place);
     reads &= d.ignore.negated ? p : ~p;
   }
-  const uint32_t* sizes = d.skips_bytes                       ? rest
+  const uint32_t* sizes = d.skips_bytes                   ? rest
                           : d.source_bytes == place::none ? nullptr
                                                           : c.lanes<const uint32_t>(d.source_bytes);
   bool whole = true;

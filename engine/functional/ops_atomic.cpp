@@ -150,7 +150,8 @@ void act(Context& c, const Op& op, AccessSpace space, const uint64_t* address, N
   act<T, may_be_shared_by_threads>(c, op, space, address, next, [](T old, int) { return to_lane<T>(old); });
 }
 
-/// Those of the lanes whose address is not in global memory that take effect; the predicate tells all that do.
+/// Those of the lanes whose address is not in global memory that take effect; the predicate tells all that
+/// do.
 uint32_t reached(Context& c, const AtomicDetail& d, uint32_t near, uint32_t far, const uint64_t* address) {
   uint32_t result = 0;
   if (d.reach == AtomicReach::GlobalAndShared)
@@ -221,14 +222,12 @@ void compare_and_swap(Context& c, const Op& op, AccessSpace space, const uint64_
   act<T, false>(
       c, op, space, address,
       [&](T old, int i) { return old == static_cast<T>(compared[i]) ? static_cast<T>(swapped[i]) : old; },
-      [&](T old, int i) {
-        return tells ? Lane<T>{old == static_cast<T>(compared[i])} : to_lane<T>(old);
-      });
+      [&](T old, int i) { return tells ? Lane<T>{old == static_cast<T>(compared[i])} : to_lane<T>(old); });
 }
 template <class T, bool tells>
 void perform_compare(Context& c, DeferredAccess& access) {
-  compare_and_swap<T, tells>(c, *access.op, AccessSpace::Global, access.address.data(), access.value[0].data(),
-                             access.value[1].data());
+  compare_and_swap<T, tells>(c, *access.op, AccessSpace::Global, access.address.data(),
+                             access.value[0].data(), access.value[1].data());
 }
 template <class T, bool tells = false>
 void run_compare(Context& c, const Op& op) {

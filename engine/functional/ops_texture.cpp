@@ -1,8 +1,8 @@
 /// Fetches from textures: tex, tld4.
 #include <optional>
 
-#include "functional/instructions.hpp"
 #include "functional/fetch.hpp"
+#include "functional/instructions.hpp"
 
 namespace simt::functional {
 namespace {
@@ -42,7 +42,10 @@ void run_fetch(Context& c, const Op& op) {
   each_lane(c, [&](int i) {
     const TextureDescriptor& texture = textures.of(i);
     const Sampler& sampler = samplers ? samplers->of(i).sampler : texture.sampler;
-    if (texture.geometry != d.geometry)
+    const bool flatter =
+        d.also_flatter && ((d.geometry == Geometry::D2 && texture.geometry == Geometry::D1) ||
+                           (d.geometry == Geometry::A2d && texture.geometry == Geometry::A1d));
+    if (texture.geometry != d.geometry && !flatter)
       throw Fault("invalid texture",
                   std::string("the texture is .") + name(texture.geometry) +
                       ", the instruction reads one of ." + name(d.geometry),

@@ -1,13 +1,13 @@
-/// Asynchronous copies by lanes, from global to shared memory. They take effect at once; groups only affect timing.
+/// Asynchronous copies by lanes, from global to shared memory. They take effect at once; groups only affect
+/// timing.
 #include "functional/copies.hpp"
-
 #include "sass/instructions.hpp"
 #include "sass/ordering.hpp"
 
 namespace simt::sass {
 
-/// LDGSTS to, from [, p]: where p does not hold, zeros are written. With .ZFILL, the lowest bits of `from` are a
-/// number of bytes at the end that are zeros, too.
+/// LDGSTS to, from [, p]: where p does not hold, zeros are written. With .ZFILL, the lowest bits of `from`
+/// are a number of bytes at the end that are zeros, too.
 void translate_copy_async(Translation& t) {
   functional::CopyDetail d;
   d.skips_bytes = t.take("ZFILL");

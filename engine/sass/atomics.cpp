@@ -26,15 +26,13 @@ Value take_value(Translation& t) {
     std::string_view name;
     Value value;
   };
-  static constexpr Known known[] = {{"U32", {Type::U32}},          {"S32", {Type::S32}},
-                                    {"32", {Type::U32}},           {"64", {Type::U64}},
-                                    {"U64", {Type::U64}},          {"S64", {Type::S64}},
-                                    {"128", {Type::B128}},         {"F32", {Type::F32}},
-                                    {"F64", {Type::F64}},          {"F16x2", {Type::F16x2}},
-                                    {"BF16x2", {Type::BF16x2}},    {"BF16_V2", {Type::BF16x2}},
-                                    {"F16x4", {Type::F16x2, 2}},   {"BF16x4", {Type::BF16x2, 2}},
-                                    {"F16x8", {Type::F16x2, 4}},   {"BF16x8", {Type::BF16x2, 4}},
-                                    {"F32x2", {Type::F32, 2}},     {"F32x4", {Type::F32, 4}}};
+  static constexpr Known known[] = {
+      {"U32", {Type::U32}},          {"S32", {Type::S32}},          {"32", {Type::U32}},
+      {"64", {Type::U64}},           {"U64", {Type::U64}},          {"S64", {Type::S64}},
+      {"128", {Type::B128}},         {"F32", {Type::F32}},          {"F64", {Type::F64}},
+      {"F16x2", {Type::F16x2}},      {"BF16x2", {Type::BF16x2}},    {"BF16_V2", {Type::BF16x2}},
+      {"F16x4", {Type::F16x2, 2}},   {"BF16x4", {Type::BF16x2, 2}}, {"F16x8", {Type::F16x2, 4}},
+      {"BF16x8", {Type::BF16x2, 4}}, {"F32x2", {Type::F32, 2}},     {"F32x4", {Type::F32, 4}}};
   Value result;
   for (const Known& k : known)
     if (t.take(k.name)) {
@@ -63,8 +61,8 @@ AccessSpace memory_of(std::string_view opcode) {
 
 }  // namespace
 
-/// ATOM, ATOMG p, d, address, a [, b]; ATOMS d, address, a [, b]; RED, REDG address, a. Where p is no PT, it tells
-/// whether the operation took effect: on some memory it cannot, and other instructions follow for that.
+/// ATOM, ATOMG p, d, address, a [, b]; ATOMS d, address, a [, b]; RED, REDG address, a. Where p is no PT, it
+/// tells whether the operation took effect: on some memory it cannot, and other instructions follow for that.
 void translate_atomic(Translation& t) {
   const AccessSpace space = memory_of(t.opcode());
   const bool reduces = t.opcode().starts_with("RED"), shared = space == AccessSpace::Shared;
@@ -74,8 +72,9 @@ void translate_atomic(Translation& t) {
   t.take("SPIN");
   const int named = t.take_one_of({"ADD", "INC", "DEC", "MIN", "MAX", "AND", "OR", "XOR", "EXCH", "CAS"});
   if (named < 0 && !casts) t.unsupported("its operation is missing");
-  const AtomicOperation operation =
-      casts ? AtomicOperation::Cas : counts ? AtomicOperation::Add : static_cast<AtomicOperation>(named);
+  const AtomicOperation operation = casts    ? AtomicOperation::Cas
+                                    : counts ? AtomicOperation::Add
+                                             : static_cast<AtomicOperation>(named);
   const auto [type, elements] = take_value(t);
   const functional::AtomicHandlers handlers = functional::atomic_handlers(operation, type);
   const Handler run = casts      ? functional::compare_and_tell_handler(ptx::bytes(type))

@@ -71,6 +71,7 @@ Op& branch(Translation& t, uint64_t address) {
 /// those in UR; BRA.DIV: where they are not.
 void translate_bra(Translation& t) {
   t.take("U");
+  t.take("ANY");  // lanes for which the guard does not hold are done with the loop
   t.take_one_of({"INC", "DEC"});
   const int by_lanes = t.take_one_of({"DIV", "CONV"});
   const uint32_t last = t.operand_count() - 1;
@@ -190,6 +191,9 @@ void translate_exit(Translation& t) {
 
 namespace {
 
+/// Nothing; it tells BSYNC from other instructions at which lanes wait.
+void run_meeting(Context&, const Op&) {}
+
 void run_bssy(Context& c, const Op& op) {
   uint32_t* lanes = c.lanes<uint32_t>(op.destination);
   const uint32_t mask = c.mask;
@@ -214,7 +218,7 @@ void translate_bssy(Translation& t) {
 
 void translate_bsync(Translation& t) {
   t.take_one_of({"RELIABLE", "RECONVERGENT"});
-  t.emit(run_nothing, Control::Convergence).member_mask = t.barrier(0);
+  t.emit(run_meeting, Control::Convergence).member_mask = t.barrier(0);
 }
 
 void translate_break(Translation& t) {
@@ -352,6 +356,24 @@ void run_sleep(Context& c, const Op& op) {
   c.yield = true;
 }
 
+/// Lanes that wait at a BSYNC for these lanes go on without them, so that lanes which spin on a lock let its owner
+/// proceed.
+void run_yield(Context& c, const Op&) {
+  const uint32_t yielding = c.mask;
+  const auto& code = c.grid->program().code;
+  for (const functional::Warp::Split& s : c.warp->splits()) {
+    if (s.state != functional::Warp::State::Convergence) continue;
+    const Op& op = code[s.pc];
+    if (op.run != run_meeting) continue;
+    uint32_t* members = c.lanes<uint32_t>(op.member_mask);
+    for (uint32_t i = 0; i < warp_lanes; ++i) {
+      if (s.waiting >> i & 1) members[i] &= ~yielding;
+      if (yielding >> i & 1) members[i] &= ~s.waiting;
+    }
+  }
+  c.warp->check_convergence();
+}
+
 }  // namespace
 
 void translate_trap(Translation& t) {
@@ -360,7 +382,7 @@ void translate_trap(Translation& t) {
 }
 
 void translate_yield(Translation& t) {
-  t.emit(run_nothing, Control::Yield);
+  t.emit(run_yield, Control::Yield);
 }
 
 /// DEPBAR.LE SB, count: waits until at most so many are outstanding.

@@ -1,6 +1,5 @@
 /// Loads, stores and reductions on surfaces.
 #include "functional/surfaces.hpp"
-
 #include "sass/handles.hpp"
 #include "sass/instructions.hpp"
 #include "sass/ordering.hpp"
@@ -16,9 +15,9 @@ using ptx::Type;
 namespace {
 
 void take_surface_type(Translation& t, SurfaceDetail& d, bool reduces) {
-  static constexpr Type of_reduction[] = {Type::U32, Type::S32, Type::U64, Type::S64, Type::U64};
+  static constexpr Type of_reduction[] = {Type::U32, Type::S32, Type::U64, Type::S64, Type::U64, Type::B32};
   if (reduces) {
-    d.type = of_reduction[t.take_one_of({"U32", "S32", "U64", "S64", "64"}, 0)];
+    d.type = of_reduction[t.take_one_of({"U32", "S32", "U64", "S64", "64", "SD32"}, 0)];
     return;
   }
   if (d.formatted) {
@@ -34,7 +33,8 @@ void take_surface_type(Translation& t, SurfaceDetail& d, bool reduces) {
 
 }  // namespace
 
-/// SULD d, address, handle; SUST, SURED address, a, handle. Coordinates: x (in bytes with .BA), y, z or the layer.
+/// SULD d, address, handle; SUST, SURED address, a, handle. Coordinates: x (in bytes with .BA), y, z or the
+/// layer.
 void translate_surface(Translation& t) {
   const bool loads = t.opcode() == "SULD", reduces = t.opcode() == "SURED";
   SurfaceDetail d;

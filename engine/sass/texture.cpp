@@ -1,8 +1,7 @@
 /// Fetches from textures, and queries of their size.
-#include "functional/fetch.hpp"
-
 #include <bit>
 
+#include "functional/fetch.hpp"
 #include "sass/handles.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
@@ -33,8 +32,8 @@ constexpr uint32_t components = 4;
 
 Geometry geometry_of(const Translation& t, uint32_t index) {
   static constexpr std::pair<std::string_view, Geometry> known[] = {
-      {"1D", Geometry::D1},        {"2D", Geometry::D2},        {"3D", Geometry::D3},
-      {"ARRAY_1D", Geometry::A1d}, {"ARRAY_2D", Geometry::A2d}, {"CUBE", Geometry::Cube},
+      {"1D", Geometry::D1},           {"2D", Geometry::D2},        {"3D", Geometry::D3},
+      {"ARRAY_1D", Geometry::A1d},    {"ARRAY_2D", Geometry::A2d}, {"CUBE", Geometry::Cube},
       {"ARRAY_CUBE", Geometry::Acube}};
   const std::string_view name = t.operand(index).text;
   for (const auto& [text, geometry] : known)
@@ -81,15 +80,14 @@ void run_resident(Context& c, const Op& op) {
 
 }  // namespace
 
-/// TEX, TLD, TLD4, TXD [p,] d, d, a [, b], handle, geometry [, mask]. a: coordinates, of arrays the layer first (after
-/// them in TXD); b: level or derivatives, then offsets. p: whether texels were not resident.
+/// TEX, TLD, TLD4, TXD [p,] d, d, a [, b], handle, geometry [, mask]. a: coordinates, of arrays the layer
+/// first (after them in TXD); b: level or derivatives, then offsets. p: whether texels were not resident.
 void translate_fetch(Translation& t) {
   FetchDetail d;
   using Level = FetchDetail::Level;
   const std::string_view opcode = t.opcode();
   t.take("SCR");
   t.take("CL");
-  t.take("B");
   const bool gathers = opcode == "TLD4", gradients = opcode == "TXD";
   if (gathers) d.component = t.take_one_of({"R", "G", "B", "A"}, 0);
   const int level = t.take_one_of({"LL", "LZ"});
@@ -105,6 +103,7 @@ void translate_fetch(Translation& t) {
   uint32_t mask = 15;
   if (t.is(last, OperandKind::Integer)) mask = static_cast<uint32_t>(t.integer(last--));
   d.geometry = geometry_of(t, last);
+  d.also_flatter = true;
   const uint32_t handle = last - 2;
   d.texture = take_handle(t, handle);
   const uint32_t count = functional::coordinate_count(d.geometry);
@@ -165,7 +164,6 @@ void run_texture_query(Context& c, const Op& op) {
 
 /// TXQ d, d, level, TEX_HEADER_DIMENSION, handle, mask: width, height, depth or layers, levels.
 void translate_texture_query(Translation& t) {
-  t.take("B");
   if (t.operand(3).text != "TEX_HEADER_DIMENSION") t.unsupported("this property");
   TextureQueryDetail d;
   d.level = t.source(2);

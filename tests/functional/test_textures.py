@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.ptx import CODE
 
 import simt
 from simt.errors import ProgramFault, PtxError
@@ -23,7 +24,7 @@ KINDS = {"1d": "1d", "2d": "2d", "3d": "3d", "a1d": "1d_layered", "a2d": "2d_lay
 
 @cache
 def gpu() -> simt.GPU:
-    return simt.GPU("h100", functional=True, memory=1 << 30)
+    return simt.GPU("h100", functional=True, memory=1 << 30, code=CODE)
 
 
 @cache
