@@ -61,7 +61,7 @@ std::array<Place, components> destinations(Translation& t, uint32_t first, uint3
 
 /// Signed offsets, which are packed in a word.
 struct UnpackDetail : Detail {
-  uint32_t bits = 4;  ///< of each
+  uint32_t bits = 4, stride = 4;  ///< of each
   uint32_t count = 2;
 };
 void run_unpack(Context& c, const Op& op) {
@@ -69,7 +69,7 @@ void run_unpack(Context& c, const Op& op) {
   const uint32_t* packed = row(c, op.a);
   for (uint32_t k = 0; k < d.count; ++k)
     map_words(c, op.destination + k * place::register_bytes, [&](uint32_t i) {
-      const uint32_t upper = packed[i] >> k * d.bits << (32 - d.bits);
+      const uint32_t upper = packed[i] >> k * d.stride << (32 - d.bits);
       return static_cast<uint32_t>(static_cast<int32_t>(upper) >> (32 - d.bits));
     });
 }
@@ -125,7 +125,8 @@ void translate_fetch(Translation& t) {
       unpack.a = word(b, parameters);
       unpack.destination = offsets;
       auto& u = t.detail<UnpackDetail>();
-      u.bits = gathers ? 8 : 4;
+      u.bits = gathers ? 6 : 4;
+      u.stride = gathers ? 8 : 4;
       u.count = count;
       for (uint32_t k = 0; k < count; ++k) d.offsets[k] = word(offsets, k);
     }

@@ -136,8 +136,8 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def in_rounds(f: Reference, memory: np.ndarray, index: np.ndarray, b: np.ndarray, lanes: list[int]) -> Any:
-    """Machine code has no minimum and maximum of 64 bits in shared memory: in a loop, lanes that change nothing
-    leave, then the first of the others at each place swaps.
+    """Machine code has no minimum and maximum of 64 bits in shared memory: in a loop, lanes that change
+    nothing leave; then the first of the others at each place swaps.
     """
     memory, old, left = memory.copy(), np.zeros_like(b), list(lanes)
     while left:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.ptx import CODE
 
 import simt
 from simt.errors import ProgramFault, PtxError
+from support.ptx import CODE
 
 HEADER = ".version 8.5\n.target sm_90a{mode}\n.address_size 64\n"
 COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4}

@@ -24,7 +24,7 @@ inline constexpr SassRow sass_memory_rows[] = {
     {"QSPC", ".E.{S,D} p,RZ,address", sass::translate_query_space},
     {"LDGSTS", ".E[.BYPASS][.width][.ZFILL] address,address[,p]", sass::translate_copy_async},
     {"LDGDEPBAR", "", sass::translate_nothing},
-    {"TEX", "[.SCR].{LL,LZ,LB}[.AOFFI] [p,]d,d,a,a,handle,geometry[,n]", sass::translate_fetch},
+    {"TEX", "[.SCR].{LL,LZ}[.AOFFI] [p,]d,d,a,a,handle,geometry[,n]", sass::translate_fetch},
     {"TLD", "[.SCR].{LL,LZ}[.CL][.AOFFI] [p,]d,d,a[,a],handle,geometry[,n]", sass::translate_fetch},
     {"TLD4", "[.SCR].{R,G,B,A}[.AOFFI] [p,]d,d,a[,a],handle,geometry[,n]", sass::translate_fetch},
     {"TXD", "[.AOFFI] [p,]d,d,a,a,handle,geometry[,n]", sass::translate_fetch},

@@ -22,7 +22,7 @@ from simt.extras import install
 from simt.sass.control import Control
 from simt.sass.cubin import INSTRUCTION_BYTES, Cubin
 
-_CACHE_VERSION = 1
+_CACHE_VERSION = 2
 _TIME_LIMIT = 300  # seconds
 _LINE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)(?P<inlined> inlined at .*)?')
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(?P<name>[^,\s]+)")
@@ -108,8 +108,9 @@ def _decoded(tool: Path, cubin: Cubin) -> dict[str, list[list[Any]]]:
 
 
 def _operands(text: str) -> list[str]:
-    """Splits at the commas outside brackets."""
+    """Splits at the commas outside brackets; sm_80 has none between the addresses of LDGSTS."""
     found, depth, start = [], 0, 0
+    text = re.sub(r"^(\[[^]]*\])\[", r"\1, [", text)
     for i, c in enumerate(text):
         if c in "[{(":
             depth += 1
