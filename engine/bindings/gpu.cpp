@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -221,6 +222,27 @@ nb::dict timeline(const simt::Timeline& t, const std::vector<size_t>& rows) {
   return result;
 }
 
+/// Names the first places in machine code that issue too early; empty if there are none.
+std::string uncovered_dependences(const simt::LaunchRecord& record) {
+  constexpr size_t most = 5;
+  std::string text;
+  size_t places = 0;
+  for (size_t i = 0; i < record.activity.uncovered.size(); ++i) {
+    const uint64_t times = record.activity.uncovered[i];
+    if (times == 0 || ++places > most) continue;
+    const simt::StaticInstruction& s = record.instructions[i];
+    char pc[20];
+    std::snprintf(pc, sizeof pc, "%04llx", static_cast<unsigned long long>(s.pc));
+    text += (places > 1 ? ", " : "") + std::string(pc) + " " + text_of(s, record.opcodes[s.opcode]) + " (" +
+            std::to_string(times) + " times)";
+  }
+  if (places == 0) return {};
+  if (places > most) text += " and " + std::to_string(places - most) + " more";
+  return "control bits let instructions issue before their registers are ready, by the latencies of this "
+         "specification: " +
+         text;
+}
+
 nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   const simt::LaunchActivity& activity = record.activity;
   nb::dict counters;
@@ -236,6 +258,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   const std::vector<size_t> rows = instructions_in_use(record);
   nb::list warnings;
   if (!record.occupancy.warning.empty()) warnings.append(record.occupancy.warning);
+  if (std::string text = uncovered_dependences(record); !text.empty()) warnings.append(text);
   nb::dict result;
   result["id"] = record.launch.id;
   result["name"] = record.launch.name;

@@ -1,4 +1,5 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -17,6 +18,7 @@
 #include "timing/memory/memory_system.hpp"
 #include "timing/memory/sectored_cache.hpp"
 #include "timing/warp_scheduler.hpp"
+#include "trace/store_format.hpp"
 
 // The engine's components in isolation, so that tests read like a datasheet.
 
@@ -277,6 +279,60 @@ std::vector<std::tuple<uint64_t, uint32_t, uint32_t>> coalesced(const std::vecto
   return result;
 }
 
+/// (index, file, width, operand slot) of a register.
+using RegisterRow = std::tuple<uint16_t, uint32_t, uint8_t, uint8_t>;
+/// An instruction of a store: pc, opcode, immediates, destinations, sources, control bits.
+using InstructionRow = std::tuple<uint64_t, uint32_t, int64_t, int64_t, std::vector<RegisterRow>,
+                                  std::vector<RegisterRow>, std::optional<uint32_t>>;
+
+/// The rows of an encoded instruction table.
+std::vector<InstructionRow> instruction_rows(const nb::bytes& table, size_t opcodes) {
+  std::vector<InstructionRow> rows;
+  for (const RawInstruction& r :
+       store::decode_instructions(static_cast<const uint8_t*>(table.data()), table.size(), opcodes)) {
+    const auto registers = [](const auto& list, uint8_t count, const auto& slots) {
+      std::vector<RegisterRow> found;
+      for (uint8_t i = 0; i < count; ++i)
+        found.emplace_back(list[i].index, static_cast<uint32_t>(list[i].file), list[i].width, slots[i]);
+      return found;
+    };
+    constexpr std::array<uint8_t, StaticInstruction::max_registers> no_slots{};
+    rows.emplace_back(r.pc, r.opcode, r.immediate, r.immediate2,
+                      registers(r.destinations, r.destination_count, no_slots),
+                      registers(r.sources, r.source_count, r.source_slots),
+                      r.control.present() ? std::optional(r.control.to_bits()) : std::nullopt);
+  }
+  return rows;
+}
+
+/// The inverse: `table` with its rows replaced, which has as many; other columns stay as they are.
+nb::bytes with_instruction_rows(const nb::bytes& table, size_t opcodes,
+                                const std::vector<InstructionRow>& rows) {
+  std::vector<RawInstruction> instructions =
+      store::decode_instructions(static_cast<const uint8_t*>(table.data()), table.size(), opcodes);
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    RawInstruction& r = instructions[i];
+    const auto& [pc, opcode, immediate, immediate2, destinations, sources, control] = rows.at(i);
+    r.pc = pc;
+    r.opcode = opcode;
+    r.immediate = immediate;
+    r.immediate2 = immediate2;
+    r.destination_count = static_cast<uint8_t>(destinations.size());
+    r.source_count = static_cast<uint8_t>(sources.size());
+    const auto as_register = [](const RegisterRow& row) {
+      return Register{std::get<0>(row), static_cast<RegisterFile>(std::get<1>(row)), std::get<2>(row)};
+    };
+    for (size_t k = 0; k < destinations.size(); ++k) r.destinations.at(k) = as_register(destinations[k]);
+    for (size_t k = 0; k < sources.size(); ++k) {
+      r.sources.at(k) = as_register(sources[k]);
+      r.source_slots.at(k) = std::get<3>(sources[k]);
+    }
+    if (control) r.control = ControlBits::from_bits(*control);
+  }
+  const std::string bytes = store::encode_instructions(instructions);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 void bind_testing(nb::module_& m) {
@@ -324,6 +380,8 @@ void bind_testing(nb::module_& m) {
   t.def("slices", &slices, "spec"_a, "addresses"_a);
   t.def("ipoly_hash", &ipoly_hash, "high"_a, "index"_a, "n"_a);
   t.def("coalesce", &coalesced, "addresses"_a, "bytes"_a, "sectored"_a = true, "atomic"_a = false);
+  t.def("instruction_rows", &instruction_rows, "table"_a, "opcodes"_a);
+  t.def("with_instruction_rows", &with_instruction_rows, "table"_a, "opcodes"_a, "rows"_a);
   t.def(
       "shared_passes",
       [](const std::vector<uint64_t>& a, uint32_t bytes, bool by_width) {

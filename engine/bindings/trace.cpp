@@ -259,6 +259,15 @@ void bind_isa(nb::module_& m) {
       .value("Constant", MemorySpace::Constant)
       .value("Generic", MemorySpace::Generic)
       .value("Texture", MemorySpace::Texture);
+  nb::class_<ControlBits>(m, "ControlBits", "The control bits of an instruction of machine code.")
+      .def_static("of", &ControlBits::of, "high"_a, "high: the second 64-bit word of the instruction.")
+      .def_prop_ro("stall", &ControlBits::stall)
+      .def_prop_ro("yields", &ControlBits::yields)
+      .def_prop_ro("write_counter", &ControlBits::write_counter)
+      .def_prop_ro("read_counter", &ControlBits::read_counter)
+      .def_prop_ro("waits", &ControlBits::waits, "Bit per dependence counter.")
+      .def_prop_ro("reuse", &ControlBits::reuse, "Bit per operand slot.")
+      .def_prop_ro_static("NO_COUNTER", [](nb::handle) { return ControlBits::no_counter; });
   nb::class_<OpcodeTable>(m, "OpcodeTable")
       .def(nb::init<std::string>(), "name"_a)
       .def_prop_ro("name", &OpcodeTable::name)

@@ -268,6 +268,7 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     s.sources = r.sources;
     s.source_slots = r.source_slots;
     s.control = r.control;
+    s.commits_group = r.commits_group;
     s.unit = match.opcode_class.unit;
     s.operation = match.opcode_class.operation;
     s.space = match.opcode_class.space;

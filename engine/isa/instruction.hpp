@@ -63,6 +63,7 @@ struct StaticInstruction {
   MemorySpace space = MemorySpace::None;
   uint8_t access_bytes =
       0;  ///< bytes that each lane accesses; 0 for none, or if no addresses are known (LDC)
+  bool commits_group = false;   ///< a warp-group multiplication that closes its group
   bool half_precision = false;  ///< packed FP16: half the initiation interval of its unit
   bool bypass_l1 = false;  ///< STRONG.GPU and wider, and accesses whose cache operator sends them to the L2;
                            ///< for a memory barrier: it orders beyond the CTA

@@ -16,7 +16,8 @@ enum class AddressKind : uint8_t {
 /// A static instruction as written in a trace or in machine code, before an opcode table classifies it.
 ///
 /// Machine code, which has control bits, states what traces do not: each register's width, and the operand
-/// slot of each source. Of DEPBAR.LE, `immediate` is the count and `immediate2` the counter (SBn).
+/// slot of each source. Of DEPBAR.LE and WARPGROUP.DEPBAR.LE, `immediate` is the count, and `immediate2` the
+/// counter (SBn).
 struct RawInstruction {
   uint64_t pc = 0;
   uint32_t opcode = 0;       ///< index into the kernel's opcode strings
@@ -27,7 +28,7 @@ struct RawInstruction {
   uint32_t constant_operand =
       StaticInstruction::no_constant;  ///< byte offset in the launch's constant bank, for executed programs
   AddressKind addresses = AddressKind::None;
-  bool commits_group = false;  ///< version 6: a GMMA instruction that closes its group
+  bool commits_group = false;  ///< a GMMA instruction that closes its group; version 6 or machine code
   uint8_t destination_count = 0;
   uint8_t source_count = 0;
   std::array<Register, StaticInstruction::max_registers> destinations{};

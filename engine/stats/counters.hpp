@@ -17,6 +17,7 @@ namespace simt {
   SIMT_COUNTER(finished_instructions, "warp instructions of finished CTAs")                                  \
   SIMT_COUNTER(warp_instructions, "warp instructions issued")                                                \
   SIMT_COUNTER(thread_instructions, "lanes of the warp instructions issued")                                 \
+  SIMT_COUNTER(uncovered_dependences, "warp instructions issued before a register was ready")                \
   SIMT_COUNTER(shared_loads, "warp instructions that read shared memory")                                    \
   SIMT_COUNTER(shared_stores, "warp instructions that write shared memory")                                  \
   SIMT_COUNTER(shared_wavefronts, "passes through shared memory")                                            \

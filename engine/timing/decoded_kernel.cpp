@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string_view>
 
 #include "isa/tensor_shape.hpp"
+#include "timing/core/access_costs.hpp"
 #include "timing/core/core_traits.hpp"
 
 namespace simt {
@@ -30,7 +32,13 @@ uint32_t flat_index(const Register& r, uint32_t offset) {
 class Decoder {
  public:
   Decoder(const InstructionSource& source, const Spec& spec)
-      : spec_(spec), traits_(core_traits(spec)), opcodes_(source.opcodes()) {}
+      : spec_(spec),
+        traits_(core_traits(spec)),
+        opcodes_(source.opcodes()),
+        control_bits_(traits_.control_bits && !source.instructions().empty() &&
+                      std::all_of(source.instructions().begin(), source.instructions().end(),
+                                  [](const StaticInstruction& s) { return s.control.present(); })) {}
+  bool control_bits() const { return control_bits_; }
 
   DecodedInstruction decode(const StaticInstruction& s) const {
     DecodedInstruction d;
@@ -39,6 +47,8 @@ class Decoder {
     set_operation(d, s);
     set_timing(d, s);
     set_registers(d, s);
+    d.awaited = s.destination_count > 0;
+    if (control_bits_) set_issue_rule(d, s);
     return d;
   }
 
@@ -52,6 +62,8 @@ class Decoder {
   void set_operation(DecodedInstruction& d, const StaticInstruction& s) const;
   void set_timing(DecodedInstruction& d, const StaticInstruction& s) const;
   void set_registers(DecodedInstruction& d, const StaticInstruction& s) const;
+  void set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) const;
+  void set_operand_slots(DecodedInstruction& d, const StaticInstruction& s) const;
   void add(RegisterSet& set, const Register& r) const;
   bool is_tracked(const Register& r) const {
     return r.file == RegisterFile::General && !(traits_.vector_registers && r.index == zero_register);
@@ -60,6 +72,7 @@ class Decoder {
   const Spec& spec_;
   const CoreTraits& traits_;
   const std::vector<std::string>& opcodes_;
+  bool control_bits_;
 };
 
 /// The unit that executes an instruction on this GPU. GPUs without separate integer units run integer work on
@@ -147,6 +160,56 @@ void Decoder::set_registers(DecodedInstruction& d, const StaticInstruction& s) c
   }
 }
 
+/// Cycles from the issue of an instruction to that of the warp's next one (Huerta et al., section 4.1).
+uint8_t cycles_to_next(const ControlBits& control) {
+  constexpr uint32_t long_wait = 45;  // no stall and yield
+  constexpr uint32_t longest = 11;    // stalls beyond it need yield
+  constexpr uint32_t ignored_wait = 2;
+  if (control.stall() == 0 && control.yields()) return long_wait;
+  if (control.stall() > longest && !control.yields()) return ignored_wait;
+  return static_cast<uint8_t>(std::max(control.stall(), control.yields() ? 2u : 1u));
+}
+
+void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) const {
+  const ControlBits& control = s.control;
+  const std::string_view opcode = opcodes_[s.opcode];
+  IssueRule& rule = d.issue;
+  rule.present = true;
+  rule.next = cycles_to_next(control);
+  rule.waits = static_cast<uint8_t>(control.waits());
+  rule.write_counter = static_cast<uint8_t>(control.write_counter());
+  rule.read_counter = static_cast<uint8_t>(control.read_counter());
+  rule.warp_group = opcode.find("GMMA") != std::string_view::npos;
+  rule.closes_group = s.commits_group;
+  const bool counter_wait = opcode.starts_with("DEPBAR.LE"),
+             group_wait = opcode.starts_with("WARPGROUP.DEPBAR");
+  if (counter_wait || group_wait) {
+    d.fixed.operation = Operation::Arithmetic;
+    rule.limited = static_cast<uint8_t>(group_wait ? IssueRule::group_counter : s.immediate2);
+    rule.limit = static_cast<uint8_t>(std::clamp<int64_t>(s.immediate, 0, 255));
+  }
+  const auto raises = [](uint32_t counter) { return counter < ControlBits::counters; };
+  d.variable_latency = d.memory_pipeline || d.constant_load || rule.warp_group || raises(rule.write_counter);
+  d.awaited = d.memory_pipeline || d.constant_load || d.variable_latency || s.destination_count > 0;
+  set_access_costs(d);
+  set_operand_slots(d, s);
+}
+
+/// The operand cache is indexed by operand slot. A tensor core reads its wide operands over the time for
+/// which it is occupied; only the first register of each counts.
+void Decoder::set_operand_slots(DecodedInstruction& d, const StaticInstruction& s) const {
+  d.read_count = 0;
+  for (uint32_t i = 0; i < s.source_count; ++i) {
+    const Register& r = s.sources[i];
+    if (!is_tracked(r)) continue;
+    const uint32_t width = d.unit == Unit::Tensor ? 1 : std::max<uint32_t>(1, r.width);
+    for (uint32_t k = 0; k < width && d.read_count < d.reads.size(); ++k) {
+      d.reads[d.read_count] = static_cast<uint8_t>(r.index + k);
+      d.read_slots[d.read_count++] = s.source_slots[i];
+    }
+  }
+}
+
 }  // namespace
 
 DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& spec, uint16_t launch_slot)
@@ -154,6 +217,7 @@ DecodedKernel::DecodedKernel(InstructionSource& instruction_source, const Spec& 
   const uint64_t threads = launch.block.count();
   warps_per_cta = static_cast<uint32_t>((threads + spec.sm.warp_size - 1) / spec.sm.warp_size);
   const Decoder decoder(instruction_source, spec);
+  control_bits = decoder.control_bits();
   instructions.reserve(instruction_source.instructions().size());
   for (const StaticInstruction& s : instruction_source.instructions()) {
     const DecodedInstruction& d = instructions.emplace_back(decoder.decode(s));

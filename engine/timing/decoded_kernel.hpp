@@ -26,6 +26,25 @@ inline void remove(RegisterSet& set, const RegisterSet& less) {
   for (size_t i = 0; i < set.size(); ++i) set[i] &= ~less[i];
 }
 
+/// What an instruction's control bits demand of its issue, and when it lowers the counters that it raises.
+struct IssueRule {
+  static constexpr uint32_t counters = ControlBits::counters + 1;
+  /// Of warp-group multiplications whose group is closed (gsb0).
+  static constexpr uint32_t group_counter = ControlBits::counters;
+
+  bool present = false;  ///< otherwise, a scoreboard decides
+  bool closes_group = false;
+  bool warp_group = false;  ///< a multiplication by a warp group
+  uint8_t next = 1;         ///< cycles to the warp's next instruction
+  uint8_t waits = 0;        ///< bit per counter that must be 0
+  uint8_t write_counter = ControlBits::no_counter, read_counter = ControlBits::no_counter;
+  uint8_t limited = ControlBits::no_counter;  ///< a counter that must be at most `limit`
+  uint8_t limit = 0;
+  uint8_t departs_early = 0;  ///< memory: cycles by which it leaves its sub-core earlier than others
+  uint8_t operands_read = 0;  ///< cycles from issue, or from leaving the sub-core, until operands are read
+  uint8_t result_delay = 0;   ///< cycles by which a wide result is written later
+};
+
 /// A static instruction, decoded for one GPU specification.
 struct DecodedInstruction {
   StaticInstruction fixed{};
@@ -36,13 +55,17 @@ struct DecodedInstruction {
   bool constant_load = false;                                  ///< looks up the constant cache for loads
   uint32_t constant_operand = StaticInstruction::no_constant;  ///< looks up its sub-core's constant cache for
                                                                ///< operands
-  uint8_t read_count = 0;                                      ///< distinct general registers read
+  bool awaited = false;                                        ///< others may wait for its completion
+  bool variable_latency = false;
+  uint8_t read_count = 0;  ///< general registers read: distinct ones, or those of each operand slot
   std::array<uint8_t, StaticInstruction::max_registers> reads{};
+  std::array<uint8_t, StaticInstruction::max_registers> read_slots{};  ///< with an issue rule only
   uint8_t write_count = 0;
   std::array<uint8_t, StaticInstruction::max_registers>
       writes_at{};        ///< base registers written, for bank conflicts
   RegisterSet touches{};  ///< registers that must not be pending when it issues
   RegisterSet writes{};   ///< registers pending until it completes
+  IssueRule issue{};
 };
 
 /// A launch's instructions decoded for a specification, and what else the engine needs to know about the
@@ -55,6 +78,7 @@ struct DecodedKernel {
   uint16_t slot;
   uint32_t warps_per_cta = 0;
   std::vector<DecodedInstruction> instructions;
+  bool control_bits = false;   ///< they issue by their control bits, rather than by a scoreboard
   uint64_t code_base = 0;      ///< start of its instructions in the instruction address space
   uint64_t constant_bank = 0;  ///< address of its constant bank, which holds the parameters
   uint32_t constants_begin = 0, constants_end = 0;  ///< the range of the bank that its instructions read

@@ -29,6 +29,8 @@ LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::uniqu
     total.add_cycles(one);
     record.sms.push_back(
         {own[Counter::warp_instructions], own[Counter::sm_active_cycles], own[Counter::active_warp_cycles]});
+    total.uncovered.resize(one.uncovered.size());
+    for (size_t p = 0; p < one.uncovered.size(); ++p) total.uncovered[p] += one.uncovered[p];
     for (size_t p = 0; p < total.executions.size(); ++p) {
       total.executions[p].warps += one.executions[p].warps;
       total.executions[p].threads += one.executions[p].threads;

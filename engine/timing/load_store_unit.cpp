@@ -348,7 +348,8 @@ bool LoadStoreUnit::dispatch(Cycle now) {
   if (!instruction.transactions.empty()) return changed;
   warps_.leave_pipeline(instruction.warp);
   dispatch_ = InFlightPool::none;
-  if (operation == Operation::Store || operation == Operation::MemoryBarrier) {
+  if (operation == Operation::Store || operation == Operation::BulkStore ||
+      operation == Operation::MemoryBarrier) {
     warps_.release(instruction.warp, *instruction.instruction);
     if (instruction.outstanding == 0) pool_.release(index);
   } else if (instruction.outstanding == 0) {

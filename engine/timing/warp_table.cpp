@@ -12,6 +12,7 @@ void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream
   warp.index_in_cta = index;
   warp.age = age;
   warp.resident = true;
+  if (kernel.control_bits) dependences_.start(w, kernel.launch.registers_per_thread);
   masks_[scheduler_of(w)].resident |= bit_of(w);
   refresh(w);
 }
@@ -123,6 +124,10 @@ void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
     l.cycles += static_cast<int64_t>(time_);
     ++l.ended;
   }
+  if (instruction.issue.present) [[unlikely]] {
+    dependences_.finish(w, instruction, time_);
+    if (instruction.fixed.operation == Operation::AsyncCommit) update_async_wait(w);
+  }
   remove(warp.pending, instruction.writes);
   if (instruction.memory_pipeline || instruction.constant_load) {
     remove(warp.pending_long, instruction.writes);
@@ -140,12 +145,41 @@ void WarpTable::check_registers(uint32_t w) {
   m.blocked_long &= ~bit;
   m.blocked_short &= ~bit;
   const DecodedInstruction& next = next_instruction(w);
+  if (next.issue.present) [[unlikely]] {
+    check_issue_rule(w, next);
+    return;
+  }
   if (!intersects(warp.pending, next.touches)) return;
   m.blocked |= bit;
   if (intersects(warp.pending_long, next.touches))
     m.blocked_long |= bit;
   else if (intersects(warp.pending_short, next.touches))
     m.blocked_short |= bit;
+}
+
+void WarpTable::check_issue_rule(uint32_t w, const DecodedInstruction& next) {
+  const DependenceCounters::Wait wait = dependences_.wait(w, next.issue, time_);
+  if (wait == DependenceCounters::Wait::None) return;
+  SchedulerMasks& m = masks_[scheduler_of(w)];
+  m.blocked |= bit_of(w);
+  if (wait != DependenceCounters::Wait::Counter) return;
+  if (dependences_.waits_for_long(w, next.issue))
+    m.blocked_long |= bit_of(w);
+  else if (dependences_.waits_for_short(w, next.issue))
+    m.blocked_short |= bit_of(w);
+}
+
+void WarpTable::take_due_dependences() {
+  for (uint64_t due = dependences_.take_due(time_); due; due &= due - 1) {
+    const auto w = static_cast<uint32_t>(std::countr_zero(due));
+    touched_ |= uint64_t{1} << w;
+    if (masks_[scheduler_of(w)].has_instruction & bit_of(w)) check_registers(w);
+  }
+}
+
+void WarpTable::lower_counter(uint32_t w, uint32_t counter) {
+  dependences_.lower(w, counter);
+  if (masks_[scheduler_of(w)].has_instruction & bit_of(w)) check_registers(w);
 }
 
 void WarpTable::atomics_returned(uint32_t w, uint32_t lanes) {
@@ -158,12 +192,12 @@ void WarpTable::atomics_returned(uint32_t w, uint32_t lanes) {
 
 uint32_t WarpTable::async_copy_started(uint32_t w) {
   Warp& warp = warps_[w];
-  ++warp.async_groups.back();
+  ++warp.async_groups.back().copies;
   return warp.first_async_group + static_cast<uint32_t>(warp.async_groups.size()) - 1;
 }
 
 void WarpTable::async_copy_done(uint32_t w, uint32_t group) {
-  --warps_[w].async_groups[group - warps_[w].first_async_group];
+  --warps_[w].async_groups[group - warps_[w].first_async_group].copies;
   touched_ |= uint64_t{1} << w;
   update_async_wait(w);
 }
@@ -179,7 +213,9 @@ void WarpTable::async_wait(uint32_t w, int64_t open) {
 void WarpTable::update_async_wait(uint32_t w) {
   Warp& warp = warps_[w];
   size_t complete = 0;
-  while (complete + 1 < warp.async_groups.size() && warp.async_groups[complete] == 0) ++complete;
+  for (; complete + 1 < warp.async_groups.size() && warp.async_groups[complete].copies == 0; ++complete)
+    if (warp.async_groups[complete].counter != ControlBits::no_counter) [[unlikely]]
+      lower_counter(w, warp.async_groups[complete].counter);
   warp.async_groups.erase(warp.async_groups.begin(),
                           warp.async_groups.begin() + static_cast<std::ptrdiff_t>(complete));
   warp.first_async_group += static_cast<uint32_t>(complete);

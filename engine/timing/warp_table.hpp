@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "timing/decoded_kernel.hpp"
+#include "timing/dependence_counters.hpp"
 
 namespace simt {
 
@@ -39,7 +40,8 @@ class WarpTable {
     uint64_t finished = 0;         ///< last instruction issued
     uint64_t barrier = 0, membar = 0, async_copy = 0, atomics = 0, sleeping = 0;
     uint64_t constant = 0;                         ///< next instruction waits for a constant operand
-    uint64_t blocked = 0;                          ///< next instruction waits for a register
+    uint64_t blocked = 0;                          ///< next instruction waits for a register, or, as its
+                                                   ///< control bits demand, for time or counters
     uint64_t blocked_long = 0, blocked_short = 0;  ///< subsets of blocked
     std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
 
@@ -74,9 +76,12 @@ class WarpTable {
     RegisterSet pending{};
     RegisterSet pending_long{};
     RegisterSet pending_short{};
-    // Asynchronous-copy groups that are still open or incomplete: the number of outstanding copies in each;
-    // the last is open.
-    std::vector<uint32_t> async_groups{0};
+    struct AsyncGroup {
+      uint32_t copies = 0;                        ///< outstanding
+      uint8_t counter = ControlBits::no_counter;  ///< to lower when the group is complete
+    };
+    // Groups of asynchronous copies that are still open or incomplete; the last is open.
+    std::vector<AsyncGroup> async_groups = std::vector<AsyncGroup>(1);
     uint32_t first_async_group = 0;  ///< number of async_groups[0]
     uint32_t async_wait_end = 0;     ///< waiting for the groups numbered below this
     bool awaits_bulk_copies = false;
@@ -90,6 +95,7 @@ class WarpTable {
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries)
       : warps_(warp_slots),
         masks_(scheduler_count),
+        dependences_(warp_slots),
         schedulers_(scheduler_count),
         buffer_entries_(buffer_entries) {}
 
@@ -128,6 +134,8 @@ class WarpTable {
   bool advance(uint32_t w);
 
   void reserve(uint32_t w, const DecodedInstruction& instruction);
+  DependenceCounters& dependences() { return dependences_; }
+  const DependenceCounters& dependences() const { return dependences_; }
   void release(uint32_t w, const DecodedInstruction& instruction);
 
   /// Cycles from issue to register write of one static instruction that writes registers.
@@ -140,7 +148,11 @@ class WarpTable {
     if (latencies_.size() <= slot) latencies_.resize(slot + 1u);
     return latencies_[slot];
   }
-  void set_time(uint64_t now) { time_ = now; }
+  void set_time(uint64_t now) {
+    time_ = now;
+    if (dependences_.due(now)) [[unlikely]]
+      take_due_dependences();
+  }
 
   /// Bit per slot whose instruction buffer is empty and whose stream has not ended.
   uint64_t fetchable() const { return fetchable_; }
@@ -164,7 +176,11 @@ class WarpTable {
   /// Number of the open group; the copy belongs to it until async_copy_done().
   uint32_t async_copy_started(uint32_t w);
   void async_copy_done(uint32_t w, uint32_t group);
-  void async_commit(uint32_t w) { warps_[w].async_groups.push_back(0); }
+  /// Closes the open group; lowers `counter` when it is complete.
+  void async_commit(uint32_t w, uint8_t counter) {
+    warps_[w].async_groups.back().counter = counter;
+    warps_[w].async_groups.emplace_back();
+  }
   /// Makes the warp wait until at most `open` closed groups are incomplete.
   void async_wait(uint32_t w, int64_t open);
 
@@ -183,7 +199,8 @@ class WarpTable {
   bool can_retire(uint32_t w) const {
     const Warp& warp = warps_[w];
     return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.outstanding_stores == 0 &&
-           warp.in_pipeline == 0 && !has_pending_registers(w) && !(warp.dropped && copies_or_atomics(warp));
+           warp.in_pipeline == 0 && !has_pending_registers(w) && !dependences_.unfinished(w) &&
+           !(warp.dropped && copies_or_atomics(warp));
   }
 
  private:
@@ -194,15 +211,19 @@ class WarpTable {
   /// A warp that ends normally has already waited for these.
   static bool copies_or_atomics(const Warp& warp) {
     uint32_t copies = 0;
-    for (uint32_t open : warp.async_groups) copies += open;
+    for (const Warp::AsyncGroup& group : warp.async_groups) copies += group.copies;
     return copies > 0 || warp.outstanding_atomics > 0;
   }
   void refresh(uint32_t w);
   void check_registers(uint32_t w);
+  void check_issue_rule(uint32_t w, const DecodedInstruction& next);
+  void take_due_dependences();
+  void lower_counter(uint32_t w, uint32_t counter);
   void update_async_wait(uint32_t w);
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
+  DependenceCounters dependences_;
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;

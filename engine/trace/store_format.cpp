@@ -40,12 +40,53 @@ std::string encode_instructions(const std::vector<RawInstruction>& instructions)
       put_varint(out, uint64_t{r.sources[i].index} << 2 | static_cast<uint64_t>(r.sources[i].file));
   }
   constexpr auto none = StaticInstruction::no_constant;
-  if (std::any_of(instructions.begin(), instructions.end(),
-                  [](const RawInstruction& r) { return r.constant_operand != none; }))
+  const bool machine_code = std::any_of(instructions.begin(), instructions.end(),
+                                        [](const RawInstruction& r) { return r.control.present(); });
+  if (machine_code || std::any_of(instructions.begin(), instructions.end(),
+                                  [](const RawInstruction& r) { return r.constant_operand != none; }))
     for (const auto& r : instructions)
       put_varint(out, r.constant_operand == none ? 0 : uint64_t{r.constant_operand} + 1);
+  if (!machine_code) return out;
+  for (const auto& r : instructions) put_varint(out, r.control.present() ? r.control.to_bits() + 1 : 0);
+  for (const auto& r : instructions) {
+    if (!r.control.present()) continue;
+    for (int i = 0; i < r.destination_count; ++i) put_varint(out, r.destinations[i].width);
+    for (int i = 0; i < r.source_count; ++i) {
+      put_varint(out, r.sources[i].width);
+      put_varint(out, r.source_slots[i]);
+    }
+  }
   return out;
 }
+
+namespace {
+
+uint8_t read_small(ByteReader& in) {
+  const uint64_t value = in.varint();
+  if (value > 0xff) ByteReader::corrupted();
+  return static_cast<uint8_t>(value);
+}
+
+void read_machine_code(ByteReader& in, std::vector<RawInstruction>& instructions) {
+  bool any = false;
+  for (auto& r : instructions) {
+    const uint64_t after = in.varint();
+    if (after > uint64_t{1} << ControlBits::bits) ByteReader::corrupted();
+    any |= after > 0;
+    if (after > 0) r.control = ControlBits::from_bits(static_cast<uint32_t>(after - 1));
+  }
+  for (auto& r : instructions) {
+    if (!r.control.present()) continue;
+    for (int i = 0; i < r.destination_count; ++i) r.destinations[i].width = read_small(in);
+    for (int i = 0; i < r.source_count; ++i) {
+      r.sources[i].width = read_small(in);
+      r.source_slots[i] = read_small(in);
+    }
+  }
+  if (!any) ByteReader::corrupted();
+}
+
+}  // namespace
 
 std::vector<RawInstruction> decode_instructions(const uint8_t* data, size_t size, size_t opcodes) {
   constexpr uint64_t least_bytes = 7;  // one per column
@@ -88,13 +129,14 @@ std::vector<RawInstruction> decode_instructions(const uint8_t* data, size_t size
     for (int i = 0; i < r.destination_count; ++i) read_register(r.destinations[i]);
     for (int i = 0; i < r.source_count; ++i) read_register(r.sources[i]);
   }
-  // Tracers record no constant operands; the column is then omitted.
+  // Tracers record neither constant operands nor control bits; these columns are then omitted.
   if (in.left() != 0)
     for (auto& r : instructions) {
       const uint64_t after = in.varint();
       if (after > max_constant_bank) ByteReader::corrupted();
       if (after > 0) r.constant_operand = static_cast<uint32_t>(after - 1);
     }
+  if (in.left() != 0) read_machine_code(in, instructions);
   if (in.left() != 0) ByteReader::corrupted();
   return instructions;
 }

@@ -91,6 +91,17 @@ class Gpu:
     def finished(self) -> list[dict[str, Any]]: ...
     def finished_transfers(self) -> list[tuple[int, int, int]]: ...
 
+class ControlBits:
+    NO_COUNTER: int
+    stall: int
+    yields: bool
+    write_counter: int
+    read_counter: int
+    waits: int
+    reuse: int
+    @staticmethod
+    def of(high: int) -> ControlBits: ...
+
 class OpcodeTable:
     name: str
     def __init__(self, name: str) -> None: ...

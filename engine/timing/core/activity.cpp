@@ -32,6 +32,7 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
   activity.scheduler_cycles.resize(warps_.schedulers());
   activity.executions.resize(kernel.instructions.size());
   activity.samples.resize(kernel.instructions.size());
+  activity.uncovered.resize(kernel.control_bits ? kernel.instructions.size() : 0);
   counters_[kernel.slot] = Counters{};
 }
 

@@ -20,6 +20,8 @@ struct LaunchActivity {
     uint64_t warps = 0, threads = 0;
   };
   std::vector<Executions> executions;  ///< per static instruction
+  std::vector<uint64_t>
+      uncovered;  ///< likewise: executions whose dependences their control bits do not cover
   std::vector<std::array<uint32_t, reasons>>
       samples;  ///< per static instruction: warps found there, by state
 
@@ -50,6 +52,12 @@ class ActivityRecorder {
     LaunchActivity::Executions& executions = activity_[slot].executions[record.static_index];
     ++executions.warps;
     executions.threads += threads;
+  }
+
+  /// The control bits of the instruction that has issued do not cover its dependences.
+  void uncovered(uint16_t slot, const DynamicRecord& record) {
+    ++counters_[slot][Counter::uncovered_dependences];
+    ++activity_[slot].uncovered[record.static_index];
   }
 
   void begin_cycle() { states_.fill(0); }

@@ -23,7 +23,7 @@ struct CoreParts {
 
   /// A fixed-latency instruction completes.
   void complete(const DecodedInstruction& instruction, uint32_t w) const {
-    if (instruction.fixed.destination_count > 0) warps.release(w, instruction);
+    if (instruction.awaited) warps.release(w, instruction);
     warps.leave_pipeline(w);
   }
 };

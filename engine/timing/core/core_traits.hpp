@@ -15,6 +15,7 @@ struct CoreTraits {
   bool sleeps;                  ///< NANOSLEEP takes the requested time; otherwise it acts as a branch
   bool bypass_only_strong_gpu;  ///< only .STRONG and .GPU loads bypass the L1
   bool tensor_shapes;           ///< a tensor instruction's interval depends on its shape
+  bool control_bits;            ///< obeys control bits where instructions have them; otherwise, a scoreboard
   // Memory and synchronisation.
   MemorySpace generic_space;  ///< for generic addresses, if a trace does not define the windows
   bool atomics_hold_warp;     ///< a warp waits for its atomics, not just for their values

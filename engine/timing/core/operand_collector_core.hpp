@@ -18,6 +18,7 @@ class OperandCollectorCore {
                                      .sleeps = false,
                                      .bypass_only_strong_gpu = true,
                                      .tensor_shapes = false,
+                                     .control_bits = false,
                                      .generic_space = MemorySpace::Shared,
                                      .atomics_hold_warp = true,
                                      .reductions_as_stores = false,

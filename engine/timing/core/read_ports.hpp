@@ -8,11 +8,14 @@
 
 namespace simt {
 
+/// Cycles from the issue of a memory instruction until it leaves its sub-core, at the earliest.
+inline constexpr uint32_t access_first = 4;
+
 /// Register read ports of one sub-core without operand collectors (Huerta et al., MICRO 2025, section 4): a
 /// fixed-latency instruction reads its operands within a window of three cycles, one 1024-bit read per bank,
 /// port and cycle; if they do not fit, it and everything behind it is delayed. The operand cache keeps the
-/// register last read, per bank and operand position. Compilers mark reuse whenever it helps, so every
-/// repeated read is treated as marked.
+/// register last read, per bank and operand position, if the compiler has marked it for reuse. Without
+/// control bits, every repeated read is treated as marked, since compilers mark reuse whenever it helps.
 class ReadPorts {
  public:
   static constexpr uint32_t first_read = 2, window = 3;  ///< cycles after issue
@@ -27,9 +30,11 @@ class ReadPorts {
       const uint32_t reg = instruction.reads[i];
       Bank& bank = banks_[reg % banks_.size()];
       const uint32_t value = (warp << 8 | reg) + 1;
-      uint32_t& cached = bank.cached[i < bank.cached.size() ? i : bank.cached.size() - 1];
+      const bool marked = instruction.issue.present;
+      const uint32_t position = marked ? instruction.read_slots[i] : i;
+      uint32_t& cached = bank.cached[position < bank.cached.size() ? position : bank.cached.size() - 1];
       const bool hit = operand_cache_ && cached == value;
-      cached = value;
+      cached = !marked || (instruction.fixed.control.reuse() >> position & 1) ? value : 0;
       if (hit) continue;
       Cycle at = now + first_read;
       while (bank.used(at) >= ports_) ++at;

@@ -8,9 +8,9 @@
 namespace simt {
 namespace {
 
-// Memory instructions leave their sub-core's queue 4 cycles after issue, then one every 4 cycles (address
-// calculation), and free their entry some cycles later (Huerta et al., section 4.4).
-constexpr Cycle access_first = 4, access_interval = 4, access_place_return = 6;
+// Memory instructions leave their sub-core's queue 4 cycles after issue (access_first), then one every 4
+// cycles (address calculation), and free their entry some cycles later (Huerta et al., section 4.4).
+constexpr Cycle access_interval = 4, access_place_return = 6;
 
 // A scheduler whose instruction lacks its constant operand issues nothing for this long, then moves on to
 // other warps (same paper).
@@ -47,6 +47,10 @@ inline bool ReadPortsCore::send_access(Cycle now) {
     auto waiting = std::find_if(queue.begin(), queue.end(),
                                 [](const QueuedAccess& q) { return q.in_flight != InFlightPool::none; });
     if (waiting == queue.end() || waiting->leaves > now) continue;
+    const InFlight& access = parts_.pool[waiting->in_flight];
+    const IssueRule& rule = access.instruction->issue;
+    if (rule.present) [[unlikely]]
+      parts_.warps.dependences().operands_read(access.warp, rule, now + rule.operands_read);
     parts_.load_store.accept(waiting->in_flight, now);
     *waiting = {InFlightPool::none, now + access_place_return};
     next_sub_core_ = (s + 1) % count;
@@ -74,7 +78,8 @@ inline void ReadPortsCore::dispatch(const Issued& issued, Cycle now) {
     return;
   }
   SubCore& sub_core = sub_cores_[scheduler];
-  const Cycle leaves = std::max(now + access_first, sub_core.last_access_left + access_interval);
+  const Cycle first = access_first - issued.instruction.issue.departs_early;
+  const Cycle leaves = std::max(now + first, sub_core.last_access_left + access_interval);
   sub_core.last_access_left = leaves;
   sub_core.accesses.push_back({issued.in_flight, leaves});
 }
@@ -88,6 +93,10 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   const uint32_t delay = sub_core.ports.read(d, issued.warp, now);
   units_.start(d.unit, scheduler % units_.count(d.unit), now, d.initiation_interval * passes);
   if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
+  if (d.issue.present) [[unlikely]] {
+    parts_.warps.dependences().delay(issued.warp, delay);
+    parts_.warps.dependences().operands_read(issued.warp, d.issue, now + d.issue.operands_read + delay);
+  }
   Counters& counters = parts_.counters[issued.slot];
   counters[Counter::register_bank_conflicts] += delay;
   const auto w = static_cast<uint16_t>(issued.warp);
@@ -123,7 +132,7 @@ inline bool ReadPortsCore::fetch(Cycle now) {
 }
 
 inline Cycle ReadPortsCore::next_event(Cycle now) const {
-  Cycle next = wheel_.next_after(now);
+  Cycle next = std::min(wheel_.next_after(now), parts_.warps.dependences().next_due(now));
   for (uint32_t s = 0; s < sub_cores_.size(); ++s) {
     const SubCore& sub_core = sub_cores_[s];
     if (sub_core.issue_blocked_until > now) next = std::min(next, sub_core.issue_blocked_until);

@@ -20,6 +20,7 @@ class ReadPortsCore {
                                      .sleeps = true,
                                      .bypass_only_strong_gpu = false,
                                      .tensor_shapes = true,
+                                     .control_bits = true,
                                      .generic_space = MemorySpace::Global,
                                      .atomics_hold_warp = false,
                                      .reductions_as_stores = true,

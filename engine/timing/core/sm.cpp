@@ -83,8 +83,9 @@ void Sm::take_constants(Cycle now) {
   changed_ = true;
 }
 
-void Sm::synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, uint32_t in_flight,
-                     Cycle now) {
+void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const DynamicRecord& record,
+                     uint32_t in_flight, Cycle now) {
+  const StaticInstruction& s = instruction.fixed;
   switch (s.operation) {
     case Operation::Barrier:
     case Operation::BarrierArrive:
@@ -97,7 +98,7 @@ void Sm::synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord
       pool_[in_flight].async_group = warps_.async_copy_started(w);
       break;
     case Operation::AsyncCommit:
-      warps_.async_commit(w);
+      warps_.async_commit(w, instruction.issue.write_counter);
       break;
     case Operation::AsyncWait:
       warps_.async_wait(w, s.immediate);

@@ -91,8 +91,8 @@ class Sm {
   bool constant_operand_there(uint32_t w, Cycle now);
   void check_membars();
   /// Handles instructions that make warps wait for something other than registers.
-  void synchronise(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, uint32_t in_flight,
-                   Cycle now);
+  void synchronise(uint32_t w, const DecodedInstruction& instruction, const DynamicRecord& record,
+                   uint32_t in_flight, Cycle now);
   /// The issuing instruction takes effect at the end of the window.
   void defer(const WarpTable::Warp& warp, uint32_t ticket, Cycle now);
   void finish_bulk_copies() {

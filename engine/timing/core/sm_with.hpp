@@ -183,8 +183,10 @@ void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
 
   uint32_t in_flight = InFlightPool::none;
   if (Core::pools_all || d.memory_pipeline) in_flight = put_in_flight(w, d, record);
-  if (synchronises(d.fixed.operation)) synchronise(w, d.fixed, record, in_flight, now);
+  if (synchronises(d.fixed.operation)) synchronise(w, d, record, in_flight, now);
   warps_.reserve(w, d);
+  if (d.issue.present && !warps_.dependences().issue(w, d, record.mask, now)) [[unlikely]]
+    recorder_.uncovered(slot, record);
   core_.dispatch({d, record, w, slot, in_flight}, now);
   if (record.ticket) defer(warp, record.ticket, now);
   const uint16_t cta_slot = warp.cta_slot, index_in_cta = warp.index_in_cta;

@@ -228,6 +228,12 @@ COUNTERS: tuple[Counter, ...] = (
         "gpu_reg_bank_conflict_stalls",
     ),
     Counter(
+        "simt__uncovered_dependences.sum",
+        "inst",
+        "warp instructions of machine code that issued before a register was ready",
+        "uncovered_dependences",
+    ),
+    Counter(
         "smsp__inst_executed_op_shared_ld.sum",
         "inst",
         "warp instructions that read shared memory",

@@ -1,16 +1,15 @@
 """The control bits of an instruction of sm_70 and later.
 
-Layout: bits 41 and up of the high word of the 128-bit instruction (found by several; checked here against
-nvdisasm on sm_75, sm_80 and sm_90). Meaning: Huerta et al., "Dissecting and Modeling the Architecture of
-Modern GPU Cores", MICRO 2025, section 3.
+Meaning: Huerta et al., "Dissecting and Modeling the Architecture of Modern GPU Cores", MICRO 2025, section 3.
+The layout is the engine's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_SHIFT = 41
-_NO_BARRIER = 7
+from simt._engine import ControlBits
+
 _BARRIERS, _SLOTS = 6, 4
 
 
@@ -32,16 +31,18 @@ class Control:
     @classmethod
     def of(cls, high: int) -> Control:
         """high: the second 64-bit word of the instruction."""
-        bits = high >> _SHIFT
-        barriers = [(bits >> at) & 7 for at in (5, 8)]
-        write, read = (None if barrier == _NO_BARRIER else barrier for barrier in barriers)
+        bits = ControlBits.of(high)
+        write, read = (
+            None if counter == ControlBits.NO_COUNTER else counter
+            for counter in (bits.write_counter, bits.read_counter)
+        )
         return cls(
-            stall=bits & 15,
-            yields=not (bits >> 4) & 1,
+            stall=bits.stall,
+            yields=bits.yields,
             write_barrier=write,
             read_barrier=read,
-            waits=tuple(i for i in range(_BARRIERS) if (bits >> 11 >> i) & 1),
-            reuse=tuple(i for i in range(_SLOTS) if (bits >> 17 >> i) & 1),
+            waits=tuple(i for i in range(_BARRIERS) if bits.waits >> i & 1),
+            reuse=tuple(i for i in range(_SLOTS) if bits.reuse >> i & 1),
         )
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ from simt.files import require_output
 from .commands import Copy
 
 MAGIC = b"SIMTRACE"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1: without control bits
 _HEADER = struct.Struct("<8sII")
 _TRAILER = struct.Struct("<QQQI4s")
 _TRAILER_MAGIC = b"end."
@@ -226,10 +226,10 @@ class StoreReader:
         magic, version, _ = _HEADER.unpack(self._read(0, _HEADER.size))
         if magic != MAGIC:
             raise TraceError(f"{path}: this is not a trace store")
-        if version != FORMAT_VERSION:
+        if version not in (1, FORMAT_VERSION):
             raise TraceError(
-                f"{path}: the store has format version {version}, this simt reads version {FORMAT_VERSION}; "
-                "convert the trace again"
+                f"{path}: the store has format version {version}, this simt reads versions 1 to "
+                f"{FORMAT_VERSION}; convert the trace again"
             )
         trailer = _TRAILER.unpack(self._read(self._size - _TRAILER.size, _TRAILER.size))
         if trailer[4] != _TRAILER_MAGIC:
