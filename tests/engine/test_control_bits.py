@@ -1,7 +1,7 @@
 """Issue by control bits: stall counts, yield, dependence counters, reuse (Huerta et al., MICRO 2025).
 
-Each program is a trace to which control bits are added. Cycles are those of `rtx3070`, whose core is the one of
-the paper: fixed latency 4, LDG 32 and LDS 24 cycles.
+Each program is a trace to which control bits are added. Cycles are those of `rtx3070`, whose core is the
+paper's: fixed latency 4, LDG 32 and LDS 24 cycles.
 """
 
 from __future__ import annotations
@@ -243,9 +243,9 @@ def test_depbar_waits_until_a_counter_has_fallen_to_its_limit(counter: int, tmp_
             code.add("FFMA", 20 + i)
         return cycles(tmp_path / str(limit), code)
 
-    ends = [at(limit) for limit in (0, 1, 2, 3)]
-    assert [a - b for a, b in zip(ends, ends[1:3], strict=False)] == [4, 4]
-    assert ends[3] < ends[2] - 10
+    all_done, one_open, two_open, at_once = (at(limit) for limit in (0, 1, 2, 3))
+    assert (all_done - one_open, one_open - two_open) == (4, 4)
+    assert at_once < two_open - 10
 
 
 def test_groups_of_asynchronous_copies_hold_a_counter(tmp_path: Path) -> None:
