@@ -73,8 +73,8 @@ TextureDescriptor initial_descriptor(const ptx::Variable& variable);
 
 /// The descriptor at an address; nullptr if there is none.
 const TextureDescriptor* descriptor_at(Context& context, uint64_t address);
-/// The address of a descriptor, of which the lower half is given; that half if there is none. Device memory has
-/// few descriptors, so it is unique in practice: the first of several is found.
+/// The address of a descriptor, of which the lower half is given; that half if there is none. Device memory
+/// has few descriptors, so it is unique in practice: the first of several is found.
 uint64_t descriptor_address(Context& context, uint32_t lower_half);
 /// The descriptor of the given kind at an address, checked for use. Throws Fault for `lane`.
 const TextureDescriptor& find_descriptor(Context& context, uint64_t address, TextureDescriptor::Kind kind,

@@ -26,8 +26,8 @@ consteval auto sorted_by_opcode(const SassRow (&... rows)[Count]) {
   return all;
 }
 
-constexpr auto opcodes =
-    sorted_by_opcode(sass_control_rows, sass_float_rows, sass_integer_rows, sass_memory_rows, sass_move_rows, sass_tensor_rows);
+constexpr auto opcodes = sorted_by_opcode(sass_control_rows, sass_float_rows, sass_integer_rows,
+                                          sass_memory_rows, sass_move_rows, sass_tensor_rows);
 
 static_assert(std::adjacent_find(opcodes.begin(), opcodes.end(),
                                  [](const SassRow* a, const SassRow* b) {

@@ -116,7 +116,8 @@ void translate_brx(Translation& t) {
   jump(t, at, false, t.code_address() + 16 + static_cast<uint64_t>(t.integer(1)));
 }
 
-/// CALL.REL [a,] target, CALL.ABS a: to the target, or a register and the target. The callee finds in registers where to return to.
+/// CALL.REL [a,] target, CALL.ABS a: to the target, or a register and the target. The callee finds in
+/// registers where to return to.
 void translate_call(Translation& t) {
   t.take("NOINC");
   if (t.take_one_of({"REL", "ABS"}, 0) == 0) {
@@ -227,8 +228,8 @@ void translate_break(Translation& t) {
   t.emit(run_break).destination = t.barrier(0);
 }
 
-/// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they also execute what follows
-/// together, up to ENDCOLLECTIVE, and go on at the target.
+/// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they also execute what
+/// follows together, up to ENDCOLLECTIVE, and go on at the target.
 void translate_warpsync(Translation& t) {
   const bool all = t.take_one_of({"ALL", "EXCLUSIVE"}) == 0;
   const bool collective = t.take("COLLECTIVE");
@@ -249,7 +250,8 @@ void run_elect(Context& c, const Op& op) {
   const auto& d = op.details<ElectDetail>();
   const uint32_t candidates = d.candidates.bits(c) & c.mask;
   if (op.destination != place::none)
-    map_words(c, op.destination, [&](uint32_t) { return static_cast<uint32_t>(std::countr_zero(candidates)); });
+    map_words(c, op.destination,
+              [&](uint32_t) { return static_cast<uint32_t>(std::countr_zero(candidates)); });
   write_predicate(c, d.predicate, candidates & (0 - candidates));
 }
 
@@ -356,8 +358,8 @@ void run_sleep(Context& c, const Op& op) {
   c.yield = true;
 }
 
-/// Lanes that wait at a BSYNC for these lanes go on without them, so that lanes which spin on a lock let its owner
-/// proceed.
+/// Lanes that wait at a BSYNC for these lanes go on without them, so that lanes which spin on a lock let its
+/// owner proceed.
 void run_yield(Context& c, const Op&) {
   const uint32_t yielding = c.mask;
   const auto& code = c.grid->program().code;

@@ -130,15 +130,15 @@ void run_choose(Context& c, const Op& op) {
   const auto& d = op.details<DoubleCompareDetail>();
   const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
   write_predicate(c, op.destination, test_rows([&](uint32_t i) {
-    const double x = d.a(a, i), y = d.b(b, i);
-    const bool first_zero = x == y && std::signbit(x) != greater;
-    return (greater ? x > y : x < y) || first_zero || (y != y && x == x);
-  }));
+                    const double x = d.a(a, i), y = d.b(b, i);
+                    const bool first_zero = x == y && std::signbit(x) != greater;
+                    return (greater ? x > y : x < y) || first_zero || (y != y && x == x);
+                  }));
   if (d.other_result == place::none) return;
   write_predicate(c, d.other_result, test_rows([&](uint32_t i) {
-    const double x = d.a(a, i), y = d.b(b, i);
-    return x != x && y != y;
-  }));
+                    const double x = d.a(a, i), y = d.b(b, i);
+                    return x != x && y != y;
+                  }));
 }
 
 }  // namespace

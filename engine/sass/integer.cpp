@@ -786,8 +786,8 @@ void run_absolute_difference(Context& c, const Op& op) {
 /// IMNMX, VIMNMX d, a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
 void translate_imnmx(Translation& t) {
   const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2"}, 0);
-  static constexpr Handler handlers[] = {run_extreme<int32_t>, run_extreme<uint32_t>, run_extreme_halves<int16_t>,
-                                         run_extreme_halves<uint16_t>};
+  static constexpr Handler handlers[] = {run_extreme<int32_t>, run_extreme<uint32_t>,
+                                         run_extreme_halves<int16_t>, run_extreme_halves<uint16_t>};
   const bool relu = t.take("RELU");
   const Truth least = t.predicate(3);
   two_sources(t, handlers[type]);
@@ -822,9 +822,10 @@ void extreme_of_three(Translation& t, bool adds) {
   const Place to = t.destination(0);
   const Flipped a(t, 1), b(t, 2), c(t, 3);
   if (a.flip || c.flip || (b.flip && !adds)) t.unsupported("a negated operand");
-  Op& op = t.emit(adds        ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
-                  : is_signed ? run_extreme_of_three<int32_t, false>
-                              : run_extreme_of_three<uint32_t, false>);
+  Op& op =
+      t.emit(adds ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
+             : is_signed ? run_extreme_of_three<int32_t, false>
+                         : run_extreme_of_three<uint32_t, false>);
   op.destination = to;
   op.a = a.place;
   op.b = b.place;

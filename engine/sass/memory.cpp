@@ -15,8 +15,8 @@ bool take_ordering(Translation& t) {
   bool strong = false;
   t.take("E");
   t.take("U");  // the address is uniform
-  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B",
-                        "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
+  while (t.take_one_of({"CONSTANT", "WEAK", "PRIVATE", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B",
+                        "LTC256B", "CTA", "SM", "GPU", "SYS", "VC", "ZD", "BYPASS", "DEFAULT"}) >= 0) {
   }
   while (t.take_one_of({"STRONG", "MMIO"}) >= 0) strong = true;
   while (t.take_one_of({"CTA", "SM", "GPU", "SYS", "VC"}) >= 0) {

@@ -169,7 +169,8 @@ void run_unlike_first(Context& c, const Op& op) {
 
 }  // namespace
 
-/// R2UR [p,] d, a: the value of the first active lane. p: lanes with another one; .OR: those of an earlier R2UR too.
+/// R2UR [p,] d, a: the value of the first active lane. p: lanes with another one; .OR: those of an earlier
+/// R2UR too.
 void translate_r2ur(Translation& t) {
   t.take_one_of({"FILL", "BROADCAST"});
   const bool joins = t.take("OR");

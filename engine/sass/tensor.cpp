@@ -1,5 +1,5 @@
-/// Tensor cores: HMMA, IMMA, DMMA, BMMA, and moves of their tiles: LDSM, STSM, MOVM. Registers hold matrices as
-/// in PTX.
+/// Tensor cores: HMMA, IMMA, DMMA, BMMA, and moves of their tiles: LDSM, STSM, MOVM. Registers hold matrices
+/// as in PTX.
 #include "functional/matrix_product.hpp"
 #include "functional/tiles.hpp"
 #include "sass/instructions.hpp"

@@ -102,7 +102,8 @@ void Translation::begin(uint32_t section, uint32_t index) {
     if (line_->predicate == "PR" || line_->predicate == "UPR") {
       Operand file;
       file.text = line_->predicate;
-      operands_.insert(operands_.begin() + std::min<std::ptrdiff_t>(1, std::ssize(operands_)), file);
+      if (operands_.empty()) unsupported("it has no operands");
+      operands_.insert(operands_.begin() + 1, file);
     } else if (!line_->predicate.empty()) {
       const Operand guard = parse_operand(std::string_view(line_->predicate).substr(1));
       const bool uniform = guard.kind == OperandKind::UniformPredicate;
@@ -207,6 +208,13 @@ void Translation::note(bool written, RegisterFile file, uint32_t index, uint32_t
   r.width = static_cast<uint8_t>(words);
 }
 
+std::string Translation::written(uint32_t index) const {
+  // P2R's register file is not among the operands that nvdisasm writes.
+  const uint32_t added = static_cast<uint32_t>(operands_.size() - line_->operands.size());
+  if (added && index == 1) return line_->predicate;
+  return line_->operands[index - (index > 1 ? added : 0)];
+}
+
 Place Translation::constant(std::initializer_list<uint32_t> words) {
   const std::vector<uint32_t> key(words);
   const auto [known, is_new] = constants_.try_emplace(key);
@@ -270,7 +278,7 @@ Place Translation::value(uint32_t index, uint32_t words, bool is_double) {
       if (o.text.find('@') != std::string_view::npos) return constant({immediate_bits()});
       [[fallthrough]];
     default:
-      unsupported("operand `" + line_->operands[index] + "`");
+      unsupported("operand `" + written(index) + "`");
   }
 }
 
@@ -300,7 +308,7 @@ uint32_t Translation::slot_of(uint32_t index) const {
 
 PredicateOperand Translation::predicate(uint32_t index) {
   const Operand& o = operand(index);
-  if (!is_predicate(index)) unsupported("operand `" + line_->operands[index] + "` is no predicate");
+  if (!is_predicate(index)) unsupported("operand `" + written(index) + "` is no predicate");
   if (o.index == Operand::true_predicate) return {constant({functional::full_mask}), o.negated};
   const bool uniform = o.kind == OperandKind::UniformPredicate;
   note(false, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, o.index, 1);
@@ -309,7 +317,7 @@ PredicateOperand Translation::predicate(uint32_t index) {
 
 Place Translation::predicate_destination(uint32_t index) {
   const Operand& o = operand(index);
-  if (!is_predicate(index)) unsupported("operand `" + line_->operands[index] + "` is no predicate");
+  if (!is_predicate(index)) unsupported("operand `" + written(index) + "` is no predicate");
   const bool uniform = o.kind == OperandKind::UniformPredicate;
   note(true, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, o.index, 1);
   return uniform ? frame_.uniform_predicate(o.index) : frame_.predicate(o.index);
@@ -322,25 +330,26 @@ Place Translation::predicate_by_number(uint32_t index, bool written) {
 
 Place Translation::barrier(uint32_t index) {
   const Operand& o = operand(index);
-  if (o.kind != OperandKind::Convergence)
-    unsupported("operand `" + line_->operands[index] + "` is no barrier");
+  if (o.kind != OperandKind::Convergence) unsupported("operand `" + written(index) + "` is no barrier");
   return frame_.barrier(o.index);
 }
 
 int64_t Translation::integer(uint32_t index) const {
   if (operand(index).kind != OperandKind::Integer)
-    unsupported("operand `" + line_->operands[index] + "` is no integer");
+    unsupported("operand `" + written(index) + "` is no integer");
   return operand(index).value;
 }
 
 Address Translation::address(uint32_t index, bool narrow) {
   const Operand& o = operand(index);
-  if (o.kind != OperandKind::Memory) unsupported("operand `" + line_->operands[index] + "` is no address");
+  if (o.kind != OperandKind::Memory) unsupported("operand `" + written(index) + "` is no address");
   slot_ = slot_of(index);
-  // Without a descriptor, .E marks 64-bit registers; Turing has none, and does not write .64 after uniform ones.
+  // Without a descriptor, .E marks 64-bit registers; Turing has none, and does not write .64 after uniform
+  // ones.
   constexpr uint32_t first_with_descriptors = 80;
   const bool extended = has("E") && !narrow;
-  const bool wide_uniform = o.wide_uniform || (extended && sm_ < first_with_descriptors && o.uniform != Operand::none);
+  const bool wide_uniform =
+      o.wide_uniform || (extended && sm_ < first_with_descriptors && o.uniform != Operand::none);
   const bool wide = o.wide_base || wide_uniform || (extended && o.base != Operand::none);
   const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !wide_uniform);
   Address result;
@@ -384,8 +393,7 @@ uint64_t Translation::target(uint32_t index) const {
   const Operand& o = operand(index);
   if (o.kind == OperandKind::Integer) return section_address() + static_cast<uint64_t>(o.value);
   const auto known = o.kind == OperandKind::Name ? functions_.find(o.text) : functions_.end();
-  if (known == functions_.end())
-    unsupported("operand `" + line_->operands[index] + "` is no address of code");
+  if (known == functions_.end()) unsupported("operand `" + written(index) + "` is no address of code");
   return known->second;
 }
 
@@ -427,9 +435,8 @@ void Translation::unsupported(const std::string& why) const {
   char address[16];
   std::snprintf(address, sizeof address, "0x%04x", index_ * functional::instruction_bytes);
   const functional::Program& p = result_.program;
-  throw CodeError(module_.name + ": " + module_.sections[section_].name + "+" + address +
-                                     ": " + p.listing.lines[section_begin_[section_] + index_].text + ": " +
-                                     why);
+  throw CodeError(module_.name + ": " + module_.sections[section_].name + "+" + address + ": " +
+                  p.listing.lines[section_begin_[section_] + index_].text + ": " + why);
 }
 
 // --- all code ---------------------------------------------------------------------------------------------
@@ -446,7 +453,7 @@ class Translator {
       const uint32_t target = functional::op_at(program(), address);
       if (target == UINT32_MAX)
         throw CodeError(module_.name + ": " + program().text(static_cast<uint32_t>(op)) +
-                                           ": its target holds no code");
+                        ": its target holds no code");
       program().code[op].target = target;
     }
     return std::move(result_);
@@ -539,7 +546,8 @@ class Translator {
           if (text[at] == 'R' && at > 0 && text[at - 1] == 'U')
             frame.uniforms = std::max(frame.uniforms, number + widest);
           else if (text[at] == 'R' && !after_word)
-            frame.registers = std::max(frame.registers, number + 1);  // `registers` counts those of wide operands
+            frame.registers =
+                std::max(frame.registers, number + 1);  // `registers` counts those of wide operands
           else if (text[at] == 'B' && at == 0)
             frame.barriers = std::max(frame.barriers, number + 1);
         }

@@ -87,11 +87,11 @@ class Translation {
   uint32_t immediate_bits() const { return static_cast<uint32_t>(line_->low >> 32); }
   uint64_t low() const { return line_->low; }
   uint64_t high() const { return line_->high; }
-  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op that
-  /// adds registers. narrow: in shared memory, though the instruction has the modifier .E.
+  /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op
+  /// that adds registers. narrow: in shared memory, though the instruction has the modifier .E.
   Address address(uint32_t index, bool narrow = false);
-  uint64_t code_address() const;         ///< of this instruction
-  uint64_t section_address() const;      ///< where its section begins
+  uint64_t code_address() const;     ///< of this instruction
+  uint64_t section_address() const;  ///< where its section begins
   uint32_t section() const { return section_; }
   /// Address of a branch target: a byte offset in the section, or the name of a function.
   uint64_t target(uint32_t index) const;
@@ -144,6 +144,7 @@ class Translation {
   void note(bool written, RegisterFile file, uint32_t index, uint32_t words);
   Place value(uint32_t index, uint32_t words, bool is_double);
   uint32_t slot_of(uint32_t index) const;
+  std::string written(uint32_t index) const;  ///< an operand, for messages
 
   const Module& module_;
   Translated& result_;

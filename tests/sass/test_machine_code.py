@@ -66,7 +66,7 @@ def control(
 ) -> int:
     """A high word with these control bits, and all other bits set."""
     bits = stall | no_yield << 4 | write << 5 | read << 8 | waits << 11 | reuse << 17
-    return bits << 41 | (1 << 41) - 1 | 0b111 << 62
+    return bits << 41 | (1 << 41) - 1 | 0b11 << 62
 
 
 @pytest.mark.parametrize(
