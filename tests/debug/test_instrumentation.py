@@ -247,4 +247,5 @@ def test_memory_is_left_as_it_is(kernel: str) -> None:
         program = Program(text, "kernel.cu", kernel)
         return program.traced(program.points(), program.points()[5])
 
-    assert compare(run_calls, gpu_with(instrumented)).same
+    # Of the generation of the fake GPU: tensor cores of another one add otherwise.
+    assert compare(run_calls, gpu_with(instrumented), gpu="a100").same

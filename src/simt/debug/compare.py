@@ -58,7 +58,8 @@ def compare(
         a GPU.
     reference: a directory written by `record`; the Python of another version of simt; "cuda" or "cuda:1" for
         a GPU in this machine; or an Executor.
-    gpu: a name listed by `simt gpus`, or a TOML file.
+    gpu: a name listed by `simt gpus`, or a TOML file; of the reference's generation, if the program uses
+        tensor cores, since each adds in its own way.
     driver: the driver of a .cu or .ptx file.
     size: the size of a workload.
     rtol, atol: floats a (ours) and b are equal if |a - b| <= atol + rtol * |b|, and so are any two NaNs; by
