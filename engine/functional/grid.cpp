@@ -8,6 +8,7 @@
 
 #include "functional/executor.hpp"
 #include "functional/launch_state.hpp"
+#include "functional/round_up.hpp"
 
 namespace simt::functional {
 namespace {
@@ -19,6 +20,9 @@ constexpr uint64_t cta_turn = 2'000'000, shortest_turn = 16'000;
 /// Instructions without any cluster finishing after which CTAs that may wait for others are taken to be
 /// waiting.
 constexpr uint64_t patience = 20'000'000, patience_of_cluster = 4'000'000;
+
+/// Bytes in which shared memory is allocated on sm_80 and later (CUDA Occupancy Calculator).
+constexpr uint32_t shared_unit = 128;
 
 [[noreturn]] void refuse(const FunctionCode& kernel, const std::string& kind, const std::string& what) {
   ProgramFault fault("kernel `" + kernel.name + "`: " + what);
@@ -70,6 +74,8 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
            std::to_string(shared) + " bytes of shared memory a block (" + std::to_string(k.shared_bytes) +
                " of them static); this GPU has " + std::to_string(machine.shared_bytes_per_cta));
   shared_bytes_ = k.reserved_shared + static_cast<uint32_t>(shared);
+  // ptxas reads beyond arrays, as far as hardware allocates.
+  if (program.is_machine_code()) shared_bytes_ = round_up(shared_bytes_, shared_unit);
   local_bytes_ = std::min(k.deepest_stack, k.stack_bytes + machine.stack_limit);
   local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)

@@ -350,7 +350,7 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
   launch_.name = description.name;
   launch_.grid = {c.grid[0], c.grid[1], c.grid[2]};
   launch_.block = {c.block[0], c.block[1], c.block[2]};
-  launch_.shared_bytes = grid_.shared_bytes() - grid_.kernel().reserved_shared;
+  launch_.shared_bytes = grid_.kernel().shared_bytes + c.dynamic_shared_bytes;
   launch_.registers_per_thread = description.registers_per_thread;
   launch_.sm_version = description.sm_version;
   launch_.stream = description.stream;
