@@ -45,7 +45,8 @@ def test_a_product_takes_about_the_tdp(gemm: Any, gpu: str, tensor: bool, depth:
     units = load_spec(gpu).sm.units
     unit, step = (units.tensor, TENSOR_STEP) if tensor else (units.fp32, 32)
     found = gemm.product(gpu, gemm.tensor(gpu) if tensor else gemm.fp32(gpu), depth)
-    assert found.error < 1e-6
+    # Tensor cores cut off what they add: less than two units in the last place for each step of 16 products.
+    assert found.error < (depth / 16 * 2.0**-22 if tensor else 1e-6)
     assert least < found.rate / (step * unit.count / unit.initiation_interval) <= 1
     assert BAND[0] < found.watts / load_energies(gpu).reference["tdp_w"].value < BAND[1]
 
