@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -117,8 +118,11 @@ def compile_numba(
     number, _ = arch_number(arch)
     try:
         types, _ = sigutils.normalize_signature(signature)
-        with _as_on_a_gpu(divmod(number, 10), arch):
-            codes, _ = cuda.compile_all(
+        # In a thread: the compiler leaves an exception in a cycle, and with it every frame that called it.
+        # What they hold, such as a module in device memory, would stay until Python collects cycles.
+        with _as_on_a_gpu(divmod(number, 10), arch), ThreadPoolExecutor(1) as thread:
+            compiling = thread.submit(
+                cuda.compile_all,
                 function,
                 types,
                 cc=divmod(number, 10),
@@ -131,6 +135,7 @@ def compile_numba(
                 opt=not debug if opt is None or debug else opt,
                 launch_bounds=launch_bounds,
             )
+            codes, _ = compiling.result()
         texts = [code if isinstance(code, str) else _linked(code, arch) for code in codes]
         texts += [_linked(code, arch) for code in link]
     except SimtError:
