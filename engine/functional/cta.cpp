@@ -15,7 +15,10 @@ bool BarrierCounter::arrive(Cta& cta, Warp& warp, uint32_t lanes, const BarrierR
                                          std::to_string(request.threads) + " threads, and by others for " +
                                          std::to_string(expected_) + " (0: all)");
   expected_ = request.threads;
-  auto it = std::find_if(arrived_.begin(), arrived_.end(), [&](const Arrival& a) { return a.warp == &warp; });
+  // Lanes of a warp that arrive one after the other are one arrival; lanes that arrive again, after an
+  // arrival without waiting, are another.
+  auto it = std::find_if(arrived_.begin(), arrived_.end(),
+                         [&](const Arrival& a) { return a.warp == &warp && (a.lanes & lanes) == 0; });
   if (it == arrived_.end()) it = arrived_.insert(arrived_.end(), Arrival{&cta, &warp, 0, 0});
   it->lanes |= lanes;
   // A warp with fewer than 32 threads counts as full.
@@ -52,9 +55,10 @@ bool BarrierCounter::finish_if_complete(const std::vector<Cta*>& members) {
       if (!cta) continue;
       for (const Warp& warp : cta->warps()) {
         if (warp.finished()) continue;
-        const auto it =
-            std::find_if(arrived_.begin(), arrived_.end(), [&](const Arrival& a) { return a.warp == &warp; });
-        if (it == arrived_.end() || (warp.alive() & ~it->lanes) != 0) return false;
+        const auto whole = [&](const Arrival& a) {
+          return a.warp == &warp && (warp.alive() & ~a.lanes) == 0;
+        };
+        if (std::none_of(arrived_.begin(), arrived_.end(), whole)) return false;
       }
     }
   }

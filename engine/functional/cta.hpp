@@ -31,6 +31,7 @@ class BarrierCounter {
 
  private:
   friend struct StateAccess;
+  /// Of a warp; the same warp may have several.
   struct Arrival {
     const Cta* cta;
     const Warp* warp;

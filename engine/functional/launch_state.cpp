@@ -1,5 +1,6 @@
 #include "functional/launch_state.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
@@ -139,7 +140,8 @@ struct StateAccess {
 
     void counter(BarrierCounter& b) {
       values(archive, b.popcount, b.all, b.any, b.threads_, b.expected_, b.taking_part_, b.true_);
-      sequence(archive, b.arrived_, cta.warps_.size(), [&](BarrierCounter::Arrival& a) {
+      const size_t most = std::max<size_t>(cta.warps_.size(), std::min(b.expected_, 4096u));
+      sequence(archive, b.arrived_, most, [&](BarrierCounter::Arrival& a) {
         auto* warp = const_cast<Warp*>(a.warp);
         warp_of(warp);
         a.warp = warp;

@@ -406,3 +406,24 @@ def test_a_deadlock_names_who_waits() -> None:
             module.members[1, 64](y)
         module.fine[1, 64](y)
         assert (y.numpy() == 5).all()
+
+
+@pytest.mark.parametrize("functional", [True, False])
+def test_a_warp_that_arrives_twice_at_a_barrier_counts_twice(functional: bool) -> None:
+    """The first warp arrives twice at a barrier for three warps, before the second one has written."""
+    source = """extern "C" __global__ void k(int *out) {
+      __shared__ int box[32];
+      const int lane = threadIdx.x % 32;
+      if (threadIdx.x < 32) {
+        asm volatile("bar.arrive 1, 96;" ::: "memory");
+        asm volatile("bar.sync 1, 96;" ::: "memory");
+        out[lane] = box[31 - lane];
+      } else {
+        box[lane] = 0;
+        for (int k = 0; k < 20; ++k) atomicAdd(&box[lane], lane);
+        asm volatile("bar.sync 1, 96;" ::: "memory");
+      }
+    }"""
+    out = np.zeros(32, np.int32)
+    simt.GPU("h100", functional=functional).compile(source).k[1, 64](out)
+    assert (out == np.arange(31, -1, -1) * 20).all()

@@ -1,6 +1,5 @@
 #pragma once
 #include <array>
-#include <bit>
 #include <cstdint>
 
 namespace simt {
@@ -13,11 +12,13 @@ class CtaBarriers {
   explicit CtaBarriers(uint64_t warps = 0) : running_(warps) {}
 
   /// A warp arrives at a barrier, at which `expected` warps must arrive (0: all running ones). Returns the
-  /// waiting warps to release.
+  /// waiting warps to release. A warp that has arrived without waiting may arrive once more and counts again.
   uint64_t arrive(uint32_t barrier, uint32_t warp, bool waits, uint32_t expected) {
     One& one = barriers_[barrier % count];
-    one.arrived |= uint64_t{1} << warp;
-    if (waits) one.waiting |= uint64_t{1} << warp;
+    const uint64_t bit = uint64_t{1} << warp;
+    if (!(one.waiting & bit)) ++one.arrivals;
+    one.arrived |= bit;
+    if (waits) one.waiting |= bit;
     one.expected = expected;
     return release_if_complete(one);
   }
@@ -37,11 +38,11 @@ class CtaBarriers {
  private:
   struct One {
     uint64_t arrived = 0, waiting = 0;
-    uint32_t expected = 0;
+    uint32_t arrivals = 0, expected = 0;
   };
   uint64_t release_if_complete(One& one) {
-    const bool complete = one.expected > 0 ? static_cast<uint32_t>(std::popcount(one.arrived)) >= one.expected
-                                           : (one.arrived & running_) == running_;
+    const bool complete =
+        one.expected > 0 ? one.arrivals >= one.expected : (one.arrived & running_) == running_;
     if (!complete) return 0;
     const uint64_t released = one.waiting;
     one = One{};

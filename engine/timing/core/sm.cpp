@@ -130,8 +130,7 @@ void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool 
   uint32_t number = 0, expected = 0;
   if (traits_.numbered_barriers) {
     number = static_cast<uint32_t>(barrier) % numbered_barriers;
-    expected = static_cast<uint32_t>(
-        std::min<uint64_t>(threads / spec_.sm.warp_size, warps_[w].kernel->warps_per_cta));
+    expected = static_cast<uint32_t>(threads / spec_.sm.warp_size);
   }
   ctas_.arrive(w, number, waits, expected);
 }
