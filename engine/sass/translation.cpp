@@ -565,7 +565,7 @@ class Translator {
       t_.opcode_index_.emplace(section.lines[i].opcode, t_.raw_.opcode);
       lowering.opcodes.push_back(section.lines[i].opcode);
     }
-    t_.raw_.pc = functional::instruction_bytes * i;
+    t_.raw_.pc = functional::instruction_bytes * lowering.instructions.size();
     const auto number = static_cast<uint32_t>(lowering.instructions.size());
     lowering.instructions.push_back(t_.raw_);
     const auto list = [&](const std::vector<uint32_t>& registers) {
