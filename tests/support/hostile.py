@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
+import time
+from collections.abc import Iterator
 from typing import Any
+
+SECONDS = float(os.environ.get("SIMT_FUZZ_SECONDS", "0"))
 
 VALUES: tuple[Any, ...] = (
     None,
@@ -33,6 +38,14 @@ VALUES: tuple[Any, ...] = (
 )
 
 PIECES = (b"", b"\xff", b"9" * 30, b"[" * 2000, b'"', b"}", b"-", b"e9", b"\\ud800", b"NaN", b"\x00")
+
+
+def attempts(count: int) -> Iterator[int]:
+    """1, 2, ... to `count`, so that a run can be repeated; with SIMT_FUZZ_SECONDS, for as long as that."""
+    end, seen = time.monotonic() + SECONDS, 0
+    while time.monotonic() < end if SECONDS else seen < count:
+        seen += 1
+        yield seen
 
 
 def mutant(data: Any, chance: random.Random, most: int = 3) -> Any:

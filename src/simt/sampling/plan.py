@@ -64,7 +64,7 @@ class _WrittenStratum(msgspec.Struct):
     draws: _Count
     time_ns: _Amount
     cov: _Amount | None
-    why: str | None
+    why: str
 
 
 class _Written(msgspec.Struct):
