@@ -333,7 +333,7 @@ simt::sass::Section section_of(const nb::dict& d) {
 
 std::shared_ptr<LoadedModule> load_machine_code(
     const nb::dict& d, std::shared_ptr<DeviceMemory> memory,
-    const std::vector<std::tuple<std::string, uint64_t, uint64_t>>& variables,
+    const std::vector<std::tuple<std::string, uint64_t, uint64_t, bool, bool>>& variables,
     std::vector<uint64_t> allocations) {
   simt::sass::Module module;
   module.name = nb::cast<std::string>(d["name"]);
@@ -348,8 +348,8 @@ std::shared_ptr<LoadedModule> load_machine_code(
   loaded->memory = std::move(memory);
   loaded->program = std::move(translated.program);
   loaded->program.allocations = std::move(allocations);
-  for (const auto& [name, address, size] : variables)
-    loaded->program.machine_variables.push_back({name, address, size});
+  for (const auto& [name, address, size, managed, hidden] : variables)
+    loaded->program.machine_variables.push_back({name, address, size, managed, hidden});
   loaded->lowered[0] = std::make_shared<const Lowering>(std::move(translated.lowering));
   return loaded;
 }
@@ -369,7 +369,7 @@ void bind_modules(nb::module_& m) {
                    [](const LoadedModule& self) {
                      nb::dict d;
                      for (const MachineVariable& v : self.program.machine_variables)
-                       d[v.name.c_str()] = nb::make_tuple(v.address, v.size);
+                       if (!v.hidden) d[v.name.c_str()] = nb::make_tuple(v.address, v.size);
                      for (size_t i = 0; i < self.program.variables.size(); ++i) {
                        const auto& v = self.program.module.variables[i];
                        const bool global =
@@ -379,9 +379,18 @@ void bind_modules(nb::module_& m) {
                      }
                      return d;
                    })
+      .def_prop_ro("hidden_variables",
+                   [](const LoadedModule& self) {
+                     nb::dict d;
+                     for (const MachineVariable& v : self.program.machine_variables)
+                       if (v.hidden) d[v.name.c_str()] = nb::make_tuple(v.address, v.size);
+                     return d;
+                   })
       .def_prop_ro("managed",
                    [](const LoadedModule& self) {
                      nb::list names;
+                     for (const MachineVariable& v : self.program.machine_variables)
+                       if (v.managed) names.append(v.name);
                      for (const auto& v : self.program.module.variables)
                        if (v.managed) names.append(std::string(v.name));
                      return names;
@@ -431,6 +440,7 @@ void bind_modules(nb::module_& m) {
           "sm_version"_a,
           "Where the timed instructions come from, in their order: (line of the PTX, source file, "
           "line in it); an empty file and 0 where that is not known.")
+      .def_prop_ro("is_machine_code", [](const LoadedModule& self) { return self.program.is_machine_code(); })
       .def_prop_ro("target", [](const LoadedModule& self) { return self.program.module.target; });
 
   m.def(
@@ -450,7 +460,8 @@ void bind_modules(nb::module_& m) {
   m.attr("machine_code_window") = machine_code_window;
   m.def(
       "load_machine_code", &load_machine_code, "code"_a, "memory"_a, "variables"_a, "allocations"_a,
-      "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size). "
+      "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size, "
+      "whether managed). "
       "allocations: addresses in memory that are freed with the module, if it is made.");
 }
 
@@ -580,8 +591,8 @@ void bind_tensor_maps(nb::module_& m) {
           p.upper = std::move(corners->second);
         }
         try {
-          const TensorMap map = encode_tensor_map(p);
-          return nb::bytes(reinterpret_cast<const char*>(&map), sizeof map);
+          const auto map = encode_tensor_map(p).packed();
+          return nb::bytes(reinterpret_cast<const char*>(map.data()), map.size());
         } catch (const std::invalid_argument& e) {
           throw nb::value_error(e.what());
         }

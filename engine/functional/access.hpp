@@ -30,6 +30,12 @@ inline void lane_addresses(const Context& c, Address::Base base, Place place, in
       for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = a[i] + static_cast<uint32_t>(add);
       break;
     }
+    case Address::Base::Own: {
+      const uint32_t* a = c.lanes<const uint32_t>(place);
+      for (uint32_t i = 0; i < warp_lanes; ++i)
+        out[i] = ((a[i] + static_cast<uint32_t>(add)) & window::own_shared) + c.own_shared;
+      break;
+    }
     case Address::Base::Pair: {
       const uint32_t* a = c.lanes<const uint32_t>(place);
       for (uint32_t i = 0; i < warp_lanes; ++i) out[i] = (a[i] | uint64_t{a[i + warp_lanes]} << 32) + add;
@@ -89,8 +95,8 @@ inline std::byte* block_address(Context& c, const uint64_t* a, uint64_t bytes) {
   // A generic address inside an allocation is a global address.
   if constexpr (space == AccessSpace::Global || space == AccessSpace::Generic) return c.one_piece(a[0], all);
   if constexpr (space == AccessSpace::Shared) {
-    const uint64_t size = c.cta->shared_bytes();
-    if (a[0] <= size && all <= size - a[0]) return c.cta->shared() + a[0];
+    const uint64_t size = c.cta->shared_bytes(), offset = a[0] - c.own_shared;
+    if (offset <= size && all <= size - offset) return c.cta->shared() + offset;
   }
   return nullptr;
 }
@@ -124,7 +130,7 @@ inline std::byte* base_address(Context& c, const uint64_t* a, uint64_t bytes, ui
   };
   const uint64_t first = a[c.first_lane()];
   if (space == AccessSpace::Shared || (space == AccessSpace::Generic && window::is_shared(first))) {
-    const uint64_t begin = space == AccessSpace::Shared ? 0 : window::shared;
+    const uint64_t begin = (space == AccessSpace::Shared ? 0 : window::shared) + c.own_shared;
     if (!all_within(c, a, begin, c.cta->shared_bytes(), bytes)) return nullptr;
     keep(begin, 0);
     return c.cta->shared();

@@ -1,16 +1,11 @@
 #pragma once
 #include "functional/access.hpp"
+#include "functional/copies.hpp"
 #include "functional/element_reduction.hpp"
 #include "functional/mbarrier.hpp"
 
 /// Shared by asynchronous copies. All take effect immediately; groups and mbarriers only report completion.
 namespace simt::functional {
-
-/// The address at the same offset in the shared memory of the CTA with this rank.
-inline uint64_t in_cta(uint64_t address, uint32_t rank) {
-  constexpr uint64_t offset = (uint64_t{1} << window::rank_shift) - 1;
-  return (address & offset) | uint64_t{rank + 1} << window::rank_shift;
-}
 
 inline void lane_addresses(const Context& c, const Address& address, uint64_t* out) {
   lane_addresses(c, address.base, address.place, address.offset, out);
@@ -23,10 +18,6 @@ inline Address memory_address(Translation& t, uint32_t operand) {
   return address;
 }
 
-/// Source and destination of a copy, as its modifiers name them.
-struct Direction {
-  AccessSpace to = AccessSpace::Global, from = AccessSpace::Global;
-};
 Direction take_direction(Translation& t);
 
 /// How a bulk copy signals its completion.

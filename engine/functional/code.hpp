@@ -48,12 +48,15 @@ enum class Control : uint8_t {
   Call,            ///< detail: CallSite
   Return,
   Exit,
-  Barrier,      ///< the handler fills Context::barrier; the lanes then wait
-  Collective,   ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
-                ///< of the mask
-  Convergence,  ///< machine code: the lanes wait for those in the mask at member_mask, and go on together
-  Yield,        ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
-  Deferred      ///< an atomic or strong access to global memory: takes effect in time order (see grid.hpp)
+  Barrier,     ///< the handler fills Context::barrier; the lanes then wait
+  Collective,  ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
+               ///< of the mask
+  /// Machine code: the lanes wait until those in the mask at member_mask wait at such an Op with the same
+  /// immediate, and go on together. Lanes that wait where it is 0 (WARPSYNC) are not waited for elsewhere:
+  /// compilers let lanes leave a BSYNC's region that way
+  Convergence,
+  Yield,    ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
+  Deferred  ///< an atomic or strong access to global memory: takes effect in time order (see grid.hpp)
 };
 
 /// Further operands of an Op, owned by the Program.
@@ -119,6 +122,8 @@ struct ConstantWord {
 struct MachineVariable {
   std::string name;
   uint64_t address = 0, size = 0;
+  bool managed = false;
+  bool hidden = false;  ///< made by the compiler: programs do not name it
 };
 
 /// The text of machine code.

@@ -61,15 +61,16 @@ void Context::illegal_global(uint64_t address, uint64_t size, int lane) {
 
 std::byte* Context::shared(uint64_t address, uint64_t size, int lane) {
   Cta* owner = cta;
-  uint64_t offset = address;
-  if (const uint64_t rank = address >> window::rank_shift) {
-    if (rank > cta->cluster().ctas.size())
+  uint64_t offset = address - own_shared;
+  if (!is_own(address)) {
+    const uint64_t rank = (address >> window::rank_shift) - first_rank;
+    if (rank >= cta->cluster().ctas.size())
       illegal(address,
-              "shared memory of CTA " + std::to_string(rank - 1) + " of a cluster of " +
+              "shared memory of CTA " + std::to_string(rank) + " of a cluster of " +
                   std::to_string(cta->cluster().ctas.size()),
               lane);
-    owner = cta->cluster().ctas[rank - 1];
-    offset = address & ((1u << window::rank_shift) - 1);
+    owner = cta->cluster().ctas[rank];
+    offset = address & window::own_shared;
     if (!owner) illegal(address, "shared memory of a CTA of the cluster that has finished", lane);
   }
   if (offset > owner->shared_bytes() || size > owner->shared_bytes() - offset)

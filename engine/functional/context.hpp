@@ -80,6 +80,9 @@ struct Context {
   uint64_t* ticks = nullptr;                ///< without timing: the clock, which counts executed instructions
   /// What %clock reads: cycles, or, without timing, the number of instructions executed.
   uint64_t now() const { return ticks ? ++*ticks : cycle; }
+  /// In shared::cluster addresses: what names the CTA of rank 0, and where the CTA's own memory begins.
+  uint32_t first_rank = 1;
+  uint64_t own_shared = 0;
   bool concurrent = false;  ///< other host threads are executing CTAs of this grid
   bool yield = false;       ///< set by a Control::Yield op whose wait did not succeed
 
@@ -108,6 +111,12 @@ struct Context {
   std::byte* generic(uint64_t address, uint64_t size, int lane);
   std::byte* shared(uint64_t address, uint64_t size, int lane);  ///< `address` within .shared::cluster
   std::byte* local(uint64_t address, uint64_t size, int lane);   ///< `address` within .local
+  /// The same offset in the shared memory of the CTA with this rank.
+  uint64_t in_cta(uint64_t address, uint32_t rank) const {
+    return (address & window::own_shared) | uint64_t{rank + first_rank} << window::rank_shift;
+  }
+  /// Whether an address is in the CTA's own shared memory, if it is valid.
+  bool is_own(uint64_t address) const { return address - own_shared <= window::own_shared; }
 
  private:
   struct Extent {

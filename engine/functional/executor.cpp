@@ -23,6 +23,7 @@ Executor::Executor(Grid& grid, bool concurrent)
   context_.grid = &grid;
   context_.memory = &grid.memory();
   context_.concurrent = concurrent;
+  if (machine_code_) context_.first_rank = 0;
   context_.banks[1] =
       const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
   context_.banks[3] = grid.launch_bank();
@@ -34,6 +35,7 @@ void Executor::enter(Cta& cta, Warp& warp) {
   context_.cta = &cta;
   context_.warp = &warp;
   context_.banks[2] = grid_.thread_bank(warp.number());
+  if (machine_code_) context_.own_shared = uint64_t{cta.rank()} << window::rank_shift;
 }
 
 void Executor::load(const Warp::Split& split) {

@@ -137,13 +137,21 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
     executed_ = false;
     return;
   }
-  uint32_t here = mask;
-  for (const Warp::Split& s : warp.splits())
-    if (s.state == Warp::State::Convergence && (s.waiting & members)) here |= s.waiting;
-  if (members & warp.alive() & ~here) {
+  uint32_t here = mask, gone = 0;
+  for (const Warp::Split& s : warp.splits()) {
+    if (s.state != Warp::State::Convergence || !(s.waiting & members)) continue;
+    const int64_t place = code_[s.pc].immediate;
+    if (place == op.immediate)
+      here |= s.waiting;
+    else if (place == 0)
+      gone |= s.waiting;
+  }
+  if (members & warp.alive() & ~here & ~gone) {
     split.state = Warp::State::Convergence;
     split.waiting = mask;
     executed_ = false;
+    if (op.immediate == 0)
+      warp.check_convergence([&](const Warp::Split& s) { return code_[s.pc].immediate != 0; });
     return;
   }
   if (here == mask)

@@ -1,6 +1,7 @@
 #include "functional/grid.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <stdexcept>
@@ -21,6 +22,8 @@ constexpr uint64_t cta_turn = 2'000'000, shortest_turn = 16'000;
 /// waiting.
 constexpr uint64_t patience = 20'000'000, patience_of_cluster = 4'000'000;
 
+/// Where parameters begin in constant bank 0 from sm_90 on.
+constexpr uint32_t first_parameter_sm90 = 0x210;
 /// Bytes in which shared memory is allocated on sm_80 and later (CUDA Occupancy Calculator).
 constexpr uint32_t shared_unit = 128;
 
@@ -84,9 +87,11 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
                std::to_string(k.parameter_bytes));
   cta_count_ = uint64_t{config_.grid[0]} * config_.grid[1] * config_.grid[2];
 
-  parameters_ =
-      memory.allocate(std::max<uint64_t>(1, k.parameter_bytes), "parameters of " + k.name, Owner::Launch);
+  // Parameters are aligned in constant bank 0, which is so at a multiple of the largest alignment.
+  if (k.constants) parameter_gap_ = k.constants->parameters % DeviceMemory::alignment;
+  parameters_ = memory.allocate(parameter_room(), "parameters of " + k.name, Owner::Launch);
   if (!parameters_) refuse(k, "out of memory", "no room for its parameters");
+  parameters_ += parameter_gap_;
   std::copy(config_.parameters.begin(), config_.parameters.end(), memory.host(parameters_));
   if (config_.cooperative) {
     constexpr uint64_t bytes = 8;
@@ -118,6 +123,24 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   }
 }
 
+/// What constant bank 0 tells of clusters, from sm_90 on.
+void Grid::fill_cluster_constants() {
+  const auto put = [&](size_t at, auto value) {
+    std::memcpy(constant_banks_[0].data() + at, &value, sizeof value);
+  };
+  put(0x140, uint32_t{cluster_size() > 1});
+  for (size_t i = 0; i < 3; ++i) {
+    const uint32_t size = config_.cluster[i];
+    put(0x144 + 4 * i, size);
+    // Code multiplies an index with the reciprocal and truncates, so it must not be rounded down.
+    float reciprocal = 1.0f / static_cast<float>(size);
+    if (double{reciprocal} * size < 1) reciprocal = std::nextafter(reciprocal, 1.0f);
+    put(0x150 + 4 * i, reciprocal);
+    put(0x15c + 4 * i, config_.grid[i] / size);
+  }
+  put(0x188, cluster_size());
+}
+
 void Grid::fill_constants(const ConstantBanks& banks) {
   for (uint32_t b = 0; b < ConstantBanks::count; ++b) {
     const ConstantBanks::Bank& bank = banks.banks[b];
@@ -134,6 +157,16 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   put(0x18, window::shared);
   put(0x20, window::local);
   put(0x28, local_bytes_);  // the stack grows down
+  // Upper and lower word of the grid barrier's address, %envreg1 and %envreg2.
+  const size_t barrier = banks.parameters < first_parameter_sm90 ? 0x8c : 0x44;
+  put(barrier, static_cast<uint32_t>(workspace_ >> 32));
+  put(barrier + 4, static_cast<uint32_t>(workspace_));
+  if (banks.parameters < first_parameter_sm90) {
+    put(0x40, parameters_ - banks.parameters);  // where the bank is in memory
+  } else {
+    fill_cluster_constants();
+    put(0x198, parameters_);
+  }
   std::copy(config_.parameters.begin(), config_.parameters.end(), first.begin() + banks.parameters);
 
   const std::vector<ConstantWord>& words = kernel().constant_words;
@@ -150,7 +183,7 @@ void Grid::fill_constants(const ConstantBanks& banks) {
 }
 
 Grid::~Grid() {
-  memory_.free(parameters_, Owner::Launch);
+  memory_.free(parameters_ - parameter_gap_, Owner::Launch);
   if (workspace_) memory_.free(workspace_, Owner::Launch);
 }
 
@@ -319,10 +352,10 @@ std::vector<std::byte> Grid::run_to(const Point& point, uint32_t threads, const 
 void Grid::restore(const std::vector<std::byte>& state) {
   const uint64_t parameters = launch_state::parameters(state);
   if (parameters != parameters_) {  // pointers to them may be in registers
-    if (!memory_.allocate_at(parameters, std::max<uint64_t>(1, config_.parameters.size()),
-                             "parameters of " + kernel().name, Owner::Launch))
+    if (!memory_.allocate_at(parameters - parameter_gap_, parameter_room(), "parameters of " + kernel().name,
+                             Owner::Launch))
       throw std::invalid_argument("its parameters cannot be where they were: memory is too small, or in use");
-    memory_.free(parameters_, Owner::Launch);
+    memory_.free(parameters_ - parameter_gap_, Owner::Launch);
     parameters_ = parameters;
     std::copy(config_.parameters.begin(), config_.parameters.end(), memory_.host(parameters_));
   }

@@ -146,6 +146,8 @@ class Grid {
   /// Runs CTAs in turns, as many at once as the machine holds.
   Counts run_in_turns(const Part& part, const std::function<bool()>& stop);
   void fill_constants(const ConstantBanks& banks);
+  void fill_cluster_constants();
+  uint64_t parameter_room() const { return parameter_gap_ + std::max(1u, kernel().parameter_bytes); }
 
   const Program& program_;
   uint32_t function_;
@@ -166,6 +168,7 @@ class Grid {
   uint64_t cta_count_ = 0;
   uint32_t threads_ = 0, shared_bytes_ = 0, local_bytes_ = 0;
   uint64_t parameters_ = 0;
+  uint64_t parameter_gap_ = 0;  ///< bytes of their allocation before them
   uint64_t workspace_ = 0;
   bool has_restored_ = false;
   std::mutex restored_mutex_;

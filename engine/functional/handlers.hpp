@@ -11,10 +11,10 @@ namespace simt::functional {
 Handler shuffle_handler(int mode);
 /// 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; the result is the same in all lanes of the mask.
 Handler reduction_handler(int operation, bool is_signed);
-/// match.any of 32 bits.
-Handler match_any_handler();
-/// match.all of 32 bits. Needs CollectiveOperands.
-Handler match_all_handler();
+/// match.any of 32 bits, or 64.
+Handler match_any_handler(bool wide);
+/// match.all of 32 bits, or 64. Needs CollectiveOperands.
+Handler match_all_handler(bool wide);
 
 /// Approximations of f32 functions; subnormal arguments and results are zeros.
 enum class SpecialFunction : uint8_t { Reciprocal, InverseRoot, Root, Exp2, Log2, Sine, Cosine, Tanh };
@@ -35,7 +35,8 @@ struct ConversionHandler {
   Handler run;
   int64_t immediate;
 };
-/// Nothing if there is no such conversion.
+/// Nothing if there is no such conversion. Two f32 numbers to a pair of f8: Op::a is the upper one, Op::b the
+/// lower one.
 std::optional<ConversionHandler> conversion_handler(const Conversion& conversion);
 
 /// A special register, by its name in PTX, such as "ctaid.x".

@@ -7,12 +7,14 @@
 
 namespace simt::functional {
 
-/// An mbarrier object: 64 bits of shared memory, in our own layout. Bits 0-19: pending arrivals; 20-39:
-/// arrivals expected in each phase; 40-61: bytes still outstanding from transactions (signed); 62: parity of
-/// the current phase; 63: set while the object is initialised.
+/// An mbarrier object: 64 bits of shared memory, as sm_90 keeps them, since machine code initialises objects
+/// and takes states apart. Bit 0: set while the object is initialised (our own); 1-20: minus the arrivals
+/// expected in each phase; 21-42: bytes still outstanding from transactions (signed); 43-62: minus the
+/// pending arrivals; 63: parity of the current phase.
 class Mbarrier {
  public:
   static constexpr uint32_t max_count = (1u << 20) - 1;
+  static constexpr uint32_t expected_bit = 1, transactions_bit = 21, pending_bit = 43, parity_bit = 63;
 
   /// The object at `address` in `space`. Throws Fault if that is not valid memory.
   Mbarrier(Context& c, AccessSpace space, uint64_t address, int lane)
@@ -23,8 +25,16 @@ class Mbarrier {
 
   void initialise(uint32_t count) {
     if (count == 0 || count > max_count) fail("is initialised for " + std::to_string(count) + " arrivals");
-    word_ = valid | uint64_t{count} << 20 | count;
+    word_ = valid | negative(count) << expected_bit | negative(count) << pending_bit;
     store();
+  }
+  /// As machine code initialises it: stores a word. Returns what was there.
+  uint64_t exchange(uint64_t word) {
+    const uint64_t before = word_;
+    word_ = word | valid;
+    if (expected() == 0 || pending(word_) == 0) fail("is initialised for 0 arrivals");
+    store();
+    return before;
   }
   void invalidate() {
     check();
@@ -33,8 +43,8 @@ class Mbarrier {
   }
   /// The value of a state token: the object as it was before an arrival.
   uint64_t word() const { return word_; }
-  static uint32_t pending(uint64_t word) { return static_cast<uint32_t>(word & max_count); }
-  static uint32_t parity(uint64_t word) { return static_cast<uint32_t>(word >> 62 & 1); }
+  static uint32_t pending(uint64_t word) { return static_cast<uint32_t>(negative(word >> pending_bit)); }
+  static uint32_t parity(uint64_t word) { return static_cast<uint32_t>(word >> parity_bit); }
 
   bool completed(uint32_t of_parity) {
     check();
@@ -45,15 +55,15 @@ class Mbarrier {
     if (count == 0 || count > pending(word_))
       fail("gets " + std::to_string(count) + " arrivals where " + std::to_string(pending(word_)) +
            " are pending");
-    word_ -= count;
+    set_pending(pending(word_) - count);
     finish();
   }
   /// Later phases expect `count` fewer arrivals.
   void drop(uint32_t count) {
     check();
-    const uint32_t expected = static_cast<uint32_t>(word_ >> 20 & max_count);
-    if (count > expected) fail("loses more arrivals than it expects");
-    word_ -= uint64_t{count} << 20;
+    if (count > expected()) fail("loses more arrivals than it expects");
+    const uint64_t rest = negative(expected() - count);
+    word_ = (word_ & ~(uint64_t{max_count} << expected_bit)) | rest << expected_bit;
   }
   /// The current phase expects `bytes` more; negative: that many have arrived.
   void expect(int64_t bytes) {
@@ -61,19 +71,26 @@ class Mbarrier {
     const int64_t now = transactions() + bytes;
     if (now > int64_t{max_count} || now < -int64_t{max_count})
       fail("waits for " + std::to_string(now) + " bytes, which is out of range");
-    word_ = (word_ & ~(transaction_mask << 40)) | (static_cast<uint64_t>(now) & transaction_mask) << 40;
+    word_ = (word_ & ~(transaction_mask << transactions_bit)) |
+            (static_cast<uint64_t>(now) & transaction_mask) << transactions_bit;
     finish();
   }
 
  private:
-  static constexpr uint64_t valid = uint64_t{1} << 63;
+  static constexpr uint64_t valid = 1;
   static constexpr uint64_t transaction_mask = (uint64_t{1} << 22) - 1;
 
-  int64_t transactions() const { return static_cast<int64_t>(word_ << 2) >> 42; }
+  /// Minus a count, in as many bits as counts have.
+  static uint64_t negative(uint64_t count) { return (0 - count) & max_count; }
+  uint32_t expected() const { return static_cast<uint32_t>(negative(word_ >> expected_bit)); }
+  void set_pending(uint32_t count) {
+    word_ = (word_ & ~(uint64_t{max_count} << pending_bit)) | negative(count) << pending_bit;
+  }
+  int64_t transactions() const { return static_cast<int64_t>(word_ << transactions_bit) >> 42; }
   void finish() {
     if (pending(word_) == 0 && transactions() == 0) {
-      word_ ^= uint64_t{1} << 62;
-      word_ |= word_ >> 20 & max_count;
+      word_ ^= uint64_t{1} << parity_bit;
+      set_pending(expected());
     }
     store();
   }
@@ -94,5 +111,17 @@ class Mbarrier {
   std::byte* at_;
   uint64_t word_ = 0;
 };
+
+/// Calls f(mbarrier, lane) for the active lanes, in ascending order. Addresses: Op::a and Op::immediate.
+template <class F>
+void each_mbarrier(Context& c, const Op& op, Address::Base base, AccessSpace space, F f) {
+  uint64_t address[warp_lanes];
+  lane_addresses(c, op, base, address);
+  record_access(c, space, address);
+  each_lane(c, [&](int i) {
+    Mbarrier m(c, space, address[i], i);
+    f(m, i);
+  });
+}
 
 }  // namespace simt::functional

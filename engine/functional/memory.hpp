@@ -21,10 +21,10 @@ inline bool is_local(uint64_t address) {
 inline bool is_shared(uint64_t address) {
   return address >> 32 == 7;
 }
-/// For shared::cluster addresses: bits 24 and up hold the rank of the CTA in its cluster plus 1, or 0 for the
-/// CTA's own memory.
+/// For shared::cluster addresses: bits 24 and up name the CTA. PTX: its rank in the cluster plus 1, or 0 for
+/// the CTA's own memory. Machine code: its rank.
 constexpr uint32_t rank_shift = 24;
-/// The largest address in a CTA's own shared memory.
+/// The largest offset in a CTA's shared memory.
 constexpr uint64_t own_shared = (uint64_t{1} << rank_shift) - 1;
 }  // namespace window
 

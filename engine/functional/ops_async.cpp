@@ -95,22 +95,15 @@ void run_copy_arrive(Context& c, const Op& op) {
   each_lane(c, [&](int i) { Mbarrier(c, AccessSpace::Shared, address[i], i).arrive(1); });
 }
 
-struct BulkDetail : Detail {
-  Direction direction;
-  Address to, from, mbarrier;
-  bool signals = false;  ///< the mbarrier
-  Place bytes = place::none, cta_mask = place::none;
-  ElementReduction reduction;
-  bool prefetches = false;
-};
-
 void run_bulk(Context& c, const Op& op) {
   const auto& d = op.details<BulkDetail>();
   uint64_t to[warp_lanes], from[warp_lanes], mbarrier[warp_lanes] = {};
   lane_addresses(c, d.from, from);
   if (!d.prefetches) lane_addresses(c, d.to, to);
   if (d.signals) lane_addresses(c, d.mbarrier, mbarrier);
-  const uint32_t* sizes = c.lanes<const uint32_t>(d.bytes);
+  const uint32_t* words = c.lanes<const uint32_t>(d.bytes);
+  uint32_t sizes[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) sizes[i] = d.packed ? (words[i] & 0xffff) * 16 : words[i];
   const int first = c.first_lane();
   if (d.direction.to == AccessSpace::Global)
     record_access(c, AccessSpace::Global, to);
@@ -136,14 +129,14 @@ void run_bulk(Context& c, const Op& op) {
         std::memmove(destination, source, bytes);
       if (d.signals) Mbarrier(c, AccessSpace::Shared, signal, i).expect(-int64_t{bytes});
     };
-    if (d.cta_mask == place::none) {
+    if (!d.multicast) {
       copy_to(to[i], mbarrier[i]);
       return;
     }
-    const uint32_t ctas = c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
+    const uint32_t ctas = d.packed ? words[i] >> 16 : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
     for (uint32_t rest = ctas; rest; rest &= rest - 1) {
       const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
-      copy_to(in_cta(to[i], rank), in_cta(mbarrier[i], rank));
+      copy_to(c.in_cta(to[i], rank), c.in_cta(mbarrier[i], rank));
     }
   });
 }
@@ -153,13 +146,6 @@ std::string_view take_reduction(Translation& t) {
     if (t.take(operation)) return operation;
   t.unsupported("an operation is missing");
 }
-
-struct RemoteDetail : Detail {
-  Address to, mbarrier;
-  uint32_t elements = 1, element_bytes = 4;
-  std::array<Place, 4> values{};
-  ElementReduction reduction;
-};
 
 /// Stores into the shared memory of a CTA of the cluster, counted by an mbarrier there.
 void run_remote(Context& c, const Op& op) {
@@ -174,10 +160,11 @@ void run_remote(Context& c, const Op& op) {
     std::byte* at = c.shared(to[i], bytes, i);
     for (uint32_t e = 0; e < d.elements; ++e) {
       std::byte value[8];
-      if (d.element_bytes == 8)
+      if (d.element_bytes == 8 && !d.in_pairs)
         std::memcpy(value, c.lanes<const uint64_t>(d.values[e]) + i, 8);
       else
         std::memcpy(value, c.lanes<const uint32_t>(d.values[e]) + i, 4);
+      if (d.in_pairs) std::memcpy(value + 4, c.lanes<const uint32_t>(d.values[e]) + warp_lanes + i, 4);
       if (d.reduction.combine)
         d.reduction.combine(at, value, 1);
       else
@@ -217,6 +204,13 @@ void translate_remote(Translation& t, bool reduces) {
 
 Handler copy_handler(uint32_t bytes) {
   return bytes == 4 ? run_copy<4> : bytes == 8 ? run_copy<8> : bytes == 16 ? run_copy<16> : nullptr;
+}
+
+Handler bulk_handler() {
+  return run_bulk;
+}
+Handler remote_handler() {
+  return run_remote;
 }
 
 void translate_st_async(Translation& t) {
@@ -303,12 +297,12 @@ void translate_cp_async_bulk(Translation& t) {
       if (d.direction.from != AccessSpace::Shared) t.unsupported("reductions read shared memory");
       if (d.direction.to == AccessSpace::Global) t.order_matters();
     }
-    const bool multicast = t.take("multicast::cluster");
+    d.multicast = t.take("multicast::cluster");
     d.to = memory_address(t, next++);
     d.from = memory_address(t, next++);
     d.bytes = t.source(next++, Type::U32);
     if (d.signals) d.mbarrier = memory_address(t, next++);
-    if (multicast) d.cta_mask = t.source(next++, Type::B16);
+    if (d.multicast) d.cta_mask = t.source(next++, Type::B16);
   }
   t.emit(run_bulk);
   t.detail<BulkDetail>() = d;

@@ -15,7 +15,7 @@ void run_mapa(Context& c, const Op& op) {
   const uint32_t* rank = c.lanes<const uint32_t>(op.b);
   alignas(64) T result[warp_lanes];
   for (uint32_t i = 0; i < warp_lanes; ++i)
-    result[i] = static_cast<T>(window + in_cta(uint64_t{a[i]} - window, rank[i]));
+    result[i] = static_cast<T>(window + c.in_cta(uint64_t{a[i]} - window, rank[i]));
   write_lanes(c, c.lanes<T>(op.destination), result);
 }
 

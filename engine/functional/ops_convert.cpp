@@ -744,6 +744,19 @@ Handler handler_of(Type d, Type s, const Request& r, bool integral) {
   return float_handler(d, s, r);
 }
 
+/// The handler of a conversion to or from a pair of f8 numbers; nullptr if there is none.
+Handler f8_handler(Type d, Type s) {
+  if (d == Type::E4M3x2 || d == Type::E5M2x2) {
+    const bool e4m3 = d == Type::E4M3x2;
+    if (s == Type::F32) return e4m3 ? run_f8_of_f32<E4M3Format> : run_f8_of_f32<E5M2Format>;
+    if (s == Type::F16x2) return e4m3 ? run_f8_of_f16<E4M3Format> : run_f8_of_f16<E5M2Format>;
+  } else if (d == Type::F16x2) {
+    if (s == Type::E4M3x2) return run_f16_of_f8<E4M3Format>;
+    if (s == Type::E5M2x2) return run_f16_of_f8<E5M2Format>;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void translate_cvt(Translation& t) {
@@ -771,16 +784,14 @@ void translate_cvt(Translation& t) {
   }
   if (d == Type::E4M3x2 || d == Type::E5M2x2) {
     if (!r.satfinite || direction != 0) t.unsupported("conversions to f8 need .rn.satfinite");
-    const bool e4m3 = d == Type::E4M3x2;
-    if (s == Type::F32)
-      return emit_pair(t, e4m3 ? run_f8_of_f32<E4M3Format> : run_f8_of_f32<E5M2Format>, d, r);
-    if (s == Type::F16x2)
-      return emit(t, e4m3 ? run_f8_of_f16<E4M3Format> : run_f8_of_f16<E5M2Format>, d, s, r);
-    t.unsupported("this type");
+    const Handler h = f8_handler(d, s);
+    if (!h) t.unsupported("this type");
+    return s == Type::F32 ? emit_pair(t, h, d, r) : emit(t, h, d, s, r);
   }
   if (s == Type::E4M3x2 || s == Type::E5M2x2) {
-    if (d != Type::F16x2 || direction != 0) t.unsupported("f8 becomes f16x2, with .rn");
-    return emit(t, s == Type::E4M3x2 ? run_f16_of_f8<E4M3Format> : run_f16_of_f8<E5M2Format>, d, s, r);
+    const Handler h = f8_handler(d, s);
+    if (!h || direction != 0) t.unsupported("f8 becomes f16x2, with .rn");
+    return emit(t, h, d, s, r);
   }
   if (d == Type::TF32) {
     if (s != Type::F32 || direction < 0)
@@ -817,7 +828,8 @@ std::optional<ConversionHandler> conversion_handler(const Conversion& conversion
   r.ftz = conversion.ftz;
   r.sat = conversion.saturates;
   r.relu = conversion.relu;
-  const Handler h = handler_of(conversion.to, conversion.from, r, conversion.to_integral);
+  Handler h = f8_handler(conversion.to, conversion.from);
+  if (!h) h = handler_of(conversion.to, conversion.from, r, conversion.to_integral);
   if (!h) return std::nullopt;
   return ConversionHandler{h, packed(r)};
 }

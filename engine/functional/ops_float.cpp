@@ -394,7 +394,7 @@ void run_testp(Context& c, const Op& op) {
           case Class::NotANumber:
             return a != a;
           case Class::Normal:
-            return m >= least && m < infinity;
+            return (m >= least || m == 0) && m < infinity;  // zeros are normal (PTX ISA, testp)
           case Class::Subnormal:
             return m < least && m > 0;
         }

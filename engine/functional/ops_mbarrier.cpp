@@ -16,40 +16,33 @@ struct MbarrierDetail : Detail {
   bool may_complete = true;  ///< false for .noComplete
 };
 
-/// Calls f(mbarrier, lane) for the active lanes, in ascending order.
 template <class F>
-void each_mbarrier(Context& c, const Op& op, F f) {
+void each_object(Context& c, const Op& op, F f) {
   const auto& d = op.details<MbarrierDetail>();
-  uint64_t address[warp_lanes];
-  lane_addresses(c, op, d.base, address);
-  record_access(c, d.space, address);
-  each_lane(c, [&](int i) {
-    Mbarrier m(c, d.space, address[i], i);
-    f(m, i);
-  });
+  each_mbarrier(c, op, d.base, d.space, f);
 }
 
 void run_init(Context& c, const Op& op) {
   const uint32_t* count = c.lanes<const uint32_t>(op.b);
-  each_mbarrier(c, op, [&](Mbarrier& m, int i) { m.initialise(count[i]); });
+  each_object(c, op, [&](Mbarrier& m, int i) { m.initialise(count[i]); });
 }
 void run_inval(Context& c, const Op& op) {
-  each_mbarrier(c, op, [](Mbarrier& m, int) { m.invalidate(); });
+  each_object(c, op, [](Mbarrier& m, int) { m.invalidate(); });
 }
 void run_expect(Context& c, const Op& op) {
   const uint32_t* bytes = c.lanes<const uint32_t>(op.b);
-  each_mbarrier(c, op, [&](Mbarrier& m, int i) { m.expect(bytes[i]); });
+  each_object(c, op, [&](Mbarrier& m, int i) { m.expect(bytes[i]); });
 }
 void run_complete(Context& c, const Op& op) {
   const uint32_t* bytes = c.lanes<const uint32_t>(op.b);
-  each_mbarrier(c, op, [&](Mbarrier& m, int i) { m.expect(-int64_t{bytes[i]}); });
+  each_object(c, op, [&](Mbarrier& m, int i) { m.expect(-int64_t{bytes[i]}); });
 }
 
 void run_arrive(Context& c, const Op& op) {
   const auto& d = op.details<MbarrierDetail>();
   const uint32_t* b = c.lanes<const uint32_t>(op.b);
   uint64_t state[warp_lanes] = {};
-  each_mbarrier(c, op, [&](Mbarrier& m, int i) {
+  each_object(c, op, [&](Mbarrier& m, int i) {
     state[i] = m.word();
     const uint32_t count = d.expects ? 1 : b[i];
     if (!d.may_complete && count >= Mbarrier::pending(m.word()))
@@ -66,7 +59,7 @@ template <class T>
 void run_wait(Context& c, const Op& op) {
   const T* b = c.lanes<const T>(op.b);
   uint32_t done = 0;
-  each_mbarrier(c, op, [&](Mbarrier& m, int i) {
+  each_object(c, op, [&](Mbarrier& m, int i) {
     const uint32_t parity = sizeof(T) == 8 ? Mbarrier::parity(b[i]) : static_cast<uint32_t>(b[i] & 1);
     done |= uint32_t{m.completed(parity)} << i;
   });

@@ -3,6 +3,7 @@
 #include "functional/bulk.hpp"
 #include "functional/instructions.hpp"
 #include "functional/reductions.hpp"
+#include "functional/tensor_copies.hpp"
 #include "functional/tensor_map.hpp"
 
 namespace simt::functional {
@@ -11,19 +12,6 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
-enum class Move : uint8_t { Load, Store, Reduce, Prefetch };
-
-struct TensorDetail : Detail {
-  Move move = Move::Load;
-  bool im2col = false;
-  uint32_t rank = 0;
-  Address shared, map, mbarrier;
-  std::array<Place, 5> coordinates{};
-  std::array<Place, 3> offsets{};  ///< for im2col loads; place::none: zero
-  Place cta_mask = place::none;
-  std::string_view operation;  ///< for reductions
-};
-
 /// The copy requested by one lane.
 struct Request {
   TensorMap map;
@@ -31,10 +19,10 @@ struct Request {
   std::array<int64_t, 3> offset{};
 };
 
-Request read_request(Context& c, const TensorDetail& d, uint64_t map_address, int lane) {
+Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int lane) {
   Request r;
   if (map_address % 64) misaligned(map_address, 64, lane);
-  std::memcpy(&r.map, c.generic(map_address, sizeof(TensorMap), lane), sizeof(TensorMap));
+  r.map = TensorMap::unpacked(c.generic(map_address, TensorMap::memory_bytes, lane));
   const auto refuse = [&](const std::string& why) {
     Fault fault("invalid tensor map", why, lane);
     fault.address = map_address;
@@ -49,9 +37,15 @@ Request read_request(Context& c, const TensorDetail& d, uint64_t map_address, in
     refuse(d.im2col ? "it was not encoded for im2col mode" : "it was encoded for im2col mode");
   for (uint32_t k = 0; k < d.rank; ++k)
     r.start[k] = static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane]);
-  for (uint32_t k = 0; k + 2 < d.rank && d.im2col; ++k)
-    if (d.offsets[k] != place::none)
+  const uint32_t offsets = d.im2col ? d.rank - 2 : 0;
+  for (uint32_t k = 0; k < offsets; ++k) {
+    if (d.packed != place::none) {
+      const uint32_t bits = 16 / offsets;
+      r.offset[k] = c.lanes<const uint32_t>(d.packed)[lane] >> k * bits & ((1u << bits) - 1);
+    } else if (d.offsets[k] != place::none) {
       r.offset[k] = static_cast<uint16_t>(c.lanes<const uint32_t>(d.offsets[k])[lane]);
+    }
+  }
   return r;
 }
 
@@ -135,7 +129,7 @@ void fill(const TensorMap& m, std::byte* to, uint32_t bytes) {
 class SharedBox {
  public:
   SharedBox(Context& c, const Request& r, uint64_t address, int lane)
-      : map_(r.map), offset_(address & ((uint64_t{1} << window::rank_shift) - 1)) {
+      : map_(r.map), offset_(address & window::own_shared) {
     if (address % 128) misaligned(address, 128, lane);
     const uint64_t bytes = uint64_t{map_.pitch()} * (rows_of(r) - 1) + map_.row_bytes();
     base_ = c.shared(address, bytes, lane);
@@ -219,11 +213,11 @@ uint64_t first_address(const Request& r) {
 }
 
 void run_tensor(Context& c, const Op& op) {
-  const auto& d = op.details<TensorDetail>();
+  const auto& d = op.details<TensorCopy>();
   uint64_t maps[warp_lanes], shared[warp_lanes] = {}, mbarrier[warp_lanes] = {}, global[warp_lanes] = {};
   lane_addresses(c, d.map, maps);
-  const bool signals = d.move == Move::Load;
-  if (d.move != Move::Prefetch) lane_addresses(c, d.shared, shared);
+  const bool signals = d.move == TensorCopy::Move::Load;
+  if (d.move != TensorCopy::Move::Prefetch) lane_addresses(c, d.shared, shared);
   if (signals) lane_addresses(c, d.mbarrier, mbarrier);
   const int first = c.first_lane();
   if (c.record) {
@@ -238,29 +232,30 @@ void run_tensor(Context& c, const Op& op) {
     const int64_t bytes = int64_t{rows_of(r)} * r.map.row_bytes();
     ElementReduction reduction;
     switch (d.move) {
-      case Move::Prefetch:
+      case TensorCopy::Move::Prefetch:
         break;
-      case Move::Reduce:
+      case TensorCopy::Move::Reduce:
         reduction = element_reduction(d.operation, r.map.type());
         if (!reduction.combine)
           throw Fault("invalid tensor map", "its element type has no such reduction", i);
         [[fallthrough]];
-      case Move::Store:
+      case TensorCopy::Move::Store:
         store_box(c, r, shared[i], reduction, i);
         break;
-      case Move::Load: {
+      case TensorCopy::Move::Load: {
         const auto load_into = [&](uint64_t address, uint64_t signal) {
           load_box(c, r, address, i);
           Mbarrier(c, AccessSpace::Shared, signal, i).expect(-bytes);
         };
-        if (d.cta_mask == place::none) {
+        if (!d.multicast) {
           load_into(shared[i], mbarrier[i]);
           break;
         }
-        const uint32_t ctas = c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
+        const uint32_t ctas = d.packed != place::none ? c.lanes<const uint32_t>(d.packed)[i] >> 16
+                                                      : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
         for (uint32_t rest = ctas; rest; rest &= rest - 1) {
           const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
-          load_into(in_cta(shared[i], rank), in_cta(mbarrier[i], rank));
+          load_into(c.in_cta(shared[i], rank), c.in_cta(mbarrier[i], rank));
         }
         break;
       }
@@ -269,7 +264,7 @@ void run_tensor(Context& c, const Op& op) {
 }
 
 /// [map, {coordinates}]
-void take_tensor(Translation& t, TensorDetail& d, uint32_t operand) {
+void take_tensor(Translation& t, TensorCopy& d, uint32_t operand) {
   const ptx::Operand& o = t.operand(operand);
   if (o.kind != OperandKind::Address || o.part_count != 2) t.unsupported("[map, {coordinates}] is expected");
   d.map = memory_address(t, operand);
@@ -343,12 +338,11 @@ void run_replace(Context& c, const Op& op) {
   lane_addresses(c, d.map, maps);
   record_access(c, d.space, maps);
   each_lane(c, [&](int i) {
-    std::byte* at = host_address(c, d.space, maps[i], sizeof(TensorMap), i);
-    TensorMap m;
-    std::memcpy(&m, at, sizeof m);
+    std::byte* at = host_address(c, d.space, maps[i], TensorMap::memory_bytes, i);
+    TensorMap m = TensorMap::unpacked(at);
     replace(m, d.field, d.ordinal,
             d.wide ? c.lanes<const uint64_t>(d.value)[i] : c.lanes<const uint32_t>(d.value)[i]);
-    std::memcpy(at, &m, sizeof m);
+    std::ranges::copy(m.packed(), at);
   });
 }
 
@@ -362,15 +356,19 @@ void run_copy_map(Context& c, const Op& op) {
   lane_addresses(c, d.from, from);
   record_access(c, AccessSpace::Global, to);
   each_lane(c, [&](int i) {
-    std::memcpy(c.global(to[i], sizeof(TensorMap), i), c.shared(from[i], sizeof(TensorMap), i),
-                sizeof(TensorMap));
+    std::memcpy(c.global(to[i], TensorMap::memory_bytes, i), c.shared(from[i], TensorMap::memory_bytes, i),
+                TensorMap::memory_bytes);
   });
 }
 
 }  // namespace
 
+Handler tensor_copy_handler() {
+  return run_tensor;
+}
+
 void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
-  TensorDetail d;
+  TensorCopy d;
   const int rank = t.take_one_of({"1d", "2d", "3d", "4d", "5d"});
   if (rank < 0) t.unsupported("a dimension from .1d to .5d is missing");
   d.rank = static_cast<uint32_t>(rank) + 1;
@@ -380,7 +378,7 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   if (d.im2col && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
   uint32_t next = 0;
   if (prefetches) {
-    d.move = Move::Prefetch;
+    d.move = TensorCopy::Move::Prefetch;
     if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch needs .L2.global");
     take_tensor(t, d, next++);
   } else {
@@ -392,7 +390,7 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
       take_tensor(t, d, next++);
       d.mbarrier = memory_address(t, next++);
     } else {
-      d.move = reduces ? Move::Reduce : Move::Store;
+      d.move = reduces ? TensorCopy::Move::Reduce : TensorCopy::Move::Store;
       if (reduces) {
         for (const std::string_view operation : {"add", "min", "max", "inc", "dec", "and", "or", "xor"})
           if (d.operation.empty() && t.take(operation)) d.operation = operation;
@@ -403,16 +401,16 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
       d.shared = memory_address(t, next++);
     }
   }
-  d.offsets.fill(place::none);
-  if (d.im2col && (d.move == Move::Load || prefetches)) {
+  if (d.im2col && (d.move == TensorCopy::Move::Load || prefetches)) {
     const ptx::Operand& offsets = t.operand(next++);
     if (offsets.kind != OperandKind::Vector && d.rank != 3) t.unsupported("im2col offsets are missing");
     for (uint32_t k = 0; k + 2 < d.rank; ++k)
       d.offsets[k] = t.source(offsets.kind == OperandKind::Vector ? t.part(offsets, k) : offsets, Type::B16);
   }
-  if (d.move == Move::Load && t.take("multicast::cluster")) d.cta_mask = t.source(next++, Type::B16);
+  d.multicast = d.move == TensorCopy::Move::Load && t.take("multicast::cluster");
+  if (d.multicast) d.cta_mask = t.source(next++, Type::B16);
   t.emit(run_tensor);
-  t.detail<TensorDetail>() = d;
+  t.detail<TensorCopy>() = d;
 }
 
 void translate_tensormap_copy(Translation& t) {
@@ -420,7 +418,7 @@ void translate_tensormap_copy(Translation& t) {
   CopyMapDetail d;
   d.to = memory_address(t, 0);
   d.from = memory_address(t, 1);
-  if (t.immediate(t.operand(2)) != sizeof(TensorMap)) t.unsupported("a tensor map has 128 bytes");
+  if (t.immediate(t.operand(2)) != TensorMap::memory_bytes) t.unsupported("a tensor map has 128 bytes");
   t.emit(run_copy_map).orders_memory = true;
   t.detail<CopyMapDetail>() = d;
 }

@@ -223,11 +223,11 @@ Handler reduction_handler(int operation, bool is_signed) {
   return handlers[operation];
 }
 
-Handler match_any_handler() {
-  return run_match_any<uint32_t>;
+Handler match_any_handler(bool wide) {
+  return wide ? run_match_any<uint64_t> : run_match_any<uint32_t>;
 }
-Handler match_all_handler() {
-  return run_match_all<uint32_t>;
+Handler match_all_handler(bool wide) {
+  return wide ? run_match_all<uint64_t> : run_match_all<uint32_t>;
 }
 
 void translate_vote(Translation& t) {

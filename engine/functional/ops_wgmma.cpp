@@ -4,6 +4,7 @@
 #include "functional/access.hpp"
 #include "functional/aligned_product.hpp"
 #include "functional/grid.hpp"
+#include "functional/group_product.hpp"
 #include "functional/instructions.hpp"
 
 namespace simt::functional {
@@ -88,14 +89,17 @@ struct GroupProductDetail : Detail {
   AdditionForm addition;
   bool a_transposed = false, b_transposed = false;
   bool negative = false;  ///< A B is subtracted
+  bool in_pairs = false;  ///< descriptors are in two rows of registers each
   std::vector<Place> a;   ///< registers; empty if A is in shared memory
   std::vector<Place> d;
   PredicateOperand keep;  ///< whether to add to D
 };
 
 /// The descriptor, which must be the same in all lanes.
-uint64_t descriptor(const Context& c, Place place) {
-  return c.lanes<const uint64_t>(place)[0];
+uint64_t descriptor(const Context& c, Place place, bool in_pairs) {
+  if (!in_pairs) return c.lanes<const uint64_t>(place)[0];
+  const uint32_t* words = c.lanes<const uint32_t>(place);
+  return words[0] | uint64_t{words[warp_lanes]} << 32;
 }
 
 template <class To, class C>
@@ -119,8 +123,9 @@ void run_group_product(Context& c, const Op& op) {
   const ProductTiles tiles = detail.tiles;
   const bool keep = (c.predicate(detail.keep.place) & 1) != (detail.keep.negated ? 1u : 0u);
   const uint32_t first_row = c.warp->number() % Cta::warps_in_group * tiles.m;
-  const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a) : 0, detail.a_transposed);
-  const SharedMatrix shared_b(c, descriptor(c, op.b), detail.b_transposed);
+  const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a, detail.in_pairs) : 0,
+                              detail.a_transposed);
+  const SharedMatrix shared_b(c, descriptor(c, op.b, detail.in_pairs), detail.b_transposed);
   alignas(64) std::byte bytes[tile_rows * row_bytes];
   const size_t size = size_t{tile_rows} * tiles.columns;
   const auto load_a = [&](uint32_t row, uint32_t k, auto* out) {
@@ -179,79 +184,77 @@ bool take_flag(Translation& t, uint32_t operand) {
   return flag != 0;
 }
 
-void translate_multiply(Translation& t) {
-  const MatrixShape shape = take_shape(t);
-  const bool saturate = t.take("satfinite");
-  const Type d = t.take_type(), a = t.take_type(), b = t.take_type();
-  const bool halves = a == Type::F16 || a == Type::BF16, integers = a == Type::S8 || a == Type::U8;
-  switch (a) {
+/// Whether there is a product of these types. Empty, or why there is none.
+std::string type_fault(const ProductTypes& types) {
+  const auto is_one_of = [](Type type, std::initializer_list<Type> allowed) {
+    return std::find(allowed.begin(), allowed.end(), type) != allowed.end();
+  };
+  bool known = false;
+  switch (types.a) {
     case Type::F16:
-      expect_type(t, d, {Type::F16, Type::F32});
-      expect_type(t, b, {a});
+      known = is_one_of(types.d, {Type::F16, Type::F32}) && types.b == types.a;
       break;
     case Type::BF16:
     case Type::TF32:
-      expect_type(t, d, {Type::F32});
-      expect_type(t, b, {a});
+      known = types.d == Type::F32 && types.b == types.a;
       break;
     case Type::E4M3:
     case Type::E5M2:
-      expect_type(t, d, {Type::F16, Type::F32});
-      expect_type(t, b, {Type::E4M3, Type::E5M2});
+      known = is_one_of(types.d, {Type::F16, Type::F32}) && is_one_of(types.b, {Type::E4M3, Type::E5M2});
       break;
     case Type::S8:
     case Type::U8:
-      expect_type(t, d, {Type::S32});
-      expect_type(t, b, {Type::S8, Type::U8});
+      known = types.d == Type::S32 && is_one_of(types.b, {Type::S8, Type::U8});
       break;
     default:
-      t.unsupported("no such types of A and B");
+      break;
   }
-  GroupProductDetail detail;
-  detail.tiles = {2, shape.n / tile_rows, 2, tile_columns(a)};
-  // A row of A or B is 32 bytes.
-  if (shape.m != 64 || shape.n == 0 || shape.n > max_columns || shape.n % tile_rows != 0 ||
-      shape.k != 2 * detail.tiles.columns || (integers && shape.n > 32 && shape.n % 16 != 0))
-    t.unsupported("no such shape for these types");
-  if (saturate && !integers) t.unsupported("`.satfinite` is for integers");
-  detail.expand_a = expansion(a);
-  detail.expand_b = expansion(b);
-  detail.addition = addition_form({d, a, b, d}, ProductUnit::Warpgroup);
-  detail.d = take_destinations(t, 0, Type::B32, shape.n / tile_rows * (d == Type::F16 ? 2 : 4));
+  return known ? "" : "no such types of D, A and B";
+}
+
+bool has_integers(const ProductTypes& types) {
+  return types.a == Type::S8 || types.a == Type::U8;
+}
+
+void translate_multiply(Translation& t) {
+  GroupProduct product;
+  product.shape = take_shape(t);
+  product.saturate = t.take("satfinite");
+  const Type d = t.take_type(), a = t.take_type(), b = t.take_type();
+  product.types = {d, a, b, d};
+  const bool halves = a == Type::F16 || a == Type::BF16, integers = has_integers(product.types);
+  if (const std::string why = group_product_fault(product); !why.empty()) t.unsupported(why);
+  product.d = take_destinations(t, 0, Type::B32, group_accumulators(product));
   const bool a_in_registers = t.operand(1).kind == OperandKind::Vector;
-  Place a_descriptor = place::none;
   if (a_in_registers)
-    detail.a = take_registers(t, 1, Type::B32, 4);
+    product.a = take_registers(t, 1, Type::B32, 4);
   else
-    a_descriptor = t.source(1, Type::B64);
-  const Place b_descriptor = t.source(2, Type::B64);
-  detail.keep = t.predicate_source(t.operand(3));
+    product.a_descriptor = t.source(1, Type::B64);
+  product.b_descriptor = t.source(2, Type::B64);
+  product.keep = t.predicate_source(t.operand(3));
   const uint32_t wanted = integers ? 4 : !halves ? 6 : a_in_registers ? 7 : 8;
   if (t.operand_count() != wanted)
     t.unsupported("it has " + std::to_string(t.operand_count()) + " operands, expected " +
                   std::to_string(wanted));
-  if (!integers) detail.negative = take_sign(t, 4) != take_sign(t, 5);
+  if (!integers) product.negative = take_sign(t, 4) != take_sign(t, 5);
   if (halves) {
-    if (!a_in_registers) detail.a_transposed = take_flag(t, 6);
-    detail.b_transposed = take_flag(t, wanted - 1);
+    if (!a_in_registers) product.a_transposed = take_flag(t, 6);
+    product.b_transposed = take_flag(t, wanted - 1);
   }
-  Handler run = nullptr;
-  if (d == Type::S32)
-    run = saturate ? run_group_product<ToS32<true>, int32_t> : run_group_product<ToS32<false>, int32_t>;
-  else if (d == Type::F16)
-    run = run_group_product<ToF16<false>, uint16_t>;
-  else
-    run = run_group_product<ToF32<false>, float>;
-  Op& op = t.emit(run, Control::Collective);
-  op.destination = detail.d[0];
-  op.a = a_descriptor;
-  op.b = b_descriptor;
-  t.detail<GroupProductDetail>() = std::move(detail);
+  const Place first = product.d[0], a_at = product.a_descriptor, b_at = product.b_descriptor;
+  BoundGroupProduct bound = bind_group_product(std::move(product));
+  Op& op = t.emit(bound.run, Control::Collective);
+  op.destination = first;
+  op.a = a_at;
+  op.b = b_at;
+  t.take_detail(std::move(bound.detail));
 }
 
 void run_nothing(Context&, const Op&) {}
 
-void run_wait(Context& c, const Op&) {
+}  // namespace
+
+void wait_for_warpgroup(Context& c, const Op&) {
   const auto warps = static_cast<uint32_t>(c.cta->warps().size());
   const uint32_t first = c.warp->number() / Cta::warps_in_group * Cta::warps_in_group;
   c.barrier = BarrierRequest{};
@@ -259,7 +262,46 @@ void run_wait(Context& c, const Op&) {
   c.barrier.threads = std::min(Cta::warps_in_group, warps - first) * warp_lanes;
 }
 
-}  // namespace
+std::string group_product_fault(const GroupProduct& product) {
+  if (const std::string why = type_fault(product.types); !why.empty()) return why;
+  const MatrixShape& shape = product.shape;
+  const bool integers = has_integers(product.types);
+  // A row of A or B is 32 bytes.
+  if (shape.m != 64 || shape.n == 0 || shape.n > max_columns || shape.n % tile_rows != 0 ||
+      shape.k != 2 * tile_columns(product.types.a) || (integers && shape.n > 32 && shape.n % 16 != 0))
+    return "no such shape for these types";
+  if (product.saturate && !integers) return "`.satfinite` is for integers";
+  return {};
+}
+
+uint32_t group_accumulators(const GroupProduct& product) {
+  return product.shape.n / tile_rows * (product.types.d == Type::F16 ? 2 : 4);
+}
+
+BoundGroupProduct bind_group_product(GroupProduct product) {
+  const ProductTypes& types = product.types;
+  auto detail = std::make_unique<GroupProductDetail>();
+  detail->tiles = {2, product.shape.n / tile_rows, 2, tile_columns(types.a)};
+  detail->expand_a = expansion(types.a);
+  detail->expand_b = expansion(types.b);
+  detail->addition = addition_form(types, ProductUnit::Warpgroup);
+  detail->a_transposed = product.a_transposed;
+  detail->b_transposed = product.b_transposed;
+  detail->negative = product.negative;
+  detail->in_pairs = product.in_pairs;
+  detail->keep = product.keep;
+  detail->a = std::move(product.a);
+  detail->d = std::move(product.d);
+  Handler run = nullptr;
+  if (types.d == Type::S32)
+    run =
+        product.saturate ? run_group_product<ToS32<true>, int32_t> : run_group_product<ToS32<false>, int32_t>;
+  else if (types.d == Type::F16)
+    run = run_group_product<ToF16<false>, uint16_t>;
+  else
+    run = run_group_product<ToF32<false>, float>;
+  return {run, std::move(detail)};
+}
 
 void translate_wgmma_mma_async(Translation& t) {
   t.take("mma_async");
@@ -273,7 +315,7 @@ void translate_wgmma_wait_group(Translation& t) {
   t.take("wait_group");
   t.take("sync");
   t.take("aligned");
-  t.emit(run_wait, Control::Barrier);
+  t.emit(wait_for_warpgroup, Control::Barrier);
 }
 
 /// Products take effect immediately here: .fence and .commit_group only affect timing.

@@ -1,8 +1,97 @@
 #include "functional/tensor_map.hpp"
 
+#include <cstring>
+
 namespace simt::functional {
 
 using ptx::Type;
+
+namespace {
+
+/// Some bits of the words in memory.
+struct Bits {
+  uint32_t byte, first, count;
+};
+constexpr Bits im2col_flag{0x08, 0, 1}, rank_bits{0x08, 4, 3}, element_bits{0x08, 7, 4},
+    interleave_bits{0x08, 11, 2}, swizzle_bits{0x08, 13, 2}, fill_bits{0x08, 15, 1}, pixel_bits{0x3c, 0, 16};
+constexpr uint32_t dim_byte = 0x20, corner_byte = 0x40;
+/// A stride is stored in units of 16 bytes: its low word, and its upper bits, which share a word.
+constexpr Bits stride_low(uint32_t d) {
+  return {0x0c + 4 * d, 0, 32};
+}
+constexpr Bits stride_high(uint32_t d) {
+  return {0x1c, 4 * d, 4};
+}
+constexpr Bits element_stride_bits(uint32_t d) {
+  return {0x34, 3 * d, 3};
+}
+constexpr Bits box_bits(uint32_t d) {
+  return d == 0 ? Bits{0x34, 24, 8} : Bits{0x38, 8 * (d - 1), 8};
+}
+
+uint32_t mask_of(Bits b) {
+  return static_cast<uint32_t>((uint64_t{1} << b.count) - 1);
+}
+uint32_t get(const std::byte* from, Bits b) {
+  uint32_t word;
+  std::memcpy(&word, from + b.byte, sizeof word);
+  return word >> b.first & mask_of(b);
+}
+void put(std::byte* to, Bits b, uint32_t value) {
+  uint32_t word;
+  std::memcpy(&word, to + b.byte, sizeof word);
+  word = (word & ~(mask_of(b) << b.first)) | (value & mask_of(b)) << b.first;
+  std::memcpy(to + b.byte, &word, sizeof word);
+}
+
+}  // namespace
+
+std::array<std::byte, TensorMap::memory_bytes> TensorMap::packed() const {
+  std::array<std::byte, memory_bytes> bytes{};
+  std::byte* const to = bytes.data();
+  std::memcpy(to, &address, sizeof address);
+  put(to, im2col_flag, im2col);
+  put(to, rank_bits, rank_minus_one);
+  put(to, element_bits, static_cast<uint32_t>(element));
+  put(to, interleave_bits, interleave);
+  put(to, swizzle_bits, static_cast<uint32_t>(swizzle));
+  put(to, fill_bits, static_cast<uint32_t>(fill));
+  for (uint32_t d = 0; d < 5; ++d) {
+    put(to, {dim_byte + 4 * d, 0, 32}, dims[d] - 1);
+    put(to, element_stride_bits(d), element_strides[d] - 1u);
+    put(to, box_bits(d), box[d] - 1u);
+  }
+  for (uint32_t d = 0; d < 4; ++d) {
+    put(to, stride_low(d), static_cast<uint32_t>(strides[d] >> 4));
+    put(to, stride_high(d), static_cast<uint32_t>(strides[d] >> 36));
+  }
+  if (im2col) put(to, pixel_bits, box[1]);
+  std::memcpy(to + corner_byte, lower, sizeof lower);
+  std::memcpy(to + corner_byte + sizeof lower, upper, sizeof upper);
+  return bytes;
+}
+
+TensorMap TensorMap::unpacked(const std::byte* from) {
+  TensorMap m;
+  std::memcpy(&m.address, from, sizeof m.address);
+  m.im2col = static_cast<uint8_t>(get(from, im2col_flag));
+  m.rank_minus_one = static_cast<uint8_t>(get(from, rank_bits));
+  m.element = static_cast<Element>(get(from, element_bits));
+  m.interleave = static_cast<uint8_t>(get(from, interleave_bits));
+  m.swizzle = static_cast<Swizzle>(get(from, swizzle_bits));
+  m.fill = static_cast<Fill>(get(from, fill_bits));
+  for (uint32_t d = 0; d < 5; ++d) {
+    m.dims[d] = get(from, {dim_byte + 4 * d, 0, 32}) + 1;
+    m.element_strides[d] = static_cast<uint8_t>(get(from, element_stride_bits(d)) + 1);
+    m.box[d] = static_cast<uint16_t>(get(from, box_bits(d)) + 1);
+  }
+  for (uint32_t d = 0; d < 4; ++d)
+    m.strides[d] = (get(from, stride_low(d)) | uint64_t{get(from, stride_high(d))} << 32) << 4;
+  if (m.im2col) m.box[1] = static_cast<uint16_t>(get(from, pixel_bits));
+  std::memcpy(m.lower, from + corner_byte, sizeof m.lower);
+  std::memcpy(m.upper, from + corner_byte + sizeof m.lower, sizeof m.upper);
+  return m;
+}
 
 uint32_t TensorMap::element_bytes() const {
   switch (element) {

@@ -10,9 +10,10 @@
 
 namespace simt::functional {
 
-/// A tensor map (CUtensorMap): 128 bytes in our own encoding. Kernels may copy it, and modify it with
+/// A tensor map (CUtensorMap). Kernels may copy the 128 bytes that it has in memory, and modify them with
 /// tensormap.replace. Dimension 0 is the innermost.
 struct TensorMap {
+  static constexpr uint32_t memory_bytes = 128;
   enum class Swizzle : uint8_t { None, B32, B64, B128 };
   enum class Fill : uint8_t { Zero, Nan };
   /// In PTX's numbering (tensormap.replace.elemtype).
@@ -30,7 +31,11 @@ struct TensorMap {
   Fill fill = Fill::Zero;
   uint8_t im2col = 0;
   int16_t lower[3] = {}, upper[3] = {};  ///< im2col: corners of the pixels' bounding box, in W, H and D
-  uint8_t reserved[32] = {};
+
+  /// In memory, fields lie where ptxas for sm_90 writes them. Those that code does not write, for im2col,
+  /// have places of our own.
+  std::array<std::byte, memory_bytes> packed() const;
+  static TensorMap unpacked(const std::byte* from);
 
   uint32_t rank() const { return rank_minus_one + 1u; }
   uint64_t dim(uint32_t d) const { return dims[d] ? dims[d] : uint64_t{1} << 32; }
@@ -54,8 +59,6 @@ struct TensorMap {
   /// Why copies cannot use the map; empty if they can.
   std::string fault() const;
 };
-static_assert(sizeof(TensorMap) == 128);
-
 /// The parameters of the driver's functions for tensor maps, in their numbering and order.
 struct TensorMapParameters {
   uint32_t element = 0;  ///< CUtensorMapDataType

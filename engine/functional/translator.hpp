@@ -39,6 +39,7 @@ struct Address {
   enum class Base : uint8_t {
     Wide,    ///< place holds 64-bit lanes
     Narrow,  ///< place holds 32-bit lanes
+    Own,     ///< as Narrow; an address in shared memory, whose bits that name a CTA do not count
     Pair,    ///< place holds the low and then the high words of 64-bit lanes, as registers of machine code do
     Stack    ///< relative to the running function's stack frame
   };

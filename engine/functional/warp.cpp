@@ -202,9 +202,9 @@ void Warp::exit(uint32_t lanes, uint32_t next) {
       s.state = State::Ready;
 }
 
-void Warp::check_convergence() {
+void Warp::check_convergence(const std::function<bool(const Split&)>& which) {
   for (Split& s : splits_)
-    if (s.state == State::Convergence) s.state = State::Ready;
+    if (s.state == State::Convergence && which(s)) s.state = State::Ready;
 }
 
 void Warp::converge(uint32_t lanes) {

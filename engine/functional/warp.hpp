@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "functional/code.hpp"
@@ -84,8 +85,8 @@ class Warp {
   /// Splits in State::Convergence at which `lanes` wait, and the current split, go on; those at one
   /// instruction become one split.
   void converge(uint32_t lanes);
-  /// Splits in State::Convergence check again whom they wait for.
-  void check_convergence();
+  /// Splits in State::Convergence check again whom they wait for: those for which `which` holds.
+  void check_convergence(const std::function<bool(const Split&)>& which = [](const Split&) { return true; });
   /// The call that the split is executing.
   const Meeting& innermost_call(const Split& split) const { return meetings_[split.call]; }
 

@@ -64,6 +64,7 @@ AccessSpace memory_of(std::string_view opcode) {
 /// ATOM, ATOMG p, d, address, a [, b]; ATOMS d, address, a [, b]; RED, REDG address, a. Where p is no PT, it
 /// tells whether the operation took effect: on some memory it cannot, and other instructions follow for that.
 void translate_atomic(Translation& t) {
+  if (t.has("ARRIVE")) return translate_old_arrive(t);
   const AccessSpace space = memory_of(t.opcode());
   const bool reduces = t.opcode().starts_with("RED"), shared = space == AccessSpace::Shared;
   take_ordering(t);
@@ -97,7 +98,8 @@ void translate_atomic(Translation& t) {
   }
   const uint32_t result = next;
   if (!reduces) ++next;
-  const Address address = t.address(next++);
+  const Address address = shared ? t.own_address(next) : t.address(next);
+  ++next;
   d.base = address.base;
   Place destination = place::none;
   if (!reduces && t.operand(result).index != Operand::zero) destination = t.destination(result, words);
@@ -133,9 +135,9 @@ void run_query_space(Context& c, const Op& op) {
   alignas(64) uint64_t address[warp_lanes];
   functional::lane_addresses(c, d.address.base, d.address.place, d.address.offset, address);
   namespace window = functional::window;
-  const uint64_t rank = ~window::own_shared & UINT32_MAX;
   write_predicate(c, op.destination, test_rows([&](uint32_t i) {
-                    return window::is_shared(address[i]) && ((address[i] & rank) == 0) == d.is_shared;
+                    return window::is_shared(address[i]) &&
+                           c.is_own(address[i] - window::shared) == d.is_shared;
                   }));
 }
 
@@ -146,6 +148,7 @@ void translate_query_space(Translation& t) {
   QueryDetail d;
   const int space = t.take_one_of({"S", "D"});
   if (space < 0) t.unsupported("this memory");
+  if (!t.operand(1).is_zero()) t.unsupported("a second result");
   d.address = t.address(2);
   t.take("E");
   d.is_shared = space == 0;

@@ -3,6 +3,7 @@
 /// Each lane holds its own copy of the convergence barriers, so that a barrier that is used by several groups
 /// of diverged lanes at once stays correct: B holds the lanes that go on together with this one.
 #include <algorithm>
+#include <bit>
 
 #include "functional/calls.hpp"
 #include "functional/cta.hpp"
@@ -20,20 +21,20 @@ namespace {
 
 void run_nothing(Context&, const Op&) {}
 
-/// Both predicates.
-struct BothDetail : Detail {
-  Truth first, second;
-};
-void run_both(Context& c, const Op& op) {
-  const auto& d = op.details<BothDetail>();
-  write_predicate(c, op.destination, d.first.bits(c) & d.second.bits(c));
-}
-
 /// Whether the active lanes are those in a, or others.
 template <bool differ>
 void run_compare_lanes(Context& c, const Op& op) {
   const uint32_t expected = row(c, op.a)[c.first_lane()] ^ static_cast<uint32_t>(op.immediate);
   write_predicate(c, op.destination, (c.mask != expected) == differ ? ~0u : 0);
+}
+
+struct GuardDetail : Detail {
+  Truth guard;
+};
+/// All lanes, if the guard holds for any.
+void run_any(Context& c, const Op& op) {
+  const uint32_t holds = op.details<GuardDetail>().guard.bits(c) & c.mask;
+  write_predicate(c, op.destination, holds ? ~0u : 0);
 }
 
 struct AddressDetail : Detail {
@@ -67,80 +68,78 @@ Op& branch(Translation& t, uint64_t address) {
 
 }  // namespace
 
-/// BRA [p,] target: taken by lanes for which p holds, too. BRA.CONV UR, target: where the active lanes are
-/// those in UR; BRA.DIV: where they are not.
+/// Instructions here may have a predicate as their first operand: lanes take part for which it holds, too.
+///
+/// BRA [p,] target. BRA.CONV [p,] [UR,] target: where the active lanes are those in UR, or all; BRA.DIV:
+/// where they are not. BRA.ANY: all lanes branch if the guard holds for one.
 void translate_bra(Translation& t) {
   t.take("U");
-  t.take("ANY");  // lanes for which the guard does not hold are done with the loop
+  const bool any = t.take("ANY");
   t.take_one_of({"INC", "DEC"});
   const int by_lanes = t.take_one_of({"DIV", "CONV"});
-  const uint32_t last = t.operand_count() - 1;
+  const uint32_t first = t.take_condition();
   if (by_lanes >= 0) {
-    const Flipped mask(t, 0);
+    const bool has_mask = t.operand_count() > first + 1;
+    const Flipped mask = has_mask ? Flipped(t, first) : Flipped();
     Op& test = t.emit(by_lanes == 0 ? run_compare_lanes<true> : run_compare_lanes<false>);
-    test.a = mask.place;
+    test.guard = place::none;
+    test.guard_negated = false;
+    test.a = has_mask ? mask.place : t.constant({functional::full_mask});
     test.immediate = mask.flip;
+    test.destination = t.scratch(1);
+    t.also_guarded_by({test.destination, false});
+    branch(t, t.target(first + has_mask));
+    return;
+  }
+  if (any) {
+    Op& test = t.emit(run_any);
+    const Truth guard = t.take_guard(test);
     const Place result = t.scratch(1);
     test.destination = result;
-    Op& op = branch(t, t.target(last));
+    t.detail<GuardDetail>().guard = guard;
+    Op& op = branch(t, t.target(first));
     op.guard = result;
     op.guard_negated = false;
     return;
   }
-  if (last > 0) {
-    const Truth second = t.predicate(0);
-    Op& both = t.emit(run_nothing);
-    const Place guard = both.guard;
-    const bool negated = both.guard_negated;
-    both.run = run_both;
-    both.guard = place::none;
-    both.guard_negated = false;
-    const Place result = t.scratch(1);
-    both.destination = result;
-    auto& d = t.detail<BothDetail>();
-    d.first =
-        guard == place::none ? Truth({t.constant({functional::full_mask}), false}) : Truth({guard, negated});
-    d.second = second;
-    Op& op = branch(t, t.target(last));
-    op.guard = result;
-    op.guard_negated = false;
-    return;
-  }
-  branch(t, t.target(last));
+  branch(t, t.target(first));
 }
 
 /// BRX a, offset: to the register plus the offset from the next instruction. BRXU: from a uniform register.
 void translate_brx(Translation& t) {
   t.take_one_of({"INC", "DEC"});
-  const Place at = t.source(0);
-  jump(t, at, false, t.code_address() + 16 + static_cast<uint64_t>(t.integer(1)));
+  const uint32_t first = t.take_condition();
+  const Place at = t.source(first);
+  jump(t, at, false, t.code_address() + 16 + static_cast<uint64_t>(t.integer(first + 1)));
 }
 
 /// CALL.REL [a,] target, CALL.ABS a: to the target, or a register and the target. The callee finds in
 /// registers where to return to.
 void translate_call(Translation& t) {
   t.take("NOINC");
-  if (t.take_one_of({"REL", "ABS"}, 0) == 0) {
-    if (t.operand_count() > 1) {
-      const uint64_t base = t.target(1);
-      return jump(t, t.source(0), false, base);
-    }
-    branch(t, t.target(0));
-    return;
+  const uint32_t first = t.take_condition();
+  const bool by_register = t.is(first, OperandKind::Register) || t.is(first, OperandKind::Uniform);
+  const bool relative = t.take_one_of({"REL", "ABS"}, 0) == 0;
+  if (!by_register) {
+    branch(t, t.target(first));
+  } else if (relative) {
+    const uint64_t base = t.target(first + 1);
+    jump(t, t.source(first), false, base);
+  } else {
+    jump(t, t.source(first, 2), true, 0);
   }
-  if (!t.is(0, OperandKind::Register) && !t.is(0, OperandKind::Uniform)) {
-    branch(t, t.target(0));
-    return;
-  }
-  jump(t, t.source(0, 2), true, 0);
 }
 
-/// RET.REL a, base; RET.ABS a.
+/// RET.REL a, base; RET.ABS a [, offset].
 void translate_ret(Translation& t) {
   t.take("NODEC");
-  if (t.take_one_of({"REL", "ABS"}, 0) == 1) return jump(t, t.source(0, 2), true, 0);
-  const uint64_t base = t.target(1);
-  jump(t, t.source(0), false, base);
+  const uint32_t first = t.take_condition();
+  if (t.take_one_of({"REL", "ABS"}, 0) == 1) {
+    const int64_t offset = t.operand_count() > first + 1 ? t.integer(first + 1) : 0;
+    return jump(t, t.source(first, 2), true, static_cast<uint64_t>(offset));
+  }
+  const uint64_t base = t.target(first + 1);
+  jump(t, t.source(first), false, base);
 }
 
 namespace {
@@ -187,6 +186,7 @@ void emit_system_return(Translation& t) {
 
 void translate_exit(Translation& t) {
   t.take_one_of({"KEEPREFCOUNT", "PREEMPTED"});
+  t.take_condition();
   t.emit(run_nothing, Control::Exit);
 }
 
@@ -214,18 +214,22 @@ void run_break(Context& c, const Op& op) {
 /// BSSY B, target: the lanes will meet at a BSYNC.
 void translate_bssy(Translation& t) {
   t.take_one_of({"RELIABLE", "RECONVERGENT"});
+  t.target(1);
   t.emit(run_bssy).destination = t.barrier(0);
 }
 
 void translate_bsync(Translation& t) {
   t.take_one_of({"RELIABLE", "RECONVERGENT"});
-  t.emit(run_meeting, Control::Convergence).member_mask = t.barrier(0);
+  const uint32_t first = t.take_condition();
+  Op& op = t.emit(run_meeting, Control::Convergence);
+  op.member_mask = t.barrier(first);
+  op.immediate = 1 + t.operand(first).index;
 }
 
 void translate_break(Translation& t) {
   t.take_one_of({"RELIABLE", "RECONVERGENT"});
-  if (t.is_predicate(0)) t.unsupported("a second predicate");
-  t.emit(run_break).destination = t.barrier(0);
+  const uint32_t first = t.take_condition();
+  t.emit(run_break).destination = t.barrier(first);
 }
 
 /// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they also execute what
@@ -234,7 +238,7 @@ void translate_warpsync(Translation& t) {
   const bool all = t.take_one_of({"ALL", "EXCLUSIVE"}) == 0;
   const bool collective = t.take("COLLECTIVE");
   const Place mask = all ? t.constant({functional::full_mask}) : t.source(0);
-  if (collective && !t.ends_collective(t.target(1)))
+  if (collective && !t.ends_collective(t.target(all ? 0 : 1)))
     t.unsupported("collective code that does not end where it goes on");
   t.emit(run_nothing, Control::Convergence).member_mask = mask;
 }
@@ -320,6 +324,15 @@ void translate_bar(Translation& t) {
   t.detail<BarrierDetail>() = d;
 }
 
+/// UCGABAR_ARV, UCGABAR_WAIT: arrival at the barrier of the cluster, and waiting for it.
+void translate_cluster_barrier(Translation& t) {
+  BarrierDetail d;
+  d.request.cluster = true;
+  d.request.waits = t.opcode() == "UCGABAR_WAIT";
+  t.emit(run_barrier, Control::Barrier);
+  t.detail<BarrierDetail>() = d;
+}
+
 namespace {
 
 void run_fetch_count(Context& c, const Op& op) {
@@ -358,20 +371,22 @@ void run_sleep(Context& c, const Op& op) {
   c.yield = true;
 }
 
-/// Lanes that wait at a BSYNC for these lanes go on without them, so that lanes which spin on a lock let its
-/// owner proceed.
+/// Lanes that wait at a BSYNC for these lanes go on, so that lanes which spin on a lock let its owner
+/// proceed. All others will meet at that barrier without them.
 void run_yield(Context& c, const Op&) {
   const uint32_t yielding = c.mask;
   const auto& code = c.grid->program().code;
+  const auto meets = [&](const functional::Warp::Split& s) {
+    return s.state == functional::Warp::State::Convergence && code[s.pc].run == run_meeting;
+  };
   for (const functional::Warp::Split& s : c.warp->splits()) {
-    if (s.state != functional::Warp::State::Convergence) continue;
-    const Op& op = code[s.pc];
-    if (op.run != run_meeting) continue;
-    uint32_t* members = c.lanes<uint32_t>(op.member_mask);
-    for (uint32_t i = 0; i < warp_lanes; ++i) {
-      if (s.waiting >> i & 1) members[i] &= ~yielding;
-      if (yielding >> i & 1) members[i] &= ~s.waiting;
-    }
+    if (!meets(s)) continue;
+    uint32_t* members = c.lanes<uint32_t>(code[s.pc].member_mask);
+    if (!(members[std::countr_zero(s.waiting)] & yielding)) continue;
+    uint32_t waiting = 0;
+    for (const functional::Warp::Split& other : c.warp->splits())
+      if (meets(other) && code[other.pc].immediate == code[s.pc].immediate) waiting |= other.waiting;
+    for (uint32_t i = 0; i < warp_lanes; ++i) members[i] &= waiting >> i & 1 ? waiting : ~waiting;
   }
   c.warp->check_convergence();
 }
@@ -397,7 +412,13 @@ void translate_depbar(Translation& t) {
   t.emit(run_nothing);
 }
 
+/// NANOSLEEP a. .SYNCS: until an mbarrier changes, but not longer than a; here lanes only yield.
 void translate_nanosleep(Translation& t) {
+  if (t.take("SYNCS")) {
+    t.source(0);
+    t.emit(run_sleep, Control::Yield).a = t.constant({0});
+    return;
+  }
   t.take_all();
   t.order_matters();
   const Place duration = t.source(t.is_predicate(0) ? 1 : 0);

@@ -1,6 +1,7 @@
 /// Conversions between numbers: F2I, I2F, F2F, FRND and their packed forms.
 #include "functional/handlers.hpp"
 #include "sass/instructions.hpp"
+#include "sass/pairs.hpp"
 #include "sass/rows.hpp"
 
 namespace simt::sass {
@@ -9,17 +10,6 @@ using functional::Conversion;
 using ptx::Type;
 
 namespace {
-
-/// PTX's handlers keep 64-bit values in one array; registers keep them in two rows.
-void run_join(Context& c, const Op& op) {
-  const uint32_t* a = row(c, op.a);
-  auto* to = c.lanes<uint64_t>(op.destination);
-  for (uint32_t i = 0; i < warp_lanes; ++i) to[i] = pair_at(a, i);
-}
-void run_split(Context& c, const Op& op) {
-  const auto* a = c.lanes<const uint64_t>(op.a);
-  map_pairs(c, op.destination, [=](uint32_t i) { return a[i]; });
-}
 
 /// A part of a register, and its sign: (x >> shift), flipped and kept as for floating-point numbers.
 struct PartDetail : Detail {
@@ -50,13 +40,14 @@ Place source_for(Translation& t, uint32_t index, Type type) {
   const uint32_t sign = bytes == 2 ? 0x8000u : 0x80000000u;
   if (o.absolute) part.keep = ~sign;
   if (o.negated) part.flip = sign;
-  if (bytes == 8) {
-    const Place joined = t.scratch(2);
-    Op& op = t.emit(is_double ? run_double_sign : run_join);
-    op.destination = joined;
+  if (bytes == 8 && !is_double) return joined(t, from);
+  if (is_double) {
+    const Place number = t.scratch(2);
+    Op& op = t.emit(run_double_sign);
+    op.destination = number;
     op.a = from;
     t.detail<PartDetail>() = part;
-    return joined;
+    return number;
   }
   for (const std::string_view s : o.suffixes) {
     if (s == "H1" || s == "H1_H1")
@@ -76,20 +67,22 @@ Place source_for(Translation& t, uint32_t index, Type type) {
   return copy;
 }
 
-void convert(Translation& t, const Conversion& conversion, uint32_t source) {
+Op& emit_conversion(Translation& t, const Conversion& conversion, Place to, Place from) {
   const auto handler = functional::conversion_handler(conversion);
   if (!handler) t.unsupported("this conversion");
+  Op& op = t.emit(handler->run);
+  op.destination = to;
+  op.a = from;
+  op.immediate = handler->immediate;
+  return op;
+}
+
+void convert(Translation& t, const Conversion& conversion, uint32_t source) {
   const bool wide = ptx::bytes(conversion.to) == 8;
   const Place from = source_for(t, source, conversion.from), to = t.destination(0, wide ? 2 : 1);
   const Place result = wide ? t.scratch(2) : to;
-  Op& op = t.emit(handler->run);
-  op.destination = result;
-  op.a = from;
-  op.immediate = handler->immediate;
-  if (!wide) return;
-  Op& last = t.emit(run_split);
-  last.destination = to;
-  last.a = result;
+  emit_conversion(t, conversion, result, from);
+  if (wide) split(t, to, result);
 }
 
 uint8_t take_direction(Translation& t, std::initializer_list<std::string_view> names) {
@@ -168,33 +161,80 @@ void run_pack(Context& c, const Op& op) {
   map_words(c, op.destination, [=](uint32_t i) { return a[i] << 16 | (b[i] & 0xffffu); });
 }
 
-}  // namespace
+enum class Packing : uint8_t { Both, BothMerged, Lower, LowerMerged, OneMerged };
 
-/// F2FP.type[.F32].PACK_AB[.RELU][.rounding] d, a, b: two numbers rounded to a half-precision type.
-void translate_f2fp(Translation& t) {
-  Conversion conversion;
-  conversion.relu = t.take("RELU");
-  conversion.to = take_float(t, Type::F16);
-  t.take("F32");
-  conversion.rounding = take_direction(t, {"RN", "RZ", "RM", "RP"});
-  const int form = t.take_one_of({"PACK_AB", "PACK_B"});
-  if (form < 0 || (conversion.to != Type::F16 && conversion.to != Type::BF16)) t.unsupported("this form");
-  const auto handler = functional::conversion_handler(conversion);
-  if (!handler) t.unsupported("this conversion");
+/// d = {a, b} as halves.
+void pack(Translation& t, Place to, Place a, Place b) {
+  Op& op = t.emit(run_pack);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+}
+
+/// Two numbers, rounded to a half-precision type.
+void pack_halves(Translation& t, const Conversion& conversion) {
   const Place to = t.destination(0);
   Place halves[2];
   for (uint32_t k = 0; k < 2; ++k) {
     const Place from = source_for(t, 1 + k, Type::F32);
     halves[k] = t.scratch(1);
-    Op& op = t.emit(handler->run);
-    op.destination = halves[k];
-    op.a = from;
-    op.immediate = handler->immediate;
+    emit_conversion(t, conversion, halves[k], from);
   }
-  Op& op = t.emit(run_pack);
-  op.destination = to;
-  op.a = halves[0];
-  op.b = halves[1];
+  pack(t, to, halves[0], halves[1]);
+}
+
+/// One number, rounded to a half-precision type: the lower half of the result; the last operand becomes the
+/// upper one.
+void merge_half(Translation& t, const Conversion& conversion) {
+  const Place to = t.destination(0), from = source_for(t, 1, Type::F32), upper = t.source(2);
+  const Place half = t.scratch(1);
+  emit_conversion(t, conversion, half, from);
+  pack(t, to, upper, half);
+}
+
+/// To or from f8. The pair of f8 numbers is the lower half of the result; the last operand becomes the upper
+/// one.
+void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
+  const bool to_f8 = conversion.to != Type::F16x2, two = packing == Packing::BothMerged;
+  if (to_f8 != (two || packing == Packing::LowerMerged) || two != (conversion.from == Type::F32))
+    t.unsupported("this form");
+  const Place to = t.destination(0);
+  const Place a = source_for(t, 1, conversion.from);
+  const Place b = two ? source_for(t, 2, conversion.from) : place::none;
+  const Place upper = to_f8 ? t.source(two ? 3 : 2) : place::none;
+  const Place pair = to_f8 ? t.scratch(1) : to;
+  emit_conversion(t, conversion, pair, a).b = b;
+  if (to_f8) pack(t, to, upper, pair);
+}
+
+}  // namespace
+
+/// F2FP.type[.F32].PACK_AB[.RELU][.rounding] d, a, b: two numbers rounded to a half-precision type.
+/// F2FP.type.F32.PACK_AB_MERGE_C d, a, b, c and F2FP.type.F16.UNPACK_B_MERGE_C d, a, c: rounded to f8.
+/// F2FP.F16.type.UNPACK_B d, a: a pair of f8 numbers. F2FP.type.F32.MERGE_C d, a, c: one number.
+void translate_f2fp(Translation& t) {
+  Conversion conversion;
+  conversion.relu = t.take("RELU");
+  const int packing =
+      t.take_one_of({"PACK_AB", "PACK_AB_MERGE_C", "UNPACK_B", "UNPACK_B_MERGE_C", "MERGE_C"});
+  if (packing < 0) t.unsupported("this form");
+  static constexpr Type types[] = {Type::E4M3x2, Type::E5M2x2, Type::F16x2, Type::BF16x2, Type::F32};
+  const auto take_type = [&](Type otherwise) {
+    const int index = t.take_next_of({"E4M3", "E5M2", "F16", "BF16", "F32"});
+    return index < 0 ? otherwise : types[index];
+  };
+  conversion.to = take_type(Type::F16x2);
+  conversion.from = take_type(Type::F32);
+  const auto form = static_cast<Packing>(packing);
+  if (form != Packing::Both && form != Packing::OneMerged) {
+    if (conversion.to != Type::F16x2 && !t.take("SATFINITE")) t.unsupported("f8 that does not saturate");
+    return convert_f8(t, conversion, form);
+  }
+  if (conversion.from != Type::F32 || (conversion.to != Type::F16x2 && conversion.to != Type::BF16x2))
+    t.unsupported("this form");
+  conversion.to = conversion.to == Type::F16x2 ? Type::F16 : Type::BF16;
+  conversion.rounding = take_direction(t, {"RN", "RZ", "RM", "RP"});
+  form == Packing::Both ? pack_halves(t, conversion) : merge_half(t, conversion);
 }
 
 }  // namespace simt::sass

@@ -149,6 +149,7 @@ void translate_dsetp(Translation& t) {
   const int extreme = t.take_one_of({"MIN", "MAX"});
   if (extreme >= 0) {
     t.take("AND");
+    if (t.operand(4).index != Operand::true_predicate) t.unsupported("a third predicate");
     const Place chosen = t.predicate_destination(0);
     if (t.operand(1).index != Operand::true_predicate) d.other_result = t.predicate_destination(1);
     d.a = DoubleSource(t, 2);

@@ -204,7 +204,8 @@ void run_extreme(Context& c, const Op& op) {
   const auto& d = op.details<FloatSelectDetail>();
   const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
   const uint32_t least = d.chosen.bits(c);
-  const uint32_t ka = d.a.keep, fa = d.a.flip, kb = d.b.keep, fb = d.b.flip;
+  // .XORSIGN takes the signs before the magnitudes, which it makes itself.
+  const uint32_t ka = xorsign ? ~0u : d.a.keep, fa = d.a.flip, kb = xorsign ? ~0u : d.b.keep, fb = d.b.flip;
   map_words(c, op.destination, [=](uint32_t i) {
     const uint32_t x = (a[i] & ka) ^ fa, y = (b[i] & kb) ^ fb;
     return least >> i & 1 ? extreme<false, nan, xorsign, ftz>(x, y) : extreme<true, nan, xorsign, ftz>(x, y);
@@ -231,6 +232,8 @@ void translate_fsel(Translation& t) {
 /// FMNMX d, a, b, p: the minimum where p holds, else the maximum.
 void translate_fmnmx(Translation& t) {
   const bool ftz = t.take("FTZ"), nan = t.take("NAN"), xorsign = t.take("XORSIGN");
+  if (xorsign && !(t.operand(1).absolute && t.operand(2).absolute))
+    t.unsupported(".XORSIGN of operands that are no magnitudes");
   emit_select(t, xorsign ? nan   ? ftz ? run_extreme<true, true, true> : run_extreme<true, true, false>
                            : ftz ? run_extreme<false, true, true>
                                  : run_extreme<false, true, false>

@@ -15,12 +15,22 @@ namespace {
 
 constexpr uint32_t both = 2 * warp_lanes;  ///< the halves of all lanes
 
+/// The f16 number next to v, toward zero.
+float toward_zero(float v) {
+  constexpr float most = 65504, unit = 0x1p-24f;
+  if (std::fabs(v) >= most) return std::isinf(v) ? v : std::copysign(most, v);
+  if (std::fabs(v) < Half::least) return std::trunc(v / unit) * unit;
+  return v == v ? std::bit_cast<float>(std::bit_cast<uint32_t>(v) & 0xffffe000u) : v;
+}
+
 /// A pair of numbers: which halves of the register, and their signs.
 struct HalfSource {
   Place place = place::none;
   uint32_t lower = 0, upper = 16;  ///< shifts of the halves
   uint32_t keep = ~0u, flip = 0;
-  bool single = false;  ///< .F32: the register holds one f32 number
+  /// .F32: the register holds one f32 number, which is rounded toward zero to f16; ptxas makes cvt.rz.f16.f32
+  /// of HADD2 d, a.F32, -RZ.
+  bool single = false;
 
   HalfSource() = default;
   HalfSource(Translation& t, uint32_t index) {
@@ -28,17 +38,22 @@ struct HalfSource {
     if (o.inverted) t.unsupported("an inverted operand");
     place = t.source(index);
     for (const std::string_view s : o.suffixes) {
-      if (s == "H0_H0")
+      if (s == "H0_H0") {
         upper = 0;
-      else if (s == "H1_H1")
+      } else if (s == "H1_H1") {
         lower = 16;
-      else if (s == "F32")
+      } else if (s == "H0_NH1") {  // of complex numbers: {H0, -H1}
+        upper = 0;
+        lower = 16;
+        flip = 0x8000u;
+      } else if (s == "F32") {
         single = true;
-      else if (s != "H1_H0")
+      } else if (s != "H1_H0") {
         t.unsupported("the suffix ." + std::string(s));
+      }
     }
     if (o.absolute) keep = single ? 0x7fffffffu : 0x7fff7fffu;
-    if (o.negated) flip = single ? 0x80000000u : 0x80008000u;
+    if (o.negated) flip ^= single ? 0x80000000u : 0x80008000u;
   }
 
   /// The numbers of all lanes: lower halves first.
@@ -46,14 +61,15 @@ struct HalfSource {
   void read(const Context& c, float* to) const {
     const uint32_t* a = row(c, place);
     if (single) {
-      for (uint32_t i = 0; i < warp_lanes; ++i)
-        to[i] = to[i + warp_lanes] = std::bit_cast<float>((a[i] & keep) ^ flip);
+      for (uint32_t i = 0; i < warp_lanes; ++i) {
+        to[i] = to[i + warp_lanes] = toward_zero(std::bit_cast<float>((a[i] & keep) ^ flip));
+      }
       return;
     }
     alignas(64) uint16_t halves[both];
     for (uint32_t i = 0; i < warp_lanes; ++i) {
       halves[i] = static_cast<uint16_t>(((a[i] >> lower & 0xffffu) & keep) ^ flip);
-      halves[i + warp_lanes] = static_cast<uint16_t>(((a[i] >> upper & 0xffffu) & keep) ^ flip);
+      halves[i + warp_lanes] = static_cast<uint16_t>(((a[i] >> upper & 0xffffu) & keep) ^ flip >> 16);
     }
     H::template widen<both>(halves, to);
     if constexpr (ftz)
@@ -64,6 +80,7 @@ struct HalfSource {
 
 struct HalfDetail : Detail {
   HalfSource sources[3];
+  uint32_t count = 2;  ///< of sources, where that varies
   Clamp clamp = Clamp::None;
   bool single = false;  ///< the result is the f32 number of the lower half
   Truth least;
@@ -111,17 +128,29 @@ void run_binary(Context& c, const Op& op) {
   finish<H, ftz>(c, op, d, r);
 }
 
-template <class H, bool nan>
+/// The extreme of two or three numbers.
+template <class H, bool nan, bool xorsign, bool ftz>
 void run_extreme(Context& c, const Op& op) {
   const auto& d = op.details<HalfDetail>();
-  alignas(64) float a[both], b[both], r[both];
-  d.sources[0].read<H, false>(c, a);
-  d.sources[1].read<H, false>(c, b);
+  alignas(64) float next[both], r[both];
+  d.sources[0].read<H, ftz>(c, r);
   const uint32_t least = d.least.bits(c);
-  for (uint32_t i = 0; i < both; ++i)
-    r[i] = least >> (i % warp_lanes) & 1 ? operations::Extreme<false, nan, false>{}(a[i], b[i])
-                                         : operations::Extreme<true, nan, false>{}(a[i], b[i]);
-  finish<H, false>(c, op, d, r);
+  for (uint32_t k = 1; k < d.count; ++k) {
+    d.sources[k].read<H, ftz>(c, next);
+    for (uint32_t i = 0; i < both; ++i)
+      r[i] = least >> (i % warp_lanes) & 1 ? operations::Extreme<false, nan, xorsign>{}(r[i], next[i])
+                                           : operations::Extreme<true, nan, xorsign>{}(r[i], next[i]);
+  }
+  finish<H, ftz>(c, op, d, r);
+}
+template <class H, bool nan, bool xorsign>
+Handler extreme_handler(bool ftz) {
+  return ftz ? run_extreme<H, nan, xorsign, true> : run_extreme<H, nan, xorsign, false>;
+}
+template <class H>
+Handler extreme_handler(bool nan, bool xorsign, bool ftz) {
+  if (nan) return xorsign ? extreme_handler<H, true, true>(ftz) : extreme_handler<H, true, false>(ftz);
+  return xorsign ? extreme_handler<H, false, true>(ftz) : extreme_handler<H, false, false>(ftz);
 }
 
 struct Modes {
@@ -139,7 +168,9 @@ Modes take_modes(Translation& t, HalfDetail& d) {
 /// The immediate of a pair is written as two numbers.
 uint32_t take_source(Translation& t, HalfDetail& d, uint32_t k, uint32_t index) {
   d.sources[k] = HalfSource(t, index);
-  return index + (t.is(index, OperandKind::Number) || t.is(index, OperandKind::Integer) ? 2 : 1);
+  if (!t.is(index, OperandKind::Number) && !t.is(index, OperandKind::Integer)) return index + 1;
+  t.operand(index + 1);
+  return index + 2;
 }
 
 template <class F>
@@ -149,6 +180,7 @@ void translate_binary(Translation& t) {
   const Place to = t.destination(0);
   const uint32_t next = take_source(t, d, 0, 1);
   take_source(t, d, 1, next);
+  if (modes.bfloat && (d.sources[0].single || d.sources[1].single)) t.unsupported("a source of f32");
   t.emit(modes.bfloat ? run_binary<Bfloat, F, false>
          : modes.ftz  ? run_binary<Half, F, true>
                       : run_binary<Half, F, false>)
@@ -179,19 +211,24 @@ void translate_hfma2(Translation& t) {
   t.detail<HalfDetail>() = d;
 }
 
-/// HMNMX2 d, a, b, p.
+/// HMNMX2 d, a, b, p; VHMNMX d, a, b, c, p. With .XORSIGN the extreme of the magnitudes, with the product of
+/// the signs.
 void translate_hmnmx2(Translation& t) {
   HalfDetail d;
-  const bool nan = t.take("NAN");
+  if (t.opcode() == "VHMNMX") d.count = 3;
+  const bool nan = t.take("NAN"), xorsign = t.take("XORSIGN");
   const Modes modes = take_modes(t, d);
-  if (t.has("XORSIGN")) t.unsupported(".XORSIGN");
   const Place to = t.destination(0);
-  uint32_t next = take_source(t, d, 0, 1);
-  next = take_source(t, d, 1, next);
+  uint32_t next = 1;
+  for (uint32_t k = 0; k < d.count; ++k) {
+    next = take_source(t, d, k, next);
+    if (!xorsign) continue;
+    if (d.sources[k].keep == ~0u) t.unsupported(".XORSIGN of operands that are no magnitudes");
+    d.sources[k].keep = ~0u;
+  }
   d.least = t.predicate(next);
-  t.emit(modes.bfloat ? nan ? run_extreme<Bfloat, true> : run_extreme<Bfloat, false>
-         : nan        ? run_extreme<Half, true>
-                      : run_extreme<Half, false>)
+  t.emit(modes.bfloat ? extreme_handler<Bfloat>(nan, xorsign, modes.ftz)
+                      : extreme_handler<Half>(nan, xorsign, modes.ftz))
       .destination = to;
   t.detail<HalfDetail>() = d;
 }
@@ -208,21 +245,21 @@ struct HalfCompareDetail : Detail {
   uint32_t one = 0xffff;
 };
 
-template <class H>
+template <class H, bool ftz>
 void compare(Context& c, const HalfCompareDetail& d, uint32_t* holds) {
   alignas(64) float a[both], b[both];
-  d.a.read<H, false>(c, a);
-  d.b.read<H, false>(c, b);
+  d.a.read<H, ftz>(c, a);
+  d.b.read<H, ftz>(c, b);
   for (uint32_t k = 0; k < 2; ++k)
     holds[k] =
         combined(d.combine, compared(d.outcomes, a + k * warp_lanes, b + k * warp_lanes), d.with.bits(c));
 }
 
-template <class H>
+template <class H, bool ftz>
 void run_setp(Context& c, const Op& op) {
   const auto& d = op.details<HalfCompareDetail>();
   uint32_t holds[2];
-  compare<H>(c, d, holds);
+  compare<H, ftz>(c, d, holds);
   if (d.together) {
     const uint32_t all = holds[0] & holds[1];
     holds[0] = all;
@@ -232,11 +269,11 @@ void run_setp(Context& c, const Op& op) {
     if (d.results[k] != place::none) write_predicate(c, d.results[k], holds[k]);
 }
 
-template <class H>
+template <class H, bool ftz>
 void run_set(Context& c, const Op& op) {
   const auto& d = op.details<HalfCompareDetail>();
   uint32_t holds[2];
-  compare<H>(c, d, holds);
+  compare<H, ftz>(c, d, holds);
   const uint32_t one = d.one;
   map_words(c, op.destination,
             [=](uint32_t i) { return (holds[0] >> i & 1 ? one : 0) | (holds[1] >> i & 1 ? one << 16 : 0); });
@@ -251,7 +288,7 @@ void translate_hsetp2(Translation& t) {
   d.together = t.take("H_AND");
   d.outcomes = take_comparison(t);
   d.combine = take_combine(t);
-  t.take("FTZ");
+  const bool ftz = t.take("FTZ");
   for (uint32_t k = 0; k < 2; ++k)
     if (t.operand(k).index != Operand::true_predicate) d.results[k] = t.predicate_destination(k);
   HalfDetail sources;
@@ -260,7 +297,9 @@ void translate_hsetp2(Translation& t) {
   d.a = sources.sources[0];
   d.b = sources.sources[1];
   d.with = t.predicate(next);
-  t.emit(bfloat ? run_setp<Bfloat> : run_setp<Half>);
+  t.emit(bfloat ? ftz ? run_setp<Bfloat, true> : run_setp<Bfloat, false>
+         : ftz  ? run_setp<Half, true>
+                : run_setp<Half, false>);
   t.detail<HalfCompareDetail>() = d;
 }
 
@@ -271,7 +310,7 @@ void translate_hset2(Translation& t) {
   if (t.take("BF")) d.one = bfloat ? 0x3f80 : 0x3c00;
   d.outcomes = take_comparison(t);
   d.combine = take_combine(t);
-  t.take("FTZ");
+  const bool ftz = t.take("FTZ");
   const Place to = t.destination(0);
   HalfDetail sources;
   uint32_t next = take_source(t, sources, 0, 1);
@@ -279,7 +318,10 @@ void translate_hset2(Translation& t) {
   d.a = sources.sources[0];
   d.b = sources.sources[1];
   d.with = t.predicate(next);
-  t.emit(bfloat ? run_set<Bfloat> : run_set<Half>).destination = to;
+  t.emit(bfloat ? ftz ? run_set<Bfloat, true> : run_set<Bfloat, false>
+         : ftz  ? run_set<Half, true>
+                : run_set<Half, false>)
+      .destination = to;
   t.detail<HalfCompareDetail>() = d;
 }
 

@@ -10,8 +10,8 @@ using Semantics = void(Translation&);
 // integer.cpp
 Semantics translate_iadd3, translate_imad, translate_lea, translate_shf, translate_lop3, translate_isetp,
     translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc, translate_flo,
-    translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff, translate_viadd,
-    translate_viaddmnmx, translate_vimnmx3;
+    translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff, translate_vabsdiff4,
+    translate_viadd, translate_viaddmnmx, translate_vimnmx3;
 // moves.cpp
 Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r,
     translate_r2p, translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc,
@@ -28,13 +28,15 @@ Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, t
     translate_hset2;
 // tensor.cpp
 Semantics translate_hmma, translate_imma, translate_bmma, translate_dmma, translate_ldsm, translate_stsm,
-    translate_movm;
+    translate_movm, translate_group_product, translate_warpgroup;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
 // atomics.cpp
 Semantics translate_atomic, translate_query_space;
 // async.cpp
-Semantics translate_copy_async;
+Semantics translate_copy_async, translate_store_async;
+// bulk.cpp
+Semantics translate_bulk_copy, translate_bulk_reduction, translate_bulk_prefetch, translate_tensor_copy;
 // texture.cpp
 Semantics translate_fetch, translate_texture_query;
 // surface.cpp
@@ -42,7 +44,9 @@ Semantics translate_surface;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
     translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
-    translate_yield, translate_nanosleep, translate_depbar, translate_elect;
+    translate_yield, translate_nanosleep, translate_depbar, translate_elect, translate_cluster_barrier;
+// mbarrier.cpp
+Semantics translate_syncs, translate_arrives, translate_old_arrive, translate_rpcmov;
 
 /// Ops that call a function of the system, such as vprintf, whose arguments are in R4 and up. False if there
 /// is none of this name.

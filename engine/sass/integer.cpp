@@ -74,8 +74,44 @@ void run_sum_with_carry(Context& c, const Op& op) {
 
 }  // namespace
 
+namespace {
+
+struct WideSumDetail : Detail {
+  Place terms[3] = {};
+  bool negated[3] = {};
+};
+void run_wide_sum(Context& c, const Op& op) {
+  const auto& d = op.details<WideSumDetail>();
+  map_pairs(c, op.destination, [&](uint32_t i) {
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < 3; ++k) {
+      const uint64_t term = pair_at(row(c, d.terms[k]), i);
+      sum += d.negated[k] ? 0 - term : term;
+    }
+    return sum;
+  });
+}
+
+/// UIADD3.64 d, a, b, c.
+void translate_wide_sum(Translation& t) {
+  if (t.operand_count() != 4) t.unsupported("carries of 64 bits");
+  WideSumDetail d;
+  for (uint32_t k = 0; k < 3; ++k) {
+    const Operand& o = t.operand(k + 1);
+    if (o.inverted || o.absolute) t.unsupported("an operand that is inverted or an absolute value");
+    d.negated[k] = o.negated;
+    d.terms[k] = t.source(k + 1, 2);
+  }
+  const Place to = t.destination(0, 2);
+  t.emit(run_wide_sum).destination = to;
+  t.detail<WideSumDetail>() = d;
+}
+
+}  // namespace
+
 /// IADD3 d, [p, [p,]] a, b, c [, p, p]: carries are added where .X says so.
 void translate_iadd3(Translation& t) {
+  if (t.take("64")) return translate_wide_sum(t);
   const bool extended = t.take("X");
   const Place to = t.destination(0);
   const uint32_t carries = leading_predicates(t, 1), first = 1 + carries;
@@ -781,6 +817,22 @@ void run_absolute_difference(Context& c, const Op& op) {
   });
 }
 
+/// The absolute differences of four bytes each, or their sum and c.
+template <class T, bool adds>
+void run_byte_differences(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
+  map_words(c, op.destination, [=](uint32_t i) {
+    uint32_t bytes = 0, sum = e[i];
+    for (uint32_t k = 0; k < 32; k += 8) {
+      const int32_t difference = int32_t{static_cast<T>(a[i] >> k)} - int32_t{static_cast<T>(b[i] >> k)};
+      const auto magnitude = static_cast<uint32_t>(difference < 0 ? -difference : difference);
+      bytes |= magnitude << k;
+      sum += magnitude;
+    }
+    return adds ? sum : bytes;
+  });
+}
+
 }  // namespace
 
 /// IMNMX, VIMNMX d, a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
@@ -815,17 +867,36 @@ void run_extreme_of_three(Context& c, const Op& op) {
   });
 }
 
-void extreme_of_three(Translation& t, bool adds) {
-  const bool is_signed = !t.take("U32");
-  const bool relu = t.take("RELU");
+/// The same of both halves.
+template <class T, bool adds>
+void run_extreme_of_three_halves(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
+  const auto& d = op.details<SelectDetail>();
+  const uint32_t least = d.chooses.bits(c);
+  const bool relu = d.relu;
+  map_words(c, op.destination, [=](uint32_t i) {
+    const auto half = [&](uint32_t x, uint32_t y, uint32_t z) {
+      const auto extreme = [&](T p, T q) { return least >> i & 1 ? std::min(p, q) : std::max(p, q); };
+      const T first = adds ? static_cast<T>(x + y) : extreme(static_cast<T>(x), static_cast<T>(y));
+      const T r = extreme(first, static_cast<T>(z));
+      return uint32_t{static_cast<uint16_t>(relu && static_cast<int16_t>(r) < 0 ? T{0} : r)};
+    };
+    return half(a[i], b[i], e[i]) | half(a[i] >> 16, b[i] >> 16, e[i] >> 16) << 16;
+  });
+}
+
+template <bool adds>
+void extreme_of_three(Translation& t) {
+  static constexpr Handler handlers[] = {
+      run_extreme_of_three<int32_t, adds>, run_extreme_of_three<uint32_t, adds>,
+      run_extreme_of_three_halves<int16_t, adds>, run_extreme_of_three_halves<uint16_t, adds>};
+  const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2"}, 0);
+  const bool relu = t.take("RELU"), halves = type >= 2;
   const Truth least = t.predicate(4);
   const Place to = t.destination(0);
   const Flipped a(t, 1), b(t, 2), c(t, 3);
-  if (a.flip || c.flip || (b.flip && !adds)) t.unsupported("a negated operand");
-  Op& op =
-      t.emit(adds ? is_signed ? run_extreme_of_three<int32_t, true> : run_extreme_of_three<uint32_t, true>
-             : is_signed ? run_extreme_of_three<int32_t, false>
-                         : run_extreme_of_three<uint32_t, false>);
+  if (a.flip || c.flip || (b.flip && (!adds || halves))) t.unsupported("a negated operand");
+  Op& op = t.emit(handlers[type]);
   op.destination = to;
   op.a = a.place;
   op.b = b.place;
@@ -841,11 +912,11 @@ void extreme_of_three(Translation& t, bool adds) {
 
 /// VIADDMNMX d, a, b, c, p: the extreme of a + b and c.
 void translate_viaddmnmx(Translation& t) {
-  extreme_of_three(t, true);
+  extreme_of_three<true>(t);
 }
 /// VIMNMX3 d, a, b, c, p.
 void translate_vimnmx3(Translation& t) {
-  extreme_of_three(t, false);
+  extreme_of_three<false>(t);
 }
 
 /// SEL d, a, b, p.
@@ -923,6 +994,16 @@ void translate_vabsdiff(Translation& t) {
   Op& op = two_sources(t, run_absolute_difference);
   op.c = c;
   op.immediate = is_signed;
+}
+
+/// VABSDIFF4[.U8] d, a, b, c: c only counts with .ACC.
+void translate_vabsdiff4(Translation& t) {
+  const bool is_signed = !t.take("U8"), adds = t.take("ACC");
+  const Place c = t.source(3);
+  two_sources(t, adds ? is_signed ? run_byte_differences<int8_t, true> : run_byte_differences<uint8_t, true>
+                 : is_signed ? run_byte_differences<int8_t, false>
+                             : run_byte_differences<uint8_t, false>)
+      .c = c;
 }
 
 }  // namespace simt::sass

@@ -51,7 +51,8 @@ void access(Translation& t, bool load) {
   const bool strong = take_ordering(t);
   take_width(t, d);
   const uint32_t value = load ? 0 : 1;
-  const Address address = t.address(load ? 1 : 0);
+  const uint32_t at = load ? 1 : 0;
+  const Address address = d.space == AccessSpace::Shared ? t.own_address(at) : t.address(at);
   const Place first = load ? t.destination(value, d.elements) : t.source(value, d.elements);
   d.base = address.base;
   for (uint32_t k = 0; k < d.elements; ++k) {
@@ -120,7 +121,7 @@ void run_load_constant(Context& c, const Op& op) {
 
 }  // namespace
 
-/// LDC d, c[bank][a + offset]; ULDC.
+/// LDC d, c[bank][a + offset]; ULDC d, c[bank][ua + offset].
 void translate_load_constant(Translation& t) {
   static constexpr uint32_t bytes[] = {1, 1, 2, 2, 4, 8, 16};
   const int width = t.take_one_of({"U8", "S8", "U16", "S16", "32", "64", "128"}, 4);
@@ -130,14 +131,15 @@ void translate_load_constant(Translation& t) {
   d.bytes = std::min(4u, bytes[width]);
   d.is_signed = width == 1 || width == 3;
   const Operand& o = t.operand(1);
-  if (o.kind != OperandKind::Constant || o.uniform != Operand::none ||
-      o.bank >= functional::ConstantBanks::count)
+  const bool by_lane = o.base != Operand::none, by_warp = o.uniform != Operand::none;
+  if (o.kind != OperandKind::Constant || (by_lane && by_warp) || o.bank >= functional::ConstantBanks::count)
     t.unsupported("this constant");
   d.bank = o.bank;
   d.offset = o.value;
   const Place to = t.destination(0, d.words);
-  const Place index =
-      o.base == Operand::none || o.base == Operand::zero ? place::none : t.general(o.base, 1, false);
+  Place index = place::none;
+  if (by_lane && o.base != Operand::zero) index = t.general(o.base, 1, false);
+  if (by_warp && o.uniform != Operand::zero) index = t.uniform(o.uniform, 1);
   Op& op = t.emit(run_load_constant);
   op.destination = to;
   op.a = index;

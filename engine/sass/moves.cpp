@@ -4,6 +4,7 @@
 #include "functional/grid.hpp"
 #include "functional/handlers.hpp"
 #include "sass/instructions.hpp"
+#include "sass/pairs.hpp"
 #include "sass/rows.hpp"
 
 namespace simt::sass {
@@ -116,6 +117,8 @@ void special(Translation& t, uint32_t words) {
   if (o.kind != OperandKind::Name) t.unsupported("a special register is expected");
   const Place to = t.destination(0, words);
   if (o.text == "SRZ") return move(t, to, t.constant({0, 0}), words);
+  // The least address of the stack; accesses beyond it are faults of their own.
+  if (o.text == "SR_LMEMHIOFF") return move(t, to, t.constant({0, 0}), words);
   // The window of shared memory in the generic address space.
   if (o.text == "SR_SWINHI") return move(t, to, t.constant({functional::window::shared >> 32}), words);
   if (words == 1)
@@ -154,8 +157,14 @@ void translate_cs2r(Translation& t) {
 
 namespace {
 
+struct FirstLaneDetail : Detail {
+  Truth guard;
+};
+
+/// The warp has one uniform register, though only some lanes may take part.
 void run_first_lane(Context& c, const Op& op) {
-  splat(c, op.destination, 1, row(c, op.a)[c.first_lane()]);
+  const uint32_t lanes = op.details<FirstLaneDetail>().guard.bits(c) & c.mask;
+  if (lanes) splat(c, op.destination, 1, row(c, op.a)[std::countr_zero(lanes)]);
 }
 
 /// Lanes whose value is not the one moved, or that were such lanes.
@@ -186,6 +195,8 @@ void translate_r2ur(Translation& t) {
   Op& op = t.emit(run_first_lane);
   op.a = a;
   op.destination = to;
+  const Truth guard = t.take_guard(op);
+  t.detail<FirstLaneDetail>().guard = guard;
 }
 
 // --- predicates -------------------------------------------------------------------------------------------
@@ -365,17 +376,18 @@ void translate_vote(Translation& t) {
   t.detail<VoteDetail>() = d;
 }
 
-/// MATCH.ANY d, a; MATCH.ALL p, d, a.
+/// MATCH.ANY[.U64] d, a; MATCH.ALL[.U64] p, d, a.
 void translate_match(Translation& t) {
-  const bool all = t.take_one_of({"ANY", "ALL"}, 0) == 1;
+  const bool all = t.take_one_of({"ANY", "ALL"}, 0) == 1, wide = t.take("U64");
   CollectiveOperands operands;
   uint32_t next = 0;
   if (t.is_predicate(0)) {
     if (t.operand(0).index != Operand::true_predicate) operands.predicate = t.predicate_destination(0);
     ++next;
   }
-  const Place to = t.destination(next), a = t.source(next + 1);
-  Op& op = t.emit(all ? functional::match_all_handler() : functional::match_any_handler());
+  const Place to = t.destination(next);
+  const Place a = wide ? joined(t, t.source(next + 1, 2)) : t.source(next + 1);
+  Op& op = t.emit(all ? functional::match_all_handler(wide) : functional::match_any_handler(wide));
   op.destination = to;
   op.a = a;
   t.detail<CollectiveOperands>() = operands;

@@ -65,11 +65,21 @@ class Parser {
   Operand plain() {
     if (next() == '[') return memory();
     if (next() == '{') return set();
+    if (take("32@")) return symbol();
     if (next() == '+' || is_digit(next()) || names_number(at_)) return number();
     if (take("c[")) return constant(false);
     if (take("cx[")) return constant(true);
     if (take("desc[") || take("gdesc[") || take("tmem[") || take("idesc[")) return descriptor();
     return name();
+  }
+
+  /// After `32@`: half of an address, `lo(...)` or `hi(...)`, which the relocated instruction holds.
+  Operand symbol() {
+    Operand result;
+    result.kind = OperandKind::Address;
+    result.text = text_;
+    at_ = text_.size();
+    return result;
   }
 
   Operand number() {
@@ -176,6 +186,7 @@ class Parser {
     result.kind = OperandKind::Constant;
     if (indirect) {
       if (!uniform(result.uniform)) fail("a uniform register");
+      result.bank = Operand::none;
     } else {
       expect("0x");
       result.bank = static_cast<uint32_t>(hexadecimal());

@@ -18,6 +18,7 @@ enum class OperandKind : uint8_t {
   Constant,          ///< c[bank][base + value]
   Memory,            ///< [base + uniform + value]
   Name,              ///< a special register, a symbol, PR
+  Address,           ///< 32@lo(...), 32@hi(...): half of an address, which the relocated instruction holds
   Set,               ///< {...}: the numbers in it are bits of value
 };
 
@@ -34,15 +35,15 @@ struct Operand {
   bool absolute = false;                   ///< |x|
   bool inverted = false;                   ///< ~x
   bool reused = false;                     ///< .reuse
-  std::string_view text;                   ///< of a Name
+  std::string_view text;                   ///< of a Name or an Address
   std::vector<std::string_view> suffixes;  ///< such as H0_H0, ROW; without dots
 
-  uint32_t bank = 0;                            ///< of a Constant, if it is not in `uniform`
+  uint32_t bank = 0;                            ///< of a Constant; `none` if it is in `uniform`
   uint32_t base = none;                         ///< register in a Constant or Memory
   uint32_t scale = 1;                           ///< of `base`: X4, X8, X16
   bool wide_base = false;                       ///< .64
   bool unsigned_base = false;                   ///< .U32: a 32-bit register that is added to `uniform`
-  uint32_t uniform = none;                      ///< UR in a Memory operand, or the bank of cx[UR]
+  uint32_t uniform = none;                      ///< UR in a Memory or Constant, or the bank of cx[UR]
   bool wide_uniform = false;                    ///< .64
   uint32_t descriptor = none;                   ///< UR of desc[UR] or gdesc[UR]
   std::vector<std::string_view> base_suffixes;  ///< others of `base`

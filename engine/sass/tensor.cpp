@@ -1,8 +1,12 @@
-/// Tensor cores: HMMA, IMMA, DMMA, BMMA, and moves of their tiles: LDSM, STSM, MOVM. Registers hold matrices
-/// as in PTX.
+/// Tensor cores: HMMA, IMMA, DMMA, BMMA, those of warpgroups, and moves of tiles: LDSM, STSM, MOVM. Registers
+/// hold matrices as in PTX.
+#include <charconv>
+
+#include "functional/group_product.hpp"
 #include "functional/matrix_product.hpp"
 #include "functional/tiles.hpp"
 #include "sass/instructions.hpp"
+#include "sass/pairs.hpp"
 #include "sass/rows.hpp"
 
 namespace simt::sass {
@@ -112,26 +116,129 @@ void translate_bmma(Translation& t) {
 
 namespace {
 
-/// Doubles are in two rows each in registers, and in one array for products.
-void run_join(Context& c, const Op& op) {
-  const uint32_t* a = row(c, op.a);
-  auto* to = c.lanes<uint64_t>(op.destination);
-  for (uint32_t i = 0; i < warp_lanes; ++i) to[i] = pair_at(a, i);
-}
-void run_split(Context& c, const Op& op) {
-  const auto* a = c.lanes<const uint64_t>(op.a);
-  map_pairs(c, op.destination, [=](uint32_t i) { return a[i]; });
+struct NamedType {
+  std::string_view name;
+  Type type;
+};
+
+/// 64xNxK.
+MatrixShape take_group_shape(Translation& t) {
+  const std::string_view text = t.take_next();
+  MatrixShape shape{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (uint32_t* const number : {&shape.m, &shape.n, &shape.k}) {
+    const auto [next, error] = std::from_chars(at, end, *number);
+    if (error != std::errc() || (number != &shape.k && (next == end || *next != 'x')))
+      t.unsupported("its shape is missing");
+    at = next == end ? end : next + 1;
+  }
+  return shape;
 }
 
-std::vector<Place> joined(Translation& t, uint32_t index, uint32_t count) {
+template <size_t count>
+Type take_named(Translation& t, const NamedType (&types)[count], Type otherwise) {
+  for (const NamedType& known : types)
+    if (t.has(known.name) && t.take(known.name)) return known.type;
+  return otherwise;
+}
+
+functional::ProductTypes take_group_types(Translation& t) {
+  if (t.opcode() == "IGMMA") {
+    static constexpr Type types[] = {Type::S8, Type::U8};
+    const int a = t.take_next_of({"S8", "U8"}), b = t.take_next_of({"S8", "U8"});
+    if (a < 0 || b < 0) t.unsupported("a type is missing");
+    return {Type::S32, types[a], types[b], Type::S32};
+  }
+  static constexpr NamedType results[] = {{"F32", Type::F32}, {"F16", Type::F16}};
+  const Type d = take_named(t, results, Type::None);
+  if (t.opcode() == "QGMMA") {
+    static constexpr Type types[] = {Type::E4M3, Type::E5M2};
+    const int a = t.take_next_of({"E4M3", "E5M2"}), b = t.take_next_of({"E4M3", "E5M2"});
+    if (a < 0 || b < 0) t.unsupported("a type is missing");
+    return {d, types[a], types[b], d};
+  }
+  static constexpr NamedType inputs[] = {{"BF16", Type::BF16}, {"TF32", Type::TF32}};
+  const Type a = take_named(t, inputs, Type::F16);
+  return {d, a, a, d};
+}
+
+}  // namespace
+
+/// HGMMA, QGMMA, IGMMA.shape.types d, [a,] gdesc[UR], c [, p] [, gsb0]: descriptors of A and B, or only of B
+/// in the second pair of the uniform registers; c is d, or RZ. Where p does not hold, c is not added. gsb0
+/// closes a group.
+void translate_group_product(Translation& t) {
+  functional::GroupProduct product;
+  product.shape = take_group_shape(t);
+  product.types = take_group_types(t);
+  product.saturate = t.take("SAT");
+  if (const std::string why = functional::group_product_fault(product); !why.empty()) t.unsupported(why);
+  const uint32_t count = functional::group_accumulators(product);
+  uint32_t next = 1;
+  bool negative = false;
+  if (t.is(next, OperandKind::Register)) {
+    negative = t.operand(next).negated;
+    if (t.operand(next).is_zero()) t.unsupported("a matrix A of zeros");
+    product.a = rows_of(t.source(next, 4), 4);
+    ++next;
+  }
+  const Operand& descriptors = t.operand(next++);
+  if (descriptors.descriptor == Operand::none) t.unsupported("its descriptors are missing");
+  for (const std::string_view suffix : descriptors.suffixes) {
+    if (suffix == "negA" || suffix == "negB")
+      negative = !negative;
+    else if (suffix == "tnspA")
+      product.a_transposed = true;
+    else if (suffix == "tnspB")
+      product.b_transposed = true;
+    else
+      t.unsupported("the form ." + std::string(suffix) + " of its descriptors");
+  }
+  product.negative = negative;
+  product.in_pairs = true;
+  if (product.a.empty()) product.a_descriptor = t.uniform(descriptors.descriptor, 2);
+  product.b_descriptor = t.uniform(descriptors.descriptor + 2, 2);
+  const Operand& c = t.operand(next++);
+  const bool adds = !c.is_zero();
+  if (c.kind != OperandKind::Register || (adds && c.index != t.operand(0).index))
+    t.unsupported("an accumulator other than its destination");
+  if (adds) t.source(next - 1, count);
+  product.d = rows_of(t.destination(0, count), count);
+  product.keep = {t.constant({adds ? functional::full_mask : 0u}), false};
+  if (t.is_predicate(next)) {
+    const PredicateOperand keep = t.predicate(next++);
+    if (adds) product.keep = keep;
+  }
+  if (next < t.operand_count() && t.operand(next).text != "gsb0") t.unsupported("a further operand");
+  const Place first = product.d[0], a_at = product.a_descriptor, b_at = product.b_descriptor;
+  functional::BoundGroupProduct bound = functional::bind_group_product(std::move(product));
+  Op& op = t.emit(bound.run, Control::Collective);
+  op.destination = first;
+  op.a = a_at;
+  op.b = b_at;
+  t.take_detail(std::move(bound.detail));
+}
+
+/// WARPGROUP.ARRIVE: nothing, since products take effect at once. WARPGROUP.DEPBAR.LE gsb0, count: waits
+/// until at most so many groups are not complete.
+void translate_warpgroup(Translation& t) {
+  if (t.take("ARRIVE")) {
+    t.emit([](Context&, const Op&) {});
+    return;
+  }
+  if (!t.take("DEPBAR") || !t.take("LE") || t.operand(0).text != "gsb0") t.unsupported("this form");
+  t.timed().immediate = t.integer(1);
+  t.emit(functional::wait_for_warpgroup, Control::Barrier);
+}
+
+namespace {
+
+/// Sources of f64.
+std::vector<Place> doubles(Translation& t, uint32_t index, uint32_t count) {
   const std::vector<Place> rows = sources(t, index, 2 * count);
   std::vector<Place> all;
-  for (uint32_t k = 0; k < count; ++k) {
-    all.push_back(t.scratch(2));
-    Op& op = t.emit(run_join);
-    op.destination = all.back();
-    op.a = rows[2 * k];
-  }
+  for (uint32_t k = 0; k < count; ++k) all.push_back(joined(t, rows[2 * k]));
   return all;
 }
 
@@ -149,17 +256,13 @@ void translate_dmma(Translation& t) {
   const MatrixShape& shape = product.shape;
   const uint32_t of_d = functional::accumulator_registers(Type::F64, shape);
   const Place to = t.destination(0, 2 * of_d);
-  product.a = joined(t, 1, functional::tile_count(Type::F64, shape.m, shape.k));
-  product.b = joined(t, 2, functional::tile_count(Type::F64, shape.n, shape.k));
-  product.c = joined(t, 3, of_d);
+  product.a = doubles(t, 1, functional::tile_count(Type::F64, shape.m, shape.k));
+  product.b = doubles(t, 2, functional::tile_count(Type::F64, shape.n, shape.k));
+  product.c = doubles(t, 3, of_d);
   for (uint32_t k = 0; k < of_d; ++k) product.d.push_back(t.scratch(2));
   const std::vector<Place> results = product.d;
   emit_product(t, std::move(product));
-  for (uint32_t k = 0; k < of_d; ++k) {
-    Op& op = t.emit(run_split);
-    op.destination = to + 2 * k * place::register_bytes;
-    op.a = results[k];
-  }
+  for (uint32_t k = 0; k < of_d; ++k) split(t, to + 2 * k * place::register_bytes, results[k]);
 }
 
 namespace {
@@ -173,7 +276,7 @@ void move_tiles(Translation& t, bool load) {
   d.transposed = form == 1;
   d.count = 1u << t.take_one_of({"1", "2", "4"}, 0);
   d.space = functional::AccessSpace::Shared;
-  const Address address = t.address(load ? 1 : 0);
+  const Address address = t.own_address(load ? 1 : 0);
   d.base = address.base;
   const Place first = load ? t.destination(0, d.count) : t.source(1, d.count);
   for (uint32_t k = 0; k < d.count; ++k) d.places[k] = first + k * place::register_bytes;

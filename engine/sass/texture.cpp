@@ -18,11 +18,14 @@ TextureReference take_handle(Translation& t, uint32_t index) {
   r.given = true;
   r.lower_half = true;
   r.address.base = Address::Base::Narrow;
-  if (t.is(index, OperandKind::Uniform) || t.is(index, OperandKind::Register))
+  if (t.is(index, OperandKind::Uniform) || t.is(index, OperandKind::Register)) {
     r.address.place = t.source(index);
-  else
-    r.address.place = t.constant_word(static_cast<uint32_t>(t.integer(index)),
-                                      4 * static_cast<uint32_t>(t.integer(index + 1)));
+    if (t.is(index + 1, OperandKind::Integer) && t.integer(index + 1) != 0)
+      t.unsupported("an offset from its handle");
+    return r;
+  }
+  r.address.place = t.constant_word(static_cast<uint32_t>(t.integer(index)),
+                                    4 * static_cast<uint32_t>(t.integer(index + 1)));
   return r;
 }
 
@@ -48,6 +51,7 @@ std::array<Place, components> destinations(Translation& t, uint32_t first, uint3
   const auto count = static_cast<uint32_t>(std::popcount(mask));
   const Place unused = t.scratch(1);
   const Place lower = t.destination(first + 1, std::min(count, 2u));
+  if (count <= 2 && !t.operand(first).is_zero()) t.unsupported("a destination of no component");
   const Place upper = count > 2 ? t.destination(first, count - 2) : unused;
   uint32_t next = 0;
   for (uint32_t e = 0; e < components; ++e) {

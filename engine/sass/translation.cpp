@@ -38,6 +38,14 @@ void run_sum(Context& c, const Op& op) {
   });
 }
 
+struct BothDetail : Detail {
+  Truth first, second;
+};
+void run_both(Context& c, const Op& op) {
+  const auto& d = op.details<BothDetail>();
+  write_predicate(c, op.destination, d.first.bits(c) & d.second.bits(c));
+}
+
 }  // namespace
 
 Place Frame::general(uint32_t index) const {
@@ -64,8 +72,11 @@ Place Frame::reduced_truth() const {
 Place Frame::reduced_count() const {
   return barrier(barriers + 1);
 }
-Place Frame::scratch() const {
+Place Frame::reported() const {
   return barrier(barriers + 2);
+}
+Place Frame::scratch() const {
+  return barrier(barriers + 4);
 }
 uint32_t Frame::bytes(uint32_t scratch_rows) const {
   return scratch() + scratch_rows * place::register_bytes;
@@ -86,7 +97,7 @@ void Translation::begin(uint32_t section, uint32_t index) {
     modifiers_.push_back(text.substr(dot + 1, next - dot - 1));
     dot = next;
   }
-  taken_ = 0;
+  taken_ = placed_ = looked_at_ = 0;
   raw_ = {};
   raw_.source_line = line_->source_line;
   raw_.control = ControlBits::of(line_->high);
@@ -173,13 +184,37 @@ std::string_view Translation::take_next() {
 }
 
 void Translation::take_all() {
-  taken_ = ~uint64_t{0};
+  taken_ = looked_at_ = ~uint64_t{0};
 }
 
-const Operand& Translation::operand(uint32_t index) const {
+const Operand& Translation::at(uint32_t index) const {
   if (index >= operands_.size())
     unsupported("it has " + std::to_string(operands_.size()) + " operands, expected more");
   return operands_[index];
+}
+
+const Operand& Translation::operand(uint32_t index) const {
+  const Operand& result = at(index);
+  looked_at_ |= uint64_t{1} << index;
+  return result;
+}
+
+const Operand& Translation::placed(uint32_t index) {
+  const Operand& result = at(index);
+  placed_ |= uint64_t{1} << index;
+  return result;
+}
+
+void Translation::check_all_used() const {
+  for (size_t k = 0; k < modifiers_.size(); ++k)
+    if (!(taken_ >> k & 1)) unsupported("the modifier ." + std::string(modifiers_[k]) + " is not supported");
+  for (uint32_t k = 0; k < operands_.size(); ++k) {
+    if (looked_at_ >> k & 1) continue;
+    const Operand& o = operands_[k];
+    if (!(placed_ >> k & 1)) unsupported("operand `" + written(k) + "` is not expected");
+    if (o.negated || o.absolute || o.inverted || !o.suffixes.empty())
+      unsupported("the form of operand `" + written(k) + "` is not supported");
+  }
 }
 
 bool Translation::is(uint32_t index, OperandKind kind) const {
@@ -249,15 +284,19 @@ Place Translation::general(uint32_t index, uint32_t words, bool written) {
   return constant({0, 0, 0, 0});
 }
 
+Place Translation::uniform(uint32_t index, uint32_t words) {
+  note(false, RegisterFile::Uniform, index, words);
+  return index == Operand::zero ? constant({0, 0, 0, 0}) : frame_.uniform(index);
+}
+
 Place Translation::value(uint32_t index, uint32_t words, bool is_double) {
-  const Operand& o = operand(index);
+  const Operand& o = placed(index);
   slot_ = slot_of(index);
   switch (o.kind) {
     case OperandKind::Register:
       return general(o.index, words, false);
     case OperandKind::Uniform:
-      note(false, RegisterFile::Uniform, o.index, words);
-      return o.index == Operand::zero ? constant({0, 0, 0, 0}) : frame_.uniform(o.index);
+      return uniform(o.index, words);
     case OperandKind::Constant: {
       if (o.base != Operand::none || o.uniform != Operand::none) unsupported("an indexed constant");
       if (o.bank >= functional::ConstantBanks::count) unsupported("a constant bank above 7");
@@ -273,10 +312,8 @@ Place Translation::value(uint32_t index, uint32_t words, bool is_double) {
       return words == 2 ? constant({static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)})
                         : constant({static_cast<uint32_t>(bits)});
     }
-    case OperandKind::Name:
-      // A symbol: its address is in the relocated instruction.
-      if (o.text.find('@') != std::string_view::npos) return constant({immediate_bits()});
-      [[fallthrough]];
+    case OperandKind::Address:
+      return constant({immediate_bits()});
     default:
       unsupported("operand `" + written(index) + "`");
   }
@@ -291,7 +328,7 @@ Place Translation::source_double(uint32_t index) {
 }
 
 Place Translation::destination(uint32_t index, uint32_t words) {
-  const Operand& o = operand(index);
+  const Operand& o = placed(index);
   if (o.kind == OperandKind::Register) return general(o.index, words, true);
   if (o.kind != OperandKind::Uniform) unsupported("its destination is no register");
   note(true, RegisterFile::Uniform, o.index, words);
@@ -315,8 +352,33 @@ PredicateOperand Translation::predicate(uint32_t index) {
   return {uniform ? frame_.uniform_predicate(o.index) : frame_.predicate(o.index), o.negated};
 }
 
+uint32_t Translation::take_condition() {
+  const uint32_t first = is_predicate(0) ? 1 : 0, last = operand_count() - 1;
+  if (first)
+    also_guarded_by(predicate(0));
+  else if (operand_count() > 1 && is_predicate(last))
+    also_guarded_by(predicate(last));
+  return first;
+}
+
+void Translation::also_guarded_by(PredicateOperand condition) {
+  if (guard_.place == place::none) {
+    guard_ = condition;
+    return;
+  }
+  Op& both = emit(run_both);
+  both.guard = place::none;
+  both.guard_negated = false;
+  both.destination = scratch(1);
+  const Place result = both.destination;
+  auto& d = detail<BothDetail>();
+  d.first = guard_;
+  d.second = condition;
+  guard_ = {result, false};
+}
+
 Place Translation::predicate_destination(uint32_t index) {
-  const Operand& o = operand(index);
+  const Operand& o = placed(index);
   if (!is_predicate(index)) unsupported("operand `" + written(index) + "` is no predicate");
   const bool uniform = o.kind == OperandKind::UniformPredicate;
   note(true, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, o.index, 1);
@@ -329,7 +391,7 @@ Place Translation::predicate_by_number(uint32_t index, bool written) {
 }
 
 Place Translation::barrier(uint32_t index) {
-  const Operand& o = operand(index);
+  const Operand& o = placed(index);
   if (o.kind != OperandKind::Convergence) unsupported("operand `" + written(index) + "` is no barrier");
   return frame_.barrier(o.index);
 }
@@ -342,7 +404,8 @@ int64_t Translation::integer(uint32_t index) const {
 
 Address Translation::address(uint32_t index, bool narrow) {
   const Operand& o = operand(index);
-  if (o.kind != OperandKind::Memory) unsupported("operand `" + written(index) + "` is no address");
+  if (o.kind != OperandKind::Memory || !o.base_suffixes.empty())
+    unsupported("operand `" + written(index) + "` is no address");
   slot_ = slot_of(index);
   // Without a descriptor, .E marks 64-bit registers; Turing has none, and does not write .64 after uniform
   // ones.
@@ -378,6 +441,12 @@ Address Translation::address(uint32_t index, bool narrow) {
     d.wide_uniform = wide_uniform;
     d.scale = o.scale;
   }
+  return result;
+}
+
+Address Translation::own_address(uint32_t index, bool narrow) {
+  Address result = address(index, narrow);
+  if (result.base == Address::Base::Narrow) result.base = Address::Base::Own;
   return result;
 }
 
@@ -419,6 +488,13 @@ Op& Translation::emit(Handler handler, Control control) {
   program().code.push_back(op);
   program().origins.push_back({section_, static_cast<uint32_t>(section_begin_[section_] + index_)});
   return program().code.back();
+}
+
+PredicateOperand Translation::take_guard(Op& op) {
+  const PredicateOperand guard{op.guard, op.guard_negated};
+  op.guard = place::none;
+  op.guard_negated = false;
+  return guard.place == place::none ? PredicateOperand{constant({functional::full_mask}), false} : guard;
 }
 
 void Translation::accesses(uint32_t bytes, AddressKind kind) {
@@ -487,7 +563,6 @@ class Translator {
         listing.lines.push_back(std::move(row));
       }
     }
-    if (listing.lines.empty()) throw CodeError(module_.name + ": it has no code");
     for (const std::string& name : module_.system_functions) listing.lines.push_back({name, 0, 0, 0, 0});
   }
 
@@ -521,9 +596,7 @@ class Translator {
       const instructions::SassRow* row = instructions::find_sass(t_.opcode());
       if (!row) t_.unsupported("this opcode is not supported");
       (*row->translate.value)(t_);
-      for (size_t k = 0; k < t_.modifiers_.size(); ++k)
-        if (!(t_.taken_ >> k & 1))
-          t_.unsupported("the modifier ." + std::string(t_.modifiers_[k]) + " is not supported");
+      t_.check_all_used();
       end_instruction(section, i);
     }
     functional::FunctionCode& done = program().functions[s];
@@ -532,7 +605,7 @@ class Translator {
   }
 
   static Frame frame_of(const Section& section) {
-    constexpr uint32_t widest = 4;  // registers of an operand
+    constexpr uint32_t widest = 8;  // uniform registers of an operand
     Frame frame;
     frame.registers = section.registers;
     for (const Line& line : section.lines)

@@ -39,13 +39,16 @@ struct Frame {
   Place nowhere() const;        ///< the spare rows
   Place reduced_truth() const;  ///< what BAR.RED finds, until B2R fetches it
   Place reduced_count() const;
-  Place scratch() const;  ///< rows of the instruction being executed
+  Place reported() const;  ///< two rows that RPCMOV moves to and from
+  Place scratch() const;   ///< rows of the instruction being executed
   uint32_t bytes(uint32_t scratch_rows) const;
 };
 
 /// One machine instruction being translated to Ops; passed to the functions that translate opcodes. It takes
-/// every modifier that it supports: an instruction with one that is not taken is refused. What it reads and
-/// writes is noted for the timing model as its operands are resolved.
+/// every modifier that it supports and looks at every operand: an instruction with a modifier that is not
+/// taken, or with an operand that nobody asked for, is refused. So is a sign or a suffix of an operand of
+/// which only the place was asked for. What the instruction reads and writes is noted for the timing model as
+/// its operands are resolved.
 ///
 /// Uniform registers hold a value per lane like others: lanes that diverge do not see each other's.
 class Translation {
@@ -60,6 +63,7 @@ class Translation {
   int take_next_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
   /// The next modifier not yet taken, whatever it is; empty if there is none.
   std::string_view take_next();
+  /// All modifiers and operands: whatever they are, they change nothing.
   void take_all();
 
   uint32_t operand_count() const { return static_cast<uint32_t>(operands_.size()); }
@@ -77,10 +81,18 @@ class Translation {
   Place destination(uint32_t index, uint32_t words = 1);
   /// The operand's predicate, negated if it is written with `!`.
   PredicateOperand predicate(uint32_t index);
+  /// What is emitted next is only for lanes for which the condition holds, too.
+  void also_guarded_by(PredicateOperand condition);
+  /// Where the first or the last operand is a predicate, it is such a condition. Returns the index of the
+  /// first operand that is none.
+  uint32_t take_condition();
   Place predicate_destination(uint32_t index);
   /// P0 to P6 by number, for instructions that name them by a mask.
   Place predicate_by_number(uint32_t index, bool written);
   Place barrier(uint32_t index);  ///< a convergence barrier
+  Place reported(bool high) const {
+    return frame_.reported() + (high ? functional::place::register_bytes : 0);
+  }
   Place barrier_result(bool count) const { return count ? frame_.reduced_count() : frame_.reduced_truth(); }
   int64_t integer(uint32_t index) const;
   /// The 32 bits that instructions with an immediate hold.
@@ -90,6 +102,8 @@ class Translation {
   /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op
   /// that adds registers. narrow: in shared memory, though the instruction has the modifier .E.
   Address address(uint32_t index, bool narrow = false);
+  /// As `address`, for instructions that access only the CTA's own shared memory.
+  Address own_address(uint32_t index, bool narrow = false);
   uint64_t code_address() const;     ///< of this instruction
   uint64_t section_address() const;  ///< where its section begins
   uint32_t section() const { return section_; }
@@ -106,9 +120,12 @@ class Translation {
   Place scratch(uint32_t words);
   /// A register by number, for instructions and system calls whose operands are implied.
   Place general(uint32_t index, uint32_t words, bool written);
+  Place uniform(uint32_t index, uint32_t words);  ///< to read
 
   /// Appends an Op that has the instruction's predicate.
   Op& emit(Handler handler, Control control = Control::None);
+  /// Removes the guard of an Op just emitted, which then decides itself what to do for which lanes.
+  PredicateOperand take_guard(Op& op);
   template <class D>
   D& detail() {
     auto owned = std::make_unique<D>();
@@ -141,6 +158,9 @@ class Translation {
   void begin_system_function(size_t instruction);
   void end();
   Place launch_row(uint32_t bank, uint32_t offset, uint32_t words);
+  const Operand& at(uint32_t index) const;
+  const Operand& placed(uint32_t index);
+  void check_all_used() const;
   void note(bool written, RegisterFile file, uint32_t index, uint32_t words);
   Place value(uint32_t index, uint32_t words, bool is_double);
   uint32_t slot_of(uint32_t index) const;
@@ -157,6 +177,8 @@ class Translation {
   std::vector<std::string_view> modifiers_;
   uint64_t taken_ = 0;
   std::vector<Operand> operands_;
+  uint64_t placed_ = 0;             ///< operands of which the place was asked for
+  mutable uint64_t looked_at_ = 0;  ///< operands that were asked for whole
   PredicateOperand guard_;
   RawInstruction raw_;
   uint32_t slot_ = 0;                     ///< of the operand being resolved

@@ -1,4 +1,7 @@
+#include <elf.h>
+
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -23,18 +26,23 @@ struct Linker : Handle {
   std::vector<unsigned> types;
   std::vector<Bytes> data;
   std::vector<std::string> names;
-  std::string image;  ///< text, including the final NUL
+  std::string image;  ///< a cubin, or text with its final NUL
 };
 
 constexpr const char* kinds[] = {"cubin", "PTX", "fatbin", "object", "library"};
 
 void add(Linker& linker, CUjitInputType type, Bytes data, std::string name) {
   require(type <= CU_JIT_INPUT_NVVM);
-  if (type == CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY) {
-    const std::string text = name + (type == CU_JIT_INPUT_CUBIN ? ": machine code" : ": NVVM code") +
-                             " cannot be linked: simt links PTX, and what holds it";
+  if (type > CU_JIT_INPUT_LIBRARY) {
+    const std::string text = name + ": NVVM code cannot be linked: simt links PTX, and what holds it";
     linker.options.put(text);
-    fail(type == CU_JIT_INPUT_CUBIN ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_NOT_SUPPORTED, text);
+    fail(CUDA_ERROR_NOT_SUPPORTED, text);
+  }
+  if (type == CU_JIT_INPUT_CUBIN &&
+      (data.size() < SELFMAG || std::memcmp(data.data(), ELFMAG, SELFMAG) != 0)) {
+    const std::string text = name + ": not a cubin";
+    linker.options.put(text);
+    fail(CUDA_ERROR_INVALID_IMAGE, text);
   }
   linker.types.push_back(type);
   linker.data.push_back(std::move(data));

@@ -21,27 +21,33 @@ struct Linker {
   }
 };
 
-cudaError_t link(CUlinkState state, const void* const* images, void** image) {
-  for (int file = 0; images[file]; ++file) {
-    const auto* header = static_cast<const FatBinaryHeader*>(images[file]);
+cudaError_t add(CUlinkState state, const void* image, const char* name) {
+  const auto* header = static_cast<const FatBinaryHeader*>(image);
+  return to_error(cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, const_cast<void*>(image),
+                                header->header_size + header->size, name, 0, nullptr, nullptr));
+}
+
+cudaError_t link(CUlinkState state, const FatBinary& program, void** image) {
+  for (int file = 0; program.linked[file]; ++file) {
     char name[32];
     std::snprintf(name, sizeof name, "file %d", file + 1);
-    RUNTIME_TRY(cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, const_cast<void*>(images[file]),
-                              header->header_size + header->size, name, 0, nullptr, nullptr));
+    RUNTIME_TRY(add(state, program.linked[file], name));
   }
+  // What nvcc has linked: the machine code of all files, if it made any.
+  if (program.data) RUNTIME_TRY(add(state, program.data, "device link"));
   size_t size = 0;
   return to_error(cuLinkComplete(state, image, &size));
 }
 
 }  // namespace
 
-cudaError_t link_images(const void* const* images, CUlibrary* library) {
-  if (!images) return cudaErrorInvalidKernelImage;
+cudaError_t link_images(const FatBinary& program, CUlibrary* library) {
+  if (!program.linked) return cudaErrorInvalidKernelImage;
   RUNTIME_TRY(enter());
   Linker linker;
   RUNTIME_TRY(cuLinkCreate(0, nullptr, nullptr, &linker.state));
   void* image = nullptr;
-  RUNTIME_TRY(link(linker.state, images, &image));
+  RUNTIME_TRY(link(linker.state, program, &image));
   return to_error(cuLibraryLoadData(library, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
 }
 

@@ -65,7 +65,7 @@ cudaError_t bind_managed(const Module& module, CUlibrary library) {
 
 cudaError_t load_image(const FatBinary& image, CUlibrary* library) {
   if (image.magic != fat_binary_magic) return cudaErrorInvalidKernelImage;
-  if (image.version == 2) return link_images(image.linked, library);
+  if (image.version == 2) return link_images(image, library);
   return to_error(cuLibraryLoadData(library, image.data, nullptr, nullptr, 0, nullptr, nullptr, 0));
 }
 

@@ -53,11 +53,15 @@ class ControlError(SimtError):
     """A controller cannot be made, or cannot carry out its decision."""
 
 
-class PtxError(SimtError):
+class ImageError(SimtError):
+    """A program's code cannot be read or executed, or lacks what was requested."""
+
+
+class PtxError(ImageError):
     """No PTX can be read from a file, or it lacks what was requested."""
 
 
-class SassError(SimtError):
+class SassError(ImageError):
     """A cubin cannot be read, or its machine code cannot be decoded or executed."""
 
 

@@ -15,7 +15,7 @@ from simt.workloads import WORKLOADS, Outputs, Workload
 if TYPE_CHECKING:
     from simt.gpu import GPU
 
-SUFFIXES = (".py", ".cu", ".ptx")
+SUFFIXES = (".py", ".cu", ".ptx", ".cubin", ".fatbin")
 _EXAMPLES = Path(__file__).parent / "examples"
 
 
@@ -49,16 +49,16 @@ def run_program(
 ) -> None:
     """Runs a program on a GPU; `gpu.result()` then has its launches.
 
-    A `.py` file has a function `main(gpu)`. A `.cu` or `.ptx` file has a driver, a Python file with a
-    function `main(gpu, module)`; by default, the one with the same name. size: the size of a workload; None:
-    its default.
+    A `.py` file has a function `main(gpu)`. A `.cu`, `.ptx`, `.cubin` or `.fatbin` file has a driver, a
+    Python file with a function `main(gpu, module)`; by default, the one with the same name. size: the size of
+    a workload; None: its default.
 
     Raises LaunchError if a file or its `main` is missing; exceptions of the program propagate.
     """
     gpu.program = program.name if isinstance(program, Workload) else str(program)
     if isinstance(program, Workload):
         if driver is not None:
-            raise LaunchError(f"workload {program.name}: --driver is for .cu and .ptx files")
+            raise LaunchError(f"workload {program.name}: --driver is for programs in other files")
         _describe(program.run(gpu, size))
         return
     path = program
@@ -77,7 +77,7 @@ def run_program(
             )
         module = gpu.load(path)
     elif driver is not None:
-        raise LaunchError(f"{path}: a Python program is its own driver; --driver is for .cu and .ptx files")
+        raise LaunchError(f"{path}: a Python program is its own driver; --driver is for other files")
     require_file(script, "a Python program", LaunchError)
     try:
         names = runpy.run_path(str(script))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import simt
 from simt.debug import compare, record
-from simt.debug.executors import Ours
+from simt.debug.executors import MachineCode, Ours
 from simt.errors import DebugError, DriverError
 from support.debug_programs import AXPY, HEADER, axpy, gpu_with
 from support.fake_cuda import no_driver, replacing
@@ -313,3 +315,30 @@ def test_module_variables_with_addresses_in_them() -> None:
     assert difference.memory[0].dtype == "float32"
     assert difference.instruction is not None
     assert difference.instruction.instruction.startswith("add.f32")
+
+
+needs_disassembler = pytest.mark.skipif(
+    importlib.util.find_spec("elftools") is None,
+    reason="pyelftools is not installed: pip install 'simt[sass]'",
+)
+
+
+@needs_disassembler
+def test_machine_code_computes_the_same() -> None:
+    result = compare(axpy(launches=2), "sass", gpu="a100")
+    assert result.same
+    assert (result.launches, result.reference) == (2, "machine code of sm_80")
+
+
+@needs_disassembler
+def test_the_line_in_which_machine_code_differs() -> None:
+    class WrongMachineCode(MachineCode):
+        def _load(self, ptx: str, name: str, memory: Any, places: Mapping[str, int]) -> Any:
+            return super()._load(ROUNDED_UP(ptx), name, memory, places)
+
+    difference = compare(axpy(), WrongMachineCode("sm_80"), gpu="a100").difference
+    assert difference is not None
+    found = difference.instruction
+    assert found is not None
+    assert found.instruction == "fma.rn.f32 %f3, %f1, %f2, %f3"
+    assert AXPY.splitlines()[found.ptx_line - 1].strip().startswith("fma")

@@ -151,7 +151,7 @@ def test_an_embedded_runtime_is_named(ending: str, toolkit: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_machine_code_of_nvjitlink_is_refused_by_what_to_do(tmp_path: Path) -> None:
+def test_machine_code_of_nvjitlink_runs(tmp_path: Path) -> None:
     check = CLIENTS["numba_kernels"][0] + "; from cuda.bindings import nvjitlink; nvjitlink.version()"
     python = interpreter(check)
     if python is None:
@@ -161,7 +161,4 @@ def test_machine_code_of_nvjitlink_is_refused_by_what_to_do(tmp_path: Path) -> N
     )
     (tmp_path / "plain.py").write_text(script)
     done = run("--functional", "--", python, tmp_path / "plain.py")
-    assert done.returncode != 0
-    assert "holds no PTX, only machine code (a cubin)" in done.stderr
-    assert "uninstall nvidia-nvjitlink" in done.stderr
-    assert "private tables" not in done.stderr
+    succeeds(done)

@@ -225,7 +225,7 @@ def test_testp(f: Format) -> None:
         "infinite": np.isinf(v),
         "number": ~np.isnan(v),
         "notanumber": np.isnan(v),
-        "normal": np.isfinite(v) & (m >= least),
+        "normal": np.isfinite(v) & ((m >= least) | (m == 0)),  # zeros are normal
         "subnormal": (m < least) & (m > 0),
     }
     for name, truth in wanted.items():

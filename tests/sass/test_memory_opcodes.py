@@ -10,6 +10,7 @@ import pytest
 from simt import _engine
 from simt.cuda import machine_code
 from simt.cuda.ptx_module import PtxModule
+from simt.sass import Cubin
 from simt.sass.program import load_program
 from support.ptx import HEADER
 
@@ -57,7 +58,8 @@ def run(text: str, target: str, code: str, n: int) -> np.ndarray:
         module: Any = _engine.functional.load(text, "test.ptx", memory)
     else:
         program = PtxModule.from_text(text, "test.ptx")
-        module = load_program(machine_code(program, program.arch), "test.ptx", memory, {})
+        cubin = Cubin.parse(machine_code(program, program.arch), "test.ptx")
+        module = load_program(cubin, memory, {})
     data = np.random.default_rng(3).integers(0, 40, 64).astype(np.uint64)
     source, result = memory.allocate(512, "in"), memory.allocate(512, "out")
     memory.write(source, data.tobytes())

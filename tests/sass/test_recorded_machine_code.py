@@ -74,3 +74,22 @@ def test_text_has_no_control_bits(tmp_path: Path) -> None:
     replayed = simt.simulate(tmp_path / "text", "a100", set=OPTIONS).launches[0]
     assert replayed.warp_instructions == timed.warp_instructions
     assert replayed.cycles == pytest.approx(timed.cycles, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["trace.simt", "trace"])
+def test_a_trace_has_the_copies_that_fill_the_l2(name: str, tmp_path: Path) -> None:
+    def run(gpu: simt.GPU) -> None:
+        kernel = gpu.compile(SOURCE).bodies[N // 64, 64]
+        kernel(gpu.array(np.random.default_rng(1).random(4 * N, np.float32)), gpu.empty(4 * N), N)
+
+    gpu = simt.GPU("a100", set={"sm.count": 2}, code="ptx")
+    run(gpu)
+    recorder = simt.GPU("a100", set={"sm.count": 2}, code="ptx")
+    with recorder.trace(tmp_path / name):
+        run(recorder)
+    read = "dram__sectors_read.sum"
+    timed = gpu.launches[0]
+    replayed = simt.simulate(tmp_path / name, "a100", set={"sm.count": 2}).launches[0]
+    assert replayed.counters[read] == timed.counters[read]
+    # Text has no widths of registers.
+    assert replayed.cycles == pytest.approx(timed.cycles, rel=0 if name.endswith(".simt") else 0.02)

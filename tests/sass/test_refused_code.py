@@ -61,6 +61,12 @@ def load(lines: list[tuple[str, str, list[str]]], registers: int = 8) -> Any:
         (("@R1", "EXIT", []), "its guard is no predicate"),
         (("", "BRA", ["0x500"]), "BRA 0x500: its target holds no code"),
         (("", "LDG.E", ["R1", "R2"]), "operand `R2` is no address"),
+        (("", "MUFU.RCP", ["R1", "R2", "R3"]), "operand `R3` is not expected"),
+        (("", "EXIT", ["R1"]), "operand `R1` is not expected"),
+        (("", "IABS", ["R1", "-R2"]), "the form of operand `-R2` is not supported"),
+        (("", "LDS", ["R1", "[R2.X2]"]), r"operand `\[R2.X2\]` is no address"),
+        (("", "FMNMX.XORSIGN", ["R1", "R2", "|R3|", "PT"]), r"\.XORSIGN of operands that are no magnitudes"),
+        (("", "HADD2.BF16_V2", ["R1", "R2.F32", "R3"]), "a source of f32"),
     ],
 )
 def test_refused_by_name_and_place(line: tuple[str, str, list[str]], why: str) -> None:

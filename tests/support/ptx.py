@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from simt import _engine
-from simt.cuda import machine_code
 from simt.cuda.ptx_module import PtxModule
-from simt.sass.program import load_program
+from simt.gpu.programs import load_compiled
 
 HEADER = ".version 8.7\n.target sm_{target}\n.address_size 64\n"
 
@@ -19,26 +19,31 @@ CODE = os.environ.get("SIMT_TEST_CODE", "ptx")
 """What the tests of instructions and kernels execute: "ptx", or "sass", the machine code made of it."""
 
 
-def load(text: str, name: str, memory: Any) -> Any:
-    """The engine's module of PTX text, executed in CODE."""
-    if CODE == "ptx":
+def load(text: str, name: str, memory: Any, code: str = CODE, options: Sequence[str] = ()) -> Any:
+    """The engine's module of PTX text. What the PTX front end refuses is refused in machine code, too.
+    options: of ptxas.
+    """
+    if code == "ptx":
         return _engine.functional.load(text, name, memory)
+    _engine.functional.load(text, name, _engine.functional.DeviceMemory(1 << 28))
     module = PtxModule.from_text(text, name)
-    kernels = {x["name"]: x for x in _engine.PtxModule(text.encode(), name).kernels()}
-
-    def types(kernel: str) -> list[str]:
-        return [type_ for _, type_, *_ in kernels[kernel]["parameters"]]
-
-    return load_program(machine_code(module, module.arch), name, memory, {}, types)
+    return load_compiled(module, module.arch, memory, {}, options)
 
 
 class Device:
     """A device's memory, with PTX loaded into it."""
 
-    def __init__(self, ptx: str, target: str = "90a", capacity: int = 1 << 28) -> None:
+    def __init__(
+        self,
+        ptx: str,
+        target: str = "90a",
+        capacity: int = 1 << 28,
+        code: str = CODE,
+        options: Sequence[str] = (),
+    ) -> None:
         text = ptx if ".version" in ptx else HEADER.format(target=target) + ptx
         self.memory = _engine.functional.DeviceMemory(capacity)
-        self.module = load(text, "test.ptx", self.memory)
+        self.module = load(text, "test.ptx", self.memory, code, options)
         self.printed = b""
 
     def upload(self, array: np.ndarray) -> int:
@@ -99,6 +104,7 @@ def per_lane(
     registers: str = "",
     functions: str = "",
     target: str = "90a",
+    code: str = CODE,
 ) -> np.ndarray:
     """The result of an instruction for each of some lanes, 32 or any other number. inputs: arrays with a
     value per lane, available to `body` as %i0, %i1, ... (b16, b32 or b64 registers by size; 8-bit values in
@@ -125,7 +131,7 @@ def per_lane(
         ]
     lines += [body, "ld.param.b64 %a0, [out];", f"mad.wide.u32 %a1, %lane0, {out.dtype.itemsize}, %a0;"]
     lines += [f"st.global.b{8 * out.dtype.itemsize} [%a1], %o;", "END: ret;", "}"]
-    Device("\n".join(lines), target).run(
+    Device("\n".join(lines), target, code=code).run(
         "k",
         out,
         *[np.ascontiguousarray(a) for a in inputs],

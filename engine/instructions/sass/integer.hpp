@@ -7,7 +7,7 @@ namespace simt::instructions {
 
 inline constexpr SassRow sass_integer_rows[] = {
     {"IADD3", "[.X] d[,p[,p]],a,b,c[,p,p]", sass::translate_iadd3},
-    {"UIADD3", "[.X] d[,p[,p]],a,b,c[,p,p]", sass::translate_iadd3},
+    {"UIADD3", "[.X,.64] d[,p[,p]],a,b,c[,p,p]", sass::translate_iadd3},
     {"IMAD", "[.MOV,.SHL,.IADD,.HI,.WIDE][.U32][.X] d[,p],a,b,c[,p]", sass::translate_imad},
     {"UIMAD", "[.WIDE,.HI][.U32][.X] d[,p],a,b,c[,p]", sass::translate_imad},
     {"LEA", "[.HI][.X][.SX32] d[,p],a,b[,c],n[,p]", sass::translate_lea},
@@ -37,9 +37,10 @@ inline constexpr SassRow sass_integer_rows[] = {
     {"IDP", ".{4A,2A.LO,2A.HI}.{U8,S8,U16,S16}.{U8,S8} d,a,b,c", sass::translate_idp},
     {"VIADD", " d,a,b", sass::translate_viadd},
     {"VIMNMX", "[.U32] d,a,b,p", sass::translate_imnmx},
-    {"VIMNMX3", "[.U32] d,a,b,c,p", sass::translate_vimnmx3},
-    {"VIADDMNMX", "[.U32][.RELU] d,a,b,c,p", sass::translate_viaddmnmx},
+    {"VIMNMX3", "[.U32,.S16x2,.U16x2][.RELU] d,a,b,c,p", sass::translate_vimnmx3},
+    {"VIADDMNMX", "[.U32,.S16x2,.U16x2][.RELU][.RELU] d,a,b,c,p", sass::translate_viaddmnmx},
     {"VABSDIFF", "[.U32] d,a,b,c", sass::translate_vabsdiff},
+    {"VABSDIFF4", "[.U8][.ACC] d,a,b,c", sass::translate_vabsdiff4},
 };
 
 }  // namespace simt::instructions

@@ -19,7 +19,7 @@ inline constexpr SassRow sass_move_rows[] = {
     {"SHFL", ".{UP,DOWN,BFLY,IDX} p,d,a,b,c", sass::translate_shfl},
     {"VOTE", ".{ALL,ANY,EQ} [d,]p,p", sass::translate_vote},
     {"VOTEU", ".{ALL,ANY,EQ} [d,]p,p", sass::translate_vote},
-    {"MATCH", ".{ANY,ALL} [p,]d,a", sass::translate_match},
+    {"MATCH", ".{ANY,ALL}[.U64] [p,]d,a", sass::translate_match},
     {"REDUX", "[.SUM,.MIN,.MAX,.OR,.XOR][.S32] d,a", sass::translate_redux},
     {"LEPC", " d[,target]", sass::translate_lepc},
     {"BMOV", ".32[.CLEAR] d,b | b,a", sass::translate_bmov},

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import numpy as np
 
-from simt.cuda import PtxModule, compile_cuda
-from simt.cuda.ptx_module import runs_on
-from simt.errors import CheckpointError, LaunchError, PtxError
+from simt.cuda import CubinModule, Image, PtxModule, compile_cuda
+from simt.errors import CheckpointError, ImageError, LaunchError
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.array import Allocation, DeviceArray
 from simt.gpu.elements import element_type
@@ -54,7 +53,8 @@ class _Array(msgspec.Struct, tag="array"):
 
 
 class _Program(msgspec.Struct):
-    """A module's PTX, where its variables are, and instances of its templates."""
+    """A module's PTX or machine code, where its variables are, and instances of its templates. What follows
+    `arch` and `text` up to `linked` is of PTX."""
 
     name: str
     arch: str
@@ -66,6 +66,7 @@ class _Program(msgspec.Struct):
     linked: bool
     variables: dict[str, Natural]
     instances: dict[str, _Program]
+    machine_code: bool = False
 
 
 class _Module(msgspec.Struct, tag="module"):
@@ -270,19 +271,27 @@ class _Table:
         )
 
     def _program(self, module: Module) -> _Program:
-        ptx = module.ptx
-        return _Program(
-            name=ptx.name,
-            arch=ptx.arch,
-            text=self._writer.add(_PROGRAMS, ptx.text.encode()),
-            source=None if ptx.source is None else self._writer.add(_PROGRAMS, ptx.source.encode()),
-            log=ptx.log,
-            names=dict(ptx.names),
-            settings=msgspec.to_builtins(ptx.settings, enc_hook=os.fspath),
-            linked=ptx.linked,
+        image = module.image
+        program = _Program(
+            name=image.name,
+            arch=image.arch,
+            text=self._writer.add(_PROGRAMS, image.contents),
+            source=None,
+            log="",
+            names=dict(image.names),
+            settings={},
+            linked=False,
             variables=module.places,
             instances={name: self._program(one) for name, one in module.instances.items()},
+            machine_code=not isinstance(image, PtxModule),
         )
+        if isinstance(image, PtxModule):
+            program.source = (
+                None if image.source is None else self._writer.add(_PROGRAMS, image.source.encode())
+            )
+            program.log, program.linked = image.log, image.linked
+            program.settings = msgspec.to_builtins(image.settings, enc_hook=os.fspath)
+        return program
 
 
 def restore(
@@ -382,33 +391,41 @@ class _Restored:
         )
 
     def _module(self, state: _Program) -> Module:
-        read = self._reader.read
         try:
-            ptx = PtxModule(
-                text=read(_PROGRAMS, state.text).decode(),
-                name=state.name,
-                arch=state.arch,
-                source=None if state.source is None else read(_PROGRAMS, state.source).decode(),
-                log=state.log,
-                names=state.names,
-                settings=state.settings,
-                linked=state.linked,
-            )
-            module = Module(self._gpu, self._for_gpu(ptx), state.variables)
-        except (PtxError, UnicodeDecodeError) as error:
+            module = Module(self._gpu, self._for_gpu(self._image(state)), state.variables)
+        except (ImageError, UnicodeDecodeError) as error:
             raise CheckpointError(f"{self._reader.path}: a module cannot be loaded again: {error}") from error
         for name, instance in state.instances.items():
             module.instances[name] = self._module(instance)
         return module
 
-    def _for_gpu(self, ptx: PtxModule) -> PtxModule:
+    def _image(self, state: _Program) -> Image:
+        read = self._reader.read
+        contents = read(_PROGRAMS, state.text)
+        if state.machine_code:
+            return replace(CubinModule.parse(contents, state.name), names=state.names)
+        return PtxModule(
+            text=contents.decode(),
+            name=state.name,
+            arch=state.arch,
+            source=None if state.source is None else read(_PROGRAMS, state.source).decode(),
+            log=state.log,
+            names=state.names,
+            settings=state.settings,
+            linked=state.linked,
+        )
+
+    def _for_gpu(self, image: Image) -> Image:
         """The program for this GPU, compiled again if its PTX does not run there."""
         arch = self._gpu.arch
-        if runs_on(ptx.arch, arch):
-            return ptx
-        if ptx.source is None:
+        if image.runs_on(arch):
+            return image
+        if not isinstance(image, PtxModule) or image.source is None:
+            what = "PTX" if isinstance(image, PtxModule) else "machine code"
             raise CheckpointError(
-                f"{self._reader.path}: module {ptx.name!r} is PTX for {ptx.arch}, which does not run on "
-                f"{self._gpu.name} ({arch}); make the checkpoint with PTX for an older architecture"
+                f"{self._reader.path}: module {image.name!r} is {what} for {image.arch}, which does not run "
+                f"on {self._gpu.name} ({arch}); make the checkpoint with PTX for an older architecture"
             )
-        return compile_cuda(ptx.source, name=ptx.name, arch=arch, kernels=list(ptx.names), **ptx.settings)
+        return compile_cuda(
+            image.source, name=image.name, arch=arch, kernels=list(image.names), **image.settings
+        )

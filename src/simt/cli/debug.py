@@ -28,6 +28,7 @@ Examples:
   simt debug compare gemm before
   simt debug compare program.py ~/old/bin/python     another version of simt
   simt debug compare kernel.cu cuda          a GPU in this machine; kernel.py beside it is its driver
+  simt debug compare kernel.cu sass --gpu a100       the machine code that ptxas makes of it
   simt debug compare program.py cuda --rtol 1e-5 --json - | jq .difference.instruction
 """
 RECORD_EXAMPLES = """\b
@@ -65,7 +66,7 @@ def compare(
         str,
         typer.Argument(
             help="A directory written by `simt debug record`, the Python of another version of simt, "
-            "or cuda[:N]."
+            "cuda[:N], or sass."
         ),
     ],
     gpu: Gpu = DEFAULT_GPU,

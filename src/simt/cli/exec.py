@@ -95,7 +95,8 @@ def exec_(
     """Run an unmodified CUDA program without a GPU: its values, cycles, and where the cycles go.
 
     The program loads simt's libcuda and libcudart in place of NVIDIA's. Its kernels must be present as PTX,
-    and the CUDA runtime as a shared library: nvcc -cudart shared -gencode arch=compute_80,code=compute_80.
+    or as machine code that the GPU executes, and the CUDA runtime as a shared library: nvcc -cudart shared
+    -gencode arch=compute_80,code=compute_80.
     """
     sampling = sampling_options.parse(sample, sample_set, plan, None, 0, full)
     if output is not None:

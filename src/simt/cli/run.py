@@ -70,7 +70,7 @@ def run(
         Path | None,
         typer.Argument(
             help="A trace (kernelslist.g, a directory with one, a kernel trace, a .simt store), a program "
-            "(.py, .cu, .ptx), or the name of an example or a workload.",
+            "(.py, .cu, .ptx, .cubin, .fatbin), or the name of an example or a workload.",
         ),
     ] = None,
     gpu: Annotated[
@@ -110,7 +110,8 @@ def run(
         Path | None, typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev.")
     ] = None,
     driver: Annotated[
-        Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu or .ptx file: main(gpu, module).")
+        Path | None,
+        typer.Option(metavar="FILE.py", help="Driver of a program not in Python: main(gpu, module)."),
     ] = None,
     functional: run_options.Functional = False,
     code: run_options.Code = "ptx",

@@ -16,7 +16,7 @@ Functional = Annotated[
 ]
 Code = Annotated[
     Literal["ptx", "sass"],
-    typer.Option(help="What is executed: PTX, or the machine code that ptxas makes of it (extra sass)."),
+    typer.Option(help="What is executed where there is a choice: PTX, or machine code (extra sass)."),
 ]
 TensorArithmetic = Annotated[
     Literal["hardware", "exact"],

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from simt.cli import COMMANDS
 from simt.cli.tables import print_table
-from simt.cuda import load, machine_code
+from simt.cuda import CubinModule, PtxModule, load_images, machine_code
+from simt.cuda.cubin_module import code_arch
 from simt.errors import SassError
 from simt.gpu.programs import target_of
 from simt.isa import table_for
@@ -22,7 +23,7 @@ EXAMPLES = """\b
 Examples:
   simt sass list kernel.cu --gpu a100       kernels, sizes and opcodes
   simt sass show kernel.cu --gpu a100       every instruction with its control bits
-  simt sass show kernel.cubin --kernel f    a cubin as it is
+  simt sass show kernel.cubin --kernel f    a cubin as it is; also what fatbins and programs hold
   simt sass show kernel.ptx --lines         with the source lines that they come from
 
 Control bits: the dependence counters that the instruction waits for, those that it raises for its operands
@@ -30,7 +31,7 @@ Control bits: the dependence counters that the instruction waits for, those that
 next instruction (S).
 """
 
-Program = Annotated[Path, typer.Argument(help="A .cu or .ptx file, a .cubin, or what nvcc made.")]
+Program = Annotated[Path, typer.Argument(help="A .cu, .ptx, .cubin or .fatbin file, or what nvcc made.")]
 Gpu = Annotated[
     str, typer.Option(help="The GPU that the code is for: a name listed by `simt gpus`, or a TOML file.")
 ]
@@ -120,14 +121,19 @@ def _show(name: str, arch: str, code: list[Instruction], functions: dict[int, st
 
 def _cubins(program: Path, gpu: str, options: list[str] | None) -> list[Cubin]:
     """The program's machine code: as it is, or as ptxas makes it for the GPU."""
-    if program.suffix == ".cubin":
-        try:
-            return [Cubin.parse(program.read_bytes(), str(program))]
-        except OSError as error:
-            raise SassError(f"{program}: cannot be read: {error.strerror}") from None
-    arch = target_of(load_spec(gpu))
-    if arch in ("sm_70", "sm_72"):
-        typer.echo(f"note: {gpu} is {arch}, which CUDA 13's tools do not know; this is sm_75 code", err=True)
-        arch = "sm_75"
-    modules = load(program, arch)
-    return [Cubin.parse(machine_code(module, arch, *(options or ())), module.name) for module in modules]
+    device = target_of(load_spec(gpu))
+    arch = code_arch(device)
+    images = load_images(program, device, code="sass")
+    if arch != device and any(not isinstance(image, CubinModule) for image in images):
+        typer.echo(
+            f"note: {gpu} is {device}, which CUDA 13's tools do not know; this is {arch} code", err=True
+        )
+    cubins = []
+    for image in images:
+        if isinstance(image, CubinModule):
+            if options:
+                raise SassError(f"{image.name}: --ptxas is for PTX and CUDA C++; this is machine code")
+            cubins.append(image.cubin)
+        elif isinstance(image, PtxModule):
+            cubins.append(Cubin.parse(machine_code(image, arch, *(options or ())), image.name))
+    return cubins

@@ -1,5 +1,5 @@
-"""Reads PTX from files made by nvcc: programs, libraries, objects, archives, `.fatbin` files and cubins with
-debug information.
+"""Reads PTX and machine code from files made by nvcc: programs, libraries, objects, archives, `.fatbin` files
+and cubins.
 
 A fat binary is a header followed by entries, each PTX or machine code for one architecture. It is recognised
 by its header anywhere in a file, so all kinds of programs are read alike. NVIDIA does not document the
@@ -11,15 +11,18 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 import zstandard
 
-from simt.errors import PtxError, ToolkitError
+from simt.errors import ImageError, PtxError, ToolkitError
 from simt.files import require_regular
 
+from .cubin_module import CubinModule, code_arch, code_needed
+from .image import Image
 from .ptx_module import PtxModule, arch_number, runs_on
 from .toolkit import INSTALL
 
@@ -32,7 +35,7 @@ _HEADER = struct.Struct("<8sQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 """Kind, version, header bytes, payload bytes, of these not padding (if packed), options, minor, major, SM,
 offset and length of the source's name, flags, unknown, bytes when unpacked."""
-_KIND_PTX = 1
+_KIND_PTX, _KIND_CODE = 1, 2
 _FLAG_LZ4, _FLAG_ZSTD = 0x2000, 0x8000
 _MOST_TEXT = 1 << 30
 _PIECE = 1 << 20
@@ -44,13 +47,19 @@ Buffer = bytes | mmap.mmap
 
 @dataclass(frozen=True)
 class _Entry:
+    kind: int
     place: int
     """Offset in the file."""
     arch: int
     payload: bytes
     flags: int
     unpacked: int
-    """Bytes of the text when unpacked."""
+    """Bytes of the contents when unpacked."""
+
+    @property
+    def what(self) -> str:
+        """For messages."""
+        return "PTX" if self.kind == _KIND_PTX else "machine code"
 
 
 def read_fatbins(path: str | PathLike[str], arch: str | None = None) -> list[PtxModule]:
@@ -64,13 +73,20 @@ def read_fatbins(path: str | PathLike[str], arch: str | None = None) -> list[Ptx
         PtxError: the file cannot be read, is damaged, or holds no PTX, or none for this device.
     """
     path = Path(path)
+    with mapped(path) as data:
+        return ptx_in(data, str(path), arch)
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[mmap.mmap]:
+    """The bytes of a file. Raises PtxError if it cannot be read, or is empty."""
     try:
         require_regular(path)
         with path.open("rb") as file:
             if path.stat().st_size == 0:
                 raise PtxError(f"{path}: the file is empty")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return ptx_in(data, str(path), arch)
+                yield data
     except OSError as error:
         raise PtxError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -85,7 +101,8 @@ def ptx_in(data: Buffer, name: str, arch: str | None = None) -> list[PtxModule]:
         arch_number(arch)
     modules: list[PtxModule] = []
     others: set[str] = set()
-    for unit, entries in enumerate(_fatbins(data, name)):
+    for unit, every in enumerate(_fatbins(data, name)):
+        entries = [entry for entry in every if entry.kind == _KIND_PTX]
         # Newest first: unpack no more than needed.
         ordered = entries if arch is None else sorted(entries, key=lambda entry: -entry.arch)
         for entry in ordered:
@@ -113,13 +130,8 @@ def ptx_in(data: Buffer, name: str, arch: str | None = None) -> list[PtxModule]:
                 f"{name}: holds PTX for {', '.join(sorted(others))}, none that runs on {arch}; "
                 f"compile it with -gencode arch=compute_NN,code=compute_NN for that or an older architecture"
             )
-        if _is_cubin(data):
-            raise PtxError(
-                f"{name}: holds no PTX, only machine code (a cubin). Have the program load the PTX itself; "
-                "where nvJitLink makes it (numba-cuda, cuda.core's Linker), uninstall nvidia-nvjitlink, "
-                "so that the driver links PTX, or keep the PTX in the cubin: "
-                "@cuda.jit(lineinfo=True, lto=False)"
-            )
+        if is_cubin(data):
+            raise PtxError(f"{name}: holds no PTX, only machine code (a cubin)")
         raise PtxError(
             f"{name}: holds no PTX; compile it with -gencode arch=compute_NN,code=compute_NN, "
             "as without it only machine code is kept"
@@ -127,8 +139,83 @@ def ptx_in(data: Buffer, name: str, arch: str | None = None) -> list[PtxModule]:
     return modules
 
 
+def images_in(data: Buffer, name: str, arch: str, code: str) -> list[Image]:
+    """What a device executes of a file's bytes, one program per translation unit.
+
+    code: "ptx" takes PTX, and machine code where there is no PTX that runs on the device; "sass" the other
+        way round. Of either, the newest that runs.
+
+    Raises:
+        ImageError: the file is damaged, or holds nothing for this device.
+        ToolkitError: what reads it is not installed.
+    """
+    images: list[Image] = []
+    found: set[str] = set()
+    order = (_best_ptx, _best_code) if code == "ptx" else (_best_code, _best_ptx)
+    for unit, entries in enumerate(_fatbins(data, name)):
+        best = (pick(entries, f"{name}[{unit}]", arch, found) for pick in order)
+        if (image := next((each for each in best if each is not None), None)) is not None:
+            images.append(image)
+    if not images and is_cubin(data):
+        images, found = _of_cubin(data, name, arch, code)
+    if images:
+        return images
+    number, _ = arch_number(arch)
+    raise ImageError(
+        f"{name}: holds {' and '.join(sorted(found)) or 'neither PTX nor machine code'}; needed for {arch} "
+        f"is machine code for {code_needed(arch)}, or PTX for sm_{number} or older (nvcc -gencode "
+        f"arch=compute_{number},code=sm_{arch_number(code_arch(arch))[0]})"
+    )
+
+
+def _best_ptx(entries: list[_Entry], name: str, arch: str, found: set[str]) -> Image | None:
+    """The newest PTX of a unit that runs on a device; what else there is goes to `found`."""
+    for entry in sorted(entries, key=lambda entry: -entry.arch):
+        if entry.kind == _KIND_PTX:
+            module = PtxModule.from_text(_text(entry, name), name)
+            if module.runs_on(arch):
+                return module if module.has_code else None
+            found.add(f"PTX for {module.arch}")
+    return None
+
+
+def _best_code(entries: list[_Entry], name: str, arch: str, found: set[str]) -> Image | None:
+    """As `_best_ptx`, of machine code; that for "sm_90a" before that for "sm_90"."""
+    modules: list[CubinModule] = []
+    number, _ = arch_number(code_arch(arch))
+    for entry in entries:
+        if entry.kind != _KIND_CODE:
+            continue
+        if entry.arch // 10 != number // 10 or entry.arch > number:
+            found.add(f"machine code for sm_{entry.arch}")
+            continue
+        module = CubinModule.parse(_unpacked(entry, name), name)
+        if module.runs_on(arch) and module.cubin.is_linked:
+            modules.append(module)
+        else:
+            found.add(f"machine code for {module.arch}{'' if module.cubin.is_linked else ', not linked'}")
+    best = max(modules, key=lambda module: arch_number(module.arch), default=None)
+    return best if best is not None and best.cubin.kernels else None
+
+
+def _of_cubin(data: Buffer, name: str, arch: str, code: str) -> tuple[list[Image], set[str]]:
+    """As `images_in`, of a cubin."""
+    found: set[str] = set()
+    if code == "ptx":
+        texts: list[Image] = []
+        for text in _debug_ptx(data, name):
+            module = PtxModule.from_text(text, name)
+            texts += [module] * module.runs_on(arch)
+        if texts:
+            return texts, found
+    cubin = CubinModule.parse(data[:], name)
+    if cubin.runs_on(arch):
+        return [cubin], found
+    return [], {f"machine code for {cubin.arch}"}
+
+
 def _fatbins(data: Buffer, name: str) -> Iterator[list[_Entry]]:
-    """The PTX entries of each fat binary in a file, in its order."""
+    """The entries of each fat binary in a file, in its order."""
     place = data.find(FATBIN_MAGIC)
     while place >= 0:
         _, size = _unpack(_HEADER, data, place, len(data), name)
@@ -153,60 +240,76 @@ def _entries(data: Buffer, place: int, end: int, name: str) -> Iterator[_Entry]:
                 f"{name}: damaged: the entry at {place} has a header of {header} bytes and {size} bytes of "
                 f"payload, where {end - place} bytes are left"
             )
-        if kind == _KIND_PTX:
-            yield _Entry(place, arch, data[begin : begin + (compressed or size)], flags, unpacked)
+        if kind in (_KIND_PTX, _KIND_CODE):
+            yield _Entry(kind, place, arch, data[begin : begin + (compressed or size)], flags, unpacked)
         place = begin + size
 
 
 def _text(entry: _Entry, name: str) -> str:
+    return _unpacked(entry, name).rstrip(b"\0").decode(errors="replace")
+
+
+def _unpacked(entry: _Entry, name: str) -> bytes:
     if entry.unpacked > _MOST_TEXT:
-        raise PtxError(f"{name}: damaged: the PTX at {entry.place} would have {entry.unpacked} bytes")
-    if entry.flags & _FLAG_ZSTD:
-        text = _zstd(entry, name)
-    elif entry.flags & _FLAG_LZ4:
-        text = _lz4(entry, name)
-    else:
-        return entry.payload.rstrip(b"\0").decode(errors="replace")
-    if len(text) != entry.unpacked:
         raise PtxError(
-            f"{name}: damaged: the PTX at {entry.place} unpacks to {len(text)} bytes, not {entry.unpacked}"
+            f"{name}: damaged: the {entry.what} at {entry.place} would have {entry.unpacked} bytes"
         )
-    return text.rstrip(b"\0").decode(errors="replace")
+    if entry.flags & _FLAG_ZSTD:
+        contents = _zstd(entry, name)
+    elif entry.flags & _FLAG_LZ4:
+        contents = _lz4(entry, name)
+    else:
+        return entry.payload
+    if len(contents) != entry.unpacked:
+        raise PtxError(
+            f"{name}: damaged: the {entry.what} at {entry.place} unpacks to {len(contents)} bytes, not "
+            f"{entry.unpacked}"
+        )
+    return contents
 
 
 def _zstd(entry: _Entry, name: str) -> bytes:
     try:
         with zstandard.ZstdDecompressor().stream_reader(entry.payload) as reader:
-            text = bytearray()
-            while len(text) <= entry.unpacked and (piece := reader.read(_PIECE)):
-                text += piece
-            return bytes(text)
+            contents = bytearray()
+            while len(contents) <= entry.unpacked and (piece := reader.read(_PIECE)):
+                contents += piece
+            return bytes(contents)
     except zstandard.ZstdError as error:
-        raise PtxError(f"{name}: damaged: the PTX at {entry.place} does not unpack: {error}") from None
+        raise PtxError(
+            f"{name}: damaged: the {entry.what} at {entry.place} does not unpack: {error}"
+        ) from None
 
 
 def _lz4(entry: _Entry, name: str) -> bytes:
     try:
         import lz4.block
     except ImportError:
-        raise ToolkitError(f"{name}: its PTX is packed with LZ4, which is not installed: {INSTALL}") from None
+        raise ToolkitError(
+            f"{name}: its {entry.what} is packed with LZ4, which is not installed: {INSTALL}"
+        ) from None
     # A byte of LZ4 stands for at most 255, so a greater size is damage: do not set memory aside for it.
     if entry.unpacked > 255 * len(entry.payload):
-        raise PtxError(f"{name}: damaged: the PTX at {entry.place} would have {entry.unpacked} bytes")
+        raise PtxError(
+            f"{name}: damaged: the {entry.what} at {entry.place} would have {entry.unpacked} bytes"
+        )
     try:
         return bytes(lz4.block.decompress(entry.payload, uncompressed_size=entry.unpacked))
     except lz4.block.LZ4BlockError as error:
-        raise PtxError(f"{name}: damaged: the PTX at {entry.place} does not unpack: {error}") from None
+        raise PtxError(
+            f"{name}: damaged: the {entry.what} at {entry.place} does not unpack: {error}"
+        ) from None
 
 
-def _is_cubin(data: Buffer) -> bool:
+def is_cubin(data: Buffer) -> bool:
+    """Whether these are the bytes of a file with machine code."""
     return data[:4] == ELF_MAGIC and data[18:20] == _CUDA_MACHINE.to_bytes(2, "little")
 
 
 def _debug_ptx(data: Buffer, name: str) -> list[str]:
     """The PTX that `nvcc -G` and -lineinfo keep in a cubin, with NUL for line ends: a section for each linked
     unit; nvJitLink adds a number to the names of the sections."""
-    if not _is_cubin(data):
+    if not is_cubin(data):
         return []
     end = len(data)
     (table,) = _unpack(struct.Struct("<Q"), data, 40, end, name)

@@ -9,7 +9,9 @@ from typing import Any
 from simt.errors import PtxError
 from simt.files import require_regular
 
-from .fatbin import read_fatbins
+from .cubin_module import CubinModule
+from .fatbin import Buffer, images_in, is_cubin, mapped, read_fatbins
+from .image import Image
 from .nvrtc import compile_cuda
 from .ptx_module import PtxModule, is_ptx, runs_on
 
@@ -35,16 +37,55 @@ def load(program: str | PathLike[str], arch: str, *, fmad: bool = True, **option
     return modules if fmad else [module.without_contraction() for module in modules]
 
 
+def load_images(
+    program: str | PathLike[str] | bytes, arch: str, *, code: str = "ptx", **options: Any
+) -> list[Image]:
+    """As `load`, of programs that may hold machine code, also as bytes in memory.
+
+    A cubin is taken as it is. code: "ptx" takes the PTX of other binary files, and machine code where there
+    is no PTX for this device; "sass" machine code, and PTX where there is none.
+
+    Raises:
+        ImageError: the program cannot be read, or holds nothing for this device.
+        CompileError, ToolkitError: as `compile_cuda` and `Cubin.parse`.
+    """
+    if isinstance(program, bytes):
+        name = str(options.pop("name", "program"))
+        if b"\0" in program.rstrip(b"\0")[:_HEAD]:
+            return _images(program, name, arch, code)
+        try:
+            text = program.rstrip(b"\0").decode()
+        except UnicodeDecodeError as error:
+            raise PtxError(f"{name}: neither text in UTF-8 nor a program: {error.reason}") from None
+        return [*load(f"{text}\n", arch, name=name, **options)]
+    if not (isinstance(program, str) and _is_text(program)) and _is_binary(Path(program)):
+        with mapped(Path(program)) as data:
+            return _images(data[:] if is_cubin(data) else data, str(program), arch, code)
+    return [*load(program, arch, **options)]
+
+
+def _images(data: Buffer, name: str, arch: str, code: str) -> list[Image]:
+    if is_cubin(data):
+        return [CubinModule.parse(bytes(data), name)]
+    return images_in(data, name, arch, code)
+
+
+def _is_binary(path: Path) -> bool:
+    try:
+        require_regular(path)
+        with path.open("rb") as file:
+            return b"\0" in file.read(_HEAD)
+    except OSError as error:
+        raise PtxError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> list[PtxModule]:
     if isinstance(program, str) and _is_text(program):
         return [_from_text(program, options.pop("name", None), arch, options)]
     path = Path(program)
+    if _is_binary(path):
+        return read_fatbins(path, arch)
     try:
-        require_regular(path)
-        with path.open("rb") as file:
-            binary = b"\0" in file.read(_HEAD)
-        if binary:
-            return read_fatbins(path, arch)
         text = _source(path)
     except OSError as error:
         raise PtxError(f"{path}: cannot be read: {error.strerror}") from None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
-from simt.errors import PtxError
+from simt.errors import ImageError, PtxError
+
+from .image import Image
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)  # strings too, as they may hold "//"
 _VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
@@ -21,11 +22,16 @@ _ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 
 
 @dataclass(frozen=True)
-class PtxModule:
+class PtxModule(Image):
     """One PTX translation unit.
 
     Units are never merged: each keeps its own names, so two files may have kernels of the same name.
     """
+
+    error: ClassVar[type[ImageError]] = PtxError
+    missing_hint: ClassVar[str] = (
+        ". A template's instances exist only when the source or kernels=[...] names them"
+    )
 
     text: str
     name: str
@@ -53,30 +59,12 @@ class PtxModule:
         """Whether it has a kernel or function: nvcc also keeps the PTX of host-only files."""
         return _CODE.search(self._bare) is not None
 
-    def kernel(self, name: str) -> str:
-        """The name in the PTX of a kernel that is asked for by that name, by a name expression or by its C++
-        name without parameters (`saxpy`, `space::saxpy`).
+    @property
+    def contents(self) -> bytes:
+        return self.text.encode()
 
-        Raises:
-            PtxError: there is no such kernel, or several that differ in parameters or template arguments.
-        """
-        kernels = self.kernels
-        if name in kernels:
-            return name
-        if name in self.names:
-            return self.names[name]
-        matches = [kernel for kernel in kernels if _plain_name(kernel) == name]
-        if len(matches) == 1:
-            return matches[0]
-        known = ", ".join([*self.names, *(_plain_name(kernel) or kernel for kernel in kernels)]) or "none"
-        if matches:
-            raise PtxError(
-                f"{self.name}: {name!r} is several kernels: {', '.join(matches)}: ask for one of them"
-            )
-        raise PtxError(
-            f"{self.name}: no kernel {name!r}; there are: {known}. "
-            "A template's instances exist only when the source or kernels=[...] names them"
-        )
+    def runs_on(self, device: str) -> bool:
+        return runs_on(self.arch, device)
 
     def parameters(self, kernel: str) -> str:
         """The text of a kernel's list of parameters, empty if it takes none. `kernel` is a name in the PTX.
@@ -90,14 +78,13 @@ class PtxModule:
         return match[1] or ""
 
     def source_text(self, file: str, line: int) -> str:
-        """A line of the source without blanks after it, or an empty string where it is not known.
-
-        file, line: as `.file` and `.loc` have them: the source that was compiled, or a file on disk.
+        """As `Image.source_text`. file, line: as `.file` and `.loc` have them: the source that was compiled,
+        or a file on disk.
         """
         if self.source is not None and file == self.name:
             lines = self.source.splitlines()
             return lines[line - 1].rstrip() if 0 < line <= len(lines) else ""
-        return linecache.getline(file, line).rstrip() if file else ""
+        return super().source_text(file, line)
 
     @cached_property
     def _bare(self) -> str:
@@ -155,26 +142,3 @@ def runs_on(ptx: str, device: str) -> bool:
     if letter == "f":
         return made <= has and made // 10 == has // 10
     return made <= has
-
-
-def _plain_name(mangled: str) -> str | None:
-    """The qualified name in a mangled C++ name (Itanium C++ ABI, 5.1.2) that has no template arguments."""
-    if not mangled.startswith("_Z"):
-        return None
-    nested = mangled.startswith("_ZN")
-    place, parts = (3 if nested else 2), []
-    while length := re.compile(r"\d+").match(mangled, place):
-        end = length.end() + int(length[0])
-        if end > len(mangled):
-            return None
-        parts.append(mangled[length.end() : end])
-        place = end
-        if not nested:
-            break
-    if (
-        not parts
-        or mangled[place : place + 1] in ("I", "B")
-        or (nested and mangled[place : place + 1] != "E")
-    ):
-        return None
-    return "::".join(parts)

@@ -151,7 +151,8 @@ def _assemble(
 ) -> str:
     """Writes the cubin and returns the log."""
     source = output.with_suffix(".ptx")
-    source.write_text(with_device_runtime(module.text), encoding="utf-8")
+    # With --generate-line-info, ptxas 12.9 may crash where the last line does not end.
+    source.write_text(with_device_runtime(module.text) + "\n", encoding="utf-8")
     command: list[str | Path] = [assembler, "--verbose", f"--gpu-name={target}", *options]
     command += [source, "--output-file", output]
     try:

@@ -14,10 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from simt.errors import DebugError, ProgramFault
+from simt.gpu.programs import target_of
 from simt.selection import Selection, chooser
+from simt.spec import load_spec
 
 from .cuda import CudaExecutor
-from .executors import Executor, InstrumentedExecutor, Ours
+from .executors import Executor, InstrumentedExecutor, MachineCode, Ours
 from .instrument import Program as PtxProgram
 from .instrument import WritePoint
 from .launches import (
@@ -57,7 +59,7 @@ def compare(
     program: a .py, .cu or .ptx file as for `simt run`, the name of an example or a workload, or a function of
         a GPU.
     reference: a directory written by `record`; the Python of another version of simt; "cuda" or "cuda:1" for
-        a GPU in this machine; or an Executor.
+        a GPU in this machine; "sass" for the machine code that ptxas makes of the program; or an Executor.
     gpu: a name listed by `simt gpus`, or a TOML file; of the reference's generation, if the program uses
         tensor cores, since each adds in its own way.
     driver: the driver of a .cu or .ptx file.
@@ -232,6 +234,8 @@ def _source_of(
     text = os.fspath(reference)
     if text == "cuda" or text.startswith("cuda:"):
         return _Replay(CudaExecutor.of(text))
+    if text == "sass":
+        return _Replay(MachineCode(target_of(load_spec(gpu))))
     path = Path(text)
     if path.is_dir():
         return _Recorded(Recording(path))
@@ -239,7 +243,7 @@ def _source_of(
     if found is None:
         raise DebugError(
             f"{text}: not a reference: expected a directory written by `simt debug record` (with a {FILE}), "
-            f"the Python of another version of simt, or cuda"
+            f"the Python of another version of simt, cuda, or sass"
         )
     if callable(program):
         raise DebugError(f"{text}: another Python runs programs in files, not functions of this one")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from simt import _engine
+from simt.cuda import PtxModule
+from simt.cuda.cubin_module import code_arch
 from simt.errors import DebugError
+from simt.gpu.programs import load_compiled
 
 from .instrument import HEADER
 from .launches import Allocation, Launch, Memory, Outcome, content_of
@@ -63,6 +67,9 @@ class Ours:
         _, data = self._execute(launch, ptx, scratch)
         return data
 
+    def _load(self, ptx: str, name: str, memory: Any, places: Mapping[str, int]) -> Any:
+        return _engine.functional.load(ptx, name, memory, dict(places))
+
     def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Outcome, bytes]:
         base = 16 << 32  # where the engine's global memory begins
         end = max((a.address + a.size for a in launch.before), default=base)
@@ -74,7 +81,7 @@ class Ours:
                 raise DebugError(f"no room for `{a.label}` at {a.address:#x}")
         # The header's variable must not take the place of one that follows it.
         places = {**launch.variables, HEADER: (end // _ALIGNMENT + 2) * _ALIGNMENT}
-        module = _engine.functional.load(ptx, launch.module, memory, places)
+        module = self._load(ptx, launch.module, memory, places)
         for a in launch.before:
             memory.write(a.address, content_of(a))
         address = 0
@@ -99,6 +106,19 @@ class Ours:
         if scratch is not None:
             return Outcome((), fault), memory.read(address, room)
         return Outcome(_read(memory, launch.before), fault), b""
+
+
+class MachineCode(Ours):
+    """Our own executor, which runs the machine code that ptxas makes of the PTX for a device."""
+
+    exclude: frozenset[str] = frozenset({"time", "address", "order"})
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self.name = f"machine code of {code_arch(device)}"
+
+    def _load(self, ptx: str, name: str, memory: Any, places: Mapping[str, int]) -> Any:
+        return load_compiled(PtxModule.from_text(ptx, name), self._device, memory, places)
 
 
 def _read(memory: Any, before: Memory) -> Memory:

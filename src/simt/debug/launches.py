@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from simt.cuda import PtxModule
 from simt.errors import DebugError, LaunchError, ProgramFault
 from simt.gpu import GPU
 from simt.program import find_program, run_program
@@ -161,7 +162,11 @@ class WatchedGPU(GPU):
         if launcher.cooperative:
             raise DebugError(f"kernel `{launcher.kernel.name}`: cooperative launches cannot be debugged")
         kernel = launcher.kernel
-        ptx, native = kernel.module.ptx, kernel.module.native
+        ptx, native = kernel.module.image, kernel.module.native
+        if not isinstance(ptx, PtxModule):
+            raise DebugError(
+                f"kernel `{kernel.name}` of {ptx.name}: machine code cannot be debugged, only PTX"
+            )
         self._shown += 1
         launch = Launch(
             index=self._shown,

@@ -150,7 +150,7 @@ class Steps(ABC):
     def described(self, launcher: Launcher, parameters: bytes) -> _Launch:
         module = launcher.kernel.module
         if module not in self._digests:
-            self._digests[module] = hashlib.sha256(module.ptx.text.encode()).hexdigest()
+            self._digests[module] = hashlib.sha256(module.image.contents).hexdigest()
         return _Launch(
             launcher.kernel.name,
             self._digests[module],

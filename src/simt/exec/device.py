@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from simt import _engine
-from simt.cuda import PtxModule, link
-from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, ptx_in
+from simt.cuda import Image, PtxModule, link
+from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, images_in
 from simt.cuda.ptx_module import arch_number
-from simt.errors import DeadlockError, LaunchError, ProgramFault, PtxError, SimtError
+from simt.errors import CompileError, DeadlockError, ImageError, LaunchError, ProgramFault, SimtError
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
@@ -33,7 +33,7 @@ HOST_BYTES = 64 << 30
 STACK_BYTES = 16 << 10
 """Stack per thread, unless the program requests more."""
 
-_FAILURES = (DeadlockError, ProgramFault, LaunchError, PtxError)
+_FAILURES = (DeadlockError, ProgramFault, LaunchError, ImageError)
 """Errors of the program."""
 # Error codes of program faults.
 _FAULTS = {
@@ -190,18 +190,18 @@ class Device(Objects):
     def load(self, image: bytes) -> dict[str, Any]:
         """Loads a module. Returns its number, kernels and variables; or an error and its text."""
         try:
-            ptx = self._ptx(image)
-            module = Module(self.gpu, ptx)
-        except PtxError as error:
+            program = self._image(image)
+            module = Module(self.gpu, program)
+        except (ImageError, CompileError) as error:
             self._refused_tables = ""  # this is the error that matters
-            code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoPtx) else codes.INVALID_PTX
+            code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoImage) else codes.INVALID_PTX
             return {"error": code, "text": str(error)}
         number = len(self._modules) + 1
         self._modules[number] = module
         managed = frozenset(module.native.managed)
         return {
             "module": number,
-            "ptx_version": arch_number(ptx.arch)[0],
+            "ptx_version": arch_number(program.arch)[0],
             "kernels": {
                 name: [
                     [(offset, size) for offset, size, *_ in facts["parameters"]],
@@ -220,14 +220,22 @@ class Device(Objects):
             },
         }
 
-    def _ptx(self, image: bytes) -> PtxModule:
+    def _image(self, image: bytes) -> Image:
         name = f"{self._program}[{len(self._modules)}]"
         if image.startswith(FATBIN_MAGIC) or image.startswith(ELF_MAGIC):
             try:
-                found = ptx_in(image, name, self.gpu.arch)
-            except PtxError as error:
-                raise _NoPtx(str(error)) from error
-            return found[0] if len(found) == 1 else link(found, self.gpu.arch)
+                found = images_in(image, name, self.gpu.arch, self.gpu.code)
+                if len(found) == 1:
+                    return found[0]
+                units = [unit for unit in found if isinstance(unit, PtxModule)]
+                if len(units) == len(found):
+                    return link(units, self.gpu.arch)
+            except ImageError as error:
+                raise _NoImage(str(error)) from error
+            raise _NoImage(
+                f"{name}: {len(found)} modules, {len(found) - len(units)} of them machine code; expected "
+                "one, or PTX, which can be linked"
+            )
         module = ptx_of(image, name)
         return link([module], self.gpu.arch) if not module.arch else module
 
@@ -464,5 +472,5 @@ class Device(Objects):
         return result
 
 
-class _NoPtx(PtxError):
-    """An image without PTX for the device."""
+class _NoImage(ImageError):
+    """An image that holds nothing for the device."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from simt import _engine
-from simt.cuda import PtxModule, link
-from simt.cuda.fatbin import ptx_in
-from simt.errors import PtxError
+from simt.cuda import CubinModule, PtxModule, link
+from simt.cuda.fatbin import images_in, ptx_in
+from simt.errors import ImageError, PtxError
 from simt.gpu import GPU
 from simt.gpu.module import Module
 
@@ -74,10 +74,13 @@ class Objects(ABC):
 
     def link(self, types: Sequence[int], data: Sequence[bytes], names: Sequence[str]) -> dict[str, Any]:
         """Links PTX, including that in fat binaries, objects and libraries. types: `CUjitInputType` of each.
-        Returns the linked text, or an error code and its text.
+        Machine code is not linked here; nvcc or nvJitLink may have done so. Then, one of the inputs is the
+        whole program, which is taken in place of the PTX of the others if that is missing, or as `GPU.code`
+        says. Returns the linked PTX or machine code, or an error code and its text.
         """
         arch = self.gpu.arch
         units: list[PtxModule] = []
+        whole: list[CubinModule] = []
         passed_over: list[str] = []
         try:
             for type, contents, name in zip(types, data, names, strict=True):
@@ -85,11 +88,17 @@ class Objects(ABC):
                     units.append(ptx_of(contents, name))
                     continue
                 try:
+                    found = images_in(contents, name, arch, "sass")
+                    whole += [unit for unit in found if isinstance(unit, CubinModule)]
                     units += ptx_in(contents, name, arch)
-                except PtxError as error:  # nvcc's own libraries may not be needed
+                except ImageError as error:  # nvcc's own libraries may not be needed
                     passed_over.append(str(error))
-            if not units and passed_over:
-                return {"error": codes.NO_BINARY_FOR_GPU, "text": "; ".join(passed_over)}
+            is_whole = len(whole) == 1 and whole[0].cubin.is_linked and _PTX not in types
+            if is_whole and (self.gpu.code == "sass" or not units):
+                return {"bytes": whole[0].contents}
+            if not units:
+                code = [f"{unit.name}: machine code cannot be linked: simt links PTX" for unit in whole]
+                return {"error": codes.NO_BINARY_FOR_GPU, "text": "; ".join([*code, *passed_over])}
             return {"bytes": (_LINKED + link(units, arch).text).encode()}
         except PtxError as error:
             return {"error": codes.INVALID_PTX, "text": "; ".join([str(error), *passed_over])}

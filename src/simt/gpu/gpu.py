@@ -24,6 +24,7 @@ from simt.run.planned import Timed
 from simt.run.progress import Progress
 from simt.run.session import QueuedTransfer, Session
 from simt.spec import Spec
+from simt.trace.commands import Copy
 
 from .creation import ArrayCreation
 from .exclusive import Exclusive
@@ -68,8 +69,9 @@ class GPU(Programs, ArrayCreation, Texturing):
     resume: True to continue the interrupted run with this output, or a Result of the same program. Launches
         that had finished are executed without timing and keep their counters; later ones begin with empty
         caches.
-    code: "ptx" executes PTX; "sass" the machine code that ptxas makes of it, which needs the extras `cuda`
-        and `sass`. Machine code is contracted and scheduled as on hardware.
+    code: "ptx" executes PTX, and machine code only where a program holds no PTX; "sass" machine code, which
+        ptxas makes of PTX where a program holds none. Machine code needs the extra `sass`, compiling it
+        `cuda`; it is contracted and scheduled as on hardware.
     fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
         `compile` and `load`.
     tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores
@@ -198,8 +200,10 @@ class GPU(Programs, ArrayCreation, Texturing):
         return bytes(self.memory.native.read(address, nbytes))
 
     def copied_from_host(self, address: int, nbytes: int) -> None:
-        """Informs the timing model of a copy."""
+        """Informs the timing model of a copy, and a trace that is being recorded."""
         self._session.copy_from_host(address, nbytes)
+        if self._recording is not None:
+            self._recording.add_copy(Copy(address, nbytes))
 
     # --- launches ---------------------------------------------------------------------------------------
 
@@ -283,7 +287,8 @@ class GPU(Programs, ArrayCreation, Texturing):
             arguments.copy_back()
             return None
         self._digest.update(
-            f"{kernel.module.ptx.text}\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
+            kernel.module.image.contents
+            + f"\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
             f"{launcher.shared}{' cooperative' if launcher.cooperative else ''}".encode()
             + arguments.block
         )

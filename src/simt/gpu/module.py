@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from simt import _engine
-from simt.cuda import PtxModule, compile_cuda, resources
-from simt.errors import LaunchError, PtxError
+from simt.cuda import Image, PtxModule, compile_cuda, resources
+from simt.errors import ImageError, LaunchError, PtxError
 from simt.result.listing import Origins
 from simt.run.faults import explained
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class KernelFacts:
     """Properties of a kernel known before it runs.
 
-    registers: per thread, from ptxas if its wheel is installed, otherwise estimated; `registers_from` says
-        which.
+    registers: per thread, from ptxas if its wheel is installed or the program is machine code, otherwise
+        estimated; `registers_from` says which.
     shared_bytes: static shared memory per CTA.
     max_threads: from `__launch_bounds__`, or 0.
     """
@@ -51,15 +51,16 @@ class KernelFacts:
 class Module:
     """A program in the memory of a GPU: kernels, and variables at global and constant scope.
 
-    `module["name"]` or `module.name` is a kernel, by its PTX name, its C++ name or a name expression such as
-    "f<float>", which is compiled on demand.
+    `module["name"]` or `module.name` is a kernel, by its name in the program, its C++ name or a name
+    expression such as "f<float>", which is compiled on demand.
     """
 
-    def __init__(self, gpu: GPU, ptx: PtxModule, places: Mapping[str, int] | None = None) -> None:
+    def __init__(self, gpu: GPU, image: Image, places: Mapping[str, int] | None = None) -> None:
         """places: addresses for its variables, by name."""
         self.gpu = gpu
-        self.ptx = ptx if gpu.fmad else ptx.without_contraction()
-        self._native = gpu.load_native(self.ptx, places or {})
+        self.image = image if gpu.fmad else image.without_contraction()
+        """The program itself: PTX or machine code."""
+        self._native = gpu.load_native(self.image, places or {})
         self._known: dict[str, KernelFacts] = {}
         self.instances: dict[str, Module] = {}
         """Instances of its templates that were compiled on demand, by name expression."""
@@ -71,43 +72,53 @@ class Module:
         """The engine's module."""
         return self._native
 
+    @property
+    def ptx(self) -> PtxModule:
+        """The program's PTX. Raises PtxError if it is machine code."""
+        if not isinstance(self.image, PtxModule):
+            raise PtxError(f"{self.image.name}: it is machine code, without PTX")
+        return self.image
+
     @cached_property
     def explained(self) -> explained:
         """A context in which the engine's errors about its kernels become simt's."""
-        return explained(self.ptx.source_text)
+        return explained(self.image.source_text)
 
     @cached_property
     def origins(self) -> Origins:
         """Origins of the instructions given to the timing model."""
         rows = self._native.listing(self.gpu.spec.sm_version)
-        return Origins(rows, self.ptx.text, self.ptx.source_text)
+        text = self.image.text if isinstance(self.image, PtxModule) else ""
+        return Origins(rows, text, self.image.source_text)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Names of the kernels in the PTX."""
+        """Names of the kernels in the program."""
         return tuple(self._native.kernels)
 
     def __getitem__(self, name: str) -> Kernel:
+        image = self.image
         try:
-            ptx_name = self.ptx.kernel(name)
-        except PtxError:
-            if self.ptx.source is None or "<" not in name:
+            known = image.kernel(name)
+        except ImageError:
+            if not isinstance(image, PtxModule) or image.source is None or "<" not in name:
                 raise
             if name not in self.instances:
-                ptx, source = self.ptx, self.ptx.source
-                again = compile_cuda(source, name=ptx.name, arch=ptx.arch, kernels=[name], **ptx.settings)
+                again = compile_cuda(
+                    image.source, name=image.name, arch=image.arch, kernels=[name], **image.settings
+                )
                 self.instances[name] = Module(self.gpu, again)
             return self.instances[name][name]
-        if ptx_name not in self._known:
-            self._known[ptx_name] = self._facts(ptx_name)
-        return Kernel(self, self._known[ptx_name])  # not kept: module and GPU are freed when unused
+        if known not in self._known:
+            self._known[known] = self._facts(known)
+        return Kernel(self, self._known[known])  # not kept: module and GPU are freed when unused
 
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
             return self[name]
-        except PtxError as error:
+        except ImageError as error:
             raise AttributeError(str(error)) from error
 
     def __iter__(self) -> Iterator[str]:
@@ -124,7 +135,7 @@ class Module:
         ]
         if len(matches) != 1:
             raise LaunchError(
-                f"{self.ptx.name}: no variable {name!r}; there are: {', '.join(variables) or 'none'}"
+                f"{self.image.name}: no variable {name!r}; there are: {', '.join(variables) or 'none'}"
             )
         address, size = variables[matches[0]]
         return DeviceArray(self.gpu, address, (size,), "u1", self).view(dtype)
@@ -141,10 +152,14 @@ class Module:
 
     @property
     def places(self) -> dict[str, int]:
-        """Addresses of all its variables, by name in the PTX."""
+        """Addresses of all its variables, by name in the program; also of those that the compiler made."""
         return {
             name: address
-            for name, (address, _) in {**self._native.variables, **self._native.references}.items()
+            for name, (address, _) in {
+                **self._native.variables,
+                **self._native.hidden_variables,
+                **self._native.references,
+            }.items()
         }
 
     @property
@@ -157,10 +172,10 @@ class Module:
         names = [n for n, (_, of) in references.items() if of == type]
         if name not in names:
             raise LaunchError(
-                f"{self.ptx.name}: no .{type} variable {name!r}; there are: {', '.join(names) or 'none'}"
+                f"{self.image.name}: no .{type} variable {name!r}; there are: {', '.join(names) or 'none'}"
             )
         if what.gpu is not self.gpu:
-            raise LaunchError(f"{self.ptx.name}: what is bound to {name!r} belongs to another GPU")
+            raise LaunchError(f"{self.image.name}: what is bound to {name!r} belongs to another GPU")
         with self.gpu.exclusive:
             self.gpu.synchronize()
             self.gpu.memory.native.write(references[name][0], what.descriptor)
@@ -168,8 +183,7 @@ class Module:
 
     def _facts(self, name: str) -> KernelFacts:
         facts = self._native.kernels[name]
-        known = resources(self.ptx, self.gpu.arch)
-        registers, registers_from = known[name].registers if known and name in known else 0, "ptxas"
+        registers, registers_from = self._allocated(name, facts), "ptxas"
         if not registers:
             # Live values, and a few for addresses and what ptxas keeps apart (docs/functional/timing.md).
             registers, registers_from = min(255, max(16, facts["max_live"] + 6)), "estimate"
@@ -187,8 +201,15 @@ class Module:
             cluster=tuple(max(1, n) for n in facts["cluster"]),
         )
 
+    def _allocated(self, kernel: str, facts: dict[str, Any]) -> int:
+        """Registers per thread, as ptxas allocated them; 0 where that is not known."""
+        if self._native.is_machine_code or not isinstance(self.image, PtxModule):
+            return int(facts["registers"])
+        known = resources(self.image, self.gpu.arch)
+        return known[kernel].registers if known and kernel in known else 0
+
     def __repr__(self) -> str:
-        return f"Module({self.ptx.name!r}: {', '.join(self.kernels) or 'no kernels'})"
+        return f"Module({self.image.name!r}: {', '.join(self.kernels) or 'no kernels'})"
 
 
 class Kernel:

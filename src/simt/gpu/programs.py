@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from simt import _engine
-from simt.cuda import PtxModule, compile_cuda, link, load, machine_code
+from simt.cuda import CubinModule, Image, PtxModule, compile_cuda, link, load_images, machine_code
+from simt.cuda.cubin_module import code_arch
 from simt.cuda.device_runtime import with_device_runtime
-from simt.errors import PtxError
+from simt.errors import ImageError
+from simt.sass import Cubin
+from simt.sass.program import load_program
 
 from .module import Module
 
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
 TensorArithmetic = Literal["hardware", "exact"]
 """How matrix instructions of a program add."""
 OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
-OLDEST_MACHINE_CODE = 75  # that nvdisasm of CUDA 13 decodes
 Code = Literal["ptx", "sass"]
 CODES: tuple[Code, ...] = get_args(Code)
 
@@ -32,6 +35,24 @@ def target_of(spec: Spec) -> str:
     """The compilation target of programs for a GPU, such as "sm_80"."""
     version = max(spec.sm_version, OLDEST_ARCH)
     return f"sm_{version}a" if version == 90 else f"sm_{version}"
+
+
+def load_compiled(
+    ptx: PtxModule, device: str, memory: Any, places: Mapping[str, int], options: Sequence[str] = ()
+) -> Any:
+    """The engine's module of what ptxas makes of PTX for a device such as "sm_80".
+
+    memory: the engine's. places: addresses for its variables, by name. options: of ptxas.
+
+    Raises CompileError, ToolkitError, SassError.
+    """
+    cubin = Cubin.parse(machine_code(ptx, code_arch(device), *options), ptx.name)
+    kernels = {x["name"]: x for x in _engine.PtxModule(ptx.text.encode(), ptx.name).kernels()}
+
+    def types(kernel: str) -> list[str]:
+        return [type_ for _, type_, *_ in kernels[kernel]["parameters"]] if kernel in kernels else []
+
+    return load_program(cubin, memory, places, types)
 
 
 class Programs:
@@ -57,21 +78,26 @@ class Programs:
             cast("GPU", self), compile_cuda(source, arch=self.arch, **{"fmad": self.fmad, **options})
         )
 
-    def load(self, program: str | os.PathLike[str] | PtxModule, **options: Any) -> Module:
-        """Loads a `.cu` or `.ptx` file, a program or library compiled by nvcc, or their text.
+    def load(self, program: str | os.PathLike[str] | bytes | Image, **options: Any) -> Module:
+        """Loads a `.cu`, `.ptx`, `.cubin` or `.fatbin` file, a program or library compiled by nvcc, their
+        text or their bytes.
 
-        A file with several PTX modules that have kernels is refused; `simt.cuda.load` returns them one by
-        one.
+        A cubin is executed as it is. Of other files, `code="ptx"` takes the PTX, and machine code where there
+        is no PTX for this GPU; `code="sass"` takes machine code, and compiles PTX where there is none.
+
+        A file with several modules that have kernels is refused; `simt.cuda.load_images` returns them one by
+        one. Raises ImageError if the file holds nothing that this GPU executes.
         """
-        if isinstance(program, PtxModule):
+        if isinstance(program, Image):
             return Module(cast("GPU", self), program)
-        every = load(program, self.arch, **{"fmad": self.fmad, **options})
+        every = load_images(program, self.arch, **{"fmad": self.fmad, "code": self.code, **options})
         # One without kernels may have templates, which are compiled when they are asked for.
         modules = [m for m in every if m.kernels] if len(every) > 1 else every
         if len(modules) != 1:
-            raise PtxError(
-                f"{str(program)[:200]}: {len(modules)} PTX modules with kernels, expected one; "
-                "choose one of simt.cuda.load(...)"
+            name = options.get("name", "program") if isinstance(program, bytes) else str(program)[:200]
+            raise ImageError(
+                f"{name}: {len(modules)} modules with kernels, expected one; choose one of "
+                "simt.cuda.load_images(...)"
             )
         return Module(cast("GPU", self), modules[0])
 
@@ -99,24 +125,28 @@ class Programs:
 
         return NumbaFunction(cast("GPU", self), fn, signature, options)
 
-    def load_native(self, ptx: PtxModule, places: Mapping[str, int]) -> Any:
+    def load_native(self, image: Image, places: Mapping[str, int]) -> Any:
         """The engine's module. places: addresses for its variables, by name."""
+        if isinstance(image, CubinModule):
+            image.require(self.arch, self.spec.name)
+            self._note_other_code(image.arch)
+            with self.exclusive:
+                return load_program(image.cubin, self.memory.native, places)
+        ptx = cast("PtxModule", image)
         if self.code == "sass":
-            return self._load_machine_code(ptx, places)
+            self._note_other_code(code_arch(self.arch))
+            with self.exclusive:
+                return load_compiled(ptx, self.arch, self.memory.native, places)
         with self.exclusive:
             return _engine.functional.load(
                 with_device_runtime(ptx.text), ptx.name, self.memory.native, dict(places)
             )
 
-    def _load_machine_code(self, ptx: PtxModule, places: Mapping[str, int]) -> Any:
-        from simt.sass.program import load_program
-
-        arch = self.arch if self.spec.sm_version >= OLDEST_MACHINE_CODE else f"sm_{OLDEST_MACHINE_CODE}"
-        data = machine_code(ptx, arch)
-        kernels = {x["name"]: x for x in _engine.PtxModule(ptx.text.encode(), ptx.name).kernels()}
-
-        def types(kernel: str) -> list[str]:
-            return [type_ for _, type_, *_ in kernels[kernel]["parameters"]] if kernel in kernels else []
-
-        with self.exclusive:
-            return load_program(data, ptx.name, self.memory.native, places, types)
+    def _note_other_code(self, arch: str) -> None:
+        """Warns where machine code of another major or minor version stands for the GPU's own."""
+        if arch != self.arch != code_arch(self.arch):
+            warnings.warn(
+                f"{self.spec.name} is {self.arch}, whose machine code nvdisasm does not decode: it executes "
+                f"{arch} code",
+                stacklevel=4,
+            )

@@ -64,7 +64,7 @@ def queued_launch(
         after,
         digest=digest,
         origins=kernel.module.origins,
-        source_text=kernel.module.ptx.source_text,
+        source_text=kernel.module.image.source_text,
         keeps=keeps,
         ended=ended,
         dropped=dropped,

@@ -9,6 +9,7 @@ from typing import Any
 
 from simt import _engine
 from simt.errors import TraceError
+from simt.trace.commands import Copy
 from simt.trace.store import StoreWriter, compress
 from simt.trace.text import no_text, to_text
 
@@ -48,6 +49,10 @@ class Recording:
             for summary, data in recorder.take_blocks()
         ]
         self._writer.add_kernel(recorder, blocks)
+
+    def add_copy(self, copy: Copy) -> None:
+        """Appends a copy from the host, in order with launches."""
+        self._writer.add_copy(copy)
 
     def finish(self) -> None:
         """Completes the trace under its final name."""

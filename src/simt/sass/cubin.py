@@ -22,6 +22,8 @@ INSTRUCTION_BYTES = 16
 _MAX_THREADS, _CBANK_PARAM, _REQUIRED_THREADS, _FRAME_SIZE, _MIN_STACK_SIZE = 0x05, 0x0A, 0x10, 0x11, 0x12
 _KPARAM_INFO, _REGCOUNT, _CTAS_PER_CLUSTER = 0x17, 0x2F, 0x3D
 _ADDRESSES = (2, 4)  # relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol, in 64 bits
+# R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32, R_CUDA_ABS47_34, R_CUDA_ABS55_16_34
+_IN_CODE = {56: "low", 57: "high", 58: "target", 75: "target"}
 _CONSTANT_VARIABLES = 3  # the constant bank that they are in
 _SIZED = 4  # format of an attribute: a size, then that many bytes; the others have two bytes of value
 _PARAMETER = struct.Struct("<IHHI")  # unused, position, offset, size in the upper bits
@@ -29,7 +31,11 @@ _PER_FUNCTION = struct.Struct("<II")  # symbol, value
 _BANK = struct.Struct("<IHH")  # symbol, offset of the parameters in bank 0, their bytes
 _SIZE_SHIFT = 18
 _FIRST_ARCH = 70
+_IMMEDIATE = 4  # byte of an instruction at which its immediate of 32 bits begins
 _OSABI_OF_CUDA_13 = 65
+_ISA_CLASS, _ARCH_SPECIFIC = 0x09, 1  # attribute of .nv.compat, and its value for "a"
+_SYMBOL = struct.Struct("<IBBHQQ")  # name, type, other, section, value, size
+_ENTRY, _MANAGED = 0x10, 0x04  # in a symbol's "other"
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,24 @@ class AddressOf:
 
 
 @dataclass(frozen=True)
+class AddressInCode:
+    """An instruction, by number, that has the address of a symbol. part: its "low" or "high" 32 bits, as an
+    immediate; "target", as that of a call; or the name of a relocation of another kind.
+    """
+
+    instruction: int
+    part: str
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True)
 class Variable:
     """A variable in global or constant memory. offset: in its section. addresses: that it holds."""
 
     name: str
     is_constant: bool
+    is_managed: bool
     offset: int
     data: bytes
     addresses: tuple[AddressOf, ...]
@@ -76,7 +95,8 @@ class Variable:
 class Kernel:
     """Machine code of a kernel, or of functions that kernels call (then is_entry is False).
 
-    code: 16 bytes an instruction. registers: per thread. parameter_base: where parameters begin in constant
+    code: 16 bytes an instruction. code_addresses: of symbols, which are not yet in it. registers: per thread.
+    parameter_base: where parameters begin in constant
     bank 0. shared_bytes: static, per CTA. stack_bytes: local memory per thread, of the kernel and what it
     calls as far as ptxas knows. constants: initial contents of its constant banks; addresses: of symbols that
     they hold, by bank. max_threads, required_threads, cluster: 0 where the program does not say.
@@ -84,6 +104,7 @@ class Kernel:
 
     name: str
     code: bytes
+    code_addresses: tuple[AddressInCode, ...]
     registers: int
     parameters: tuple[Parameter, ...]
     parameter_base: int
@@ -106,12 +127,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Cubin:
-    """arch: such as "sm_90a". kernels: in the order of the file. constant_data: initial contents of constant
-    variables. undefined: functions that it calls and does not contain.
+    """arch: such as "sm_90a". is_linked: False for objects (nvcc -dc). kernels: in the order of the file.
+    constant_data: initial contents of constant variables. undefined: functions that it calls and does not
+    contain.
     """
 
     name: str
     arch: str
+    is_linked: bool
     kernels: tuple[Kernel, ...]
     variables: tuple[Variable, ...]
     constant_data: bytes
@@ -160,11 +183,13 @@ class _Reader:
         # 11.
         new = self._file["e_ident"]["EI_OSABI"] == _OSABI_OF_CUDA_13
         number = (flags >> 8) & 0xFF if new else flags & 0xFF
-        special = bool(flags & (1 << 3 if new else 1 << 11))
+        special = bool(flags & (1 << 3 if new else 1 << 11)) or self._is_arch_specific()
         if number < _FIRST_ARCH:
             raise SassError(f"{self._name}: machine code of sm_{number}; expected sm_{_FIRST_ARCH} or later")
         table = self._sections.get(".symtab")
         self._symbols = list(table.iter_symbols()) if table is not None else []
+        self._other = [row[2] for row in _SYMBOL.iter_unpack(table.data())] if table is not None else []
+        self._names = _distinct([x.name for x in self._symbols])
         per_function = dict(self._per_function())
         kernels = [
             self._kernel(section.name[len(".text.") :], section, per_function)
@@ -180,6 +205,7 @@ class _Reader:
         return Cubin(
             self._name,
             f"sm_{number}{'a' * special}",
+            self._file["e_type"] != "ET_REL",
             tuple(kernels),
             tuple(self._variables()),
             constants.data() if constants is not None else b"",
@@ -208,19 +234,22 @@ class _Reader:
                     constants[bank] = self._sections[title].data()
                     addresses[bank] = tuple(self._addresses(title))
                     break
+        if not base and not parameters:
+            base = len(constants.get(0, b""))  # where parameters would follow
         shared = self._sections.get(f".nv.shared.{name}")
         # Variables lie at the beginning of local memory; the stack grows down from its end.
         local = self._sections.get(f".nv.local.{name}")
         stack = max(per_function.get((kind, name), 0) for kind in (_MIN_STACK_SIZE, _FRAME_SIZE))
         number = self._by_number.index(section)
         functions = [
-            Function(x.name, x["st_value"], x["st_size"])
-            for x in self._symbols
+            Function(name_, x["st_value"], x["st_size"])
+            for x, name_ in zip(self._symbols, self._names, strict=True)
             if x["st_info"]["type"] == "STT_FUNC" and x["st_shndx"] == number and x.name != name
         ]
         return Kernel(
             name,
             code,
+            tuple(self._code_addresses(name)),
             per_function.get((_REGCOUNT, name), 0),
             tuple(parameter for _, parameter in sorted(parameters, key=lambda row: row[0])),
             base,
@@ -229,14 +258,16 @@ class _Reader:
             constants,
             addresses,
             tuple(sorted(functions, key=lambda x: x.start)),
-            any(x.name == name and x["st_other"]["local"] != 0 for x in self._symbols) or base != 0,
+            any(
+                x.name == name and other & _ENTRY for x, other in zip(self._symbols, self._other, strict=True)
+            ),
             sizes[_MAX_THREADS],
             sizes[_REQUIRED_THREADS],
             sizes[_CTAS_PER_CLUSTER],
         )
 
     def _variables(self) -> Iterator[Variable]:
-        for symbol in self._symbols:
+        for symbol, name, other in zip(self._symbols, self._names, self._other, strict=True):
             number = symbol["st_shndx"]
             if symbol["st_info"]["type"] != "STT_OBJECT" or not isinstance(number, int):
                 continue
@@ -252,23 +283,38 @@ class _Reader:
                 for x in (self._addresses(section.name) if held else ())
                 if start <= x.offset < start + size
             )
-            yield Variable(symbol.name, is_constant, start, data, addresses)
+            yield Variable(name, is_constant, bool(other & _MANAGED), start, data, addresses)
 
     def _addresses(self, section: str) -> Iterator[AddressOf]:
         """What is to be put into a section once symbols have addresses."""
+        data = self._sections[section].data()
+        for at, kind, symbol, addend in self._relocations(section):
+            if kind not in _ADDRESSES:
+                raise SassError(f"{self._name}: {section}: relocation {kind} of {symbol} is not supported")
+            held = struct.unpack_from("<Q", data, at)[0]
+            yield AddressOf(at, symbol, held if addend is None else addend)
+
+    def _code_addresses(self, kernel: str) -> Iterator[AddressInCode]:
+        code = self._sections[f".text.{kernel}"].data()
+        for at, kind, symbol, addend in self._relocations(f".text.{kernel}"):
+            (held,) = struct.unpack_from("<I", code, at + _IMMEDIATE)
+            part = _IN_CODE.get(kind, f"relocation {kind}")
+            yield AddressInCode(at // INSTRUCTION_BYTES, part, symbol, held if addend is None else addend)
+
+    def _relocations(self, section: str) -> Iterator[tuple[int, int, str, int | None]]:
+        """Relocations of a section: offset, kind, symbol, and addend; None where the section holds it."""
         for prefix in (".rel", ".rela"):
             table = self._sections.get(prefix + section)
             for row in table.iter_relocations() if table is not None else ():
-                symbol = self._symbols[row["r_info_sym"]].name
-                if row["r_info_type"] not in _ADDRESSES:
-                    raise SassError(
-                        f"{self._name}: {section}: relocation {row['r_info_type']} of {symbol}, which is not "
-                        "supported"
-                    )
-                at = row["r_offset"]
-                data = self._sections[section].data()
-                addend = row["r_addend"] if prefix == ".rela" else struct.unpack_from("<Q", data, at)[0]
-                yield AddressOf(at, symbol, addend)
+                addend = row["r_addend"] if prefix == ".rela" else None
+                yield row["r_offset"], row["r_info_type"], self._names[row["r_info_sym"]], addend
+
+    def _is_arch_specific(self) -> bool:
+        section = self._sections.get(".nv.compat")
+        return section is not None and any(
+            attribute == _ISA_CLASS and payload[0] == _ARCH_SPECIFIC
+            for attribute, payload in _attributes(section.data())
+        )
 
     def _per_function(self) -> Iterator[tuple[tuple[int, str], int]]:
         """Attributes of the whole file that give a number for each function."""
@@ -279,6 +325,18 @@ class _Reader:
                 yield (attribute, self._symbols[symbol].name), value
 
 
+def _distinct(names: list[str]) -> list[str]:
+    """The same names, where one that came before has its number added: units of a program may have variables
+    and functions of their own with the same name.
+    """
+    seen: set[str] = set()
+    found = []
+    for number, name in enumerate(names):
+        found.append(f"{name}#{number}" if name and name in seen else name)
+        seen.add(name)
+    return found
+
+
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Attributes of a section .nv.info, with their contents."""
     at = 0
@@ -287,6 +345,6 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += 4
         size = value if form == _SIZED else 0
         if at + size > len(data):
-            raise SassError(f"an attribute of {size} bytes at {at}, of {len(data)} bytes in all")
+            raise ValueError(f"an attribute of {size} bytes at {at}, of {len(data)} bytes in all")
         yield attribute, data[at : at + size] if form == _SIZED else struct.pack("<H", value)
         at += size

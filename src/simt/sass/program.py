@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simt import _engine
 from simt.errors import SassError
-from simt.sass.cubin import INSTRUCTION_BYTES, AddressOf, Cubin, Kernel
+from simt.sass.cubin import INSTRUCTION_BYTES, AddressInCode, AddressOf, Cubin, Kernel
 from simt.sass.disassembler import Instruction, disassemble
 
-_WORD_MASK = (1 << 64) - 1
+_WORD_MASK, _HALF_MASK = (1 << 64) - 1, (1 << 32) - 1
+_SIZES = (1, 2, 4, 8)  # of parameters that may be numbers
 _CONSTANT_VARIABLES = 3  # the constant bank that they are in
+_CONSTANT_SECTION = ".nv.constant3"
+_HIDDEN = "$"  # begins the names of strings and the like
 _RESERVED_SHARED = 1024  # bytes of shared memory before a CTA's own, from sm_90 on
 
 
 def load_program(
-    data: bytes,
-    name: str,
+    cubin: Cubin,
     memory: Any,
     places: Mapping[str, int],
     parameter_types: Callable[[str], list[str]] = lambda kernel: [],
@@ -29,9 +31,13 @@ def load_program(
 
     parameter_types: names of PTX's types of a kernel's parameters, where they are known.
 
-    Raises SassError, ToolkitError as `Cubin.parse` and `disassemble`.
+    Raises SassError, ToolkitError as `disassemble`.
     """
-    cubin = Cubin.parse(data, name)
+    if not cubin.is_linked:
+        raise SassError(
+            f"{cubin.name}: machine code that is not linked yet (made by nvcc -dc or -rdc=true); expected "
+            "what nvcc or nvlink links"
+        )
     code = disassemble(cubin)
     placed = _Placed(cubin, memory, places)
     try:
@@ -65,7 +71,7 @@ class _Placed:
         for kernel in cubin.kernels:
             first[kernel.name] = count
             count += len(kernel.code) // INSTRUCTION_BYTES
-        functions = list(cubin.undefined)
+        functions = list(cubin.undefined) if count else []
         sm = int(cubin.arch.removeprefix("sm_").rstrip("af"))
         reserved = _RESERVED_SHARED if sm >= 90 else 0
         window: int = _engine.functional.machine_code_window
@@ -89,7 +95,7 @@ class _Placed:
                         files.setdefault(x.file, len(files)),
                         x.line,
                     )
-                    for x in code[kernel.name]
+                    for x in self._bound_code(kernel, code[kernel.name], addresses)
                 ],
                 "functions": [(x.name, x.start) for x in kernel.functions],
                 "registers": kernel.registers,
@@ -113,14 +119,22 @@ class _Placed:
             "sections": sections,
             "system_functions": functions,
         }
-        variables = [(name, *place) for name, place in self.variables.items() if not name.startswith("$")]
+        managed = {x.name for x in cubin.variables if x.is_managed}
+        variables = [
+            (name, *place, name in managed, name.startswith(_HIDDEN))
+            for name, place in self.variables.items()
+        ]
+        if cubin.constant_data:
+            variables.append(
+                (_CONSTANT_SECTION, self.constant_address, len(cubin.constant_data), False, True)
+            )
         self._bind_data(addresses)
         return _engine.functional.load_machine_code(module, self.memory, variables, self.allocations)
 
     def _place_variables(self) -> None:
         cubin = self.cubin
         if cubin.constant_data:
-            self.constant_address = self._allocate(".nv.constant3", cubin.constant_data)
+            self.constant_address = self._allocate(_CONSTANT_SECTION, cubin.constant_data)
         for variable in cubin.variables:
             if variable.is_constant:
                 address = self.constant_address + variable.offset
@@ -158,12 +172,36 @@ class _Placed:
             banks[bank] = bytes(image), address
         return banks
 
-    def _bound(self, held: AddressOf, addresses: dict[str, int]) -> bytes:
+    def _bound_code(
+        self, kernel: Kernel, code: list[Instruction], addresses: dict[str, int]
+    ) -> list[Instruction]:
+        """Instructions with the addresses that they have."""
+        bound = list(code)
+        for held in kernel.code_addresses:
+            instruction = bound[held.instruction]
+            if held.part == "target" and not held.addend:
+                # nvdisasm does not name functions that only this file sees.
+                operands = (*instruction.operands[:-1], held.symbol)
+                bound[held.instruction] = replace(instruction, operands=operands)
+            elif held.part in ("low", "high"):
+                address = struct.unpack("<Q", self._bound(held, addresses))[0]
+                half = address & _HALF_MASK if held.part == "low" else address >> 32
+                bound[held.instruction] = replace(instruction, low=instruction.low & _HALF_MASK | half << 32)
+            else:
+                raise SassError(
+                    f"{self.cubin.name}: {kernel.name}+{instruction.address:#06x}: {instruction.text}: "
+                    f"{held.part} of {held.symbol} is not supported"
+                )
+        return bound
+
+    def _bound(self, held: AddressOf | AddressInCode, addresses: dict[str, int]) -> bytes:
         if held.symbol not in addresses:
             raise SassError(f"{self.cubin.name}: it needs {held.symbol}, which is not defined")
         return struct.pack("<Q", (addresses[held.symbol] + held.addend) & _WORD_MASK)
 
 
 def _parameters(kernel: Kernel, types: list[str]) -> list[tuple[int, int, str]]:
-    known = types if len(types) == len(kernel.parameters) else [""] * len(kernel.parameters)
+    # Without PTX, their sizes are known: numbers are packed as for types of bits, such as .b32.
+    untyped = [f"b{8 * x.bytes}" if x.bytes in _SIZES else "" for x in kernel.parameters]
+    known = types if len(types) == len(kernel.parameters) else untyped
     return [(x.offset, x.bytes, type_) for x, type_ in zip(kernel.parameters, known, strict=True)]

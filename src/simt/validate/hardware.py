@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simt import _engine
-from simt.cuda import PtxModule
+from simt.cuda import Image, PtxModule
 from simt.cuda.driver import Device, DeviceKernel, Driver
 from simt.errors import DriverError, LaunchError
 from simt.gpu import GPU
@@ -96,6 +96,7 @@ class HardwareGPU(GPU):
         self._of_thread = threading.local()
         self.functional = False
         self.fmad = True  # as the driver's compiler does
+        self.code = "ptx"
         self.tensor_arithmetic = "hardware"
         self.times: list[LaunchTime] = []
         self._with_times = timed
@@ -121,8 +122,10 @@ class HardwareGPU(GPU):
 
     # --- programs and memory ----------------------------------------------------------------------------
 
-    def load_native(self, ptx: PtxModule, places: Mapping[str, int]) -> _Loaded:
-        return _Loaded(self, ptx)
+    def load_native(self, image: Image, places: Mapping[str, int]) -> _Loaded:
+        if not isinstance(image, PtxModule):
+            raise LaunchError(f"{image.name}: machine code; a real GPU is given PTX")
+        return _Loaded(self, image)
 
     def scratch_module(self, ptx: PtxModule) -> Any:
         """The module as parsed by our engine, for the layout of parameters."""
@@ -298,6 +301,8 @@ class _Loaded:
                 f"{ptx.name}: declares textures, surfaces or samplers, which only simulated GPUs support"
             )
         self.references: dict[str, Any] = {}
+        self.is_machine_code = False
+        self.hidden_variables: dict[str, Any] = {}
 
     @property
     def kernels(self) -> Any:

@@ -60,7 +60,7 @@ int main(int, char** arguments) {
   RETURNS(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/nothing/there", 0, nullptr, nullptr),
           CUDA_ERROR_FILE_NOT_FOUND);
   RETURNS(cuLinkAddData(state, CU_JIT_INPUT_CUBIN, caller, 4, "code", 0, nullptr, nullptr),
-          CUDA_ERROR_NO_BINARY_FOR_GPU);
+          CUDA_ERROR_INVALID_IMAGE);
   OK(cuLinkComplete(state, &image, &size));
   CHECK(size == std::strlen(static_cast<const char*>(image)) + 1);
   CUmodule module;

@@ -1,0 +1,81 @@
+"""Which lanes wait for which at BSYNC and WARPSYNC, in code written by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from sass.test_refused_code import EXIT, load
+from simt import _engine
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("elftools") is None,
+    reason="pyelftools is not installed: pip install 'simt[sass]'",
+)
+
+Line = tuple[str, str, list[str]]
+LANE: list[Line] = [
+    ("", "S2R", ["R0", "SR_LANEID"]),
+    ("", "ISETP.GE.AND", ["P0", "PT", "R0", "0x10", "PT"]),
+    ("", "ISETP.GE.AND", ["P1", "PT", "R0", "0x18", "PT"]),
+]
+
+
+def run(lines: list[Line]) -> None:
+    module = load([*LANE, *lines, EXIT])
+    launch = _engine.functional.Launch(module, 0, (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, {})
+    launch.run(b"", 1, 1, lambda text: None)
+
+
+def test_lanes_at_a_barrier_are_not_at_a_warpsync() -> None:
+    # The upper lanes pass the barrier, since the lower ones will not come; those wait for all 32, but the
+    # upper ones have gone to the CTA's barrier.
+    lines: list[Line] = [
+        ("", "BSSY", ["B0", "0x80"]),  # 0x30
+        ("@P0", "BRA", ["0x70"]),
+        ("", "WARPSYNC.ALL", []),
+        ("", "BRA", ["0x80"]),
+        ("", "BSYNC", ["B0"]),  # 0x70
+        ("", "BAR.SYNC", ["0x0"]),
+    ]
+    with pytest.raises(_engine.functional.ProgramFault, match=r"16 threads of warp 0 wait at `WARPSYNC.ALL`"):
+        run(lines)
+
+
+def test_lanes_that_left_for_a_warpsync_are_not_waited_for() -> None:
+    # As ptxas lets lanes leave a region: without BREAK.
+    for leaving in ("@P0", "@!P0"):
+        run(
+            [
+                ("", "BSSY", ["B0", "0x70"]),  # 0x30
+                (leaving, "BRA", ["0x80"]),
+                ("", "NOP", []),
+                ("", "BSYNC", ["B0"]),  # 0x60
+                ("", "NOP", []),
+                ("", "WARPSYNC", ["0xffffffff"]),  # 0x80
+                ("", "BAR.SYNC", ["0x0"]),
+            ]
+        )
+
+
+def test_lanes_that_wait_go_on_without_those_that_yield() -> None:
+    # Some lanes wait at the barrier when others yield, and others again arrive before those do. All of them
+    # meet again at WARPSYNC.ALL, whichever lanes the barrier still held together.
+    for first, second in (("@P0", "@!P1"), ("@!P0", "@P1"), ("@P1", "@P0"), ("@!P1", "@!P0")):
+        run(
+            [
+                ("", "BSSY", ["B0", "0xe0"]),  # 0x30
+                (first, "BRA", ["0xd0"]),
+                (second, "BRA", ["0xc0"]),
+                ("", "MOV", ["R2", "0x40"]),
+                ("", "YIELD", []),  # 0x70
+                ("", "NANOSLEEP", ["0x8"]),
+                ("", "IADD3", ["R2", "R2", "-0x1", "RZ"]),
+                ("", "ISETP.NE.AND", ["P2", "PT", "R2", "RZ", "PT"]),
+                ("@P2", "BRA", ["0x70"]),  # 0xb0
+                ("", "NOP", []),
+                ("", "BSYNC", ["B0"]),  # 0xd0
+                ("", "WARPSYNC.ALL", []),
+            ]
+        )
