@@ -384,8 +384,8 @@ void bind_testing(nb::module_& m) {
   t.def("with_instruction_rows", &with_instruction_rows, "table"_a, "opcodes"_a, "rows"_a);
   t.def(
       "shared_passes",
-      [](const std::vector<uint64_t>& a, uint32_t bytes, bool by_width) {
-        return shared_memory_passes(a.data(), static_cast<uint32_t>(a.size()), bytes, 32, by_width);
+      [](const std::vector<uint64_t>& a, uint64_t mask, uint32_t bytes, bool by_width, bool load) {
+        return shared_memory_passes(a.data(), mask, bytes, 32, by_width, load);
       },
-      "addresses"_a, "bytes"_a, "by_width"_a = true);
+      "addresses"_a, "mask"_a, "bytes"_a, "by_width"_a = true, "load"_a = true);
 }

@@ -290,8 +290,8 @@ void bind_testing_dispatch(nb::module_& t) {
       "spec"_a, "link"_a, "nbytes"_a);
   t.def(
       "launch_latency",
-      [](nb::dict spec, uint64_t ctas) { return LaunchQueue::latency(spec_from_dict(spec).launch, ctas); },
-      "spec"_a, "ctas"_a);
+      [](nb::dict spec, uint64_t ctas) { return LaunchQueue::latency(spec_from_dict(spec), ctas); }, "spec"_a,
+      "ctas"_a);
   nb::class_<TestSampling>(t, "Sampling")
       .def(nb::init<nb::dict, uint64_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,
                     std::vector<Answer>>(),

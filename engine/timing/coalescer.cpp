@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "timing/memory/request.hpp"
 
@@ -51,6 +52,15 @@ void widen_to_segments(std::vector<Transaction>& transactions) {
   transactions = std::move(wide);
 }
 
+/// Whether all active lanes n and n ^ distance have the same address.
+bool pairs_are_equal(const uint64_t* of_lane, uint64_t mask, uint32_t distance) {
+  for (uint64_t rest = mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest)), other = lane ^ distance;
+    if ((mask >> other & 1) && of_lane[lane] != of_lane[other]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool sectored,
@@ -86,26 +96,33 @@ void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
   sort_by_address(transactions);
 }
 
-uint32_t shared_memory_passes(const uint64_t* addresses, uint32_t count, uint32_t bytes, uint32_t banks,
-                              bool by_width) {
-  constexpr uint32_t max_banks = 64;
+uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,
+                              bool by_width, bool load) {
+  constexpr uint32_t max_banks = 64, max_lanes = 64;
   banks = std::min(banks, max_banks);
   const uint32_t words = by_width ? std::max(1u, bytes / 4) : 1;
-  const uint32_t group = std::max(1u, 32 / words);  // lanes served together
+  std::array<uint64_t, max_lanes> of_lane;
+  for (uint64_t rest = mask; rest; rest &= rest - 1) of_lane[std::countr_zero(rest)] = *addresses++;
+  uint32_t group = by_width ? std::max(1u, 32 / words) : max_lanes;  // lanes served together
+  if (load && words > 1 && mask >> 32 == 0 &&
+      (pairs_are_equal(of_lane.data(), mask, 1) || pairs_are_equal(of_lane.data(), mask, 2)))
+    group = std::min(32u, 2 * group);
   uint32_t passes = 0;
-  for (uint32_t begin = 0; begin < count; begin += by_width ? group : count) {
-    const uint32_t end = by_width ? std::min(count, begin + group) : count;
+  for (uint32_t begin = 0; begin < max_lanes; begin += group) {
+    uint64_t lanes = mask >> begin;
+    if (group < max_lanes) lanes &= (uint64_t{1} << group) - 1;
+    if (lanes == 0) continue;
     // Distinct words per bank, in lane order; a warp has at most 64 lanes, so a bank sees at most 64 words.
-    std::array<std::array<uint64_t, 64>, max_banks> seen;
+    std::array<std::array<uint64_t, max_lanes>, max_banks> seen;
     std::array<uint8_t, max_banks> different{};
     uint32_t most = 1;
-    for (uint32_t lane = begin; lane < end; ++lane)
+    for (; lanes; lanes &= lanes - 1)
       for (uint32_t w = 0; w < words; ++w) {
-        const uint64_t word = addresses[lane] / 4 + w;
+        const uint64_t word = of_lane[begin + static_cast<uint32_t>(std::countr_zero(lanes))] / 4 + w;
         const uint32_t bank = static_cast<uint32_t>(word % banks);
         const uint64_t* known = seen[bank].data();
         const uint64_t* known_end = seen[bank].data() + different[bank];
-        if (std::find(known, known_end, word) != known_end || different[bank] == 64) continue;
+        if (std::find(known, known_end, word) != known_end || different[bank] == max_lanes) continue;
         seen[bank][different[bank]++] = word;
         most = std::max<uint32_t>(most, different[bank]);
       }

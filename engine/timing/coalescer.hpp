@@ -18,10 +18,13 @@ void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool se
 void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
                      std::vector<Transaction>& transactions);
 
-/// Passes that a shared-memory access takes: the largest number of distinct words that one bank must deliver.
-/// With `by_width`, 64- and 128-bit accesses are served 16 and 8 lanes at a time, and every word counts;
-/// otherwise only each lane's first word counts, as in GPGPU-Sim.
-uint32_t shared_memory_passes(const uint64_t* addresses, uint32_t count, uint32_t bytes, uint32_t banks,
-                              bool by_width);
+/// Passes that a shared-memory access of the lanes in `mask` takes, with their addresses in lane order: the
+/// largest number of distinct words that one bank must deliver. With `by_width`, 64- and 128-bit accesses are
+/// served 16 and 8 lanes at a time, and every word counts; otherwise only each lane's first word counts, as
+/// in GPGPU-Sim. Twice as many lanes are served at a time by a `load` of a warp of 32 lanes whose active
+/// lanes n and n ^ 1 all have the same address, or all those n and n ^ 2 (NVIDIA, developer forum, topic
+/// 77228).
+uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,
+                              bool by_width, bool load);
 
 }  // namespace simt

@@ -11,6 +11,8 @@ namespace {
 
 // Each launch has its own constant bank, beyond all memory.
 constexpr uint64_t constant_banks = uint64_t{1} << 48, constant_bank_bytes = 64 * 1024;
+// So has the code of each kernel.
+constexpr uint64_t code_memory = uint64_t{1} << 49, code_unit = 64 * 1024;
 
 uint16_t launch_slots(const Spec& spec) {
   return static_cast<uint16_t>(spec.launch.max_concurrent_kernels);
@@ -25,10 +27,10 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
       dispatcher_(spec, launch_slots(spec)),
       memory_(std::make_unique<MemorySystem>(spec_, launch_slots(spec))),
       pool_(std::max(1u, options.threads)),
+      next_code_(code_memory),
       running_(launch_slots(spec)) {
   // The longest window in which no part can affect another.
-  Cycle longest = std::max<Cycle>(1, std::min({memory_->look_ahead(), Cycle{spec_.launch.dispatch_latency},
-                                               Cycle{spec_.interconnect.credit_latency}}));
+  Cycle longest = std::max<Cycle>(1, std::min(memory_->look_ahead(), LaunchQueue::notice(spec_)));
   const InstructionCacheSpec& instruction_cache = spec_.sm.front_end.instruction_cache;
   for (uint32_t port = spec_.sm.count; port < MemorySystem::ports(spec_); ++port) {
     instruction_caches_.emplace_back(instruction_cache, static_cast<uint16_t>(port));
@@ -88,10 +90,11 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
   launch->kernel->launch.id = id;
   launch->kernel->constant_bank = constant_banks + launches_begun_++ * constant_bank_bytes;
+  if (spec_.sm.front_end.instruction_cache.code_in_l2) place_code(*launch->kernel);
   launch->total_ctas = launch->source->cta_count();
   launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);
   launch->start_cycle = launch->last_end = start.cycle;
-  launch->latency = LaunchQueue::latency(spec_.launch, launch->total_ctas);
+  launch->latency = LaunchQueue::latency(spec_, launch->total_ctas);
   launch->first_dispatch = std::max(start.cycle + launch->latency, dispatcher_.decided_until());
   launch->timeline = Timeline(options_.timeline_interval);
   for (auto& sm : sms_) {
@@ -116,6 +119,22 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
       std::move(start.launch.controller), running, dispatcher_, static_cast<SampledMachine&>(*this),
       SamplingControl::Limits{spec_.sm.count, pool_.threads(), longest_window_});
   running.control->begin(now_);
+}
+
+/// Gives the kernel its code addresses. Loading its module has just copied the code if it is new.
+void Gpu::place_code(DecodedKernel& kernel) {
+  const uint64_t line = std::max(sector_bytes, spec_.sm.front_end.instruction_cache.l1.line_bytes);
+  uint64_t begin = ~uint64_t{0}, end = 0;
+  for (const DecodedInstruction& d : kernel.instructions) {
+    begin = std::min(begin, d.fixed.pc / line * line);
+    end = std::max(end, (d.fixed.pc / line + 1) * line);
+  }
+  const auto [known, is_new] =
+      code_.try_emplace({kernel.launch.name, kernel.instructions.size()}, next_code_);
+  kernel.code_base = known->second;
+  if (!is_new || end == 0) return;
+  next_code_ += (end + code_unit - 1) / code_unit * code_unit;
+  memory_->insert(kernel.code_base + begin, end - begin, false);
 }
 
 void Gpu::start_cta(const CtaDispatcher::Placement& p) {
@@ -175,7 +194,7 @@ void Gpu::finish_launches() {
     RunningLaunch& launch = *running_[slot];
     if (launch.total_ctas == 0) launch.last_end = launch.start_cycle + launch.latency;
     // Counters are read at a fixed distance from the end, so that they do not depend on where windows end.
-    if (now_ >= launch.gone() + spec_.launch.dispatch_latency) finish(slot);
+    if (now_ >= launch.gone() + LaunchQueue::notice(spec_)) finish(slot);
   }
 }
 
@@ -315,7 +334,7 @@ Cycle Gpu::next_event() const {
   for (const auto& sm : sms_) next = std::min(next, sm->next_event());
   for (const auto& launch : running_) {
     if (!launch) continue;
-    if (launch->done()) next = std::min(next, launch->gone() + spec_.launch.dispatch_latency);
+    if (launch->done()) next = std::min(next, launch->gone() + LaunchQueue::notice(spec_));
     if (launch->control) next = std::min(next, launch->control->next_effect());
   }
   return next;
@@ -328,8 +347,7 @@ Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
     latest = std::min(latest, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
   for (const auto& launch : running_) {
     if (!launch) continue;
-    if (launch->done())
-      end = std::min(end, std::max(now_ + 1, launch->gone() + spec_.launch.dispatch_latency));
+    if (launch->done()) end = std::min(end, std::max(now_ + 1, launch->gone() + LaunchQueue::notice(spec_)));
     if (launch->control) latest = std::min(latest, launch->control->next_event());
   }
   end = std::min(end, latest);

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "timing/control/sampling_control.hpp"
@@ -92,6 +94,7 @@ class Gpu : private SampledMachine {
   void end_transfers();
   void start_launches();
   void begin_launch(LaunchQueue::Start start);
+  void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
   void run_sm(uint32_t i, Cycle end);
@@ -131,6 +134,9 @@ class Gpu : private SampledMachine {
   Cycle longest_window_ = 1;
   Cycle now_ = 0;
   uint64_t launches_begun_ = 0;
+  std::map<std::pair<std::string, size_t>, uint64_t>
+      code_;  // base address, by name and number of instructions
+  uint64_t next_code_;
   std::vector<std::unique_ptr<RunningLaunch>> running_;  // by launch slot
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;

@@ -59,8 +59,7 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
 
 void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   dispatch_ = in_flight;
-  if (spec_.load_store.sub_core_queue > 0)
-    next_accept_ = now + 2;  // the shared structures accept one every 2 cycles
+  next_accept_ = now + spec_.load_store.accept_interval;
   InFlight& instruction = pool_[in_flight];
   const Operation operation = instruction.instruction->fixed.operation;
   const bool store = operation == Operation::Store;
@@ -97,6 +96,14 @@ bool LoadStoreUnit::network_full(Cycle now) {
     --in_network_buffer_;
   }
   return in_network_buffer_ >= spec_.interconnect.input_buffer;
+}
+
+/// Whether a request of this launch must wait for the interconnect, which is then counted.
+bool LoadStoreUnit::held_by_network(uint16_t slot, Cycle now) {
+  if (!network_full(now)) return false;
+  ++counters_[slot][Counter::network_full_stalls];
+  blocked_by_network_ = true;
+  return true;
 }
 
 void LoadStoreUnit::send(MemoryRequest request, Cycle now) {
@@ -191,11 +198,7 @@ bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replie
 bool LoadStoreUnit::drain_misses(Cycle now) {
   if (l1_.miss_queue_empty()) return false;
   const auto& miss = l1_.front_miss();
-  if (network_full(now)) {
-    ++counters_[miss.slot][Counter::network_full_stalls];
-    blocked_by_network_ = true;
-    return false;
-  }
+  if (held_by_network(miss.slot, now)) return false;
   MemoryRequest request;
   request.address = miss.address;
   request.token = miss.write && !miss.write_back ? miss.token : fill_token;
@@ -273,37 +276,54 @@ bool LoadStoreUnit::look_up(Cycle now) {
   return changed;
 }
 
+/// Sends transactions past the L1. Those of loads take bypass_latency to leave.
+bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
+  const Operation operation = instruction.instruction->fixed.operation;
+  const bool late =
+      spec_.l1.bypass_latency > 0 && (operation == Operation::Load || operation == Operation::AsyncCopy);
+  const uint32_t per_cycle = std::max(1u, spec_.l1.bypass_sectors_per_cycle);
+  bool changed = false;
+  for (uint32_t n = 0; n < per_cycle && !instruction.transactions.empty(); ++n) {
+    if (late ? bypassing_.size() >= size_t{spec_.l1.bypass_latency} * per_cycle
+             : held_by_network(instruction.slot, now))
+      return changed;
+    const Transaction t = instruction.transactions.back();
+    instruction.transactions.pop_back();
+    MemoryRequest request;
+    request.address = t.address;
+    request.byte_mask = t.byte_mask;
+    request.slot = instruction.slot;
+    request.kind = kind_of(instruction);
+    request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
+    if (request.write) {
+      request.token = store_token | instruction.warp;
+      ++warps_[instruction.warp].outstanding_stores;
+    } else {
+      request.token = bypass_token | uint64_t{t.lanes} << 32 | dispatch_;
+    }
+    if (late)
+      bypassing_.push_back({request, now + spec_.l1.bypass_latency});
+    else
+      send(request, now);
+    changed = true;
+  }
+  return changed;
+}
+
+bool LoadStoreUnit::drain_bypassing(Cycle now) {
+  bool changed = false;
+  for (; !bypassing_.empty() && bypassing_.front().ready <= now; bypassing_.pop_front()) {
+    if (held_by_network(bypassing_.front().request.slot, now)) break;
+    send(bypassing_.front().request, now);
+    changed = true;
+  }
+  return changed;
+}
+
 bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
+  if (bypasses(instruction)) return bypass(instruction, now);
   const bool store = instruction.instruction->fixed.operation == Operation::Store;
   const uint32_t index = dispatch_;
-  if (bypasses(instruction)) {
-    bool changed = false;
-    for (uint32_t n = 0;
-         n < std::max(1u, spec_.l1.bypass_sectors_per_cycle) && !instruction.transactions.empty(); ++n) {
-      if (network_full(now)) {
-        ++counters_[instruction.slot][Counter::network_full_stalls];
-        blocked_by_network_ = true;
-        return changed;
-      }
-      const Transaction t = instruction.transactions.back();
-      instruction.transactions.pop_back();
-      MemoryRequest request;
-      request.address = t.address;
-      request.byte_mask = t.byte_mask;
-      request.slot = instruction.slot;
-      request.kind = kind_of(instruction);
-      request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
-      if (request.write) {
-        request.token = store_token | instruction.warp;
-        ++warps_[instruction.warp].outstanding_stores;
-      } else {
-        request.token = bypass_token | uint64_t{t.lanes} << 32 | index;
-      }
-      send(request, now);
-      changed = true;
-    }
-    return changed;
-  }
   bool changed = false;
   for (size_t n = 0; n < banks_.size() && !instruction.transactions.empty(); ++n) {
     const Transaction& t = instruction.transactions.back();
@@ -364,6 +384,7 @@ bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, si
   for (uint32_t n = 0; n < width_ && take_reply(now, replies, next_reply); ++n) changed = true;
   for (uint32_t n = 0; n < width_ && drain_misses(now); ++n) changed = true;
   changed |= look_up(now);
+  changed |= drain_bypassing(now);
   changed |= dispatch(now);
   return changed;
 }
@@ -372,6 +393,7 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
   Cycle next = ~Cycle{0};
   if (blocked_by_network_) return now + 1;
   if (!shared_pipe_.empty()) next = std::min(next, std::max(now + 1, shared_pipe_.front().ready));
+  if (!bypassing_.empty()) next = std::min(next, std::max(now + 1, bypassing_.front().ready));
   for (const Bank& bank : banks_) {
     if (bank.queue.empty() || bank.queue.front().ready <= now) continue;
     next = std::min(next, bank.queue.front().ready);

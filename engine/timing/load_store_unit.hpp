@@ -89,6 +89,10 @@ class LoadStoreUnit {
     uint64_t failed_at_change = ~uint64_t{0};  // l1_changes_ when the head could not be served
     CacheFailure failure = CacheFailure::None;
   };
+  struct Bypassing {
+    MemoryRequest request{};
+    Cycle ready = 0;
+  };
   struct SharedEntry {
     uint32_t in_flight = 0;
     Cycle ready = 0;
@@ -101,6 +105,7 @@ class LoadStoreUnit {
   };
 
   bool network_full(Cycle now);
+  bool held_by_network(uint16_t slot, Cycle now);
   void send(MemoryRequest request, Cycle now);
   bool take_results(Cycle now);
   bool take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
@@ -108,6 +113,8 @@ class LoadStoreUnit {
   bool look_up(Cycle now);
   bool dispatch(Cycle now);
   bool send_transactions(InFlight& instruction, Cycle now);
+  bool bypass(InFlight& instruction, Cycle now);
+  bool drain_bypassing(Cycle now);
   void count_failure(const Bank& bank, Cycle times);
   void finish_transaction(uint32_t in_flight, uint32_t lanes);
   void complete(uint32_t in_flight);
@@ -125,6 +132,7 @@ class LoadStoreUnit {
   LineAssembly arriving_;
   std::vector<Bank> banks_;
   std::deque<SharedEntry> shared_pipe_;
+  std::deque<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;
   uint32_t l1_latency_;
   uint32_t dispatch_ = InFlightPool::none;

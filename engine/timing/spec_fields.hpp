@@ -78,11 +78,22 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(Frequency, dram_mhz, "MHz", (Range{1, 100'000}), "DRAM command clock.")
 
 #define SIMT_LAUNCH_FIELDS(FIELD) \
-  FIELD(uint32_t, kernel_latency, "core cycles", ranges::number, "From a launch to its first CTA.") \
+  FIELD(uint32_t, kernel_latency, "core cycles", ranges::number, \
+        "From a launch to its first CTA, as far as it scales with the core clock.") \
+  FIELD(uint32_t, overhead, "ns", ranges::number, \
+        "From a launch to its first CTA, as far as it does not: added to kernel_latency.") \
   FIELD(uint32_t, cta_latency, "core cycles", ranges::number, \
         "Additional delay of the first CTA, per CTA of the grid.") \
   FIELD(uint32_t, dispatch_latency, "core cycles", ranges::positive, \
         "From a CTA's end to the start of the next one in its place.") \
+  FIELD(uint32_t, warp_dispatch_latency, "core cycles", ranges::number, \
+        "Added to dispatch_latency for each warp of the CTA that ended.") \
+  FIELD(uint32_t, peak_dispatch_rate, "CTAs / 1,000 core cycles", ranges::number, \
+        "CTAs that the GPU starts at most; 0: one per SM and cycle.") \
+  FIELD(uint32_t, dispatch_rate, "CTAs / 1,000 core cycles", ranges::number, \
+        "CTAs that the GPU starts at most in the long run; 0: no such limit.") \
+  FIELD(uint32_t, dispatch_burst, "CTAs", ranges::number, \
+        "CTAs that an idle GPU can start beyond dispatch_rate.") \
   FIELD(uint32_t, max_concurrent_kernels, "launches", (Range{1, 128}), \
         "Launches of different streams that can run concurrently; 1: one after another.")
 
@@ -122,6 +133,8 @@ inline constexpr Range sets{0, limits::number, true};
 
 #define SIMT_INSTRUCTION_CACHE_FIELDS(FIELD) \
   FIELD(bool, perfect, "", ranges::none, "Every fetch hits; the rest is then unused.") \
+  FIELD(bool, code_in_l2, "", ranges::none, \
+        "Each kernel's code has addresses of its own, and is in the L2 when first launched.") \
   FIELD(ReadOnlyCacheSpec, l1, "", ranges::none, "Cache that an SM's sub-cores share.") \
   FIELD(uint32_t, l1_latency, "core cycles", ranges::number, "An L1 hit's latency beyond the fetch stage.") \
   FIELD(uint32_t, l1_miss_queue, "requests", (Range{2, limits::entries}), \
@@ -215,6 +228,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, bypass_global, "", ranges::none, "Global loads go straight to the L2.") \
   FIELD(uint32_t, bypass_sectors_per_cycle, "sectors", ranges::some_entries, \
         "Sectors that bypass the L1 per core cycle.") \
+  FIELD(uint32_t, bypass_latency, "core cycles", ranges::number, \
+        "Of loads that bypass the L1, until they leave for the interconnect.") \
   FIELD(bool, flush_at_kernel_end, "", ranges::none, "The L1 is invalidated at the end of each kernel.") \
   FIELD(bool, invalidate_at_membar, "", ranges::none, "A memory barrier of GPU scope invalidates the L1.")
 
@@ -224,7 +239,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, sectored_coalescing, "", ranges::none, \
         "Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler).") \
   FIELD(uint32_t, sub_core_queue, "instructions", ranges::entries, \
-        "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.")
+        "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.") \
+  FIELD(uint32_t, accept_interval, "core cycles", (Range{1, 64}), \
+        "From one memory instruction that the SM's shared structures accept to the next, at least.")
 
 #define SIMT_CONSTANT_CACHE_FIELDS(FIELD) \
   FIELD(bool, perfect, "", ranges::none, "Every constant access hits; l1 and miss_latency are then unused.") \

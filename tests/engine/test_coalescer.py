@@ -1,5 +1,8 @@
 """Coalescing and shared-memory conflicts against slow, obvious references."""
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,25 +43,66 @@ def test_before_maxwell_segments_are_whole() -> None:
     assert [address for address, _, _ in testing.coalesce([96], 4, sectored=False)] == [96]
 
 
-@given(st.lists(st.integers(0, 4000).map(lambda a: 4 * a), min_size=1, max_size=32))
-def test_word_conflicts(lanes: list[int]) -> None:
-    banks: dict[int, set[int]] = {}
-    for address in lanes:
-        banks.setdefault(address // 4 % 32, set()).add(address // 4)
-    assert testing.shared_passes(lanes, 4) == max(len(words) for words in banks.values())
+def passes_of(groups: list[list[int]], width: int) -> int:
+    """The largest number of distinct words that one bank delivers, summed over groups of lanes."""
+    passes = 0
+    for group in groups:
+        banks: dict[int, set[int]] = {}
+        for address in group:
+            for word in range(address // 4, (address + width + 3) // 4):
+                banks.setdefault(word % 32, set()).add(word)
+        passes += max((len(words) for words in banks.values()), default=0)
+    return passes
+
+
+masks = st.integers(1, (1 << 32) - 1)
+
+
+def active(lanes: list[int], mask: int) -> list[int]:
+    return [address for lane, address in enumerate(lanes) if mask >> lane & 1]
+
+
+@given(st.lists(st.integers(0, 4000).map(lambda a: 4 * a), min_size=32, max_size=32), masks)
+def test_word_conflicts(lanes: list[int], mask: int) -> None:
+    there = active(lanes, mask)
+    assert testing.shared_passes(there, mask, 4) == passes_of([there], 4)
 
 
 @given(
-    st.lists(st.integers(0, 1000).map(lambda a: 16 * a), min_size=1, max_size=32), st.sampled_from([8, 16])
+    st.lists(st.integers(0, 1000).map(lambda a: 16 * a), min_size=32, max_size=32),
+    masks,
+    st.sampled_from([8, 16]),
+    st.booleans(),
 )
-def test_wide_conflicts(lanes: list[int], width: int) -> None:
-    group = 32 * 4 // width
-    passes = 0
-    for begin in range(0, len(lanes), group):
-        banks: dict[int, set[int]] = {}
-        for address in lanes[begin : begin + group]:
-            for word in range(address // 4, (address + width) // 4):
-                banks.setdefault(word % 32, set()).add(word)
-        passes += max(len(words) for words in banks.values())
-    assert testing.shared_passes(lanes, width) == passes
-    assert testing.shared_passes(lanes, width, by_width=False) <= 32
+def test_wide_conflicts(lanes: list[int], mask: int, width: int, load: bool) -> None:
+    size = 32 * 4 // width
+    pairs = [
+        all(lanes[n] == lanes[n ^ d] for n in range(32) if mask >> n & 1 and mask >> (n ^ d) & 1)
+        for d in (1, 2)
+    ]
+    if load and any(pairs):
+        size *= 2
+    groups = [[lanes[n] for n in range(begin, begin + size) if mask >> n & 1] for begin in range(0, 32, size)]
+    there = active(lanes, mask)
+    assert testing.shared_passes(there, mask, width, load=load) == max(1, passes_of(groups, width))
+    assert testing.shared_passes(there, mask, width, by_width=False) <= 32
+
+
+@pytest.mark.parametrize(
+    ("address", "width", "load", "passes"),
+    [
+        (lambda lane: 0, 8, True, 1),  # one word for all
+        (lambda lane: 0, 16, True, 2),
+        (lambda lane: 0, 16, False, 4),  # only loads return less
+        (lambda lane: lane // 2 * 16, 16, True, 2),  # n and n ^ 1
+        (lambda lane: lane // 4 * 32 + lane % 2 * 16, 16, True, 2),  # n and n ^ 2
+        (lambda lane: lane // 4 * 16, 16, True, 2),  # both
+        (lambda lane: lane % 16 * 16, 16, True, 4),  # halves of the warp alike: no such pairs
+        (lambda lane: lane * 16, 16, True, 4),
+    ],
+)
+def test_wide_loads_of_equal_pairs(
+    address: Callable[[int], int], width: int, load: bool, passes: int
+) -> None:
+    lanes = [address(lane) for lane in range(32)]
+    assert testing.shared_passes(lanes, 0xFFFFFFFF, width, load=load) == passes

@@ -54,6 +54,73 @@ def test_a_place_is_used_again_after_the_dispatch_latency() -> None:
     assert [(cycle, sm) for cycle, sm, *_ in d.dispatch(200)] == [(60 + LATENCY, 1), (75 + LATENCY, 0)]
 
 
+def test_a_place_is_used_again_later_for_each_warp_that_it_had() -> None:
+    d = dispatcher(sms=1, **{"launch.warp_dispatch_latency": 3})
+    d.begin(0, ctas=3, warps=5, ctas_per_sm=1)
+    d.dispatch(50)
+    d.release(0, 0, 60)
+    assert [cycle for cycle, *_ in d.dispatch(200)] == [60 + LATENCY + 15]
+    d.release(0, 0, 300)
+    d.release_no_later(0, [250])
+    assert [cycle for cycle, *_ in d.dispatch(400)] == [250 + LATENCY + 15]
+
+
+def test_places_that_become_free_after_their_launch_do_not_count_for_the_next() -> None:
+    """The launch ends at 60, and its slot has the next launch before its places are free."""
+    d = dispatcher(sms=1)
+    d.begin(0, ctas=1, ctas_per_sm=1)
+    d.dispatch(50)
+    d.release(0, 0, 60)
+    d.end(0)
+    d.begin(0, ctas=3, first_dispatch=62, ctas_per_sm=1)
+    assert [cycle for cycle, *_ in d.dispatch(100)] == [62]
+    d.release(0, 1, 150)
+    assert [cycle for cycle, *_ in d.dispatch(200)] == [150 + LATENCY]
+
+
+def starts(ctas: int, windows: list[int], **rates: int) -> list[int]:
+    """Cycles in which CTAs start on 8 SMs that have places for all, from cycle 100 on."""
+    d = dispatcher(sms=8, **{f"launch.{name}": value for name, value in rates.items()})
+    d.begin(0, ctas=ctas, first_dispatch=100, ctas_per_sm=32)
+    found, end = [], 0
+    for window in windows:
+        end += window
+        found += [cycle for cycle, *_ in d.dispatch(end)]
+        if len(found) < ctas and found:
+            assert d.next_event() < 2**64 - 1, "CTAs that wait for the rate are an event"
+    return found
+
+
+def test_the_gpu_starts_ctas_at_a_rate() -> None:
+    # 1,500 in 1,000 cycles: 666.67 thousandths apart, rounded up to 667.
+    assert starts(6, [1000], peak_dispatch_rate=1500) == [100, 100, 101, 102, 102, 103]
+    assert starts(3, [1000], peak_dispatch_rate=500) == [100, 102, 104]
+    # Four more than the rate permits, then one in four cycles.
+    assert starts(8, [1000], dispatch_rate=250, dispatch_burst=4) == [100] * 5 + [104, 108, 112]
+    # Both: one a cycle until the burst is used up.
+    both = {"peak_dispatch_rate": 1000, "dispatch_rate": 250, "dispatch_burst": 3}
+    assert starts(8, [1000], **both) == [100, 101, 102, 103, 104, 108, 112, 116]
+
+
+@given(
+    st.integers(0, 3000),
+    st.integers(0, 3000),
+    st.integers(0, 20),
+    st.lists(st.integers(1, 60), min_size=1, max_size=30),
+)
+def test_rates_hold_in_any_windows(peak: int, rate: int, burst: int, windows: list[int]) -> None:
+    rates = {"peak_dispatch_rate": peak, "dispatch_rate": rate, "dispatch_burst": burst}
+    whole = starts(100, [5_000_000], **rates)
+    assert starts(100, [*windows, 5_000_000], **rates) == whole
+    for first in range(0, 100, 9):
+        for last in range(first, 100, 7):
+            cycles, count = whole[last] - whole[first], last - first
+            if peak:
+                assert count <= (cycles + 1) * peak / 1000
+            if rate:
+                assert count <= burst + (cycles + 1) * rate / 1000
+
+
 def test_ends_that_are_known_can_be_moved_forward() -> None:
     d = dispatcher(sms=2)
     d.begin(0, ctas=4, ctas_per_sm=1)

@@ -86,6 +86,11 @@ def test_copies_wait_for_everything_before_them_and_hold_back_what_follows() -> 
 def test_latency() -> None:
     spec = {"launch.kernel_latency": 1000, "launch.cta_latency": 3, "launch.dispatch_latency": 20}
     assert testing.launch_latency(load_spec("qv100-accelsim", spec).native(), 10) == 1030
+    # The overhead of a launch is a time: 1 us is 1,132 cycles at 1,132 MHz, 2,264 at 2,264.
+    overhead = {**spec, "launch.overhead": 1000}
+    assert testing.launch_latency(load_spec("qv100-accelsim", overhead).native(), 10) == 1030 + 1132
+    fast = load_spec("qv100-accelsim", {**overhead, "clock.core_mhz": 2264})
+    assert testing.launch_latency(fast.native(), 10) == 1030 + 2264
     # The GPU learns of a launch up to two windows late, and no window is longer than dispatch_latency.
     short = {**spec, "launch.kernel_latency": 0}
     assert testing.launch_latency(load_spec("qv100-accelsim", short).native(), 0) == 60

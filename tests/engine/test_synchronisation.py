@@ -196,3 +196,27 @@ def test_a_destination_that_makes_no_sense_is_released(opcode: str, tmp_path: Pa
         w.op(opcode, 8, (4,))
     chain(w, 2)
     assert run(write_kernel(tmp_path / "t", [[w]]))[0]["counters"]["warp_instructions"] == 4
+
+
+def test_loads_that_bypass_the_l1_take_their_time_to_leave(tmp_path: Path) -> None:
+    w = Warp()
+    w.memory("LDG.E.STRONG.GPU", [GLOBAL + 4 * lane for lane in LANES], 4, 8, (2,))
+    chain(w, 1)
+    trace = write_kernel(tmp_path / "t", [[w]])
+    early, late = (cycles(trace, "qv100", {"l1.bypass_latency": latency}) for latency in (10, 35))
+    assert late - early == 25
+
+
+def test_shared_structures_accept_an_access_per_interval(tmp_path: Path) -> None:
+    """A warp of each sub-core loads 30 times; a sub-core alone sends an access every 4 cycles."""
+
+    def body(w: Warp) -> None:
+        for i in range(30):
+            w.memory("LDS", [4 * lane for lane in LANES], 4, 8 + i, (2,))
+
+    trace = write_kernel(tmp_path / "t", [[warp_of(body) for _ in range(4)]], shared_bytes=1024)
+    one, two, four = (
+        cycles(trace, "qv100", {"load_store.accept_interval": interval}) for interval in (1, 2, 4)
+    )
+    last = 4 * 30 - 1
+    assert (two - one, four - one) == (last, 3 * last)

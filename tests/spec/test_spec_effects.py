@@ -153,6 +153,9 @@ CARVED = {
 }
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
+    "launch.warp_dispatch_latency": [{"sm.max_ctas": 4}],
+    "launch.dispatch_rate": [{"launch.dispatch_burst": 0}],
+    "launch.dispatch_burst": [{"launch.dispatch_rate": 100}],
     "sm.front_end.fetch_width": [COLLECTOR],
     "sm.front_end.instruction_cache.l1_miss_queue": [CONSTANTS],
     "sm.front_end.instruction_cache.l1.replacement": [
@@ -174,6 +177,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "l1": [SMALL_L1, {**CACHED, "launch.max_concurrent_kernels": 1}],
     "l2.slice.mshr_entries": [{**SLOW_DRAM, "l2.slice.mshr_entries": 16}],
     "l2": [SMALL_L2, {"l2.partitions": 2, "l2.far_latency": 90}],
+    "l1.bypass_latency": [{"l1.bypass_global": True}],
     "load_store.sub_core_queue": [READ_PORTS],
     "interconnect": [{"l1.bypass_global": True, **SMALL_L2}],
     "dram.return_queue": [{**SLOW_DRAM, "dram.scheduler_queue": 32, "dram.return_queue": 2}],

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import simt.power  # noqa: F401  which a Result imports late, when simt.spec may be the fake
 from simt._engine import COUNTERS
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 

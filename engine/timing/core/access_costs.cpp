@@ -16,11 +16,11 @@ constexpr ReadTimes load_global = {{11, 11, 11}}, load_global_uniform = {{9, 9, 
                     store_global = {{14, 16, 20}}, store_global_uniform = {{10, 12, 16}},
                     load_shared = {{9, 9, 9}}, store_shared = {{12, 14, 18}},
                     store_shared_uniform = {{10, 12, 16}}, copy_to_shared = {{13, 13, 13}};
-// By how much later a wide global result is written than a narrow one.
-constexpr std::array<uint8_t, 3> global_result = {0, 2, 6};
+// By how much later a wide result is written than a narrow one. Shared loads also take passes: those of one
+// address, as in the paper, 1, 1 and 2.
+constexpr std::array<uint8_t, 3> global_result = {0, 2, 6}, shared_result = {0, 0, 1};
 constexpr uint8_t load_constant = 10, load_constant_indexed = 29, constant_result_indexed = 3;
-// Of a load's latency. The paper's wide shared loads take a cycle less than their passes (2 and 4) add.
-constexpr uint8_t uniform_global_saves = 3, uniform_shared_saves = 1, wide_shared_saves = 1;
+constexpr uint8_t uniform_global_saves = 3, uniform_shared_saves = 1;  // of a load's latency
 
 bool address_is_uniform(const StaticInstruction& s) {
   for (uint32_t i = 0; i < s.source_count; ++i)
@@ -57,8 +57,7 @@ void set_memory_costs(DecodedInstruction& d) {
     times = load_shared;
   if (s.operation == Operation::Load) {
     if (uniform) d.issue.departs_early = shared ? uniform_shared_saves : uniform_global_saves;
-    if (shared && width > 0) d.issue.departs_early += wide_shared_saves;
-    if (!shared) d.issue.result_delay = global_result[width];
+    d.issue.result_delay = (shared ? shared_result : global_result)[width];
   }
   d.issue.operands_read = static_cast<uint8_t>(times.cycles[width] - (access_first - d.issue.departs_early));
 }

@@ -16,6 +16,9 @@ uint64_t bits(uint32_t count) {
 
 CtaDispatcher::CtaDispatcher(const Spec& spec, uint16_t launch_slots)
     : latency_(spec.launch.dispatch_latency),
+      warp_latency_(spec.launch.warp_dispatch_latency),
+      peak_rate_(spec.launch.peak_dispatch_rate, 0),
+      rate_(spec.launch.dispatch_rate, spec.launch.dispatch_burst),
       grids_(launch_slots),
       sms_(spec.sm.count),
       last_sm_(spec.sm.count - 1) {
@@ -32,6 +35,14 @@ void CtaDispatcher::begin(uint16_t launch_slot, const Grid& grid) {
   grids_[launch_slot] = {grid, 0, std::vector<uint32_t>(sms_.size())};
 }
 
+void CtaDispatcher::end(uint16_t launch_slot) {
+  grids_[launch_slot] = {};
+  for (const Freed& freed : freed_) {
+    Held& held = sms_[freed.sm].held[freed.cta_slot];
+    if (held.launch_slot == launch_slot) held.launch_slot = ended;
+  }
+}
+
 Cycle CtaDispatcher::next_event() const {
   return next_possible(decided_until_);
 }
@@ -39,6 +50,7 @@ Cycle CtaDispatcher::next_event() const {
 /// The first cycle, possibly before `cycle`, in which a place becomes free or a launch begins.
 Cycle CtaDispatcher::next_possible(Cycle cycle) const {
   Cycle next = freed_.empty() ? ~Cycle{0} : freed_.front().cycle;
+  if (held_back_) next = std::min(next, next_start());
   for (const Progress& p : grids_)
     if (p.has_ctas() && p.grid.first_dispatch >= cycle) next = std::min(next, p.grid.first_dispatch);
   return next;
@@ -66,8 +78,7 @@ void CtaDispatcher::take_back(const Freed& freed) {
   sm.free_warps |= bits(held.warps) << held.first_warp;
   sm.shared_left += held.shared_bytes;
   sm.registers_left += held.registers;
-  std::vector<uint32_t>& on_sm = grids_[held.launch_slot].on_sm;
-  if (!on_sm.empty()) --on_sm[freed.sm];
+  if (held.launch_slot != ended) --grids_[held.launch_slot].on_sm[freed.sm];
 }
 
 /// CTA slot and first warp slot.
@@ -114,14 +125,14 @@ std::optional<CtaDispatcher::Placement> CtaDispatcher::place_on(uint16_t sm, Cyc
 }
 
 void CtaDispatcher::release(uint16_t sm, uint32_t cta_slot, Cycle cycle) {
-  freed_.push_back({cycle + latency_, sm, cta_slot});
+  freed_.push_back({cycle + latency(sm, cta_slot), sm, cta_slot});
   std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
 }
 
 void CtaDispatcher::release_no_later(uint16_t launch_slot, const std::vector<Cycle>& ends) {
   for (Freed& freed : freed_)
     if (sms_[freed.sm].held[freed.cta_slot].launch_slot == launch_slot)
-      freed.cycle = std::min(freed.cycle, ends[freed.sm] + latency_);
+      freed.cycle = std::min(freed.cycle, ends[freed.sm] + latency(freed.sm, freed.cta_slot));
   std::make_heap(freed_.begin(), freed_.end(), std::greater<>{});
 }
 

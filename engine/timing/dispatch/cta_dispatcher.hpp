@@ -1,9 +1,11 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "timing/dispatch/dispatch_rate.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/spec.hpp"
 
@@ -31,12 +33,13 @@ class CtaDispatcher {
   CtaDispatcher(const Spec& spec, uint16_t launch_slots);
 
   void begin(uint16_t launch_slot, const Grid& grid);
-  /// The launch has ended, and all places of its CTAs are free again.
-  void end(uint16_t launch_slot) { grids_[launch_slot] = {}; }
+  /// The launch has ended. The places of its CTAs are free, or become so.
+  void end(uint16_t launch_slot);
 
   /// Decides the dispatch cycles before `limit` not yet decided, and calls `place(Placement)` for each CTA in
   /// order; `place` may call release(), also for this CTA. In each cycle every SM, starting after the one
-  /// served last, gets at most one CTA: of the launch served last if possible, else of the next slot.
+  /// served last, gets at most one CTA: of the launch served last if possible, else of the next slot. The
+  /// GPU starts no more CTAs than launch.peak_dispatch_rate and launch.dispatch_rate permit.
   template <class Place>
   void dispatch(Cycle limit, Place&& place);
   /// Dispatch cycles before this one are decided.
@@ -49,7 +52,8 @@ class CtaDispatcher {
   /// CTAs before `next` are not dispatched.
   void skip_to(uint16_t launch_slot, uint64_t next) { grids_[launch_slot].next = next; }
 
-  /// A CTA ends at `cycle`. Its place can be reused launch.dispatch_latency later.
+  /// A CTA ends at `cycle`. Its place can be reused launch.dispatch_latency later, and
+  /// launch.warp_dispatch_latency for each of its warps.
   void release(uint16_t sm, uint32_t cta_slot, Cycle cycle);
   /// CTAs of the launch whose end is known end at the latest at `ends`, by SM.
   void release_no_later(uint16_t launch_slot, const std::vector<Cycle>& ends);
@@ -61,8 +65,9 @@ class CtaDispatcher {
     std::vector<uint32_t> on_sm;  ///< CTAs on each SM; empty: no launch
     bool has_ctas() const { return next < grid.ctas; }
   };
+  static constexpr uint16_t ended = 0xffff;  // in place of a launch slot
   struct Held {
-    uint16_t launch_slot = 0;
+    uint16_t launch_slot = ended;
     uint32_t first_warp = 0, warps = 0, shared_bytes = 0, registers = 0;
   };
   struct SmResources {
@@ -81,12 +86,20 @@ class CtaDispatcher {
   };
 
   bool begin_cycle(Cycle cycle);
+  /// The first cycle in which the rates permit another CTA.
+  Cycle next_start() const { return std::max(peak_rate_.next(), rate_.next()); }
   void take_back(const Freed& freed);
   Cycle next_possible(Cycle cycle) const;
   std::optional<Placement> place_on(uint16_t sm, Cycle cycle);
   std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Grid& grid) const;
+  Cycle latency(uint16_t sm, uint32_t cta_slot) const {
+    return latency_ + Cycle{warp_latency_} * sms_[sm].held[cta_slot].warps;
+  }
 
   Cycle latency_;
+  uint32_t warp_latency_;
+  DispatchRate peak_rate_, rate_;
+  bool held_back_ = false;       // by the rates, when the last cycle was decided
   std::vector<Progress> grids_;  // by launch slot
   std::vector<SmResources> sms_;
   std::vector<Freed> freed_;  // a heap, earliest first
@@ -110,10 +123,17 @@ void CtaDispatcher::dispatch(Cycle limit, Place&& place) {
     if (begin_cycle(cycle)) {
       const auto count = static_cast<uint32_t>(sms_.size());
       const uint32_t first = last_sm_;
-      for (uint32_t i = 0; i < count; ++i) {
+      held_back_ = false;
+      for (uint32_t i = 0; i < count && !held_back_; ++i) {
         const auto sm = static_cast<uint16_t>((first + 1 + i) % count);
+        if (cycle < next_start()) {
+          held_back_ = true;
+          continue;
+        }
         const std::optional<Placement> placement = place_on(sm, cycle);
         if (!placement) continue;
+        peak_rate_.started(cycle);
+        rate_.started(cycle);
         place(*placement);
         last_sm_ = sm;
         leftover = true;

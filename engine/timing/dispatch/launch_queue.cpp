@@ -149,11 +149,16 @@ void LaunchQueue::host_waits_for(const std::vector<uint64_t>& ids) {
   host_goes_on_ = false;
 }
 
-Cycle LaunchQueue::latency(const LaunchSpec& spec, uint64_t ctas) {
+Cycle LaunchQueue::latency(const Spec& spec, uint64_t ctas) {
+  const LaunchSpec& launch = spec.launch;
+  const Cycle overhead = scaled(launch.overhead, spec.clock.core_mhz.khz, 1'000'000);
   // A launch becomes known up to two windows after the end of the previous one, so its first CTA cannot be
   // dispatched earlier.
-  return std::max(spec.kernel_latency + uint64_t{spec.cta_latency} * ctas,
-                  uint64_t{3} * spec.dispatch_latency);
+  return std::max(launch.kernel_latency + overhead + uint64_t{launch.cta_latency} * ctas, 3 * notice(spec));
+}
+
+Cycle LaunchQueue::notice(const Spec& spec) {
+  return std::min(spec.launch.dispatch_latency, spec.interconnect.credit_latency);
 }
 
 Cycle LaunchQueue::duration(const Spec& spec, Link link, uint64_t bytes) {

@@ -84,7 +84,9 @@ class LaunchQueue {
   bool done() const { return unfinished_.empty(); }
 
   /// Cycles from a launch's start to the dispatch of its first CTA.
-  static Cycle latency(const LaunchSpec& spec, uint64_t ctas);
+  static Cycle latency(const Spec& spec, uint64_t ctas);
+  /// Cycles from a launch's end until the GPU learns of it. No window is longer.
+  static Cycle notice(const Spec& spec);
   /// Cycles for which a transfer of `bytes` bytes occupies a link. On Link::Device, copied bytes count twice,
   /// since they are read and written.
   static Cycle duration(const Spec& spec, Link link, uint64_t bytes);

@@ -224,6 +224,9 @@ def _machine(options: _Options, values: _Values) -> None:
         8,
         "addition: Accel-Sim has 0; SMs that run alone for a window need an explicit one",
     )
+    values.put("launch.overhead", 0, "mechanism of Accel-Sim: launches take core cycles")
+    for field in ("warp_dispatch_latency", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst"):
+        values.put(f"launch.{field}", 0, "mechanism of Accel-Sim: one CTA per SM and cycle")
     window, window_source = options.read("-gpgpu_max_concurrent_kernel", "32", int)
     concurrent, source = options.read("-gpgpu_concurrent_kernel_sm", "0", int)
     if concurrent:
@@ -265,6 +268,7 @@ def _sm(options: _Options, values: _Values) -> None:
     l1, source = options.read("-gpgpu_cache:il1", "N:4:256:4,L:R:f:N:L,S:2:32,4", _cache_string)
     _read_only_cache(f"{cache}.l1", l1, source, values)
     values.put(f"{cache}.l1_miss_queue", l1["miss_queue"], source)
+    values.put(f"{cache}.code_in_l2", False, "mechanism of Accel-Sim: instructions are fetched from address 0 on")
     values.put(f"{cache}.l1_latency", 0, "mechanism of Accel-Sim: a hit is served in the fetch stage")
     values.put(f"{cache}.l1_shared_by", 1, "mechanism of Accel-Sim: each SM has its own")
     values.put(f"{cache}.l0_lines", 0, "mechanism of Accel-Sim: no L0 instruction caches")
@@ -425,12 +429,14 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     values.put("l1.carve_out_options", sizes if adaptive else [], source)
     values.copy("l1.bypass_global", "-gpgpu_gmem_skip_L1D", "0", _flag)
     values.put("l1.bypass_sectors_per_cycle", 1, "mechanism of Accel-Sim: one transaction per cycle")
+    values.put("l1.bypass_latency", 0, "mechanism of Accel-Sim: straight to the network")
     values.copy("l1.flush_at_kernel_end", "-gpgpu_flush_l1_cache", "0", _flag)
     values.copy("l1.invalidate_at_membar", "-gpgpu_flush_l1_cache", "0", _flag)
 
     values.copy("load_store.coalescing_sub_warps", "-gpgpu_shmem_warp_parts", "2")
     values.copy("load_store.sectored_coalescing", "-gpgpu_coalesce_arch", "13", lambda text: int(text) >= 40)
     values.put("load_store.sub_core_queue", 0, "mechanism of Accel-Sim: one register shared by the sub-cores")
+    values.put("load_store.accept_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
 
     # Whatever the option says: see docs/model/operands.md.
     values.put("constant_cache.perfect", True, "mechanism of Accel-Sim: traces give no address of constants")

@@ -27,11 +27,21 @@ class Launch(Section):
     """What a kernel launch and a CTA's start cost."""
 
     kernel_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
-    """From a launch to its first CTA."""
+    """From a launch to its first CTA, as far as it scales with the core clock."""
+    overhead: Annotated[int, Quantity("ns", 0, 67108864)]
+    """From a launch to its first CTA, as far as it does not: added to kernel_latency."""
     cta_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Additional delay of the first CTA, per CTA of the grid."""
     dispatch_latency: Annotated[int, Quantity("core cycles", 1, 67108864)]
     """From a CTA's end to the start of the next one in its place."""
+    warp_dispatch_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
+    """Added to dispatch_latency for each warp of the CTA that ended."""
+    peak_dispatch_rate: Annotated[int, Quantity("CTAs / 1,000 core cycles", 0, 67108864)]
+    """CTAs that the GPU starts at most; 0: one per SM and cycle."""
+    dispatch_rate: Annotated[int, Quantity("CTAs / 1,000 core cycles", 0, 67108864)]
+    """CTAs that the GPU starts at most in the long run; 0: no such limit."""
+    dispatch_burst: Annotated[int, Quantity("CTAs", 0, 67108864)]
+    """CTAs that an idle GPU can start beyond dispatch_rate."""
     max_concurrent_kernels: Annotated[int, Quantity("launches", 1, 128)]
     """Launches of different streams that can run concurrently; 1: one after another."""
 
@@ -112,6 +122,8 @@ class InstructionCache(Section):
 
     perfect: Flag
     """Every fetch hits; the rest is then unused."""
+    code_in_l2: Flag
+    """Each kernel's code has addresses of its own, and is in the L2 when first launched."""
     l1: ReadOnlyCache
     """Cache that an SM's sub-cores share."""
     l1_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
@@ -266,6 +278,8 @@ class L1(Section):
     """Global loads go straight to the L2."""
     bypass_sectors_per_cycle: Annotated[int, Quantity("sectors", 1, 1048576)]
     """Sectors that bypass the L1 per core cycle."""
+    bypass_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
+    """Of loads that bypass the L1, until they leave for the interconnect."""
     flush_at_kernel_end: Flag
     """The L1 is invalidated at the end of each kernel."""
     invalidate_at_membar: Flag
@@ -281,6 +295,8 @@ class LoadStore(Section):
     """Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler)."""
     sub_core_queue: Annotated[int, Quantity("instructions", 0, 1048576)]
     """read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share."""
+    accept_interval: Annotated[int, Quantity("core cycles", 1, 64)]
+    """From one memory instruction that the SM's shared structures accept to the next, at least."""
 
 
 class ConstantCache(Section):
