@@ -23,6 +23,7 @@ from simt.validate.whole_programs import (
     Setting,
     clock_settings,
     correlation,
+    record,
     run_rows,
     table,
 )
@@ -82,6 +83,9 @@ def programs(
     vary_clocks: Annotated[
         bool, typer.Option("--vary-clocks", help="Also with other core and DRAM clocks.")
     ] = False,
+    record_: Annotated[
+        bool, typer.Option("--record", help="Record the error, for `simt gpus errors`.")
+    ] = False,
     outliers: Annotated[int, typer.Option(min=0, help="How many of the largest errors to list.")] = 15,
     html: Annotated[Path | None, typer.Option(help="Write the correlator's page.")] = None,
     quiet: run_options.Quiet = False,
@@ -109,6 +113,8 @@ def programs(
     _not_counted(console, outcomes)
     pairs = correlation(outcomes)
     _show(console, pairs)
+    if record_:
+        console.print(f"recorded: {record(outcomes)}", highlight=False)
     _outliers(console, outcomes, outliers)
     if vary_clocks:
         _clocks(console, found)

@@ -6,6 +6,7 @@ values), one engine (the hash of the compiled file) and one code: after a change
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import shutil
@@ -14,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,15 @@ import polars as pl
 
 import simt._engine
 from simt.errors import CompileError, ProfileError, SimtError, ToolkitError
-from simt.files import require_folder
+from simt.files import replacing, require_folder
 from simt.profile import Profile
 from simt.result import LaunchResult, Result
 from simt.spec import Spec, load_spec
 from simt.validate.correlate import CYCLES, Correlation, Program, correlate
 from simt.validate.recipes import OWN, Recipe, Row, Source
 
+RECORD = Path(__file__).with_name("whole_programs.csv")
+"""Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
 LEAST_ARCH = 75
 """nvcc 13 compiles for sm_75 and later; older GPUs execute sm_75 code."""
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
@@ -368,16 +371,82 @@ def table(outcomes: Sequence[Outcome]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """Error of a GPU's specification over the rows of one use, in one code. Shares and errors are fractions.
+
+    pearson: None for fewer than three rows. date: when it was simulated.
+    """
+
+    gpu: str
+    code: str
+    use: str
+    rows: int
+    mae: float
+    median: float
+    within_20: float
+    pearson: float | None
+    date: str
+
+    def __str__(self) -> str:
+        code = "PTX" if self.code == "ptx" else "machine code"
+        return f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows ({code})"
+
+
+def recorded(path: Path = RECORD) -> list[Recorded]:
+    """What is recorded, in the order of the file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Recorded(
+                row["gpu"],
+                row["code"],
+                row["use"],
+                int(row["rows"]),
+                float(row["mae"]),
+                float(row["median"]),
+                float(row["within_20"]),
+                float(row["pearson"]) if row["pearson"] else None,
+                row["date"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> Recorded:
+    """Replaces the record of these rows' GPU, code and use."""
+    first = outcomes[0]
+    (found,) = correlation(outcomes).only([CYCLES]).agreement().to_dicts()
+    new = Recorded(
+        first.gpu,
+        first.code,
+        first.use,
+        found["n"],
+        round(found["mae"], 4),
+        round(found["median"], 4),
+        round(found["within_20"], 4),
+        None if found["pearson"] is None else round(found["pearson"], 4),
+        time.strftime("%Y-%m-%d"),
+    )
+    about = (new.gpu, new.code, new.use)
+    kept = [each for each in recorded(path) if (each.gpu, each.code, each.use) != about]
+    rows = sorted([*kept, new], key=lambda each: (each.gpu, each.use, each.code))
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [each.name for each in fields(Recorded)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(each) for each in rows)
+    return new
+
+
 def clock_settings(
     gpu: str, factors: Mapping[str, Sequence[float]], base: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Overrides by a name: for each clock ("core", which crossbar and L2 follow, or "dram") times each
     factor."""
     spec = load_spec(gpu, dict(base))
-    fields = {"core": ("core_mhz", "interconnect_mhz", "l2_mhz"), "dram": ("dram_mhz",)}
+    clocks = {"core": ("core_mhz", "interconnect_mhz", "l2_mhz"), "dram": ("dram_mhz",)}
     found: dict[str, dict[str, Any]] = {"as specified": dict(base)}
     for clock, of in factors.items():
         for factor in of:
-            scaled = {f"clock.{name}": factor * getattr(spec.clock, name) for name in fields[clock]}
+            scaled = {f"clock.{name}": factor * getattr(spec.clock, name) for name in clocks[clock]}
             found[f"{clock} clock {100 * (factor - 1):+.0f} %"] = {**base, **scaled}
     return found
