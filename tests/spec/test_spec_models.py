@@ -6,11 +6,12 @@ from simt.errors import SpecError
 from simt.spec import Spec, available, load_spec
 
 NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
+VARIANTS = ["titanv", "a100-pcie", "h100-pcie"]  # of silicon, with nothing of Accel-Sim's
 WIDE = ["r9nano", "mi100"]
 
 
 def test_every_nvidia_gpu_is_shipped_twice() -> None:
-    assert available() == sorted(NAMES + [f"{name}-accelsim" for name in NAMES] + WIDE)
+    assert available() == sorted(NAMES + [f"{name}-accelsim" for name in NAMES] + VARIANTS + WIDE)
 
 
 @pytest.mark.parametrize("name", available())
@@ -48,6 +49,9 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
         ("a100", 2039, 40),
         ("h100", 3352, 50),
         ("h200", 4800, 60),
+        ("titanv", 652.8, 4.5),
+        ("a100-pcie", 1935, 40),
+        ("h100-pcie", 2039, 50),
         ("r9nano", 512, 2),
         ("mi100", 1229, 8),
     ],
@@ -59,6 +63,16 @@ def test_peak_bandwidth_and_l2_size_are_those_published(
     bytes_per_clock = spec.address_map.channels * spec.dram.bus_bytes * spec.dram.data_command_ratio
     assert bytes_per_clock * spec.clock.dram_mhz / 1000 == pytest.approx(gigabytes_per_second, rel=0.001)
     assert spec.l2.slice.bytes * spec.address_map.slices == l2_mebibytes * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("titanv", "qv100"), ("a100-pcie", "a100"), ("h100-pcie", "h100")]
+)
+def test_variants_have_the_same_sm(name: str, base: str) -> None:
+    differences = {path for path, _, _ in load_spec(name).differences(load_spec(base))}
+    kept = ("sm.", "l1.", "shared_memory.", "load_store.", "constant_cache.")
+    assert {path for path in differences if path.startswith(kept)} <= {"sm.count"}
+    assert ("sm.count" in differences) == (name == "h100-pcie")
 
 
 @pytest.mark.parametrize(

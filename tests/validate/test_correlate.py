@@ -35,7 +35,9 @@ def test_measures_by_hand() -> None:
     assert found["bias"] == pytest.approx((1.1 * 0.9 * 2.0) ** (1 / 3) - 1)
     assert found["worst"] == 1.0
     assert found["within_10"] == pytest.approx(2 / 3)
+    assert found["within_20"] == pytest.approx(2 / 3)
     assert found["within_25"] == pytest.approx(2 / 3)
+    assert found["median"] == pytest.approx(0.1)
     assert found["pearson"] == pytest.approx(np.corrcoef([110, 90, 400, 5], [100, 100, 200, 0])[0, 1])
     assert found["spearman"] == pytest.approx(np.corrcoef([3, 2, 4, 1], [2.5, 2.5, 4, 1])[0, 1])
 
@@ -44,7 +46,7 @@ def test_measures_of_nothing_to_correlate() -> None:
     found = measures(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.0, 0.0]))
     assert found == {
         "n": 3, "mae": None, "nrmse": None, "pearson": None, "spearman": None, "bias": None, "p90": None,
-        "worst": None, "within_10": None, "within_25": None,
+        "median": None, "worst": None, "within_10": None, "within_20": None, "within_25": None,
     }  # fmt: skip
     assert measures(np.array([1.0, 2.0]), np.array([1.0, 2.0]))["pearson"] is None
 

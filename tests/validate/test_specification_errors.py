@@ -115,6 +115,6 @@ def test_command() -> None:
     first, second = [line for line in done.stdout.splitlines() if line.startswith("qv100  ")]
     assert first.split()[:6] == ["qv100", "shared_latency", "19", "19", "cycle", "+0.0"]
     assert "-5.0 %" in second
-    assert "qv100: mean error 0.0 % over 1 values; whole kernels: unknown" in done.stdout
+    assert "qv100: mean error 0.0 % over 1 values\nqv100: whole programs: " in done.stdout
     done = CliRunner().invoke(app, ["errors", "mi100", "--quiet"])
     assert done.stdout.startswith("mi100: unknown")

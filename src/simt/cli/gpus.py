@@ -130,10 +130,14 @@ def errors(
     from simt.run.progress import reporting
     from simt.validate.specification import compare as compare_published
     from simt.validate.specification import mean_error, published_gpus, to_json
+    from simt.validate.whole_programs import recorded
 
+    whole: dict[str, list[str]] = {}
+    for each in recorded():
+        whole.setdefault(each.gpu, []).append(str(each))
     found = {}
     with reporting(not quiet and None) as report:
-        for name in names or published_gpus():
+        for name in names or sorted({*published_gpus(), *whole}):
             load_spec(name)
             set_ = override_texts(overrides)
             found[name] = compare_published(name, benchmarks, set=set_, progress=report)
@@ -162,8 +166,10 @@ def errors(
         typer.echo(
             f"{name}: unknown, no published value corresponds to a microbenchmark"
             if mean is None
-            else f"{name}: mean error {100 * mean:.1f} % over {count} values; whole kernels: unknown"
+            else f"{name}: mean error {100 * mean:.1f} % over {count} values"
         )
+        against = f"{', '.join(whole[name])}, published times" if name in whole else "unknown"
+        typer.echo(f"{name}: whole programs: {against}")
 
 
 @app.command("import")

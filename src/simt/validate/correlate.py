@@ -120,8 +120,8 @@ class Correlation:
         - pearson, spearman: correlation of the values, and of their ranks; null for fewer than three pairs or
           if one side is constant;
         - bias: geometric mean of s / m over the pairs with both above 0, minus 1;
-        - p90: the absolute error that 90 % of the pairs do not exceed; worst: the largest;
-        - within_10, within_25: share of the pairs with an absolute error of at most 10 and 25 %.
+        - median, p90: the absolute error that half and 90 % of the pairs do not exceed; worst: the largest;
+        - within_10, within_20, within_25: share of the pairs with an absolute error of at most 10, 20, 25 %.
         """
         pairs = self.kernels if level == "kernels" else self.programs
         keys = ["suite", "counter"] if by_suite else ["counter"]
@@ -169,9 +169,11 @@ MEASURES = {
     "pearson": pl.Float64,
     "spearman": pl.Float64,
     "bias": pl.Float64,
+    "median": pl.Float64,
     "p90": pl.Float64,
     "worst": pl.Float64,
     "within_10": pl.Float64,
+    "within_20": pl.Float64,
     "within_25": pl.Float64,
 }
 
@@ -190,9 +192,11 @@ def measures(s: npt.NDArray[np.float64], m: npt.NDArray[np.float64]) -> dict[str
         "pearson": _pearson(s, m),
         "spearman": _pearson(pl.Series(s).rank().to_numpy(), pl.Series(m).rank().to_numpy()),
         "bias": float(np.exp(np.log(s[both] / m[both]).mean()) - 1) if both.any() else None,
+        "median": float(np.median(error)) if some else None,
         "p90": float(np.quantile(error, 0.9)) if some else None,
         "worst": float(error.max()) if some else None,
         "within_10": float((error <= 0.10).mean()) if some else None,
+        "within_20": float((error <= 0.20).mean()) if some else None,
         "within_25": float((error <= 0.25).mean()) if some else None,
     }
 

@@ -99,9 +99,11 @@ def _agreement(rows: pl.DataFrame) -> Table:
         "Pearson",
         "rank",
         "bias",
+        "median",
         "p90",
         "worst",
         "≤ 10 %",
+        "≤ 20 %",
         "≤ 25 %",
     ]
     body: list[list[Cell]] = []
@@ -116,8 +118,8 @@ def _agreement(rows: pl.DataFrame) -> Table:
                 _share(row["mae"]),
                 (_number(row["nrmse"]), math.inf if row["nrmse"] is None else row["nrmse"]),
                 *correlations,
-                *(_share(row[c]) for c in ("bias", "p90", "worst")),
-                *(_share(row[c], 0) for c in ("within_10", "within_25")),
+                *(_share(row[c]) for c in ("bias", "median", "p90", "worst")),
+                *(_share(row[c], 0) for c in ("within_10", "within_20", "within_25")),
             ]
         )
     return Table(header, body)

@@ -1,0 +1,354 @@
+"""Recipes of whole programs: where the source is found, how it is compiled and run, and which rows of a
+published table it is compared with.
+
+A recipe is data: a TOML file per GPU (docs/whole-programs.md gives the format). Neither the programs nor the
+measured values are part of it; both are found where the user has put them.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import string
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from simt.errors import ProfileError
+from simt.hints import did_you_mean
+from simt.names import listed
+from simt.validate.published import published_path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SCHEMA = "simt.programs/1"
+OWN = "simt"
+"""Name of the source whose files lie beside the recipe."""
+PARAMETERS = "parameters"
+"""Column of a table whose cells are `name=value name=value ...`, each of which is a field of the row."""
+Use = Literal["tuning", "held-out", "judging"]
+Time = Literal["kernels", "period", "last"]
+NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A public repository, and the folder in which the user has a checkout of the commit."""
+
+    name: str
+    repository: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of measured values.
+
+    file: its name in the user's folder of measurements, or that of a table that comes with simt.
+    value, unit: its column of times, in ns, us, ms or s, or of cycles.
+    counters: for each counter of simt, the columns of which it is the sum.
+    """
+
+    file: str
+    value: str
+    unit: str
+    counters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A program and the rows of a table that it makes.
+
+    use: "tuning" if the model may be adjusted to its rows; "held-out" if it is a similar program that nobody
+        looks at before the end; "judging" if it belongs to a suite that is only for judging.
+    files, include, flags: what nvcc is given; paths are relative to the source.
+    arguments: of the program, with fields of the row as {field}.
+    folder: where it runs, relative to the source; empty: anywhere.
+    where: values of a row's fields that make it a row of this program; "*" any value, "" none.
+    time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
+        the time between the ends of launches in one stream, after the first `warm`, as of events around a
+        loop; "last", the duration of the last timed launch.
+    launches: how many kernels it launches, where that is known; a run with another number is refused.
+    timed: launches (from 1) that are timed, the others are only executed; empty: all.
+    unclear: why it is not certain that this is what was measured; such rows are shown but not counted.
+    """
+
+    gpu: str
+    suite: str
+    program: str
+    use: Use
+    source: Source
+    table: Table
+    files: tuple[str, ...]
+    where: Mapping[str, str]
+    include: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    folder: str = ""
+    time: Time = "kernels"
+    warm: int = 0
+    launches: int = 0
+    timed: tuple[int, ...] = ()
+    unclear: str = ""
+    place: Path = Path()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured run of a program.
+
+    measured: ns, or cycles if the table has those (`in_cycles`).
+    counters: measured values by counter of simt.
+    """
+
+    recipe: Recipe
+    parameters: Mapping[str, str]
+    measured: float
+    in_cycles: bool
+    counters: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return " ".join([self.recipe.program, *(f"{key}={value}" for key, value in self.parameters.items())])
+
+    @property
+    def arguments(self) -> list[str]:
+        return [text.format(**self.parameters) for text in self.recipe.arguments]
+
+
+def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
+    """The recipes of one GPU, from FOLDER/GPU.toml. Raises ProfileError, which names the file and place."""
+    path = Path(folder) / f"{gpu}.toml"
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        have = sorted(p.stem for p in Path(folder).glob("*.toml"))
+        raise ProfileError(
+            f"{path}: no such file: there are recipes for {listed(have) or 'no GPU'}; --recipes names their "
+            "folder (validation/programs of a checkout)"
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"{path}: cannot be read: {error}") from None
+    top = _Section(data, str(path))
+    if (schema := top.text("schema")) != SCHEMA:
+        raise ProfileError(f"{path}: schema is {schema!r}, expected {SCHEMA!r}")
+    sources = {
+        name: Source(name, part.text("repository"), part.text("commit"))
+        for name, part in top.sections("sources").items()
+    }
+    sources[OWN] = Source(OWN, "", "")
+    tables = {
+        name: Table(
+            part.text("file"),
+            part.text("value"),
+            part.choice("unit", (*NANOSECONDS, "cycles")),
+            {key: part.part("counters").texts(key) for key in part.part("counters").data},
+        )
+        for name, part in top.sections("tables").items()
+    }
+    parts = top.data.pop("program", [])
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise ProfileError(f"{path}: program: expected tables [[program]]")
+    found = []
+    for number, values in enumerate(parts, 1):
+        part = _Section(values, f"{path}: program {number} ({values.get('name', 'without a name')})")
+        source, table = part.choice("source", sources), part.choice("table", tables)
+        wanted = part.part("where")
+        recipe = Recipe(
+            gpu=gpu,
+            suite=part.text("suite"),
+            program=part.text("name"),
+            use=part.choice("use", get_args(Use)),  # type: ignore[arg-type]
+            source=sources[source],
+            table=tables[table],
+            files=part.texts("files"),
+            where={key: wanted.text(key, "") for key in list(wanted.data)},
+            include=part.texts("include", ()),
+            flags=part.texts("flags", ()),
+            arguments=part.texts("arguments", ()),
+            folder=part.text("folder", ""),
+            time=part.choice("time", get_args(Time), "kernels"),  # type: ignore[arg-type]
+            warm=part.number("warm"),
+            launches=part.number("launches"),
+            timed=part.numbers("timed"),
+            unclear=part.text("unclear", ""),
+            place=path.parent,
+        )
+        if not recipe.files:
+            raise ProfileError(f"{part.place}: files: expected at least one")
+        part.end()
+        found.append(recipe)
+    top.end("sources", "tables", "note")
+    return found
+
+
+def rows_of(recipe: Recipe, measurements: Path | None) -> list[Row]:
+    """The rows of its table that a program makes, in the order of the table.
+
+    measurements: the folder with the user's tables. Raises ProfileError if the table is not there, has no
+    such column, or no row of this program.
+    """
+    table, path = recipe.table, _table_path(recipe.table, measurements)
+    found = []
+    for place, fields in read_table(path):
+        for column in (table.value, *(name for names in table.counters.values() for name in names)):
+            if column not in fields:
+                raise ProfileError(f"{place}: no column {column!r}{did_you_mean(column, list(fields))}")
+        if not all(_matches(fields.get(key, ""), value) for key, value in recipe.where.items()):
+            continue
+        needed = {name for text in recipe.arguments for name in placeholders(text)}
+        if missing := sorted(needed - fields.keys()):
+            raise ProfileError(f"{place}: no field {missing[0]!r}, which {recipe.program}'s arguments use")
+        named = needed | {key for key, value in recipe.where.items() if value == "*"}
+        measured = _number(fields[table.value], f"{place}: {table.value}")
+        if measured <= 0:
+            raise ProfileError(f"{place}: {table.value} is {measured:g}, expected more than 0")
+        found.append(
+            Row(
+                recipe,
+                {key: value for key, value in fields.items() if key in named},
+                measured * NANOSECONDS.get(table.unit, 1.0),
+                table.unit == "cycles",
+                {
+                    counter: math.fsum(_number(fields[c], f"{place}: {c}") for c in columns)
+                    for counter, columns in table.counters.items()
+                },
+            )
+        )
+    if not found:
+        raise ProfileError(f"{path}: no row with {dict(recipe.where)}, which {recipe.program} should have")
+    return found
+
+
+def read_table(path: Path) -> list[tuple[str, dict[str, str]]]:
+    """Place and fields of each row of a CSV file. Lines that begin with # are comments; so is what precedes
+    the header of a table that comes with simt. Raises ProfileError."""
+    try:
+        lines = list(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: cannot be read: {error}") from None
+    kept = [(number, line) for number, line in lines if line.strip() and not line.startswith("#")]
+    if kept and "," not in kept[0][1]:  # the source of a table that comes with simt
+        kept = kept[1:]
+    try:
+        cells = list(csv.reader([line for _, line in kept], strict=True))
+    except csv.Error as error:
+        raise ProfileError(f"{path}: not a CSV file: {error}") from None
+    if not cells:
+        raise ProfileError(f"{path}: no header")
+    header, rows = cells[0], []
+    for (number, _), values in zip(kept[1:], cells[1:], strict=False):
+        place = f"{path}:{number}"
+        if len(values) != len(header):
+            raise ProfileError(f"{place}: {len(values)} cells, expected {len(header)}")
+        fields = dict(zip(header, values, strict=True))
+        for pair in fields.pop(PARAMETERS, "").split():
+            key, equals, value = pair.partition("=")
+            if not equals or not key or key in fields:
+                raise ProfileError(f"{place}: {PARAMETERS}: {pair!r}, expected a new name=value")
+            fields[key] = value
+        rows.append((place, fields))
+    return rows
+
+
+def placeholders(text: str) -> list[str]:
+    """The fields that an argument uses."""
+    return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+
+
+def _matches(value: str, wanted: str) -> bool:
+    return bool(value) if wanted == "*" else value == wanted
+
+
+def _number(text: str, place: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ProfileError(f"{place}: {text!r} is not a number")
+    return value
+
+
+def _table_path(table: Table, measurements: Path | None) -> Path:
+    shipped = published_path(Path(table.file))
+    if shipped.is_file() and shipped.name != table.file:
+        return shipped
+    if measurements is None:
+        raise ProfileError(
+            f"{table.file}: where is it? --measured DIR, or the variable SIMT_MEASURED, names the folder of "
+            "the published tables"
+        )
+    path = measurements / table.file
+    if not path.is_file():
+        raise ProfileError(f"{path}: no such file; --measured names the folder of the published tables")
+    return path
+
+
+class _Section:
+    """A table of a TOML file, of which each value must be used."""
+
+    def __init__(self, data: dict[str, Any], place: str) -> None:
+        self.data, self.place, self._used = dict(data), place, set[str]()
+
+    def _take(self, key: str, default: Any, kind: type, text: str) -> Any:
+        self._used.add(key)
+        value = self.data.get(key, default)
+        if value is None:
+            raise ProfileError(f"{self.place}: no {key}")
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ProfileError(f"{self.place}: {key} is {value!r}, expected {text}")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        return str(self._take(key, default, str, "text"))
+
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        values = self._take(key, None if default is None else list(default), list, "a list of texts")
+        if not all(isinstance(value, str) for value in values):
+            raise ProfileError(f"{self.place}: {key} is {values!r}, expected a list of texts")
+        for value in values:
+            try:
+                names = placeholders(value) if key == "arguments" else []
+            except ValueError as error:
+                raise ProfileError(f"{self.place}: {key}: {value!r}: {error}") from None
+            if not all(name.isidentifier() for name in names):
+                raise ProfileError(f"{self.place}: {key}: {value!r}, expected {{name}} around a field's name")
+        return tuple(values)
+
+    def number(self, key: str) -> int:
+        value = int(self._take(key, 0, int, "a whole number"))
+        if value < 0:
+            raise ProfileError(f"{self.place}: {key} is {value}, expected 0 or more")
+        return value
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        values = self._take(key, [], list, "a list of launches, from 1")
+        if not all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in values):
+            raise ProfileError(f"{self.place}: {key} is {values!r}, expected a list of launches, from 1")
+        return tuple(values)
+
+    def choice(self, key: str, among: Sequence[str] | Mapping[str, Any], default: str | None = None) -> str:
+        value = self.text(key, default)
+        if value not in among:
+            raise ProfileError(f"{self.place}: {key} is {value!r}, expected one of {', '.join(among)}")
+        return value
+
+    def part(self, key: str) -> _Section:
+        return _Section(self._take(key, {}, dict, "a table"), f"{self.place}: {key}")
+
+    def sections(self, key: str) -> dict[str, _Section]:
+        parts = self.part(key)
+        return {name: parts.part(name) for name in parts.data}
+
+    def end(self, *known: str) -> None:
+        """Raises ProfileError for a value that nothing has asked for."""
+        for key in self.data:
+            if key not in self._used and key not in known:
+                raise ProfileError(f"{self.place}: unknown {key}{did_you_mean(key, sorted(self._used))}")

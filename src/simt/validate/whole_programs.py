@@ -1,0 +1,452 @@
+"""Runs whole programs as their recipes say (`simt.validate.recipes`), and compares them with measured values.
+
+Finished rows are kept in OUT/rows.jsonl, one line each. A row counts as done for one GPU (the hash of its
+values), one engine (the hash of the compiled file) and one code: after a change, it is simulated again.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import simt._engine
+from simt.errors import CompileError, ProfileError, SimtError, ToolkitError
+from simt.files import replacing, require_folder
+from simt.profile import Profile
+from simt.result import LaunchResult, Result
+from simt.spec import Spec, load_spec
+from simt.validate.correlate import CYCLES, Correlation, Program, correlate
+from simt.validate.recipes import OWN, Recipe, Row, Source
+
+RECORD = Path(__file__).with_name("whole_programs.csv")
+"""Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
+LEAST_ARCH = 75
+"""nvcc 13 compiles for sm_75 and later; older GPUs execute sm_75 code."""
+_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+# Discards what the program prints, and starts it in its folder.
+_SHELL = 'cd "$1" && shift && log=$1 && shift && exec "$@" >"$log" 2>&1'
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A row that was simulated, or could not be.
+
+    status: "done", "limit" (not finished within the time limit), or "failed: ...".
+    measured, simulated: core cycles; measured times are converted at the specification's clock.
+    counters: simulated and measured value by counter.
+    stalls: share of warp-cycles by state, largest first.
+    """
+
+    gpu: str
+    spec: str
+    engine: str
+    code: str
+    suite: str
+    program: str
+    row: str
+    use: str
+    unclear: str
+    status: str
+    measured: float
+    simulated: float
+    launches: int
+    instructions: int
+    counters: Mapping[str, tuple[float, float]]
+    stalls: Mapping[str, float]
+    host_seconds: float
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.spec, self.engine, self.code, self.suite, self.row
+
+    @property
+    def error(self) -> float:
+        """(simulated - measured) / measured."""
+        return self.simulated / self.measured - 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is part of the mean."""
+        return self.status == "done" and not self.unclear
+
+    def stall_text(self, most: int = 3) -> str:
+        """The states in which its warps were most of the time."""
+        return ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(self.stalls.items())[:most])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where things are, and how rows are run.
+
+    out: folder for programs, logs and finished rows.
+    sources: folder with a checkout of each source under its name.
+    code: "ptx" or "sass". limit: host seconds for a row. set: values of the specification to override.
+    """
+
+    out: Path
+    sources: Path | None
+    code: str = "ptx"
+    limit: float = 60.0
+    set: Mapping[str, Any] | None = None
+    threads: int = 1
+
+
+def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], None]) -> list[Outcome]:
+    """Simulates rows of one GPU, those measured to be short first. Rows that are done already are not
+    simulated again. Once a row of a program takes longer than the limit, so do its longer ones, which are not
+    tried.
+
+    told: is called with each row that was simulated now.
+
+    Raises SimtError for what concerns all rows of a program, such as a source that is not there.
+    """
+    require_folder(setting.out)
+    setting.out.mkdir(parents=True, exist_ok=True)
+    known = {outcome.key: outcome for outcome in read_outcomes(setting.out)}
+    found, built, late = [], dict[int, Path](), set[int]()
+    for row in sorted(rows, key=lambda row: row.measured):
+        spec = load_spec(row.recipe.gpu, dict(setting.set or {}))
+        key = (spec.hash[:16], engine_hash(), setting.code, row.recipe.suite, row.name)
+        done = known.get(key)
+        if done is None or done.status == "limit":
+            recipe = row.recipe
+            if id(recipe) not in built:
+                built[id(recipe)] = build(recipe, spec.sm_version, setting.out.resolve(), setting.sources)
+            start = time.monotonic()
+            status, launches = "limit", list[LaunchResult]()
+            if id(recipe) not in late:
+                status, launches = _simulated(row, built[id(recipe)], setting)
+            if status == "limit":
+                late.add(id(recipe))
+            outcome = _outcome(row, spec, setting, status, launches, time.monotonic() - start)
+            if done is None or status != "limit":
+                _append(setting.out / "rows.jsonl", outcome)
+            told(outcome)
+            done = outcome
+        found.append(done)
+    return found
+
+
+def read_outcomes(out: Path) -> list[Outcome]:
+    """The rows in OUT/rows.jsonl, without a last line that an interruption has cut off.
+
+    Raises ProfileError for a damaged line.
+    """
+    path = out / "rows.jsonl"
+    if not path.exists():
+        return []
+    found = []
+    whole, _, _unfinished = path.read_text(encoding="utf-8").rpartition("\n")
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            data = json.loads(line)
+            data["counters"] = {name: tuple(pair) for name, pair in data["counters"].items()}
+            found.append(Outcome(**data))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ProfileError(f"{path}:{number}: not a finished row: {error}") from None
+    return found
+
+
+def _append(path: Path, outcome: Outcome) -> None:
+    """Adds a line, in place of one that an interruption has cut off."""
+    with path.open("ab+") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(json.dumps(asdict(outcome)).encode() + b"\n")
+
+
+@lru_cache(maxsize=1)
+def engine_hash() -> str:
+    """Tells one compiled engine from another."""
+    return hashlib.sha256(Path(simt._engine.__file__).read_bytes()).hexdigest()[:16]
+
+
+def find_nvcc() -> Path:
+    """nvcc, from the PATH or from NVIDIA's wheels for CUDA 13. Raises ToolkitError."""
+    for place in (Path(sys.prefix) / "nvcc", *map(Path, sys.path)):
+        if (path := place / "nvidia" / "cu13" / "bin" / "nvcc").is_file():
+            return path
+    if found := shutil.which("nvcc"):
+        return Path(found)
+    raise ToolkitError(
+        "nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm "
+        "nvidia-cuda-cccl"
+    )
+
+
+def folder_of(source: Source, recipe: Recipe, sources: Path | None) -> Path:
+    """Where a source lies. Raises ProfileError if it is not there."""
+    if source.name == OWN:
+        return recipe.place
+    where = f"a checkout of {source.repository} at {source.commit}"
+    if sources is None:
+        raise ProfileError(
+            f"{recipe.program} needs {where}; --sources DIR, or the variable SIMT_PROGRAMS, names the folder "
+            f"that has it as {source.name}"
+        )
+    folder = sources / source.name
+    if not folder.is_dir():
+        raise ProfileError(f"{folder}: no such folder; {recipe.program} needs {where} there")
+    head = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if head and head != source.commit:
+        raise ProfileError(f"{folder}: is at {head}; {recipe.program} needs {source.commit}")
+    return folder
+
+
+def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path:
+    """Compiles a program once, with PTX and machine code for the GPU.
+
+    Raises CompileError with nvcc's message, ToolkitError, ProfileError.
+    """
+    folder, arch = folder_of(recipe.source, recipe, sources), max(spec_sm, LEAST_ARCH)
+    files = [folder / name for name in recipe.files]
+    for file in files:
+        if not file.is_file():
+            raise ProfileError(f"{file}: no such file, which {recipe.program} is compiled from")
+    nvcc = find_nvcc()
+    command: list[str | Path] = [nvcc, "-O3", "-w", "-cudart", "shared"]
+    command += [f"-gencode=arch=compute_{arch},code=[compute_{arch},sm_{arch}]"]
+    # CUDA 13 has no longer the old names of these two functions, which published programs use.
+    command += ["-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset"]
+    command += [f"-I{folder / name}" for name in recipe.include]
+    command += [*recipe.flags, *files, f"-L{library_folder(nvcc, out)}"]
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files))
+    digest.update(repr([str(part) for part in command]).encode())
+    program = out / "programs" / f"{recipe.program}-{digest.hexdigest()[:12]}"
+    if not program.is_file():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        partial = program.with_suffix(".partial")
+        done = subprocess.run([*command, "-o", partial], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CompileError(f"{recipe.program}: nvcc: {(done.stderr or done.stdout).strip()}")
+        partial.rename(program)
+    return program
+
+
+def library_folder(nvcc: Path, out: Path) -> Path:
+    """A folder with libcudart.so, which the wheels have only under its full name."""
+    own = nvcc.resolve().parents[1] / "lib"
+    if (own / "libcudart.so").exists() or not own.is_dir():
+        return own
+    folder = out / "lib"
+    folder.mkdir(parents=True, exist_ok=True)
+    link, library = folder / "libcudart.so", next(own.glob("libcudart.so.*"), None)
+    if library is not None and not link.is_symlink():
+        link.symlink_to(library)
+    return folder
+
+
+def _simulated(row: Row, program: Path, setting: Setting) -> tuple[str, list[LaunchResult]]:
+    """Runs a program: status of its row, and the timed launches."""
+    from simt.exec import run
+
+    recipe, folder = row.recipe, setting.out
+    if recipe.folder:
+        folder = folder_of(recipe.source, recipe, setting.sources) / recipe.folder
+    name = f"{recipe.suite} {row.name}.txt".replace("/", "-").replace(" ", "_")
+    log = setting.out.resolve() / "logs" / name
+    log.parent.mkdir(exist_ok=True)
+    command: list[str | Path] = ["sh", "-c", _SHELL, "sh", folder.resolve(), log, program, *row.arguments]
+    options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
+    options |= {"set": dict(setting.set or {}), "plan": set(recipe.timed) or None}
+    try:
+        finished = run(command, recipe.gpu, **options)
+    except SimtError as error:
+        return f"failed: {error}", []
+    launches = [launch for result in finished.results for launch in timed_launches(result, recipe)]
+    if finished.stopped:
+        return "limit", launches
+    if finished.status:
+        return f"failed: the program ended with status {finished.status}; {log} has its output", launches
+    if not launches:
+        return f"failed: no kernel was launched; {log} has the program's output", launches
+    if recipe.launches and len(launches) != recipe.launches:
+        return f"failed: {len(launches)} launches, expected {recipe.launches}", launches
+    return "done", launches
+
+
+def _outcome(
+    row: Row, spec: Spec, setting: Setting, status: str, launches: Sequence[LaunchResult], seconds: float
+) -> Outcome:
+    recipe, compared = row.recipe, compared_launches(launches, row.recipe)
+    return Outcome(
+        gpu=recipe.gpu,
+        spec=spec.hash[:16],
+        engine=engine_hash(),
+        code=setting.code,
+        suite=recipe.suite,
+        program=recipe.program,
+        row=row.name,
+        use=recipe.use,
+        unclear=recipe.unclear,
+        status=status,
+        measured=row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3,
+        simulated=cycles_of(launches, recipe) if status == "done" else 0.0,
+        launches=len(launches),
+        instructions=sum(launch.warp_instructions for launch in launches),
+        counters={
+            name: (sum(float(x.counters[name] or 0) for x in compared), value)
+            for name, value in row.counters.items()
+        },
+        stalls=shares(compared),
+        host_seconds=seconds,
+    )
+
+
+def timed_launches(result: Result, recipe: Recipe) -> list[LaunchResult]:
+    return [launch for launch in result.launches if not recipe.timed or launch.id in recipe.timed]
+
+
+def compared_launches(launches: Sequence[LaunchResult], recipe: Recipe) -> Sequence[LaunchResult]:
+    """The launches whose time is compared."""
+    return launches[-1:] if recipe.time == "last" else launches[recipe.warm :]
+
+
+def cycles_of(launches: Sequence[LaunchResult], recipe: Recipe) -> float:
+    """The simulated core cycles that the measured value stands for. Raises ProfileError for too few
+    launches."""
+    if recipe.time == "last":
+        return float(launches[-1].cycles)
+    if recipe.time == "kernels":
+        return float(sum(launch.cycles for launch in launches))
+    if not 0 < recipe.warm < len(launches):
+        raise ProfileError(f"{recipe.program}: a period after {recipe.warm} of {len(launches)} launches")
+    return (launches[-1].end_cycle - launches[recipe.warm - 1].end_cycle) / (len(launches) - recipe.warm)
+
+
+def shares(launches: Iterable[LaunchResult]) -> dict[str, float]:
+    """Share of warp-cycles by state, largest first."""
+    total: Counter[str] = Counter()
+    for launch in launches:
+        total.update(launch.warp_stalls)
+    every = sum(total.values())
+    return {name: n / every for name, n in total.most_common() if n}
+
+
+def correlation(outcomes: Iterable[Outcome]) -> Correlation:
+    """The rows that count, as pairs for the correlator. Raises ProfileError if there are none."""
+    return correlate(_program(outcome) for outcome in outcomes if outcome.counts)
+
+
+def _program(outcome: Outcome) -> Program:
+    about = {"launch": [0], "name": [outcome.row]}
+    ours, theirs = {CYCLES: [outcome.simulated]}, {CYCLES: [outcome.measured]}
+    for name, (simulated, measured) in outcome.counters.items():
+        ours[name], theirs[name] = [simulated], [measured]
+    states = {_STALL.format(name): [share] for name, share in outcome.stalls.items()}
+    return Program(
+        outcome.row,
+        Profile(pl.DataFrame({**about, **ours, **states}), outcome.gpu, "simulated"),
+        (Profile(pl.DataFrame({**about, **theirs}), outcome.gpu, "measured"),),
+        outcome.suite,
+    )
+
+
+def table(outcomes: Sequence[Outcome]) -> pl.DataFrame:
+    """One line for each row, for Parquet."""
+    rows = [
+        {
+            **{name: value for name, value in asdict(o).items() if name not in ("counters", "stalls")},
+            "error": o.error if o.status == "done" else None,
+            "stalls": o.stall_text(),
+            "counters": json.dumps(o.counters),
+        }
+        for o in outcomes
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Error of a GPU's specification over the rows of one use, in one code. Shares and errors are fractions.
+
+    pearson: None for fewer than three rows. date: when it was simulated.
+    """
+
+    gpu: str
+    code: str
+    use: str
+    rows: int
+    mae: float
+    median: float
+    within_20: float
+    pearson: float | None
+    date: str
+
+    def __str__(self) -> str:
+        code = "PTX" if self.code == "ptx" else "machine code"
+        return f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows ({code})"
+
+
+def recorded(path: Path = RECORD) -> list[Recorded]:
+    """What is recorded, in the order of the file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Recorded(
+                row["gpu"],
+                row["code"],
+                row["use"],
+                int(row["rows"]),
+                float(row["mae"]),
+                float(row["median"]),
+                float(row["within_20"]),
+                float(row["pearson"]) if row["pearson"] else None,
+                row["date"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> Recorded:
+    """Replaces the record of these rows' GPU, code and use."""
+    first = outcomes[0]
+    (found,) = correlation(outcomes).only([CYCLES]).agreement().to_dicts()
+    new = Recorded(
+        first.gpu,
+        first.code,
+        first.use,
+        found["n"],
+        round(found["mae"], 4),
+        round(found["median"], 4),
+        round(found["within_20"], 4),
+        None if found["pearson"] is None else round(found["pearson"], 4),
+        time.strftime("%Y-%m-%d"),
+    )
+    about = (new.gpu, new.code, new.use)
+    kept = [each for each in recorded(path) if (each.gpu, each.code, each.use) != about]
+    rows = sorted([*kept, new], key=lambda each: (each.gpu, each.use, each.code))
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [each.name for each in fields(Recorded)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(each) for each in rows)
+    return new
+
+
+def clock_settings(
+    gpu: str, factors: Mapping[str, Sequence[float]], base: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Overrides by a name: for each clock ("core", which crossbar and L2 follow, or "dram") times each
+    factor."""
+    spec = load_spec(gpu, dict(base))
+    clocks = {"core": ("core_mhz", "interconnect_mhz", "l2_mhz"), "dram": ("dram_mhz",)}
+    found: dict[str, dict[str, Any]] = {"as specified": dict(base)}
+    for clock, of in factors.items():
+        for factor in of:
+            scaled = {f"clock.{name}": factor * getattr(spec.clock, name) for name in clocks[clock]}
+            found[f"{clock} clock {100 * (factor - 1):+.0f} %"] = {**base, **scaled}
+    return found

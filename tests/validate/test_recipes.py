@@ -1,0 +1,228 @@
+"""Recipes of whole programs: what is read, what is refused, and which rows of a table are a program's."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simt.errors import ProfileError
+from simt.spec import available
+from simt.validate.recipes import OWN, Recipe, read_recipes, read_table, rows_of
+
+ROOT = Path(__file__).parents[2] / "validation" / "programs"
+GPUS = sorted(path.stem for path in ROOT.glob("*.toml"))
+RECIPE = """
+schema = "simt.programs/1"
+note = "a card"
+
+[sources.suite]
+repository = "https://example.org/suite"
+commit = "0123"
+
+[tables.times]
+file = "times.csv"
+value = "time"
+unit = "us"
+
+[tables.times.counters]
+"dram__sectors_read.sum" = ["hit", "miss"]
+
+[[program]]
+suite = "suite"
+name = "add"
+use = "tuning"
+source = "suite"
+files = ["add.cu"]
+table = "times"
+where = { benchmark = "add", size = "*", block = "" }
+arguments = ["--size={size}", "-v"]
+"""
+TIMES = """# measured somewhere
+benchmark,parameters,time,hit,miss
+add,size=10,1.5,3,4
+add,size=20 block=8,2.5,3,4
+sub,size=10,9,3,4
+add,,7,3,4
+add,size=5,0.5,1,0
+"""
+
+
+def written(folder: Path, recipe: str = RECIPE, times: str = TIMES) -> Path:
+    (folder / "gpu.toml").write_text(recipe, encoding="utf-8")
+    (folder / "times.csv").write_text(times, encoding="utf-8")
+    return folder
+
+
+def only(folder: Path) -> Recipe:
+    (recipe,) = read_recipes(folder, "gpu")
+    return recipe
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    recipe = only(written(tmp_path))
+    assert (recipe.gpu, recipe.suite, recipe.program, recipe.use) == ("gpu", "suite", "add", "tuning")
+    assert (recipe.source.repository, recipe.source.commit) == ("https://example.org/suite", "0123")
+    assert recipe.table.counters == {"dram__sectors_read.sum": ("hit", "miss")}
+    assert (recipe.time, recipe.warm, recipe.launches, recipe.timed, recipe.unclear) == (
+        "kernels",
+        0,
+        0,
+        (),
+        "",
+    )
+    assert recipe.place == tmp_path
+
+
+def test_rows_are_those_whose_fields_match(tmp_path: Path) -> None:
+    """Not those of another program, with another field than is wanted, or without one that is wanted."""
+    rows = rows_of(only(written(tmp_path)), tmp_path)
+    assert [row.name for row in rows] == ["add size=10", "add size=5"]
+    assert [row.measured for row in rows] == [1500, 500]  # ns
+    assert [row.arguments for row in rows] == [["--size=10", "-v"], ["--size=5", "-v"]]
+    assert [row.counters for row in rows] == [{"dram__sectors_read.sum": 7}, {"dram__sectors_read.sum": 1}]
+    assert not rows[0].in_cycles
+
+
+def test_cycles_stay_cycles(tmp_path: Path) -> None:
+    row = rows_of(only(written(tmp_path, RECIPE.replace('"us"', '"cycles"'))), tmp_path)[0]
+    assert (row.measured, row.in_cycles) == (1.5, True)
+
+
+def test_a_table_that_comes_with_simt_is_known_by_name(tmp_path: Path) -> None:
+    text = RECIPE.replace("times.csv", "accel-sim-isca20-silicon").replace('"time"', '"cycles"')
+    text = text.replace('["hit", "miss"]', '["cycles"]').replace('"us"', '"cycles"')
+    text = text.replace('{ benchmark = "add", size = "*", block = "" }', '{ program = "2dconv" }')
+    recipe = only(written(tmp_path, text.replace('["--size={size}", "-v"]', "[]")))
+    (row,) = rows_of(recipe, None)
+    assert (row.name, row.measured) == ("add", 269298)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("programs/1", "programs/2", "schema is 'simt.programs/2', expected 'simt.programs/1'"),
+        (
+            'use = "tuning"',
+            'use = "both"',
+            r"program 1 \(add\): use is 'both', expected one of tuning, held-out",
+        ),
+        ('source = "suite"', 'source = "site"', "source is 'site', expected one of suite, simt"),
+        ('table = "times"', "", r"program 1 \(add\): no table"),
+        ('files = ["add.cu"]', "files = []", "files: expected at least one"),
+        ('files = ["add.cu"]', 'files = "add.cu"', "files is 'add.cu', expected a list of texts"),
+        ('"-v"]', '"{}"]', r"arguments: '\{\}', expected \{name\}"),
+        ('"-v"]', '"{a"]', r"arguments: '\{a': "),
+        ('"-v"]', '"{other}"]', r"times.csv:3: no field 'other', which add's arguments use"),
+        ('use = "tuning"', 'use = "tuning"\nuser = "me"', "unknown user; did you mean use"),
+        ('use = "tuning"', 'use = "tuning"\nwarm = -1', "warm is -1, expected 0 or more"),
+        (
+            'use = "tuning"',
+            'use = "tuning"\ntimed = [0]',
+            r"timed is \[0\], expected a list of launches, from 1",
+        ),
+        ('use = "tuning"', 'use = "tuning"\nlaunches = true', "launches is True, expected a whole number"),
+        ('value = "time"', 'value = "tme"', "times.csv:3: no column 'tme'; did you mean time"),
+        ('["hit", "miss"]', '["hits"]', "no column 'hits'; did you mean hit"),
+        ('unit = "us"', 'unit = "h"', "tables: times: unit is 'h', expected one of ns, us, ms, s, cycles"),
+        ('benchmark = "add"', 'benchmark = "mul"', "no row with .*'mul'.*, which add should have"),
+        ("times.csv", "none.csv", "none.csv: no such file; --measured names the folder"),
+        ("[[program]]", "[[program]", "gpu.toml: cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert RECIPE.count(old) == 1
+    written(tmp_path, RECIPE.replace(old, new))
+    with pytest.raises(ProfileError, match=message):
+        rows_of(only(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("1.5", "fast", "times.csv:3: time: 'fast' is not a number"),
+        ("1.5", "inf", "'inf' is not a number"),
+        ("1.5", "0", "time is 0, expected more than 0"),
+        ("add,size=10,", "add,size=10,1,", "times.csv:3: 6 cells, expected 5"),
+        ("size=10,1.5", "size,1.5", "parameters: 'size', expected a new name=value"),
+        ("size=10,1.5", "size=10 size=20,1.5", "parameters: 'size=20', expected a new name=value"),
+        ("size=10,1.5", "time=3,1.5", "parameters: 'time=3', expected a new name=value"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert TIMES.count(old) == 1
+    written(tmp_path, times=TIMES.replace(old, new))
+    with pytest.raises(ProfileError, match=message):
+        rows_of(only(tmp_path), tmp_path)
+
+
+def test_without_recipes_or_tables(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"b.toml: no such file: there are recipes for gpu; --recipes"):
+        read_recipes(written(tmp_path), "b")
+    with pytest.raises(ProfileError, match=r"times.csv: where is it.*SIMT_MEASURED"):
+        rows_of(only(tmp_path), None)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_text_is_read_wrongly(tmp_path: Path, data: st.DataObject) -> None:
+    """A changed recipe or table gives rows, or an error that names the file; never another exception."""
+    texts = []
+    for text in (RECIPE, TIMES):
+        at = data.draw(st.integers(0, len(text)))
+        end = min(len(text), at + data.draw(st.integers(0, 20)))
+        texts.append(text[:at] + data.draw(st.text(max_size=8)) + text[end:])
+    written(tmp_path, *texts)
+    try:
+        for recipe in read_recipes(tmp_path, "gpu"):
+            assert all(row.measured > 0 for row in rows_of(recipe, tmp_path))
+    except ProfileError as error:
+        assert str(tmp_path) in str(error)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_recipes_that_come_with_simt(gpu: str) -> None:
+    assert gpu in available()
+    for recipe in read_recipes(ROOT, gpu):
+        source = recipe.source
+        if source.name == OWN:
+            assert all((ROOT / name).is_file() for name in recipe.files)
+        else:
+            assert source.repository.startswith("https://")
+            assert re.fullmatch("[0-9a-f]{40}", source.commit)
+
+
+def held_out(gpu: str, suites: set[str]) -> tuple[set[str], set[str]]:
+    recipes = [recipe for recipe in read_recipes(ROOT, gpu) if recipe.suite in suites]
+    return {r.program for r in recipes}, {r.program for r in recipes if r.use == "held-out"}
+
+
+def drawn(names: set[str], seen: set[str], count: int) -> set[str]:
+    return set(random.Random(19).sample(sorted(names - seen), count))
+
+
+def test_the_held_out_programs_were_drawn() -> None:
+    names, held = held_out("titanv", {"gpu-perf"})
+    seen = {"matmul_naive", "matmul_tiled", "vector_add", "shared_transpose", "naive_transpose"}
+    assert held == drawn(names, seen, 8)
+    names, held = held_out("a100-pcie", {"gpu-perf-model"})
+    assert held == drawn(names, set(), 1)
+    names, held = held_out("h100-pcie", {"polybench", "cuda-sdk"})
+    names |= {"fastwalshtransform", "mergesort", "scalarprod", "scan-long", "scan-short", "transpose"}
+    names |= {"sortingnetworks-bitonic", "sortingnetworks-oddeven"}  # without recipes
+    assert held == drawn(names, {"2dconv", "atax", "vectoradd"}, 9) & held
+    assert len(held) == 5
+
+
+def test_tables_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for text in ("", "# nothing\n", "\n"):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ProfileError, match="no header"):
+            read_table(path)
+    path.write_text("a,b\n", encoding="utf-8")
+    assert read_table(path) == []

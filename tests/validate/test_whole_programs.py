@@ -1,0 +1,303 @@
+"""Whole programs against measured times: statistics by hand, resuming, limits, and the command itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from simt.cli.validate import app
+from simt.errors import ProfileError, ToolkitError
+from simt.result import LaunchResult
+from simt.spec import available, load_spec
+from simt.validate import page, whole_programs
+from simt.validate.correlate import CYCLES
+from simt.validate.recipes import Recipe, Row, Source, Table, read_recipes, rows_of
+from simt.validate.whole_programs import (
+    Outcome,
+    Setting,
+    clock_settings,
+    correlation,
+    cycles_of,
+    find_nvcc,
+    folder_of,
+    read_outcomes,
+    record,
+    recorded,
+    run_rows,
+    shares,
+    table,
+)
+from support.launches import launch
+
+GPU = "rtx2060"
+OUTCOME = Outcome(
+    GPU, "s", "e", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1000.0, 1100.0, 1, 32,
+    {"dram__sectors_read.sum": (12.0, 10.0)}, {"long_scoreboard": 0.75, "wait": 0.25}, 0.1,
+)  # fmt: skip
+
+
+def recipe(place: Path, **values: object) -> Recipe:
+    about = Recipe(
+        GPU, "suite", "p", "tuning", Source("simt", "", ""), Table("t.csv", "ns", "ns"), ("p.cu",), {},
+        place=place,
+    )  # fmt: skip
+    return replace(about, **values)  # type: ignore[arg-type]
+
+
+def finished(*spans: tuple[int, int]) -> list[LaunchResult]:
+    return [replace(launch(i), start_cycle=a, end_cycle=b) for i, (a, b) in enumerate(spans)]
+
+
+def test_statistics_by_hand() -> None:
+    """Errors of +10, -20 and +50 %; two rows do not count."""
+    rows = [
+        OUTCOME,
+        replace(OUTCOME, row="p n=2", measured=2000, simulated=1600),
+        replace(OUTCOME, row="p n=3", measured=100, simulated=150, suite="other"),
+        replace(OUTCOME, row="p n=4", simulated=9000, unclear="which sizes?"),
+        replace(OUTCOME, row="p n=5", simulated=0, status="limit"),
+    ]
+    assert [round(row.error, 6) for row in rows[:3]] == [0.1, -0.2, 0.5]
+    pairs = correlation(rows)
+    (found,) = pairs.only([CYCLES]).agreement().to_dicts()
+    assert found["n"] == 3
+    assert found["mae"] == pytest.approx(0.8 / 3)
+    assert found["median"] == pytest.approx(0.2)
+    assert found["within_20"] == pytest.approx(2 / 3)
+    by_suite = {r["suite"]: r["mae"] for r in pairs.only([CYCLES]).agreement(by_suite=True).to_dicts()}
+    assert by_suite == {"suite": pytest.approx(0.15), "other": pytest.approx(0.5)}
+    (reads,) = pairs.only(["dram__sectors_read.sum"]).agreement().to_dicts()
+    assert reads["mae"] == pytest.approx(0.2)
+    (worst,) = pairs.outliers(most=1).to_dicts()
+    assert (worst["name"], worst["stall"]) == ("p n=3", "long_scoreboard 75 %")
+    text = page.html(pairs, "rows")
+    assert "p n=3" in text
+    assert "p n=4" not in text
+
+
+def test_nothing_that_counts_is_an_error() -> None:
+    with pytest.raises(ProfileError, match="no program"):
+        correlation([replace(OUTCOME, unclear="why?")])
+
+
+def test_what_a_measured_time_stands_for(tmp_path: Path) -> None:
+    launches = finished((0, 100), (150, 300), (310, 520))
+    assert cycles_of(launches, recipe(tmp_path)) == 100 + 150 + 210
+    assert cycles_of(launches, recipe(tmp_path, time="last")) == 210
+    assert cycles_of(launches, recipe(tmp_path, time="period", warm=1)) == (520 - 100) / 2
+    assert cycles_of(launches, recipe(tmp_path, time="period", warm=2)) == 520 - 300
+    for warm in (0, 3):
+        with pytest.raises(ProfileError, match=f"a period after {warm} of 3 launches"):
+            cycles_of(launches, recipe(tmp_path, time="period", warm=warm))
+
+
+def test_shares_of_states() -> None:
+    two = [replace(launch(0), warp_stalls={"wait": 1, "barrier": 2, "drain": 0}) for _ in range(2)]
+    assert shares(two) == {"barrier": pytest.approx(2 / 3), "wait": pytest.approx(1 / 3)}
+    assert shares([]) == {}
+    assert replace(OUTCOME, stalls={"a": 0.5, "b": 0.3, "c": 0.2}).stall_text(2) == "a 50 %, b 30 %"
+
+
+def test_outcomes_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    assert read_outcomes(tmp_path) == []
+    line = json.dumps(asdict(OUTCOME))
+    path.write_text(f"{line}\n{line[:50]}", encoding="utf-8")  # interrupted
+    assert read_outcomes(tmp_path) == [OUTCOME]
+    path.write_text(f"{line}\n{line[:50]}\n{line}\n", encoding="utf-8")
+    with pytest.raises(ProfileError, match=r"rows.jsonl:2: not a finished row"):
+        read_outcomes(tmp_path)
+
+
+class Fake:
+    """Stands in for the simulation: each row takes 2 cycles per measured ns; some take too long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, late: float = 1e9) -> None:
+        self.late, self.ran = late, list[str]()
+        monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
+        monkeypatch.setattr(whole_programs, "_simulated", self)
+
+    def __call__(self, row: Row, program: Path, setting: Setting) -> tuple[str, Sequence[LaunchResult]]:
+        self.ran.append(row.name)
+        if row.measured > self.late:
+            return "limit", []
+        return "done", finished((0, int(2 * row.measured)))
+
+
+def rows(place: Path, *times: float, program: str = "p") -> list[Row]:
+    of = recipe(place, program=program)
+    return [Row(of, {"n": f"{time:g}"}, time, False) for time in times]
+
+
+def test_short_rows_first_and_none_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, told = Fake(monkeypatch), list[str]()
+    setting = Setting(tmp_path, None)
+    found = run_rows(rows(tmp_path, 300, 100, 200), setting, lambda each: told.append(each.row))
+    assert fake.ran == told == ["p n=100", "p n=200", "p n=300"]
+    core = load_spec(GPU).clock.core_mhz
+    assert [each.measured for each in found] == pytest.approx([0.1 * core, 0.2 * core, 0.3 * core])
+    assert [each.simulated for each in found] == [200, 400, 600]
+    with (tmp_path / "rows.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"gpu": "rt')  # interrupted
+    again = run_rows(rows(tmp_path, 100, 200, 250), setting, lambda each: told.append(each.row))
+    assert told[3:] == ["p n=250"]
+    assert again[:2] == found[:2]
+    assert len(read_outcomes(tmp_path)) == 4
+    run_rows(rows(tmp_path, 100), replace(setting, code="sass"), lambda each: told.append(each.code))
+    run_rows(rows(tmp_path, 100), replace(setting, set={"sm.count": 4}), lambda each: told.append(each.spec))
+    assert len(told) == 6
+    assert len(set(each.key for each in read_outcomes(tmp_path))) == 6
+
+
+def test_longer_rows_are_not_tried_after_one_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = Fake(monkeypatch, late=150)
+    both = [*rows(tmp_path, 100, 200, 300), *rows(tmp_path, 120, 140, program="q")]
+    found = run_rows(both, Setting(tmp_path, None), lambda _: None)
+    assert fake.ran == ["p n=100", "q n=120", "q n=140", "p n=200"]
+    assert [each.status for each in found] == ["done", "done", "done", "limit", "limit"]
+    fake.late = 1e9  # with more time, they are run
+    found = run_rows(both, Setting(tmp_path, None, limit=600), lambda _: None)
+    assert fake.ran[4:] == ["p n=200", "p n=300"]
+    assert {each.status for each in found} == {"done"}
+
+
+def test_a_table_of_all_rows() -> None:
+    frame = table([OUTCOME, replace(OUTCOME, row="late", status="limit", simulated=0)])
+    assert frame["error"].to_list() == [pytest.approx(0.1), None]
+    assert frame["stalls"][0] == "long_scoreboard 75 %, wait 25 %"
+
+
+def test_records_are_replaced(tmp_path: Path) -> None:
+    """Each GPU, code and use has one line; a correlation needs three rows."""
+    path = tmp_path / "record.csv"
+    path.write_text("gpu,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
+    record([OUTCOME], path)
+    record([replace(OUTCOME, code="sass", simulated=900)], path)
+    record([replace(OUTCOME, gpu="a100", simulated=1500)], path)
+    many = [replace(OUTCOME, row=f"p n={n}", measured=n, simulated=1.3 * n) for n in (1, 2, 3)]
+    new = record([*many, replace(OUTCOME, row="late", status="limit")], path)
+    assert [(r.gpu, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
+        ("a100", "ptx", 1, 0.5, None),
+        (GPU, "ptx", 3, 0.3, 1.0),
+        (GPU, "sass", 1, 0.1, None),
+    ]
+    assert str(new) == "30.0 % over 3 tuning rows (PTX)"
+    assert {each.gpu for each in recorded()} <= set(available())
+
+
+def test_sources_are_where_the_user_has_put_them(tmp_path: Path) -> None:
+    of = recipe(tmp_path, source=Source("suite", "https://example.org/suite", "0123"))
+    with pytest.raises(
+        ProfileError, match=r"p needs a checkout of https://example.org/suite at 0123; --sources"
+    ):
+        folder_of(of.source, of, None)
+    with pytest.raises(ProfileError, match="suite: no such folder; p needs a checkout"):
+        folder_of(of.source, of, tmp_path)
+    assert folder_of(recipe(tmp_path).source, recipe(tmp_path), None) == tmp_path
+
+
+def test_clocks_are_varied_one_at_a_time() -> None:
+    found = clock_settings("qv100", {"core": (0.9,), "dram": (1.05,)}, {"sm.count": 4})
+    assert list(found) == ["as specified", "core clock -10 %", "dram clock +5 %"]
+    assert found["as specified"] == {"sm.count": 4}
+    clock = load_spec("qv100", found["core clock -10 %"]).clock
+    assert (clock.core_mhz, clock.interconnect_mhz, clock.l2_mhz, clock.dram_mhz) == (1242, 1242, 1242, 877)
+    clock = load_spec("qv100", found["dram clock +5 %"]).clock
+    assert (clock.core_mhz, clock.dram_mhz) == (1380, pytest.approx(920.85))
+
+
+TINY = """
+schema = "simt.programs/1"
+[tables.t]
+file = "t.csv"
+value = "ns"
+unit = "ns"
+[[program]]
+suite = "own"
+name = "fill"
+use = "tuning"
+source = "simt"
+files = ["fill.cu"]
+table = "t"
+where = { n = "*", odd = "" }
+arguments = ["{n}"]
+launches = 1
+[[program]]
+suite = "own"
+name = "fails"
+use = "tuning"
+source = "simt"
+files = ["fill.cu"]
+table = "t"
+where = { odd = "*" }
+arguments = ["-{odd}"]
+"""
+SOURCE = """
+#include <cstdlib>
+__global__ void fill(int* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
+int main(int, char** arguments) {
+  const int n = atoi(arguments[1]);
+  if (n < 0) return 3;
+  int* x;
+  cudaMalloc(&x, 4 * 32 * n);
+  fill<<<n, 32>>>(x);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_the_command_on_a_tiny_program(tmp_path: Path, code: str) -> None:
+    try:
+        find_nvcc()
+    except ToolkitError as error:
+        pytest.skip(str(error))
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    (tmp_path / f"{GPU}.toml").write_text(TINY, encoding="utf-8")
+    (tmp_path / "fill.cu").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "t.csv").write_text("n,odd,ns\n1,,2000\n64,,2100\n2,3,5000\n", encoding="utf-8")
+    options = [
+        "programs",
+        "--gpu",
+        GPU,
+        "--recipes",
+        str(tmp_path),
+        "--measured",
+        str(tmp_path),
+        "--code",
+        code,
+    ]
+    options += ["-o", str(tmp_path / "out"), "--html", str(tmp_path / "page.html")]
+    first = CliRunner().invoke(app, options, catch_exceptions=False)
+    assert first.exit_code == 0, first.output
+    assert "own fails odd=3: failed: the program ended with status 3" in first.output
+    frame = pl.read_parquet(tmp_path / "out" / f"{GPU}-{code}-tuning.parquet")
+    assert frame["row"].to_list() == ["fill n=1", "fill n=64", "fails odd=3"]
+    assert frame["launches"].to_list() == [1, 1, 0]
+    assert (frame["simulated"][:2] > load_spec(GPU).launch.kernel_latency).all()
+    assert frame["measured"][0] == pytest.approx(2 * load_spec(GPU).clock.core_mhz)
+    assert "fill n=64" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    lines = (tmp_path / "out" / "rows.jsonl").read_text(encoding="utf-8")
+    again = CliRunner().invoke(app, options, catch_exceptions=False)
+    assert again.exit_code == 0
+    assert (tmp_path / "out" / "rows.jsonl").read_text(encoding="utf-8") == lines
+
+
+def test_rows_of_another_use_are_not_run(tmp_path: Path) -> None:
+    (tmp_path / f"{GPU}.toml").write_text(TINY, encoding="utf-8")
+    (tmp_path / "t.csv").write_text("n,odd,ns\n1,,2000\n2,3,5000\n", encoding="utf-8")
+    assert len([row for of in read_recipes(tmp_path, GPU) for row in rows_of(of, tmp_path)]) == 2
+    options = ["programs", "--gpu", GPU, "--recipes", str(tmp_path), "--measured", str(tmp_path)]
+    with pytest.raises(ProfileError, match="no judging row of this suite and name"):
+        CliRunner().invoke(app, [*options, "--use", "judging"], catch_exceptions=False)
