@@ -59,8 +59,9 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
 
 void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   dispatch_ = in_flight;
-  next_accept_ = now + spec_.load_store.accept_interval;
   InFlight& instruction = pool_[in_flight];
+  next_accept_ = now + (instruction.space == MemorySpace::Shared ? spec_.shared_memory.access_interval
+                                                                 : spec_.l1.access_interval);
   const Operation operation = instruction.instruction->fixed.operation;
   const bool store = operation == Operation::Store;
   Counters& counters = counters_[instruction.slot];

@@ -211,6 +211,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, banks, "", (Range{1, 64, true}), "Banks, 4 bytes wide.") \
   FIELD(uint32_t, latency, "core cycles", ranges::positive, \
         "Conflict-free 32-bit load: in the pipeline (operand_collector), or issue to use (read_ports).") \
+  FIELD(uint32_t, access_interval, "core cycles", (Range{1, 64}), \
+        "From one access that the load/store unit accepts to the next instruction, at least.") \
   FIELD(bool, wide_accesses_take_wavefronts, "", ranges::none, \
         "64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim).")
 
@@ -228,6 +230,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, bypass_global, "", ranges::none, "Global loads go straight to the L2.") \
   FIELD(uint32_t, bypass_sectors_per_cycle, "sectors", ranges::some_entries, \
         "Sectors that bypass the L1 per core cycle.") \
+  FIELD(uint32_t, access_interval, "core cycles", (Range{1, 64}), \
+        "From one access that the load/store unit accepts to the next instruction, at least.") \
   FIELD(uint32_t, bypass_latency, "core cycles", ranges::number, \
         "Of loads that bypass the L1, until they leave for the interconnect.") \
   FIELD(bool, flush_at_kernel_end, "", ranges::none, "The L1 is invalidated at the end of each kernel.") \
@@ -239,9 +243,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, sectored_coalescing, "", ranges::none, \
         "Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler).") \
   FIELD(uint32_t, sub_core_queue, "instructions", ranges::entries, \
-        "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.") \
-  FIELD(uint32_t, accept_interval, "core cycles", (Range{1, 64}), \
-        "From one memory instruction that the SM's shared structures accept to the next, at least.")
+        "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.")
 
 #define SIMT_CONSTANT_CACHE_FIELDS(FIELD) \
   FIELD(bool, perfect, "", ranges::none, "Every constant access hits; l1 and miss_latency are then unused.") \
@@ -279,6 +281,10 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, latency, "L2 cycles", ranges::positive, "From arrival at the slice to the tag look-up.") \
   FIELD(uint32_t, port_bytes, "bytes", ranges::positive, \
         "Width of a slice's data port, which reads out modified lines, per cycle.") \
+  FIELD(uint32_t, write_interval, "L2 cycles", (Range{1, 64}), \
+        "For which the write of a whole sector occupies a slice's data port; reads take one.") \
+  FIELD(uint32_t, partial_write_interval, "L2 cycles", (Range{1, 64}), \
+        "The same for the write of a part of a sector.") \
   FIELD(uint32_t, request_queue, "requests", (Range{4, limits::entries}), \
         "Between interconnect and tags; a packet may bring four.") \
   FIELD(uint32_t, dram_queue, "requests", ranges::some_entries, "Between slice and DRAM channel.") \

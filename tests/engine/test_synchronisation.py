@@ -216,7 +216,7 @@ def test_shared_structures_accept_an_access_per_interval(tmp_path: Path) -> None
 
     trace = write_kernel(tmp_path / "t", [[warp_of(body) for _ in range(4)]], shared_bytes=1024)
     one, two, four = (
-        cycles(trace, "qv100", {"load_store.accept_interval": interval}) for interval in (1, 2, 4)
+        cycles(trace, "qv100", {"shared_memory.access_interval": interval}) for interval in (1, 2, 4)
     )
     last = 4 * 30 - 1
     assert (two - one, four - one) == (last, 3 * last)

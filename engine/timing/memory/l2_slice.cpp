@@ -157,7 +157,10 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   }
   // A write-back occupies the data port.
   port_free_at_ =
-      cycle + std::max(1u, cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.port_bytes));
+      cycle + std::max(!request.write             ? 1u
+                       : request.byte_mask == ~0u ? spec_.l2.write_interval
+                                                  : spec_.l2.partial_write_interval,
+                       cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.port_bytes));
   if (request.write || access.atomic) tell_of_write(request, cycle);
   if (request.write || outcome == CacheOutcome::Hit) {
     answer(asked, cycle);

@@ -436,7 +436,8 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     values.copy("load_store.coalescing_sub_warps", "-gpgpu_shmem_warp_parts", "2")
     values.copy("load_store.sectored_coalescing", "-gpgpu_coalesce_arch", "13", lambda text: int(text) >= 40)
     values.put("load_store.sub_core_queue", 0, "mechanism of Accel-Sim: one register shared by the sub-cores")
-    values.put("load_store.accept_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
+    for memory in ("l1", "shared_memory"):
+        values.put(f"{memory}.access_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
 
     # Whatever the option says: see docs/model/operands.md.
     values.put("constant_cache.perfect", True, "mechanism of Accel-Sim: traces give no address of constants")
@@ -467,6 +468,8 @@ def _memory_side(options: _Options, values: _Values) -> None:
     cache, source = options.read("-gpgpu_cache:dl2", default, _cache_string)
     _cache("l2.slice", cache, source, values, dirty=(0, source))
     values.put("l2.port_bytes", cache["port_bytes"], source)
+    for write in ("write", "partial_write"):
+        values.put(f"l2.{write}_interval", 1, "mechanism of Accel-Sim: one access per cycle")
     values.copy("l2.latency", "-gpgpu_l2_rop_latency", "85")
     queues, source = options.read("-gpgpu_dram_partition_queues", "8:8:8:8", _numbers(int, ":", 4))
     for queue, entries in zip(("request", "dram", "fill", "reply"), queues, strict=True):

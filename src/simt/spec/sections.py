@@ -255,6 +255,8 @@ class SharedMemory(Section):
     """Banks, 4 bytes wide."""
     latency: Annotated[int, Quantity("core cycles", 1, 67108864)]
     """Conflict-free 32-bit load: in the pipeline (operand_collector), or issue to use (read_ports)."""
+    access_interval: Annotated[int, Quantity("core cycles", 1, 64)]
+    """From one access that the load/store unit accepts to the next instruction, at least."""
     wide_accesses_take_wavefronts: Flag
     """64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim)."""
 
@@ -278,6 +280,8 @@ class L1(Section):
     """Global loads go straight to the L2."""
     bypass_sectors_per_cycle: Annotated[int, Quantity("sectors", 1, 1048576)]
     """Sectors that bypass the L1 per core cycle."""
+    access_interval: Annotated[int, Quantity("core cycles", 1, 64)]
+    """From one access that the load/store unit accepts to the next instruction, at least."""
     bypass_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Of loads that bypass the L1, until they leave for the interconnect."""
     flush_at_kernel_end: Flag
@@ -295,8 +299,6 @@ class LoadStore(Section):
     """Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler)."""
     sub_core_queue: Annotated[int, Quantity("instructions", 0, 1048576)]
     """read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share."""
-    accept_interval: Annotated[int, Quantity("core cycles", 1, 64)]
-    """From one memory instruction that the SM's shared structures accept to the next, at least."""
 
 
 class ConstantCache(Section):
@@ -362,6 +364,10 @@ class L2(Section):
     """From arrival at the slice to the tag look-up."""
     port_bytes: Annotated[int, Quantity("bytes", 1, 67108864)]
     """Width of a slice's data port, which reads out modified lines, per cycle."""
+    write_interval: Annotated[int, Quantity("L2 cycles", 1, 64)]
+    """For which the write of a whole sector occupies a slice's data port; reads take one."""
+    partial_write_interval: Annotated[int, Quantity("L2 cycles", 1, 64)]
+    """The same for the write of a part of a sector."""
     request_queue: Annotated[int, Quantity("requests", 4, 1048576)]
     """Between interconnect and tags; a packet may bring four."""
     dram_queue: Annotated[int, Quantity("requests", 1, 1048576)]
