@@ -140,7 +140,7 @@ def test_overrides_as_text_and_as_values_are_the_same() -> None:
         "dram.simple=true",
         "sm.scheduler.policy=gto",
         "l1.carve_out_options=[0, 98304]",
-        "address_map.layout=RRRRRRRRBBBBCCCCCCSSSSS",
+        "address_map.layout=RRRRRRRBBBBBCCCCCCSSSSS",
     ]
     typed = {
         "sm.count": 40,
@@ -148,7 +148,7 @@ def test_overrides_as_text_and_as_values_are_the_same() -> None:
         "dram.simple": True,
         "sm.scheduler.policy": "gto",
         "l1.carve_out_options": [0, 98304],
-        "address_map.layout": "RRRRRRRRBBBBCCCCCCSSSSS",
+        "address_map.layout": "RRRRRRRBBBBBCCCCCCSSSSS",
     }
     first, second = load_spec("qv100", text), load_spec("qv100", typed)
     assert first.values() == second.values()

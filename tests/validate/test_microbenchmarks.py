@@ -114,7 +114,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "row_miss_latency", {"dram.rcd": 20, "dram.rp": 24}),
     ("qv100", "row_miss_latency", {"dram.rcd": 20, "dram.rp": 24, "dram.refi": 0}),
     ("a100", "row_miss_latency", {"dram.rcd": 30}),
-    ("qv100", "row_bytes", {"address_map.layout": "RRRRRRRRRRRRRRBBBCCCBCCSSSSS"}),
+    ("qv100", "row_bytes", {"address_map.layout": "RRRRRRRRRRRRRBBBBCCCBCCSSSSS"}),
     ("a100", "row_bytes", {"address_map.layout": "RRRRRRRRRRRRRRRRRBBBCCBCCSSSSS"}),
     ("qv100", "row_sector_interval", {"dram.ccdl": 5}),
     ("a100", "row_sector_interval", {"dram.ccdl": 7}),

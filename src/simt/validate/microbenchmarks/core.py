@@ -394,7 +394,7 @@ def constant_l2_size(device: Device) -> float:
 
 def _l2_for_constants(spec: Spec) -> float | None:
     """Latency of a load that bypasses the L1, without the load/store unit; for an L2 with one part."""
-    return l2_hit(spec) - 10 if spec.l2.partitions == 1 else None
+    return l2_hit(spec) - spec.l1.bypass_latency - 10 if spec.l2.partitions == 1 else None
 
 
 @microbenchmark(

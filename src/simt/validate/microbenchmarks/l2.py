@@ -17,7 +17,7 @@ SMALL = 1 << 16
 def l2_hit(spec: Spec) -> float:
     """Core cycles of a load that bypasses the L1 and hits the L2.
 
-    The sum of the latency before the lookup, the wires, issue, the address queue, the way to the registers,
+    The sum of the way past the L1, the latency before the lookup, the wires, issue, the address queue, the way to the registers,
     the lookup itself, and four hand-overs: into and out of the crossbar, in both directions. A hand-over
     takes a crossbar cycle if the crossbar is not slower than the core. With a slower crossbar, consecutive
     loads run in step with its clock and wait for only one edge.
@@ -27,7 +27,7 @@ def l2_hit(spec: Spec) -> float:
     here = 7 if spec.sm.register_file.model == "operand_collector" else 8
     crossing = 4 * min(1.0, of_interconnect) + max(0.0, of_interconnect - 1)
     wires = 2 * spec.interconnect.latency * of_interconnect
-    return here + (spec.l2.latency + 1) * of_l2 + wires + crossing
+    return here + spec.l1.bypass_latency + (spec.l2.latency + 1) * of_l2 + wires + crossing
 
 
 def whole_bandwidth(device: Device, size: int, repeats: int) -> float:

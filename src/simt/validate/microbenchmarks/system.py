@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -130,11 +131,11 @@ def _alone(device: Device, ctas_each: int) -> float:
     "system",
     "launch.dispatch_latency",
     "cycle",
-    expected=lambda s: float(s.launch.dispatch_latency),
+    expected=lambda s: float(s.launch.dispatch_latency + s.launch.warp_dispatch_latency),
     tolerance=WITHIN_3_PERCENT,
 )
 def dispatch_latency(device: Device) -> float:
-    """Cycles from the end of a CTA to the beginning of the next one, with one CTA per SM."""
+    """Cycles from the end of a CTA of one warp to the beginning of the next one, with one CTA per SM."""
     count = 16 if device.simulated else 256  # CTAs per SM, enough to time launches of a real GPU
     _, some, more = (_alone(device, n) for n in (1, count, 2 * count))
     return (more - some) / count - EMPTY_CTA
@@ -142,8 +143,10 @@ def dispatch_latency(device: Device) -> float:
 
 def _starts(spec: Spec) -> float:
     """Each place of an SM is filled again after the dispatch latency, one place per SM and cycle."""
-    places = min(spec.sm.max_ctas, spec.sm.max_warps)
-    return spec.sm.count * min(1.0, places / (spec.launch.dispatch_latency + EMPTY_CTA))
+    places, launch = min(spec.sm.max_ctas, spec.sm.max_warps), spec.launch
+    reuse = launch.dispatch_latency + launch.warp_dispatch_latency + EMPTY_CTA
+    most = launch.dispatch_rate / 1000 if launch.dispatch_rate else math.inf
+    return min(spec.sm.count * min(1.0, places / reuse), most)
 
 
 @microbenchmark(
@@ -160,7 +163,9 @@ def dispatch_rate(device: Device) -> float:
     "system",
     "launch.kernel_latency",
     "cycle",
-    expected=lambda s: float(s.launch.kernel_latency + s.launch.cta_latency),
+    expected=lambda s: (
+        s.launch.kernel_latency + s.launch.overhead * s.clock.core_mhz / 1000 + s.launch.cta_latency
+    ),
     tolerance=WITHIN_3_PERCENT,
 )
 def launch_latency(device: Device) -> float:
