@@ -170,6 +170,7 @@ class Program:
         self._computed = _TYPES if arch >= "sm_80" else _TYPES[:-1]
         self._rounds_to_zero = arch >= "sm_80"
         self._loops = 0
+        self._shares = True  # whether threads may change what others read
         names = [f"{type_}_{k}" for type_ in _TYPES for k in range(2)]
         lines = ["__shared__ u32 tile[64];", "__shared__ s32 sums[8];", "u32 stack[8];"]
         lines += ["__shared__ __align__(16) u8 wide[64 * 16];", "u8 bytes[16];"]
@@ -191,6 +192,7 @@ class Program:
         for _ in range(chance.randint(4, 14)):
             lines += self._statement(0, uniform=True)
         lines.append("__syncthreads();")
+        self._shares = False
         if chance.random() < 0.3:
             lines += [f"if ({self._truth(2)}) {{", *self._block(0), f"out[0] = {self._value('u32', 2)};"]
             lines += ["return;", "}", *self._block(0)]
@@ -424,7 +426,7 @@ class Program:
             ]
         if kind < 0.84:
             return [f"stack[{self._index(8)}] = {self._value('u32', 2)};"]
-        if kind < 0.88:
+        if kind < 0.88 and self._shares:
             operation = chance.choice(("atomicAdd", "atomicMax", "atomicMin", "atomicXor"))
             # One kind of operation on each word, so that their order does not matter.
             word = ("atomicAdd", "atomicMax", "atomicMin", "atomicXor").index(operation)
