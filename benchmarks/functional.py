@@ -3,8 +3,8 @@
 python benchmarks/functional.py [--code sass] [KERNEL ...]
 
 Speed is thread instructions (of PTX, or of machine code) a second of processor time, which other processes
-disturb less than the wall clock does. Of machine code, it is also given relative to that of PTX, and so is the
-time that the kernel takes.
+disturb less than the wall clock does. Of machine code, it is also given relative to that of PTX, and
+so is the time that the kernel takes.
 """
 
 from __future__ import annotations
@@ -221,7 +221,9 @@ def main() -> None:
         if options.code == "sass":
             of_ptx, took_ptx, _ = speed(case, 1, "ptx")
             rate = count / processor / (of_ptx / took_ptx)
-            print(f"{'':16} against PTX: {rate:.2f} times its rate, {processor / took_ptx:.2f} times its time")
+            print(
+                f"{'':16} against PTX: {rate:.2f} times its rate, {processor / took_ptx:.2f} times its time"
+            )
         for gpu_name in ("qv100", "h100"):
             took = timed(case, gpu_name, options.code)
             print(f"{'':16} with timing on {gpu_name}, executed / traced: {took}", flush=True)

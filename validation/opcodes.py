@@ -1,10 +1,10 @@
 """How much of the machine code that ptxas makes of some programs simt executes.
 
-    python validation/opcodes.py examples microbenchmarks tests --arch sm_80 --arch sm_90a --out out/opcodes.json
+    python validation/opcodes.py examples tests --arch sm_80 --arch sm_90a --out out/opcodes.json
 
-Takes `.cu`, `.ptx` and `.cubin` files, and folders of them; a cubin counts for its own architecture. Prints, for
-each architecture, how many opcodes and spellings (opcodes with their modifiers) there are, and each spelling that
-is refused. With `--out`, the counts of all spellings are added to those that FILE has already.
+Takes `.cu`, `.ptx` and `.cubin` files, and folders of them; a cubin counts for its own architecture. Prints,
+for each architecture, how many opcodes and spellings (opcodes with their modifiers) there are, and each
+spelling that is refused. With `--out`, the counts of all spellings are added to those that FILE has already.
 """
 
 from __future__ import annotations

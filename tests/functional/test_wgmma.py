@@ -84,7 +84,7 @@ def run(
     .reg .b32 %d<{count}>, %a<4>, %lane, %i, %to; .reg .b64 %at, %from, %da, %db; .reg .pred %p;
     mov.u32 %lane, %tid.x; mov.u32 %i, %lane;
     ld.param.b64 %from, [image]; mad.wide.u32 %from, %lane, 16, %from;
-    shl.b32 %to, %lane, 4; add.u32 %to, %to, room;
+    shl.b32 %to, %lane, 4; mov.b32 %a0, room; add.u32 %to, %to, %a0;
     COPY: ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%from]; st.shared.v4.b32 [%to], {{%a0, %a1, %a2, %a3}};
     add.u64 %from, %from, {2048 * groups}; add.u32 %to, %to, {2048 * groups}; add.u32 %i, %i, {128 * groups};
     setp.lt.u32 %p, %i, {ROOM // 16}; @%p bra COPY; bar.sync 0;
@@ -341,7 +341,7 @@ def test_after_the_wait_one_warp_may_give_the_operands_back() -> None:
     .extern .shared .align 1024 .b8 room[];
     .visible .entry k(.param .b64 out) {{
     .reg .b32 %d<4>, %lane, %i, %to, %flag; .reg .b64 %at; .reg .pred %p;
-    mov.u32 %lane, %tid.x; shl.b32 %to, %lane, 4; add.u32 %to, %to, room;
+    mov.u32 %lane, %tid.x; shl.b32 %to, %lane, 4; mov.b32 %i, room; add.u32 %to, %to, %i;
     // A and B: ones. The flag lies behind them.
     mov.b32 %i, 0x3C003C00; st.shared.v4.b32 [%to], {{%i, %i, %i, %i}}; mov.b32 %flag, room;
     mov.b32 %i, 0; st.shared.b32 [%flag+4096], %i; bar.sync 0;

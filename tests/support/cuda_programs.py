@@ -98,33 +98,78 @@ _BITS = {"u8": 8, "s16": 16, "s32": 32, "u32": 32, "s64": 64, "u64": 64}
 
 
 # By type: operations of PTX that CUDA C++ has no name for, by number of operands. Video instructions have no
-# second operation .min or .max: ptxas compares an intermediate result of 32 or 64 bits, PTX one of 33. There is
-# no szext: ptxas 12.9 gives SGXT a wrong constant bank where its second operand is a constant.
+# second operation .min or .max: ptxas compares an intermediate result of 32 or 64 bits, PTX one of 33.
+# There is no szext: ptxas 12.9 gives SGXT a wrong constant bank where its second operand is a constant.
 _OPERATIONS: dict[str, dict[int, tuple[str, ...]]] = {
     "u32": {
         1: ("bfind.u32", "bfind.shiftamt.u32", "cnot.b32", "cvt.sat.u8.u32", "cvt.u16.u32", "cvt.s8.s32"),
         2: ("mul24.hi.u32", "bmsk.clamp.b32", "bmsk.wrap.b32", "min.u32", "set.lt.u32.u32"),
-        3: ("bfe.u32", "shf.l.clamp.b32", "shf.r.wrap.b32", "prmt.b32.f4e", "prmt.b32.b4e", "prmt.b32.rc8")
-        + ("prmt.b32.ecl", "prmt.b32.ecr", "prmt.b32.rc16", "mad.hi.u32", "mad24.lo.u32", "dp4a.u32.s32")
-        + ("vadd.u32.u32.s32.add", "vabsdiff.u32.u32.u32.add", "dp2a.hi.u32.u32", "slct.u32.s32"),
+        3: (
+            "bfe.u32",
+            "shf.l.clamp.b32",
+            "shf.r.wrap.b32",
+            "prmt.b32.f4e",
+            "prmt.b32.b4e",
+            "prmt.b32.rc8",
+            "prmt.b32.ecl",
+            "prmt.b32.ecr",
+            "prmt.b32.rc16",
+            "mad.hi.u32",
+            "mad24.lo.u32",
+            "dp4a.u32.s32",
+            "vadd.u32.u32.s32.add",
+            "vabsdiff.u32.u32.u32.add",
+            "dp2a.hi.u32.u32",
+            "slct.u32.s32",
+        ),
     },
     "s32": {
         1: ("bfind.s32", "cvt.sat.s8.s32", "cvt.sat.u16.s32", "cvt.sat.s16.s32", "abs.s32"),
         2: ("add.sat.s32", "sub.sat.s32", "mul24.lo.s32", "mul.hi.s32", "set.ge.s32.s32"),
-        3: ("bfe.s32", "mad.hi.sat.s32", "mad24.hi.s32", "mad.hi.s32", "dp4a.s32.u32", "dp2a.lo.s32.u32")
-        + ("mad24.hi.sat.s32", "vset.s32.s32.lt.add", "vshl.s32.s32.u32.clamp.add"),
+        3: (
+            "bfe.s32",
+            "mad.hi.sat.s32",
+            "mad24.hi.s32",
+            "mad.hi.s32",
+            "dp4a.s32.u32",
+            "dp2a.lo.s32.u32",
+            "mad24.hi.sat.s32",
+            "vset.s32.s32.lt.add",
+            "vshl.s32.s32.u32.clamp.add",
+        ),
     },
     "u64": {2: ("mul.hi.u64", "min.u64"), 3: ("mad.hi.u64", "mad.lo.u64")},
     "s64": {2: ("max.s64", "mul.hi.s64"), 3: ("mad.hi.s64", "mad.lo.s64")},
     "f32": {
-        1: ("rcp.approx.ftz.f32", "rsqrt.approx.ftz.f32", "ex2.approx.ftz.f32", "lg2.approx.ftz.f32")
-        + ("tanh.approx.f32", "cvt.rpi.ftz.f32.f32", "cvt.rmi.sat.f32.f32", "abs.ftz.f32", "neg.ftz.f32"),
-        2: ("add.ftz.f32", "mul.rz.ftz.f32", "sub.sat.f32", "min.ftz.f32", "mul.ftz.sat.f32", "add.rm.f32")
-        + ("max.ftz.f32", "copysign.f32", "set.gt.f32.f32", "set.equ.ftz.f32.f32"),
+        1: (
+            "rcp.approx.ftz.f32",
+            "rsqrt.approx.ftz.f32",
+            "ex2.approx.ftz.f32",
+            "lg2.approx.ftz.f32",
+            "tanh.approx.f32",
+            "cvt.rpi.ftz.f32.f32",
+            "cvt.rmi.sat.f32.f32",
+            "abs.ftz.f32",
+            "neg.ftz.f32",
+        ),
+        2: (
+            "add.ftz.f32",
+            "mul.rz.ftz.f32",
+            "sub.sat.f32",
+            "min.ftz.f32",
+            "mul.ftz.sat.f32",
+            "add.rm.f32",
+            "max.ftz.f32",
+            "copysign.f32",
+            "set.gt.f32.f32",
+            "set.equ.ftz.f32.f32",
+        ),
         3: ("fma.rn.ftz.f32", "fma.rp.sat.f32", "fma.rz.ftz.sat.f32"),
     },
     "f64": {1: ("cvt.rpi.f64.f64", "abs.f64"), 2: ("add.rp.f64", "min.f64"), 3: ("fma.rm.f64",)},
 }
+_ATOMICS = ("Add", "Max", "Min", "Xor", "And", "Or", "Exch", "Inc", "Dec")
+_WIDE_ATOMICS = ("Add", "Max", "Exch", "Xor")
 _LETTERS = {"u32": "r", "s32": "r", "u64": "l", "s64": "l", "f32": "f", "f64": "d"}
 
 
@@ -203,7 +248,8 @@ class Program:
         lines += [f"for (int k = 0; k < 8; ++k) hash = hash * 31 + stack[k]; out[{WORDS - 1}] = (u32)hash;"]
         body = "\n  ".join(lines)
         self.source = (
-            _HEAD.replace("@OPERATIONS@", _operations()) + f'extern "C" __global__ void k(u32* out, const u32* in, u32 n) {{\n  {body}\n}}\n'
+            _HEAD.replace("@OPERATIONS@", _operations())
+            + f'extern "C" __global__ void k(u32* out, const u32* in, u32 n) {{\n  {body}\n}}\n'
         )
 
     def _cast(self, to: str, of: str, text: str) -> str:
@@ -458,7 +504,8 @@ class Program:
         return [
             "__syncthreads();",
             f"{both} Both b; b.x = {a}; b.y = {b}; ((Both*)wide)[t] = b; __syncthreads();",
-            f"b = ((Both*)wide)[{self._index(64)}]; {type_}_0 = b.y; {type_}_1 = (({type_}*)wide)[2 * lane]; }}",
+            f"b = ((Both*)wide)[{self._index(64)}]; {type_}_0 = b.y;",
+            f"{type_}_1 = (({type_}*)wide)[2 * lane]; }}",
         ]
 
     def _own_word(self) -> str:
@@ -468,17 +515,16 @@ class Program:
         word, even = chance.randrange(WORDS - 1), 2 * chance.randrange(WORDS // 2 - 1)
         return chance.choice(
             (
-                f"u32_0 += atomic{chance.choice(('Add', 'Max', 'Min', 'Xor', 'And', 'Or', 'Exch', 'Inc', 'Dec'))}"
-                f"(&out[{word}], {value});",
+                f"u32_0 += atomic{chance.choice(_ATOMICS)}(&out[{word}], {value});",
                 f"u32_1 ^= atomicCAS(&out[{word}], u32_0, {value});",
-                f"u64_0 += atomic{chance.choice(('Add', 'Max', 'Exch', 'Xor'))}((u64*)(out + {even}), u64_1);",
+                f"u64_0 += atomic{chance.choice(_WIDE_ATOMICS)}((u64*)(out + {even}), u64_1);",
                 f"f32_0 = number(atomicAdd((f32*)out + {word}, number({self._value('f32', 2)})));",
                 f"f64_0 = number(atomicAdd((f64*)(out + {even}), number({self._value('f64', 2)})));",
                 f"{{ uint4 v = *(const uint4*)(in + {4 * chance.randrange(WORDS // 4)}); v.y += {value};"
                 f" *(uint4*)(out + {4 * chance.randrange(WORDS // 4 - 1)}) = v; u32_0 ^= v.w; }}",
                 f"{{ uint2 v = *(const uint2*)(out + {even}); u64_1 += v.x; s32_0 ^= v.y; }}",
                 f"((u8*)out)[{chance.randrange(4 * WORDS)}] = {value}; s16_0 = ((const s16*)out)[{even}];",
-                f"bytes[{self._variable('u32')} & 15] = {value}; s32_1 += bytes[{self._variable('u8')} & 15];",
+                f"bytes[u32_1 & 15] = {value}; s32_1 += bytes[{self._variable('u8')} & 15];",
             )
         )
 
@@ -509,7 +555,9 @@ class Program:
             reductions = ("add", "min", "max") if chance.random() < 0.5 else ("and", "or", "xor")
             inner.append(f"u32_1 = __reduce_{chance.choice(reductions)}_sync(m, u32_0);")
         sides = f"{chance.choice(inner)} }} else {{ m = ~m; {chance.choice(inner)}"
-        choices += [f"{{ bool c = {self._truth(1)}; u32 m = __ballot_sync(~0u, c); if (c) {{ {sides} }} }}"] * 4
+        choices += [
+            f"{{ bool c = {self._truth(1)}; u32 m = __ballot_sync(~0u, c); if (c) {{ {sides} }} }}"
+        ] * 4
         return chance.choice(choices)
 
     def _block(self, depth: int, most: int = 3) -> list[str]:

@@ -112,7 +112,9 @@ def show(
     ptxas: Options = None,
     result: Annotated[
         Path | None,
-        typer.Option(help="What a run of this machine code saved: what happened at each instruction and line."),
+        typer.Option(
+            help="What a run of this machine code saved: what happened at each instruction and line."
+        ),
     ] = None,
 ) -> None:
     """Each instruction with its address and control bits."""
@@ -134,7 +136,9 @@ def show(
             begin += len(found) * INSTRUCTION_BYTES
     if not shown:
         where = "" if result is None else f" that {result} has launches of"
-        raise SassError(f"{program}: no kernel {kernel or ''!r}{where}; `simt sass list` names those there are")
+        raise SassError(
+            f"{program}: no kernel {kernel or ''!r}{where}; `simt sass list` names those there are"
+        )
 
 
 @dataclass
@@ -167,8 +171,8 @@ def _visits(code: Sequence[Instruction], launches: Iterable[LaunchResult], begin
             if not 0 <= at < len(code) or code[at].opcode != pc["opcode"][i]:
                 raise SassError(
                     f"{launch.name}: the Result has {pc['opcode'][i]} at {address:#06x}, the machine code "
-                    f"{code[at].opcode if 0 <= at < len(code) else 'nothing'}; expected a run with --code sass "
-                    "of this program, for the same GPU and with the same options"
+                    f"{code[at].opcode if 0 <= at < len(code) else 'nothing'}; expected a run with "
+                    "--code sass of this program, for the same GPU and with the same options"
                 )
             found[at].issued += pc["issued"][i]
             for state, samples in pc["stalled"].items():
@@ -208,9 +212,9 @@ def _show(
             # A line's sum stands where its first instruction does.
             total = "" if visits is None else f"{by_line.pop(place, ''):{_VISITS_WIDTH}}"
             typer.echo(f"{total}    // {each.file}:{each.line}")
-        visit = "" if visits is None else f"{visits[i]:{_VISITS_WIDTH}}"
+        beside = "" if visits is None else f"{visits[i]:{_VISITS_WIDTH}}"
         note = "   <- not executed by simt" if each.address in refused else ""
-        typer.echo(f"{visit}  {each.address:04x}  {each.control}  {each.text}{note}")
+        typer.echo(f"{beside}  {each.address:04x}  {each.control}  {each.text}{note}")
     typer.echo()
 
 
