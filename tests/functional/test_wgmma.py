@@ -343,7 +343,8 @@ def test_after_the_wait_one_warp_may_give_the_operands_back() -> None:
     .visible .entry k(.param .b64 out) {{
     .reg .b32 %d<4>, %lane, %i, %to, %flag; .reg .b64 %at, %da, %db; .reg .pred %p;
     mov.u64 %at, room; shr.u64 %at, %at, 4;
-    add.u64 %da, %at, {descriptor(0, 128, 256, "none")}; add.u64 %db, %at, {descriptor(2048, 128, 256, "none")};
+    add.u64 %da, %at, {descriptor(0, 128, 256, "none")};
+    add.u64 %db, %at, {descriptor(2048, 128, 256, "none")};
     mov.u32 %lane, %tid.x; shl.b32 %to, %lane, 4; mov.b32 %i, room; add.u32 %to, %to, %i;
     // A and B: ones. The flag lies behind them.
     mov.b32 %i, 0x3C003C00; st.shared.v4.b32 [%to], {{%i, %i, %i, %i}}; mov.b32 %flag, room;
