@@ -3,7 +3,8 @@
 python benchmarks/functional.py [--code sass] [KERNEL ...]
 
 Speed is thread instructions (of PTX, or of machine code) a second of processor time, which other processes
-disturb less than the wall clock does.
+disturb less than the wall clock does. Of machine code, it is also given relative to that of PTX, and
+so is the time that the kernel takes.
 """
 
 from __future__ import annotations
@@ -217,6 +218,12 @@ def main() -> None:
             f"{name:16} {count / 1e6:16.1f} {count / processor / 1e6:16.0f} ({case.target:3})"
             f" {count / wall / 1e6:8.0f} wall {2 * count / both / 1e6:6.0f} cpu"
         )
+        if options.code == "sass":
+            of_ptx, took_ptx, _ = speed(case, 1, "ptx")
+            rate = count / processor / (of_ptx / took_ptx)
+            print(
+                f"{'':16} against PTX: {rate:.2f} times its rate, {processor / took_ptx:.2f} times its time"
+            )
         for gpu_name in ("qv100", "h100"):
             took = timed(case, gpu_name, options.code)
             print(f"{'':16} with timing on {gpu_name}, executed / traced: {took}", flush=True)

@@ -331,10 +331,7 @@ simt::sass::Section section_of(const nb::dict& d) {
   return section;
 }
 
-std::shared_ptr<LoadedModule> load_machine_code(
-    const nb::dict& d, std::shared_ptr<DeviceMemory> memory,
-    const std::vector<std::tuple<std::string, uint64_t, uint64_t, bool, bool>>& variables,
-    std::vector<uint64_t> allocations) {
+simt::sass::Module machine_code_of(const nb::dict& d) {
   simt::sass::Module module;
   module.name = nb::cast<std::string>(d["name"]);
   module.sm = nb::cast<uint32_t>(d["sm"]);
@@ -342,6 +339,21 @@ std::shared_ptr<LoadedModule> load_machine_code(
   for (const nb::handle section : nb::cast<nb::list>(d["sections"]))
     module.sections.push_back(section_of(nb::cast<nb::dict>(section)));
   module.system_functions = nb::cast<std::vector<std::string>>(d["system_functions"]);
+  return module;
+}
+
+std::vector<std::tuple<uint32_t, uint32_t, std::string>> machine_code_refusals(const nb::dict& d) {
+  std::vector<std::tuple<uint32_t, uint32_t, std::string>> found;
+  for (auto& [section, instruction, why] : simt::sass::refusals(machine_code_of(d)))
+    found.emplace_back(section, instruction, std::move(why));
+  return found;
+}
+
+std::shared_ptr<LoadedModule> load_machine_code(
+    const nb::dict& d, std::shared_ptr<DeviceMemory> memory,
+    const std::vector<std::tuple<std::string, uint64_t, uint64_t, bool, bool>>& variables,
+    std::vector<uint64_t> allocations) {
+  const simt::sass::Module module = machine_code_of(d);
   nb::gil_scoped_release release;
   simt::sass::Translated translated = simt::sass::translate(module);
   auto loaded = std::make_shared<LoadedModule>();
@@ -463,6 +475,8 @@ void bind_modules(nb::module_& m) {
       "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size, "
       "whether managed). "
       "allocations: addresses in memory that are freed with the module, if it is made.");
+  m.def("machine_code_refusals", &machine_code_refusals, "code"_a,
+        "What `load_machine_code` would refuse: (section, instruction, why).");
 }
 
 nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id, uint32_t threads,

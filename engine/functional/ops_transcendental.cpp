@@ -244,7 +244,7 @@ Handler special_function_handler(SpecialFunction function) {
     case SpecialFunction::Tanh:
       break;
   }
-  return run_f32<Tanh, true>;
+  return run_f32<Tanh, false>;  // MUFU.TANH takes subnormal numbers as they are
 }
 
 uint32_t coarse_reciprocal(uint32_t upper) {

@@ -63,4 +63,13 @@ struct CodeError : std::runtime_error {
 /// Translates all sections. Throws CodeError.
 Translated translate(const Module& module);
 
+/// An instruction that is not supported.
+struct Refusal {
+  uint32_t section = 0, instruction = 0;
+  std::string why;
+};
+
+/// All instructions that `translate` would refuse.
+std::vector<Refusal> refusals(const Module& module);
+
 }  // namespace simt::sass

@@ -345,6 +345,18 @@ void run_fetch_truth(Context& c, const Op& op) {
 
 }  // namespace
 
+/// USETMAXREG.DEALLOC n, USETMAXREG.TRY_ALLOC p, n: there are always registers enough.
+void translate_set_registers(Translation& t) {
+  if (t.take_one_of({"DEALLOC", "TRY_ALLOC"}) < 0) t.unsupported("this form");
+  t.take("CTAPOOL");
+  const bool tries = t.is_predicate(0);
+  t.integer(tries ? 1 : 0);
+  if (!tries) return translate_nothing(t);
+  Op& op = t.emit(run_fetch_truth);
+  op.destination = t.predicate_destination(0);
+  op.a = t.constant({functional::full_mask});
+}
+
 /// B2R.RESULT d [, p]: the result of the last BAR.RED.
 void translate_b2r(Translation& t) {
   if (!t.take("RESULT")) t.unsupported("this form");

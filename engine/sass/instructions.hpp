@@ -44,7 +44,8 @@ Semantics translate_surface;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
     translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
-    translate_yield, translate_nanosleep, translate_depbar, translate_elect, translate_cluster_barrier;
+    translate_set_registers, translate_yield, translate_nanosleep, translate_depbar, translate_elect,
+    translate_cluster_barrier;
 // mbarrier.cpp
 Semantics translate_syncs, translate_arrives, translate_old_arrive, translate_rpcmov;
 

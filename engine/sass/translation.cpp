@@ -519,11 +519,11 @@ void Translation::unsupported(const std::string& why) const {
 
 class Translator {
  public:
-  explicit Translator(const Module& module) : module_(module), t_(module, result_) {}
+  explicit Translator(const Module& module, std::vector<Refusal>* refused = nullptr)
+      : module_(module), refused_(refused), t_(module, result_) {}
 
   Translated run() {
-    list();
-    for (uint32_t s = 0; s < module_.sections.size(); ++s) section(s);
+    sections();
     for (const std::string& name : module_.system_functions) system_function(name);
     for (const auto& [op, address] : t_.branches_) {
       const uint32_t target = functional::op_at(program(), address);
@@ -533,6 +533,11 @@ class Translator {
       program().code[op].target = target;
     }
     return std::move(result_);
+  }
+
+  void sections() {
+    list();
+    for (uint32_t s = 0; s < module_.sections.size(); ++s) section(s);
   }
 
  private:
@@ -591,17 +596,26 @@ class Translator {
     t_.scratch_rows_ = 0;
     t_.launch_rows_.clear();
     for (uint32_t i = 0; i < section.lines.size(); ++i) {
-      program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
-      t_.begin(s, i);
-      const instructions::SassRow* row = instructions::find_sass(t_.opcode());
-      if (!row) t_.unsupported("this opcode is not supported");
-      (*row->translate.value)(t_);
-      t_.check_all_used();
-      end_instruction(section, i);
+      try {
+        instruction(s, i);
+        end_instruction(section, i);
+      } catch (const CodeError& error) {
+        if (!refused_) throw;
+        refused_->push_back({s, i, error.what()});
+      }
     }
     functional::FunctionCode& done = program().functions[s];
     done.frame_bytes = t_.frame_.bytes(t_.scratch_rows_);
     done.end = static_cast<uint32_t>(program().code.size());
+  }
+
+  void instruction(uint32_t s, uint32_t i) {
+    program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
+    t_.begin(s, i);
+    const instructions::SassRow* row = instructions::find_sass(t_.opcode());
+    if (!row) t_.unsupported("this opcode is not supported");
+    (*row->translate.value)(t_);
+    t_.check_all_used();
   }
 
   static Frame frame_of(const Section& section) {
@@ -664,6 +678,7 @@ class Translator {
   void system_function(const std::string& name);
 
   const Module& module_;
+  std::vector<Refusal>* refused_;  ///< collects what is not supported, which is thrown otherwise
   Translated result_;
   Translation t_;
 };
@@ -684,6 +699,12 @@ void Translator::system_function(const std::string& name) {
 
 Translated translate(const Module& module) {
   return Translator(module).run();
+}
+
+std::vector<Refusal> refusals(const Module& module) {
+  std::vector<Refusal> found;
+  Translator(module, &found).sections();
+  return found;
 }
 
 }  // namespace simt::sass

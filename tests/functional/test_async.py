@@ -10,9 +10,10 @@ import pytest
 
 from simt import _engine
 from simt.errors import PtxError
-from support.ptx import Device
+from support.ptx import Device, ptx_only
 
 U32 = np.uint32
+REFUSED = ptx_only("ptxas refuses it")
 
 
 def copy_kernel(size: int, more: str, registers: str = "") -> str:
@@ -84,10 +85,11 @@ def test_what_is_not_read_may_lie_nowhere() -> None:
         ("cp.async.ca.shared.global [%s], [%d+2], 4;", "misaligned"),
         ("cp.async.ca.shared.global [%s], [%d+4096], 4;", "illegal address"),
         ("cp.async.ca.shared.global [%s+4096], [%d], 4;", "illegal address"),
-        ("cp.async.ca.shared.global [%s], [%d], 4, 5;", "more bytes"),
-        (
+        pytest.param("cp.async.ca.shared.global [%s], [%d], 4, 5;", "more bytes", marks=REFUSED),
+        pytest.param(
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%s], [%d], 20, [%s];",
             "multiple of 16",
+            marks=REFUSED,
         ),
     ],
 )
@@ -298,11 +300,16 @@ def test_asynchronous_copies_arrive() -> None:
     [
         ("mbarrier.arrive.shared.b64 _, [%b];", "has not been initialised"),
         ("mbarrier.init.shared.b64 [%b], 0;", "0 arrivals"),
-        ("mbarrier.init.shared.b64 [%b], 0x100000;", "1048576 arrivals"),
+        pytest.param(
+            "mbarrier.init.shared.b64 [%b], 0x100000;",
+            "1048576 arrivals",
+            marks=ptx_only("ptxas cuts the count to 20 bits"),
+        ),
         ("mbarrier.init.shared.b64 [%b], 2; mbarrier.arrive.shared.b64 _, [%b], 3;", "3 arrivals where 2"),
-        (
+        pytest.param(
             "mbarrier.init.shared.b64 [%b], 1; mbarrier.arrive.noComplete.shared.b64 %s0, [%b], 1;",
             "noComplete",
+            marks=ptx_only("machine code does not say .noComplete"),
         ),
         ("mbarrier.init.shared.b64 [%b], 1; mbarrier.inval.shared.b64 [%b];" + parity(0), "initialised"),
         ("mbarrier.init.shared.b64 [%b], 1; mbarrier.expect_tx.shared.b64 [%b], 0x100000;", "out of range"),

@@ -81,10 +81,11 @@ def run(
         f"""
     .extern .shared .align 1024 .b8 room[];
     .visible .entry k(.param .b64 image, .param .b64 words, .param .b64 out) {{
-    .reg .b32 %d<{count}>, %a<4>, %lane, %i, %to; .reg .b64 %at, %from, %da, %db; .reg .pred %p;
+    .reg .b32 %d<{count}>, %a<4>, %lane, %i, %to; .reg .b64 %at, %from, %da, %db, %base; .reg .pred %p;
+    mov.u64 %base, room; shr.u64 %base, %base, 4;  // room does not begin at 0 in machine code
     mov.u32 %lane, %tid.x; mov.u32 %i, %lane;
     ld.param.b64 %from, [image]; mad.wide.u32 %from, %lane, 16, %from;
-    shl.b32 %to, %lane, 4; add.u32 %to, %to, room;
+    shl.b32 %to, %lane, 4; mov.b32 %a0, room; add.u32 %to, %to, %a0;
     COPY: ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%from]; st.shared.v4.b32 [%to], {{%a0, %a1, %a2, %a3}};
     add.u64 %from, %from, {2048 * groups}; add.u32 %to, %to, {2048 * groups}; add.u32 %i, %i, {128 * groups};
     setp.lt.u32 %p, %i, {ROOM // 16}; @%p bra COPY; bar.sync 0;
@@ -99,8 +100,8 @@ def run(
         if in_registers:
             lines.append(f"ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%from+{16 * step}];")
         else:
-            lines.append(f"mov.b64 %da, {left};")
-        lines.append(f"mov.b64 %db, {right};")
+            lines.append(f"add.u64 %da, %base, {left};")
+        lines.append(f"add.u64 %db, %base, {right};")
         first = "{%a0, %a1, %a2, %a3}" if in_registers else "%da"
         lines.append(
             f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}{modifier}.{d}.{a}.{b} "
@@ -340,8 +341,11 @@ def test_after_the_wait_one_warp_may_give_the_operands_back() -> None:
         f"""
     .extern .shared .align 1024 .b8 room[];
     .visible .entry k(.param .b64 out) {{
-    .reg .b32 %d<4>, %lane, %i, %to, %flag; .reg .b64 %at; .reg .pred %p;
-    mov.u32 %lane, %tid.x; shl.b32 %to, %lane, 4; add.u32 %to, %to, room;
+    .reg .b32 %d<4>, %lane, %i, %to, %flag; .reg .b64 %at, %da, %db; .reg .pred %p;
+    mov.u64 %at, room; shr.u64 %at, %at, 4;
+    add.u64 %da, %at, {descriptor(0, 128, 256, "none")};
+    add.u64 %db, %at, {descriptor(2048, 128, 256, "none")};
+    mov.u32 %lane, %tid.x; shl.b32 %to, %lane, 4; mov.b32 %i, room; add.u32 %to, %to, %i;
     // A and B: ones. The flag lies behind them.
     mov.b32 %i, 0x3C003C00; st.shared.v4.b32 [%to], {{%i, %i, %i, %i}}; mov.b32 %flag, room;
     mov.b32 %i, 0; st.shared.b32 [%flag+4096], %i; bar.sync 0;
@@ -349,7 +353,7 @@ def test_after_the_wait_one_warp_may_give_the_operands_back() -> None:
     {late}
     wgmma.fence.sync.aligned;
     wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}},
-      {descriptor(0, 128, 256, "none")}, {descriptor(2048, 128, 256, "none")}, 0, 1, 1, 0, 0;
+      %da, %db, 0, 1, 1, 0, 0;
     wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
     setp.eq.u32 %p, %lane, 128; mov.b32 %i, 1; @%p st.volatile.shared.b32 [%flag+4096], %i;
     ld.param.b64 %at, [out]; mad.wide.u32 %at, %lane, 16, %at;

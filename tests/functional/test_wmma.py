@@ -103,7 +103,7 @@ def run(
         lines += [".reg .pred %more;"]
         for i, p in enumerate("abc"):
             lines += [
-                f"mov.u32 %i, 0; COPY{i}: cvt.u64.u32 %from, %i; add.u64 %to, %from, room;"
+                f"mov.u32 %i, 0; COPY{i}: cvt.u64.u32 %from, %i; mov.u64 %to, room; add.u64 %to, %from, %to;"
                 f"add.u64 %to, %to, {i * 4096};"
                 f"add.u64 %from, %from, %at{i}; ld.global.b8 %byte, [%from]; st.shared.b8 [%to], %byte;"
                 f"add.u32 %i, %i, 1; setp.lt.u32 %more, %i, {memory[p].nbytes}; @%more bra COPY{i};"

@@ -10,8 +10,9 @@ import pytest
 from simt import _engine
 from simt.cuda import machine_code
 from simt.cuda.ptx_module import PtxModule
-from simt.sass import Cubin
+from simt.sass import Cubin, disassemble
 from simt.sass.program import load_program
+from support.ptx import Device
 
 HEADER = ".version 8.6\n.target {target}\n.address_size 64\n"
 ENTRY = """
@@ -499,3 +500,23 @@ def test_products_of_a_warpgroup(product: str, mask: str, flip: str, keep: str) 
         text += "  mov.b32 %f0, %z0; mov.b32 %f1, %z1; mov.b32 %f2, %z2; mov.b32 %f3, %z3;"
     result = same(text + DONE, block=128)
     assert len(set(result)) > 8
+
+
+def test_registers_that_a_warpgroup_asks_for_are_there() -> None:
+    """ptxas asks in a loop until the answer is yes."""
+    text = (
+        HEADER.format(target="sm_90a")
+        + """
+.visible .entry k(.param .b64 out) .maxntid 256 .minnctapersm 1 {
+  .reg .b64 %o; .reg .b32 %t; .reg .pred %p; ld.param.b64 %o, [out]; mov.u32 %t, %tid.x;
+  mad.wide.u32 %o, %t, 4, %o; setp.ge.u32 %p, %t, 128; @%p bra more;
+  setmaxnreg.dec.sync.aligned.u32 40; st.global.u32 [%o], 1; ret;
+more: setmaxnreg.inc.sync.aligned.u32 160; st.global.u32 [%o], 2; ret;
+}
+"""
+    )
+    code = disassemble(Cubin.parse(machine_code(PtxModule.from_text(text, "k.ptx"), "sm_90a"), "k"))["k"]
+    assert any(x.opcode.startswith("USETMAXREG.TRY_ALLOC") for x in code)
+    out = np.zeros(256, np.uint32)
+    Device(text, code="sass").run("k", out, block=(256, 1, 1))
+    assert out.tolist() == [1] * 128 + [2] * 128

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import simt
 from simt.cli import main
 from simt.cuda import compile_cuda, load, machine_code
 from simt.errors import SassError
 from simt.isa import table_for
-from simt.sass import Control, Cubin, Instruction, Parameter, disassemble
+from simt.sass import Control, Cubin, Instruction, Parameter, disassemble, disassembler
 from simt.sass.disassembler import _lines, _operands
 
 SOURCE = """
@@ -216,6 +222,69 @@ def test_the_command(
     run(monkeypatch, "list", str(source), "--gpu", "qv100")
     captured = capsys.readouterr()
     assert "this is sm_75 code" in captured.err and "sm_75" in captured.out
+
+
+LOOP = """extern "C" __global__ void other(int* x) { x[threadIdx.x] += 1; }
+extern "C" __global__ void scale(float* x, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; k < n; ++k)
+    x[i] = x[i] * a + k;
+}
+"""
+
+
+def test_what_happened_stands_beside_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "kernel.cu"
+    source.write_text(LOOP)
+    gpu = simt.GPU("a100", code="sass")
+    module = gpu.load(source)
+    for n in (5, 9):
+        module.scale[4, 128](np.ones(512, np.float32), 2.0, n)
+    gpu.result().save(tmp_path / "out")
+    run(monkeypatch, "show", str(source), "--result", str(tmp_path / "out"))
+    out = capsys.readouterr().out
+    rows = out.splitlines()
+    assert rows[0].startswith("scale (sm_80, ") and "in 2 launches" in rows[1] and "other (" not in out
+    # ptxas keeps x in a register: each of the 16 warps of each launch stores it once.
+    stores = [row.split()[0] for row in rows if " STG.E" in row and not row.startswith(" " * 70)]
+    assert sum(map(int, stores)) == 2 * 16
+    load_line = next(row for row in rows if row.endswith("kernel.cu:5"))
+    issued, waited, each = load_line.split()[:3]
+    assert int(waited.replace(",", "")) / int(issued.replace(",", "")) == pytest.approx(float(each), abs=0.05)
+    assert sum("kernel.cu:5" in row and row[:70].strip() != "" for row in rows) == 1
+
+    monkeypatch.setattr("sys.argv", ["simt", "sass", "show", str(source), "--gpu", "h100", "--result"])
+    sys.argv.append(str(tmp_path / "out"))
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "expected a run with --code sass of this program" in capsys.readouterr().err
+
+
+def test_what_is_not_executed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "kernel.cu"
+    source.write_text(LOOP)
+    run(monkeypatch, "list", str(source))
+    listed = capsys.readouterr().out
+    assert listed.count(" all ") >= 2 and "not executed" not in listed
+    known = disassembler._instructions
+
+    def renamed(rows: list[list[Any]], words: list[tuple[int, int]]) -> Iterator[Instruction]:
+        return (replace(x, opcode=x.opcode.replace("STG", "STGX")) for x in known(rows, words))
+
+    monkeypatch.setattr(disassembler, "_instructions", renamed)
+    run(monkeypatch, "list", str(source))
+    listed = capsys.readouterr().out
+    # `other` has 24 instructions, one of which is a store.
+    assert "95.8%" in listed
+    assert listed.count("not executed: ") == 1 and "STGX" in listed and "is not supported" in listed
+    run(monkeypatch, "show", str(source), "--kernel", "other")
+    shown = capsys.readouterr().out
+    assert shown.count("<- not executed by simt") == 1
 
 
 def test_options_of_ptxas_change_the_code(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def words(seed: int) -> np.ndarray:
             for one, two in (("min", "min"), ("max", "max"), ("add", "min"), ("add", "max"))
         ),
         ("90", "{ add.s16x2 %o, %i0, %i1; max.relu.s16x2 %o, %o, %i0; }"),
+        ("75", "tanh.approx.f32 %o, %i0;"),
         ("80", "{ .reg .pred p; testp.normal.f32 p, %i0; selp.b32 %o, 1, 0, p; }"),
         ("80", "{ .reg .pred p; testp.subnormal.f32 p, %i0; selp.b32 %o, 1, 0, p; }"),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from simt import _engine
 from simt.cuda.ptx_module import PtxModule
@@ -17,6 +18,11 @@ HEADER = ".version 8.7\n.target sm_{target}\n.address_size 64\n"
 
 CODE = os.environ.get("SIMT_TEST_CODE", "ptx")
 """What the tests of instructions and kernels execute: "ptx", or "sass", the machine code made of it."""
+
+
+def ptx_only(why: str) -> pytest.MarkDecorator:
+    """Marks what machine code cannot show."""
+    return pytest.mark.skipif(CODE == "sass", reason=why)
 
 
 def load(text: str, name: str, memory: Any, code: str = CODE, options: Sequence[str] = ()) -> Any:

@@ -26,7 +26,7 @@ inline constexpr SassRow sass_control_rows[] = {
     {"UCGABAR_WAIT", "", sass::translate_cluster_barrier},
     {"PREEXIT", "", sass::translate_nothing},
     {"ACQBULK", "", sass::translate_nothing},
-    {"USETMAXREG", "[.DEALLOC,.TRY_ALLOC] [p,]n", sass::translate_nothing},
+    {"USETMAXREG", ".DEALLOC[.CTAPOOL] n | .TRY_ALLOC[.CTAPOOL] p,n", sass::translate_set_registers},
     {"NOP", "", sass::translate_nothing},
     {"DEPBAR", ".LE b,n", sass::translate_depbar},
 };

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +18,10 @@ from simt.cuda.cubin_module import code_arch
 from simt.errors import SassError
 from simt.gpu.programs import target_of
 from simt.isa import table_for
+from simt.result import LaunchResult, Result
 from simt.sass import Cubin, Instruction, disassemble
+from simt.sass.cubin import INSTRUCTION_BYTES
+from simt.sass.program import refusals
 from simt.spec import load_spec
 
 EXAMPLES = """\b
@@ -25,11 +30,15 @@ Examples:
   simt sass show kernel.cu --gpu a100       every instruction with its control bits
   simt sass show kernel.cubin --kernel f    a cubin as it is; also what fatbins and programs hold
   simt sass show kernel.ptx --lines         with the source lines that they come from
+  simt sass show kernel.cu --result out     with how often each was issued after `simt run --code sass`, and
+                                            the warp-cycles that warps waited there, and for what
 
 Control bits: the dependence counters that the instruction waits for, those that it raises for its operands
 (R) and its result (W), whether the scheduler should take another warp next (Y), and the cycles before the
 next instruction (S).
 """
+
+_VISITS_WIDTH = 74  # columns for what happened at an instruction
 
 Program = Annotated[Path, typer.Argument(help="A .cu, .ptx, .cubin or .fatbin file, or what nvcc made.")]
 Gpu = Annotated[
@@ -50,20 +59,23 @@ app = typer.Typer(
 
 @app.command("list", epilog=EXAMPLES)
 def list_(program: Program, gpu: Gpu = "a100", ptxas: Options = None) -> None:
-    """The kernels of a program: instructions, registers, memory, and opcodes."""
+    """The kernels of a program: instructions, registers, memory, opcodes, and what simt does not execute."""
     console = Console()
-    rows, opcodes = [], Counter[str]()
+    rows, opcodes, refused = [], Counter[str](), dict[str, str]()
     for cubin in _cubins(program, gpu, ptxas):
-        code = disassemble(cubin)
+        code, missing = disassemble(cubin), refusals(cubin)
         for kernel in cubin.kernels:
             found = code[kernel.name]
             names = Counter(each.opcode.partition(".")[0] for each in found)
             opcodes += names
+            for address, why in missing[kernel.name].items():
+                refused.setdefault(found[address // INSTRUCTION_BYTES].opcode, why)
             rows.append(
                 [
                     kernel.name,
                     cubin.arch,
                     f"{len(found):,}",
+                    _share(len(found) - len(missing[kernel.name]), len(found)),
                     str(len(names)),
                     str(kernel.registers),
                     f"{kernel.shared_bytes:,}",
@@ -72,8 +84,8 @@ def list_(program: Program, gpu: Gpu = "a100", ptxas: Options = None) -> None:
                     ", ".join(x.name for x in kernel.functions) or "-",
                 ]
             )
-    header = ["kernel", "for", "instructions", "opcodes", "registers", "shared B", "stack B", "parameters B"]
-    print_table(console, [*header, "functions in it"], rows, (0, 1, 8))
+    header = ["kernel", "for", "instructions", "executed", "opcodes", "registers", "shared B", "stack B"]
+    print_table(console, [*header, "parameters B", "functions in it"], rows, (0, 1, 9))
     table = table_for(load_spec(gpu).sm_version)[0]
     unknown = sorted(set(opcodes) - set(table.opcodes))
     known = "all of them" if not unknown else f"all but {', '.join(unknown)}"
@@ -83,6 +95,12 @@ def list_(program: Program, gpu: Gpu = "a100", ptxas: Options = None) -> None:
         f"the timing model's table {table.name} has {known}",
         highlight=False,
     )
+    for why in refused.values():
+        console.print(f"not executed: {why}", highlight=False, markup=False)
+
+
+def _share(part: int, whole: int) -> str:
+    return "all" if part == whole else f"{100 * part / whole:.1f}%"
 
 
 @app.command(epilog=EXAMPLES)
@@ -92,30 +110,111 @@ def show(
     kernel: Annotated[str | None, typer.Option(help="Only this kernel.")] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Name the source line where it changes.")] = False,
     ptxas: Options = None,
+    result: Annotated[
+        Path | None,
+        typer.Option(
+            help="What a run of this machine code saved: what happened at each instruction and line."
+        ),
+    ] = None,
 ) -> None:
     """Each instruction with its address and control bits."""
+    launches = None if result is None else Result.load(result).launches
     shown = 0
     for cubin in _cubins(program, gpu, ptxas):
-        code = disassemble(cubin)
+        code, missing = disassemble(cubin), refusals(cubin)
+        begin = 0
         for each in cubin.kernels:
+            found = code[each.name]
             if kernel in (None, each.name):
-                functions = {x.start: x.name for x in each.functions}
-                _show(each.name, cubin.arch, code[each.name], functions, lines)
-                shown += 1
+                notes = missing[each.name]
+                if launches is None:
+                    _show(cubin, each.name, found, notes, lines)
+                    shown += 1
+                elif ran := [x for x in launches if x.name == each.name]:
+                    _show(cubin, each.name, found, notes, True, _visits(found, ran, begin), len(ran))
+                    shown += 1
+            begin += len(found) * INSTRUCTION_BYTES
     if not shown:
-        raise SassError(f"{program}: no kernel {kernel!r}; `simt sass list` names those there are")
+        where = "" if result is None else f" that {result} has launches of"
+        raise SassError(
+            f"{program}: no kernel {kernel or ''!r}{where}; `simt sass list` names those there are"
+        )
 
 
-def _show(name: str, arch: str, code: list[Instruction], functions: dict[int, str], lines: bool) -> None:
-    typer.echo(f"{name} ({arch}, {len(code):,} instructions)")
+@dataclass
+class _Visits:
+    """What happened at an instruction or a line in the launches of a Result.
+
+    issued: warp instructions. waiting: warp-cycles that warps were found waiting there, by their state.
+    """
+
+    issued: int = 0
+    waiting: Counter[str] = field(default_factory=Counter)
+
+    def __format__(self, width: str) -> str:
+        if not self.issued:
+            return format("", width)
+        total = self.waiting.total()
+        reasons = " ".join(f"{state} {100 * n / total:.0f}%" for state, n in self.waiting.most_common(2))
+        return format(f"{self.issued:11,} {total:11,} {total / self.issued:8.1f}  {reasons}", width)
+
+
+def _visits(code: Sequence[Instruction], launches: Iterable[LaunchResult], begin: int) -> list[_Visits]:
+    """begin: byte at which the kernel's code begins. Raises SassError if the launches executed other code."""
+    found = [_Visits() for _ in code]
+    for launch in launches:
+        pc = launch.pc
+        if not pc:
+            raise SassError(f"{launch.name}: the Result has no table of instructions")
+        for i, address in enumerate(pc["pc"]):
+            at = (address - begin) // INSTRUCTION_BYTES
+            if not 0 <= at < len(code) or code[at].opcode != pc["opcode"][i]:
+                raise SassError(
+                    f"{launch.name}: the Result has {pc['opcode'][i]} at {address:#06x}, the machine code "
+                    f"{code[at].opcode if 0 <= at < len(code) else 'nothing'}; expected a run with "
+                    "--code sass of this program, for the same GPU and with the same options"
+                )
+            found[at].issued += pc["issued"][i]
+            for state, samples in pc["stalled"].items():
+                if state != "selected" and samples[i]:
+                    found[at].waiting[state] += samples[i] * pc["sample_interval"]
+    return found
+
+
+def _show(
+    cubin: Cubin,
+    name: str,
+    code: Sequence[Instruction],
+    refused: dict[int, str],
+    lines: bool,
+    visits: Sequence[_Visits] | None = None,
+    launches: int = 0,
+) -> None:
+    """refused: as of `refusals`. visits: of each instruction in so many launches."""
+    typer.echo(f"{name} ({cubin.arch}, {len(code):,} instructions)")
+    functions = {x.start: x.name for x in cubin[name].functions}
+    by_line: dict[tuple[str, int], _Visits] = {}
+    if visits is not None:
+        typer.echo(
+            f"in {launches} launch{'es' * (launches != 1)}: warp instructions issued, warp-cycles waited, "
+            "cycles waited per issue, and the two states most waited in (samples, taken every 64 cycles)"
+        )
+        for each, visit in zip(code, visits, strict=True):
+            line = by_line.setdefault((each.file, each.line), _Visits())
+            line.issued += visit.issued
+            line.waiting += visit.waiting
     place = ("", 0)
-    for each in code:
+    for i, each in enumerate(code):
         if each.address in functions:
             typer.echo(f"{functions[each.address]}:")
         if lines and (each.file, each.line) != place and each.line:
             place = (each.file, each.line)
-            typer.echo(f"    // {each.file}:{each.line}")
-        typer.echo(f"  {each.address:04x}  {each.control}  {each.text}")
+            # A line's sum stands where its first instruction does.
+            total = "" if visits is None else f"{by_line.pop(place, ''):{_VISITS_WIDTH}}"
+            typer.echo(f"{total}    // {each.file}:{each.line}")
+        beside = "" if visits is None else f"{visits[i]:{_VISITS_WIDTH}}"
+        note = "   <- not executed by simt" if each.address in refused else ""
+        typer.echo(f"{beside}  {each.address:04x}  {each.control}  {each.text}{note}")
     typer.echo()
 
 

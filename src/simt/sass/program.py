@@ -17,6 +17,7 @@ _SIZES = (1, 2, 4, 8)  # of parameters that may be numbers
 _CONSTANT_VARIABLES = 3  # the constant bank that they are in
 _CONSTANT_SECTION = ".nv.constant3"
 _HIDDEN = "$"  # begins the names of strings and the like
+_SCRATCH_BYTES = 1 << 34  # of memory that only holds a cubin's variables
 _RESERVED_SHARED = 1024  # bytes of shared memory before a CTA's own, from sm_90 on
 
 
@@ -33,11 +34,7 @@ def load_program(
 
     Raises SassError, ToolkitError as `disassemble`.
     """
-    if not cubin.is_linked:
-        raise SassError(
-            f"{cubin.name}: machine code that is not linked yet (made by nvcc -dc or -rdc=true); expected "
-            "what nvcc or nvlink links"
-        )
+    _require_linked(cubin)
     code = disassemble(cubin)
     placed = _Placed(cubin, memory, places)
     try:
@@ -45,6 +42,29 @@ def load_program(
     except BaseException:
         placed.free()
         raise
+
+
+def refusals(cubin: Cubin) -> dict[str, dict[int, str]]:
+    """The instructions of each kernel that simt does not execute, by address, with the reason.
+
+    Raises SassError, ToolkitError as `disassemble`.
+    """
+    _require_linked(cubin)
+    code = disassemble(cubin)
+    placed = _Placed(cubin, _engine.functional.DeviceMemory(_SCRATCH_BYTES), {})
+    module, _ = placed.module(code, lambda kernel: [])
+    found: dict[str, dict[int, str]] = {kernel.name: {} for kernel in cubin.kernels}
+    for section, instruction, why in _engine.functional.machine_code_refusals(module):
+        found[cubin.kernels[section].name][instruction * INSTRUCTION_BYTES] = why
+    return found
+
+
+def _require_linked(cubin: Cubin) -> None:
+    if not cubin.is_linked:
+        raise SassError(
+            f"{cubin.name}: machine code that is not linked yet (made by nvcc -dc or -rdc=true); expected "
+            "what nvcc or nvlink links"
+        )
 
 
 @dataclass
@@ -63,6 +83,24 @@ class _Placed:
             self.memory.free(address)
 
     def load(self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]) -> Any:
+        cubin = self.cubin
+        module, addresses = self.module(code, parameter_types)
+        managed = {x.name for x in cubin.variables if x.is_managed}
+        variables = [
+            (name, *place, name in managed, name.startswith(_HIDDEN))
+            for name, place in self.variables.items()
+        ]
+        if cubin.constant_data:
+            variables.append(
+                (_CONSTANT_SECTION, self.constant_address, len(cubin.constant_data), False, True)
+            )
+        self._bind_data(addresses)
+        return _engine.functional.load_machine_code(module, self.memory, variables, self.allocations)
+
+    def module(
+        self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """The code as the engine takes it, with its variables placed, and addresses by symbol."""
         cubin = self.cubin
         self._place_variables()
         files: dict[str, int] = {"": 0}
@@ -119,17 +157,7 @@ class _Placed:
             "sections": sections,
             "system_functions": functions,
         }
-        managed = {x.name for x in cubin.variables if x.is_managed}
-        variables = [
-            (name, *place, name in managed, name.startswith(_HIDDEN))
-            for name, place in self.variables.items()
-        ]
-        if cubin.constant_data:
-            variables.append(
-                (_CONSTANT_SECTION, self.constant_address, len(cubin.constant_data), False, True)
-            )
-        self._bind_data(addresses)
-        return _engine.functional.load_machine_code(module, self.memory, variables, self.allocations)
+        return module, addresses
 
     def _place_variables(self) -> None:
         cubin = self.cubin
