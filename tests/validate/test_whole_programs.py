@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from simt.cli.validate import app
 from simt.errors import ProfileError, ToolkitError
+from simt.exec import Finished
 from simt.result import LaunchResult
-from simt.spec import available, load_spec
+from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
 from simt.validate.correlate import CYCLES
 from simt.validate.recipes import Recipe, Row, Source, Table, read_recipes, rows_of
@@ -124,7 +125,9 @@ class Fake:
         monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
         monkeypatch.setattr(whole_programs, "_simulated", self)
 
-    def __call__(self, row: Row, program: Path, setting: Setting) -> tuple[str, Sequence[LaunchResult]]:
+    def __call__(
+        self, row: Row, program: Path, spec: Spec, setting: Setting
+    ) -> tuple[str, Sequence[LaunchResult]]:
         self.ran.append(row.name)
         if row.measured > self.late:
             return "limit", []
@@ -253,6 +256,25 @@ int main(int, char** arguments) {
   return cudaDeviceSynchronize();
 }
 """
+
+
+@pytest.mark.parametrize(("gpu", "code", "sm_version"), [("qv100", "ptx", 75), ("qv100", "sass", 70)])
+def test_old_gpus_execute_ptx_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: str, code: str, sm_version: int
+) -> None:
+    """nvcc has no PTX for sm_70; a V100 would execute the machine code for sm_75 in its place."""
+    used = list[int]()
+
+    def run(command: object, gpu: str, **options: object) -> Finished:
+        used.append(load_spec(gpu, dict(options["set"])).sm_version)  # type: ignore[call-overload]
+        return Finished(1, ())
+
+    monkeypatch.setattr("simt.exec.run", run)
+    monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
+    of = recipe(tmp_path, gpu=gpu)
+    (found,) = run_rows([Row(of, {}, 1, False)], Setting(tmp_path, None, code), lambda _: None)
+    assert used == [sm_version]
+    assert found.status.startswith("failed: the program ended with status 1; ")
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from simt.validate.recipes import OWN, Recipe, Row, Source
 RECORD = Path(__file__).with_name("whole_programs.csv")
 """Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
 LEAST_ARCH = 75
-"""nvcc 13 compiles for sm_75 and later; older GPUs execute sm_75 code."""
+"""nvcc 13 compiles for sm_75 and later. Older GPUs execute sm_75 code, and PTX as if they were sm_75."""
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # Discards what the program prints, and starts it in its folder.
 _SHELL = 'cd "$1" && shift && log=$1 && shift && exec "$@" >"$log" 2>&1'
@@ -128,7 +128,7 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
             start = time.monotonic()
             status, launches = "limit", list[LaunchResult]()
             if id(recipe) not in late:
-                status, launches = _simulated(row, built[id(recipe)], setting)
+                status, launches = _simulated(row, built[id(recipe)], spec, setting)
             if status == "limit":
                 late.add(id(recipe))
             outcome = _outcome(row, spec, setting, status, launches, time.monotonic() - start)
@@ -251,7 +251,7 @@ def library_folder(nvcc: Path, out: Path) -> Path:
     return folder
 
 
-def _simulated(row: Row, program: Path, setting: Setting) -> tuple[str, list[LaunchResult]]:
+def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[str, list[LaunchResult]]:
     """Runs a program: status of its row, and the timed launches."""
     from simt.exec import run
 
@@ -264,6 +264,8 @@ def _simulated(row: Row, program: Path, setting: Setting) -> tuple[str, list[Lau
     command: list[str | Path] = ["sh", "-c", _SHELL, "sh", folder.resolve(), log, program, *row.arguments]
     options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
     options |= {"set": dict(setting.set or {}), "plan": set(recipe.timed) or None}
+    if setting.code == "ptx" and spec.sm_version < LEAST_ARCH:  # else it would refuse nvcc's PTX
+        options["set"]["sm_version"] = LEAST_ARCH
     try:
         finished = run(command, recipe.gpu, **options)
     except SimtError as error:
