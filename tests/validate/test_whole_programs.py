@@ -39,7 +39,7 @@ from support.launches import launch
 
 GPU = "rtx2060"
 OUTCOME = Outcome(
-    GPU, "s", "e", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1000.0, 1100.0, 1, 32,
+    GPU, "s", "e", "r", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1000.0, 1100.0, 1, 32,
     {"dram__sectors_read.sum": (12.0, 10.0)}, {"long_scoreboard": 0.75, "wait": 0.25}, 0.1,
 )  # fmt: skip
 
@@ -135,6 +135,7 @@ class Fake:
 
 
 def rows(place: Path, *times: float, program: str = "p") -> list[Row]:
+    (place / "p.cu").write_text("__global__ void p() {}", encoding="utf-8")
     of = recipe(place, program=program)
     return [Row(of, {"n": f"{time:g}"}, time, False) for time in times]
 
@@ -157,6 +158,24 @@ def test_short_rows_first_and_none_twice(tmp_path: Path, monkeypatch: pytest.Mon
     run_rows(rows(tmp_path, 100), replace(setting, set={"sm.count": 4}), lambda each: told.append(each.spec))
     assert len(told) == 6
     assert len(set(each.key for each in read_outcomes(tmp_path))) == 6
+
+
+def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another measured value is taken as it is; another source, or another way to run it, is simulated."""
+    fake, setting = Fake(monkeypatch), Setting(tmp_path, None)
+    (row,) = rows(tmp_path, 100)
+    run_rows([row], setting, lambda _: None)
+    (found,) = run_rows([replace(row, measured=50)], setting, lambda _: None)
+    assert (found.simulated, found.measured) == (200, pytest.approx(0.05 * load_spec(GPU).clock.core_mhz))
+    unclear = replace(row, recipe=replace(row.recipe, unclear="why?", use="held-out"))
+    (found,) = run_rows([unclear], setting, lambda _: None)
+    assert (found.unclear, found.use) == ("why?", "held-out")
+    assert len(fake.ran) == 1
+    for changed in ({"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"timed": (1,)}):
+        run_rows([replace(row, recipe=replace(row.recipe, **changed))], setting, lambda _: None)
+    (tmp_path / "p.cu").write_text("__global__ void q() {}", encoding="utf-8")
+    run_rows([row], setting, lambda _: None)
+    assert len(fake.ran) == 6
 
 
 def test_longer_rows_are_not_tried_after_one_that_takes_too_long(
@@ -193,7 +212,7 @@ def test_records_are_replaced(tmp_path: Path) -> None:
         (GPU, "ptx", 3, 0.3, 1.0),
         (GPU, "sass", 1, 0.1, None),
     ]
-    assert str(new) == "30.0 % over 3 tuning rows (PTX)"
+    assert str(new) == f"30.0 % over 3 tuning rows (PTX, {new.date}), 0 % of them within 20 %"
     assert {each.gpu for each in recorded()} <= set(available())
 
 
@@ -272,6 +291,7 @@ def test_old_gpus_execute_ptx_too(
     monkeypatch.setattr("simt.exec.run", run)
     monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
     of = recipe(tmp_path, gpu=gpu)
+    (tmp_path / "p.cu").write_text("", encoding="utf-8")
     (found,) = run_rows([Row(of, {}, 1, False)], Setting(tmp_path, None, code), lambda _: None)
     assert used == [sm_version]
     assert found.status.startswith("failed: the program ended with status 1; ")

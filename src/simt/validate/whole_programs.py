@@ -1,7 +1,8 @@
 """Runs whole programs as their recipes say (`simt.validate.recipes`), and compares them with measured values.
 
 Finished rows are kept in OUT/rows.jsonl, one line each. A row counts as done for one GPU (the hash of its
-values), one engine (the hash of the compiled file) and one code: after a change, it is simulated again.
+values), one engine (the hash of the compiled file), one code, and one way of running it (the hash of what the
+recipe says): after a change, it is simulated again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class Outcome:
     gpu: str
     spec: str
     engine: str
+    run: str
     code: str
     suite: str
     program: str
@@ -70,7 +72,7 @@ class Outcome:
 
     @property
     def key(self) -> tuple[str, ...]:
-        return self.spec, self.engine, self.code, self.suite, self.row
+        return self.spec, self.engine, self.run, self.code, self.suite, self.row
 
     @property
     def error(self) -> float:
@@ -119,7 +121,8 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
     found, built, late = [], dict[int, Path](), set[int]()
     for row in sorted(rows, key=lambda row: row.measured):
         spec = load_spec(row.recipe.gpu, dict(setting.set or {}))
-        key = (spec.hash[:16], engine_hash(), setting.code, row.recipe.suite, row.name)
+        measured = row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3
+        key = (spec.hash[:16], engine_hash(), run_hash(row), setting.code, row.recipe.suite, row.name)
         done = known.get(key)
         if done is None or done.status == "limit":
             recipe = row.recipe
@@ -131,12 +134,12 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
                 status, launches = _simulated(row, built[id(recipe)], spec, setting)
             if status == "limit":
                 late.add(id(recipe))
-            outcome = _outcome(row, spec, setting, status, launches, time.monotonic() - start)
+            outcome = _outcome(row, spec, setting, status, launches, measured, time.monotonic() - start)
             if done is None or status != "limit":
                 _append(setting.out / "rows.jsonl", outcome)
             told(outcome)
             done = outcome
-        found.append(done)
+        found.append(replace(done, measured=measured, use=row.recipe.use, unclear=row.recipe.unclear))
     return found
 
 
@@ -166,6 +169,17 @@ def _append(path: Path, outcome: Outcome) -> None:
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
         file.write(json.dumps(asdict(outcome)).encode() + b"\n")
+
+
+def run_hash(row: Row) -> str:
+    """Tells apart what is simulated for a row: source, how it is compiled and run, what is compared."""
+    recipe = row.recipe
+    about = (recipe.source, recipe.files, recipe.include, recipe.flags, recipe.folder, row.arguments)
+    digest = hashlib.sha256(repr((about, recipe.time, recipe.warm, recipe.timed)).encode())
+    if recipe.source.name == OWN:
+        for name in recipe.files:
+            digest.update((recipe.place / name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
@@ -283,13 +297,20 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
 
 
 def _outcome(
-    row: Row, spec: Spec, setting: Setting, status: str, launches: Sequence[LaunchResult], seconds: float
+    row: Row,
+    spec: Spec,
+    setting: Setting,
+    status: str,
+    launches: Sequence[LaunchResult],
+    measured: float,
+    seconds: float,
 ) -> Outcome:
     recipe, compared = row.recipe, compared_launches(launches, row.recipe)
     return Outcome(
         gpu=recipe.gpu,
         spec=spec.hash[:16],
         engine=engine_hash(),
+        run=run_hash(row),
         code=setting.code,
         suite=recipe.suite,
         program=recipe.program,
@@ -297,7 +318,7 @@ def _outcome(
         use=recipe.use,
         unclear=recipe.unclear,
         status=status,
-        measured=row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3,
+        measured=measured,
         simulated=cycles_of(launches, recipe) if status == "done" else 0.0,
         launches=len(launches),
         instructions=sum(launch.warp_instructions for launch in launches),
@@ -392,7 +413,8 @@ class Recorded:
 
     def __str__(self) -> str:
         code = "PTX" if self.code == "ptx" else "machine code"
-        return f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows ({code})"
+        mean, within = f"{100 * self.mae:.1f} %", f"{100 * self.within_20:.0f} %"
+        return f"{mean} over {self.rows} {self.use} rows ({code}, {self.date}), {within} of them within 20 %"
 
 
 def recorded(path: Path = RECORD) -> list[Recorded]:
