@@ -171,7 +171,7 @@ def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     (found,) = run_rows([unclear], setting, lambda _: None)
     assert (found.unclear, found.use) == ("why?", "held-out")
     assert len(fake.ran) == 1
-    for changed in ({"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"timed": (1,)}):
+    for changed in ({"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"set": {"sm.count": 4}}):
         run_rows([replace(row, recipe=replace(row.recipe, **changed))], setting, lambda _: None)
     (tmp_path / "p.cu").write_text("__global__ void q() {}", encoding="utf-8")
     run_rows([row], setting, lambda _: None)

@@ -174,8 +174,16 @@ def _append(path: Path, outcome: Outcome) -> None:
 def run_hash(row: Row) -> str:
     """Tells apart what is simulated for a row: source, how it is compiled and run, what is compared."""
     recipe = row.recipe
-    about = (recipe.source, recipe.files, recipe.include, recipe.flags, recipe.folder, row.arguments)
-    digest = hashlib.sha256(repr((about, recipe.time, recipe.warm, recipe.timed)).encode())
+    about: tuple[Any, ...] = (
+        recipe.source,
+        recipe.files,
+        recipe.include,
+        recipe.flags,
+        recipe.folder,
+        row.arguments,
+    )
+    about = (about, recipe.time, recipe.warm, recipe.timed, sorted(recipe.set.items()))
+    digest = hashlib.sha256(repr(about).encode())
     if recipe.source.name == OWN:
         for name in recipe.files:
             digest.update((recipe.place / name).read_bytes())
@@ -277,7 +285,7 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
     log.parent.mkdir(exist_ok=True)
     command: list[str | Path] = ["sh", "-c", _SHELL, "sh", folder.resolve(), log, program, *row.arguments]
     options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
-    options |= {"set": dict(setting.set or {}), "plan": set(recipe.timed) or None}
+    options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
     if setting.code == "ptx" and spec.sm_version < LEAST_ARCH:  # else it would refuse nvcc's PTX
         options["set"]["sm_version"] = LEAST_ARCH
     try:
