@@ -199,20 +199,21 @@ def test_a_table_of_all_rows() -> None:
 
 
 def test_records_are_replaced(tmp_path: Path) -> None:
-    """Each GPU, code and use has one line; a correlation needs three rows."""
+    """Each GPU, suite, code and use has one line; a correlation needs three rows."""
     path = tmp_path / "record.csv"
-    path.write_text("gpu,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
+    path.write_text("gpu,suite,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
     record([OUTCOME], path)
     record([replace(OUTCOME, code="sass", simulated=900)], path)
-    record([replace(OUTCOME, gpu="a100", simulated=1500)], path)
+    record([replace(OUTCOME, gpu="a100", simulated=1500), replace(OUTCOME, gpu="a100", suite="b")], path)
     many = [replace(OUTCOME, row=f"p n={n}", measured=n, simulated=1.3 * n) for n in (1, 2, 3)]
-    new = record([*many, replace(OUTCOME, row="late", status="limit")], path)
-    assert [(r.gpu, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
-        ("a100", "ptx", 1, 0.5, None),
-        (GPU, "ptx", 3, 0.3, 1.0),
-        (GPU, "sass", 1, 0.1, None),
+    (new,) = record([*many, replace(OUTCOME, row="late", status="limit")], path)
+    assert [(r.gpu, r.suite, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
+        ("a100", "b", "ptx", 1, 0.1, None),
+        ("a100", "suite", "ptx", 1, 0.5, None),
+        (GPU, "suite", "ptx", 3, 0.3, 1.0),
+        (GPU, "suite", "sass", 1, 0.1, None),
     ]
-    assert str(new) == f"30.0 % over 3 tuning rows (PTX, {new.date}), 0 % of them within 20 %"
+    assert str(new) == "suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 %"
     assert {each.gpu for each in recorded()} <= set(available())
 
 

@@ -114,7 +114,8 @@ def programs(
     pairs = correlation(outcomes)
     _show(console, pairs)
     if record_:
-        console.print(f"recorded: {record(outcomes)}", highlight=False, soft_wrap=True)
+        for each in record(outcomes):
+            console.print(f"recorded: {each}", highlight=False, soft_wrap=True)
     _outliers(console, outcomes, outliers)
     if vary_clocks:
         _clocks(console, found)

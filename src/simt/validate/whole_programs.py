@@ -404,12 +404,13 @@ def table(outcomes: Sequence[Outcome]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Error of a GPU's specification over the rows of one use, in one code. Shares and errors are fractions.
+    """Error of a GPU's specification over the rows of one suite and use, in one code, as fractions.
 
-    pearson: None for fewer than three rows. date: when it was simulated.
+    pearson: None for fewer than three rows. date: when it was recorded.
     """
 
     gpu: str
+    suite: str
     code: str
     use: str
     rows: int
@@ -422,7 +423,11 @@ class Recorded:
     def __str__(self) -> str:
         code = "PTX" if self.code == "ptx" else "machine code"
         mean, within = f"{100 * self.mae:.1f} %", f"{100 * self.within_20:.0f} %"
-        return f"{mean} over {self.rows} {self.use} rows ({code}, {self.date}), {within} of them within 20 %"
+        return f"{self.suite}, {code}: {mean} over {self.rows} {self.use} rows, {within} of them within 20 %"
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        return self.gpu, self.suite, self.code, self.use
 
 
 def recorded(path: Path = RECORD) -> list[Recorded]:
@@ -431,6 +436,7 @@ def recorded(path: Path = RECORD) -> list[Recorded]:
         return [
             Recorded(
                 row["gpu"],
+                row["suite"],
                 row["code"],
                 row["use"],
                 int(row["rows"]),
@@ -444,28 +450,29 @@ def recorded(path: Path = RECORD) -> list[Recorded]:
         ]
 
 
-def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> Recorded:
-    """Replaces the record of these rows' GPU, code and use."""
+def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> list[Recorded]:
+    """Replaces the records of these rows' suites, which are of one GPU, code and use."""
     first = outcomes[0]
-    (found,) = correlation(outcomes).only([CYCLES]).agreement().to_dicts()
-    new = Recorded(
-        first.gpu,
-        first.code,
-        first.use,
-        found["n"],
-        round(found["mae"], 4),
-        round(found["median"], 4),
-        round(found["within_20"], 4),
-        None if found["pearson"] is None else round(found["pearson"], 4),
-        time.strftime("%Y-%m-%d"),
-    )
-    about = (new.gpu, new.code, new.use)
-    kept = [each for each in recorded(path) if (each.gpu, each.code, each.use) != about]
-    rows = sorted([*kept, new], key=lambda each: (each.gpu, each.use, each.code))
+    new = [
+        Recorded(
+            first.gpu,
+            row["suite"],
+            first.code,
+            first.use,
+            row["n"],
+            round(row["mae"], 4),
+            round(row["median"], 4),
+            round(row["within_20"], 4),
+            None if row["pearson"] is None else round(row["pearson"], 4),
+            time.strftime("%Y-%m-%d"),
+        )
+        for row in correlation(outcomes).only([CYCLES]).agreement(by_suite=True).to_dicts()
+    ]
+    kept = [each for each in recorded(path) if each.about not in {one.about for one in new}]
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [each.name for each in fields(Recorded)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(asdict(each) for each in rows)
+        writer.writerows(asdict(each) for each in sorted([*kept, *new], key=lambda each: each.about))
     return new
 
 
