@@ -213,7 +213,7 @@ def test_records_are_replaced(tmp_path: Path) -> None:
         (GPU, "suite", "ptx", 3, 0.3, 1.0),
         (GPU, "suite", "sass", 1, 0.1, None),
     ]
-    assert str(new) == "suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 %"
+    assert str(new) == f"suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 % ({new.date})"
     assert {each.gpu for each in recorded()} <= set(available())
 
 

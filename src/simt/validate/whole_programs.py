@@ -422,8 +422,8 @@ class Recorded:
 
     def __str__(self) -> str:
         code = "PTX" if self.code == "ptx" else "machine code"
-        mean, within = f"{100 * self.mae:.1f} %", f"{100 * self.within_20:.0f} %"
-        return f"{self.suite}, {code}: {mean} over {self.rows} {self.use} rows, {within} of them within 20 %"
+        over = f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows"
+        return f"{self.suite}, {code}: {over}, {100 * self.within_20:.0f} % of them within 20 % ({self.date})"
 
     @property
     def about(self) -> tuple[str, ...]:
