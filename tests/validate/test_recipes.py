@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simt.errors import ProfileError
-from simt.spec import available
+from simt.spec import available, load_spec
 from simt.validate.recipes import OWN, Recipe, read_recipes, read_table, rows_of
 
 ROOT = Path(__file__).parents[2] / "validation" / "programs"
@@ -125,6 +125,11 @@ def test_a_table_that_comes_with_simt_is_known_by_name(tmp_path: Path) -> None:
             'use = "tuning"\ntimed = [0]',
             r"timed is \[0\], expected a list of launches, from 1",
         ),
+        (
+            'use = "tuning"',
+            'use = "tuning"\nset = { a = [1] }',
+            r"set: a is \[1\], expected a value of the spec",
+        ),
         ('use = "tuning"', 'use = "tuning"\nlaunches = true', "launches is True, expected a whole number"),
         ('value = "time"', 'value = "tme"', "times.csv:3: no column 'tme'; did you mean time"),
         ('["hit", "miss"]', '["hits"]', "no column 'hits'; did you mean hit"),
@@ -184,10 +189,18 @@ def test_no_text_is_read_wrongly(tmp_path: Path, data: st.DataObject) -> None:
         assert str(tmp_path) in str(error)
 
 
+def test_conditions_are_read(tmp_path: Path) -> None:
+    text = RECIPE.replace(
+        'use = "tuning"', 'use = "tuning"\nset = { "l2.copies_fill" = false, "sm.count" = 4 }'
+    )
+    assert only(written(tmp_path, text)).set == {"l2.copies_fill": False, "sm.count": 4}
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 def test_recipes_that_come_with_simt(gpu: str) -> None:
     assert gpu in available()
     for recipe in read_recipes(ROOT, gpu):
+        load_spec(gpu, recipe.set)
         source = recipe.source
         if source.name == OWN:
             assert all((ROOT / name).is_file() for name in recipe.files)

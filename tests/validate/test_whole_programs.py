@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from simt.cli.validate import app
 from simt.errors import ProfileError, ToolkitError
+from simt.exec import Finished
 from simt.result import LaunchResult
-from simt.spec import available, load_spec
+from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
 from simt.validate.correlate import CYCLES
 from simt.validate.recipes import Recipe, Row, Source, Table, read_recipes, rows_of
@@ -38,7 +39,7 @@ from support.launches import launch
 
 GPU = "rtx2060"
 OUTCOME = Outcome(
-    GPU, "s", "e", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1000.0, 1100.0, 1, 32,
+    GPU, "s", "e", "r", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1000.0, 1100.0, 1, 32,
     {"dram__sectors_read.sum": (12.0, 10.0)}, {"long_scoreboard": 0.75, "wait": 0.25}, 0.1,
 )  # fmt: skip
 
@@ -124,7 +125,9 @@ class Fake:
         monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
         monkeypatch.setattr(whole_programs, "_simulated", self)
 
-    def __call__(self, row: Row, program: Path, setting: Setting) -> tuple[str, Sequence[LaunchResult]]:
+    def __call__(
+        self, row: Row, program: Path, spec: Spec, setting: Setting
+    ) -> tuple[str, Sequence[LaunchResult]]:
         self.ran.append(row.name)
         if row.measured > self.late:
             return "limit", []
@@ -132,6 +135,7 @@ class Fake:
 
 
 def rows(place: Path, *times: float, program: str = "p") -> list[Row]:
+    (place / "p.cu").write_text("__global__ void p() {}", encoding="utf-8")
     of = recipe(place, program=program)
     return [Row(of, {"n": f"{time:g}"}, time, False) for time in times]
 
@@ -156,6 +160,24 @@ def test_short_rows_first_and_none_twice(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(set(each.key for each in read_outcomes(tmp_path))) == 6
 
 
+def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another measured value is taken as it is; another source, or another way to run it, is simulated."""
+    fake, setting = Fake(monkeypatch), Setting(tmp_path, None)
+    (row,) = rows(tmp_path, 100)
+    run_rows([row], setting, lambda _: None)
+    (found,) = run_rows([replace(row, measured=50)], setting, lambda _: None)
+    assert (found.simulated, found.measured) == (200, pytest.approx(0.05 * load_spec(GPU).clock.core_mhz))
+    unclear = replace(row, recipe=replace(row.recipe, unclear="why?", use="held-out"))
+    (found,) = run_rows([unclear], setting, lambda _: None)
+    assert (found.unclear, found.use) == ("why?", "held-out")
+    assert len(fake.ran) == 1
+    for changed in ({"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"set": {"sm.count": 4}}):
+        run_rows([replace(row, recipe=replace(row.recipe, **changed))], setting, lambda _: None)
+    (tmp_path / "p.cu").write_text("__global__ void q() {}", encoding="utf-8")
+    run_rows([row], setting, lambda _: None)
+    assert len(fake.ran) == 6
+
+
 def test_longer_rows_are_not_tried_after_one_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,20 +199,21 @@ def test_a_table_of_all_rows() -> None:
 
 
 def test_records_are_replaced(tmp_path: Path) -> None:
-    """Each GPU, code and use has one line; a correlation needs three rows."""
+    """Each GPU, suite, code and use has one line; a correlation needs three rows."""
     path = tmp_path / "record.csv"
-    path.write_text("gpu,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
+    path.write_text("gpu,suite,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
     record([OUTCOME], path)
     record([replace(OUTCOME, code="sass", simulated=900)], path)
-    record([replace(OUTCOME, gpu="a100", simulated=1500)], path)
+    record([replace(OUTCOME, gpu="a100", simulated=1500), replace(OUTCOME, gpu="a100", suite="b")], path)
     many = [replace(OUTCOME, row=f"p n={n}", measured=n, simulated=1.3 * n) for n in (1, 2, 3)]
-    new = record([*many, replace(OUTCOME, row="late", status="limit")], path)
-    assert [(r.gpu, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
-        ("a100", "ptx", 1, 0.5, None),
-        (GPU, "ptx", 3, 0.3, 1.0),
-        (GPU, "sass", 1, 0.1, None),
+    (new,) = record([*many, replace(OUTCOME, row="late", status="limit")], path)
+    assert [(r.gpu, r.suite, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
+        ("a100", "b", "ptx", 1, 0.1, None),
+        ("a100", "suite", "ptx", 1, 0.5, None),
+        (GPU, "suite", "ptx", 3, 0.3, 1.0),
+        (GPU, "suite", "sass", 1, 0.1, None),
     ]
-    assert str(new) == "30.0 % over 3 tuning rows (PTX)"
+    assert str(new) == f"suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 % ({new.date})"
     assert {each.gpu for each in recorded()} <= set(available())
 
 
@@ -253,6 +276,26 @@ int main(int, char** arguments) {
   return cudaDeviceSynchronize();
 }
 """
+
+
+@pytest.mark.parametrize(("gpu", "code", "sm_version"), [("qv100", "ptx", 75), ("qv100", "sass", 70)])
+def test_old_gpus_execute_ptx_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: str, code: str, sm_version: int
+) -> None:
+    """nvcc has no PTX for sm_70; a V100 would execute the machine code for sm_75 in its place."""
+    used = list[int]()
+
+    def run(command: object, gpu: str, **options: object) -> Finished:
+        used.append(load_spec(gpu, dict(options["set"])).sm_version)  # type: ignore[call-overload]
+        return Finished(1, ())
+
+    monkeypatch.setattr("simt.exec.run", run)
+    monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
+    of = recipe(tmp_path, gpu=gpu)
+    (tmp_path / "p.cu").write_text("", encoding="utf-8")
+    (found,) = run_rows([Row(of, {}, 1, False)], Setting(tmp_path, None, code), lambda _: None)
+    assert used == [sm_version]
+    assert found.status.startswith("failed: the program ended with status 1; ")
 
 
 @pytest.mark.slow

@@ -168,8 +168,8 @@ def errors(
             if mean is None
             else f"{name}: mean error {100 * mean:.1f} % over {count} values"
         )
-        against = f"{', '.join(whole[name])}, published times" if name in whole else "unknown"
-        typer.echo(f"{name}: whole programs: {against}")
+        for text in whole.get(name, ["unknown"]):
+            typer.echo(f"{name}: whole programs: {text}")
 
 
 @app.command("import")

@@ -114,13 +114,14 @@ def programs(
     pairs = correlation(outcomes)
     _show(console, pairs)
     if record_:
-        console.print(f"recorded: {record(outcomes)}", highlight=False)
+        for each in record(outcomes):
+            console.print(f"recorded: {each}", highlight=False, soft_wrap=True)
     _outliers(console, outcomes, outliers)
     if vary_clocks:
         _clocks(console, found)
     if html is not None:
         page.write(pairs, html, f"{gpu}, {code}: {use} rows of {recipes}")
-        console.print(f"wrote {html}", highlight=False)
+        console.print(f"wrote {html}", highlight=False, soft_wrap=True)
 
 
 def _rows(
@@ -153,13 +154,22 @@ def _not_counted(console: Console, outcomes: list[Outcome]) -> None:
     late = [o for o in outcomes if o.status == "limit"]
     if late:
         first = f"{late[0].suite} {late[0].row}"
-        console.print(f"not run within the time limit: {len(late)} rows, from {first}", highlight=False)
+        console.print(
+            f"not run within the time limit: {len(late)} rows, from {first}", highlight=False, soft_wrap=True
+        )
     for outcome in outcomes:
         if outcome.status.startswith("failed"):
-            console.print(f"{outcome.suite} {outcome.row}: {outcome.status}", style="red", highlight=False)
+            console.print(
+                f"{outcome.suite} {outcome.row}: {outcome.status}",
+                style="red",
+                highlight=False,
+                soft_wrap=True,
+            )
     for text in dict.fromkeys(o.unclear for o in outcomes if o.unclear):
         rows = [o for o in outcomes if o.unclear == text]
-        console.print(f"not counted: {len(rows)} rows of {rows[0].program}: {text}", highlight=False)
+        console.print(
+            f"not counted: {len(rows)} rows of {rows[0].program}: {text}", highlight=False, soft_wrap=True
+        )
 
 
 def _show(console: Console, pairs: Correlation) -> None:
@@ -211,4 +221,6 @@ def _clocks(console: Console, found: dict[str, list[Outcome]]) -> None:
         rows.append([name, f"{row['n']:,}", *(percent(row[key], 1) for key in ("mae", "median", "bias"))])
     console.print("\nother clocks", style="bold")
     print_table(console, ["clocks", "rows", "MAE", "median", "bias"], rows, {0})
-    console.print(f"MAE from {percent(min(errors), 1)} to {percent(max(errors), 1)}", highlight=False)
+    console.print(
+        f"MAE from {percent(min(errors), 1)} to {percent(max(errors), 1)}", highlight=False, soft_wrap=True
+    )

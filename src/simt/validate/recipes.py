@@ -74,6 +74,7 @@ class Recipe:
     time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
         the time between the ends of launches in one stream, after the first `warm`, as of events around a
         loop; "last", the duration of the last timed launch.
+    set: values of the specification for the conditions of the measurement, such as an L2 that was emptied.
     launches: how many kernels it launches, where that is known; a run with another number is refused.
     timed: launches (from 1) that are timed, the others are only executed; empty: all.
     unclear: why it is not certain that this is what was measured; such rows are shown but not counted.
@@ -93,6 +94,7 @@ class Recipe:
     folder: str = ""
     time: Time = "kernels"
     warm: int = 0
+    set: Mapping[str, Any] = field(default_factory=dict)
     launches: int = 0
     timed: tuple[int, ...] = ()
     unclear: str = ""
@@ -175,6 +177,7 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             folder=part.text("folder", ""),
             time=part.choice("time", get_args(Time), "kernels"),  # type: ignore[arg-type]
             warm=part.number("warm"),
+            set=part.part("set").scalars(),
             launches=part.number("launches"),
             timed=part.numbers("timed"),
             unclear=part.text("unclear", ""),
@@ -339,6 +342,12 @@ class _Section:
         if value not in among:
             raise ProfileError(f"{self.place}: {key} is {value!r}, expected one of {', '.join(among)}")
         return value
+
+    def scalars(self) -> dict[str, Any]:
+        for key, value in self.data.items():
+            if not isinstance(value, (bool, int, float, str)):
+                raise ProfileError(f"{self.place}: {key} is {value!r}, expected a value of the specification")
+        return self.data
 
     def part(self, key: str) -> _Section:
         return _Section(self._take(key, {}, dict, "a table"), f"{self.place}: {key}")

@@ -1,7 +1,8 @@
 """Runs whole programs as their recipes say (`simt.validate.recipes`), and compares them with measured values.
 
 Finished rows are kept in OUT/rows.jsonl, one line each. A row counts as done for one GPU (the hash of its
-values), one engine (the hash of the compiled file) and one code: after a change, it is simulated again.
+values), one engine (the hash of the compiled file), one code, and one way of running it (the hash of what the
+recipe says): after a change, it is simulated again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from simt.validate.recipes import OWN, Recipe, Row, Source
 RECORD = Path(__file__).with_name("whole_programs.csv")
 """Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
 LEAST_ARCH = 75
-"""nvcc 13 compiles for sm_75 and later; older GPUs execute sm_75 code."""
+"""nvcc 13 compiles for sm_75 and later. Older GPUs execute sm_75 code, and PTX as if they were sm_75."""
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # Discards what the program prints, and starts it in its folder.
 _SHELL = 'cd "$1" && shift && log=$1 && shift && exec "$@" >"$log" 2>&1'
@@ -53,6 +54,7 @@ class Outcome:
     gpu: str
     spec: str
     engine: str
+    run: str
     code: str
     suite: str
     program: str
@@ -70,7 +72,7 @@ class Outcome:
 
     @property
     def key(self) -> tuple[str, ...]:
-        return self.spec, self.engine, self.code, self.suite, self.row
+        return self.spec, self.engine, self.run, self.code, self.suite, self.row
 
     @property
     def error(self) -> float:
@@ -119,7 +121,8 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
     found, built, late = [], dict[int, Path](), set[int]()
     for row in sorted(rows, key=lambda row: row.measured):
         spec = load_spec(row.recipe.gpu, dict(setting.set or {}))
-        key = (spec.hash[:16], engine_hash(), setting.code, row.recipe.suite, row.name)
+        measured = row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3
+        key = (spec.hash[:16], engine_hash(), run_hash(row), setting.code, row.recipe.suite, row.name)
         done = known.get(key)
         if done is None or done.status == "limit":
             recipe = row.recipe
@@ -128,15 +131,15 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
             start = time.monotonic()
             status, launches = "limit", list[LaunchResult]()
             if id(recipe) not in late:
-                status, launches = _simulated(row, built[id(recipe)], setting)
+                status, launches = _simulated(row, built[id(recipe)], spec, setting)
             if status == "limit":
                 late.add(id(recipe))
-            outcome = _outcome(row, spec, setting, status, launches, time.monotonic() - start)
+            outcome = _outcome(row, spec, setting, status, launches, measured, time.monotonic() - start)
             if done is None or status != "limit":
                 _append(setting.out / "rows.jsonl", outcome)
             told(outcome)
             done = outcome
-        found.append(done)
+        found.append(replace(done, measured=measured, use=row.recipe.use, unclear=row.recipe.unclear))
     return found
 
 
@@ -166,6 +169,25 @@ def _append(path: Path, outcome: Outcome) -> None:
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
         file.write(json.dumps(asdict(outcome)).encode() + b"\n")
+
+
+def run_hash(row: Row) -> str:
+    """Tells apart what is simulated for a row: source, how it is compiled and run, what is compared."""
+    recipe = row.recipe
+    about: tuple[Any, ...] = (
+        recipe.source,
+        recipe.files,
+        recipe.include,
+        recipe.flags,
+        recipe.folder,
+        row.arguments,
+    )
+    about = (about, recipe.time, recipe.warm, recipe.timed, sorted(recipe.set.items()))
+    digest = hashlib.sha256(repr(about).encode())
+    if recipe.source.name == OWN:
+        for name in recipe.files:
+            digest.update((recipe.place / name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
@@ -251,7 +273,7 @@ def library_folder(nvcc: Path, out: Path) -> Path:
     return folder
 
 
-def _simulated(row: Row, program: Path, setting: Setting) -> tuple[str, list[LaunchResult]]:
+def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[str, list[LaunchResult]]:
     """Runs a program: status of its row, and the timed launches."""
     from simt.exec import run
 
@@ -263,7 +285,9 @@ def _simulated(row: Row, program: Path, setting: Setting) -> tuple[str, list[Lau
     log.parent.mkdir(exist_ok=True)
     command: list[str | Path] = ["sh", "-c", _SHELL, "sh", folder.resolve(), log, program, *row.arguments]
     options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
-    options |= {"set": dict(setting.set or {}), "plan": set(recipe.timed) or None}
+    options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
+    if setting.code == "ptx" and spec.sm_version < LEAST_ARCH:  # else it would refuse nvcc's PTX
+        options["set"]["sm_version"] = LEAST_ARCH
     try:
         finished = run(command, recipe.gpu, **options)
     except SimtError as error:
@@ -281,13 +305,20 @@ def _simulated(row: Row, program: Path, setting: Setting) -> tuple[str, list[Lau
 
 
 def _outcome(
-    row: Row, spec: Spec, setting: Setting, status: str, launches: Sequence[LaunchResult], seconds: float
+    row: Row,
+    spec: Spec,
+    setting: Setting,
+    status: str,
+    launches: Sequence[LaunchResult],
+    measured: float,
+    seconds: float,
 ) -> Outcome:
     recipe, compared = row.recipe, compared_launches(launches, row.recipe)
     return Outcome(
         gpu=recipe.gpu,
         spec=spec.hash[:16],
         engine=engine_hash(),
+        run=run_hash(row),
         code=setting.code,
         suite=recipe.suite,
         program=recipe.program,
@@ -295,7 +326,7 @@ def _outcome(
         use=recipe.use,
         unclear=recipe.unclear,
         status=status,
-        measured=row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3,
+        measured=measured,
         simulated=cycles_of(launches, recipe) if status == "done" else 0.0,
         launches=len(launches),
         instructions=sum(launch.warp_instructions for launch in launches),
@@ -373,12 +404,13 @@ def table(outcomes: Sequence[Outcome]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Error of a GPU's specification over the rows of one use, in one code. Shares and errors are fractions.
+    """Error of a GPU's specification over the rows of one suite and use, in one code, as fractions.
 
-    pearson: None for fewer than three rows. date: when it was simulated.
+    pearson: None for fewer than three rows. date: when it was recorded.
     """
 
     gpu: str
+    suite: str
     code: str
     use: str
     rows: int
@@ -390,7 +422,12 @@ class Recorded:
 
     def __str__(self) -> str:
         code = "PTX" if self.code == "ptx" else "machine code"
-        return f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows ({code})"
+        over = f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows"
+        return f"{self.suite}, {code}: {over}, {100 * self.within_20:.0f} % of them within 20 % ({self.date})"
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        return self.gpu, self.suite, self.code, self.use
 
 
 def recorded(path: Path = RECORD) -> list[Recorded]:
@@ -399,6 +436,7 @@ def recorded(path: Path = RECORD) -> list[Recorded]:
         return [
             Recorded(
                 row["gpu"],
+                row["suite"],
                 row["code"],
                 row["use"],
                 int(row["rows"]),
@@ -412,28 +450,29 @@ def recorded(path: Path = RECORD) -> list[Recorded]:
         ]
 
 
-def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> Recorded:
-    """Replaces the record of these rows' GPU, code and use."""
+def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> list[Recorded]:
+    """Replaces the records of these rows' suites, which are of one GPU, code and use."""
     first = outcomes[0]
-    (found,) = correlation(outcomes).only([CYCLES]).agreement().to_dicts()
-    new = Recorded(
-        first.gpu,
-        first.code,
-        first.use,
-        found["n"],
-        round(found["mae"], 4),
-        round(found["median"], 4),
-        round(found["within_20"], 4),
-        None if found["pearson"] is None else round(found["pearson"], 4),
-        time.strftime("%Y-%m-%d"),
-    )
-    about = (new.gpu, new.code, new.use)
-    kept = [each for each in recorded(path) if (each.gpu, each.code, each.use) != about]
-    rows = sorted([*kept, new], key=lambda each: (each.gpu, each.use, each.code))
+    new = [
+        Recorded(
+            first.gpu,
+            row["suite"],
+            first.code,
+            first.use,
+            row["n"],
+            round(row["mae"], 4),
+            round(row["median"], 4),
+            round(row["within_20"], 4),
+            None if row["pearson"] is None else round(row["pearson"], 4),
+            time.strftime("%Y-%m-%d"),
+        )
+        for row in correlation(outcomes).only([CYCLES]).agreement(by_suite=True).to_dicts()
+    ]
+    kept = [each for each in recorded(path) if each.about not in {one.about for one in new}]
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [each.name for each in fields(Recorded)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(asdict(each) for each in rows)
+        writer.writerows(asdict(each) for each in sorted([*kept, *new], key=lambda each: each.about))
     return new
 
 
