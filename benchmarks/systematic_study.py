@@ -71,7 +71,7 @@ def texts(gpu: simt.GPU, rng: np.random.Generator, count: int) -> tuple[Any, Any
 
 
 def heat(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 2048
+    n = 1280
     return "heat_2d", blocks(n, n, (32, 8)), (32, 8), 0, (floats(gpu, rng, n, n), zeros(gpu, n, n), n, n, 0.1)
 
 
@@ -81,7 +81,7 @@ def stencil(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 def laplace(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    x, y, z = 1024, 512, 6
+    x, y, z = 1024, 512, 2
     u = gpu.array(rng.random((z, y, x)))
     return "laplace_3d", blocks(x, y, (32, 4)), (32, 4), 0, (u, zeros(gpu, z, y, x, of=np.float64), x, y, z)
 
@@ -101,55 +101,55 @@ def transpose(kernel: str) -> Maker:
 
 
 def gravity(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 128 * 1024
+    n = 1 << 19
     body = floats(gpu, rng, n, 4)
-    return "gravity", n // 128, 128, 16 * 128, (body, zeros(gpu, n, 4), 256, 0.01)
+    return "gravity", n // 128, 128, 16 * 128, (body, zeros(gpu, n, 4), 4, 0.01)
 
 
 def mandelbrot(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    w, h = 1024, 640
+    w, h = 1024, 512
     out = zeros(gpu, h, w, of=np.uint16)
-    return "mandelbrot", blocks(w, h, (16, 8)), (16, 8), 0, (out, w, h, -2.2, -1.0, 3.0 / w, 60)
+    return "mandelbrot", blocks(w, h, (16, 8)), (16, 8), 0, (out, w, h, -2.2, -1.0, 3.0 / w, 10)
 
 
 def nearest(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n, k = 1 << 18, 12
+    n, k = 1 << 16, 2
     arguments = (floats(gpu, rng, n, 2), floats(gpu, rng, k, 2), zeros(gpu, n, of=np.int32))
     return "nearest_center", n // 128, 128, 0, (*arguments, zeros(gpu, k, 3), n, k)
 
 
 def black_scholes(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 1 << 19
+    n = 1 << 18
     given = [gpu.array(rng.random(n, np.float32) + 0.5) for _ in range(3)]
     return "black_scholes", n // 128, 128, 0, (*given, zeros(gpu, n), zeros(gpu, n), 0.02, 0.3, n)
 
 
 def lorenz(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 1 << 16
-    return "lorenz", n // 64, 64, 0, (gpu.array(rng.random((n, 3))), 6, 0.01)
+    n = 1 << 19
+    return "lorenz", n // 64, 64, 0, (gpu.array(rng.random((n, 3))), 1, 0.01)
 
 
 def gemm_naive(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    m, n, k = 1024, 512, 48
+    m, n, k = 1024, 512, 16
     arguments = (floats(gpu, rng, m, k), floats(gpu, rng, k, n), zeros(gpu, m, n))
     return "gemm_naive", blocks(n, m, (32, 8)), (32, 8), 0, (*arguments, m, n, k)
 
 
 def gemm_registers(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    m, n, k = 4096, 2048, 16
+    m, n, k = 2048, 2048, 16
     arguments = (floats(gpu, rng, m, k), floats(gpu, rng, k, n), zeros(gpu, m, n))
     return "gemm_registers", (n // 64, m // 64), 64, 0, (*arguments, n, k)
 
 
 def gemv(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    batch, m, n = 3000, 16, 96
+    batch, m, n = 6000, 4, 96
     arguments = (floats(gpu, rng, batch, m, n), floats(gpu, rng, batch, n), zeros(gpu, batch, m))
     return "gemv_batched", batch, 128, 0, (*arguments, m, n)
 
 
 def softmax(kernel: str) -> Maker:
     def of(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-        rows, columns = 24_000, 256
+        rows, columns = 24_000, 64
         given = (floats(gpu, rng, rows, columns), zeros(gpu, rows, columns))
         return kernel, rows // 4, (32, 4), 0, (*given, rows, columns)
 
@@ -157,19 +157,19 @@ def softmax(kernel: str) -> Maker:
 
 
 def layer_norm(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    rows, columns = 4096, 768
+    rows, columns = 3000, 256
     given = (floats(gpu, rng, rows, columns), floats(gpu, rng, columns), floats(gpu, rng, columns))
     return "layer_norm", rows, 128, 0, (*given, zeros(gpu, rows, columns), columns, 1e-5)
 
 
 def attention(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    length, depth = 1536, 16
+    length, depth = 1024, 8
     given = [floats(gpu, rng, length, depth) for _ in range(3)]
     return "attention", length, 64, 4 * length, (*given, zeros(gpu, length, depth), length, depth, 0.25)
 
 
 def convolve(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n, size = 1024, 5
+    n, size = 768, 3
     given = (floats(gpu, rng, n, n), floats(gpu, rng, size, size), zeros(gpu, n, n))
     return "convolve", blocks(n, n, (16, 8)), (16, 8), 0, (*given, n, n, size)
 
@@ -178,7 +178,13 @@ def pool(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
     rows, columns = 3000, 2048
     out = [zeros(gpu, rows // 2, columns // 2) for _ in range(2)]
     where = zeros(gpu, rows // 2, columns // 2, of=np.uint8)
-    return "pool", (columns // 64, rows // 2), 32, 0, (floats(gpu, rng, rows, columns), *out, where, rows, columns)
+    return (
+        "pool",
+        (columns // 64, rows // 2),
+        32,
+        0,
+        (floats(gpu, rng, rows, columns), *out, where, rows, columns),
+    )
 
 
 def cross_entropy(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
@@ -199,7 +205,7 @@ def xorshift(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 def sha256(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 1 << 15
+    n = 1 << 14
     given = gpu.array(rng.integers(0, 1 << 31, (n, 16)).astype(np.uint32))
     return "sha256", n // 32, 32, 0, (given, zeros(gpu, n, 8, of=np.uint32), n)
 
@@ -220,7 +226,7 @@ def hashes(kernel: str, seeded: bool, width: Any, count: int) -> Maker:
 
 
 def match_naive(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n, m = 1 << 21, 4
+    n, m = 1 << 20, 4
     text = gpu.array(rng.integers(97, 100, n).astype(np.uint8))
     wanted = gpu.array(np.array([97, 98, 97, 99], np.uint8))
     return "match_naive", n // 128, 128, 0, (text, n, wanted, m, zeros(gpu, n, of=np.uint8))
@@ -241,7 +247,7 @@ def range_groups(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 def dot(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    rows, quads = 12_000, 96
+    rows, quads = 12_000, 32
     given = [floats(gpu, rng, rows, quads, 4) for _ in range(2)]
     return "dot", rows, 32, 0, (*given, zeros(gpu, rows), quads)
 
@@ -291,14 +297,14 @@ def spmv_ell(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 def pagerank(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 1 << 16
+    n = 1 << 15
     begin, source, _ = sparse(gpu, rng, n, 8)
     degree = gpu.array(rng.integers(1, 20, n).astype(np.int32))
     return "pagerank", n // 64, 64, 0, (begin, source, degree, floats(gpu, rng, n), zeros(gpu, n), n, 0.85)
 
 
 def look_up(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n, slots = 1 << 18, 1 << 20
+    n, slots = 1 << 17, 1 << 20
     table = gpu.array(rng.integers(0, 1 << 62, slots).astype(np.uint64))
     table = gpu.array(np.where(rng.random(slots) < 0.6, table.numpy(), np.uint64(2**64 - 1)))
     key = gpu.array(rng.integers(0, 1 << 31, n).astype(np.uint32))
@@ -306,12 +312,18 @@ def look_up(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 def dft(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 1 << 17
-    return "fft_pass", n * 16 // 128, 128, 0, (floats(gpu, rng, 32 * n, 2), zeros(gpu, 32 * n, 2), 32 * n, 1 << 6)
+    n = 1 << 16
+    return (
+        "fft_pass",
+        n * 16 // 128,
+        128,
+        0,
+        (floats(gpu, rng, 32 * n, 2), zeros(gpu, 32 * n, 2), 32 * n, 1 << 6),
+    )
 
 
 def fft_shared(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    ctas, bits = 3000, 7
+    ctas, bits = 6000, 6
     given = (floats(gpu, rng, ctas << bits, 2), zeros(gpu, ctas << bits, 2))
     return "fft_shared", ctas, 64, 8 << bits, (*given, bits, np.float32(-1))
 
@@ -327,7 +339,7 @@ def padded_copy(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 def division(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-    n = 1 << 16
+    n = 1 << 17
     given = [gpu.array(rng.integers(1, 1 << 60, n)) for _ in range(2)]
     out = [zeros(gpu, 2 * n, of=np.int64), zeros(gpu, 2 * n, of=np.uint64)]
     return "division", n // 64, 64, 0, (*given, *out, n)
@@ -386,7 +398,7 @@ KERNELS: dict[str, tuple[str, Maker] | int] = {
     "workload-fir": 1 << 19,
     "workload-aes": 1 << 20,
     "workload-relu": 1 << 21,
-    "workload-matmul": 1 << 15,
+    "workload-matmul": 1 << 14,
     "workload-convolution": 4096,
     "workload-spmv": 8192,
 }
@@ -421,7 +433,8 @@ def simulate(gpu: str, name: str, method: str) -> dict[str, Any]:
     else:
         file = import_module(entry[0])
         templates, options = getattr(file, "TEMPLATES", ()), getattr(file, "OPTIONS", ())
-        module = device.compile(file.SOURCE, name=f"{entry[0]}.cu", kernels=templates, options=options)
+        source = file.SOURCE if hasattr(file, "SOURCE") else file.PIPELINES
+        module = device.compile(source, name=f"{entry[0]}.cu", kernels=templates, options=options)
         kernel, grid, block, shared, arguments = entry[1](device, np.random.default_rng(1))
         module[kernel][grid, block, shared](*arguments)
     result = device.result()
@@ -434,10 +447,14 @@ def simulate(gpu: str, name: str, method: str) -> dict[str, Any]:
         "waves": round(math.prod(launch.grid) / wave, 2),
         "warp_instructions": launch.warp_instructions,
         "dram_sectors": launch.engine["dram_reads"] + launch.engine["dram_writes"],
-        "l2_hits": launch.engine["l2_hits"],
+        "network_packets": launch.engine["network_request_packets"],
     }
     if sampled is not None:
-        found |= {"decision": sampled.decision, "reason": sampled.reason, "interval": dict(getattr(sampled, "half_widths", {}))}
+        found |= {
+            "decision": sampled.decision,
+            "reason": sampled.reason,
+            "interval": dict(getattr(sampled, "half_widths", {})),
+        }
     return found
 
 
@@ -487,17 +504,23 @@ def summary(row: dict[str, Any]) -> str:
         half = x["interval"].get("cycles")
         text += (
             f"; {method} {100 * (x['cycles'] / full['cycles'] - 1):+.2f}%"
-            f"{'' if half is None else f' ± {100 * half:.2f}'} {full['seconds'] / x['seconds']:.2f}x {x['decision']}"
+            f"{'' if half is None else f' ± {100 * half:.2f}'} {full['seconds'] / x['seconds']:.2f}x "
+            f"{x['decision']}"
         )
     return text
 
 
 def table(options: argparse.Namespace) -> None:
     halves = half_of()
-    print("| GPU | waves | method | launches | mean error | largest | covered | speedup (geometric mean) | least |")
+    print("| GPU | waves | method | launches | mean error | largest | covered | speedup (gmean) | least |")
     print("|---|---|---|---|---|---|---|---|---|")
     for gpu in (*GPUS, "all"):
-        rows = [row for g in (GPUS if gpu == "all" else [gpu]) for name, row in read(g).items() if halves.get(name) == options.half]
+        rows = [
+            row
+            for g in (GPUS if gpu == "all" else [gpu])
+            for name, row in read(g).items()
+            if halves.get(name) == options.half
+        ]
         for title, low, high in (("≥ 8", 8, math.inf), ("1 to 8", 1, 8), ("below 1", 0, 1)):
             for method in METHODS:
                 chosen = [r for r in rows if method in r and low <= r["full"]["waves"] < high]
@@ -505,10 +528,15 @@ def table(options: argparse.Namespace) -> None:
                     continue
                 errors = [abs(r[method]["cycles"] / r["full"]["cycles"] - 1) for r in chosen]
                 speedups = [r["full"]["seconds"] / r[method]["seconds"] for r in chosen]
-                stated = [(e, r[method]["interval"].get("cycles")) for e, r in zip(errors, chosen, strict=True) if r[method]["decision"] != "full"]
+                stated = [
+                    (e, r[method]["interval"].get("cycles"))
+                    for e, r in zip(errors, chosen, strict=True)
+                    if r[method]["decision"] != "full"
+                ]
                 covered = [e <= half for e, half in stated if half is not None]
                 print(
-                    f"| {gpu} | {title} | {method} | {len(chosen)} | {100 * sum(errors) / len(errors):.1f} % | "
+                    f"| {gpu} | {title} | {method} | {len(chosen)} | "
+                    f"{100 * sum(errors) / len(errors):.1f} % | "
                     f"{100 * max(errors):.1f} % | {f'{sum(covered)} of {len(covered)}' if covered else ''} | "
                     f"{math.exp(sum(map(math.log, speedups)) / len(speedups)):.2f} | {min(speedups):.2f} |"
                 )

@@ -184,7 +184,7 @@ void Gpu::finish(uint16_t slot) {
   if (options_.timeline_interval > 0) sample_timeline();
   LaunchRecord finished = launch.control ? launch.control->finish() : record(launch);
   if (finished.sampled) {
-    if (!finished.sampled->in_full()) warm_l2(*launch.source);
+    if (finished.sampled->stopped || finished.sampled->predicted_ctas) warm_l2(*launch.source);
     pause_ = true;
   }
   finished_warp_instructions_ += finished.activity.counters[Counter::warp_instructions];
@@ -212,6 +212,14 @@ void Gpu::begin_observing(uint16_t slot, size_t latencies) {
 
 Observation Gpu::observe(const RunningLaunch& launch) {
   return observation_of(*launch.kernel, sms_, *memory_, launch.first_dispatch, now_);
+}
+
+uint64_t Gpu::warm(const Footprint& footprint, uint64_t cta) {
+  // As if CTAs were placed on the parts of the L2 in turn.
+  const auto partition = static_cast<uint32_t>(cta % memory_->partitions().count());
+  uint64_t exchanged = 0;
+  for (const LineAccess& access : footprint) exchanged += memory_->warm(access, partition);
+  return exchanged;
 }
 
 std::vector<DroppedCta> Gpu::drop(uint16_t slot) {

@@ -117,6 +117,7 @@ class Gpu : private SampledMachine {
   void begin_observing(uint16_t slot, size_t latencies) override;
   Observation observe(const RunningLaunch& launch) override;
   LaunchRecord record(const RunningLaunch& launch) override { return record_of(launch, sms_, *memory_); }
+  uint64_t warm(const Footprint& footprint, uint64_t cta) override;
   std::vector<DroppedCta> drop(uint16_t slot) override;
 
   Spec spec_;

@@ -42,7 +42,7 @@ def simulate(
     output: str | os.PathLike[str] | None = None,
     resume: Result | bool = False,
     policies: Mapping[str, Policy] | None = None,
-    controller: Controller | None = None,
+    controller: Controller | str | None = None,
     plan: Plan | None = None,
     power: Power = False,
     clock: float | None = None,
@@ -70,7 +70,8 @@ def simulate(
         specification. Its launches are kept, not simulated again; caches start afresh.
     policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
         slice_hash (see simt.policy).
-    controller: decides during each launch how much of it is simulated (see simt.control); None: all.
+    controller: decides during each launch how much of it is simulated (see simt.control), or its name as
+        after `--sample`; None: all.
     plan: simulate only its launches; `Result.sampling` then has estimated totals of the whole program with
         their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
         order.

@@ -22,6 +22,9 @@ class SampledMachine {
   virtual void begin_observing(uint16_t slot, size_t latencies) = 0;
   virtual Observation observe(const RunningLaunch& launch) = 0;
   virtual LaunchRecord record(const RunningLaunch& launch) = 0;
+  /// A CTA that was left out has this footprint: puts it into the L2, where later CTAs would find it.
+  /// Returns the sectors that would have been exchanged with DRAM.
+  virtual uint64_t warm(const Footprint& footprint, uint64_t cta) = 0;
   /// The launch's resident CTAs execute nothing more; returned in SM order.
   virtual std::vector<DroppedCta> drop(uint16_t slot) = 0;
 };
@@ -84,8 +87,10 @@ class SamplingControl {
   uint16_t slot_;
   std::unique_ptr<BasicBlocks> blocks_;  // if they are observed or used for prediction
   uint64_t intervals_ = 0;               // observed
-  Cycle next_ = ~Cycle{0};               // next observation
+  Cycle begun_ = 0, next_ = ~Cycle{0};   // the interval under way: its begin and end, an observation
   std::deque<Pending> pending_;
+  InstructionCounts skipped_{};
+  uint64_t skipped_dram_sectors_ = 0;
   Sampled sampled_;
   CtaPrediction prediction_;
   bool predicted_residents_ = false;

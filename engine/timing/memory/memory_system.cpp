@@ -212,6 +212,25 @@ void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
   }
 }
 
+uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
+  uint32_t exchanged = 0;
+  for (uint32_t s = 0; s < LineAccess::line_bytes / LineAccess::sector_bytes; ++s) {
+    if (!(access.sectors >> s & 1)) continue;
+    const uint64_t sector = access.line + s * LineAccess::sector_bytes;
+    const uint32_t home = map_.slice_of(sector);
+    exchanged += slice(home).insert(sector, access.write);
+    for (uint32_t p = 0; p < partitions_.count(); ++p) {
+      const uint32_t index = partitions_.partner(home, p);
+      if (index == home) continue;
+      if (access.write)
+        slice(index).drop_copy(sector);
+      else if (p == partition)
+        slice(index).insert(sector, false);
+    }
+  }
+  return exchanged;
+}
+
 uint64_t MemorySystem::free_l2_lines() const {
   uint64_t lines = 0;
   for (uint32_t s = 0; s < slices_; ++s) lines += slice(s).cache().free_lines();

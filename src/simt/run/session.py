@@ -146,7 +146,7 @@ class Session:
         progress: Callable[[Progress], None] | bool | None = None,
         output: str | os.PathLike[str] | None = None,
         resume: Result | bool = False,
-        controller: Controller | None = None,
+        controller: Controller | str | None = None,
         plan: Plan | Collection[int] | None = None,
         power: Power = False,
         clock: float | None = None,
@@ -157,6 +157,10 @@ class Session:
         if timeline is not None and timeline < 1:
             raise SimtError(f"timeline is {timeline}, expected 1 or more")
         self.limits = Limits(max_cycles, timeout)
+        if isinstance(controller, str):
+            from simt.control.registry import make
+
+            controller = make(controller)
         self.controller = None if controller is None else controller.start()
         self.plan = None if isinstance(plan, Collection) else plan
         self._chosen = plan if isinstance(plan, Collection) else None
