@@ -70,6 +70,7 @@ class PythonController : public simt::Controller {
     d.kind = static_cast<Decision::Kind>(nb::cast<int>(given["kind"]));
     d.reason = nb::cast<std::string>(given["reason"]);
     take(given, "ctas", d.ctas);
+    take(given, "recent", d.recent);
     take(given, "warp_cycles", d.warp_cycles);
     take(given, "block_cycles", d.block_cycles);
     take(given, "launch_cycles", d.launch_cycles);

@@ -234,6 +234,7 @@ class TestSampling : public SampledMachine {
   LaunchRecord record(const RunningLaunch&) override { return {}; }
   std::vector<DroppedCta> drop(uint16_t) override { return resident_; }
   uint64_t warm(const Footprint&, uint64_t) override { return 0; }
+  void keep_recent(double, const std::function<void()>& warming) override { warming(); }
 
   Spec spec_;
   CtaDispatcher dispatcher_;

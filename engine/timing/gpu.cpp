@@ -222,6 +222,13 @@ uint64_t Gpu::warm(const Footprint& footprint, uint64_t cta) {
   return exchanged;
 }
 
+void Gpu::keep_recent(double recent, const std::function<void()>& warming) {
+  if (recent <= 0) return warming();
+  const auto before = memory_->l2_contents();
+  warming();
+  memory_->renew(before, recent);
+}
+
 std::vector<DroppedCta> Gpu::drop(uint16_t slot) {
   std::vector<DroppedCta> dropped;
   for (auto& sm : sms_) sm->drop(slot, now_, dropped);

@@ -118,6 +118,7 @@ class Gpu : private SampledMachine {
   Observation observe(const RunningLaunch& launch) override;
   LaunchRecord record(const RunningLaunch& launch) override { return record_of(launch, sms_, *memory_); }
   uint64_t warm(const Footprint& footprint, uint64_t cta) override;
+  void keep_recent(double recent, const std::function<void()>& warming) override;
   std::vector<DroppedCta> drop(uint16_t slot) override;
 
   Spec spec_;

@@ -20,6 +20,7 @@ struct Decision {
   Kind kind = Kind::GoOn;
   std::string reason;
   uint64_t ctas = 0;
+  double recent = 0;  ///< for Skip: share of the L2's lines, the most recently used, that stay so
   // For Predict: one of the three, in core cycles.
   double warp_cycles = 0;            ///< per warp
   std::vector<double> block_cycles;  ///< per execution of each basic block

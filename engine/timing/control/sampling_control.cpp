@@ -100,7 +100,7 @@ void SamplingControl::apply(Decision decision, Cycle now) {
       stop(now);
       break;
     case Decision::Kind::Skip:
-      skip(decision.ctas, now);
+      skip(decision.ctas, decision.recent, now);
       break;
     case Decision::Kind::Predict:
       if (decision.launch_cycles > 0)
@@ -140,22 +140,28 @@ void SamplingControl::stop(Cycle now) {
   launch_.last_end = std::max(launch_.last_end, now);
 }
 
-void SamplingControl::skip(uint64_t ctas, Cycle now) {
-  // CTAs whose order matters may wait for skipped ones, or the reverse.
-  if (prediction_.begun() || launch_.source->order_matters()) return;
-  const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
-  if (next % cluster != 0) return;
-  ctas = std::min(ctas / cluster * cluster, launch_.total_ctas - next);
-  std::vector<Footprint> footprints;
+/// Executes CTAs without timing, and puts what they access into the L2.
+void SamplingControl::execute_skipped(uint64_t first, uint64_t end) {
+  const uint64_t cluster = launch_.source->cluster_size();
   const uint64_t at_once = (followed_at_once / cluster + 1) * cluster;
-  for (uint64_t first = next; first < next + ctas; first += at_once) {
-    const uint64_t end = std::min(first + at_once, next + ctas);
-    const BlockCounts counts = launch_.source->execute(first, end, nullptr, limits_.threads, &footprints);
+  std::vector<Footprint> footprints;
+  for (; first < end; first += at_once) {
+    const uint64_t last = std::min(first + at_once, end);
+    const BlockCounts counts = launch_.source->execute(first, last, nullptr, limits_.threads, &footprints);
     sampled_.add_executed(counts);
     skipped_ += {counts.executed ? counts.executed->warp_instructions : 0, counts.thread_instructions};
     for (size_t i = 0; i < footprints.size(); ++i)
       skipped_dram_sectors_ += machine_.warm(footprints[i], first + i);
   }
+}
+
+void SamplingControl::skip(uint64_t ctas, double recent, Cycle now) {
+  // CTAs whose order matters may wait for skipped ones, or the reverse.
+  if (prediction_.begun() || launch_.source->order_matters()) return;
+  const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
+  if (next % cluster != 0) return;
+  ctas = std::min(ctas / cluster * cluster, launch_.total_ctas - next);
+  machine_.keep_recent(recent, [&] { execute_skipped(next, next + ctas); });
   dispatcher_.skip_to(slot_, next + ctas);
   launch_.done_ctas += ctas;
   sampled_.skipped_ctas += ctas;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -25,6 +26,9 @@ class SampledMachine {
   /// A CTA that was left out has this footprint: puts it into the L2, where later CTAs would find it.
   /// Returns the sectors that would have been exchanged with DRAM.
   virtual uint64_t warm(const Footprint& footprint, uint64_t cta) = 0;
+  /// Calls `warming`, which calls warm(). The share `recent` of each set of the L2, its most recently used
+  /// lines, are so again afterwards: those of CTAs that are still resident.
+  virtual void keep_recent(double recent, const std::function<void()>& warming) = 0;
   /// The launch's resident CTAs execute nothing more; returned in SM order.
   virtual std::vector<DroppedCta> drop(uint16_t slot) = 0;
 };
@@ -70,7 +74,8 @@ class SamplingControl {
   void take(Decision decision, Cycle now, Cycle effective);
   void apply(Decision decision, Cycle now);
   void stop(Cycle now);
-  void skip(uint64_t ctas, Cycle now);
+  void skip(uint64_t ctas, double recent, Cycle now);
+  void execute_skipped(uint64_t first, uint64_t end);
   void predict(Decision decision, Cycle now);
   void predict_launch(double cycles);
   void predict_residents(Cycle now);

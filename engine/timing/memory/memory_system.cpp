@@ -1,6 +1,7 @@
 #include "timing/memory/memory_system.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace simt {
@@ -229,6 +230,21 @@ uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
     }
   }
   return exchanged;
+}
+
+void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, double share) {
+  const uint32_t ways = spec_.l2.slice.ways;
+  const auto kept = static_cast<size_t>(std::ceil(std::min(1.0, share) * ways));
+  for (uint32_t s = 0; s < slices_; ++s) {
+    const std::vector<CacheLine>& lines = contents[s];
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (i + kept < lines.size() && lines[i + kept].line / ways == lines[i].line / ways) continue;
+      const auto sectors = static_cast<uint32_t>(lines[i].valid | lines[i].modified);
+      for (uint32_t sector = 0; sectors >> sector; ++sector)
+        if (sectors >> sector & 1)
+          slice(s).insert(lines[i].tag + uint64_t{sector} * sector_bytes, lines[i].modified >> sector & 1);
+    }
+  }
 }
 
 uint64_t MemorySystem::free_l2_lines() const {

@@ -54,6 +54,9 @@ class MemorySystem {
   /// An access by an SM of that L2 partition, without time or traffic. Returns the sectors that would have
   /// been exchanged with DRAM.
   uint32_t warm(const LineAccess& access, uint32_t partition);
+  /// Makes the most recently used share of these contents, set by set, the most recently used again. Lines
+  /// that are gone come back as they were.
+  void renew(const std::vector<std::vector<CacheLine>>& contents, double share);
   const L2Partitions& partitions() const { return partitions_; }
 
   bool idle() const { return next_event() == ~Cycle{0}; }

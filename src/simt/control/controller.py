@@ -45,12 +45,14 @@ class Stop:
 @dataclass(frozen=True)
 class Skip:
     """Do not simulate the next `ctas` CTAs of the grid, as if they did not exist; a program still executes
-    them.
-    Controller.project adds their estimated cost.
+    them. Their accesses go into the L2. Controller.project adds their estimated cost.
+
+    recent: share of the L2's lines, the most recently used, that stay so: those of CTAs still resident.
     """
 
     ctas: int
     reason: str = ""
+    recent: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

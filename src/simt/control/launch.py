@@ -235,7 +235,12 @@ class LaunchControl:
         if isinstance(decision, Skip):
             if decision.ctas < 1:
                 raise self._error(f"Skip of {decision.ctas} CTAs, expected 1 or more")
-            return {"kind": 2, "reason": decision.reason, "ctas": int(decision.ctas)}
+            return {
+                "kind": 2,
+                "reason": decision.reason,
+                "ctas": int(decision.ctas),
+                "recent": float(decision.recent),
+            }
         if not isinstance(decision, Predict):
             raise self._error(
                 f"it answered {decision!r}, expected GO_ON, Stop(...), Skip(...) or Predict(...)"

@@ -19,11 +19,19 @@ _NEVER = 1 << 40  # core cycles, beyond any launch
 _SHORTEST, _LONGEST = 50, 500  # core cycles between observations
 _OBSERVATIONS = 32  # in the time of the first wave, about
 _FULL_OF_WINDOWS = 8  # waves for each window, up to `windows`
+# A launch of that many waves has a window within this share of its end.
+_SEEN_AT_ITS_END, _LONGEST_END = 10, 0.4
 _STEPS = 4  # in which the CTAs between two windows are left out
 _USUAL, _PRIOR = 0.01, 4  # spread of windows in most launches, and how many degrees of freedom that is worth
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
 _OF_CHANGE = 0.25  # of the difference between two windows that is uncertain between them
-_SECTOR_BYTES = 32
+# Counters that depend on the program alone.
+_OF_PROGRAM = (
+    *("shared_loads", "shared_stores", "shared_wavefronts", "shared_bank_conflicts"),
+    *("shared_store_bank_conflicts", "global_load_requests", "global_store_requests", "global_load_sectors"),
+    *("global_store_sectors", "local_requests", "atomic_requests"),
+)
+_SECTOR_BYTES, _LINE_BYTES = 32, 128
 
 
 @dataclass(frozen=True)
@@ -58,13 +66,14 @@ class Systematic(Controller):
         reached, or the launch is over.
     confidence: of the intervals.
     windows: number of windows at least, in launches of eight waves for each; shorter ones have fewer.
-    bias: allowance for what windows do not show, as a share of the part left out.
+    bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
+        quite theirs: in waves, for each stretch left out.
     """
 
     method = "systematic"
 
     def __init__(
-        self, error: float = 0.03, confidence: float = 0.95, windows: int = 8, bias: float = 0.01
+        self, error: float = 0.03, confidence: float = 0.95, windows: int = 8, bias: float = 0.12
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -110,7 +119,7 @@ class Systematic(Controller):
             return "it ended before a window did"
         return (
             f"its windows differ too much to leave out a wave at the error asked for, {self.error:.1%}: "
-            f"± {self._half_width(1.0):.1%}"
+            f"± {self._relative_noise(1.0) + self._allowance(1):.1%}"
         )
 
     def observe(self, interval: Interval) -> Decision:
@@ -141,7 +150,7 @@ class Systematic(Controller):
         step = max(1, waves // _STEPS)
         self._to_leave_out = waves - step
         self._waits_for = interval
-        return Skip(step * self._wave)
+        return Skip(step * self._wave, recent=self._turnover())
 
     def _has_left_out(self, interval: Interval) -> None:
         before = self._waits_for
@@ -163,12 +172,15 @@ class Systematic(Controller):
         done = len(self._windows) - 1
         wanted = max(1, min(self.windows, int(waves / _FULL_OF_WINDOWS)))
         share = 1 - (done + 2) / waves
-        half, least = self._half_width(share), share * self.bias
-        if half > self.error:
-            if self.error <= least or not math.isfinite(half):
+        noise = self._relative_noise(share)
+        room = self.error - self._allowance(self._gaps() + 1)
+        if noise > room:
+            if room <= 0 or not math.isfinite(noise):
                 return 0
-            wanted = max(wanted, math.ceil(done * ((half - least) / (self.error - least)) ** 2))
+            wanted = max(wanted, math.ceil(done * (noise / room) ** 2))
         more = max(0, wanted - done)
+        if more == 0 and left > _LONGEST_END * self._launch.cta_count and waves >= _SEEN_AT_ITS_END:
+            more = 1
         return max(0, left - more * self._wave) // max(1, more) // self._wave
 
     def _changed(self) -> bool:
@@ -184,6 +196,12 @@ class Systematic(Controller):
         """What a CTA of these windows exchanged with DRAM."""
         exchanged = self._between("dram_reads", begins) + self._between("dram_writes", begins)
         return exchanged / self._wave
+
+    def _turnover(self) -> float:
+        """Share of the L2 that a wave replaces."""
+        sectors = float(self._dram_sectors(np.array([self._windows[-1]], np.float64))[0]) * self._wave
+        lines = sectors * _SECTOR_BYTES / _LINE_BYTES
+        return min(1.0, lines / self._launch.l2_lines) if self._launch.l2_lines else 0.0
 
     def _utilisation(self, sectors: float) -> float:
         """Of DRAM, if a CTA exchanges these sectors more or less than in the latest window."""
@@ -240,32 +258,44 @@ class Systematic(Controller):
         changes = np.diff(self._dram_sectors(begins))
         return np.array([self._utilisation(x) <= _CHANGE for x in changes], np.bool_) | same
 
-    def _of_mean(self, noise: float, freedom: int) -> float:
-        """Half width of the interval of the mean of all windows."""
+    def _student(self, freedom: int) -> float:
         from scipy.special import stdtrit
 
-        n = len(self._windows) - 1
-        return float(stdtrit(freedom, 0.5 + self.confidence / 2)) * noise / math.sqrt(n)
+        return float(stdtrit(freedom, 0.5 + self.confidence / 2))
 
-    def _half_width(self, share: float) -> float:
-        """Relative half width of the interval of the cycles if this share of the launch is left out."""
+    def _of_mean(self, noise: float, freedom: int) -> float:
+        """Half width of the interval of the mean of all windows."""
+        return self._student(freedom) * noise / math.sqrt(len(self._windows) - 1)
+
+    def _relative_noise(self, share: float) -> float:
+        """Relative half width of the interval of the cycles if this share of the launch is left out, without
+        the allowance."""
         rates, noise, freedom = self._noise("cycles", "warp_instructions")
-        return share * (self._of_mean(noise, freedom) / float(rates[1:].mean()) + self.bias)
+        return share * self._of_mean(noise, freedom) / float(rates[1:].mean())
+
+    def _gaps(self) -> int:
+        """Stretches left out: several skips may follow each other."""
+        return len({int(np.searchsorted(self._windows, left.at)) for left in self._left_out})
+
+    def _allowance(self, gaps: int) -> float:
+        """`bias` relative to the launch, for stretches whose errors are independent of each other."""
+        return self.bias * math.sqrt(gaps) * self._wave / self._launch.cta_count
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         # Threads of the input are those of the engine, also where its warps are not.
         by_warps = all(left.warp_instructions for left in self._left_out)
         measure = "warp_instructions" if by_warps else "thread_instructions"
         begins = np.array(self._windows[1:], np.float64)
+        work = self._between(measure, begins)
         sectors = self._dram_sectors(begins)
         # Of the work left out, by window: what its rate stands for; by pair of windows: what lies between.
         stands_for, between = np.zeros(len(begins)), np.zeros(len(begins))
         unseen = 0.0  # core cycles, at most, of traffic to DRAM that no window has seen
         for left in self._left_out:
-            work = getattr(left, measure)
+            executed = getattr(left, measure)
             after = int(np.searchsorted(begins, left.at))
             if after == len(begins):
-                stands_for[-1] += work
+                stands_for[-1] += executed
                 more = abs(left.dram_sectors - sectors[-1])
                 if self._utilisation(more) > _CHANGE:
                     unseen += more * _SECTOR_BYTES * left.ctas / launch.dram_bytes_per_cycle
@@ -274,9 +304,9 @@ class Systematic(Controller):
             part = 0.5
             if self._utilisation(change) > _CHANGE:
                 part = min(1.0, max(0.0, (left.dram_sectors - sectors[after - 1]) / change))
-            stands_for[after] += part * work
-            stands_for[after - 1] += (1 - part) * work
-            between[after] += work
+            stands_for[after] += part * executed
+            stands_for[after - 1] += (1 - part) * executed
+            between[after] += executed
         every = float(stands_for.sum())
 
         def total(name: str, done: float) -> tuple[float, float]:
@@ -286,11 +316,15 @@ class Systematic(Controller):
                 noise, freedom = float(np.std(rates[1:])), 1
             added = float(rates[1:] @ stands_for)
             whole = done + added
-            half = every * self._of_mean(noise, freedom) + self.bias * added
+            half = every * self._of_mean(noise, freedom) + allowance * whole
             half += _OF_CHANGE * float(np.abs(np.diff(rates[1:], prepend=0)) @ between)
+            if name != "cycles":  # events come one by one, and perhaps none came in a window
+                seen = float(self._between(name, begins).sum())
+                half += every / work.sum() * self._student(freedom) * math.sqrt(max(seen, 1.0))
             half += unseen * added / max(1.0, float(cycle_rates @ stands_for))
             return whole, half / whole if whole else 0.0
 
+        allowance = self._allowance(self._gaps())
         cycle_rates = self._noise("cycles", measure)[0][1:]
         cycles, half = total("cycles", now.end)
         totals: dict[str, float] = {}
@@ -307,6 +341,11 @@ class Systematic(Controller):
                 totals[name], projected[name] = known[name], exact_from(launch, name)
             elif is_peak(name) or name not in self._seen[-1].counters:
                 totals[name], unprojected[name] = math.nan, "a peak: what is left out may exceed it"
+            elif name in _OF_PROGRAM:
+                # CTAs are simulated to their end, so that those simulated have all of it.
+                grown = 1 + every / now.counters[measure]
+                totals[name], projected[name] = done * grown, "simulated part, as its instructions"
+                halves[name] = (1 - 1 / grown) * self._student(_PRIOR) * _USUAL
             else:
                 totals[name], halves[name] = total(name, done)
                 projected[name] = "simulated part + rates of the windows next to what is left out"
