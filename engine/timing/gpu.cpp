@@ -50,6 +50,21 @@ void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
   queue_.push(std::move(copy));
 }
 
+void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
+  LaunchQueue::Transfer followed;
+  followed.barrier = true;
+  followed.perform = [this, source = std::move(source), first] {
+    constexpr uint64_t at_once = 256;  // CTAs whose footprints are in memory together
+    std::vector<Footprint> footprints;
+    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once) {
+      const uint64_t end = std::min(begin + at_once, source->cta_count());
+      source->execute(begin, end, nullptr, pool_.threads(), &footprints);
+      for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], begin + i);
+    }
+  };
+  queue_.push(std::move(followed));
+}
+
 void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
   transfer.cycles = LaunchQueue::duration(spec_, transfer.link, traffic);
   queue_.push(std::move(transfer));

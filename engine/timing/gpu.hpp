@@ -43,6 +43,9 @@ class Gpu : private SampledMachine {
   ~Gpu() override;
 
   void copy_from_host(uint64_t address, uint64_t bytes);
+  /// Puts what the CTAs from `first` on of a launch that is not simulated access into the L2, in order with
+  /// launches and copies.
+  void follow(std::shared_ptr<InstructionSource> source, uint64_t first);
   /// `id` identifies the launch in its record. It starts when earlier launches of its stream, and those in
   /// `after`, have ended. A `controller` decides how much of it is simulated; nullptr: all of it.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},

@@ -39,6 +39,7 @@ from .record import Facts, Record, to_resume
 from .slices import NO_MEMORY, new_engine, run_slices
 
 if TYPE_CHECKING:
+    from simt import _engine
     from simt.control import Controller
     from simt.control.launch import LaunchControl
     from simt.power import Power
@@ -274,6 +275,12 @@ class Session:
         """Informs the timing model of a copy to the device, in order with launches."""
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
+
+    def follow(self, source: _engine.InstructionSource, first: int) -> None:
+        """Puts what the CTAs from `first` on of a launch that is left out access into the L2, in order with
+        launches."""
+        if self._timed:
+            self._running_engine().follow(source, first)
 
     @property
     def timed(self) -> bool:
