@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "counter_names.hpp"
@@ -52,9 +53,13 @@ class PythonController : public simt::Controller {
 
   Decision observe(const simt::Observation& o) override {
     nb::gil_scoped_acquire acquire;
-    return decision(control_.attr("observe")(
+    const Decision answer = decision(control_.attr("observe")(
         o.index, o.begin, o.end, bytes_of(o.counters), bytes_of(o.warps), bytes_of(o.blocks),
-        bytes_of(o.latencies), bytes_of(o.sm_instructions), bytes_of(o.sm_warp_cycles), o.l2_free_lines));
+        bytes_of(o.latencies), bytes_of(o.sm_instructions), bytes_of(o.sm_warp_cycles), o.l2_free_lines,
+        nb::make_tuple(o.skipped_ctas, o.skipped.warp_instructions, o.skipped.thread_instructions,
+                       o.skipped_dram_sectors)));
+    interval_ = nb::cast<uint64_t>(control_.attr("interval"));
+    return answer;
   }
 
  private:
@@ -65,6 +70,7 @@ class PythonController : public simt::Controller {
     d.kind = static_cast<Decision::Kind>(nb::cast<int>(given["kind"]));
     d.reason = nb::cast<std::string>(given["reason"]);
     take(given, "ctas", d.ctas);
+    take(given, "recent", d.recent);
     take(given, "warp_cycles", d.warp_cycles);
     take(given, "block_cycles", d.block_cycles);
     take(given, "launch_cycles", d.launch_cycles);

@@ -366,6 +366,14 @@ void bind_gpu(nb::module_& m) {
           [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
           "address"_a, "nbytes"_a)
       .def(
+          "follow",
+          [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t first) {
+            self.gpu.follow(std::move(source), first);
+          },
+          "source"_a, "first"_a = 0,
+          "Puts what the CTAs from `first` on access into the L2, in order with launches: the launch itself is "
+          "not simulated.")
+      .def(
           "launch",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,
              std::vector<uint64_t> after, nb::object controller) {

@@ -40,7 +40,8 @@ class FakeSource : public InstructionSource {
   std::unique_ptr<CtaStream> open_cta(uint64_t) override { return nullptr; }
   uint32_t lane_addresses(const DynamicRecord&, uint64_t*) const override { return 0; }
   uint32_t cluster_size() const override { return cluster_; }
-  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks*, uint32_t) override {
+  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks*, uint32_t,
+                      std::vector<Footprint>*) override {
     executed.emplace_back(first, end);
     return instructions_of(end - first);
   }
@@ -232,6 +233,8 @@ class TestSampling : public SampledMachine {
   Observation observe(const RunningLaunch&) override { return {}; }
   LaunchRecord record(const RunningLaunch&) override { return {}; }
   std::vector<DroppedCta> drop(uint16_t) override { return resident_; }
+  uint64_t warm(const Footprint&, uint64_t) override { return 0; }
+  void keep_recent(double, const std::function<void()>& warming) override { warming(); }
 
   Spec spec_;
   CtaDispatcher dispatcher_;

@@ -138,7 +138,7 @@ Numbers<uint32_t> execute(InstructionSource& source, uint64_t first, uint64_t en
   BlockCounts counts;
   {
     const nb::gil_scoped_release no_gil;
-    counts = source.execute(first, end, &blocks, threads);
+    counts = source.execute(first, end, &blocks, threads, nullptr);
   }
   return by_warp(counts);
 }

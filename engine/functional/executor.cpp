@@ -44,14 +44,29 @@ void Executor::load(const Warp::Split& split) {
 }
 
 Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
-  return lowering_ ? run_counting<true>(cta, warp, budget, counts)
-                   : run_counting<false>(cta, warp, budget, counts);
+  if (recorder_) return run_counting<true, true>(cta, warp, budget, counts);
+  return lowering_ ? run_counting<true, false>(cta, warp, budget, counts)
+                   : run_counting<false, false>(cta, warp, budget, counts);
 }
 
-template <bool count_timed>
+void Executor::record_footprint(uint32_t pc) {
+  const Lowering::Range& range = lowering_->of_op[pc];
+  if (range.access == UINT32_MAX) return;
+  std::array<uint64_t, warp_lanes> addresses;
+  uint32_t count = 0;
+  if (access_.bulk_bytes) {
+    addresses[count++] = access_.address[static_cast<size_t>(std::countr_zero(access_.mask))];
+  } else {
+    for (uint32_t rest = access_.mask; rest; rest &= rest - 1)
+      addresses[count++] = access_.address[static_cast<size_t>(std::countr_zero(rest))];
+  }
+  recorder_->add(range.first + range.access, addresses.data(), count, access_.bulk_bytes);
+}
+
+template <bool count_timed, bool follows>
 Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
   enter(cta, warp);
-  context_.record = nullptr;
+  context_.record = follows ? &access_ : nullptr;
   context_.deferred = nullptr;
   context_.ticks = &ticks_;
   uint64_t executed = 0, lanes = 0;
@@ -76,12 +91,15 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         }
         ++executed;
         lanes += static_cast<uint32_t>(std::popcount(executing));
+        if constexpr (follows) access_.mask = access_.bulk_bytes = 0;
         if (op.control == Control::None) [[likely]] {
           if (executing) {
             context_.mask = executing;
             op.run(context_, op);
           }
           if constexpr (count_timed) count_op(pc, executing);
+          if constexpr (follows)
+            if (access_.mask) record_footprint(pc);
           if (++pc != meeting && executed < budget) continue;
           if (counts) blocks_->count(begin, pc, counts);
           warp.go_to(pc);
@@ -93,6 +111,8 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         const bool go_on = control(op, executing, *split);
         // An op whose lanes diverge, or that waits for others, is executed later.
         if (counts) blocks_->count(begin, executed_ ? pc + 1 : pc, counts);
+        if constexpr (follows)
+          if (executed_ && access_.mask) record_footprint(pc);
         if (count_timed && executed_) count_op(pc, gathers(op) && executing ? context_.mask : executing);
         if (!go_on) return stop(Stop::Yield);
         if (executed >= budget) return stop(warp.finished() ? Stop::Finished : Stop::Budget);

@@ -26,6 +26,14 @@ class Executor {
   void count_blocks(const BlockMap* map) { blocks_ = map; }
   /// From now on, `run` adds to `timed` what the timing model would be given.
   void count_for_timing(const Lowering* lowering) { lowering_ = lowering; }
+  /// From now on, `run` tells the recorder of accesses to memory; needs count_for_timing().
+  void follow(FootprintRecorder* recorder) { recorder_ = recorder; }
+  /// The CTA that runs next has this footprint, to be added to.
+  void followed(Footprint& footprint) {
+    if (followed_ == &footprint) return;
+    followed_ = &footprint;
+    recorder_->begin(footprint);
+  }
   /// From now on, a warp yields when it repeatedly reads the same address, since it is waiting for another
   /// CTA.
   void yield_when_polling(bool yields) { yields_when_polling_ = yields; }
@@ -52,12 +60,13 @@ class Executor {
   InstructionCounts timed;
 
  private:
-  template <bool count_timed>
+  template <bool count_timed, bool follows>
   Stop run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts);
   void count_op(uint32_t pc, uint32_t mask) {
     const uint32_t n = lowering_->of_op[pc].count;
     timed += {n, n * static_cast<uint32_t>(std::popcount(mask))};
   }
+  void record_footprint(uint32_t pc);
   /// Whether the access at `pc` repeats so soon that the warp appears to be polling.
   bool polls(uint32_t pc) {
     constexpr uint64_t few = 8;  // enough for branches and the like
@@ -99,6 +108,9 @@ class Executor {
   uint64_t polled_at_ = 0, controls_ = 0;
   const BlockMap* blocks_ = nullptr;
   const Lowering* lowering_ = nullptr;
+  FootprintRecorder* recorder_ = nullptr;
+  Footprint* followed_ = nullptr;
+  AccessRecord access_;  ///< of the last Op, if recorder_ is set
 };
 
 /// A fault with its location.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -277,6 +278,7 @@ struct RunningCluster {
   std::vector<Cta*> ctas;
   uint64_t blocks_of_warp;
   uint32_t* counts = nullptr;
+  Footprint* footprints = nullptr;  // by rank
 };
 
 /// Runs a cluster until it finishes or its turn ends. False in the latter case.
@@ -287,6 +289,7 @@ bool run_turn(Grid& grid, Executor& executor, RunningCluster& cluster, uint64_t 
   for (;;) {
     bool all_finished = true, progress = false, waits = false;
     for (Cta* cta : ctas) {
+      if (cluster.footprints) executor.followed(cluster.footprints[cta->rank()]);
       for (Warp& warp : cta->warps()) {
         if (warp.finished()) continue;
         const uint64_t before = executor.warp_instructions;
@@ -388,10 +391,16 @@ Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::
     executor.set_cycle(part.cycle);
     executor.count_blocks(part.blocks);
     executor.count_for_timing(part.lowering);
+    std::optional<FootprintRecorder> recorder;
+    if (part.follow.footprints) {
+      recorder.emplace(*part.follow.launch, *part.follow.instructions);
+      executor.follow(&*recorder);
+    }
     StopQuestion question(stop);
     for (uint64_t c = next++; c < clusters && c < first_error && !stopped_; c = next++) {
       try {
         RunningCluster cluster(*this, part, c);
+        if (part.follow.footprints) cluster.footprints = part.follow.footprints->data() + c * cluster_size();
         bool finished = false;
         while (!finished && c < first_error && !stopped_) {
           finished = run_turn(*this, executor, cluster);

@@ -13,6 +13,7 @@
 #include "functional/fault.hpp"
 #include "functional/tensor_core.hpp"
 #include "isa/basic_blocks.hpp"
+#include "isa/footprint.hpp"
 
 namespace simt::functional {
 
@@ -127,6 +128,13 @@ class Grid {
     const BlockMap* blocks = nullptr;
     uint32_t* block_counts = nullptr;  ///< indexed by cluster of this part, CTA, warp and block
     uint32_t block_count = 0;
+    /// To follow accesses to global memory, with `lowering`, where CTAs do not influence each other.
+    struct Follow {
+      const LaunchInfo* launch = nullptr;
+      const std::vector<StaticInstruction>* instructions = nullptr;  ///< those of `lowering`
+      std::vector<Footprint>* footprints = nullptr;                  ///< by CTA of this part
+    };
+    Follow follow{};
   };
   /// Runs part of the CTAs in the same way.
   Counts run(const Part& part, uint32_t threads, const std::function<bool()>& stop);

@@ -429,7 +429,10 @@ void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* bl
   }
   const Grid::Counts found = grid.run(part, threads, nullptr);
   result.complete = found.complete;
-  if (part.lowering) result.executed = found.timed;
+  if (part.lowering) {
+    result.executed = found.timed;
+    result.thread_instructions = found.timed.thread_instructions;
+  }
 }
 
 BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
@@ -450,10 +453,14 @@ BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const
   return counts;
 }
 
-BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks,
-                                    uint32_t threads) {
+BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
+                                    std::vector<Footprint>* footprints) {
   const uint32_t size = grid_.cluster_size();
   Grid::Part part;
+  if (footprints) {
+    footprints->assign(end - first, {});
+    if (!order_matters()) part.follow = {&launch_, &instructions_, footprints};
+  }
   part.count = (end - first) / size;
   part.number = [&](uint64_t i) { return grid_.first_cluster() + first / size + i; };
   part.cycle = never;

@@ -47,7 +47,8 @@ class ExecutedSource : public InstructionSource {
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;
   /// Throws ProgramFault, also if these CTAs wait for later ones.
-  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
+  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
+                      std::vector<Footprint>* footprints) override;
   /// Throws ProgramFault.
   BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                      const BasicBlocks* blocks, uint32_t threads) override;

@@ -53,6 +53,8 @@ struct BlockCounts {
   bool complete = true;          ///< false: some warps were followed only in part
   /// For programs executed without timing: the input that the timing model would have had.
   std::optional<InstructionCounts> executed;
+  /// Of CTAs executed or replayed without timing; the same for any number of lanes per warp. 0: not counted.
+  uint64_t thread_instructions = 0;
 };
 
 }  // namespace simt

@@ -1,6 +1,12 @@
 #include "isa/instruction_source.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <exception>
+#include <mutex>
+#include <thread>
 
 namespace simt {
 namespace {
@@ -53,6 +59,25 @@ class BlockCounter {
   std::vector<std::vector<uint32_t>> of_ctas_;
 };
 
+/// Replays one CTA into the recorder. Returns its instructions.
+InstructionCounts follow(InstructionSource& source, uint64_t ordinal, FootprintRecorder& recorder) {
+  const auto stream = source.open_cta(ordinal);
+  const std::vector<StaticInstruction>& instructions = source.instructions();
+  std::vector<uint64_t> addresses(64);
+  InstructionCounts counts;
+  DynamicRecord record;
+  for (uint32_t warp = 0; warp < stream->warps(); ++warp)
+    while (stream->next(warp, record, 0) == CtaStream::Next::Record) {
+      counts += {1, static_cast<uint64_t>(std::popcount(record.mask))};
+      if (record.mask == 0 || (!instructions[record.static_index].accesses_memory() && !record.bulk_count))
+        continue;
+      addresses.resize(std::max<size_t>(addresses.size(), record.bulk_count));
+      const uint32_t count = source.lane_addresses(record, addresses.data());
+      recorder.add(record.static_index, addresses.data(), count, record.bulk_bytes);
+    }
+  return counts;
+}
+
 }  // namespace
 
 std::vector<uint32_t> InstructionSource::leaders() {
@@ -79,7 +104,38 @@ BlockCounts InstructionSource::preview(const std::vector<uint64_t>& ordinals, co
 }
 
 BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks,
-                                       uint32_t threads) {
+                                       uint32_t threads, std::vector<Footprint>* footprints) {
+  if (footprints) {
+    footprints->assign(end - first, {});
+    std::atomic<uint64_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr error;
+    BlockCounts all;
+    all.executed.emplace();
+    const auto work = [&] {
+      FootprintRecorder recorder(launch(), instructions());
+      InstructionCounts counts;
+      try {
+        for (uint64_t i = next++; i < end - first; i = next++) {
+          recorder.begin((*footprints)[i]);
+          counts += follow(*this, first + i, recorder);
+        }
+      } catch (...) {
+        next = end - first;
+        const std::lock_guard lock(mutex);
+        error = std::current_exception();
+      }
+      const std::lock_guard lock(mutex);
+      *all.executed += counts;
+    };
+    std::vector<std::thread> others;
+    for (uint32_t t = 1; t < threads && t < end - first; ++t) others.emplace_back(work);
+    work();
+    for (std::thread& t : others) t.join();
+    if (error) std::rethrow_exception(error);
+    all.thread_instructions = all.executed->thread_instructions;
+    if (!blocks) return all;
+  }
   if (!blocks) return {};
   std::vector<uint64_t> ordinals(end - first);
   for (uint64_t i = first; i < end; ++i) ordinals[i - first] = i;

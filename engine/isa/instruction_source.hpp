@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "isa/basic_blocks.hpp"
+#include "isa/footprint.hpp"
 #include "isa/instruction.hpp"
 
 namespace simt {
@@ -106,8 +107,10 @@ class InstructionSource {
   virtual BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                               uint32_t threads);
   /// CTAs [first, end), whole clusters, will never be opened: performs their effects on memory now, on up to
-  /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr.
-  virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads);
+  /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr. Unless `footprints` is nullptr,
+  /// it becomes the footprints of these CTAs; of those whose order matters, they stay empty.
+  virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
+                              std::vector<Footprint>* footprints);
   /// No more instructions will be requested from the unfinished CTAs of `begun`, or from those from `first`
   /// on: performs their effects on memory now, on up to `threads` host threads. Unless `blocks` is nullptr,
   /// counts, CTA by CTA, the blocks that warps of `begun` have not begun, then those of the others.

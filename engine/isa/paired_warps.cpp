@@ -19,6 +19,7 @@ BlockCounts of_pairs(const BlockCounts& halves) {
   result.warps_per_cta = (halves.warps_per_cta + 1) / 2;
   result.blocks = halves.blocks;
   result.complete = halves.complete;
+  result.thread_instructions = halves.thread_instructions;
   const size_t blocks = halves.blocks, of_cta = blocks * halves.warps_per_cta;
   if (of_cta == 0) return result;
   const size_t ctas = halves.counts.size() / of_cta;
@@ -272,8 +273,9 @@ BlockCounts PairedWarps::preview(const std::vector<uint64_t>& ordinals, const Ba
   return of_pairs(source_->preview(ordinals, blocks, threads));
 }
 
-BlockCounts PairedWarps::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) {
-  return of_pairs(source_->execute(first, end, blocks, threads));
+BlockCounts PairedWarps::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
+                                 std::vector<Footprint>* footprints) {
+  return of_pairs(source_->execute(first, end, blocks, threads, footprints));
 }
 
 BlockCounts PairedWarps::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,

@@ -37,7 +37,8 @@ class PairedWarps : public InstructionSource {
   /// do so together as long as both are in it. If they diverge in other ways, it may be too small.
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;
-  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads) override;
+  BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
+                      std::vector<Footprint>* footprints) override;
   BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                      const BasicBlocks* blocks, uint32_t threads) override;
 

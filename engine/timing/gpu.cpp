@@ -52,6 +52,21 @@ void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
   queue_.push(std::move(copy));
 }
 
+void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
+  LaunchQueue::Transfer followed;
+  followed.barrier = true;
+  followed.perform = [this, source = std::move(source), first] {
+    constexpr uint64_t at_once = 256;  // CTAs whose footprints are in memory together
+    std::vector<Footprint> footprints;
+    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once) {
+      const uint64_t end = std::min(begin + at_once, source->cta_count());
+      source->execute(begin, end, nullptr, pool_.threads(), &footprints);
+      for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], begin + i);
+    }
+  };
+  queue_.push(std::move(followed));
+}
+
 void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
   transfer.cycles = LaunchQueue::duration(spec_, transfer.link, traffic);
   queue_.push(std::move(transfer));
@@ -203,7 +218,7 @@ void Gpu::finish(uint16_t slot) {
   if (options_.timeline_interval > 0) sample_timeline();
   LaunchRecord finished = launch.control ? launch.control->finish() : record(launch);
   if (finished.sampled) {
-    if (!finished.sampled->in_full()) warm_l2(*launch.source);
+    if (finished.sampled->stopped || finished.sampled->predicted_ctas) warm_l2(*launch.source);
     pause_ = true;
   }
   finished_warp_instructions_ += finished.activity.counters[Counter::warp_instructions];
@@ -231,6 +246,21 @@ void Gpu::begin_observing(uint16_t slot, size_t latencies) {
 
 Observation Gpu::observe(const RunningLaunch& launch) {
   return observation_of(*launch.kernel, sms_, *memory_, launch.first_dispatch, now_);
+}
+
+uint64_t Gpu::warm(const Footprint& footprint, uint64_t cta) {
+  // As if CTAs were placed on the parts of the L2 in turn.
+  const auto partition = static_cast<uint32_t>(cta % memory_->partitions().count());
+  uint64_t exchanged = 0;
+  for (const LineAccess& access : footprint) exchanged += memory_->warm(access, partition);
+  return exchanged;
+}
+
+void Gpu::keep_recent(double recent, const std::function<void()>& warming) {
+  if (recent <= 0) return warming();
+  const auto before = memory_->l2_contents();
+  warming();
+  memory_->renew(before, recent);
 }
 
 std::vector<DroppedCta> Gpu::drop(uint16_t slot) {

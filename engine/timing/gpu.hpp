@@ -45,6 +45,9 @@ class Gpu : private SampledMachine {
   ~Gpu() override;
 
   void copy_from_host(uint64_t address, uint64_t bytes);
+  /// Puts what the CTAs from `first` on of a launch that is not simulated access into the L2, in order with
+  /// launches and copies.
+  void follow(std::shared_ptr<InstructionSource> source, uint64_t first);
   /// `id` identifies the launch in its record. It starts when earlier launches of its stream, and those in
   /// `after`, have ended. A `controller` decides how much of it is simulated; nullptr: all of it.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},
@@ -120,6 +123,8 @@ class Gpu : private SampledMachine {
   void begin_observing(uint16_t slot, size_t latencies) override;
   Observation observe(const RunningLaunch& launch) override;
   LaunchRecord record(const RunningLaunch& launch) override { return record_of(launch, sms_, *memory_); }
+  uint64_t warm(const Footprint& footprint, uint64_t cta) override;
+  void keep_recent(double recent, const std::function<void()>& warming) override;
   std::vector<DroppedCta> drop(uint16_t slot) override;
 
   Spec spec_;

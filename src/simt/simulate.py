@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import Interrupted, LimitReached, ResultError, SimtError, SimulationError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from simt.trace import Kernel, Trace
 
 LOOK_AHEAD = 4
+_FILLING = 16  # warp instructions for each line of the L2, which fill it
 
 
 def simulate(
@@ -42,7 +44,7 @@ def simulate(
     output: str | os.PathLike[str] | None = None,
     resume: Result | bool = False,
     policies: Mapping[str, Policy] | None = None,
-    controller: Controller | None = None,
+    controller: Controller | str | None = None,
     plan: Plan | None = None,
     power: Power = False,
     clock: float | None = None,
@@ -70,7 +72,8 @@ def simulate(
         specification. Its launches are kept, not simulated again; caches start afresh.
     policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
         slice_hash (see simt.policy).
-    controller: decides during each launch how much of it is simulated (see simt.control); None: all.
+    controller: decides during each launch how much of it is simulated (see simt.control), or its name as
+        after `--sample`; None: all.
     plan: simulate only its launches; `Result.sampling` then has estimated totals of the whole program with
         their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
         order.
@@ -213,6 +216,7 @@ def _launches(session: Session, trace: Trace, pending: list[int]) -> Iterator[Qu
     from simt.trace import Copy
 
     every, wanted, index = trace.kernels, frozenset(pending), 0
+    followed = _followed(session, every, pending) if session.plan is not None else {}
     ids = [every[i].id for i in pending]
     # The engine calls launches by their id, as its messages do, unless the input gives two the same one.
     numbers = dict(zip(pending, ids if len(frozenset(ids)) == len(ids) else pending, strict=True))
@@ -234,4 +238,23 @@ def _launches(session: Session, trace: Trace, pending: list[int]) -> Iterator[Qu
             )
             instructions = kernel.counts["instructions"]
             yield QueuedLaunch(facts, command.source(), numbers[index], warp_instructions=instructions)
+        elif index in followed:
+            session.follow(command.source(), followed[index])
         index += 1
+
+
+def _followed(session: Session, every: Sequence[Kernel], pending: Collection[int]) -> dict[int, int]:
+    """Launches that a plan leaves out, and whose addresses fill the L2 for the next one that it simulates:
+    index -> first CTA. Of a long stretch only its end matters: enough instructions to fill the L2 even if few
+    of them access memory."""
+    found: dict[int, int] = {}
+    wanted = frozenset(pending)
+    for index in pending:
+        left = _FILLING * session.spec.l2_lines
+        for before in range(index - 1, -1, -1):
+            if before in wanted or left <= 0:
+                break
+            instructions, ctas = every[before].counts["instructions"], every[before].counts["ctas"]
+            found[before] = max(0, ctas - math.ceil(ctas * left / max(1, instructions)))
+            left -= instructions
+    return found

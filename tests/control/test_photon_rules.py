@@ -190,6 +190,23 @@ def test_spans_of_time_and_a_scaled_model() -> None:
     assert decision.contention.sm_warps.tolist() == [16] * 10
 
 
+def test_a_trend_refuses_a_prediction() -> None:
+    """As above, with traffic to DRAM that stays the same, and that grows."""
+    for growing, trend, expected in ((False, 0.1, True), (True, 0.1, False), (True, 1.0, True)):
+        p = Photon("block", block_window=8, coverage=0.85, below_wave=0, trend=trend).start()
+        p.begin(launch(Code(SAME), ctas=40, dram_bytes_per_cycle=640))
+        found = []
+        for i in range(9):
+            ends = [10_000 + 500 * i + 5 * k for k in range(100)]
+            blocks = [(1, 0, end - 400, end) for end in ends]
+            found.append(p.observe(interval(i, (), blocks, dram_reads=400 * i if growing else 400)))
+        assert isinstance(found[7], Predict) == expected
+        if expected:
+            assert f"± {(1 - 8_000 / p._now.work.instructions) * (p.delta + trend):.1%}" in found[7].reason
+        else:
+            assert p.why_full.startswith("DRAM utilisation went from")
+
+
 def test_a_launch_that_fits_the_gpu_is_watched_for_a_share_of_it() -> None:
     for share in (0.0, 0.5, 0.75):
         p = Photon("block", block_window=8, coverage=0.85, below_wave=share).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from support.signals import intervals, stop_of, view
 
 
 def pkp(**settings: Any) -> PKP:
-    """With the signal that is easiest to construct by hand."""
-    return PKP(**{"signal": "instantaneous", "threshold": 5.0, **settings})
+    """The rule alone, with the signal that is easiest to construct by hand."""
+    return PKP(**{"signal": "instantaneous", "threshold": 5.0, "trend": None, **settings})
 
 
 MANY = [40] * 100  # far more than a wave has finished
@@ -235,3 +236,55 @@ def test_a_stop_in_the_first_window_projects_from_all_there_is() -> None:
     stop = stop_of(controller, launch, iter(signal))
     assert stop is not None and stop.end == 3000
     assert controller.project(launch, stop).cycles == 25_000
+
+
+def steady(**rates: float) -> Any:
+    """A constant signal, of a launch of which enough has finished."""
+    return intervals([2.0] * 20, MANY[:20], **rates)
+
+
+def changing(name: str, before: float, after: float, at: int = 6, count: int = 20) -> Any:
+    """A constant signal during which a counter's rate, per cycle, changes."""
+    sums, counters = 0, dict.fromkeys(("active_warp_cycles", "dram_reads", "l1_accesses"), 0)
+    for interval in intervals([2.0] * count, MANY[:count], active_warp_cycles=64, l2_accesses=1):
+        sums += round(500 * (before if interval.index < at else after))
+        yield replace(interval, counters={**counters, **interval.counters, name: sums})
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [("active_warp_cycles", 64, 50), ("dram_reads", 0.0, 0.5), ("l2_hits", 0.5, 0.8)],
+)
+def test_a_trend_refuses_a_decision(name: str, before: float, after: float) -> None:
+    """The rate changes after the first window; the window of six intervals is past it at interval 11."""
+    launch = view(dram_bytes_per_cycle=64)
+    stop = stop_of(pkp(trend=0.1), launch, changing(name, before, after))
+    assert stop is not None
+    # Before that, halves of three intervals differ by less than a tenth only where one of six is changed.
+    assert stop.index in (5, 10, 11)
+    early = stop_of(pkp(trend=0.1), launch, changing(name, before, after, at=4))
+    assert early is not None and early.index > 5
+    assert stop_of(pkp(), launch, changing(name, before, after, at=4)).index == 5  # type: ignore[union-attr]
+
+
+def test_a_change_as_large_as_the_limit_is_none() -> None:
+    launch = view(dram_bytes_per_cycle=32)  # a read per cycle is all of it
+    assert stop_of(pkp(trend=0.5), launch, changing("dram_reads", 0.0, 0.5, at=3)).index == 5  # type: ignore[union-attr]
+    found = stop_of(pkp(trend=0.499), launch, changing("dram_reads", 0.0, 0.5, at=3))
+    assert found is not None and found.index > 5
+
+
+def test_below_a_wave_the_first_window_does_not_count() -> None:
+    launch = view(ctas=8, wave=10, warp_instructions=1_000_000)
+    signal = lambda: intervals([2.0] * 30, [0] * 30, ctas=8)  # noqa: E731
+    assert stop_of(pkp(), launch, signal()).index == 5  # type: ignore[union-attr]
+    assert stop_of(pkp(trend=0.1), launch, signal()).index == 11  # type: ignore[union-attr]
+
+
+def test_the_interval_is_stated() -> None:
+    launch, controller = view(warp_instructions=10_000), pkp(trend=0.1, tail=0)
+    stop = stop_of(controller, launch, steady())
+    assert stop is not None
+    found = controller.project(launch, stop)
+    assert found.cycles == 5000
+    assert found.half_widths == {"cycles": pytest.approx(0.4 * 0.1)}  # a constant rate, 2,000 of 5,000 cycles

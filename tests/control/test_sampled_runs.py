@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from simt.errors import ControlError, PlanError, ResultError, SimtError
 from simt.gpu import GPU
 from simt.result import Result
 from simt.sampling.plan import LAUNCH_COLUMNS, STRATUM_COLUMNS, Plan
-from simt.simulate import simulate
+from simt.simulate import _followed, simulate
 from simt.trace.writer import Warp
-from support.tiny import dependent, write_kernel
+from support.tiny import GLOBAL, dependent, write_kernel
 
 SMALL = {"sm.count": 2}
 QUICK = {"window": 400, "interval": 100}
@@ -85,6 +86,38 @@ def plan_of(population: Sequence[tuple[int, str, int]], chosen: Sequence[int]) -
         population=len(population),
         population_ns=float(spread.sum()),
     )
+
+
+def loads(address: int, count: int) -> Warp:
+    """A warp that reads `count` consecutive lines."""
+    warp = Warp()
+    for i in range(count):
+        warp.memory("LDG.E", [address + 128 * i + 4 * k for k in range(32)], 4, 4, (2,))
+    return warp
+
+
+def test_a_planned_launch_finds_the_l2_that_launches_left_out_leave(tmp_path: Path) -> None:
+    """The third launch reads what the first has read, and what nobody has; the second reads other lines."""
+    folder = tmp_path / "t"
+    write_kernel(folder, [[loads(GLOBAL, 8)]] * 4, 1, sm=80)
+    write_kernel(folder, [[loads(GLOBAL + (1 << 20), 8)]], 2, sm=80)
+    write_kernel(folder, [[loads(GLOBAL, 8), loads(GLOBAL + (1 << 24), 8)]], 3, sm=80)
+    full = simulate(folder, "a100", set=SMALL)
+    plan = plan_of([(n, "tiny", 1) for n in range(3)], [2])
+    planned = simulate(folder, "a100", set=SMALL, plan=plan)
+    assert planned.launches[0].l2["global_read"] == full.launches[2].l2["global_read"]
+    assert planned.launches[0].l2["global_read"]["hit"] == 32
+    assert simulate(folder, "a100", set=SMALL, kernels="3").launches[0].l2["global_read"]["hit"] == 0
+    for threads in (1, 2):
+        again = simulate(folder, "a100", set=SMALL, plan=plan, threads=threads)
+        assert again.launches == planned.launches
+
+
+def test_only_the_end_of_a_long_stretch_is_followed() -> None:
+    kernels = [SimpleNamespace(counts={"instructions": n, "ctas": 100}) for n in (50, 400, 90, 10, 1000, 7)]
+    session = SimpleNamespace(spec=SimpleNamespace(l2_lines=25))  # 400 instructions
+    assert _followed(session, kernels, [3, 5]) == {2: 0, 1: 22, 4: 60}  # type: ignore[arg-type]
+    assert _followed(session, kernels, [0, 1]) == {}  # type: ignore[arg-type]
 
 
 # --- PKP ------------------------------------------------------------------------------------------------

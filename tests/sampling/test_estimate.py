@@ -52,7 +52,15 @@ def test_a_stratified_total_by_hand() -> None:
     assert got["total"] == 24
     half = float(student.ppf(0.975, 5)) * np.sqrt(64 * (14 / 3) / 4 * 0.5)
     assert got["half_width"] == pytest.approx(half)
-    assert (got["low"], got["high"]) == pytest.approx((24 - half, 24 + half))
+    assert 24 - half < 1 + 2 + 3 + 6  # which were measured: the total of counts is not below that
+    assert (got["low"], got["high"]) == pytest.approx((12, 24 + half))
+
+
+def test_lower_bounds_of_metrics_with_negative_values_are_as_computed() -> None:
+    plan = plan_of(["k"] * 8, [5.0] * 8, [0] * 8, [0, 2, 4, 6])
+    got = plan.estimate({0: {"v": 1}, 2: {"v": 2}, 4: {"v": -3}, 6: {"v": 6}}, estimator="expansion")["v"]
+    assert got["low"] == pytest.approx(got["total"] - got["half_width"])
+    assert got["low"] < 0
 
 
 def test_what_is_measured_whole_has_no_error() -> None:

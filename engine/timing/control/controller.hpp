@@ -20,6 +20,7 @@ struct Decision {
   Kind kind = Kind::GoOn;
   std::string reason;
   uint64_t ctas = 0;
+  double recent = 0;  ///< for Skip: share of the L2's lines, the most recently used, that stay so
   // For Predict: one of the three, in core cycles.
   double warp_cycles = 0;            ///< per warp
   std::vector<double> block_cycles;  ///< per execution of each basic block
@@ -71,6 +72,11 @@ struct Observation {
   /// By SM, since the beginning of the launch.
   std::vector<uint64_t> sm_instructions, sm_warp_cycles;
   uint64_t l2_free_lines = 0;  ///< lines that have never held data
+  /// CTAs left out so far, and the instructions they would have executed; of warps only if these are those of
+  /// the input.
+  uint64_t skipped_ctas = 0;
+  InstructionCounts skipped{};
+  uint64_t skipped_dram_sectors = 0;  ///< that they would have exchanged with DRAM
 };
 
 /// Decides how much of one launch is simulated. Called by the thread that runs the GPU.
@@ -82,8 +88,9 @@ class Controller {
   };
 
   virtual ~Controller() = default;
+  /// Core cycles between observations, at least 1; read after begin() and after each observe().
+  virtual Cycle interval() const = 0;
   // Read after begin().
-  virtual Cycle interval() const = 0;  ///< core cycles between observations, at least 1
   virtual bool wants_warps() const = 0;
   virtual bool wants_blocks() const = 0;
   /// Called before the launch is simulated.

@@ -19,7 +19,7 @@ void CtaPrediction::use(Decision times, const BasicBlocks* blocks, size_t sms) {
 }
 
 void CtaPrediction::execute(uint64_t end, const BasicBlocks* blocks) {
-  counts_ = source_.execute(executed_, end, blocks, threads_);
+  counts_ = source_.execute(executed_, end, blocks, threads_, nullptr);
   executed_sum_.add_executed(counts_);
   first_counted_ = executed_;
   executed_ = end;

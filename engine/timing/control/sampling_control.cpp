@@ -4,6 +4,11 @@
 #include <cmath>
 
 namespace simt {
+namespace {
+
+constexpr uint64_t followed_at_once = 256;  // CTAs whose footprints are in memory together
+
+}  // namespace
 
 SamplingControl::SamplingControl(std::shared_ptr<Controller> controller, RunningLaunch& launch,
                                  CtaDispatcher& dispatcher, SampledMachine& machine, const Limits& limits)
@@ -22,7 +27,8 @@ void SamplingControl::begin(Cycle now) {
   facts.warps_per_cta = launch_.kernel->warps_per_cta;
   facts.ctas_per_sm = launch_.occupancy.ctas_per_sm;
   Decision first = controller_->begin(facts);
-  next_ = launch_.first_dispatch + controller_->interval();
+  begun_ = launch_.first_dispatch;
+  next_ = begun_ + controller_->interval();
   launch_.kernel->observes_warps = controller_->wants_warps();
   if (controller_->wants_blocks()) {
     blocks_ = std::make_unique<BasicBlocks>(launch_.source->instructions(), launch_.source->leaders());
@@ -76,9 +82,14 @@ void SamplingControl::observe(Cycle now) {
   Observation observation = machine_.observe(launch_);
   observation.index = intervals_++;
   observation.end = next_ - launch_.first_dispatch;
-  observation.begin = observation.end - controller_->interval();
+  observation.begin = begun_ - launch_.first_dispatch;
+  observation.skipped_ctas = sampled_.skipped_ctas;
+  observation.skipped = skipped_;
+  observation.skipped_dram_sectors = skipped_dram_sectors_;
+  begun_ = next_;
+  Decision decision = controller_->observe(observation);
   next_ += controller_->interval();
-  take(controller_->observe(observation), now, now + limits_.delay);
+  take(std::move(decision), now, now + limits_.delay);
 }
 
 void SamplingControl::apply(Decision decision, Cycle now) {
@@ -89,7 +100,7 @@ void SamplingControl::apply(Decision decision, Cycle now) {
       stop(now);
       break;
     case Decision::Kind::Skip:
-      skip(decision.ctas, now);
+      skip(decision.ctas, decision.recent, now);
       break;
     case Decision::Kind::Predict:
       if (decision.launch_cycles > 0)
@@ -129,13 +140,28 @@ void SamplingControl::stop(Cycle now) {
   launch_.last_end = std::max(launch_.last_end, now);
 }
 
-void SamplingControl::skip(uint64_t ctas, Cycle now) {
+/// Executes CTAs without timing, and puts what they access into the L2.
+void SamplingControl::execute_skipped(uint64_t first, uint64_t end) {
+  const uint64_t cluster = launch_.source->cluster_size();
+  const uint64_t at_once = (followed_at_once / cluster + 1) * cluster;
+  std::vector<Footprint> footprints;
+  for (; first < end; first += at_once) {
+    const uint64_t last = std::min(first + at_once, end);
+    const BlockCounts counts = launch_.source->execute(first, last, nullptr, limits_.threads, &footprints);
+    sampled_.add_executed(counts);
+    skipped_ += {counts.executed ? counts.executed->warp_instructions : 0, counts.thread_instructions};
+    for (size_t i = 0; i < footprints.size(); ++i)
+      skipped_dram_sectors_ += machine_.warm(footprints[i], first + i);
+  }
+}
+
+void SamplingControl::skip(uint64_t ctas, double recent, Cycle now) {
   // CTAs whose order matters may wait for skipped ones, or the reverse.
   if (prediction_.begun() || launch_.source->order_matters()) return;
   const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
   if (next % cluster != 0) return;
   ctas = std::min(ctas / cluster * cluster, launch_.total_ctas - next);
-  sampled_.add_executed(launch_.source->execute(next, next + ctas, nullptr, limits_.threads));
+  machine_.keep_recent(recent, [&] { execute_skipped(next, next + ctas); });
   dispatcher_.skip_to(slot_, next + ctas);
   launch_.done_ctas += ctas;
   sampled_.skipped_ctas += ctas;

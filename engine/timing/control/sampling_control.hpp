@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -22,6 +23,12 @@ class SampledMachine {
   virtual void begin_observing(uint16_t slot, size_t latencies) = 0;
   virtual Observation observe(const RunningLaunch& launch) = 0;
   virtual LaunchRecord record(const RunningLaunch& launch) = 0;
+  /// A CTA that was left out has this footprint: puts it into the L2, where later CTAs would find it.
+  /// Returns the sectors that would have been exchanged with DRAM.
+  virtual uint64_t warm(const Footprint& footprint, uint64_t cta) = 0;
+  /// Calls `warming`, which calls warm(). The share `recent` of each set of the L2, its most recently used
+  /// lines, are so again afterwards: those of CTAs that are still resident.
+  virtual void keep_recent(double recent, const std::function<void()>& warming) = 0;
   /// The launch's resident CTAs execute nothing more; returned in SM order.
   virtual std::vector<DroppedCta> drop(uint16_t slot) = 0;
 };
@@ -67,7 +74,8 @@ class SamplingControl {
   void take(Decision decision, Cycle now, Cycle effective);
   void apply(Decision decision, Cycle now);
   void stop(Cycle now);
-  void skip(uint64_t ctas, Cycle now);
+  void skip(uint64_t ctas, double recent, Cycle now);
+  void execute_skipped(uint64_t first, uint64_t end);
   void predict(Decision decision, Cycle now);
   void predict_launch(double cycles);
   void predict_residents(Cycle now);
@@ -84,8 +92,10 @@ class SamplingControl {
   uint16_t slot_;
   std::unique_ptr<BasicBlocks> blocks_;  // if they are observed or used for prediction
   uint64_t intervals_ = 0;               // observed
-  Cycle next_ = ~Cycle{0};               // next observation
+  Cycle begun_ = 0, next_ = ~Cycle{0};   // the interval under way: its begin and end, an observation
   std::deque<Pending> pending_;
+  InstructionCounts skipped_{};
+  uint64_t skipped_dram_sectors_ = 0;
   Sampled sampled_;
   CtaPrediction prediction_;
   bool predicted_residents_ = false;

@@ -215,13 +215,13 @@ void L2Slice::tick(uint64_t cycle) {
   }
 }
 
-void L2Slice::insert(uint64_t address, bool modified) {
+uint32_t L2Slice::insert(uint64_t address, bool modified) {
   CacheAccess access;
   access.address = address;
   access.set_address = map_.local_address(address);
   access.time = ++access_order_;
   access.write = modified;
-  cache_.insert(access);
+  return cache_.insert(access);
 }
 
 }  // namespace simt

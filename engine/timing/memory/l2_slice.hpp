@@ -70,7 +70,8 @@ class L2Slice {
   bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
   void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
 
-  void insert(uint64_t address, bool modified);
+  /// As SectoredCache::insert().
+  uint32_t insert(uint64_t address, bool modified);
   /// Invalidates the copy of a sector whose home is in another partition.
   void drop_copy(uint64_t address) { cache_.drop(address); }
   const SectoredCache& cache() const { return cache_; }

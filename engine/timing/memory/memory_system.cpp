@@ -1,6 +1,7 @@
 #include "timing/memory/memory_system.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace simt {
@@ -208,6 +209,40 @@ void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
         slice(index).insert(sector, modified);
       else
         slice(index).drop_copy(sector);
+    }
+  }
+}
+
+uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
+  uint32_t exchanged = 0;
+  for (uint32_t s = 0; s < LineAccess::line_bytes / LineAccess::sector_bytes; ++s) {
+    if (!(access.sectors >> s & 1)) continue;
+    const uint64_t sector = access.line + s * LineAccess::sector_bytes;
+    const uint32_t home = map_.slice_of(sector);
+    exchanged += slice(home).insert(sector, access.write);
+    for (uint32_t p = 0; p < partitions_.count(); ++p) {
+      const uint32_t index = partitions_.partner(home, p);
+      if (index == home) continue;
+      if (access.write)
+        slice(index).drop_copy(sector);
+      else if (p == partition)
+        slice(index).insert(sector, false);
+    }
+  }
+  return exchanged;
+}
+
+void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, double share) {
+  const uint32_t ways = spec_.l2.slice.ways;
+  const auto kept = static_cast<size_t>(std::ceil(std::min(1.0, share) * ways));
+  for (uint32_t s = 0; s < slices_; ++s) {
+    const std::vector<CacheLine>& lines = contents[s];
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (i + kept < lines.size() && lines[i + kept].line / ways == lines[i].line / ways) continue;
+      const auto sectors = static_cast<uint32_t>(lines[i].valid | lines[i].modified);
+      for (uint32_t sector = 0; sectors >> sector; ++sector)
+        if (sectors >> sector & 1)
+          slice(s).insert(lines[i].tag + uint64_t{sector} * sector_bytes, lines[i].modified >> sector & 1);
     }
   }
 }

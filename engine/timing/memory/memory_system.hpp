@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "isa/footprint.hpp"
 #include "stats/counters.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/clock.hpp"
@@ -50,6 +51,13 @@ class MemorySystem {
   /// Puts data into the L2 without time or traffic, as if it had been read or, if `modified`, written
   /// completely.
   void insert(uint64_t address, uint64_t bytes, bool modified);
+  /// An access by an SM of that L2 partition, without time or traffic. Returns the sectors that would have
+  /// been exchanged with DRAM.
+  uint32_t warm(const LineAccess& access, uint32_t partition);
+  /// Makes the most recently used share of these contents, set by set, the most recently used again. Lines
+  /// that are gone come back as they were.
+  void renew(const std::vector<std::vector<CacheLine>>& contents, double share);
+  const L2Partitions& partitions() const { return partitions_; }
 
   bool idle() const { return next_event() == ~Cycle{0}; }
   /// Core cycle before which nothing happens; ~0 if never.

@@ -412,22 +412,26 @@ uint64_t SectoredCache::pop_ready() {
   return token;
 }
 
-void SectoredCache::insert(const CacheAccess& access) {
+uint32_t SectoredCache::insert(const CacheAccess& access) {
   uint32_t line = none;
   const Probe found = probe(access, line);
-  if (found == Probe::HitReserved || line == none) return;
+  if (found == Probe::HitReserved || line == none) return 0;
+  uint32_t exchanged = 0;
   if (found == Probe::Miss) {
     const size_t before = misses_.size();
     replace(line, access);
-    while (misses_.size() > before) misses_.pop_back();
+    for (; misses_.size() > before; misses_.pop_back()) exchanged += misses_.back().sectors;
   }
   touch(line, access.time);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
-  if (access.write && !write_policy_.through)
+  if (access.write && !write_policy_.through) {
     modify(line, sector_of(access.address), ~0u);
-  else if (!(l.modified & bit))
+  } else if (!(l.modified & bit)) {
+    exchanged += !(l.valid & bit);
     l.valid |= bit;
+  }
+  return exchanged;
 }
 
 std::vector<CacheLine> SectoredCache::contents() const {

@@ -84,7 +84,8 @@ class SectoredCache {
   uint64_t pop_ready();
 
   /// Inserts a sector without time or traffic, as if it had been read or, for a write, written completely.
-  void insert(const CacheAccess& access);
+  /// Returns the sectors that would have been exchanged with the next level.
+  uint32_t insert(const CacheAccess& access);
   void invalidate();
   /// Invalidates an unmodified sector if it is present.
   void drop(uint64_t address);

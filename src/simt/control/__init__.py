@@ -17,6 +17,7 @@ from simt.control.first_instructions import FirstInstructions
 from simt.control.photon import Photon, PublishedPhoton
 from simt.control.pkp import PKP
 from simt.control.projection import Projection
+from simt.control.systematic import Systematic
 from simt.control.tbpoint_regions import TBPointRegions
 from simt.control.what_if import WhatIf, sweep, what_if
 
@@ -36,6 +37,7 @@ __all__ = [
     "PublishedPhoton",
     "Skip",
     "Stop",
+    "Systematic",
     "TBPointRegions",
     "WhatIf",
     "check_controller",

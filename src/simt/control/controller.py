@@ -45,12 +45,14 @@ class Stop:
 @dataclass(frozen=True)
 class Skip:
     """Do not simulate the next `ctas` CTAs of the grid, as if they did not exist; a program still executes
-    them.
-    Controller.project adds their estimated cost.
+    them. Their accesses go into the L2. Controller.project adds their estimated cost.
+
+    recent: share of the L2's lines, the most recently used, that stay so: those of CTAs still resident.
     """
 
     ctas: int
     reason: str = ""
+    recent: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +121,8 @@ class LaunchView:
     known_from: str = "known of the launch"  # origin of the two, as text
     counted: bool = False  # whether it is a program whose unsimulated part is executed and counted
     empty_ctas: int = 0  # of the grid, without instructions in a trace; never dispatched
+    order_matters: bool = False  # its CTAs influence each other through memory: Skip leaves none out
+    cluster_size: int = 1  # CTAs that run together
     code: LaunchCode | None = None  # its basic blocks and previews of its warps
 
     @property
@@ -160,6 +164,10 @@ class Interval:
     sm_instructions, sm_warp_cycles: by SM, sums since the launch began of warp instructions, and of core
         cycles of its resident warps.
     l2_free_lines: lines of the L2 that have never held data.
+    skipped_ctas: CTAs left out since the launch began. skipped_warp_instructions,
+        skipped_thread_instructions: what these execute; the former is 0 where warps of the engine are not
+        those of the input.
+    skipped_dram_sectors: 32-byte sectors that these would have read from DRAM or written back.
     """
 
     index: int  # from 0
@@ -173,6 +181,10 @@ class Interval:
     sm_instructions: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     sm_warp_cycles: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     l2_free_lines: int = 0
+    skipped_ctas: int = 0
+    skipped_warp_instructions: int = 0
+    skipped_thread_instructions: int = 0
+    skipped_dram_sectors: int = 0
 
     @property
     def ctas_resident(self) -> int:
@@ -188,7 +200,8 @@ class Controller(Method):
     launch. To write a controller, subclass this, set `method` to a name, implement `observe`, and `validate`
     if there are parameters. `check_controller` checks what every controller must satisfy.
 
-    interval: core cycles between observations, from the launch's first dispatch.
+    interval: core cycles between observations, from the launch's first dispatch; read after `begin` and each
+        `observe`.
     warps, blocks: whether observations include finished warps and executed basic blocks.
     """
 

@@ -29,6 +29,12 @@ from simt.errors import ControlError
 from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
 
+_SKIPPED = (
+    "skipped_ctas",
+    "skipped_warp_instructions",
+    "skipped_thread_instructions",
+    "skipped_dram_sectors",
+)
 Answer = dict[str, Any]
 """A decision, with the field names that the engine expects (engine/bindings/control.cpp)."""
 
@@ -98,6 +104,8 @@ class LaunchControl:
             warps_per_cta=warps_per_cta,
             ctas_per_sm=ctas_per_sm,
             empty_ctas=math.prod(self._known["grid"]) - source.cta_count,
+            order_matters=source.order_matters,
+            cluster_size=source.cluster_size,
             code=LaunchCode(source, warps_per_cta, self._threads),
             counted=isinstance(source, _engine.functional.ExecutedSource),
             **self._known,
@@ -119,6 +127,7 @@ class LaunchControl:
         sm_instructions: bytes,
         sm_warp_cycles: bytes,
         l2_free_lines: int,
+        skipped: tuple[int, int, int, int],
     ) -> Answer | None:
         values = np.frombuffer(counters, np.uint64)
         self._interval = Interval(
@@ -133,6 +142,7 @@ class LaunchControl:
             np.frombuffer(sm_instructions, np.uint64),
             np.frombuffer(sm_warp_cycles, np.uint64),
             l2_free_lines,
+            *skipped,
         )
         self._last = values
         with self._named("observe"):
@@ -214,7 +224,8 @@ class LaunchControl:
         before = self._interval
         difference = {name: n - before.counters.get(name, 0) for name, n in counters.items()}
         end = max(0, cycles - result.launch_latency)
-        return Interval(before.index + 1, min(before.end, end), end, counters, difference)
+        last = Interval(before.index + 1, min(before.end, end), end, counters, difference)
+        return replace(last, **{name: getattr(before, name) for name in _SKIPPED})
 
     def _answer(self, decision: Decision, view: LaunchView, at_begin: bool) -> Answer | None:
         if isinstance(decision, GoOn):
@@ -224,7 +235,12 @@ class LaunchControl:
         if isinstance(decision, Skip):
             if decision.ctas < 1:
                 raise self._error(f"Skip of {decision.ctas} CTAs, expected 1 or more")
-            return {"kind": 2, "reason": decision.reason, "ctas": int(decision.ctas)}
+            return {
+                "kind": 2,
+                "reason": decision.reason,
+                "ctas": int(decision.ctas),
+                "recent": float(decision.recent),
+            }
         if not isinstance(decision, Predict):
             raise self._error(
                 f"it answered {decision!r}, expected GO_ON, Stop(...), Skip(...) or Predict(...)"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Stop
 from simt.control.projection import By, Projection, project, projectable
+from simt.control.trends import Trends
 from simt.parameter_checks import boolean, integer, one_of, real
 
 Signal = Literal["instantaneous", "cumulative"]
@@ -43,6 +45,11 @@ class PKP(Controller):
     tail: additional time at the end, when too few CTAs are left to fill the GPU, in residence times of a CTA.
         0.5 if a CTA takes as long alone as among others; 0 if a shared resource is the limit.
 
+    trend: ours: nothing is decided while active warps, DRAM's utilisation or a cache's hit rate change by
+        more than this between the halves of the stretch that stands for the rest; and a launch of less than
+        a wave must have all its CTAs on the GPU, and be past its first window. The Result has an interval,
+        from the spread of the IPC, and this much for what is not seen. None: as published.
+
     A launch is never stopped if no CTA has finished and its number of instructions is neither known nor
     estimated by a functional preview: there would be nothing to project from.
     """
@@ -57,6 +64,7 @@ class PKP(Controller):
             "projection": "ctas",
             "rate": "window",
             "tail": 0.0,
+            "trend": None,
         },
         "artifact": {
             "threshold": 0.25,
@@ -66,6 +74,7 @@ class PKP(Controller):
             "unit": "thread",
             "projection": "artifact",
             "rate": "window",
+            "trend": None,
         },
     }
 
@@ -83,6 +92,7 @@ class PKP(Controller):
         projection: By = "work",
         tail: float = 0.25,
         rate: Rate = "auto",
+        trend: float | None = 0.1,
     ) -> None:
         self.threshold = threshold
         self.signal = signal
@@ -96,6 +106,7 @@ class PKP(Controller):
         self.projection = projection
         self.tail = tail
         self.rate = rate
+        self.trend = trend
 
     def validate(self) -> None:
         real("threshold", self.threshold, 0)
@@ -111,6 +122,8 @@ class PKP(Controller):
         one_of("projection", self.projection, ("work", "ctas", "artifact"))
         real("tail", self.tail, 0)
         one_of("rate", self.rate, ("window", "settled", "auto"))
+        if self.trend is not None:
+            real("trend", self.trend, 0)
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
@@ -122,10 +135,13 @@ class PKP(Controller):
         self._under_way: Interval | None = None  # last of the first window
         self._settled = self._enough = False
         self._least, self._finished = math.inf, 0
+        self._trends = Trends(launch.dram_bytes_per_cycle)
+        self._changes = ""  # what was still changing when everything else allowed a decision
         return GO_ON
 
     def observe(self, interval: Interval) -> Decision:
         self._seen.append(interval)
+        self._trends.add(interval)
         if self._under_way is None and interval.end >= self.window:
             self._under_way = interval
         counters = interval.difference if self.signal == "instantaneous" else interval.counters
@@ -139,7 +155,7 @@ class PKP(Controller):
             settled, enough = self._settled, self._enough
         if not (settled and enough and projectable(self._launch, interval, self.projection)):
             return GO_ON
-        if interval.counters["ctas_finished"] == self._launch.cta_count:
+        if interval.counters["ctas_finished"] == self._launch.cta_count or not self._past_changes(interval):
             return GO_ON
         what = "coefficient of variation" if self.metric == "cov" else "standard deviation"
         return Stop(
@@ -153,6 +169,8 @@ class PKP(Controller):
     def why_full(self) -> str:
         if self._least == math.inf:
             return f"never stable: the launch is shorter than the window of {self.window:,} cycles"
+        if self._changes:
+            return f"never stable: {self._changes}"
         percent = " %" if self.metric == "cov" else ""
         found = f"the {self.signal} IPC varied by {self._least:.3g}{percent} at least"
         if self._least >= self.threshold:
@@ -177,13 +195,44 @@ class PKP(Controller):
             return finished >= self.waves * wave
         return self.below_wave == "ignore" or finished >= self.below_wave * launch.cta_count
 
+    def _past_changes(self, interval: Interval) -> bool:
+        if self.trend is None:
+            return True
+        begin = interval.end - self.window
+        if self._below_wave:
+            begin = self.window
+            if interval.counters["ctas"] < self._launch.cta_count or interval.end < 2 * self.window:
+                self._changes = "its CTAs had only just begun when the rate was stable"
+                return False
+        self._changes = self._trends.found(begin, self.trend)
+        return not self._changes
+
+    @property
+    def _below_wave(self) -> bool:
+        return self._launch.cta_count < self._launch.ctas_per_sm * self._launch.sm_count
+
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         first: Interval | None = self._seen[0]
-        below = launch.cta_count < launch.ctas_per_sm * launch.sm_count
-        if self.rate == "settled" or (self.rate == "auto" and below):
+        if self.rate == "settled" or (self.rate == "auto" and self._below_wave):
             first = self._under_way
         # The window begins with the launch, or no work is left.
         if len(self._seen) <= self.window // self.interval or first is None or first.end >= now.end:
-            return project(launch, now, now.counters, now.end, self.projection, self.tail)
+            found = project(launch, now, now.counters, now.end, self.projection, self.tail)
+            return self._with_interval(found, now)
         window = {name: n - first.counters[name] for name, n in now.counters.items()}
-        return project(launch, now, window, now.end - first.end, self.projection, self.tail)
+        found = project(launch, now, window, now.end - first.end, self.projection, self.tail)
+        return self._with_interval(found, now)
+
+    def _with_interval(self, found: Projection, now: Interval) -> Projection:
+        """Relative half width of the cycles at 95 %: that of the mean IPC, for the part left out, and the
+        change that would not have been noticed."""
+        if self.trend is None:
+            return found
+        from scipy.special import stdtrit
+
+        seen = list(self._seen)[-(self.window // self.interval) :]
+        executed = np.array([x.difference["warp_instructions"] for x in seen], np.float64)
+        n = len(executed)
+        spread = float(stdtrit(n - 1, 0.975) * executed.std(ddof=1) / executed.mean() / math.sqrt(n))
+        left = (found.cycles - now.end) / found.cycles if found.cycles else 0.0
+        return replace(found, half_widths={"cycles": left * (spread + self.trend)})

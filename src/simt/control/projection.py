@@ -33,7 +33,8 @@ class Projection:
 
     cycles: core cycles from the first dispatch to the end; never below those simulated.
     counters: totals by name, as in Interval.counters; NaN where there is no projection.
-    projected, unprojected, rates: see `Sampled`.
+    projected, unprojected, rates, half_widths: see `Sampled`.
+    reason: explanation for users, in place of those of the decisions; may be empty.
     """
 
     cycles: int
@@ -41,6 +42,8 @@ class Projection:
     projected: Mapping[str, str] = field(default_factory=dict)
     unprojected: Mapping[str, str] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
+    half_widths: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
 
 
 def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
@@ -149,7 +152,7 @@ def project(
         if name in exact:
             counters[name] = exact[name]
             projected[name] = exact_from(launch, name) if name in known else _INSTRUCTIONS[by]
-        elif _PEAK.search(name):
+        elif is_peak(name):
             counters[name] = math.nan
             unprojected[name] = "a peak: the rest of the launch may or may not exceed it"
         elif name in window:
@@ -178,13 +181,18 @@ def by_instructions(launch: LaunchView, now: Interval, cycles: int) -> Projectio
         if name in exact:
             counters[name] = exact[name]
             projected[name] = exact_from(launch, name)
-        elif _PEAK.search(name) or not math.isfinite(factor):
+        elif is_peak(name) or not math.isfinite(factor):
             counters[name] = math.nan
             unprojected[name] = "a peak, or nothing was simulated that it could be extrapolated from"
         else:
             counters[name] = value * factor
             projected[name] = f"simulated part * {factor:.4g}, as its instructions"
     return Projection(cycles, counters, projected, unprojected)
+
+
+def is_peak(name: str) -> bool:
+    """Whether a counter is a maximum, minimum or peak."""
+    return _PEAK.search(name) is not None
 
 
 def exact_from(launch: LaunchView, name: str) -> str:
@@ -268,6 +276,8 @@ def apply(
             projected=dict(projection.projected),
             unprojected=unprojected,
             rates=dict(projection.rates),
+            half_widths=dict(projection.half_widths),
+            reason=projection.reason or sampled.reason,
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -95,7 +96,24 @@ class TBPointRegions(Controller):
         self._left_out: list[_Skipped] = []
         self._unit: Interval | None = None  # begin of the wave being measured
         self._ipc = 0.0  # of the previous wave
+        self._waves, self._closest = 0, math.inf  # measured; smallest relative difference of two of a region
         return GO_ON
+
+    @property
+    def why_full(self) -> str:
+        launch, wave = self._launch, self._launch.wave_size
+        longest = max(region.end - region.begin for region in self._regions)
+        if longest <= 3 * wave:
+            return (
+                f"no homogeneous region has more than three waves of {wave:,} CTAs, which are simulated "
+                f"anyway: {len(self._regions)} regions of {launch.cta_count:,} CTAs, the longest {longest:,}"
+            )
+        if math.isinf(self._closest):
+            return f"no two waves of a region were measured before it ended ({self._waves} measured in all)"
+        return (
+            f"the IPC of a region's waves did not repeat within {self.tolerance:.3g}: two differed by "
+            f"{self._closest:.2g} at least"
+        )
 
     def regions_of(self, launch: LaunchView, features: Floats, instructions: Floats) -> list[Region]:
         """Homogeneous regions.
@@ -164,6 +182,9 @@ class TBPointRegions(Controller):
         measured = {name: n - start.counters[name] for name, n in interval.counters.items()}
         ipc, before = measured["warp_instructions"] / cycles, self._ipc
         self._unit, self._ipc = interval, ipc
+        self._waves += 1
+        if before:
+            self._closest = min(self._closest, abs(ipc - before) / before)
         # Some more are dispatched before the decision takes effect.
         left = region.end - dispatched - interval.difference["ctas"]
         if left <= 0 or not before or not ipc or abs(ipc - before) > self.tolerance * before:

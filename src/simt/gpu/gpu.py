@@ -91,7 +91,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         memory: int | None = None,
         progress: Callable[[Progress], None] | bool | None = None,
         policies: Mapping[str, Policy] | None = None,
-        controller: Controller | None = None,
+        controller: Controller | str | None = None,
         plan: Plan | Collection[int] | None = None,
         max_cycles: int | None = None,
         timeout: float | None = None,

@@ -23,6 +23,8 @@ class Sampled:
     projected: counter -> how its total was derived from the simulated part.
     unprojected: counter -> why it could not be derived; its value is NaN.
     rates: value per core cycle in the section that stands for the rest.
+    half_widths: counter -> half width of the interval that its total lies in at the method's confidence,
+        relative to the total; empty if the method states none.
     """
 
     method: str
@@ -37,16 +39,19 @@ class Sampled:
     projected: Mapping[str, str] = field(default_factory=dict)
     unprojected: Mapping[str, str] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
+    half_widths: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; a rate that is not a number is null."""
         found = asdict(self)
-        found["rates"] = {k: v if math.isfinite(v) else None for k, v in self.rates.items()}
+        for name in ("rates", "half_widths"):
+            found[name] = {k: v if math.isfinite(v) else None for k, v in found[name].items()}
         return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Sampled:
         """The inverse of to_json. Raises TypeError for other fields."""
         values = dict(data)
-        values["rates"] = {k: math.nan if v is None else v for k, v in values.get("rates", {}).items()}
+        for name in ("rates", "half_widths"):
+            values[name] = {k: math.nan if v is None else v for k, v in values.get(name, {}).items()}
         return cls(**values)

@@ -90,6 +90,7 @@ class _Sampled(msgspec.Struct, forbid_unknown_fields=True):
     projected: dict[str, str] = {}
     unprojected: dict[str, str] = {}
     rates: dict[str, Signed | None] = {}
+    half_widths: dict[str, Signed | None] = {}
 
 
 class _Pc(msgspec.Struct):

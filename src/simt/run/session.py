@@ -39,6 +39,7 @@ from .record import Facts, Record, to_resume
 from .slices import NO_MEMORY, new_engine, run_slices
 
 if TYPE_CHECKING:
+    from simt import _engine
     from simt.control import Controller
     from simt.control.launch import LaunchControl
     from simt.power import Power
@@ -146,7 +147,7 @@ class Session:
         progress: Callable[[Progress], None] | bool | None = None,
         output: str | os.PathLike[str] | None = None,
         resume: Result | bool = False,
-        controller: Controller | None = None,
+        controller: Controller | str | None = None,
         plan: Plan | Collection[int] | None = None,
         power: Power = False,
         clock: float | None = None,
@@ -157,6 +158,10 @@ class Session:
         if timeline is not None and timeline < 1:
             raise SimtError(f"timeline is {timeline}, expected 1 or more")
         self.limits = Limits(max_cycles, timeout)
+        if isinstance(controller, str):
+            from simt.control.registry import make
+
+            controller = make(controller)
         self.controller = None if controller is None else controller.start()
         self.plan = None if isinstance(plan, Collection) else plan
         self._chosen = plan if isinstance(plan, Collection) else None
@@ -270,6 +275,12 @@ class Session:
         """Informs the timing model of a copy to the device, in order with launches."""
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
+
+    def follow(self, source: _engine.InstructionSource, first: int) -> None:
+        """Puts what the CTAs from `first` on of a launch that is left out access into the L2, in order with
+        launches."""
+        if self._timed:
+            self._running_engine().follow(source, first)
 
     @property
     def timed(self) -> bool:

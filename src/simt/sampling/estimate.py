@@ -32,7 +32,7 @@ COLUMNS = {
     "total": pl.Float64,
     "half_width": pl.Float64,  # of the confidence interval
     "relative": pl.Float64,  # half width / total; null for a total of 0
-    "low": pl.Float64,
+    "low": pl.Float64,  # of counts not below what was measured
     "high": pl.Float64,
     "df": pl.Float64,  # degrees of freedom of the variance; null if nothing can vary
 }
@@ -129,7 +129,8 @@ def estimate(
         kind = sample.best()[0] if estimator == "auto" else estimator
         used[metric] = kind
         whole = widen(sample.total(kind))
-        rows.append(_row(metric, None, whole, level, len(plan), int(sample.measured.sum())))
+        every = np.ones(len(plan), bool)
+        rows.append(_row(metric, None, whole, level, len(plan), sample.least(every), sample.count(every)))
         for name in sample.names:
             inside = sample.of_name(name)
             row = _row(
@@ -138,7 +139,8 @@ def estimate(
                 widen(sample.total(kind, name)),
                 level,
                 int(inside.sum()),
-                int((inside & sample.measured).sum()),
+                sample.least(inside),
+                sample.count(inside),
             )
             rows.append(row)
         notes.update(dict.fromkeys(sample.notes))
@@ -175,7 +177,7 @@ class Sample:
     def __init__(self, plan: Plan, y: Floats) -> None:
         launches, strata = plan.launches, plan.strata
         self.notes: list[str] = []
-        self.measured = np.isfinite(y)
+        self.measured, self._values = np.isfinite(y), y
         index = {int(s): i for i, s in enumerate(strata["stratum"])}
         at = np.array([index[int(s)] for s in launches["stratum"]], np.int64)
         self._all_names = launches["name"].to_numpy()
@@ -214,6 +216,17 @@ class Sample:
         """Which of the plan's rows are this kernel's."""
         inside: npt.NDArray[np.bool_] = self._all_names == name
         return inside
+
+    def count(self, rows: npt.NDArray[np.bool_]) -> int:
+        """How many of these rows of the plan have a value."""
+        return int((rows & self.measured).sum())
+
+    def least(self, rows: npt.NDArray[np.bool_]) -> float:
+        """What the total of these rows' launches and those that they stand for is at least: a count is not
+        negative, and what was measured is part of it. -inf if the metric has negative values."""
+        if (self._values[self.measured] < 0).any():
+            return -math.inf
+        return float(self._values[rows & self.measured].sum())
 
     def _spread_of_ratios(self) -> None:
         """Value per time of each kernel, and its relative variance from launch to launch."""
@@ -331,7 +344,13 @@ class Sample:
 
 
 def _row(
-    metric: str, name: str | None, total: Total, confidence: float, launches: int, measured: int
+    metric: str,
+    name: str | None,
+    total: Total,
+    confidence: float,
+    launches: int,
+    least: float,
+    measured: int,
 ) -> dict[str, Any]:
     half = total.half_width(confidence)
     return {
@@ -342,7 +361,7 @@ def _row(
         "total": total.value,
         "half_width": half,
         "relative": half / abs(total.value) if total.value else None,
-        "low": total.value - half,
+        "low": min(total.value, max(total.value - half, least)),
         "high": total.value + half,
         "df": total.df if math.isfinite(total.df) else None,
     }

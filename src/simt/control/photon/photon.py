@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy.typing as npt
 
 from simt.parameter_checks import real
 
-from ..controller import GO_ON, Contention, Decision, Interval, LaunchView
+from ..controller import GO_ON, Contention, Decision, Interval, LaunchView, Predict
+from ..projection import Projection
+from ..trends import Trends
 from .by_levels import LEVELS, ByLevels, Levels
 from .l2_filling import L2Filling
 from .levels import BlockLevel, Small, WarpLevel, Work
@@ -42,6 +45,9 @@ class Photon(ByLevels):
         grow working sets, and so cache misses.
     below_wave: share of the instructions of a launch that fits the GPU at once to be executed before anything
         predicts.
+    trend: nothing is predicted while active warps, DRAM's utilisation or a cache's hit rate change by more
+        than this between the third and the last quarter of the time so far; nor, in launches of more than a
+        wave, before a wave has ended. The Result has an interval: `delta` and this, of the part predicted.
     interval: core cycles between observations.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too;
         else they are simulated to their end.
@@ -65,6 +71,7 @@ class Photon(ByLevels):
         small: Small = "wave",
         work: float | None = 0.1,
         below_wave: float = 0.3,
+        trend: float = 0.1,
         interval: int = 500,
         residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
@@ -80,6 +87,7 @@ class Photon(ByLevels):
         self.small = small
         self.work = work
         self.below_wave = below_wave
+        self.trend = trend
         self.interval = interval
         self.residents = residents
         self.analysis = analysis
@@ -87,6 +95,7 @@ class Photon(ByLevels):
     def validate(self) -> None:
         super().validate()
         real("below_wave", self.below_wave, 0, 1)
+        real("trend", self.trend, 0)
 
     def new_levels(self, work: Work) -> tuple[WarpLevel, BlockLevel]:
         # What is dispatched and makes room is a CTA: its time counts, not that of its warps.
@@ -98,6 +107,9 @@ class Photon(ByLevels):
         now = self._now
         self._l2 = L2Filling(launch, now.work.instructions)
         self._throughput = Throughput()
+        self._trends = Trends(launch.dram_bytes_per_cycle)
+        self._changes = ""  # what was still changing when the rates were steady
+        self._left = 1.0  # share of the instructions when something first predicted
         self._scale = 1.0  # of the times of blocks
         if not (self.warps or self.blocks):
             return decision
@@ -113,6 +125,7 @@ class Photon(ByLevels):
     def observe(self, interval: Interval) -> Decision:
         now = self._now
         now.blocks.count(interval)
+        self._trends.add(interval)
         if not now.level and self._l2.lies_ahead(interval):
             now.warps.forget()
             now.blocks.forget()
@@ -127,8 +140,37 @@ class Photon(ByLevels):
             and interval.counters["warp_instructions"] < self.below_wave * now.work.instructions
         ):
             return GO_ON
+        view = now.work.view
+        if interval.counters["ctas"] < min(view.cta_count, 2 * view.wave_size):  # a wave has not ended
+            return GO_ON
+        if not now.level:
+            self._changes = self._trends.found(interval.end / 2, self.trend)
+            if self._changes:
+                return GO_ON
         self._scale = self._throughput.block_scale(now.work.analysis.length, self._to_come())
-        return self.decide(interval, with_blocks=math.isfinite(self._scale))
+        first = not now.level
+        decision = self.decide(interval, with_blocks=math.isfinite(self._scale))
+        if not isinstance(decision, Predict) or not first:
+            return decision
+        done = interval.counters["warp_instructions"] / max(1.0, now.work.instructions)
+        self._left = max(0.0, 1 - done)
+        return replace(decision, reason=f"{decision.reason}; cycles ± {self._half_width:.1%}")
+
+    @property
+    def _half_width(self) -> float:
+        return self._left * (self.delta + self.trend)
+
+    @property
+    def why_full(self) -> str:
+        if self._now.level or not self._changes:
+            return super().why_full
+        return f"{self._changes} when the rates were steady; {super().why_full}"
+
+    def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
+        found = super().extrapolate(launch, now, cycles)
+        if self._now.like is not None:
+            return found
+        return replace(found, half_widths={"cycles": self._half_width})
 
     @property
     def _one_wave(self) -> bool:

@@ -1,0 +1,564 @@
+"""Sampling within launches on kernels that nobody tuned it for: error, coverage of the intervals, speedup.
+
+python benchmarks/systematic_study.py run --half development --gpu qv100 [--methods systematic] [--cases heat]
+python benchmarks/systematic_study.py table --half held-out
+
+One launch of each kernel below, on each GPU. A case runs in one process, on one host thread, in full and with
+each method, and times are processor times of the launch alone. `run` keeps what is measured in
+docs/control/systematic-study/ and measures what is missing there. The kernels were split into halves once,
+at random, before the method was developed; the held-out half is only for the final table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import simt
+from simt.control.registry import make
+from simt.workloads import WORKLOADS
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "control" / "systematic-study"
+GPUS = ("qv100", "h100", "r9nano", "mi100")
+METHODS = ("systematic", "photon", "pkp")
+SPLIT_SEED = 20
+HALVES = ("development", "held-out")
+
+Launch = tuple[str, Any, Any, int, tuple[Any, ...]]  # kernel, grid, block, dynamic shared bytes, arguments
+Maker = Callable[[simt.GPU, np.random.Generator], Launch]
+
+
+def floats(gpu: simt.GPU, rng: np.random.Generator, *shape: int) -> Any:
+    return gpu.array(rng.random(shape, np.float32))
+
+
+def words(gpu: simt.GPU, rng: np.random.Generator, below: int, *shape: int) -> Any:
+    return gpu.array(rng.integers(0, below, shape).astype(np.int32))
+
+
+def zeros(gpu: simt.GPU, *shape: int, of: Any = np.float32) -> Any:
+    return gpu.zeros(shape, of)
+
+
+def blocks(columns: int, rows: int, block: tuple[int, int]) -> tuple[int, int]:
+    return (-(-columns // block[0]), -(-rows // block[1]))
+
+
+def sparse(gpu: simt.GPU, rng: np.random.Generator, rows: int, mean: int) -> tuple[Any, ...]:
+    """Row starts, columns and values of a matrix whose rows differ in length."""
+    lengths = rng.poisson(mean * rng.pareto(3.0, rows) * 2).clip(1, 40 * mean)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    column = rng.integers(0, rows, int(begin[-1])).astype(np.int32)
+    return gpu.array(begin), gpu.array(column), gpu.array(rng.random(len(column), np.float32))
+
+
+def texts(gpu: simt.GPU, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+    lengths = rng.integers(8, 40, count)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return gpu.array(rng.integers(97, 123, int(begin[-1])).astype(np.uint8)), gpu.array(begin)
+
+
+def heat(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1280
+    return "heat_2d", blocks(n, n, (32, 8)), (32, 8), 0, (floats(gpu, rng, n, n), zeros(gpu, n, n), n, n, 0.1)
+
+
+def stencil(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 21
+    return "stencil_1d", n // 256, 256, 4 * 262, (floats(gpu, rng, n), zeros(gpu, n), n)
+
+
+def laplace(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    x, y, z = 1024, 512, 2
+    u = gpu.array(rng.random((z, y, x)))
+    return "laplace_3d", blocks(x, y, (32, 4)), (32, 4), 0, (u, zeros(gpu, z, y, x, of=np.float64), x, y, z)
+
+
+def life(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1200
+    now = gpu.array(rng.integers(0, 2, (n, n)).astype(np.uint8))
+    return "life", blocks(n, n, (16, 8)), (16, 8), 0, (now, zeros(gpu, n, n, of=np.uint8), n)
+
+
+def transpose(kernel: str) -> Maker:
+    def of(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+        n = 2048
+        return kernel, blocks(n, n, (32, 32)), (32, 8), 0, (floats(gpu, rng, n, n), zeros(gpu, n, n), n, n)
+
+    return of
+
+
+def gravity(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 18
+    body = floats(gpu, rng, n, 4)
+    return "gravity", n // 128, 128, 16 * 128, (body, zeros(gpu, n, 4), 4, 0.01)
+
+
+def mandelbrot(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    w, h = 1024, 512
+    out = zeros(gpu, h, w, of=np.uint16)
+    return "mandelbrot", blocks(w, h, (16, 8)), (16, 8), 0, (out, w, h, -2.2, -1.0, 3.0 / w, 10)
+
+
+def nearest(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, k = 1 << 16, 2
+    arguments = (floats(gpu, rng, n, 2), floats(gpu, rng, k, 2), zeros(gpu, n, of=np.int32))
+    return "nearest_center", n // 128, 128, 0, (*arguments, zeros(gpu, k, 3), n, k)
+
+
+def black_scholes(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 18
+    given = [gpu.array(rng.random(n, np.float32) + 0.5) for _ in range(3)]
+    return "black_scholes", n // 128, 128, 0, (*given, zeros(gpu, n), zeros(gpu, n), 0.02, 0.3, n)
+
+
+def lorenz(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 19
+    return "lorenz", n // 64, 64, 0, (gpu.array(rng.random((n, 3))), 1, 0.01)
+
+
+def gemm_naive(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    m, n, k = 1024, 512, 16
+    arguments = (floats(gpu, rng, m, k), floats(gpu, rng, k, n), zeros(gpu, m, n))
+    return "gemm_naive", blocks(n, m, (32, 8)), (32, 8), 0, (*arguments, m, n, k)
+
+
+def gemm_registers(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    m, n, k = 2048, 2048, 16
+    arguments = (floats(gpu, rng, m, k), floats(gpu, rng, k, n), zeros(gpu, m, n))
+    return "gemm_registers", (n // 64, m // 64), 64, 0, (*arguments, n, k)
+
+
+def gemv(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    batch, m, n = 6000, 4, 96
+    arguments = (floats(gpu, rng, batch, m, n), floats(gpu, rng, batch, n), zeros(gpu, batch, m))
+    return "gemv_batched", batch, 128, 0, (*arguments, m, n)
+
+
+def softmax(kernel: str) -> Maker:
+    def of(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+        rows, columns = 24_000, 64
+        given = (floats(gpu, rng, rows, columns), zeros(gpu, rows, columns))
+        return kernel, rows // 4, (32, 4), 0, (*given, rows, columns)
+
+    return of
+
+
+def layer_norm(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, columns = 3000, 256
+    given = (floats(gpu, rng, rows, columns), floats(gpu, rng, columns), floats(gpu, rng, columns))
+    return "layer_norm", rows, 128, 0, (*given, zeros(gpu, rows, columns), columns, 1e-5)
+
+
+def attention(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    length, depth = 1024, 8
+    given = [floats(gpu, rng, length, depth) for _ in range(3)]
+    return "attention", length, 64, 4 * length, (*given, zeros(gpu, length, depth), length, depth, 0.25)
+
+
+def convolve(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, size = 768, 3
+    given = (floats(gpu, rng, n, n), floats(gpu, rng, size, size), zeros(gpu, n, n))
+    return "convolve", blocks(n, n, (16, 8)), (16, 8), 0, (*given, n, n, size)
+
+
+def pool(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, columns = 3000, 2048
+    out = [zeros(gpu, rows // 2, columns // 2) for _ in range(2)]
+    where = zeros(gpu, rows // 2, columns // 2, of=np.uint8)
+    return (
+        "pool",
+        (columns // 64, rows // 2),
+        32,
+        0,
+        (floats(gpu, rng, rows, columns), *out, where, rows, columns),
+    )
+
+
+def cross_entropy(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, classes = 20_000, 128
+    given = (floats(gpu, rng, rows, classes), words(gpu, rng, classes, rows))
+    return "cross_entropy", rows, 32, 0, (*given, zeros(gpu, rows), zeros(gpu, rows, classes), classes)
+
+
+def gelu(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 21
+    return "gelu", n // 256, 256, 0, (floats(gpu, rng, n), zeros(gpu, n), n)
+
+
+def xorshift(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 17
+    state = gpu.array(rng.integers(1, 1 << 31, n).astype(np.uint32))
+    return "xorshift", n // 64, 64, 0, (state, zeros(gpu, 20 * n, of=np.uint32), 20)
+
+
+def sha256(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 14
+    given = gpu.array(rng.integers(0, 1 << 31, (n, 16)).astype(np.uint32))
+    return "sha256", n // 32, 32, 0, (given, zeros(gpu, n, 8, of=np.uint32), n)
+
+
+def aes_round(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 6000
+    given = [gpu.array(rng.integers(0, 256, size).astype(np.uint8)) for size in (n * 64 * 16, 16)]
+    return "aes_round", n, 64, 0, (*given, zeros(gpu, n * 64 * 16, of=np.uint8))
+
+
+def hashes(kernel: str, seeded: bool, width: Any, count: int) -> Maker:
+    def of(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+        text, begin = texts(gpu, rng, count)
+        seed = (0x9747B28C,) if seeded else ()
+        return kernel, count // 64, 64, 0, (text, begin, zeros(gpu, count, of=width), *seed, count)
+
+    return of
+
+
+def match_naive(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, m = 1 << 20, 4
+    text = gpu.array(rng.integers(97, 100, n).astype(np.uint8))
+    wanted = gpu.array(np.array([97, 98, 97, 99], np.uint8))
+    return "match_naive", n // 128, 128, 0, (text, n, wanted, m, zeros(gpu, n, of=np.uint8))
+
+
+def sum_tree(kernel: str) -> Maker:
+    def of(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+        n, ctas = 1 << 22, 5000
+        return kernel, ctas, 256, 1024, (floats(gpu, rng, n), zeros(gpu, ctas), n)
+
+    return of
+
+
+def range_groups(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 20
+    out = [zeros(gpu, n // 32, of=np.int32) for _ in range(2)]
+    return "range_groups", n // 128, 128, 0, (words(gpu, rng, 1000, n), *out, n)
+
+
+def dot(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, quads = 12_000, 32
+    given = [floats(gpu, rng, rows, quads, 4) for _ in range(2)]
+    return "dot", rows, 32, 0, (*given, zeros(gpu, rows), quads)
+
+
+def scan_segments(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 20
+    head = gpu.array((rng.random(n) < 0.1).astype(np.uint8))
+    return "scan_segments", n // 32, 32, 0, (floats(gpu, rng, n), head, zeros(gpu, n))
+
+
+def sort_bitonic(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    ctas, n = 1500, 256
+    return "sort_bitonic", ctas, 128, 4 * n, (floats(gpu, rng, ctas, n), n)
+
+
+def bitonic_step(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 21
+    given = (gpu.array(rng.permutation(n).astype(np.uint32)), gpu.array(np.arange(n, dtype=np.uint32)))
+    return "bitonic_step", n // 128, 128, 0, (*given, 1 << 12, 1 << 9)
+
+
+def merge_runs(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, width = 1 << 18, 4096
+    keys = np.sort(rng.integers(0, 1 << 30, n).astype(np.int32).reshape(-1, width), axis=1).ravel()
+    return "merge_runs", n // 128, 128, 0, (gpu.array(keys), zeros(gpu, n, of=np.int32), width, n)
+
+
+def histogram(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, ctas = 1 << 20, 2048
+    quads = gpu.array((rng.random((n, 4)) ** 2 * 256).astype(np.uint8))
+    return "histogram_shared", ctas, 128, 0, (quads, zeros(gpu, 256, of=np.uint32), n)
+
+
+def spmv(kernel: str, rows: int, threads_of_row: int) -> Maker:
+    def of(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+        matrix = sparse(gpu, rng, rows, 12)
+        grid = -(-rows * threads_of_row // 128)
+        return kernel, grid, 128, 0, (*matrix, floats(gpu, rng, rows), zeros(gpu, rows), rows)
+
+    return of
+
+
+def spmv_ell(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, width = 1 << 17, 12
+    given = (words(gpu, rng, rows, width, rows), floats(gpu, rng, width, rows), floats(gpu, rng, rows))
+    return "spmv_ell", rows // 128, 128, 0, (*given, zeros(gpu, rows), rows, width)
+
+
+def pagerank(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 15
+    begin, source, _ = sparse(gpu, rng, n, 8)
+    degree = gpu.array(rng.integers(1, 20, n).astype(np.int32))
+    return "pagerank", n // 64, 64, 0, (begin, source, degree, floats(gpu, rng, n), zeros(gpu, n), n, 0.85)
+
+
+def look_up(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, slots = 1 << 17, 1 << 20
+    table = gpu.array(rng.integers(0, 1 << 62, slots).astype(np.uint64))
+    table = gpu.array(np.where(rng.random(slots) < 0.6, table.numpy(), np.uint64(2**64 - 1)))
+    key = gpu.array(rng.integers(0, 1 << 31, n).astype(np.uint32))
+    return "look_up", n // 128, 128, 0, (table, slots, key, zeros(gpu, n, of=np.int32), n)
+
+
+def dft(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 16
+    return (
+        "fft_pass",
+        n * 16 // 128,
+        128,
+        0,
+        (floats(gpu, rng, 32 * n, 2), zeros(gpu, 32 * n, 2), 32 * n, 1 << 6),
+    )
+
+
+def fft_shared(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    ctas, bits = 6000, 6
+    given = (floats(gpu, rng, ctas << bits, 2), zeros(gpu, ctas << bits, 2))
+    return "fft_shared", ctas, 64, 8 << bits, (*given, bits, np.float32(-1))
+
+
+def haar(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 21
+    return "haar", n // 128, 128, 0, (floats(gpu, rng, n, 2), zeros(gpu, n), zeros(gpu, n), n)
+
+
+def padded_copy(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 20
+    return "padded_copy", n // 64, 64, 0, (words(gpu, rng, 1000, n), zeros(gpu, n, of=np.int32), n)
+
+
+def division(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 1 << 17
+    given = [gpu.array(rng.integers(1, 1 << 60, n)) for _ in range(2)]
+    out = [zeros(gpu, 2 * n, of=np.int64), zeros(gpu, 2 * n, of=np.uint64)]
+    return "division", n // 64, 64, 0, (*given, *out, n)
+
+
+# Name: file of tests/kernels that has its source, and its launch; or a workload and its size.
+KERNELS: dict[str, tuple[str, Maker] | int] = {
+    "heat": ("test_stencils", heat),
+    "stencil": ("test_stencils", stencil),
+    "laplace": ("test_stencils", laplace),
+    "life": ("test_stencils", life),
+    "transpose_naive": ("test_stencils", transpose("transpose_naive")),
+    "transpose_padded": ("test_stencils", transpose("transpose_padded")),
+    "gravity": ("test_simulations", gravity),
+    "mandelbrot": ("test_simulations", mandelbrot),
+    "nearest_center": ("test_simulations", nearest),
+    "black_scholes": ("test_simulations", black_scholes),
+    "lorenz": ("test_simulations", lorenz),
+    "gemm_naive": ("test_linear_algebra", gemm_naive),
+    "gemm_registers": ("test_linear_algebra", gemm_registers),
+    "gemv": ("test_linear_algebra", gemv),
+    "softmax": ("test_neural", softmax("softmax")),
+    "softmax_online": ("test_neural", softmax("softmax_online")),
+    "layer_norm": ("test_neural", layer_norm),
+    "attention": ("test_neural", attention),
+    "convolve": ("test_neural", convolve),
+    "pool": ("test_neural", pool),
+    "cross_entropy": ("test_neural", cross_entropy),
+    "gelu": ("test_neural", gelu),
+    "xorshift": ("test_random_and_hashes", xorshift),
+    "sha256": ("test_random_and_hashes", sha256),
+    "aes_round": ("test_random_and_hashes", aes_round),
+    "fnv1a": ("test_random_and_hashes", hashes("fnv1a", False, np.uint64, 1 << 17)),
+    "murmur3": ("test_random_and_hashes", hashes("murmur3", True, np.uint32, 1 << 18)),
+    "crc32": ("test_random_and_hashes", hashes("crc32", False, np.uint32, 1 << 16)),
+    "match_naive": ("test_random_and_hashes", match_naive),
+    "sum_tree": ("test_reductions", sum_tree("sum_tree")),
+    "sum_shuffle": ("test_reductions", sum_tree("sum_shuffle")),
+    "range_groups": ("test_reductions", range_groups),
+    "dot": ("test_reductions", dot),
+    "scan_segments": ("test_scans", scan_segments),
+    "sort_bitonic": ("test_sorts", sort_bitonic),
+    "bitonic_step": ("test_sorts", bitonic_step),
+    "merge_runs": ("test_sorts", merge_runs),
+    "histogram": ("test_sorts", histogram),
+    "spmv_scalar": ("test_sparse_and_graphs", spmv("spmv_scalar", 1 << 16, 1)),
+    "spmv_vector": ("test_sparse_and_graphs", spmv("spmv_vector", 1 << 15, 32)),
+    "spmv_ell": ("test_sparse_and_graphs", spmv_ell),
+    "pagerank": ("test_sparse_and_graphs", pagerank),
+    "look_up": ("test_sparse_and_graphs", look_up),
+    "fft_pass": ("test_signals", dft),
+    "fft_shared": ("test_signals", fft_shared),
+    "haar": ("test_signals", haar),
+    "padded_copy": ("test_asynchronous", padded_copy),
+    "division": ("test_language", division),
+    "workload-fir": 1 << 19,
+    "workload-aes": 1 << 20,
+    "workload-relu": 1 << 21,
+    "workload-matmul": 1 << 14,
+    "workload-convolution": 4096,
+    "workload-spmv": 8192,
+}
+
+
+def half_of() -> dict[str, str]:
+    """Half of each kernel, by a split that does not change."""
+    names = sorted(KERNELS)
+    random.Random(SPLIT_SEED).shuffle(names)
+    return {name: HALVES[i % 2] for i, name in enumerate(names)}
+
+
+class TimedGPU(simt.GPU):
+    """A GPU that knows how long its launches took to simulate."""
+
+    processor_seconds = 0.0
+
+    def launch(self, *arguments: Any) -> Any:
+        begin = time.process_time()
+        try:
+            return super().launch(*arguments)
+        finally:
+            self.processor_seconds += time.process_time() - begin
+
+
+def simulate(gpu: str, name: str, method: str) -> dict[str, Any]:
+    """One run of one case."""
+    device = TimedGPU(gpu, threads=1, controller=None if method == "full" else make(method))
+    entry = KERNELS[name]
+    if isinstance(entry, int):
+        WORKLOADS[name.partition("-")[2]].run(device, entry)
+    else:
+        file = import_module(entry[0])
+        templates, options = getattr(file, "TEMPLATES", ()), getattr(file, "OPTIONS", ())
+        source = file.SOURCE if hasattr(file, "SOURCE") else file.PIPELINES
+        module = device.compile(source, name=f"{entry[0]}.cu", kernels=templates, options=options)
+        kernel, grid, block, shared, arguments = entry[1](device, np.random.default_rng(1))
+        module[kernel][grid, block, shared](*arguments)
+    result = device.result()
+    launch = max(result.launches, key=lambda x: x.cycles)
+    sampled = launch.sampled
+    wave = launch.occupancy_limit_ctas * result.machine.sm_count
+    found: dict[str, Any] = {
+        "cycles": launch.cycles,
+        "seconds": round(device.processor_seconds, 3),
+        "waves": round(math.prod(launch.grid) / wave, 2),
+        "warp_instructions": launch.warp_instructions,
+        "dram_sectors": launch.engine["dram_reads"] + launch.engine["dram_writes"],
+        "network_packets": launch.engine["network_request_packets"],
+    }
+    if sampled is not None:
+        found |= {
+            "decision": sampled.decision,
+            "reason": sampled.reason,
+            "interval": dict(getattr(sampled, "half_widths", {})),
+        }
+    return found
+
+
+def one(gpu: str, name: str, methods: list[str]) -> dict[str, Any]:
+    """Full detail, then the methods."""
+    sys.path[:0] = [str(ROOT / "tests" / "kernels"), str(ROOT / "tests")]
+    full = simulate(gpu, name, "full")
+    return {"full": full} | {method: simulate(gpu, name, method) for method in methods}
+
+
+def read(gpu: str) -> dict[str, Any]:
+    path = RESULTS / f"{gpu}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def run(options: argparse.Namespace) -> None:
+    for gpu in options.gpu.split(","):
+        for name, half in half_of().items():
+            if half != options.half or (options.cases and name not in options.cases.split(",")):
+                continue
+            if name in read(gpu) and not options.again:
+                continue
+            command = [sys.executable, __file__, "one", gpu, name, options.methods]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{gpu} {name}: failed\n{done.stderr[-1500:]}", flush=True)
+                continue
+            row = json.loads(done.stdout.splitlines()[-1])
+            rows = read(gpu) | {name: row}
+            RESULTS.mkdir(parents=True, exist_ok=True)
+            lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(rows.items())]
+            (RESULTS / f"{gpu}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+            print(gpu, name, summary(row), flush=True)
+
+
+def summary(row: dict[str, Any]) -> str:
+    full = row["full"]
+    text = f"{full['waves']} waves, {full['cycles']:,} cycles, {full['seconds']} s"
+    for method in row:
+        if method == "full":
+            continue
+        x = row[method]
+        half = x["interval"].get("cycles")
+        text += (
+            f"; {method} {100 * (x['cycles'] / full['cycles'] - 1):+.2f}%"
+            f"{'' if half is None else f' ± {100 * half:.2f}'} {full['seconds'] / x['seconds']:.2f}x "
+            f"{x['decision']}"
+        )
+    return text
+
+
+def table(options: argparse.Namespace) -> None:
+    halves = half_of()
+    print("| GPU | waves | method | launches | mean error | largest | covered | speedup (gmean) | least |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for gpu in (*GPUS, "all"):
+        rows = [
+            row
+            for g in (GPUS if gpu == "all" else [gpu])
+            for name, row in read(g).items()
+            if halves.get(name) == options.half
+        ]
+        for title, low, high in (("≥ 8", 8, math.inf), ("1 to 8", 1, 8), ("below 1", 0, 1)):
+            for method in METHODS:
+                chosen = [r for r in rows if method in r and low <= r["full"]["waves"] < high]
+                if not chosen:
+                    continue
+                errors = [abs(r[method]["cycles"] / r["full"]["cycles"] - 1) for r in chosen]
+                speedups = [r["full"]["seconds"] / r[method]["seconds"] for r in chosen]
+                stated = [
+                    (e, r[method]["interval"].get("cycles"))
+                    for e, r in zip(errors, chosen, strict=True)
+                    if r[method]["decision"] != "full"
+                ]
+                covered = [e <= half for e, half in stated if half is not None]
+                print(
+                    f"| {gpu} | {title} | {method} | {len(chosen)} | "
+                    f"{100 * sum(errors) / len(errors):.1f} % | "
+                    f"{100 * max(errors):.1f} % | {f'{sum(covered)} of {len(covered)}' if covered else ''} | "
+                    f"{math.exp(sum(map(math.log, speedups)) / len(speedups)):.2f} | {min(speedups):.2f} |"
+                )
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["one"]:
+        gpu, name, methods = sys.argv[2:5]
+        print(json.dumps(one(gpu, name, [m for m in methods.split(",") if m])))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("run")
+    command.add_argument("--half", choices=HALVES, required=True)
+    command.add_argument("--gpu", default=",".join(GPUS))
+    command.add_argument("--cases")
+    command.add_argument("--methods", default="systematic")
+    command.add_argument("--again", action="store_true", help="measure what is already measured, too")
+    command.set_defaults(function=run)
+    command = commands.add_parser("table")
+    command.add_argument("--half", choices=HALVES, required=True)
+    command.set_defaults(function=table)
+    options = parser.parse_args()
+    options.function(options)
+
+
+if __name__ == "__main__":
+    main()
