@@ -268,7 +268,7 @@ def _sm(options: _Options, values: _Values) -> None:
     l1, source = options.read("-gpgpu_cache:il1", "N:4:256:4,L:R:f:N:L,S:2:32,4", _cache_string)
     _read_only_cache(f"{cache}.l1", l1, source, values)
     values.put(f"{cache}.l1_miss_queue", l1["miss_queue"], source)
-    values.put(f"{cache}.code_in_l2", False, "mechanism of Accel-Sim: instructions are fetched from address 0 on")
+    values.put(f"{cache}.code_in_l2", False, "mechanism of Accel-Sim: code begins at address 0")
     values.put(f"{cache}.l1_latency", 0, "mechanism of Accel-Sim: a hit is served in the fetch stage")
     values.put(f"{cache}.l1_shared_by", 1, "mechanism of Accel-Sim: each SM has its own")
     values.put(f"{cache}.l0_lines", 0, "mechanism of Accel-Sim: no L0 instruction caches")

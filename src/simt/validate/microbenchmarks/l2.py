@@ -17,10 +17,10 @@ SMALL = 1 << 16
 def l2_hit(spec: Spec) -> float:
     """Core cycles of a load that bypasses the L1 and hits the L2.
 
-    The sum of the way past the L1, the latency before the lookup, the wires, issue, the address queue, the way to the registers,
-    the lookup itself, and four hand-overs: into and out of the crossbar, in both directions. A hand-over
-    takes a crossbar cycle if the crossbar is not slower than the core. With a slower crossbar, consecutive
-    loads run in step with its clock and wait for only one edge.
+    The sum of the way past the L1, the latency before the lookup, the wires, issue, the address queue, the
+    way to the registers, the lookup itself, and four hand-overs: into and out of the crossbar, in both
+    directions. A hand-over takes a crossbar cycle if the crossbar is not slower than the core. With a slower
+    crossbar, consecutive loads run in step with its clock and wait for only one edge.
     """
     c = spec.clock
     of_interconnect, of_l2 = c.core_mhz / c.interconnect_mhz, c.core_mhz / c.l2_mhz
