@@ -175,6 +175,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "l1.unified_bytes": [CARVED],
     "l1.carve_out_options": [CARVED],
     "l1": [SMALL_L1, {**CACHED, "launch.max_concurrent_kernels": 1}],
+    "l2.partial_write_interval": [{"load_store.sectored_coalescing": True}],
     "l2.slice.mshr_entries": [{**SLOW_DRAM, "l2.slice.mshr_entries": 16}],
     "l2": [SMALL_L2, {"l2.partitions": 2, "l2.far_latency": 90}],
     "l1.bypass_latency": [{"l1.bypass_global": True}],

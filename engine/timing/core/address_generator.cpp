@@ -8,7 +8,7 @@
 namespace simt {
 namespace {
 
-constexpr uint64_t local_memory_start = 0x1F880000;  // as in Accel-Sim; below all global addresses
+constexpr uint64_t local_memory_start = 0x8000000000ull << 8;  // beyond the global addresses that GPUs use
 
 }  // namespace
 
