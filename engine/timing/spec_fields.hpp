@@ -282,9 +282,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, port_bytes, "bytes", ranges::positive, \
         "Width of a slice's data port, which reads out modified lines, per cycle.") \
   FIELD(uint32_t, write_interval, "L2 cycles", (Range{1, 64}), \
-        "For which the write of a whole sector occupies a slice's data port; reads take one.") \
+        "For which a write occupies a slice's data port; reads take one.") \
   FIELD(uint32_t, partial_write_interval, "L2 cycles", (Range{1, 64}), \
-        "The same for the write of a part of a sector.") \
+        "The same for a write to a part of a sector that the slice has.") \
   FIELD(uint32_t, request_queue, "requests", (Range{4, limits::entries}), \
         "Between interconnect and tags; a packet may bring four.") \
   FIELD(uint32_t, dram_queue, "requests", ranges::some_entries, "Between slice and DRAM channel.") \

@@ -155,12 +155,13 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
     ++activity_[request.slot].lookups;
     activity_[request.slot].hits += outcome == CacheOutcome::Hit;
   }
-  // A write-back occupies the data port.
-  port_free_at_ =
-      cycle + std::max(!request.write             ? 1u
-                       : request.byte_mask == ~0u ? spec_.l2.write_interval
-                                                  : spec_.l2.partial_write_interval,
-                       cache_.last_evicted_sectors() * sector_bytes / std::max(1u, spec_.l2.port_bytes));
+  // A write-back occupies the data port, and so does a write, above all if it changes a part of a sector.
+  const bool merges = request.byte_mask != ~0u && outcome == CacheOutcome::Hit;
+  const uint32_t interval = !request.write ? 1u
+                            : merges       ? spec_.l2.partial_write_interval
+                                           : spec_.l2.write_interval;
+  port_free_at_ = cycle + std::max(interval, cache_.last_evicted_sectors() * sector_bytes /
+                                                 std::max(1u, spec_.l2.port_bytes));
   if (request.write || access.atomic) tell_of_write(request, cycle);
   if (request.write || outcome == CacheOutcome::Hit) {
     answer(asked, cycle);

@@ -365,9 +365,9 @@ class L2(Section):
     port_bytes: Annotated[int, Quantity("bytes", 1, 67108864)]
     """Width of a slice's data port, which reads out modified lines, per cycle."""
     write_interval: Annotated[int, Quantity("L2 cycles", 1, 64)]
-    """For which the write of a whole sector occupies a slice's data port; reads take one."""
+    """For which a write occupies a slice's data port; reads take one."""
     partial_write_interval: Annotated[int, Quantity("L2 cycles", 1, 64)]
-    """The same for the write of a part of a sector."""
+    """The same for a write to a part of a sector that the slice has."""
     request_queue: Annotated[int, Quantity("requests", 4, 1048576)]
     """Between interconnect and tags; a packet may bring four."""
     dram_queue: Annotated[int, Quantity("requests", 1, 1048576)]
