@@ -371,7 +371,8 @@ void bind_gpu(nb::module_& m) {
             self.gpu.follow(std::move(source), first);
           },
           "source"_a, "first"_a = 0,
-          "Puts what the CTAs from `first` on access into the L2, in order with launches: the launch itself is "
+          "Puts what the CTAs from `first` on access into the L2, in order with launches: the launch itself "
+          "is "
           "not simulated.")
       .def(
           "launch",
