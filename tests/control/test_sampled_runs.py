@@ -220,6 +220,18 @@ def test_tbpoint_skips_what_repeats(even: Path, full: Result) -> None:
         assert found.warp_instructions == truth.warp_instructions
 
 
+def test_tbpoint_says_why_it_simulates_everything(tmp_path: Path) -> None:
+    write_kernel(tmp_path / "short", pairs(40, 100), sm=80)
+    found = simulate(tmp_path / "short", "a100", set=SMALL, controller="tbpoint").launches[0].sampled
+    assert found is not None and found.decision == "full"
+    assert found.reason.startswith("no homogeneous region has more than three waves")
+    write_kernel(tmp_path / "long", pairs(40, 600), sm=80)
+    controller = TBPointRegions(interval=100, tolerance=0)
+    found = simulate(tmp_path / "long", "a100", set=SMALL, controller=controller).launches[0].sampled
+    assert found is not None and found.decision == "full"
+    assert "did not repeat within 0: two differed by" in found.reason
+
+
 @pytest.mark.slow
 def test_tbpoint_simulates_something_of_every_region(tmp_path: Path) -> None:
     # Long CTAs, then short ones: two regions.

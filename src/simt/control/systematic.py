@@ -117,9 +117,12 @@ class Systematic(Controller):
             return self._why
         if len(self._windows) < 2:
             return "it ended before a window did"
+        noise = self._relative_noise(1.0)
+        if math.isinf(noise):
+            return "the use of DRAM and the rate changed from each window to the next"
         return (
             f"its windows differ too much to leave out a wave at the error asked for, {self.error:.1%}: "
-            f"± {self._relative_noise(1.0) + self._allowance(1):.1%}"
+            f"± {noise + self._allowance(1):.1%}"
         )
 
     def observe(self, interval: Interval) -> Decision:

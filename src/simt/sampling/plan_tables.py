@@ -65,7 +65,10 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
     claim = "none: the method gives no bound"
     if plan.claimed_error is not None:
         sure = percent(plan.confidence, 1)
-        claim = f"± {percent(plan.claimed_error)} at {sure} confidence, of the profiled time"
+        claim = (
+            f"± {percent(plan.claimed_error)} at {sure} confidence, of the profiled time on the profiled GPU "
+            "only; other values have the interval of their estimate"
+        )
     return [
         ("chosen", f"{len(plan):,} of {plural(plan.population, 'launch')} ({percent(share)}){twice}"),
         ("strata", strata),
