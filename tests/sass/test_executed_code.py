@@ -262,7 +262,7 @@ def test_unknown_code() -> None:
 
 
 def test_barriers_whose_number_or_count_is_in_a_register() -> None:
-    """Two groups of two warps meet at a barrier of their own, one three times, the other once; then all do."""
+    """Two groups of two warps meet at barriers of their own, three times and once; then all meet."""
     source = r"""
 extern "C" __global__ void groups(int* out, int both) {
   int group = threadIdx.x / 64;
