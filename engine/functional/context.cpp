@@ -83,6 +83,13 @@ std::byte* Context::shared(uint64_t address, uint64_t size, int lane) {
 
 std::byte* Context::local(uint64_t address, uint64_t size, int lane) {
   const uint64_t limit = grid->local_bytes();
+  // In machine code the stack grows down from the end of local memory.
+  if (grid->program().is_machine_code() && static_cast<int32_t>(address) < 0)
+    throw Fault("stack overflow",
+                "access " + std::to_string(-int64_t{static_cast<int32_t>(address)}) +
+                    " bytes below the end of the stack; a thread has " + std::to_string(limit) +
+                    " bytes of stack",
+                lane);
   if (address > limit || size > limit - address)
     illegal(address,
             "access of " + std::to_string(size) + " bytes at " + hex(address) +

@@ -152,7 +152,8 @@ void Executor::jump(const Op& op, uint32_t mask, const Warp::Split& split) {
   each_lane(context_, [&](int i) { same |= uint32_t{context_.jump[i] == address} << i; });
   const uint32_t target = op_at(grid_.program(), address);
   if (target == UINT32_MAX)
-    throw Fault("illegal instruction", "jump to " + hex(address) + ", which holds no code",
+    throw Fault("illegal instruction",
+                "jump to " + hex(address) + ", which is not the address of a function or of other code",
                 context_.first_lane());
   if (same == mask)
     warp_->go_to(target);

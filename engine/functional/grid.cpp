@@ -162,11 +162,16 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   const size_t barrier = banks.parameters < first_parameter_sm90 ? 0x8c : 0x44;
   put(barrier, static_cast<uint32_t>(workspace_ >> 32));
   put(barrier + 4, static_cast<uint32_t>(workspace_));
+  // Where the bank or the parameters are in memory, and their last byte: isspacep compares with these.
+  const uint64_t parameter_bytes = config_.parameters.size();
   if (banks.parameters < first_parameter_sm90) {
-    put(0x40, parameters_ - banks.parameters);  // where the bank is in memory
+    put(0x40, parameters_ - banks.parameters);
+    for (const size_t at : {0x114, 0x12c})  // sm_75, sm_80
+      put(at, static_cast<uint32_t>(banks.parameters + parameter_bytes - 1));
   } else {
     fill_cluster_constants();
     put(0x198, parameters_);
+    put(0x1a0, parameters_ + parameter_bytes - 1);
   }
   std::copy(config_.parameters.begin(), config_.parameters.end(), first.begin() + banks.parameters);
 

@@ -43,18 +43,21 @@ struct AddressDetail : Detail {
 };
 
 /// Jumps to a register plus a constant.
+template <bool call>
 void run_jump(Context& c, const Op& op) {
   const auto& d = op.details<AddressDetail>();
   const uint32_t* a = row(c, op.a);
   each_lane(c, [&](int i) {
     const auto lane = static_cast<uint32_t>(i);
-    c.jump[lane] =
-        d.base + (d.wide ? pair_at(a, lane) : static_cast<uint64_t>(int64_t{static_cast<int32_t>(a[lane])}));
+    const uint64_t value =
+        d.wide ? pair_at(a, lane) : static_cast<uint64_t>(int64_t{static_cast<int32_t>(a[lane])});
+    if (call && value == 0) throw Fault("illegal address", "a call through a null pointer", i);
+    c.jump[lane] = d.base + value;
   });
 }
 
-void jump(Translation& t, Place at, bool wide, uint64_t base) {
-  t.emit(run_jump, Control::Jump).a = at;
+void jump(Translation& t, Place at, bool wide, uint64_t base, bool call = false) {
+  t.emit(call ? run_jump<true> : run_jump<false>, Control::Jump).a = at;
   auto& d = t.detail<AddressDetail>();
   d.base = base;
   d.wide = wide;
@@ -114,7 +117,8 @@ void translate_brx(Translation& t) {
 }
 
 /// CALL.REL [a,] target, CALL.ABS a: to the target, or a register and the target. The callee finds in
-/// registers where to return to.
+/// registers where to return to. Pointers to functions are relative to the beginning of the kernel or of the
+/// program, where no function is: 0 is null.
 void translate_call(Translation& t) {
   t.take("NOINC");
   const uint32_t first = t.take_condition();
@@ -124,9 +128,9 @@ void translate_call(Translation& t) {
     branch(t, t.target(first));
   } else if (relative) {
     const uint64_t base = t.target(first + 1);
-    jump(t, t.source(first), false, base);
+    jump(t, t.source(first), false, base, true);
   } else {
-    jump(t, t.source(first, 2), true, 0);
+    jump(t, t.source(first, 2), true, 0, true);
   }
 }
 
@@ -316,8 +320,9 @@ void translate_bar(Translation& t) {
     number(d.request.id, d.id);
     if (next < t.operand_count() && !t.is_predicate(next)) number(d.request.threads, d.threads);
   }
-  t.timed().immediate = d.id == place::none ? d.request.id : -1;
-  t.timed().immediate2 = d.request.threads;
+  const bool known = d.id == place::none && d.threads == place::none;
+  t.timed().immediate = known ? int64_t{d.request.id} : -1;
+  t.timed().immediate2 = known ? d.request.threads : 0;
   if (next < t.operand_count()) d.predicate = t.predicate(next);
   Op& op = t.emit(run_barrier, Control::Barrier);
   if (kind == 2) op.destination = t.barrier_result(d.request.reduce == BarrierRequest::Reduce::Popcount);

@@ -197,6 +197,25 @@ void translate_hmul2(Translation& t) {
   translate_binary<operations::Mul>(t);
 }
 
+namespace {
+
+void run_word(Context& c, const Op& op) {
+  const uint32_t* a = row(c, op.a);
+  map_words(c, op.destination, [=](uint32_t i) { return a[i]; });
+}
+
+/// Whether it is HFMA2 d, -RZ, RZ, immediate, as which ptxas writes constants: -0 is added to them.
+bool is_constant(Translation& t, const Modes& modes, const HalfDetail& d) {
+  constexpr uint32_t infinity = 0x7c00;
+  const auto is_number = [](uint32_t half) { return (half & 0x7fffu) <= infinity; };
+  const uint32_t bits = t.immediate_bits();
+  return !modes.bfloat && !modes.ftz && d.clamp == Clamp::None && !d.single && t.operand(1).is_zero() &&
+         t.operand(2).is_zero() && t.operand(1).negated != t.operand(2).negated &&
+         t.is(3, OperandKind::Number) && d.sources[2].flip == 0 && is_number(bits) && is_number(bits >> 16);
+}
+
+}  // namespace
+
 /// HFMA2 d, a, b, c.
 void translate_hfma2(Translation& t) {
   HalfDetail d;
@@ -204,6 +223,12 @@ void translate_hfma2(Translation& t) {
   const Place to = t.destination(0);
   uint32_t next = 1;
   for (uint32_t k = 0; k < 3; ++k) next = take_source(t, d, k, next);
+  if (is_constant(t, modes, d)) {
+    Op& op = t.emit(run_word);
+    op.destination = to;
+    op.a = d.sources[2].place;
+    return;
+  }
   t.emit(modes.bfloat ? run_fused<Bfloat, false>
          : modes.ftz  ? run_fused<Half, true>
                       : run_fused<Half, false>)

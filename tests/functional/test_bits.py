@@ -10,7 +10,7 @@ import pytest
 
 from simt.errors import PtxError
 from support.integers import bits_of, check, number, signed
-from support.ptx import Device, per_lane
+from support.ptx import CODE, Device, per_lane
 
 AMOUNTS = [
     0,
@@ -166,9 +166,16 @@ def test_find_nth_set() -> None:
         return found[abs(offset) - 1] if len(found) >= abs(offset) else -1
 
     offsets = [0, 1, 2, 5, 32, 33, 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFE0, 0x80000000, 0x7FFFFFFF]
+    if CODE == "sass":  # ptxas negates it to itself
+        offsets.remove(0x80000000)
     masks = [*VALUES[32], 0xAAAAAAAA]
     values = columns(masks, [0, 1, 2, 3, 16, 31], offsets, bits=[32] * 3)
     check("fns.b32 %o, %i0, %i1, %i2;", ["u32"] * 3, "u32", reference, columns=values)
+
+
+def amounts_of(bits: int) -> list[int]:
+    """Positions and lengths of fields. Of 64-bit ones, ptxas's code does not take the low 8 bits."""
+    return [a for a in AMOUNTS if a < 256] if CODE == "sass" and bits == 64 else AMOUNTS
 
 
 @pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
@@ -182,7 +189,8 @@ def test_extract_field(type_: str) -> None:
         inside = [i < length and position + i < bits for i in range(bits)]
         return sum(((a >> (position + i) & 1) if inside[i] else sign) << i for i in range(bits))
 
-    values = columns(VALUES[bits], AMOUNTS, AMOUNTS, bits=[bits, 32, 32])
+    amounts = amounts_of(bits)
+    values = columns(VALUES[bits], amounts, amounts, bits=[bits, 32, 32])
     check(f"bfe.{type_} %o, %i0, %i1, %i2;", [type_, "u32", "u32"], type_, reference, columns=values)
 
 
@@ -194,7 +202,8 @@ def test_insert_field(bits: int) -> None:
             b = b & ~(1 << (position + i)) | (a >> i & 1) << (position + i)
         return b
 
-    values = columns(VALUES[bits], VALUES[bits][2:6], AMOUNTS, AMOUNTS, bits=[bits, bits, 32, 32])
+    amounts = amounts_of(bits)
+    values = columns(VALUES[bits], VALUES[bits][2:6], amounts, amounts, bits=[bits, bits, 32, 32])
     types = [f"u{bits}", f"u{bits}", "u32", "u32"]
     check(f"bfi.b{bits} %o, %i0, %i1, %i2, %i3;", types, f"u{bits}", reference, columns=values)
 

@@ -7,7 +7,7 @@ import pytest
 
 from simt import _engine
 from simt.errors import PtxError
-from support.ptx import Device, per_lane
+from support.ptx import CODE, Device, per_lane, ptx_only
 
 LANES = np.arange(32, dtype=np.uint32)
 
@@ -152,7 +152,8 @@ def test_recursion_without_end_is_a_stack_overflow() -> None:
         with pytest.raises(_engine.functional.ProgramFault, match="bytes of stack") as error:
             Device(endless).run(kernel)
         assert error.value.kind == "stack overflow"
-        assert "in function `" in str(error.value)
+        place = "in function `" if CODE == "ptx" else f"{kernel}+0x"
+        assert place in str(error.value)
 
 
 POINTERS = """
@@ -196,7 +197,11 @@ def test_lanes_call_different_functions_through_pointers(by: str) -> None:
     [
         ("mov.b64 %f, 0;", "through a null pointer"),
         ("mov.b64 %f, 4096;", "not the address of a function"),
-        ("mov.b64 %f, lone;", "another number of parameters"),
+        pytest.param(
+            "mov.b64 %f, lone;",
+            "another number of parameters",
+            marks=ptx_only("machine code does not know a function's parameters"),
+        ),
     ],
 )
 def test_wrong_pointers(pointer: str, message: str) -> None:
@@ -238,6 +243,7 @@ def test_guarded_branch_by_index() -> None:
     assert (got == np.array([10, 20, 30, 20, 5, 5])[LANES % 6] + LANES % 6).all()
 
 
+@ptx_only("machine code reads the address of its target, without a check, behind the list")
 def test_branch_by_index_beyond_the_list() -> None:
     with pytest.raises(_engine.functional.ProgramFault, match="target 4 of 4"):
         per_lane(BRANCHES.format(guard=""), LANES % 5)
@@ -316,6 +322,8 @@ def test_stackrestore_gives_back_what_alloca_took() -> None:
         registers=registers,
     )
     assert (got == got[0]).all()
+    if CODE == "sass":
+        return  # it moves the stack pointer, without a check: the first access below the stack is the fault
     with pytest.raises(_engine.functional.ProgramFault, match="alloca of 256 bytes"):
         per_lane("mov.b32 %count, 0;" + loop.format(save="", restore=""), LANES, registers=registers)
     with pytest.raises(_engine.functional.ProgramFault, match="no stacksave has given"):
@@ -369,11 +377,12 @@ def test_lanes_in_different_functions_keep_their_registers() -> None:
       st.volatile.shared.b32 [flag], 1; cvt.u32.u64 %x, %w4; st.param.b32 [r], %x; ret; }
     """
     got = per_lane(
-        """.param .b32 x; .param .b32 y; st.param.b32 [x], %i0; st.shared.b32 [flag], 0;
-        setp.ge.u32 %low, %i0, 16; @%low bra LOW;
-        call (y), sets, (x); bra MEET;
-        LOW: call (y), waits, (x);
-        MEET: ld.param.b32 %o, [y];""",
+        """st.shared.b32 [flag], 0; setp.ge.u32 %low, %i0, 16; @%low bra LOW;
+        { .param .b32 x; .param .b32 y; st.param.b32 [x], %i0; call (y), sets, (x); ld.param.b32 %o, [y]; }
+        bra MEET;
+        LOW:
+        { .param .b32 x; .param .b32 y; st.param.b32 [x], %i0; call (y), waits, (x); ld.param.b32 %o, [y]; }
+        MEET:""",
         LANES,
         registers=".reg .pred %low;",
         functions=functions,

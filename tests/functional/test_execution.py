@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
-from support.ptx import Device
+from support.ptx import CODE, Device
 
 VECADD = """
 .visible .entry vecadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)
@@ -47,7 +47,7 @@ def test_an_address_beyond_the_array_is_reported_with_its_place() -> None:
         Device(VECADD).run("vecadd", a, a, a, 1000, grid=(8, 1, 1), block=(128, 1, 1))
     fault = error.value
     assert (fault.kernel, fault.block, fault.thread) == ("vecadd", (0, 0, 0), (64, 0, 0))
-    assert fault.instruction.startswith("ld.global.f32 %f1, [%rd8]")
+    assert fault.instruction.startswith("ld.global.f32 %f1, [%rd8]" if CODE == "ptx" else "LDG.E R")
     assert "0 bytes behind the end of" in str(fault)
 
 

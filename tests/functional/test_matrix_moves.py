@@ -108,7 +108,7 @@ def test_movmatrix() -> None:
 def test_rows_beyond_shared_memory_or_between_16_bytes_are_faults() -> None:
     def load(offset: str) -> None:
         run_registers(
-            f"shl.b32 %own, %lane, 5; add.u32 %own, %own, {offset};"
+            f"shl.b32 %own, %lane, 5; add.u32 %own, %own, %row; add.u32 %own, %own, {offset};"
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {d}, [%own];",
             {},
             {"d": (4, np.uint32)},

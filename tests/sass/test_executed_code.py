@@ -259,3 +259,20 @@ def test_faults_name_the_instruction(module: simt.gpu.Module) -> None:
 def test_unknown_code() -> None:
     with pytest.raises(LaunchError, match="code is 'ptxx', expected one of ptx, sass"):
         simt.GPU("a100", code="ptxx")  # type: ignore[arg-type]
+
+
+def test_barriers_whose_number_or_count_is_in_a_register() -> None:
+    """Two groups of two warps meet at barriers of their own, three times and once; then all meet."""
+    source = r"""
+extern "C" __global__ void groups(int* out, int both) {
+  int group = threadIdx.x / 64;
+  for (int round = 0; round < (group ? 1 : 3); ++round)
+    asm volatile("bar.sync %0, 64;" :: "r"(1 + group) : "memory");
+  asm volatile("bar.sync 3, %0;" :: "r"(both) : "memory");
+  if (group == 0) asm volatile("bar.sync 3, %0;" :: "r"(both / 2) : "memory");
+  out[threadIdx.x] = group;
+}"""
+    gpu = simt.GPU("a100", code="sass")
+    out = np.full(128, -1, np.int32)
+    gpu.compile(source)["groups"][1, 128](out, 128)
+    assert out.tolist() == [0] * 64 + [1] * 64
