@@ -225,7 +225,7 @@ def test_tbpoint_says_why_it_simulates_everything(tmp_path: Path) -> None:
     found = simulate(tmp_path / "short", "a100", set=SMALL, controller="tbpoint").launches[0].sampled
     assert found is not None and found.decision == "full"
     assert found.reason.startswith("no homogeneous region has more than three waves")
-    write_kernel(tmp_path / "long", pairs(40, 600), sm=80)
+    write_kernel(tmp_path / "long", [[dependent(40 + c * c % 61 % 8)] * 2 for c in range(600)], sm=80)
     controller = TBPointRegions(interval=100, tolerance=0)
     found = simulate(tmp_path / "long", "a100", set=SMALL, controller=controller).launches[0].sampled
     assert found is not None and found.decision == "full"
