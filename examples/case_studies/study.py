@@ -37,7 +37,7 @@ PARTS = {
     "DRAM": ("#b8442a", ("DRAM",)),
 }
 # Programs here are short: without their launches' latency, power is that of a GPU that works.
-NO_LATENCY = {"launch.kernel_latency": 0}
+NO_LATENCY = {"launch.kernel_latency": 0, "launch.overhead": 0}
 
 SOURCE = """
 // Matrix times vector, a thread for each row: its line is used for 32 steps, and must stay in the L1.
