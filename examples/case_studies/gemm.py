@@ -74,7 +74,13 @@ def product(name: str, kernel: Kernel, depth: int, threads: int = 1) -> Product:
 
     depth: their inner dimension. threads: of the host.
     """
-    gpu = simt.GPU(name, power=True, timeline=500, threads=threads, set={"launch.kernel_latency": 0, "launch.overhead": 0})
+    gpu = simt.GPU(
+        name,
+        power=True,
+        timeline=500,
+        threads=threads,
+        set={"launch.kernel_latency": 0, "launch.overhead": 0},
+    )
     sms = gpu.spec.sm.count
     down, across = _grid(sms * kernel.ctas)
     m, n, k = down * kernel.rows, across * kernel.columns, depth

@@ -33,11 +33,11 @@ def gemm(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("gpu", "tensor", "depth", "least"),
     [
-        ("qv100", False, 32, 0.8),
+        ("qv100", False, 128, 0.8),
         ("a100", True, 128, 0.7),
-        ("h100", True, 512, 0.6),
-        ("rtx2060", False, 64, 0.8),
-        ("rtx3070", False, 64, 0.65),
+        ("h100", True, 1024, 0.6),
+        ("rtx2060", False, 192, 0.8),
+        ("rtx3070", False, 192, 0.65),
     ],
 )
 def test_a_product_takes_about_the_tdp(gemm: Any, gpu: str, tensor: bool, depth: int, least: float) -> None:

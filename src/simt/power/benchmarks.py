@@ -225,9 +225,9 @@ _ALL = (
     _reads("l1", "reads that hit in the L1", 0.0),
     _reads("l2", "reads that hit in the L2", 0.25),
     _reads("dram", "reads of device memory", 2.0),
-    _reads("dram_rows", "reads of a sector of each KB of device memory", 32.0, 64),
+    _reads("dram_rows", "reads of a sector of each KB of device memory", 96.0, 64),
     _writes("l2_writes", "writes that stay in the L2", 0.25),
-    _writes("dram_writes", "writes to device memory", 2.0),
+    _writes("dram_writes", "writes to device memory", 16.0),
 )
 BENCHMARKS = {each.name: each for each in _ALL}
 
