@@ -107,7 +107,7 @@ PROGRAMS = {
         Program("spmv", WORKLOADS["spmv"].run, 1 << 13, 1 << 11),
         Program("rows", rows, 40960, 10240),
         Program("gather", gather, 1 << 18, 1 << 15),
-        Program("transpose", transpose, 1024, 256),
+        Program("transpose", transpose, 1024, 512),
         Program("triad", triad, 1 << 20, 1 << 17),
     )
 }

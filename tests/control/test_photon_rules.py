@@ -405,6 +405,19 @@ def test_counters_of_missing_blocks() -> None:
     assert "by block type" in found.projected["dram_reads"]
 
 
+def test_requests_of_blocks_that_have_not_ended_count() -> None:
+    """Ten loads were issued in blocks that are still under way."""
+    p = photon(levels="block", coverage=0.9)
+    view = launch(Code(SAME), ctas=25)
+    p.begin(view)
+    for i in range(4):
+        p.observe(interval(i, (), [*blocks_of(1, i, 30), *blocks_of(0, i, 9, 1)]))
+    counted = {"warp_instructions": 256, "global_load_requests": 50, "dram_reads": 80}
+    found = p.extrapolate(view, Interval(3, 0, 2000, counted, counted), 10_000)
+    assert found.counters["global_load_requests"] == pytest.approx(1000)  # not 50 * 1000 / 40
+    assert found.counters["dram_reads"] == pytest.approx(80 * 1000 / 50)
+
+
 def test_bad_settings_are_refused() -> None:
     for settings in (
         {"levels": "kernel+grid"},

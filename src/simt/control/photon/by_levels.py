@@ -18,7 +18,7 @@ from simt.result import LaunchResult
 from ..controller import GO_ON, Contention, Controller, Decision, Interval, LaunchView, Predict
 from ..projection import Projection
 from .analysis import LaunchAnalysis, load_analyses, save_analyses
-from .counters import exact_totals, extrapolate, kinds_of_work
+from .counters import exact_totals, extrapolate, kinds_of_work, requests_by_kind
 from .levels import BlockLevel, Done, KernelLevel, Small, WarpLevel, Work
 
 LEVELS = ("kernel", "block", "warp")
@@ -219,6 +219,9 @@ class ByLevels(Controller):
         executed = self._now.blocks.executed if self._now.blocks.executed.any() else of_warp
         each_one = done / max(1.0, float(executed @ kinds["instructions"]))
         simulated = {kind: float(executed @ each) * each_one for kind, each in kinds.items()}
+        # Blocks count once they have ended; a request is an instruction that was issued.
+        for kind, requests in requests_by_kind(now.counters).items():
+            simulated[kind] = max(simulated[kind], requests)
         total = {kind: max(value, simulated[kind]) for kind, value in total.items()}
         return extrapolate(now.counters, simulated, total, cycles, now.end, exact_totals(launch))
 

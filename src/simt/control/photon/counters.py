@@ -16,6 +16,14 @@ from ..controller import LaunchView
 from ..projection import Projection
 
 _GLOBAL = ("global", "generic", "texture")
+_REQUESTS = {
+    "memory": ("global_load_requests", "global_store_requests", "atomic_requests"),
+    "loads": ("global_load_requests",),
+    "stores": ("global_store_requests",),
+    "shared": ("shared_loads", "shared_stores"),
+    "local": ("local_requests",),
+    "atomics": ("atomic_requests",),
+}
 
 
 def kinds_of_work(
@@ -57,6 +65,11 @@ def kind_of_counter(name: str) -> str:
     if name == "sm_active_cycles" or name.startswith("stalls."):
         return "cycles"
     return "instructions"
+
+
+def requests_by_kind(counted: Mapping[str, int]) -> dict[str, int]:
+    """Warp instructions of some kinds that have been issued: those with an active lane make one request."""
+    return {kind: sum(counted.get(name, 0) for name in names) for kind, names in _REQUESTS.items()}
 
 
 def extrapolate(
