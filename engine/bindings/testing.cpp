@@ -209,7 +209,7 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
   if (!spec.policy) throw nb::value_error(("unknown policy " + policy).c_str());
   spec.active_warps = active_warps;
   const auto count = static_cast<uint32_t>(ages.size());
-  WarpTable warps(count, 1, 2);
+  WarpTable warps(count, 1, 2, false);
   for (uint32_t w = 0; w < count; ++w) {
     warps[w].age = ages[w];
     warps.masks(0).resident |= uint64_t{1} << w;
@@ -384,8 +384,12 @@ void bind_testing(nb::module_& m) {
   t.def("with_instruction_rows", &with_instruction_rows, "table"_a, "opcodes"_a, "rows"_a);
   t.def(
       "shared_passes",
-      [](const std::vector<uint64_t>& a, uint64_t mask, uint32_t bytes, bool by_width, bool load) {
-        return shared_memory_passes(a.data(), mask, bytes, 32, by_width, load);
+      [](const std::vector<uint64_t>& a, uint64_t mask, uint32_t bytes, bool by_width, bool load,
+         bool atomic) {
+        return shared_memory_passes(a.data(), mask, bytes, 32, by_width,
+                                    atomic ? SharedAccess::Atomic
+                                    : load ? SharedAccess::Load
+                                           : SharedAccess::Store);
       },
-      "addresses"_a, "mask"_a, "bytes"_a, "by_width"_a = true, "load"_a = true);
+      "addresses"_a, "mask"_a, "bytes"_a, "by_width"_a = true, "load"_a = true, "atomic"_a = false);
 }

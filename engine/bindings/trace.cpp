@@ -230,7 +230,8 @@ void bind_isa(nb::module_& m) {
       .value("Texture", Unit::Texture)
       .value("Uniform", Unit::Uniform)
       .value("Memory", Unit::Memory)
-      .value("Tma", Unit::Tma);
+      .value("Tma", Unit::Tma)
+      .value("Conversion", Unit::Conversion);
   nb::enum_<Operation>(m, "Operation")
       .value("Arithmetic", Operation::Arithmetic)
       .value("Branch", Operation::Branch)

@@ -8,7 +8,20 @@
 namespace simt {
 
 /// Execution unit that an instruction is issued to.
-enum class Unit : uint8_t { Int, Fp32, Fp64, Sfu, Tensor, Branch, Texture, Uniform, Memory, Tma, Count };
+enum class Unit : uint8_t {
+  Int,
+  Fp32,
+  Fp64,
+  Sfu,
+  Tensor,
+  Branch,
+  Texture,
+  Uniform,
+  Memory,
+  Tma,
+  Conversion,  ///< of numbers, and counting and finding bits: on `Sfu` or `Int`
+  Count
+};
 
 /// The effect of an instruction beyond occupying its unit.
 enum class Operation : uint8_t {

@@ -97,14 +97,14 @@ void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
 }
 
 uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,
-                              bool by_width, bool load) {
+                              bool by_width, SharedAccess access) {
   constexpr uint32_t max_banks = 64, max_lanes = 64;
   banks = std::min(banks, max_banks);
   const uint32_t words = by_width ? std::max(1u, bytes / 4) : 1;
   std::array<uint64_t, max_lanes> of_lane;
   for (uint64_t rest = mask; rest; rest &= rest - 1) of_lane[std::countr_zero(rest)] = *addresses++;
   uint32_t group = by_width ? std::max(1u, 32 / words) : max_lanes;  // lanes served together
-  if (load && words > 1 && mask >> 32 == 0 &&
+  if (access == SharedAccess::Load && words > 1 && mask >> 32 == 0 &&
       (pairs_are_equal(of_lane.data(), mask, 1) || pairs_are_equal(of_lane.data(), mask, 2)))
     group = std::min(32u, 2 * group);
   uint32_t passes = 0;
@@ -112,7 +112,8 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t
     uint64_t lanes = mask >> begin;
     if (group < max_lanes) lanes &= (uint64_t{1} << group) - 1;
     if (lanes == 0) continue;
-    // Distinct words per bank, in lane order; a warp has at most 64 lanes, so a bank sees at most 64 words.
+    // Distinct words per bank, in lane order (of atomics, all words); a warp has at most 64 lanes, so a bank
+    // sees at most 64 words.
     std::array<std::array<uint64_t, max_lanes>, max_banks> seen;
     std::array<uint8_t, max_banks> different{};
     uint32_t most = 1;
@@ -122,7 +123,8 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t
         const uint32_t bank = static_cast<uint32_t>(word % banks);
         const uint64_t* known = seen[bank].data();
         const uint64_t* known_end = seen[bank].data() + different[bank];
-        if (std::find(known, known_end, word) != known_end || different[bank] == max_lanes) continue;
+        if (different[bank] == max_lanes) continue;
+        if (access != SharedAccess::Atomic && std::find(known, known_end, word) != known_end) continue;
         seen[bank][different[bank]++] = word;
         most = std::max<uint32_t>(most, different[bank]);
       }

@@ -18,13 +18,15 @@ void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool se
 void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
                      std::vector<Transaction>& transactions);
 
+enum class SharedAccess : uint8_t { Load, Store, Atomic };
+
 /// Passes that a shared-memory access of the lanes in `mask` takes, with their addresses in lane order: the
 /// largest number of distinct words that one bank must deliver. With `by_width`, 64- and 128-bit accesses are
 /// served 16 and 8 lanes at a time, and every word counts; otherwise only each lane's first word counts, as
-/// in GPGPU-Sim. Twice as many lanes are served at a time by a `load` of a warp of 32 lanes whose active
+/// in GPGPU-Sim. Twice as many lanes are served at a time by a load of a warp of 32 lanes whose active
 /// lanes n and n ^ 1 all have the same address, or all those n and n ^ 2 (NVIDIA, developer forum, topic
-/// 77228).
+/// 77228). An atomic takes a pass for each lane that needs the same bank, even the same word.
 uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,
-                              bool by_width, bool load);
+                              bool by_width, SharedAccess access);
 
 }  // namespace simt

@@ -84,6 +84,7 @@ Unit Decoder::executing_unit(const StaticInstruction& s) const {
   if (s.space == MemorySpace::Texture && s.access_bytes > 0 && traits_.textures_in_memory)
     return Unit::Memory;
   if (s.unit == Unit::Memory || s.unit == Unit::Tma) return Unit::Memory;
+  if (s.unit == Unit::Conversion) return spec_.sm.conversion_latency > 0 ? Unit::Sfu : integer_unit();
   if (unit_spec(s.unit).count > 0) return s.unit;
   if (s.unit == Unit::Fp64 || s.unit == Unit::Texture || s.unit == Unit::Tensor)
     return unit_spec(Unit::Sfu).count > 0 ? Unit::Sfu : integer_unit();
@@ -116,6 +117,8 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   const UnitSpec& unit = unit_spec(d.unit);
   d.latency = static_cast<uint16_t>(std::max(1u, unit.latency));
   d.initiation_interval = static_cast<uint16_t>(std::max(1u, unit.initiation_interval));
+  if (s.unit == Unit::Conversion && d.unit == Unit::Sfu)
+    d.latency = static_cast<uint16_t>(spec_.sm.conversion_latency);
   if (s.half_precision) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);

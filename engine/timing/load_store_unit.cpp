@@ -75,6 +75,9 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
         instruction.passes - std::min(instruction.passes, instruction.mask >> 32 ? 2u : 1u);
     counters[Counter::shared_bank_conflicts] += conflicts;
     if (store) counters[Counter::shared_store_bank_conflicts] += conflicts;
+    if ((operation == Operation::Atomic || operation == Operation::Reduction) &&
+        spec_.shared_memory.atomic_interval > 0)
+      instruction.passes *= spec_.shared_memory.atomic_interval;
     return;
   }
   instruction.outstanding = store ? 0 : static_cast<uint32_t>(instruction.transactions.size());

@@ -149,6 +149,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, fetch_width, "warps", (Range{1, 64}), \
         "operand_collector: warps fetched and decoded per cycle and SM.") \
   FIELD(uint32_t, instruction_buffer, "instructions", (Range{1, 3}), "Decoded instructions held per warp.") \
+  FIELD(uint32_t, branch_latency, "core cycles", (Range{0, limits::latency}), \
+        "From the issue of a taken branch until its target can issue, at least (instructions of 16 bytes).") \
   FIELD(InstructionCacheSpec, instruction_cache, "", ranges::none, "Instruction caches.")
 
 #define SIMT_SCHEDULER_FIELDS(FIELD) \
@@ -201,7 +203,13 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(FrontEndSpec, front_end, "", ranges::none, "Fetch and decode.") \
   FIELD(SchedulerSpec, scheduler, "", ranges::none, "Warp schedulers.") \
   FIELD(RegisterFileSpec, register_file, "", ranges::none, "Register file.") \
-  FIELD(UnitsSpec, units, "", ranges::none, "Execution units.")
+  FIELD(UnitsSpec, units, "", ranges::none, "Execution units.") \
+  FIELD(uint32_t, conversion_latency, "core cycles", (Range{0, limits::latency}), \
+        "Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them.") \
+  FIELD(uint32_t, barrier_interval, "core cycles", (Range{0, limits::latency}), \
+        "From one arrival at a CTA barrier that the SM counts to the next; 0: all at once.") \
+  FIELD(uint32_t, barrier_latency, "core cycles", (Range{0, limits::latency}), \
+        "From the last arrival's count until the waiting warps can issue.")
 
 #define SIMT_SHARED_MEMORY_FIELDS(FIELD) \
   FIELD(uint32_t, bytes, "bytes", ranges::positive, "Maximum usable by CTAs per SM.") \
@@ -213,6 +221,8 @@ inline constexpr Range sets{0, limits::number, true};
         "Conflict-free 32-bit load: in the pipeline (operand_collector), or issue to use (read_ports).") \
   FIELD(uint32_t, access_interval, "core cycles", (Range{1, 64}), \
         "From one access that the load/store unit accepts to the next instruction, at least.") \
+  FIELD(uint32_t, atomic_interval, "core cycles", (Range{0, 64}), \
+        "For each lane of the bank with most lanes of an atomic; 0: atomics take passes as loads do.") \
   FIELD(bool, wide_accesses_take_wavefronts, "", ranges::none, \
         "64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim).")
 

@@ -1,6 +1,11 @@
 #include "timing/warp_table.hpp"
 
 namespace simt {
+namespace {
+
+constexpr uint64_t volta_instruction_bytes = 16;
+
+}  // namespace
 
 void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot,
                       uint16_t index, uint64_t age) {
@@ -55,11 +60,26 @@ bool WarpTable::take_record(uint32_t w, uint64_t now) {
   return false;
 }
 
+/// How many of the first `most` records there are up to the first taken branch, with it.
+uint8_t WarpTable::up_to_jump(Warp& warp, uint8_t most) const {
+  const std::vector<DecodedInstruction>& code = warp.kernel->instructions;
+  for (uint8_t i = 0; i < most && i + 1 < warp.held; ++i) {
+    const uint32_t index = warp.buffer[(warp.buffer_head + i) % buffer_capacity].static_index;
+    if (code[index].fixed.operation != Operation::Branch) continue;
+    const uint32_t next = warp.buffer[(warp.buffer_head + i + 1) % buffer_capacity].static_index;
+    if (code[next].fixed.pc == code[index].fixed.pc + volta_instruction_bytes) continue;
+    warp.jumps = true;
+    return static_cast<uint8_t>(i + 1);
+  }
+  return most;
+}
+
 void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
   while (!warp.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
   }
-  const auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
+  auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
+  if (stops_at_jumps_) visible = up_to_jump(warp, visible);
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
   if (warp.held == 0 && warp.stream_ended) {
@@ -230,7 +250,8 @@ void WarpTable::refresh(uint32_t w) {
   m.has_instruction &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
   const uint64_t slot = uint64_t{1} << w;
-  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending && !warp.source_waits;
+  const bool more =
+      warp.resident && !(m.finished & bit) && !warp.fetch_pending && !warp.source_waits && !warp.jumps;
   fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
   const bool room =
       more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);

@@ -65,6 +65,7 @@ class WarpTable {
     bool resident = false;
     bool fetch_pending = false;  ///< waiting for the instruction cache
     bool source_waits = false;   ///< its stream currently has no record
+    bool jumps = false;          ///< its buffer ends with a taken branch, or with nothing behind one
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
@@ -92,12 +93,14 @@ class WarpTable {
     uint64_t block_begin = 0;
   };
 
-  WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries)
+  /// With `stops_at_jumps`, a buffer holds nothing behind a taken branch until go_on() is called.
+  WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
       : warps_(warp_slots),
         masks_(scheduler_count),
         dependences_(warp_slots),
         schedulers_(scheduler_count),
-        buffer_entries_(buffer_entries) {}
+        buffer_entries_(buffer_entries),
+        stops_at_jumps_(stops_at_jumps) {}
 
   uint32_t schedulers() const { return schedulers_; }
   uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
@@ -132,6 +135,13 @@ class WarpTable {
   void drop(uint32_t w);
   /// Removes the record at the head of the buffer, which has been issued. True if it was the warp's last.
   bool advance(uint32_t w);
+  /// Whether the warp has just issued a taken branch.
+  bool has_jumped(uint32_t w) const { return warps_[w].jumps && warps_[w].buffered == 0; }
+  /// Its target may be fetched.
+  void go_on(uint32_t w) {
+    warps_[w].jumps = false;
+    set_fetch_pending(w, false);
+  }
 
   void reserve(uint32_t w, const DecodedInstruction& instruction);
   DependenceCounters& dependences() { return dependences_; }
@@ -205,6 +215,7 @@ class WarpTable {
 
  private:
   bool take_record(uint32_t w, uint64_t now);
+  uint8_t up_to_jump(Warp& warp, uint8_t most) const;
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
     return latencies_[kernel.slot][static_cast<size_t>(&instruction - kernel.instructions.data())];
   }
@@ -229,6 +240,7 @@ class WarpTable {
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
   uint32_t schedulers_;
   uint32_t buffer_entries_;
+  bool stops_at_jumps_;
 };
 
 }  // namespace simt

@@ -60,6 +60,43 @@ def test_silicon_distance_is_the_units_latency(gpu: str, opcode: str, unit: str,
     assert distance(tmp_path, arithmetic(opcode), gpu) == max(expected.latency, expected.initiation_interval)
 
 
+@pytest.mark.parametrize("opcode", ["I2F.U32", "F2I.TRUNC.NTZ", "POPC", "FLO.U32"])
+def test_conversions_take_their_latency_on_the_special_function_unit(opcode: str, tmp_path: Path) -> None:
+    convert = lambda w, i: w.op(opcode, 8, (8,))  # noqa: E731
+    independent = lambda w, i: w.op(opcode, 8 + 2 * (i % 8), (60,))  # noqa: E731
+    assert distance(tmp_path, convert, "a100") == 15
+    assert distance(tmp_path, convert, "a100", {"sm.conversion_latency": 16}) == 16
+    assert distance(tmp_path, independent, "a100") == 8
+    # Without it they are integer work.
+    assert distance(tmp_path, convert, "a100", {"sm.conversion_latency": 0}) == 4
+
+
+@pytest.mark.parametrize(("latency", "expected"), [(0, 6), (1, 6), (2, 7), (12, 17)])
+def test_the_target_of_a_taken_branch_issues_after_its_latency(
+    latency: int, expected: int, tmp_path: Path
+) -> None:
+    """A loop of six instructions, of which the last jumps back. They issue one a cycle."""
+
+    def loop(w: Warp, i: int) -> None:
+        w.pc = 0
+        for k in range(5):
+            w.op("FFMA" if k % 2 else "IADD3", 8 + 2 * k, (60, 61, 62))
+        w.op("BRA")
+
+    overrides = {"sm.front_end.branch_latency": latency, "sm.front_end.instruction_cache.perfect": True}
+    assert distance(tmp_path, loop, "a100", overrides) == expected
+
+
+def test_a_branch_that_falls_through_costs_nothing(tmp_path: Path) -> None:
+    def pair(w: Warp, i: int) -> None:
+        w.op("BRA")
+        w.op("FFMA", 8 + 2 * (i % 8), (60, 61, 62))
+
+    assert distance(tmp_path, pair, "a100") == distance(
+        tmp_path, pair, "a100", {"sm.front_end.branch_latency": 0}
+    )
+
+
 @pytest.mark.parametrize("gpu", ["qv100", "rtx3070", "a100", "h100"])
 def test_silicon_loads_take_their_specified_latency(gpu: str, tmp_path: Path) -> None:
     spec = load_spec(gpu)

@@ -6,7 +6,7 @@ import pytest
 
 from simt import _engine
 from simt.trace.writer import Warp
-from support.tiny import GLOBAL, cycles, run, warp_of, write_kernel
+from support.tiny import GLOBAL, cycles, distance, run, warp_of, write_kernel
 
 LANES = range(32)
 
@@ -132,6 +132,35 @@ def test_shared_memory_passes(stride: int, width: int, passes: int, opcode: str,
     assert counters["shared_wavefronts"] == passes
     assert counters["shared_bank_conflicts"] == passes - 1
     assert counters["shared_store_bank_conflicts"] == (passes - 1 if opcode == "STS" else 0)
+
+
+@pytest.mark.parametrize(("warps", "expected"), [(1, 22), (2, 24), (8, 36), (32, 84)])
+def test_a_barrier_takes_time_for_each_warp(warps: int, expected: int, tmp_path: Path) -> None:
+    """Measured on a TU102 (connollydavid/tu102): 22.3, 24.3, 36.3 and 84.3 cycles."""
+
+    def kernel(count: int, gpu: str) -> int:
+        w = warp_of(lambda w: [w.op("BAR.SYNC") for _ in range(count)])
+        return cycles(write_kernel(tmp_path / f"{gpu}{count}", [[w] * warps]), gpu)
+
+    assert (kernel(120, "rtx2060") - kernel(40, "rtx2060")) / 80 == expected
+    in_steps = max(1, warps // 4)  # a scheduler issues one a cycle
+    assert (kernel(120, "qv100-accelsim") - kernel(40, "qv100-accelsim")) / 80 == pytest.approx(in_steps, abs=1)
+
+
+@pytest.mark.parametrize(("stride", "lanes_of_a_bank"), [(4, 1), (8, 2), (0, 32), (128, 32)])
+def test_lanes_of_a_shared_atomic_follow_each_other(
+    stride: int, lanes_of_a_bank: int, tmp_path: Path
+) -> None:
+    """A TU102 takes 25 cycles for one lane of a word, and 2 for each further one (connollydavid/tu102)."""
+
+    def of(gpu: str, conflicts: int) -> float:
+        addresses = [0] * 32 if conflicts == 0 else [conflicts * lane for lane in LANES]
+        return distance(tmp_path, lambda w, i: w.memory("ATOMS.ADD", addresses, 4, 8, (8, 9)), gpu)
+
+    assert of("a100", stride) == of("a100", 4) + 2 * (lanes_of_a_bank - 1)
+    # Accel-Sim: lanes at one word are served together.
+    words = lanes_of_a_bank if stride else 1
+    assert of("a100-accelsim", stride) == of("a100-accelsim", 4) + words - 1
 
 
 def test_generic_addresses_go_where_their_window_says(tmp_path: Path) -> None:

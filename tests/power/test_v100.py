@@ -33,7 +33,7 @@ def test_the_recorded_kernels_are_those_that_were_measured(v100: ModuleType, sha
     found, (_, counters) = v100.read_record(), v100.published(shared_data / "silicon")
     assert found.keys() == v100.KERNELS.keys() == counters.keys()
     for name, each in found.items():
-        if v100.KERNELS[name].most_cycles or name in ("dct8x8_k1", "mergeSort_k1"):
+        if v100.KERNELS[name].most_cycles or name in ("sobolQRNG_k1", "mergeSort_k1"):
             continue
         for counter in ("shared_accesses", "l1_reads"):
             assert each.counters[counter] == pytest.approx(counters[name][counter], rel=1e-4), (name, counter)

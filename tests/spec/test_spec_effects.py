@@ -75,12 +75,19 @@ def scattered(warp: Warp, seed: int) -> None:
 
 
 def jumping(warp: Warp, seed: int) -> None:
-    """Code in three lines of one instruction-cache set, the first of which is used in every iteration."""
+    """Code in three lines of one instruction-cache set, the first of which is used in every iteration; then
+    what else has a latency of its own.
+    """
     for i in range(4):
         for line in (0, 1 + i % 2):
             warp.pc = line << 16
             for _ in range(4):
                 warp.op("FFMA", 8, (9, 10))
+            warp.op("BRA")
+    warp.op("I2F.U32", 8, (8,))
+    warp.op("FFMA", 8, (8, 10))
+    warp.memory("ATOMS.ADD", [0] * 32, 4, 9, (8, 9))
+    warp.op("FFMA", 8, (9, 10))
 
 
 Kernel = tuple[Callable[[Warp, int], None], int, int, dict[str, int]]
@@ -90,7 +97,7 @@ SMALL: list[Kernel] = [
     (arithmetic, 2, 3, {}),
     (memory, 2, 2, {"shared_bytes": 20001}),
     (scattered, 2, 1, {"stream": 1}),
-    (jumping, 1, 1, {"stream": 2}),
+    (jumping, 1, 1, {"stream": 2, "shared_bytes": 128}),
 ]
 # Small and large CTAs, in two streams.
 LARGE: list[Kernel] = [

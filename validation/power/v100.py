@@ -28,7 +28,7 @@ from simt.power.fit import Fit, fit, mean_absolute, write_toml
 from simt.power.measurements import Measurement, launch_events
 from simt.result import LaunchResult
 
-GPU = "qv100"
+GPU, CODE = "qv100", "sass"  # machine code, as on the board
 RECORD = Path(__file__).with_name("v100-events.json")
 PUBLISHED = Path(__file__).parents[3] / "shared/data/silicon"
 SEED = 17  # of the split, chosen before any error was seen
@@ -125,7 +125,7 @@ def simulate(folder: Path, energies: Energies, names: Sequence[str]) -> dict[str
         most = {launch: KERNELS[name].most_cycles for launch, name in rows.items()}
         timed = {*rows, *(launch - 1 for launch, name in rows.items() if KERNELS[name].again)}
         command = [os.fspath((folder / program).resolve())]
-        run = simt.exec.run(command, GPU, plan=timed, controller=Beginning(most))
+        run = simt.exec.run(command, GPU, code=CODE, plan=timed, controller=Beginning(most))
         for launch in (x for result in run.results for x in result.launches if x.id in rows):
             name = rows[launch.id]
             if launch.name != KERNELS[name].function:
@@ -154,7 +154,7 @@ def read_record() -> dict[str, Simulated]:
 
 def write_record(found: Mapping[str, Simulated]) -> None:
     kernels = {name: asdict(found[name]) for name in sorted(found)}
-    text = json.dumps({"gpu": GPU, "kernels": kernels}, indent=1)
+    text = json.dumps({"gpu": GPU, "code": CODE, "kernels": kernels}, indent=1)
     RECORD.write_text(text + "\n", encoding="utf-8")
 
 

@@ -39,9 +39,13 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
     warps_.masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
   }
   if (instruction.space == MemorySpace::Shared) {
-    instruction.passes = shared_memory_passes(
-        addresses_.data(), record.mask, s.access_bytes, spec_.shared_memory.banks,
-        spec_.shared_memory.wide_accesses_take_wavefronts, s.operation == Operation::Load);
+    const bool serial = atomic && spec_.shared_memory.atomic_interval > 0;
+    instruction.passes =
+        shared_memory_passes(addresses_.data(), record.mask, s.access_bytes, spec_.shared_memory.banks,
+                             spec_.shared_memory.wide_accesses_take_wavefronts,
+                             serial                           ? SharedAccess::Atomic
+                             : s.operation == Operation::Load ? SharedAccess::Load
+                                                              : SharedAccess::Store);
   } else if (atomic) {
     if (traits_.reductions_as_stores && s.operation == Operation::Reduction) {
       ++warp.outstanding_stores;

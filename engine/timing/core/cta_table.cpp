@@ -1,5 +1,6 @@
 #include "timing/core/cta_table.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace simt {
@@ -34,17 +35,33 @@ bool CtaTable::retire(uint32_t warp) {
   return true;
 }
 
-void CtaTable::arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected) {
+void CtaTable::arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected, Cycle now) {
   Cta& cta = ctas_[warps_[warp].cta_slot];
   if (waits) warps_.masks(warps_.scheduler_of(warp)).barrier |= warps_.bit_of(warp);
-  release(cta, cta.barriers.arrive(barrier, warps_[warp].index_in_cta, waits, expected));
+  barriers_counted_ = std::max(barriers_counted_, now) + barrier_interval_;
+  release(cta, cta.barriers.arrive(barrier, warps_[warp].index_in_cta, waits, expected), now);
 }
 
-void CtaTable::release(const Cta& cta, uint64_t warps) {
+void CtaTable::release(const Cta& cta, uint64_t warps, Cycle now) {
+  const Cycle at = std::max(barriers_counted_, now) + barrier_latency_;
   for (; warps; warps &= warps - 1) {
     const uint32_t w = cta.first_warp + static_cast<uint32_t>(std::countr_zero(warps));
-    warps_.masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
+    if (at == now)
+      warps_.masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
+    else
+      releases_.push_back({at, w, warps_[w].age});
   }
+}
+
+bool CtaTable::open_barriers(Cycle now) {
+  bool any = false;
+  for (; !releases_.empty() && releases_.front().cycle <= now; releases_.pop_front()) {
+    const Release& r = releases_.front();
+    if (warps_[r.warp].age != r.age) continue;
+    warps_.masks(warps_.scheduler_of(r.warp)).barrier &= ~warps_.bit_of(r.warp);
+    any = true;
+  }
+  return any;
 }
 
 void CtaTable::bulk_copy_started(uint32_t cta_slot, uint64_t mbarrier) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,7 +40,11 @@ class CtaTable {
     uint64_t instructions = 0;                               ///< issued by its warps that have retired
   };
 
-  CtaTable(uint32_t slots, WarpTable& warps) : warps_(warps), ctas_(slots) {}
+  CtaTable(const SmSpec& spec, WarpTable& warps)
+      : barrier_interval_(spec.barrier_interval),
+        barrier_latency_(spec.barrier_latency),
+        warps_(warps),
+        ctas_(spec.max_ctas) {}
 
   uint32_t slots() const { return static_cast<uint32_t>(ctas_.size()); }
   const Cta& operator[](uint32_t slot) const { return ctas_[slot]; }
@@ -50,13 +55,16 @@ class CtaTable {
   /// closed.
   bool retire(uint32_t warp);
 
-  /// `expected`: as CtaBarriers::arrive().
-  void arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected);
+  /// `expected`: as CtaBarriers::arrive(). `now` never decreases.
+  void arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected, Cycle now);
   /// The warp has issued its last instruction. `index`: in its CTA.
-  void exit(uint32_t cta_slot, uint32_t index) {
+  void exit(uint32_t cta_slot, uint32_t index, Cycle now) {
     Cta& cta = ctas_[cta_slot];
-    release(cta, cta.barriers.exit(index));
+    release(cta, cta.barriers.exit(index), now);
   }
+  /// Lets the warps go whose barriers open in this cycle. True if there are any.
+  bool open_barriers(Cycle now);
+  Cycle next_opening() const { return releases_.empty() ? ~Cycle{0} : releases_.front().cycle; }
 
   void bulk_copy_started(uint32_t cta_slot, uint64_t mbarrier);
   void bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier);
@@ -68,8 +76,16 @@ class CtaTable {
   bool wake(uint32_t cta_slot);
 
  private:
-  void release(const Cta& cta, uint64_t warps);
+  struct Release {
+    Cycle cycle;
+    uint32_t warp;
+    uint64_t age;  // of the warp: its slot may hold another one by then
+  };
+  void release(const Cta& cta, uint64_t warps, Cycle now);
 
+  uint32_t barrier_interval_, barrier_latency_;
+  Cycle barriers_counted_ = 0;    // all arrivals so far
+  std::deque<Release> releases_;  // ascending cycles
   WarpTable& warps_;
   std::vector<Cta> ctas_;
   uint32_t resident_ = 0;

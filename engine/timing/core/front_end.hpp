@@ -29,6 +29,11 @@ class FrontEnd {
   bool cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache);
   /// Whether the warp's next instruction is present; if not, its buffer is filled when it arrives.
   bool fetch(uint32_t w, Cycle now) { return caches_.perfect() || look_up(w, now); }
+  /// The warp issued a taken branch. It fetches the target at `cycle`; cycles never decrease.
+  void fetch_target(uint32_t w, Cycle cycle) {
+    warps_.set_fetch_pending(w, true);
+    targets_.push_back({cycle, w});
+  }
   /// Fills the warp's instruction buffer.
   void fill(uint32_t w, Cycle now) {
     warps_.fill_buffer(w, now);
@@ -50,11 +55,16 @@ class FrontEnd {
     Cycle cycle;
     uint32_t cta_slot;
   };
+  struct Target {
+    Cycle cycle;
+    uint32_t warp;  ///< slot
+  };
   InstructionCache caches_;
   WarpTable& warps_;
   CtaTable& ctas_;
   std::vector<Counters>& counters_;
   std::deque<Wake> wakes_;
+  std::deque<Target> targets_;
   std::vector<uint32_t> arrived_;  // warps whose instructions have arrived
   uint32_t last_ = 0;              // warp slot
 };

@@ -14,8 +14,9 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
     : spec_(spec),
       traits_(traits),
       id_(id),
-      warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer),
-      ctas_(spec.sm.max_ctas, warps_),
+      warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
+             spec.sm.front_end.branch_latency > 0),
+      ctas_(spec.sm, warps_),
       recorder_(warps_, launch_slots),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
@@ -34,7 +35,7 @@ void Sm::take_arrivals(Cycle now) {
     const DecodedKernel& kernel = *starts_.front().kernel;
     ctas_.place(starts_.front());
     for (const CtaStream::Arrival& a : starts_.front().stream->arrivals())
-      arrive_at_barrier(starts_.front().first_warp + a.warp, a.barrier, a.threads, a.waits);
+      arrive_at_barrier(starts_.front().first_warp + a.warp, a.barrier, a.threads, a.waits, now);
     // The launch initialises its constant bank, so that only the caches closest to the sub-cores miss.
     front_end_.caches().insert_constants(kernel.constant_bank + kernel.constants_begin,
                                          kernel.constant_bank + kernel.constants_end);
@@ -51,6 +52,7 @@ void Sm::take_arrivals(Cycle now) {
     changed_ = true;
   }
   if (!sleepers_.empty()) wake_sleepers(now);
+  changed_ |= ctas_.open_barriers(now);
 }
 
 void Sm::deliver(const LineArrival& arrival) {
@@ -89,7 +91,7 @@ void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const Dy
   switch (s.operation) {
     case Operation::Barrier:
     case Operation::BarrierArrive:
-      if (record.mask != 0) arrive_at_barrier(w, s, record);
+      if (record.mask != 0) arrive_at_barrier(w, s, record, now);
       break;
     case Operation::MemoryBarrier:
       warps_.masks(warps_.scheduler_of(w)).membar |= warps_.bit_of(w);
@@ -118,21 +120,21 @@ void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const Dy
   }
 }
 
-void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record) {
+void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, Cycle now) {
   // An executed program may compute both.
   const bool computed = s.immediate < 0;
   arrive_at_barrier(w, computed ? record.base : static_cast<uint64_t>(s.immediate),
                     computed ? static_cast<uint64_t>(record.stride) : static_cast<uint64_t>(s.immediate2),
-                    s.operation == Operation::Barrier);
+                    s.operation == Operation::Barrier, now);
 }
 
-void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits) {
+void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits, Cycle now) {
   uint32_t number = 0, expected = 0;
   if (traits_.numbered_barriers) {
     number = static_cast<uint32_t>(barrier) % numbered_barriers;
     expected = static_cast<uint32_t>(threads / spec_.sm.warp_size);
   }
-  ctas_.arrive(w, number, waits, expected);
+  ctas_.arrive(w, number, waits, expected, now);
 }
 
 void Sm::check_membars() {
@@ -232,7 +234,7 @@ void Sm::wake_clusters(Cycle now) {
 }
 
 Cycle Sm::next_shared_event(Cycle now) const {
-  Cycle next = std::min(load_store_.next_event(now), front_end_.next_event(now));
+  Cycle next = std::min({load_store_.next_event(now), front_end_.next_event(now), ctas_.next_opening()});
   for (const Sleeper& sleeper : sleepers_) next = std::min(next, sleeper.until);
   return std::min(next, std::max(now + 1, constant_cache_.next_event()));
 }

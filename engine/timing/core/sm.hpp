@@ -130,9 +130,9 @@ class Sm {
   Cycle own_event_ = ~Cycle{0};  // next cycle with an event that the SM itself causes
 
  private:
-  void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record);
+  void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, Cycle now);
   /// threads: that the barrier is for; 0 for all of the CTA.
-  void arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits);
+  void arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits, Cycle now);
   void sleep(uint32_t w, Cycle now, uint64_t nanoseconds);
   std::string describe_wait(uint32_t w) const;
 

@@ -190,7 +190,9 @@ void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
   core_.dispatch({d, record, w, slot, in_flight}, now);
   if (record.ticket) defer(warp, record.ticket, now);
   const uint16_t cta_slot = warp.cta_slot, index_in_cta = warp.index_in_cta;
-  if (warps_.advance(w)) ctas_.exit(cta_slot, index_in_cta);
+  if (warps_.advance(w)) ctas_.exit(cta_slot, index_in_cta, now);
+  // What is fetched in a cycle can issue in the next.
+  if (warps_.has_jumped(w)) front_end_.fetch_target(w, now + spec_.sm.front_end.branch_latency - 1);
 }
 
 }  // namespace simt

@@ -263,6 +263,14 @@ def _sm(options: _Options, values: _Values) -> None:
 
     values.copy("sm.front_end.fetch_width", "-gpgpu_inst_fetch_throughput", "1")
     values.put("sm.front_end.instruction_buffer", 2, "mechanism of Accel-Sim: two instructions per warp")
+    values.put(
+        "sm.front_end.branch_latency",
+        0,
+        "mechanism of Accel-Sim: the next instruction in a trace issues like any other",
+    )
+    values.put("sm.conversion_latency", 0, "mechanism of Accel-Sim: integer instructions")
+    for field in ("interval", "latency"):
+        values.put(f"sm.barrier_{field}", 0, "mechanism of Accel-Sim: barriers take no time")
     cache = "sm.front_end.instruction_cache"
     values.copy(f"{cache}.perfect", "-gpgpu_perfect_inst_const_cache", "0", _flag)
     l1, source = options.read("-gpgpu_cache:il1", "N:4:256:4,L:R:f:N:L,S:2:32,4", _cache_string)
@@ -438,6 +446,7 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     values.put("load_store.sub_core_queue", 0, "mechanism of Accel-Sim: one register shared by the sub-cores")
     for memory in ("l1", "shared_memory"):
         values.put(f"{memory}.access_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
+    values.put("shared_memory.atomic_interval", 0, "mechanism of Accel-Sim: as loads")
 
     # Whatever the option says: see docs/model/operands.md.
     values.put("constant_cache.perfect", True, "mechanism of Accel-Sim: traces give no address of constants")

@@ -145,6 +145,8 @@ class FrontEnd(Section):
     """operand_collector: warps fetched and decoded per cycle and SM."""
     instruction_buffer: Annotated[int, Quantity("instructions", 1, 3)]
     """Decoded instructions held per warp."""
+    branch_latency: Annotated[int, Quantity("core cycles", 0, 480)]
+    """From the issue of a taken branch until its target can issue, at least (instructions of 16 bytes)."""
     instruction_cache: InstructionCache
     """Instruction caches."""
 
@@ -240,6 +242,12 @@ class Sm(Section):
     """Register file."""
     units: Units
     """Execution units."""
+    conversion_latency: Annotated[int, Quantity("core cycles", 0, 480)]
+    """Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them."""
+    barrier_interval: Annotated[int, Quantity("core cycles", 0, 480)]
+    """From one arrival at a CTA barrier that the SM counts to the next; 0: all at once."""
+    barrier_latency: Annotated[int, Quantity("core cycles", 0, 480)]
+    """From the last arrival's count until the waiting warps can issue."""
 
 
 class SharedMemory(Section):
@@ -257,6 +265,8 @@ class SharedMemory(Section):
     """Conflict-free 32-bit load: in the pipeline (operand_collector), or issue to use (read_ports)."""
     access_interval: Annotated[int, Quantity("core cycles", 1, 64)]
     """From one access that the load/store unit accepts to the next instruction, at least."""
+    atomic_interval: Annotated[int, Quantity("core cycles", 0, 64)]
+    """For each lane of the bank with most lanes of an atomic; 0: atomics take passes as loads do."""
     wide_accesses_take_wavefronts: Flag
     """64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim)."""
 
