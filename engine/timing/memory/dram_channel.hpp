@@ -1,12 +1,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "stats/counters.hpp"
 #include "timing/memory/dram_scheduler.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -105,8 +105,8 @@ class DramChannel {
   uint64_t refresh_at_;               // the next
   uint32_t refresh_bank_ = 0;
   uint64_t last_data_ = 0;
-  std::deque<Data> data_;
-  std::deque<DramRequest> returned_;
+  RingQueue<Data> data_;
+  RingQueue<DramRequest> returned_;
   std::vector<uint32_t> writes_done_;
   ChannelActivity activity_;
 };

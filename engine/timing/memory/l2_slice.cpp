@@ -1,7 +1,6 @@
 #include "timing/memory/l2_slice.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace simt {
 
@@ -9,9 +8,9 @@ namespace {
 
 /// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
 template <typename T>
-void insert_by_time(std::deque<T>& queue, T item) {
-  auto at = queue.end();
-  while (at != queue.begin() && std::prev(at)->ready > item.ready) --at;
+void insert_by_time(RingQueue<T>& queue, T item) {
+  size_t at = queue.size();
+  while (at > 0 && queue[at - 1].ready > item.ready) --at;
   queue.insert(at, std::move(item));
 }
 
@@ -205,7 +204,7 @@ void L2Slice::tick(uint64_t cycle) {
   }
   look_up_next(cycle);
   if (requests_.size() < spec_.l2.request_queue) {
-    std::deque<Delayed>* from = nullptr;
+    RingQueue<Delayed>* from = nullptr;
     if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
     if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
       from = &far_;

@@ -41,18 +41,13 @@ void SectoredCache::resize() {
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
-  for (Set& set : sets_) set.invalid.reserve(ways_);
-  for (uint32_t line = count; line-- > 0;) sets_[set_of_line(line)].invalid.push_back(line);
   modified_lines_ = 0;
   free_lines_ = count;
-  line_index_.reset(count);
+  line_index_.clear();
   // A streaming cache can have as many lines outstanding as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
                     ? std::max(spec_.mshr_entries, count * (spec_.sectored ? max_sectors : 1))
                     : spec_.mshr_entries;
-  mshr_index_.reset(std::max(mshr_limit_, mshrs_used_));
-  for (uint32_t i = 0; i < mshrs_.size(); ++i)
-    if (mshrs_[i].used) mshr_index_.insert(mshrs_[i].address, i);
 }
 
 void SectoredCache::set_ways(uint32_t ways) {
@@ -65,17 +60,13 @@ void SectoredCache::set_ways(uint32_t ways) {
 }
 
 void SectoredCache::invalidate() {
-  // Only lines that hold a tag: most launches leave most of a GPU's caches empty. A set allocates its lines
-  // in order, so those in use come first.
+  // Only lines that hold a tag: most launches leave most of a GPU's caches empty.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
-    Set& set = sets_[s];
-    const auto used = static_cast<uint32_t>(ways_ - set.invalid.size());
-    for (uint32_t line = s * ways_ + used; line-- > s * ways_;) {
-      line_index_.erase(lines_[line].tag);
+    for (uint32_t line = s * ways_ + sets_[s].used; line-- > s * ways_;) {
+      line_index_.erase(lines_[line].tag, line);
       lines_[line] = Line{};
-      set.invalid.push_back(line);
     }
-    set.oldest = set.newest = none;
+    sets_[s] = Set{};
   }
   modified_lines_ = 0;
   free_lines_ = lines_.size();
@@ -106,7 +97,7 @@ void SectoredCache::append(uint32_t set, uint32_t line) {
 
 uint32_t SectoredCache::find_victim(uint32_t set) const {
   const Set& s = sets_[set];
-  if (!s.invalid.empty()) return s.invalid.back();
+  if (s.used < ways_) return set * ways_ + s.used;
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_) {
@@ -133,7 +124,7 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
 }
 
 SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
-  line = line_index_.find(line_address(access.address));
+  line = find_line(line_address(access.address));
   if (line == none) {
     line = find_victim(set_of(access));
     return line == none ? Probe::Refused : Probe::Miss;
@@ -147,14 +138,14 @@ SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& l
 }
 
 bool SectoredCache::contains(uint64_t address) const {
-  const uint32_t line = line_index_.find(line_address(address));
+  const uint32_t line = find_line(line_address(address));
   return line != none && ((lines_[line].valid | lines_[line].modified) >> sector_of(address) & 1);
 }
 
 bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
-  if (line_index_.find(line_address(access.address)) != none) return true;
+  if (find_line(line_address(access.address)) != none) return true;
   const uint32_t set = set_of(access);
-  size_t free = sets_[set].invalid.size();
+  size_t free = ways_ - sets_[set].used;
   for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = lines_[line].next)
     free += evictable(lines_[line]);
   return free >= 2;
@@ -192,10 +183,10 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
       miss.slot = access.slot;
       misses_.push_back(miss);
     }
-    line_index_.erase(l.tag);
+    line_index_.erase(l.tag, line);
     unlink(set, line);
   } else {
-    sets_[set].invalid.pop_back();
+    ++sets_[set].used;
     --free_lines_;
   }
   l = Line{};
@@ -245,7 +236,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
   // A miss may send a fetch and a write-back.
   if (miss_queue_full(1)) return refuse(CacheFailure::MissQueue);
   const uint64_t unit = unit_address(access.address);
-  uint32_t mshr = mshr_index_.find(unit);
+  uint32_t mshr = find_mshr(unit);
   const bool merged = mshr != none;
   if (merged && mshrs_[mshr].count >= spec_.mshr_merge) return refuse(CacheFailure::MshrMerge);
   if (!merged && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
@@ -265,7 +256,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
     }
   }
   if (!merged) {
-    mshr = add_mshr(unit);
+    mshr = add_mshr(unit, allocate_on_miss_ ? line : none);
     CacheMiss miss;
     miss.address = unit;
     miss.token = access.token;
@@ -329,7 +320,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
   const uint64_t unit = unit_address(access.address);
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
-  if (fetches && mshr_index_.find(unit) == none && mshrs_used_ >= mshr_limit_)
+  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_)
     return refuse(CacheFailure::MshrEntries);
   if (write_policy_.through || spec_.write_allocation == CacheWriteAllocation::WriteAllocate) pass_on(access);
   const uint32_t sector = sector_of(access.address);
@@ -340,8 +331,8 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   if (found == Probe::HitReserved || fetches) {
     // The sector is both read and written: it stays modified, and is complete once the data arrives.
     if (found != Probe::HitReserved) {
-      if (mshr_index_.find(unit) == none) {
-        add_mshr(unit);
+      if (find_mshr(unit) == none) {
+        add_mshr(unit, line);
         CacheMiss miss;
         miss.address = unit;
         miss.kind = access.kind;
@@ -363,9 +354,11 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
 }
 
 void SectoredCache::fill(uint64_t address, uint64_t time) {
-  const uint32_t mshr = mshr_index_.find(unit_address(address));
+  const uint32_t mshr = find_mshr(unit_address(address));
   if (mshr == none) return;
-  uint32_t line = line_index_.find(line_address(address));
+  uint32_t line = mshrs_[mshr].line;
+  if (line >= lines_.size() || !lines_[line].in_order || lines_[line].tag != line_address(address))
+    line = find_line(line_address(address));
   const uint32_t sector = sector_of(address);
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
@@ -443,7 +436,7 @@ std::vector<CacheLine> SectoredCache::contents() const {
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
         const auto bit = static_cast<uint8_t>(1u << sector);
         if (!(l.reserved & bit)) continue;
-        const uint32_t mshr = mshr_index_.find(l.tag + uint64_t{sector} * unit_bytes_);
+        const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_);
         const bool atomic = mshr != none && mshrs_[mshr].atomic;
         if (atomic) line.written[sector] = ~0u;
         const bool modified = atomic || (l.modified_on_fill & bit);
@@ -465,7 +458,7 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
   const uint32_t all = spec_.sectored ? 15 : 1;
   for (const CacheLine& saved : contents) {
     require(saved.line < lines_.size() && !lines_[saved.line].in_order, "a line");
-    require(saved.tag % spec_.line_bytes == 0 && line_index_.find(saved.tag) == none, "a tag");
+    require(saved.tag % spec_.line_bytes == 0 && find_line(saved.tag) == none, "a tag");
     const bool apart = (saved.valid & saved.modified) == 0 && (saved.readable & ~saved.modified) == 0;
     require(apart && ((saved.valid | saved.modified) & ~all) == 0, "a sector");
     Line& l = lines_[saved.line];
@@ -478,21 +471,21 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
     line_index_.insert(l.tag, saved.line);
     append(set_of_line(saved.line), saved.line);
   }
-  // A set allocates its lines in order.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
-    std::vector<uint32_t>& invalid = sets_[s].invalid;
-    while (!invalid.empty() && lines_[invalid.back()].in_order) invalid.pop_back();
-    for (const uint32_t line : invalid) require(!lines_[line].in_order, "the order of its lines");
+    uint32_t& used = sets_[s].used;
+    while (used < ways_ && lines_[s * ways_ + used].in_order) ++used;
+    for (uint32_t way = used; way < ways_; ++way)
+      require(!lines_[s * ways_ + way].in_order, "the order of its lines");
   }
   free_lines_ -= contents.size();
 }
 
 void SectoredCache::drop(uint64_t address) {
-  const uint32_t line = line_index_.find(line_address(address));
+  const uint32_t line = find_line(line_address(address));
   if (line != none) lines_[line].valid &= static_cast<uint8_t>(~(1u << sector_of(address)));
 }
 
-uint32_t SectoredCache::add_mshr(uint64_t address) {
+uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
   uint32_t mshr;
   if (free_mshrs_.empty()) {
     mshr = static_cast<uint32_t>(mshrs_.size());
@@ -503,7 +496,7 @@ uint32_t SectoredCache::add_mshr(uint64_t address) {
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
-  mshrs_[mshr].used = true;
+  mshrs_[mshr].line = line;
   mshr_index_.insert(address, mshr);
   ++mshrs_used_;
   return mshr;
@@ -527,8 +520,7 @@ void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
 }
 
 void SectoredCache::free_mshr(uint32_t mshr) {
-  mshr_index_.erase(mshrs_[mshr].address);
-  mshrs_[mshr].used = false;
+  mshr_index_.erase(mshrs_[mshr].address, mshr);
   free_mshrs_.push_back(mshr);
   --mshrs_used_;
 }
