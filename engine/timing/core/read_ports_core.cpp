@@ -34,8 +34,8 @@ ReadPortsCore::ReadPortsCore(const CoreParts& parts)
 
 inline bool ReadPortsCore::write_back(Cycle now) {
   if (!wheel_.any(now)) return false;
-  for (const CompletionWheel::Entry& entry : wheel_.at(now)) parts_.complete(*entry.instruction, entry.warp);
-  wheel_.clear(now);
+  wheel_.take(now,
+              [&](const CompletionWheel::Entry& entry) { parts_.complete(*entry.instruction, entry.warp); });
   return true;
 }
 

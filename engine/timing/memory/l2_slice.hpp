@@ -73,9 +73,12 @@ class L2Slice {
   /// As SectoredCache::insert().
   uint32_t insert(uint64_t address, bool modified);
   /// Invalidates the copy of a sector whose home is in another partition.
-  void drop_copy(uint64_t address) { cache_.drop(address); }
+  void drop_copy(uint64_t address) { cache().drop(address); }
   const SectoredCache& cache() const { return cache_; }
-  SectoredCache& cache() { return cache_; }
+  SectoredCache& cache() {
+    refused_ = false;
+    return cache_;
+  }
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
 
  private:
@@ -116,6 +119,7 @@ class L2Slice {
   RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
   RingQueue<Access> requests_;
+  bool refused_ = false;  // the first of them, by the cache as it is now
   RingQueue<DramRequest> to_dram_;
   RingQueue<uint64_t> from_dram_;
   RingQueue<Reply> replies_;
