@@ -4,6 +4,7 @@
 #include <bit>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace simt {
 
@@ -385,23 +386,25 @@ void SectoredCache::fill(uint64_t address, uint64_t time) {
     free_mshr(mshr);
     return;
   }
-  mshrs_[mshr].next_ready = none;
-  (ready_tail_ == none ? ready_head_ : mshrs_[ready_tail_].next_ready) = mshr;
+  mshrs_[mshr].next = none;
+  (ready_tail_ == none ? ready_head_ : mshrs_[ready_tail_].next) = mshr;
   ready_tail_ = mshr;
 }
 
 uint64_t SectoredCache::pop_ready() {
   const uint32_t mshr = ready_head_;
   Mshr& m = mshrs_[mshr];
-  const uint32_t w = m.first;
-  const uint64_t token = waiting_[w].token;
-  m.first = waiting_[w].next;
-  free_waiting_.push_back(w);
-  if (m.first == none) {
-    ready_head_ = m.next_ready;
+  const uint64_t token = m.token;
+  const uint32_t w = m.second;
+  if (w == none) {
+    ready_head_ = m.next;
     if (ready_head_ == none) ready_tail_ = none;
     free_mshr(mshr);
+    return token;
   }
+  m.token = waiting_[w].token;
+  m.second = waiting_[w].next;
+  free_waiting_.push_back(w);
   return token;
 }
 
@@ -486,13 +489,12 @@ void SectoredCache::drop(uint64_t address) {
 }
 
 uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
-  uint32_t mshr;
-  if (free_mshrs_.empty()) {
+  uint32_t mshr = free_mshr_;
+  if (mshr == none) {
     mshr = static_cast<uint32_t>(mshrs_.size());
     mshrs_.emplace_back();
   } else {
-    mshr = free_mshrs_.back();
-    free_mshrs_.pop_back();
+    free_mshr_ = mshrs_[mshr].next;
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
@@ -503,6 +505,12 @@ uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
 }
 
 void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
+  Mshr& m = mshrs_[mshr];
+  m.atomic |= access.atomic;
+  if (m.count++ == 0) {
+    m.token = access.token;
+    return;
+  }
   uint32_t w;
   if (free_waiting_.empty()) {
     w = static_cast<uint32_t>(waiting_.size());
@@ -512,16 +520,13 @@ void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
     free_waiting_.pop_back();
   }
   waiting_[w] = {access.token, none};
-  Mshr& m = mshrs_[mshr];
-  (m.first == none ? m.first : waiting_[m.last].next) = w;
+  (m.second == none ? m.second : waiting_[m.last].next) = w;
   m.last = w;
-  ++m.count;
-  m.atomic |= access.atomic;
 }
 
 void SectoredCache::free_mshr(uint32_t mshr) {
   mshr_index_.erase(mshrs_[mshr].address, mshr);
-  free_mshrs_.push_back(mshr);
+  mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
   --mshrs_used_;
 }
 

@@ -75,6 +75,8 @@ class SectoredCache {
 
   bool miss_queue_empty() const { return misses_.empty(); }
   const CacheMiss& front_miss() const { return misses_.front(); }
+  /// Loads what fill() needs first into the host's caches.
+  void expect_fill(uint64_t address) const { mshr_index_.prefetch(unit_address(address)); }
   void pop_miss() { misses_.pop_front(); }
 
   /// The next level delivered the sector (line).
@@ -128,9 +130,11 @@ class SectoredCache {
   };
   struct Mshr {
     uint64_t address = 0;
-    uint32_t first = none, last = none, count = 0;
-    uint32_t next_ready = none;
-    uint32_t line = none;  // that waits for the data, unless it has been invalidated since
+    uint64_t token = 0;                   // of the access that waits longest: most often the only one
+    uint32_t second = none, last = none;  // the others, in waiting_
+    uint32_t count = 0;                   // accesses merged since it was taken
+    uint32_t next = none;                 // whose data has arrived, or that is free
+    uint32_t line = none;                 // that waits for the data, unless it has been invalidated since
     bool atomic = false;
   };
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
@@ -191,7 +195,7 @@ class SectoredCache {
   uint64_t free_lines_ = 0;
 
   std::vector<Mshr> mshrs_;
-  std::vector<uint32_t> free_mshrs_;
+  uint32_t free_mshr_ = none;
   AddressIndex mshr_index_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;
