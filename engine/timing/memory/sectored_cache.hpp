@@ -75,8 +75,6 @@ class SectoredCache {
 
   bool miss_queue_empty() const { return misses_.empty(); }
   const CacheMiss& front_miss() const { return misses_.front(); }
-  /// Loads what fill() needs first into the host's caches.
-  void expect_fill(uint64_t address) const { mshr_index_.prefetch(unit_address(address)); }
   void pop_miss() { misses_.pop_front(); }
 
   /// The next level delivered the sector (line).
