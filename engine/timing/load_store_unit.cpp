@@ -164,7 +164,7 @@ bool LoadStoreUnit::take_results(Cycle now) {
       warps_.leave_pipeline(pool_[in_flight].warp);
     } else if (client == 1 && !bypassed_.empty()) {
       results_.push_back(bypassed_.front());
-      bypassed_.erase(bypassed_.begin());
+      bypassed_.pop_front();
     } else if (client == 2 && l1_.ready()) {
       results_.push_back({static_cast<uint32_t>(l1_.pop_ready()), 0});
       ++l1_changes_;

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "stats/counters.hpp"
@@ -9,6 +8,7 @@
 #include "timing/memory/line_assembly.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/memory/sectored_cache.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 #include "timing/warp_table.hpp"
 
@@ -67,7 +67,7 @@ class LoadStoreUnit {
   /// Takes the cycles in which packets left this SM's interconnect buffer; empties `cycles`. Their entries
   /// can be reused interconnect.credit_latency later.
   void take_departures(std::vector<Cycle>& cycles) {
-    departures_.insert(departures_.end(), cycles.begin(), cycles.end());
+    for (const Cycle cycle : cycles) departures_.push_back(cycle);
     cycles.clear();
   }
   /// Hands a miss of the instruction cache to the interconnect; false if its buffer is full.
@@ -84,7 +84,7 @@ class LoadStoreUnit {
     Cycle ready = 0;
   };
   struct Bank {
-    std::deque<BankEntry> queue;
+    RingQueue<BankEntry> queue;
     Cycle last_insert = ~Cycle{0};
     uint64_t failed_at_change = ~uint64_t{0};  // l1_changes_ when the head could not be served
     CacheFailure failure = CacheFailure::None;
@@ -131,19 +131,19 @@ class LoadStoreUnit {
   uint64_t l1_changes_ = 0;
   LineAssembly arriving_;
   std::vector<Bank> banks_;
-  std::deque<SharedEntry> shared_pipe_;
-  std::deque<Bypassing> bypassing_;  // loads
+  RingQueue<SharedEntry> shared_pipe_;
+  RingQueue<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;
   uint32_t l1_latency_;
   uint32_t dispatch_ = InFlightPool::none;
   Cycle next_accept_ = 0;
   // At most as many of each as the SM's port is sectors wide.
-  std::vector<Done> bypassed_;  // replies that bypassed the L1, oldest first
+  RingQueue<Done> bypassed_;  // replies that bypassed the L1, oldest first
   std::vector<Done> results_;
   uint32_t width_;
   uint32_t result_turn_ = 0;
   uint64_t in_network_buffer_ = 0;
-  std::deque<Cycle> departures_;
+  RingQueue<Cycle> departures_;
   std::vector<BulkDone> bulk_done_;
   bool blocked_by_network_ = false;
 };

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include "timing/instruction_cache.hpp"
 #include "timing/memory/line_assembly.hpp"
 #include "timing/memory/sectored_cache.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -49,7 +49,7 @@ class SharedInstructionCache {
   SectoredCache cache_;
   LineAssembly assembly_;
   std::unordered_map<uint64_t, Outstanding> outstanding_;  ///< by line; never iterated over
-  std::deque<uint64_t> arrivals_;                          ///< lines arriving, in order of time
+  RingQueue<uint64_t> arrivals_;                           ///< lines arriving, in order of time
   Cycle free_at_ = 0;
 };
 

@@ -43,30 +43,38 @@ void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t issued_mask,
   const uint64_t blocked = m.blocked & ~waiting;
   const uint64_t ready = m.issuable();
   const uint64_t unit_busy = ready & ~could_issue;
-  std::array<uint64_t, LaunchActivity::reasons> masks{};
-  masks[index(StallReason::Selected)] = issued_mask;
-  masks[index(StallReason::NotSelected)] = could_issue & ~issued_mask;
-  masks[index(StallReason::NoInstruction)] = idle;
-  masks[index(StallReason::Barrier)] = m.barrier & ~m.finished;
-  masks[index(StallReason::Membar)] = m.membar & ~m.finished;
-  masks[index(StallReason::AsyncCopy)] = m.async_copy & ~m.finished;
-  masks[index(StallReason::LongScoreboard)] = (blocked & m.blocked_long) | (m.atomics & ~m.finished);
-  masks[index(StallReason::ShortScoreboard)] = blocked & m.blocked_short;
-  masks[index(StallReason::Wait)] = blocked & ~m.blocked_long & ~m.blocked_short;
-  masks[index(StallReason::LgThrottle)] = unit_busy & m.needs[static_cast<size_t>(Unit::Memory)];
-  masks[index(StallReason::MathPipeThrottle)] = unit_busy & ~m.needs[static_cast<size_t>(Unit::Memory)];
-  masks[index(StallReason::Sleeping)] = m.sleeping & ~m.finished;
-  masks[index(StallReason::ImcMiss)] = m.constant & ~m.finished;
-  masks[index(StallReason::Drain)] = m.finished;
   StallReason dominant = StallReason::NoInstruction;
   uint32_t most = 0;
-  for (size_t r = 0; r < masks.size(); ++r) {
-    const auto warps = static_cast<uint32_t>(std::popcount(masks[r]));
-    states_[r] += warps;
-    if (r != index(StallReason::NotSelected) && warps > most) {
+  const auto add = [&](StallReason reason, uint64_t mask) {
+    const auto warps = static_cast<uint32_t>(std::popcount(mask));
+    states_[index(reason)] += warps;
+    if (warps > most) {
       most = warps;
-      dominant = static_cast<StallReason>(r);
+      dominant = reason;
     }
+  };
+  // In the order of StallReason, of which the first wins a tie.
+  add(StallReason::Selected, issued_mask);
+  states_[index(StallReason::NotSelected)] +=
+      static_cast<uint32_t>(std::popcount(could_issue & ~issued_mask));
+  add(StallReason::NoInstruction, idle);
+  if (waiting) {
+    add(StallReason::Barrier, m.barrier & ~m.finished);
+    add(StallReason::Membar, m.membar & ~m.finished);
+    add(StallReason::AsyncCopy, m.async_copy & ~m.finished);
+  }
+  add(StallReason::LongScoreboard, (blocked & m.blocked_long) | (m.atomics & ~m.finished));
+  add(StallReason::ShortScoreboard, blocked & m.blocked_short);
+  add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+  if (unit_busy) {
+    const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
+    add(StallReason::MathPipeThrottle, unit_busy & ~memory);
+    add(StallReason::LgThrottle, unit_busy & memory);
+  }
+  if (waiting) {
+    add(StallReason::Sleeping, m.sleeping & ~m.finished);
+    add(StallReason::ImcMiss, m.constant & ~m.finished);
+    add(StallReason::Drain, m.finished);
   }
   unit_busy_[scheduler] = unit_busy;
   scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;

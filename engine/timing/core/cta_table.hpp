@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "timing/core/cta_barriers.hpp"
 #include "timing/decoded_kernel.hpp"
 #include "timing/memory/request.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/warp_table.hpp"
 
 namespace simt {
@@ -85,7 +85,7 @@ class CtaTable {
 
   uint32_t barrier_interval_, barrier_latency_;
   Cycle barriers_counted_ = 0;    // all arrivals so far
-  std::deque<Release> releases_;  // ascending cycles
+  RingQueue<Release> releases_;  // ascending cycles
   WarpTable& warps_;
   std::vector<Cta> ctas_;
   uint32_t resident_ = 0;

@@ -1,7 +1,6 @@
 #pragma once
 #include <bit>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "stats/counters.hpp"
@@ -9,6 +8,7 @@
 #include "timing/core/cta_table.hpp"
 #include "timing/instruction_cache.hpp"
 #include "timing/load_store_unit.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 #include "timing/warp_table.hpp"
 
@@ -63,8 +63,8 @@ class FrontEnd {
   WarpTable& warps_;
   CtaTable& ctas_;
   std::vector<Counters>& counters_;
-  std::deque<Wake> wakes_;
-  std::deque<Target> targets_;
+  RingQueue<Wake> wakes_;
+  RingQueue<Target> targets_;
   std::vector<uint32_t> arrived_;  // warps whose instructions have arrived
   uint32_t last_ = 0;              // warp slot
 };

@@ -22,12 +22,11 @@ constexpr Cycle result_latency = 2;
 
 inline bool OperandCollectorCore::write_back(Cycle now) {
   if (!wheel_.any(now)) return false;
-  for (const CompletionWheel::Entry& entry : wheel_.at(now)) {
+  wheel_.take(now, [&](const CompletionWheel::Entry& entry) {
     uint8_t written = 0;  // fixed-latency results do not wait for banks
     collector_.write_back(*entry.instruction, entry.warp, parts_.warps.scheduler_of(entry.warp), written);
     parts_.complete(*entry.instruction, entry.warp);
-  }
-  wheel_.clear(now);
+  });
   return true;
 }
 

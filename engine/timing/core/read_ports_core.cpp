@@ -34,8 +34,8 @@ ReadPortsCore::ReadPortsCore(const CoreParts& parts)
 
 inline bool ReadPortsCore::write_back(Cycle now) {
   if (!wheel_.any(now)) return false;
-  for (const CompletionWheel::Entry& entry : wheel_.at(now)) parts_.complete(*entry.instruction, entry.warp);
-  wheel_.clear(now);
+  wheel_.take(now,
+              [&](const CompletionWheel::Entry& entry) { parts_.complete(*entry.instruction, entry.warp); });
   return true;
 }
 
@@ -43,16 +43,17 @@ inline bool ReadPortsCore::send_access(Cycle now) {
   const auto count = static_cast<uint32_t>(sub_cores_.size());
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t s = (next_sub_core_ + i) % count;
-    std::deque<QueuedAccess>& queue = sub_cores_[s].accesses;
-    auto waiting = std::find_if(queue.begin(), queue.end(),
-                                [](const QueuedAccess& q) { return q.in_flight != InFlightPool::none; });
-    if (waiting == queue.end() || waiting->leaves > now) continue;
-    const InFlight& access = parts_.pool[waiting->in_flight];
+    RingQueue<QueuedAccess>& queue = sub_cores_[s].accesses;
+    size_t at = 0;
+    while (at < queue.size() && queue[at].in_flight == InFlightPool::none) ++at;
+    if (at == queue.size() || queue[at].leaves > now) continue;
+    QueuedAccess& waiting = queue[at];
+    const InFlight& access = parts_.pool[waiting.in_flight];
     const IssueRule& rule = access.instruction->issue;
     if (rule.present) [[unlikely]]
       parts_.warps.dependences().operands_read(access.warp, rule, now + rule.operands_read);
-    parts_.load_store.accept(waiting->in_flight, now);
-    *waiting = {InFlightPool::none, now + access_place_return};
+    parts_.load_store.accept(waiting.in_flight, now);
+    waiting = {InFlightPool::none, now + access_place_return};
     next_sub_core_ = (s + 1) % count;
     return true;
   }
@@ -61,7 +62,7 @@ inline bool ReadPortsCore::send_access(Cycle now) {
 
 inline bool ReadPortsCore::begin_issue(uint32_t scheduler, Cycle now) {
   SubCore& sub_core = sub_cores_[scheduler];
-  std::deque<QueuedAccess>& queue = sub_core.accesses;
+  RingQueue<QueuedAccess>& queue = sub_core.accesses;
   while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
     queue.pop_front();
   return sub_core.issue_blocked_until <= now;
@@ -136,8 +137,8 @@ inline Cycle ReadPortsCore::next_event(Cycle now) const {
   for (uint32_t s = 0; s < sub_cores_.size(); ++s) {
     const SubCore& sub_core = sub_cores_[s];
     if (sub_core.issue_blocked_until > now) next = std::min(next, sub_core.issue_blocked_until);
-    for (const QueuedAccess& access : sub_core.accesses)
-      next = std::min(next, std::max(now + 1, access.leaves));
+    for (size_t i = 0; i < sub_core.accesses.size(); ++i)
+      next = std::min(next, std::max(now + 1, sub_core.accesses[i].leaves));
     const WarpTable::SchedulerMasks& m = parts_.warps.masks(s);
     const uint64_t ready = m.issuable();
     if (ready == 0) continue;

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "timing/core/completion_wheel.hpp"
 #include "timing/core/core_parts.hpp"
 #include "timing/core/execution_units.hpp"
 #include "timing/core/read_ports.hpp"
+#include "timing/ring_queue.hpp"
 
 namespace simt {
 
@@ -61,7 +61,7 @@ class ReadPortsCore {
     ReadPorts ports;
     uint64_t warps = 0;  ///< bit per warp slot
     Cycle issue_blocked_until = 0;
-    std::deque<QueuedAccess> accesses{};
+    RingQueue<QueuedAccess> accesses{};
     Cycle last_access_left = 0;
   };
   void start(const Issued& issued, uint32_t scheduler, Cycle now);

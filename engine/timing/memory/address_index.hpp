@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace simt {
 
-/// Maps addresses to numbers: an open-addressing hash table for a bounded number of entries.
+/// Maps addresses to the numbers of the entries that hold them: an open-addressing hash table, at most half
+/// full, whose size follows the number of entries. The addresses themselves are left to the entries: a slot
+/// takes eight bytes, and finding an entry touches it anyway.
 class AddressIndex {
  public:
   static constexpr uint32_t none = ~0u;
@@ -15,32 +18,37 @@ class AddressIndex {
   explicit AddressIndex(uint32_t unit_bytes)
       : shift_(static_cast<uint32_t>(std::bit_width(unit_bytes) - 1)) {}
 
-  /// Empties the table and makes room for `entries`.
-  void reset(size_t entries) { slots_.assign(std::bit_ceil(std::max<size_t>(4, entries * 2)), Slot{}); }
+  /// Empties the table.
+  void clear() {
+    slots_.assign(least_slots, Slot{});
+    used_ = 0;
+  }
 
-  uint32_t find(uint64_t address) const {
-    const size_t mask = slots_.size() - 1;
-    for (size_t at = home(address) & mask;; at = (at + 1) & mask) {
-      if (slots_[at].number == none) return none;
-      if (slots_[at].address == address) return slots_[at].number;
+  /// The number of the entry with this address. address_of(number): the address of an entry in the table.
+  template <typename AddressOf>
+  uint32_t find(uint64_t address, AddressOf address_of) const {
+    const uint32_t hash = hash_of(address);
+    for (size_t at = hash & mask();; at = (at + 1) & mask()) {
+      const Slot slot = slots_[at];
+      if (slot.number == none) return none;
+      if (slot.hash == hash && address_of(slot.number) == address) return slot.number;
     }
   }
+  /// The address must not be in the table.
   void insert(uint64_t address, uint32_t number) {
-    const size_t mask = slots_.size() - 1;
-    size_t at = home(address) & mask;
-    while (slots_[at].number != none) at = (at + 1) & mask;
-    slots_[at] = {address, number};
+    if (2 * ++used_ > slots_.size()) grow();
+    place({hash_of(address), number});
   }
-  /// The address must be in the table.
-  void erase(uint64_t address) {
-    const size_t mask = slots_.size() - 1;
-    size_t hole = home(address) & mask;
-    while (slots_[hole].address != address || slots_[hole].number == none) hole = (hole + 1) & mask;
+  /// They must be in the table.
+  void erase(uint64_t address, uint32_t number) {
+    --used_;
+    size_t hole = hash_of(address) & mask();
+    while (slots_[hole].number != number) hole = (hole + 1) & mask();
     slots_[hole] = Slot{};
     // Entries displaced past the hole move back into it.
-    for (size_t at = (hole + 1) & mask; slots_[at].number != none; at = (at + 1) & mask) {
-      const size_t from_home = (at - home(slots_[at].address)) & mask;
-      if (from_home < ((at - hole) & mask)) continue;
+    for (size_t at = (hole + 1) & mask(); slots_[at].number != none; at = (at + 1) & mask()) {
+      const size_t from_home = (at - slots_[at].hash) & mask();
+      if (from_home < ((at - hole) & mask())) continue;
       slots_[hole] = slots_[at];
       slots_[at] = Slot{};
       hole = at;
@@ -48,17 +56,31 @@ class AddressIndex {
   }
 
  private:
+  static constexpr size_t least_slots = 16;
   struct Slot {
-    uint64_t address = 0;
+    uint32_t hash = 0;
     uint32_t number = none;
   };
-  /// Four neighbouring units share one of the host's cache lines.
-  size_t home(uint64_t address) const {
+  size_t mask() const { return slots_.size() - 1; }
+  /// Its low bits are the slot. Four neighbouring units share one of the host's cache lines.
+  uint32_t hash_of(uint64_t address) const {
     const uint64_t unit = address >> shift_;
-    return (unit >> 2) * 0x9e3779b97f4a7c15ull >> 20 << 2 | (unit & 3);
+    return static_cast<uint32_t>((unit >> 2) * 0x9e3779b97f4a7c15ull >> 34 << 2 | (unit & 3));
   }
+  void place(Slot slot) {
+    size_t at = slot.hash & mask();
+    while (slots_[at].number != none) at = (at + 1) & mask();
+    slots_[at] = slot;
+  }
+  void grow() {
+    const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+    for (const Slot& slot : before)
+      if (slot.number != none) place(slot);
+  }
+
   uint32_t shift_;
-  std::vector<Slot> slots_ = std::vector<Slot>(4);
+  size_t used_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(least_slots);
 };
 
 }  // namespace simt

@@ -1,11 +1,11 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <numeric>
 #include <vector>
 
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -151,15 +151,12 @@ class Crossbar {
 
   template <typename Move>
   void take(uint32_t input, uint32_t output, Move& move) {
-    std::deque<Queued>& queue = queues_[input];
+    RingQueue<Queued>& queue = queues_[input];
     const auto seen = [&] { return std::min<size_t>(ports_.look_ahead, queue.size()); };
     size_t at = 0;
     while (queue[at].output != output) ++at;
     Packet packet = std::move(queue[at].packet);
-    if (at == 0)
-      queue.pop_front();
-    else
-      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+    queue.erase(at);
     --queued_;
     uint64_t* inputs = wanted(output);
     inputs[input / 64] &= ~(uint64_t{1} << (input % 64));
@@ -175,7 +172,7 @@ class Crossbar {
   NetworkArbiter arbiter_;
   CrossbarPorts ports_;
   uint32_t input_words_;  // of 64 bits, one bit per input
-  std::vector<std::deque<Queued>> queues_;
+  std::vector<RingQueue<Queued>> queues_;
   // Per output: inputs that have a packet for it among those visible to outputs.
   std::vector<uint64_t> wanted_;
   std::vector<uint64_t> requested_;  // outputs for which some input has one

@@ -34,22 +34,34 @@ void DramChannel::schedule(uint64_t cycle) {
   banks_[request.bank].taken_at = cycle;
   busy_banks_ |= uint64_t{1} << request.bank;
   ++in_banks_;
+  quiet_until_ = std::min({quiet_until_, column_allowed_at(request.bank), row_allowed_at(request.bank)});
 }
 
-bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
+uint64_t DramChannel::column_allowed_at(uint32_t b) const {
+  const Bank& bank = banks_[b];
+  if (!bank.active || rows_[b] != bank.request.row) return ~uint64_t{0};
+  const uint64_t any = std::max(column_at_, bank_groups_[group_of(b)].column_at);
+  return bank.request.write ? std::max({any, bank.write_at, write_at_})
+                            : std::max({any, bank.read_at, read_at_});
+}
+
+uint64_t DramChannel::row_allowed_at(uint32_t b) const {
+  const Bank& bank = banks_[b];
+  if (!bank.active) return std::max({activate_at_, bank.activate_at, window_[oldest_activate_]});
+  if (rows_[b] == bank.request.row) return ~uint64_t{0};
+  return std::max(bank.precharge_at, bank_groups_[group_of(b)].precharge_at);
+}
+
+void DramChannel::column_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
-  if (!bank.active || rows_[b] != bank.request.row || cycle < column_at_) return false;
   Group& group = bank_groups_[group_of(b)];
-  if (cycle < group.column_at) return false;
   Counters& counters = counters_[bank.request.slot];
   if (bank.request.write) {
-    if (cycle < bank.write_at || cycle < write_at_) return false;
     read_at_ = cycle + write_to_read_;
     bank.precharge_at = std::max(bank.precharge_at, cycle + write_to_precharge_);
     ++counters[Counter::dram_writes];
     ++activity_.writes;
   } else {
-    if (cycle < bank.read_at || cycle < read_at_) return false;
     write_at_ = cycle + read_to_write_;
     bank.precharge_at = std::max(bank.precharge_at, cycle + burst_cycles_);
     group.precharge_at = cycle + spec_.rtpl;
@@ -64,19 +76,17 @@ bool DramChannel::column_command(uint32_t b, uint64_t cycle) {
   if (bank.hit_since_activate) ++counters[Counter::dram_row_hits];
   bank.hit_since_activate = true;
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
-  if (--bank.request.sectors > 0) return true;  // the next sector needs another column command
+  if (--bank.request.sectors > 0) return;  // the next sector needs another column command
   data_.push_back({last_data_, bank.request});
   bank.activity.pending_cycles += cycle + 1 - bank.taken_at;
   busy_banks_ &= ~(uint64_t{1} << b);
   --in_banks_;
-  return true;
 }
 
-bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
+void DramChannel::row_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
   Counters& counters = counters_[bank.request.slot];
   if (!bank.active) {
-    if (cycle < activate_at_ || cycle < bank.activate_at || cycle < window_[oldest_activate_]) return false;
     bank.active = true;
     rows_[b] = bank.request.row;
     bank.hit_since_activate = false;
@@ -88,17 +98,12 @@ bool DramChannel::row_command(uint32_t b, uint64_t cycle) {
     bank.precharge_at = cycle + spec_.ras;
     bank.activate_at = cycle + spec_.rc;
     ++counters[Counter::dram_activates];
-    priority_ = (b + 1) % spec_.banks;
-    return true;
+  } else {
+    bank.active = false;
+    bank.activate_at = std::max(bank.activate_at, cycle + spec_.rp);
+    ++counters[Counter::dram_precharges];
   }
-  if (rows_[b] == bank.request.row || cycle < bank.precharge_at ||
-      cycle < bank_groups_[group_of(b)].precharge_at)
-    return false;
-  bank.active = false;
-  bank.activate_at = std::max(bank.activate_at, cycle + spec_.rp);
-  ++counters[Counter::dram_precharges];
   priority_ = (b + 1) % spec_.banks;
-  return true;
 }
 
 void DramChannel::refresh_next() {
@@ -128,6 +133,7 @@ void DramChannel::refresh(uint64_t cycle) {
     refresh_at_ += ((cycle - refresh_at_) / round - 1) * round;
   }
   while (refresh_at_ <= cycle) refresh_next();
+  quiet_until_ = 0;
 }
 
 void DramChannel::serve_at_once(const DramRequest& request) {
@@ -169,7 +175,30 @@ void DramChannel::tick(uint64_t cycle) {
   if (in_banks_ == 0) return;
   ++activity_.pending_cycles;
   ++counters_[latest_slot_][Counter::dram_pending_cycles];
+  if (cycle >= quiet_until_) issue_commands(cycle);
+}
+
+void DramChannel::issue_commands(uint64_t cycle) {
   bool column = false, row = false;
+  uint64_t next = ~uint64_t{0};
+  const auto try_column = [&](uint32_t b) {
+    const uint64_t at = column_allowed_at(b);
+    if (cycle >= at) {
+      column_command(b, cycle);
+      column = true;
+    }
+    next = std::min(next, at);
+    return column;
+  };
+  const auto try_row = [&](uint32_t b) {
+    const uint64_t at = row_allowed_at(b);
+    if (cycle >= at) {
+      row_command(b, cycle);
+      row = true;
+    }
+    next = std::min(next, at);
+    return row;
+  };
   if (spec_.dual_bus) {
     // Banks are tried in turn, starting after the one that last opened or closed a row.
     const uint64_t below = (uint64_t{1} << priority_) - 1;
@@ -179,17 +208,19 @@ void DramChannel::tick(uint64_t cycle) {
       for (uint64_t rest = busy_banks_ & below; rest; rest &= rest - 1)
         if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
     };
-    in_turn([&](uint32_t b) { return column = column_command(b, cycle); });
-    in_turn([&](uint32_t b) { return row = row_command(b, cycle); });
-    return;
+    in_turn(try_column);
+    in_turn(try_row);
+  } else {
+    // With a single bus, a row command advances the turn while banks are still being visited, as in
+    // GPGPU-Sim.
+    for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
+      const uint32_t b = (i + priority_) % spec_.banks;
+      if (!(busy_banks_ >> b & 1)) continue;
+      if (!try_column(b) && !row) try_row(b);
+    }
   }
-  // With a single bus, a row command advances the turn while banks are still being visited, as in GPGPU-Sim.
-  for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
-    const uint32_t b = (i + priority_) % spec_.banks;
-    if (!(busy_banks_ >> b & 1)) continue;
-    column = column_command(b, cycle);
-    if (!column && !row) row = row_command(b, cycle);
-  }
+  // What was issued changes what is allowed.
+  quiet_until_ = column || row ? cycle + 1 : next;
 }
 
 }  // namespace simt

@@ -1,12 +1,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "stats/counters.hpp"
 #include "timing/memory/dram_scheduler.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -79,8 +79,13 @@ class DramChannel {
   }
   /// Gives the scheduler's next request to its bank.
   void schedule(uint64_t cycle);
-  bool column_command(uint32_t bank, uint64_t cycle);
-  bool row_command(uint32_t bank, uint64_t cycle);
+  void issue_commands(uint64_t cycle);
+  void column_command(uint32_t bank, uint64_t cycle);
+  void row_command(uint32_t bank, uint64_t cycle);
+  /// The cycle from which the request in a bank may have a column command, or a row command, if no other
+  /// command is issued before; ~0 if it needs another first.
+  uint64_t column_allowed_at(uint32_t bank) const;
+  uint64_t row_allowed_at(uint32_t bank) const;
   /// Performs all refreshes due by `cycle`, each at its own time.
   void refresh(uint64_t cycle);
   /// Closes the row as soon as possible, and blocks the bank (or all banks) until the refresh is done.
@@ -98,6 +103,7 @@ class DramChannel {
   uint32_t in_banks_ = 0;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
   uint32_t priority_ = 0;
+  uint64_t quiet_until_ = 0;  // no command is allowed before, unless a bank gets a request or is refreshed
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;
   std::array<uint64_t, 4> window_{};  // tFAW: for each of the last four activates, when a fifth is allowed
   uint32_t oldest_activate_ = 0;      // of the window
@@ -105,8 +111,8 @@ class DramChannel {
   uint64_t refresh_at_;               // the next
   uint32_t refresh_bank_ = 0;
   uint64_t last_data_ = 0;
-  std::deque<Data> data_;
-  std::deque<DramRequest> returned_;
+  RingQueue<Data> data_;
+  RingQueue<DramRequest> returned_;
   std::vector<uint32_t> writes_done_;
   ChannelActivity activity_;
 };

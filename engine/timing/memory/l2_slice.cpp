@@ -1,7 +1,6 @@
 #include "timing/memory/l2_slice.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace simt {
 
@@ -9,9 +8,9 @@ namespace {
 
 /// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
 template <typename T>
-void insert_by_time(std::deque<T>& queue, T item) {
-  auto at = queue.end();
-  while (at != queue.begin() && std::prev(at)->ready > item.ready) --at;
+void insert_by_time(RingQueue<T>& queue, T item) {
+  size_t at = queue.size();
+  while (at > 0 && queue[at - 1].ready > item.ready) --at;
   queue.insert(at, std::move(item));
 }
 
@@ -110,7 +109,17 @@ void L2Slice::look_up_next(uint64_t cycle) {
     asked_.pop_front();
     return;
   }
-  if (!requests_.empty() && look_up(requests_.front(), cycle)) requests_.pop_front();
+  if (requests_.empty()) return;
+  if (refused_) {
+    ++access_order_;
+    ++counters_[requests_.front().request.slot][Counter::l2_reservation_fail];
+    return;
+  }
+  const uint64_t accesses = access_order_;
+  if (look_up(requests_.front(), cycle))
+    requests_.pop_front();
+  else
+    refused_ = access_order_ != accesses;  // it was the cache that refused
 }
 
 bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
@@ -146,6 +155,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
     ++counters[Counter::l2_reservation_fail];
     return false;
   }
+  refused_ = false;
   // A sector missing from a copy is counted at its home slice.
   const bool asks_far = lives_far && (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss);
   if (asks_far) {
@@ -175,7 +185,7 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
 void L2Slice::tick(uint64_t cycle) {
   drop_outdated(cycle);
   if (cache_.ready() && reply_room()) {
-    const auto token = static_cast<uint32_t>(cache_.pop_ready());
+    const auto token = static_cast<uint32_t>(cache().pop_ready());
     answer(waiting_[token], cycle);
     free_waiting_.push_back(token);
   }
@@ -185,7 +195,7 @@ void L2Slice::tick(uint64_t cycle) {
     --waiting_for_far_;
   }
   if (!from_dram_.empty()) {
-    cache_.fill(from_dram_.front(), ++access_order_);
+    cache().fill(from_dram_.front(), ++access_order_);
     from_dram_.pop_front();
   }
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
@@ -201,11 +211,11 @@ void L2Slice::tick(uint64_t cycle) {
       request.slot = miss.slot;
       far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, FarKind::Read, request});
     }
-    cache_.pop_miss();
+    cache().pop_miss();
   }
   look_up_next(cycle);
   if (requests_.size() < spec_.l2.request_queue) {
-    std::deque<Delayed>* from = nullptr;
+    RingQueue<Delayed>* from = nullptr;
     if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
     if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
       from = &far_;
@@ -222,7 +232,7 @@ uint32_t L2Slice::insert(uint64_t address, bool modified) {
   access.set_address = map_.local_address(address);
   access.time = ++access_order_;
   access.write = modified;
-  return cache_.insert(access);
+  return cache().insert(access);
 }
 
 }  // namespace simt

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "stats/counters.hpp"
@@ -9,6 +8,7 @@
 #include "timing/memory/l2_partitions.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/memory/sectored_cache.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -73,9 +73,12 @@ class L2Slice {
   /// As SectoredCache::insert().
   uint32_t insert(uint64_t address, bool modified);
   /// Invalidates the copy of a sector whose home is in another partition.
-  void drop_copy(uint64_t address) { cache_.drop(address); }
+  void drop_copy(uint64_t address) { cache().drop(address); }
   const SectoredCache& cache() const { return cache_; }
-  SectoredCache& cache() { return cache_; }
+  SectoredCache& cache() {
+    refused_ = false;
+    return cache_;
+  }
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
 
  private:
@@ -104,21 +107,22 @@ class L2Slice {
   std::vector<Counters>& counters_;
   std::vector<SliceActivity> activity_;  // by launch slot
   SectoredCache cache_;                  // also holds copies of lines whose home is in other partitions
-  std::deque<Delayed> near_, far_;       // on their way to the request queue, by the side they come from
+  RingQueue<Delayed> near_, far_;        // on their way to the request queue, by the side they come from
   // Requests from slices of other partitions. They need a separate path: queued behind requests that wait for
   // those slices, they would deadlock.
-  std::deque<Delayed> asked_;
+  RingQueue<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors requested from other slices
-  std::deque<FarMessage> far_data_;
+  RingQueue<FarMessage> far_data_;
   struct Outdated {
     uint64_t ready, address;
   };
-  std::deque<Outdated> outdated_;  // copies; they need not wake the slice
+  RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
-  std::deque<Access> requests_;
-  std::deque<DramRequest> to_dram_;
-  std::deque<uint64_t> from_dram_;
-  std::deque<Reply> replies_;
+  RingQueue<Access> requests_;
+  bool refused_ = false;  // the first of them, by the cache as it is now
+  RingQueue<DramRequest> to_dram_;
+  RingQueue<uint64_t> from_dram_;
+  RingQueue<Reply> replies_;
   std::vector<Access> waiting_;  // for DRAM or another slice; the cache's tokens are indices
   std::vector<uint32_t> free_waiting_;
   uint64_t port_free_at_ = 0;

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "timing/memory/clock.hpp"
 #include "timing/memory/dram_channel.hpp"
 #include "timing/memory/l2_slice.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -30,7 +30,7 @@ class MemoryChannel {
   /// Replies put into the network by slice `s` of the channel since the caller emptied the list.
   std::vector<Sent>& sent(uint32_t s) { return sent_[s]; }
   /// L2 cycles, since the caller emptied the list, in which slice `s` refused packets.
-  std::deque<uint64_t>& refused(uint32_t s) { return refused_[s]; }
+  RingQueue<uint64_t>& refused(uint32_t s) { return refused_[s]; }
   /// A reply of slice `s` leaves the reply network's input buffer; its entry is free from interconnect cycle
   /// `tick`.
   void reply_left(uint32_t s, uint64_t tick) { departures_[s].push_back(tick); }
@@ -62,12 +62,12 @@ class MemoryChannel {
     uint64_t ready;
     DramRequest request;
   };
-  std::deque<Delayed> controller_;
+  RingQueue<Delayed> controller_;
   uint32_t last_served_ = 0;  // slice
   std::vector<uint32_t> own_credit_;
   uint32_t shared_credit_ = 0, shared_limit_;
   std::vector<std::vector<Sent>> sent_;
-  std::vector<std::deque<uint64_t>> refused_, departures_;
+  std::vector<RingQueue<uint64_t>> refused_, departures_;
   std::vector<uint64_t> in_network_;
 };
 

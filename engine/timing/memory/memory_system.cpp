@@ -119,10 +119,10 @@ void MemorySystem::advance_replies(Cycle end) {
 }
 
 void MemorySystem::deliver(uint32_t slice, uint64_t l2_end) {
-  std::deque<Arrival>& buffer = output_buffers_[slice];
+  RingQueue<Arrival>& buffer = output_buffers_[slice];
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   MemoryChannel& channel = *channels_[slice / per_channel];
-  std::deque<uint64_t>& refused = channel.refused(slice % per_channel);
+  RingQueue<uint64_t>& refused = channel.refused(slice % per_channel);
   while (!buffer.empty()) {
     uint64_t at = std::max(next_arrival_[slice], buffer.front().l2_cycle);
     while (!refused.empty() && refused.front() < at) refused.pop_front();

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/memory_channel.hpp"
 #include "timing/memory/request.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -100,10 +100,10 @@ class MemorySystem {
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_;
   Crossbar<MemoryRequest> request_network_;
   Crossbar<L2Slice::Reply> reply_network_;
-  uint64_t request_tick_ = 0, reply_tick_ = 0;       // next interconnect cycle of each direction
-  std::vector<std::deque<Arrival>> output_buffers_;  // request direction, per slice
-  std::vector<uint64_t> next_arrival_;               // per slice: L2 cycle after the last packet taken
-  std::vector<uint64_t> request_busy_until_;         // per slice, with packets of several flits
+  uint64_t request_tick_ = 0, reply_tick_ = 0;      // next interconnect cycle of each direction
+  std::vector<RingQueue<Arrival>> output_buffers_;  // request direction, per slice
+  std::vector<uint64_t> next_arrival_;              // per slice: L2 cycle after the last packet taken
+  std::vector<uint64_t> request_busy_until_;        // per slice, with packets of several flits
   std::vector<uint64_t>
       reply_port_;  // per SM: flits until which its port is occupied, of `sm_port_sectors` per cycle
   std::vector<size_t> next_sent_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace simt {
 
@@ -41,18 +42,13 @@ void SectoredCache::resize() {
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
-  for (Set& set : sets_) set.invalid.reserve(ways_);
-  for (uint32_t line = count; line-- > 0;) sets_[set_of_line(line)].invalid.push_back(line);
   modified_lines_ = 0;
   free_lines_ = count;
-  line_index_.reset(count);
+  line_index_.clear();
   // A streaming cache can have as many lines outstanding as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
                     ? std::max(spec_.mshr_entries, count * (spec_.sectored ? max_sectors : 1))
                     : spec_.mshr_entries;
-  mshr_index_.reset(std::max(mshr_limit_, mshrs_used_));
-  for (uint32_t i = 0; i < mshrs_.size(); ++i)
-    if (mshrs_[i].used) mshr_index_.insert(mshrs_[i].address, i);
 }
 
 void SectoredCache::set_ways(uint32_t ways) {
@@ -65,17 +61,13 @@ void SectoredCache::set_ways(uint32_t ways) {
 }
 
 void SectoredCache::invalidate() {
-  // Only lines that hold a tag: most launches leave most of a GPU's caches empty. A set allocates its lines
-  // in order, so those in use come first.
+  // Only lines that hold a tag: most launches leave most of a GPU's caches empty.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
-    Set& set = sets_[s];
-    const auto used = static_cast<uint32_t>(ways_ - set.invalid.size());
-    for (uint32_t line = s * ways_ + used; line-- > s * ways_;) {
-      line_index_.erase(lines_[line].tag);
+    for (uint32_t line = s * ways_ + sets_[s].used; line-- > s * ways_;) {
+      line_index_.erase(lines_[line].tag, line);
       lines_[line] = Line{};
-      set.invalid.push_back(line);
     }
-    set.oldest = set.newest = none;
+    sets_[s] = Set{};
   }
   modified_lines_ = 0;
   free_lines_ = lines_.size();
@@ -106,7 +98,7 @@ void SectoredCache::append(uint32_t set, uint32_t line) {
 
 uint32_t SectoredCache::find_victim(uint32_t set) const {
   const Set& s = sets_[set];
-  if (!s.invalid.empty()) return s.invalid.back();
+  if (s.used < ways_) return set * ways_ + s.used;
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_) {
@@ -133,7 +125,7 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
 }
 
 SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
-  line = line_index_.find(line_address(access.address));
+  line = find_line(line_address(access.address));
   if (line == none) {
     line = find_victim(set_of(access));
     return line == none ? Probe::Refused : Probe::Miss;
@@ -147,14 +139,14 @@ SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& l
 }
 
 bool SectoredCache::contains(uint64_t address) const {
-  const uint32_t line = line_index_.find(line_address(address));
+  const uint32_t line = find_line(line_address(address));
   return line != none && ((lines_[line].valid | lines_[line].modified) >> sector_of(address) & 1);
 }
 
 bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
-  if (line_index_.find(line_address(access.address)) != none) return true;
+  if (find_line(line_address(access.address)) != none) return true;
   const uint32_t set = set_of(access);
-  size_t free = sets_[set].invalid.size();
+  size_t free = ways_ - sets_[set].used;
   for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = lines_[line].next)
     free += evictable(lines_[line]);
   return free >= 2;
@@ -192,10 +184,10 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
       miss.slot = access.slot;
       misses_.push_back(miss);
     }
-    line_index_.erase(l.tag);
+    line_index_.erase(l.tag, line);
     unlink(set, line);
   } else {
-    sets_[set].invalid.pop_back();
+    ++sets_[set].used;
     --free_lines_;
   }
   l = Line{};
@@ -245,7 +237,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
   // A miss may send a fetch and a write-back.
   if (miss_queue_full(1)) return refuse(CacheFailure::MissQueue);
   const uint64_t unit = unit_address(access.address);
-  uint32_t mshr = mshr_index_.find(unit);
+  uint32_t mshr = find_mshr(unit);
   const bool merged = mshr != none;
   if (merged && mshrs_[mshr].count >= spec_.mshr_merge) return refuse(CacheFailure::MshrMerge);
   if (!merged && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
@@ -265,7 +257,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
     }
   }
   if (!merged) {
-    mshr = add_mshr(unit);
+    mshr = add_mshr(unit, allocate_on_miss_ ? line : none);
     CacheMiss miss;
     miss.address = unit;
     miss.token = access.token;
@@ -329,7 +321,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
   const uint64_t unit = unit_address(access.address);
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
-  if (fetches && mshr_index_.find(unit) == none && mshrs_used_ >= mshr_limit_)
+  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_)
     return refuse(CacheFailure::MshrEntries);
   if (write_policy_.through || spec_.write_allocation == CacheWriteAllocation::WriteAllocate) pass_on(access);
   const uint32_t sector = sector_of(access.address);
@@ -340,8 +332,8 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   if (found == Probe::HitReserved || fetches) {
     // The sector is both read and written: it stays modified, and is complete once the data arrives.
     if (found != Probe::HitReserved) {
-      if (mshr_index_.find(unit) == none) {
-        add_mshr(unit);
+      if (find_mshr(unit) == none) {
+        add_mshr(unit, line);
         CacheMiss miss;
         miss.address = unit;
         miss.kind = access.kind;
@@ -363,9 +355,11 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
 }
 
 void SectoredCache::fill(uint64_t address, uint64_t time) {
-  const uint32_t mshr = mshr_index_.find(unit_address(address));
+  const uint32_t mshr = find_mshr(unit_address(address));
   if (mshr == none) return;
-  uint32_t line = line_index_.find(line_address(address));
+  uint32_t line = mshrs_[mshr].line;
+  if (line >= lines_.size() || !lines_[line].in_order || lines_[line].tag != line_address(address))
+    line = find_line(line_address(address));
   const uint32_t sector = sector_of(address);
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
@@ -392,23 +386,25 @@ void SectoredCache::fill(uint64_t address, uint64_t time) {
     free_mshr(mshr);
     return;
   }
-  mshrs_[mshr].next_ready = none;
-  (ready_tail_ == none ? ready_head_ : mshrs_[ready_tail_].next_ready) = mshr;
+  mshrs_[mshr].next = none;
+  (ready_tail_ == none ? ready_head_ : mshrs_[ready_tail_].next) = mshr;
   ready_tail_ = mshr;
 }
 
 uint64_t SectoredCache::pop_ready() {
   const uint32_t mshr = ready_head_;
   Mshr& m = mshrs_[mshr];
-  const uint32_t w = m.first;
-  const uint64_t token = waiting_[w].token;
-  m.first = waiting_[w].next;
-  free_waiting_.push_back(w);
-  if (m.first == none) {
-    ready_head_ = m.next_ready;
+  const uint64_t token = m.token;
+  const uint32_t w = m.second;
+  if (w == none) {
+    ready_head_ = m.next;
     if (ready_head_ == none) ready_tail_ = none;
     free_mshr(mshr);
+    return token;
   }
+  m.token = waiting_[w].token;
+  m.second = waiting_[w].next;
+  free_waiting_.push_back(w);
   return token;
 }
 
@@ -443,7 +439,7 @@ std::vector<CacheLine> SectoredCache::contents() const {
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
         const auto bit = static_cast<uint8_t>(1u << sector);
         if (!(l.reserved & bit)) continue;
-        const uint32_t mshr = mshr_index_.find(l.tag + uint64_t{sector} * unit_bytes_);
+        const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_);
         const bool atomic = mshr != none && mshrs_[mshr].atomic;
         if (atomic) line.written[sector] = ~0u;
         const bool modified = atomic || (l.modified_on_fill & bit);
@@ -465,7 +461,7 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
   const uint32_t all = spec_.sectored ? 15 : 1;
   for (const CacheLine& saved : contents) {
     require(saved.line < lines_.size() && !lines_[saved.line].in_order, "a line");
-    require(saved.tag % spec_.line_bytes == 0 && line_index_.find(saved.tag) == none, "a tag");
+    require(saved.tag % spec_.line_bytes == 0 && find_line(saved.tag) == none, "a tag");
     const bool apart = (saved.valid & saved.modified) == 0 && (saved.readable & ~saved.modified) == 0;
     require(apart && ((saved.valid | saved.modified) & ~all) == 0, "a sector");
     Line& l = lines_[saved.line];
@@ -478,38 +474,43 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
     line_index_.insert(l.tag, saved.line);
     append(set_of_line(saved.line), saved.line);
   }
-  // A set allocates its lines in order.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
-    std::vector<uint32_t>& invalid = sets_[s].invalid;
-    while (!invalid.empty() && lines_[invalid.back()].in_order) invalid.pop_back();
-    for (const uint32_t line : invalid) require(!lines_[line].in_order, "the order of its lines");
+    uint32_t& used = sets_[s].used;
+    while (used < ways_ && lines_[s * ways_ + used].in_order) ++used;
+    for (uint32_t way = used; way < ways_; ++way)
+      require(!lines_[s * ways_ + way].in_order, "the order of its lines");
   }
   free_lines_ -= contents.size();
 }
 
 void SectoredCache::drop(uint64_t address) {
-  const uint32_t line = line_index_.find(line_address(address));
+  const uint32_t line = find_line(line_address(address));
   if (line != none) lines_[line].valid &= static_cast<uint8_t>(~(1u << sector_of(address)));
 }
 
-uint32_t SectoredCache::add_mshr(uint64_t address) {
-  uint32_t mshr;
-  if (free_mshrs_.empty()) {
+uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
+  uint32_t mshr = free_mshr_;
+  if (mshr == none) {
     mshr = static_cast<uint32_t>(mshrs_.size());
     mshrs_.emplace_back();
   } else {
-    mshr = free_mshrs_.back();
-    free_mshrs_.pop_back();
+    free_mshr_ = mshrs_[mshr].next;
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
-  mshrs_[mshr].used = true;
+  mshrs_[mshr].line = line;
   mshr_index_.insert(address, mshr);
   ++mshrs_used_;
   return mshr;
 }
 
 void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
+  Mshr& m = mshrs_[mshr];
+  m.atomic |= access.atomic;
+  if (m.count++ == 0) {
+    m.token = access.token;
+    return;
+  }
   uint32_t w;
   if (free_waiting_.empty()) {
     w = static_cast<uint32_t>(waiting_.size());
@@ -519,17 +520,13 @@ void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
     free_waiting_.pop_back();
   }
   waiting_[w] = {access.token, none};
-  Mshr& m = mshrs_[mshr];
-  (m.first == none ? m.first : waiting_[m.last].next) = w;
+  (m.second == none ? m.second : waiting_[m.last].next) = w;
   m.last = w;
-  ++m.count;
-  m.atomic |= access.atomic;
 }
 
 void SectoredCache::free_mshr(uint32_t mshr) {
-  mshr_index_.erase(mshrs_[mshr].address);
-  mshrs_[mshr].used = false;
-  free_mshrs_.push_back(mshr);
+  mshr_index_.erase(mshrs_[mshr].address, mshr);
+  mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
   --mshrs_used_;
 }
 

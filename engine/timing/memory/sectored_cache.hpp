@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/memory/write_policy.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -120,7 +120,7 @@ class SectoredCache {
   };
   struct Set {
     uint32_t oldest = none, newest = none;
-    std::vector<uint32_t> invalid;
+    uint32_t used = 0;  // lines that hold a tag; a set takes its lines in order
   };
   struct Waiting {
     uint64_t token = 0;
@@ -128,10 +128,12 @@ class SectoredCache {
   };
   struct Mshr {
     uint64_t address = 0;
-    uint32_t first = none, last = none, count = 0;
-    uint32_t next_ready = none;
+    uint64_t token = 0;                   // of the access that waits longest: most often the only one
+    uint32_t second = none, last = none;  // the others, in waiting_
+    uint32_t count = 0;                   // accesses merged since it was taken
+    uint32_t next = none;                 // whose data has arrived, or that is free
+    uint32_t line = none;                 // that waits for the data, unless it has been invalidated since
     bool atomic = false;
-    bool used = false;
   };
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
 
@@ -164,7 +166,13 @@ class SectoredCache {
   void pass_on(const CacheAccess& access);
   bool miss_queue_full(uint32_t extra) const { return misses_.size() + extra >= spec_.miss_queue; }
 
-  uint32_t add_mshr(uint64_t address);
+  uint32_t find_line(uint64_t line_address) const {
+    return line_index_.find(line_address, [this](uint32_t line) { return lines_[line].tag; });
+  }
+  uint32_t find_mshr(uint64_t unit_address) const {
+    return mshr_index_.find(unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; });
+  }
+  uint32_t add_mshr(uint64_t address, uint32_t line);
   void wait_in(uint32_t mshr, const CacheAccess& access);
   void free_mshr(uint32_t mshr);
 
@@ -185,14 +193,14 @@ class SectoredCache {
   uint64_t free_lines_ = 0;
 
   std::vector<Mshr> mshrs_;
-  std::vector<uint32_t> free_mshrs_;
+  uint32_t free_mshr_ = none;
   AddressIndex mshr_index_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;
   std::vector<Waiting> waiting_;
   std::vector<uint32_t> free_waiting_;
   uint32_t ready_head_ = none, ready_tail_ = none;
-  std::deque<CacheMiss> misses_;
+  RingQueue<CacheMiss> misses_;
   CacheFailure failure_ = CacheFailure::None;
   bool write_sent_ = false;
   uint32_t evicted_sectors_ = 0;

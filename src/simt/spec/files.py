@@ -7,10 +7,13 @@ so: `latency = { value = 4, source = "..." }`. With `extends = "qv100"` what it 
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -128,9 +131,38 @@ def range_of(field: FieldInfo) -> Quantity | Megahertz | Policy | None:
     return rules[0] if rules else None
 
 
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings of a model's own and inherited fields, by name.
+
+    pydantic can read them when it makes the models, but every command would wait for that (60 ms).
+    """
+    found = {}
+    for base in reversed(model.__mro__):
+        if not issubclass(base, BaseModel) or base is BaseModel:
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                continue
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                found[field.target.id] = inspect.cleandoc(str(text.value.value))
+    return found
+
+
 def describe() -> dict[str, str]:
     """What each value means, by path, in the order of the models."""
-    return {path: field.description or "" for path, field in _fields().items()}
+
+    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
+        meanings = _meanings(model)
+        for name, field in model.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from walk(kind, f"{prefix}{name}.")
+            else:
+                yield prefix + name, meanings.get(name, "")
+
+    return dict(walk(Spec, ""))
 
 
 @dataclass(frozen=True)
@@ -148,6 +180,7 @@ class FieldText:
 def field_texts() -> list[FieldText]:
     """Every field, in the order of the models."""
     texts = []
+    meanings = describe()
     for path, field in _fields().items():
         rule = range_of(field)
         policies = rule.registered if isinstance(rule, Policy) else {}
@@ -155,7 +188,7 @@ def field_texts() -> list[FieldText]:
         values = ", ".join(json.dumps(o) if isinstance(o, bool) else o for o in options or ()) or str(
             rule or "text"
         )
-        texts.append(FieldText(path, values, field.description or "", policies))
+        texts.append(FieldText(path, values, meanings[path], policies))
     return texts
 
 

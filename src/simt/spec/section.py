@@ -16,7 +16,7 @@ Flag = Annotated[bool, Field(strict=True)]
 class Section(BaseModel):
     """A section of a specification. Frozen."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-#include <deque>
 
 #include "timing/memory/dram_scheduler.hpp"
+#include "timing/ring_queue.hpp"
 
 namespace simt {
 namespace {
@@ -26,7 +26,7 @@ class FirstComeFirstServed final : public DramScheduler {
   }
 
  private:
-  std::deque<DramRequest> requests_;
+  RingQueue<DramRequest> requests_;
 };
 
 const Registered<DramSchedulerPolicy> registered_fcfs{

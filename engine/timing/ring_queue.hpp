@@ -1,0 +1,58 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace simt {
+
+/// A first-in, first-out queue in one array that grows and never shrinks. Unlike std::deque it allocates
+/// nothing once it has been as long as it gets, and asking whether it is empty touches one of the host's
+/// cache lines.
+template <typename T>
+class RingQueue {
+ public:
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  T& front() { return items_[head_]; }
+  const T& front() const { return items_[head_]; }
+  T& back() { return (*this)[size_ - 1]; }
+  const T& back() const { return (*this)[size_ - 1]; }
+  /// Counted from the front.
+  T& operator[](size_t i) { return items_[place(i)]; }
+  const T& operator[](size_t i) const { return items_[place(i)]; }
+
+  void push_back(T item) {
+    if (size_ == items_.size()) grow();
+    items_[place(size_++)] = std::move(item);
+  }
+  void pop_front() {
+    head_ = static_cast<uint32_t>(place(1));
+    --size_;
+  }
+  void pop_back() { --size_; }
+  void clear() { head_ = size_ = 0; }
+  /// Before the item at `i`.
+  void insert(size_t i, T item) {
+    push_back(std::move(item));
+    for (size_t at = size_ - 1; at > i; --at) std::swap((*this)[at], (*this)[at - 1]);
+  }
+  void erase(size_t i) {
+    for (; i > 0; --i) (*this)[i] = std::move((*this)[i - 1]);
+    pop_front();
+  }
+
+ private:
+  size_t place(size_t i) const { return (head_ + i) & (items_.size() - 1); }
+  void grow() {
+    std::vector<T> larger(items_.empty() ? 4 : 2 * items_.size());
+    for (size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
+    items_ = std::move(larger);
+    head_ = 0;
+  }
+
+  std::vector<T> items_;  // a power of two of places
+  uint32_t head_ = 0, size_ = 0;
+};
+
+}  // namespace simt
