@@ -116,7 +116,7 @@ def show(
     _print(console, header, found[:rows], len(report.identifying))
     if len(found) > rows:
         console.print(f"... and {len(found) - rows:,} more (--rows)", highlight=False)
-    if report.front and report.parameters:
+    if report.front and set(report.parameters) - {"seed"}:
         name = "Pareto front" if len(report.wanted) > 1 else "best"
         console.print(f"\n{name} across inputs: {', '.join(x.name for x in report.wanted)}", style="bold")
         header, rows_ = report.front_table()

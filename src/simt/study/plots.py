@@ -28,7 +28,8 @@ def parameter_svg(table: pl.DataFrame, name: str, value: str) -> str:
     for colour, each in zip(SERIES.values(), inputs[:_MOST_LINES], strict=False):
         found = dict(means.filter(pl.col("input") == each).select(name, "relative").iter_rows())
         there = [i for i, v in enumerate(values) if v in found]
-        axes.plot(there, [found[values[i]] for i in there], "o-", ms=4, lw=1.4, color=colour, label=each)
+        line = [found[values[i]] for i in there]
+        axes.plot(there, line, _style(values), ms=4, lw=1.4, color=colour, label=each)
     axes.axhline(1, color=INK["line"], lw=0.8, zorder=0)
     axes.set_xticks(range(len(values)), [shown(v) for v in values], rotation=0 if len(values) < 7 else 45)
     _plain(axes, name, f"{value} / mean")
@@ -55,7 +56,8 @@ def interaction_svg(table: pl.DataFrame, names: tuple[str, str], value: str) -> 
         found = dict(means.filter(pl.col(second) == other).select(first, "relative").iter_rows())
         there = [i for i, v in enumerate(values) if v in found]
         line = [found[values[i]] for i in there]
-        axes.plot(there, line, "o-", ms=4, lw=1.4, color=colour, label=f"{second} = {shown(other)}")
+        label = f"{second} = {shown(other)}"
+        axes.plot(there, line, _style(values), ms=4, lw=1.4, color=colour, label=label)
     axes.set_xticks(range(len(values)), [shown(v) for v in values], rotation=0 if len(values) < 7 else 45)
     _plain(axes, first, f"{value} / mean")
     axes.legend(frameon=False, fontsize=8, labelcolor=INK["soft"])
@@ -70,12 +72,17 @@ def front_svg(
 
     figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
     known = [(x, y) for x, y, *_ in (each.values for each in found) if x is not None and y is not None]
-    axes.scatter(*zip(*known, strict=True), s=16, color=INK["faint"], label="configurations")
+    axes.plot(*zip(*known, strict=True), "o", ms=4, color=INK["faint"], label="configurations")
     line = sorted((each.values[0], each.values[1]) for each in best)
     axes.plot(*zip(*line, strict=True), "o-", ms=5, lw=1.4, color=SERIES["orange"], label="Pareto front")
     _plain(axes, *(f"{each.name} ({'max' if each.maximise else 'min'})" for each in wanted[:2]))
     axes.legend(frameon=False, fontsize=8, labelcolor=INK["soft"])
     return _svg(figure)
+
+
+def _style(values: Sequence[Any]) -> str:
+    """Lines between values that have an order, points for names."""
+    return "o" if any(isinstance(value, str) for value in values) else "o-"
 
 
 def _plain(axes: Axes, x: str, y: str) -> None:

@@ -83,7 +83,6 @@ def _now() -> str:
 
 def simulate_work(work: Work) -> Outcome:
     """Simulates a point, or a piece of one. Raises whatever the simulation raises."""
-    from simt.sampling import Plan
     from simt.spec import load_spec
 
     spec = load_spec(work.gpu, work.overrides)
@@ -95,6 +94,8 @@ def simulate_work(work: Work) -> Outcome:
     if work.piece is not None:
         plan = list(work.piece)
     elif work.plan is not None:
+        from simt.sampling import Plan  # takes a second, for plans only
+
         plan = Plan.from_json(work.plan)
     controller = None if work.sample is None else controller_of(work.sample)[0]
     options: dict[str, Any] = {
@@ -158,8 +159,6 @@ def joined(parts: Sequence[bytes], plan: str | None) -> Result:
 
     plan: the JSON of the point's plan, whose totals it then has.
     """
-    from simt.sampling import Plan
-
     results = [Result.from_json(expanded(msgspec.json.decode(part))) for part in parts]
     launches, now = [], 0
     for launch in sorted((x for result in results for x in result.launches), key=lambda x: x.index):
@@ -175,6 +174,7 @@ def joined(parts: Sequence[bytes], plan: str | None) -> Result:
     if plan is None:
         return whole
     from simt.control.accuracy import with_accuracy
+    from simt.sampling import Plan
 
     return with_accuracy(whole, Plan.from_json(plan))
 

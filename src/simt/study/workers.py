@@ -37,13 +37,24 @@ KINDS = ("processes", "threads", "hosts", *PROVIDERS)
 _HEARTBEAT = 1  # seconds after which a dead process is noticed
 _ABANDONED = 60  # seconds after which processes end whose study has
 
-# Parsl's interchange outlives a study that is killed, and would keep its workers alive. On Linux, it asks for
-# the signal that the kernel sends when the parent dies (prctl(2), PR_SET_PDEATHSIG).
-_TIED = (
-    "import ctypes, os, sys\n"
-    "if sys.platform == 'linux': ctypes.CDLL(None).prctl(1, 9)\n"
-    "os.execv(sys.executable, [sys.executable, '-m', 'parsl.executors.high_throughput.interchange'])"
-)
+# Processes of Parsl on this machine outlive a study that is killed. These end with it: a module run with the
+# study's process, and whether to end alone or with the process group, as first arguments.
+_TIED = """
+import os, runpy, signal, sys, threading, time
+study, alone, sys.argv = int(sys.argv[1]), sys.argv[2] == "alone", sys.argv[3:]
+def watch():
+    while True:
+        try:
+            os.kill(study, 0)
+        except OSError:
+            os._exit(1) if alone else os.killpg(os.getpgrp(), signal.SIGKILL)
+        time.sleep(1)
+if alone:  # in the group of the study, which decides what Ctrl-C means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+threading.Thread(target=watch, daemon=True).start()
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+_PARSL = "parsl.executors.high_throughput"
 
 Submit = Callable[[Sequence[Any]], "Future[list[Outcome]]"]
 
@@ -161,8 +172,9 @@ def _executor(label: str, each: int, provider: Any, description: Workers, loopba
     from parsl.providers import LocalProvider
 
     python = description.python or shlex.quote(sys.executable)
+    start = f"-c {shlex.quote(_TIED)} {os.getpid()} group" if provider is None else "-m"
     command = DEFAULT_LAUNCH_CMD.replace(
-        "process_worker_pool.py", f"{python} -m parsl.executors.high_throughput.process_worker_pool", 1
+        "process_worker_pool.py", f"{python} {start} {_PARSL}.process_worker_pool", 1
     )
     return HighThroughputExecutor(
         label=label,
@@ -171,7 +183,14 @@ def _executor(label: str, each: int, provider: Any, description: Workers, loopba
         cores_per_worker=1e-6,  # `max_workers_per_node` decides
         address="127.0.0.1" if loopback else None,
         launch_cmd=command,
-        interchange_launch_cmd=[sys.executable, "-c", _TIED],
+        interchange_launch_cmd=[
+            sys.executable,
+            "-c",
+            _TIED,
+            str(os.getpid()),
+            "alone",
+            f"{_PARSL}.interchange",
+        ],
         heartbeat_period=_HEARTBEAT,
         heartbeat_threshold=_ABANDONED,
     )
