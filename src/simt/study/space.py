@@ -134,7 +134,7 @@ class Space:
         self.size = len(self.inputs) * len(self.gpus) * len(self.methods) * len(description.seeds)
         for axis in self.axes:
             self.size *= len(axis.values)
-        self._read: dict[tuple[str, ...], Any] = {}
+        self._read: dict[tuple[str, tuple[Any, ...]], Any] = {}
 
     def points(self) -> list[Point]:
         """Those for which all constraints hold, in the order of the product: the last axis changes first.
@@ -172,7 +172,7 @@ class Space:
         """Of one of the study's GPUs with these values. Raises SpecError."""
         from simt.spec import load_spec
 
-        base = self._once(("gpu", gpu), lambda: load_spec(self._gpu(gpu)))
+        base = self._once("gpus", (gpu,), lambda: load_spec(self._gpu(gpu)))
         return load_spec(base, _merged(chosen))
 
     def _product(self, values: Sequence[Sequence[Value]]) -> Iterator[Point]:
@@ -194,16 +194,16 @@ class Space:
         overrides = _merged(chosen)
         try:
             spec_hash, specification = self._once(
-                ("specification", gpu, json.dumps(overrides)),
-                lambda: _written(self.specification(gpu, chosen)),
+                "", (gpu, json.dumps(overrides)), lambda: _written(self.specification(gpu, chosen))
             )
         except SpecError as error:
             where = ", ".join(f"{key}={value}" for key, value in columns.items())
             raise StudyError(f"{self._file}: point {where}: {error}; `where` can leave it out") from None
-        path, trace, digest, seeded = self._once(("input", name), lambda: self._input(given, name))
+        path, trace, digest, seeded = self._once("inputs", (name,), lambda: self._input(given, name))
         how = self.methods[method]
-        plan = self._once(("plan", method, str(seed)), lambda: self._plan(how, seed))
-        sample = _with_seed(how.sample, seed)
+        plan, sample = self._once(
+            "methods", (method, seed), lambda: (self._plan(how, seed), _with_seed(how.sample, seed))
+        )
         if how.spread is not None and plan is None and not trace:
             raise StudyError(
                 f"{self._file}: {name} with {method}: spread needs a plan or a trace, found a program "
@@ -238,10 +238,16 @@ class Space:
         content = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
         return Point(columns, work, specification, digest, content, how.spread)
 
-    def _once(self, key: tuple[str, ...], read: Callable[[], Any]) -> Any:
-        if key not in self._read:
-            self._read[key] = read()
-        return self._read[key]
+    def _once(self, place: str, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
+        """What is read for a key of the study, which errors name; "" where they are raised as they are."""
+        if (place, key) not in self._read:
+            try:
+                self._read[place, key] = read()
+            except SimtError as error:
+                if not place:
+                    raise
+                raise StudyError(f"{self._file}: {place}: {error}") from None
+        return self._read[place, key]
 
     def _gpu(self, name: str) -> str:
         """What `load_spec` takes for one of the study's GPUs."""
@@ -257,20 +263,17 @@ class Space:
 
         place = self._path(given.input)
         named = Path(given.input)
-        try:
-            program = find_program(place if place.exists() or named.suffix else named)
-        except SimtError as error:
-            raise StudyError(f"{self._file}: inputs: {error}") from None
+        program = find_program(place if place.exists() or named.suffix else named)
         further = [self._path(each) for each in given.files]
         if program is None:
             if given.driver is not None or given.size is not None:
-                raise StudyError(f"{self._file}: inputs: {name}: a trace has neither driver nor size")
+                raise StudyError(f"{name}: a trace has neither driver nor size")
             files = {kernel.path for kernel in open_trace(place).kernels}
             lists = [place] if place.is_file() else [each for each in place.iterdir() if each.suffix == ".g"]
             return str(place), True, digest_files([*files, *lists, *further], place), False
         if given.kernels is not None:
-            raise StudyError(f"{self._file}: inputs: {name}: kernels is for traces")
-        if isinstance(program, Workload) or not place.exists():  # part of simt, whose identity counts
+            raise StudyError(f"{name}: kernels is for traces")
+        if isinstance(program, Workload) or program != place:  # part of simt, whose identity counts
             return given.input, False, f"{given.input} {digest_files(further, self._folder)}", False
         driver = None if given.driver is None else self._path(given.driver)
         files_of = sources(place, driver)
@@ -288,7 +291,7 @@ class Space:
             return Plan.load(self._path(method.plan)).to_json()
         assert method.sampler is not None and method.profile is not None
         profile = self._path(method.profile)
-        population = self._once(("profile", str(profile)), lambda: read_profile(profile).kernels())
+        population = self._once("methods", (str(profile),), lambda: read_profile(profile).kernels())
         made: Plan = registry.from_text(method.sampler, seed=seed).fit_plan(population)
         return made.to_json()
 
