@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,8 +120,8 @@ def throughput() -> None:
         study.run()
         took = time.monotonic() - start
         print(
-            f"throughput: {len(works)} points in {plain:.1f} s in {WORKERS} plain processes, {took:.1f} s as a study: "
-            f"{plain / took:.2f} of the cores' sum"
+            f"throughput: {len(works)} points in {plain:.1f} s in {WORKERS} plain processes, {took:.1f} s "
+            f"as a study: {plain / took:.2f} of the cores' sum"
         )
 
 
@@ -158,9 +159,9 @@ def overhead() -> None:
         assert len(study.table()) == count == POINTS
         each = 1e3 * (took - POINTS * MILLISECOND / WORKERS) / POINTS
         print(
-            f"overhead: {POINTS:,} points of 1 ms on {WORKERS} workers in {took:.1f} s, of which {made:.1f} s to make "
-            f"them: {each:.2f} ms a point beyond the points themselves; {1e3 * spent / POINTS:.2f} ms of processor "
-            "time in the study's process"
+            f"overhead: {POINTS:,} points of 1 ms on {WORKERS} workers in {took:.1f} s, of which {made:.1f} s "
+            f"to make them: {each:.2f} ms a point beyond the points themselves; "
+            f"{1e3 * spent / POINTS:.2f} ms of processor time in the study's process"
         )
         simt.study.study.simulate_work = simulate_work
 
@@ -170,15 +171,14 @@ def spread() -> None:
     from simt.trace import open_trace
 
     demo = Path(__file__).parents[1] / "examples" / "demo"
-    for kernel in open_trace(demo).kernels:
-        kernel.stored()  # so that no run has to convert it
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        shutil.copytree(demo, folder / "many")
         listing = folder / "many" / "kernelslist.g"
-        listing.parent.mkdir()
-        files = sorted(demo.glob("*.xz"))
-        listing.write_text("".join(f"{os.path.relpath(f, listing.parent)}\n" for f in files) * 40)
-        os.environ["SIMT_CACHE"] = os.environ.get("SIMT_CACHE", str(folder / "cache"))
+        listing.write_text(listing.read_text() * 40)
+        os.environ["SIMT_CACHE"] = str(folder / "cache")
+        for kernel in open_trace(folder / "many").kernels:
+            kernel.stored()  # so that no run has to convert it
         for count, launches in ((1, None), (1, 10), (2, 10)):
             method = {"name": "spread", "spread": launches} if launches else "full"
             study = simt.Study(
@@ -195,8 +195,9 @@ def spread() -> None:
             row = study.table().row(0, named=True)
             what = f"{launches} launches a piece" if launches else "whole"
             print(
-                f"spread: {row['launches']} launches, {what}, {count} worker(s): {time.monotonic() - start:.1f} s, "
-                f"{row['cycles']:,.0f} cycles, {row['status']} {row['error'] or ''}"
+                f"spread: {row['launches']} launches, {what}, {count} worker(s): "
+                f"{time.monotonic() - start:.1f} s, {row['cycles']:,.0f} cycles, "
+                f"{row['error'] or row['status']}"
             )
 
 

@@ -151,7 +151,7 @@ class Search(_Table):
         method and seed, and then taken `across` them.
     within: constraints. Those that need no simulation are checked before it.
     trials: how many assignments are tried. together: how many are chosen before the next ones learn of them.
-    sampler: an Optuna sampler: tpe, random, nsga2, qmc, brute-force. seed: its seed.
+    sampler: an Optuna sampler: tpe, random, nsga2. seed: its seed.
     """
 
     minimise: Formulas = []
@@ -160,7 +160,7 @@ class Search(_Table):
     across: Literal["geomean", "mean", "sum", "max", "min"] = "geomean"
     trials: Count = 100
     together: Count = 8
-    sampler: Literal["tpe", "random", "nsga2", "qmc", "brute-force"] = "tpe"
+    sampler: Literal["tpe", "random", "nsga2"] = "tpe"
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
 
     @model_validator(mode="after")

@@ -51,7 +51,7 @@ class Schedule:
         self._submit, self._workers, self._batch_seconds = submit, workers, batch_seconds
         self._finished, self._waiting = finished, waiting
         self._queue: deque[Job] = deque()
-        self._alone: deque[Job] = deque()  # of a task whose worker died: one of them may have killed it
+        self._alone: deque[Job] = deque()  # of a task that was lost: one of them may be to blame
         self._running: dict[Future[list[Outcome]], list[Job]] = {}
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._counts: defaultdict[str, int] = defaultdict(int)
@@ -74,9 +74,11 @@ class Schedule:
 
     def seconds_left(self) -> float | None:
         """Until all jobs have ended, from what those of the same kind took; None while unknown."""
+        left = [*self._queue, *self._alone, *(job for batch in self._running.values() for job in batch)]
+        if not left:
+            return 0.0
         if not self._counts:
             return None
-        left = [*self._queue, *self._alone, *(job for batch in self._running.values() for job in batch)]
         mean = sum(self._seconds.values()) / sum(self._counts.values())
         return sum(self._expected(job.kind, mean) for job in left) / self._workers
 
@@ -131,5 +133,5 @@ class Schedule:
     def _again(self, batch: Sequence[Job], error: str) -> list[tuple[Job, Outcome]]:
         for job in batch:
             job.losses += 1
-        self._queue.extendleft(job for job in reversed(batch) if job.losses < _NODE_LOSSES)
+        self._alone.extend(job for job in batch if job.losses < _NODE_LOSSES)
         return [(job, failed(error)) for job in batch if job.losses >= _NODE_LOSSES]

@@ -7,6 +7,7 @@ that is continued makes the same choices again, finds their points in the folder
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -128,11 +129,11 @@ class _Searching:
             "tpe": lambda: samplers.TPESampler(seed=given.seed, multivariate=True, constant_liar=True),
             "random": lambda: samplers.RandomSampler(seed=given.seed),
             "nsga2": lambda: samplers.NSGAIISampler(seed=given.seed, population_size=2 * given.together),
-            "qmc": lambda: samplers.QMCSampler(seed=given.seed),
-            "brute-force": lambda: samplers.BruteForceSampler(seed=given.seed),
-        }[given.sampler]()
+        }
         directions = ["maximize" if each.maximise else "minimize" for each in self._objectives]
-        return optuna.create_study(directions=directions, sampler=sampler)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return optuna.create_study(directions=directions, sampler=sampler[given.sampler]())
 
     def _simulate(
         self, keys: Mapping[tuple[int, ...], None], session: Session, report: Any, asked: int

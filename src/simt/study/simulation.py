@@ -108,9 +108,7 @@ def simulate_work(work: Work) -> Outcome:
     if work.trace:
         from simt.simulate import simulate
 
-        result = simulate(
-            work.input, spec, kernels=work.kernels, plan=plan, outside=True, progress=None, **options
-        )
+        result = simulate(work.input, spec, kernels=work.kernels, plan=plan, progress=None, **options)
     else:
         result = _executed(work, spec, plan, options)
     if result.status != "complete":
