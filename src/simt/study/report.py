@@ -144,5 +144,6 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:,.4g}"
+        whole = value.is_integer() or abs(value) >= 1000
+        return f"{value:,.0f}" if whole and abs(value) < 1e15 else f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
