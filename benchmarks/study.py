@@ -78,11 +78,11 @@ def kills() -> None:
             command = [sys.executable, "-c", "import simt.cli; simt.cli.main()", "study", "study.toml", "-q"]
             study, start = simt.Study.load(folder / "study.toml"), time.monotonic()
             for _ in range(count):
-                wanted = len(study.table()) + random_.randint(0, 15)
+                wanted = len(study.table()) + random_.randint(0, 12)
                 child = subprocess.Popen(command, cwd=folder, env=environment)
                 while len(study.table()) < wanted:
                     time.sleep(0.02)
-                time.sleep(random_.uniform(0, 0.5))
+                time.sleep(random_.uniform(0, 0.05))
                 child.send_signal(signal.SIGKILL)
                 child.wait()
                 print(f"  killed with {len(study.table())} points there")
@@ -156,8 +156,8 @@ def overhead() -> None:
         assert len(study.table()) == count == POINTS
         each = 1e3 * (took - POINTS * MILLISECOND / WORKERS) / POINTS
         print(
-            f"overhead: {POINTS:,} points of 1 ms on {WORKERS} workers in {took:.1f} s, of which {made:.1f} s "
-            f"to make them: {each:.2f} ms a point beyond the points themselves; "
+            f"overhead: {POINTS:,} points of 1 ms on {WORKERS} workers in {took:.1f} s, of which {made:.1f} "
+            f"s to make them: {each:.2f} ms a point beyond the points themselves; "
             f"{1e3 * spent / POINTS:.2f} ms of processor time in the study's process"
         )
         simt.study.study.simulate_work = simulate_work

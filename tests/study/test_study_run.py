@@ -89,11 +89,11 @@ def kill_at_random(folder: Path, kills: int) -> None:
     chance, study = random.Random(kills), Study.load(folder / "study.toml")
     for _ in range(kills):
         before = len(study.table())
-        wanted = before + chance.randint(0, 15)
+        wanted = before + chance.randint(0, 12)
         child = subprocess.Popen([*COMMAND, "study.toml", "-q"], cwd=folder)
         while len(study.table()) < wanted and child.poll() is None:
             time.sleep(0.02)
-        time.sleep(chance.uniform(0, 0.5))
+        time.sleep(chance.uniform(0, 0.05))
         assert child.poll() is None, "the study ended before it was killed"
         child.send_signal(signal.SIGKILL)
         child.wait()

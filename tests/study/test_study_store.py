@@ -89,6 +89,27 @@ def test_a_merge_that_is_cut_short_neither_loses_nor_doubles_rows(
     assert study.table()["cycles"].to_list() == [0, 1, 2, 3]
 
 
+def test_rows_are_read_while_a_run_merges_parts(
+    tmp_path: Path, few_parts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, points, store = make(tmp_path, 4)
+    with study.session(points):
+        for i, point in enumerate(points[:3]):
+            store.add([(point, outcome(i))])
+        real = store_module._read
+
+        def merging(part: Path) -> pl.DataFrame:
+            monkeypatch.setattr(store_module, "_read", real)
+            Store(study.results, study.space.axes)._append(
+                pl.DataFrame([store._row(points[3], outcome(3))], schema=store.schema)
+            )
+            store._merge(store._parts())
+            return real(part)
+
+        monkeypatch.setattr(store_module, "_read", merging)
+        assert sorted(store.rows()["cycles"]) == [0, 1, 2, 3]
+
+
 def test_a_success_goes_before_a_failure(tmp_path: Path) -> None:
     study, points, store = make(tmp_path, 2)
     with study.session(points):

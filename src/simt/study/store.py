@@ -98,7 +98,15 @@ class Store:
 
     def rows(self) -> pl.DataFrame:
         """Every row, of each point once, in no particular order; a success goes before failures."""
-        frame = _together(self._parts(), self.schema)
+        parts = self._parts()
+        while True:  # a run may be merging them
+            try:
+                frame = _together(parts, self.schema)
+                break
+            except FileNotFoundError as error:
+                before, parts = parts, self._parts()
+                if parts == before:
+                    raise StudyError(f"{error.filename}: cannot be read: {error.strerror}") from None
         return frame.sort(pl.col("status") != DONE, maintain_order=True).unique(
             "point", keep="first", maintain_order=True
         )
@@ -279,6 +287,8 @@ def _write_bytes(target: Path, data: bytes) -> None:
 def _read(part: Path) -> pl.DataFrame:
     try:
         return pl.read_parquet(part)
+    except FileNotFoundError:
+        raise
     except (OSError, pl.exceptions.PolarsError) as error:
         raise StudyError(f"{part}: no part of a study: {error}") from error
 
