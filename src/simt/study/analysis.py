@@ -127,8 +127,10 @@ class Effect:
 
 def effects(table: pl.DataFrame, names: Sequence[str], value: str = "cycles") -> list[Effect]:
     """Effects of parameters and of their pairs, the largest first: an analysis of variance (Montgomery,
-    "Design and Analysis of Experiments", chapter 5), exact where all combinations are there."""
+    "Design and Analysis of Experiments", chapter 5), exact where all combinations are there. Of inputs of
+    which some are missing, only those with the fewest missing count."""
     rows = table.filter(pl.col("status") == DONE, pl.col(value) > 0)
+    rows = rows.filter(pl.len().over("input") == pl.len().over("input").max())
     rows = rows.with_columns(pl.col(value).log().alias("log"))
     rows = rows.with_columns((pl.col("log") - pl.col("log").mean().over("input")).alias("log"))
     total = float((rows["log"] ** 2).sum()) if len(rows) else 0.0
