@@ -26,8 +26,9 @@ LAUNCHES = 1_000_000
 DAY = 86_400.0
 CORES = (1, 64, 1024)
 
-# A layer of GPT-3 (175 billion parameters, Brown et al. 2020) on one GPU of eight that share it: operations of
-# the matrix products, forward and backward, by Narayanan et al. (SC 2021, section 5.1), without recomputation.
+# A layer of GPT-3 (175 billion parameters, Brown et al. 2020) on one GPU of eight that share it: operations
+# of the matrix products, forward and backward, by Narayanan et al. (SC 2021, section 5.1), without
+# recomputation.
 HIDDEN, SEQUENCE, BATCH, SPLIT = 12_288, 2_048, 1, 8
 FORWARD = (24 * BATCH * SEQUENCE * HIDDEN**2 + 4 * BATCH * SEQUENCE**2 * HIDDEN) / SPLIT
 LAYER = 3 * FORWARD
@@ -178,8 +179,9 @@ def main() -> None:
         methods[f"as many of a million of the same kinds: {count}"] = full / LAUNCHES * population * share
     header = "".join(f"{f'{cores:,} cores':>14}" for cores in CORES)
     print(f"a million launches{'':42}{header}")
+    longest = max(product * per_tensor, other * per_element)  # a launch is on one core
     for what, seconds in methods.items():
-        print(f"  {what:58}{''.join(f'{text(seconds / cores):>14}' for cores in CORES)}")
+        print(f"  {what:58}{''.join(f'{text(max(longest, seconds / cores)):>14}' for cores in CORES)}")
 
 
 def text(seconds: float) -> str:

@@ -58,7 +58,7 @@ def two_hundred(folder: Path) -> str:
     """A study of 4 programs x 5 specifications x 10 values."""
     names = [
         program(folder, f"p{i}", ctas, steps)
-        for i, (ctas, steps) in enumerate([(1, 20), (16, 10), (64, 5), (200, 3)])
+        for i, (ctas, steps) in enumerate([(1, 400), (16, 200), (64, 100), (200, 60)])
     ]
     (folder / "study.toml").write_text(
         f"inputs = {names}\ngpus = {GPUS}\n[set]\nl1.latency = {list(range(20, 40, 2))}\n"
@@ -78,14 +78,14 @@ def kills() -> None:
             command = [sys.executable, "-c", "import simt.cli; simt.cli.main()", "study", "study.toml", "-q"]
             study, start = simt.Study.load(folder / "study.toml"), time.monotonic()
             for _ in range(count):
-                wanted = len(study.table()) + random_.randint(0, 12)
+                wanted = len(study.table()) + random_.randint(0, 8)
                 child = subprocess.Popen(command, cwd=folder, env=environment)
-                while len(study.table()) < wanted:
+                while len(study.table()) < wanted and child.poll() is None:
                     time.sleep(0.02)
                 time.sleep(random_.uniform(0, 0.05))
                 child.send_signal(signal.SIGKILL)
                 child.wait()
-                print(f"  killed with {len(study.table())} points there")
+                print(f"  killed with {len(study.table())} points there", flush=True)
             subprocess.run(command, cwd=folder, env=environment, check=True)
             tables.append(study.table(how=False))
             print(f"kills: {count} kills, {len(tables[-1])} points, {time.monotonic() - start:.0f} s")

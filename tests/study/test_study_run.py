@@ -89,7 +89,7 @@ def kill_at_random(folder: Path, kills: int) -> None:
     chance, study = random.Random(kills), Study.load(folder / "study.toml")
     for _ in range(kills):
         before = len(study.table())
-        wanted = before + chance.randint(0, 12)
+        wanted = before + chance.randint(0, 6)
         child = subprocess.Popen([*COMMAND, "study.toml", "-q"], cwd=folder)
         while len(study.table()) < wanted and child.poll() is None:
             time.sleep(0.02)
@@ -103,7 +103,7 @@ def kill_at_random(folder: Path, kills: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_hundred_points_killed_ten_times_are_those_of_one_run(tmp_path: Path) -> None:
-    names = [write_program(tmp_path, f"p{i}", launches=1 + i, steps=20 * (1 + i)) for i in range(4)]
+    names = [write_program(tmp_path, f"p{i}", launches=4 + i, steps=40 * (1 + i)) for i in range(4)]
     (tmp_path / "study.toml").write_text(
         f"inputs = {names}\ngpus = {GPUS}\n[set]\nl1.latency = {list(range(20, 40, 2))}\n"
         "[workers]\ncount = 2\nbatch_seconds = 0.1\n"

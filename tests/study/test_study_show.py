@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from simt import Study
 from simt.cli import app
-from simt.errors import SimtError
+from simt.errors import SimtError, ToolkitError
 from simt.study import Expression
 from simt.study.analysis import Objective, across, configurations, effects, front, non_dominated
 from simt.study.simulation import DONE, Outcome, failed
@@ -91,6 +92,19 @@ def test_list_needs_no_workers(study: Study, tmp_path: Path) -> None:
     text = run(tmp_path / "s.toml", "--list")  # `run` may be left out
     assert text.count("\n") == 13 and text.endswith("12 points\n")
     assert f"{study.points[0].digest[:12]}  a, qv100, l1.latency=20, sm.count=40, full\n" in text
+
+
+def test_what_is_not_installed_is_said_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_program(tmp_path)
+    keys = {"inputs": ["small.py"], "set": {"sm.count": [40, 80]}, "search": {"minimise": "cycles"}}
+    for module in ("parsl", "optuna"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ToolkitError, match=r"pip install 'simt\[study\]'"):
+        Study(**keys, folder=tmp_path).run()
+    with pytest.raises(ToolkitError, match=r"searching needs optuna, .*pip install 'simt\[study\]'"):
+        Study(**keys, folder=tmp_path).optimise()
 
 
 class _Page(HTMLParser):
