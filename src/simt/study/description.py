@@ -68,8 +68,8 @@ class Method(_Table):
 
     sample: a controller as in `simt run --sample`, and its settings: `photon`, `pkp:paper threshold=0.5`.
     plan: file of a plan. sampler, profile: makes a plan of a profile instead: `stem error=0.05`.
-    spread: with a plan or a trace, this many launches are simulated at a time, each such piece on any worker;
-        what the launches before a piece access is put into the L2. None: all one after the other.
+    spread: with a plan or a trace, this many launches are simulated at a time, each such piece on any worker.
+        None: all one after the other.
     name: what the study calls it.
     """
 

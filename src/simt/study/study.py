@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -245,6 +246,7 @@ class _Tracker:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._pieces: dict[str, dict[int, bytes | None]] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self.open = 0
         self.latest = ""
 
@@ -283,6 +285,7 @@ class _Tracker:
     def _with_piece(self, point: Point, number: int, outcome: Outcome) -> Outcome | None:
         """The outcome of a point whose last piece this is, or whose first that fails; else None."""
         parts = self._pieces.get(point.digest)
+        self._seconds[point.digest] += outcome.wall_seconds
         if parts is None:  # another piece has failed
             return None
         if outcome.status == FAILED:
