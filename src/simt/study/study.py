@@ -299,4 +299,9 @@ class _Tracker:
         del self._pieces[point.digest]
         whole = joined([part for part in parts.values() if part is not None], point.work.plan)
         self._store.forget_pieces(point)
-        return replace(outcome, values=measured(whole), result=encoded(whole) if point.work.keep else None)
+        return replace(
+            outcome,
+            values=measured(whole),
+            result=encoded(whole) if point.work.keep else None,
+            wall_seconds=self._seconds[point.digest],  # of all pieces of this run
+        )
