@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from simt import Study
 from simt.errors import SimtError, StudyError
 from support.study_programs import write_program
+from support.tiny import dependent, write_kernel
 
 GOOD = """
 inputs = ["small.py"]
@@ -109,6 +110,28 @@ def test_digests_follow_modules_beside_the_program(tmp_path: Path) -> None:
     assert digest() == first
     (tmp_path / "deeper.py").write_text("value = 2\n")
     assert digest() != first
+
+
+def test_digests_follow_ones_own_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = write_program(tmp_path)
+    code = "from simt.control.pkp import PKP\nclass Mine(PKP):\n    pass\n"
+    digests = set()
+    for comment in ("", "# changed\n"):
+        (tmp_path / "own_controller.py").write_text(code + comment)
+        digests.add(Study(inputs=[name], methods=["own_controller:Mine"], folder=tmp_path).points[0].digest)
+    assert len(digests) == 2
+
+
+def test_digests_follow_traces(tmp_path: Path) -> None:
+    trace = write_kernel(tmp_path / "trace", [[dependent(5)]])
+    first = Study(inputs=["trace"], folder=tmp_path).points[0].digest
+    assert Study(inputs=["trace/kernelslist.g"], folder=tmp_path).points[0].digest == first
+    (trace / "kernelslist.g").write_text("MemcpyHtoD,0x7f0000000000,64\nkernel-1.traceg\n")
+    second = Study(inputs=["trace"], folder=tmp_path).points[0].digest
+    kernel = trace / "kernel-1.traceg"
+    kernel.write_text(kernel.read_text().replace("FFMA", "FADD", 1))
+    assert len({first, second, Study(inputs=["trace"], folder=tmp_path).points[0].digest}) == 3
 
 
 def test_digests_follow_included_files(tmp_path: Path) -> None:

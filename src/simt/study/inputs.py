@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from simt import _engine
@@ -17,15 +20,28 @@ from simt.version import __version__
 _PACKAGE = Path(__file__).parents[1]
 _NOT_IN_RESULTS = ("cli", "pages", "study", "spec/gpus")
 """What of simt results do not depend on; specifications are part of each point."""
+_LIBRARIES = (
+    "numpy",
+    "nvidia-cuda-cccl-cu12",
+    "nvidia-cuda-nvcc-cu12",
+    "nvidia-cuda-nvrtc-cu12",
+    "numba-cuda",
+    "torch",
+    "triton",
+)
+"""What compiles programs and makes their inputs."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _CHUNK = 1 << 20
 
 
 @lru_cache(maxsize=1)
 def identity() -> str:
-    """SHA-256 over the engine and all of the package that results depend on: the same installation gives the
-    same results."""
+    """SHA-256 over the engine, all of the package that results depend on, and the versions of the libraries
+    that compile programs and make their inputs: the same installation gives the same results."""
     digest = hashlib.sha256(__version__.encode())
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            digest.update(f"{library} {version(library)}\n".encode())
     engine = getattr(_engine, "__file__", None)
     sources = (
         path
@@ -67,6 +83,12 @@ def sources(program: Path, driver: Path | None) -> list[Path]:
         found[path] = None
         waiting += _used_by(path)
     return list(found)
+
+
+def digest_class(kind: type) -> str:
+    """SHA-256 over the file that defines a class; "" for simt's own, whose identity counts."""
+    file = Path(inspect.getfile(kind))
+    return "" if file.is_relative_to(_PACKAGE) else digest_files(sources(file, None), file.parent)
 
 
 def takes_seed(script: Path) -> bool:

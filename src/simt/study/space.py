@@ -16,7 +16,7 @@ from simt.names import shortened
 from simt.program import find_program
 from simt.study.description import Description, Input, Method, Scalar
 from simt.study.expression import Expression
-from simt.study.inputs import digest_files, identity, sources, takes_seed
+from simt.study.inputs import digest_class, digest_files, identity, sources, takes_seed
 from simt.workloads import Workload
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Space:
             raise StudyError(f"{self._file}: point {where}: {error}; `where` can leave it out") from None
         path, trace, digest, seeded = self._once("inputs", (name,), lambda: self._input(given, name))
         how = self.methods[method]
-        plan, sample = self._once(
+        plan, (sample, code) = self._once(
             "methods", (method, seed), lambda: (self._plan(how, seed), _with_seed(how.sample, seed))
         )
         if how.spread is not None and plan is None and not trace:
@@ -233,7 +233,7 @@ class Space:
             digest,
             [given.size, given.kernels, run.code, run.power, run.clock],
             specification,
-            [plan, sample, how.spread, work.seed],
+            [plan, sample, code, how.spread, work.seed],
         ]
         content = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
         return Point(columns, work, specification, digest, content, how.spread)
@@ -260,6 +260,7 @@ class Space:
     def _input(self, given: Input, name: str) -> tuple[str, bool, str, bool]:
         """Path or name, whether it is a trace, the hash of its contents, and whether it takes a seed."""
         from simt.trace import open_trace
+        from simt.trace.trace import LIST_NAMES
 
         place = self._path(given.input)
         named = Path(given.input)
@@ -269,8 +270,9 @@ class Space:
             if given.driver is not None or given.size is not None:
                 raise StudyError(f"{name}: a trace has neither driver nor size")
             files = {kernel.path for kernel in open_trace(place).kernels}
-            lists = [place] if place.is_file() else [each for each in place.iterdir() if each.suffix == ".g"]
-            return str(place), True, digest_files([*files, *lists, *further], place), False
+            lists = [each for each in (place, *(place / name for name in LIST_NAMES)) if each.is_file()]
+            folder = place if place.is_dir() else place.parent
+            return str(place), True, digest_files([*files, *lists, *further], folder), False
         if given.kernels is not None:
             raise StudyError(f"{name}: kernels is for traces")
         if isinstance(program, Workload) or program != place:  # part of simt, whose identity counts
@@ -403,13 +405,13 @@ def _distinct(names: list[str], place: str) -> list[str]:
     return names
 
 
-def _with_seed(sample: str | None, seed: int) -> str | None:
-    """The controller's text, with the seed if it takes one and does not set it."""
+def _with_seed(sample: str | None, seed: int) -> tuple[str | None, str]:
+    """The controller's text, with the seed if it takes one and does not set it, and the hash of its code."""
     if sample is None:
-        return None
+        return None, ""
     controller, settings = controller_of(sample)
     takes = "seed" in type(controller).parameters() and not any(s.startswith("seed=") for s in settings)
-    return f"{sample} seed={seed}" if takes else sample
+    return (f"{sample} seed={seed}" if takes else sample), digest_class(type(controller))
 
 
 def controller_of(sample: str) -> tuple[Any, list[str]]:
