@@ -84,20 +84,23 @@ def test_failures_are_rows_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert study.run(retry=True).simulated == 3
 
 
-def kill_at_random(folder: Path, kills: int) -> None:
-    """Runs the study in a folder, killed after random numbers of further points, until it is whole."""
-    chance, study = random.Random(kills), Study.load(folder / "study.toml")
+def kill_at_random(folder: Path, kills: int) -> int:
+    """Runs the study in a folder, killed after random numbers of further points, until it is whole. Returns how
+    often it was killed before it ended."""
+    chance, study, done = random.Random(kills), Study.load(folder / "study.toml"), 0
     for _ in range(kills):
-        before = len(study.table())
-        wanted = before + chance.randint(0, 6)
+        wanted = len(study.table()) + chance.randint(0, 6)
         child = subprocess.Popen([*COMMAND, "study.toml", "-q"], cwd=folder)
         while len(study.table()) < wanted and child.poll() is None:
             time.sleep(0.02)
         time.sleep(chance.uniform(0, 0.05))
-        assert child.poll() is None, "the study ended before it was killed"
+        if child.poll() is not None:
+            break
         child.send_signal(signal.SIGKILL)
         child.wait()
+        done += 1
     subprocess.run([*COMMAND, "study.toml", "-q"], cwd=folder, check=True)
+    return done
 
 
 @pytest.mark.slow
@@ -110,7 +113,7 @@ def test_two_hundred_points_killed_ten_times_are_those_of_one_run(tmp_path: Path
     )
     tables = []
     for kills in (0, 10):
-        kill_at_random(tmp_path, kills)
+        assert kill_at_random(tmp_path, kills) >= kills / 2
         study = Study.load(tmp_path / "study.toml")
         tables.append(study.table(how=False))
         study.results.rename(tmp_path / f"killed-{kills}")
