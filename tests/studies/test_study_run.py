@@ -85,8 +85,10 @@ def test_failures_are_rows_and_the_rest_goes_on(tmp_path: Path) -> None:
 
 
 def kill_at_random(folder: Path, kills: int) -> int:
-    """Runs the study in a folder, killed after random numbers of further points, until it is whole. Returns how
-    often it was killed before it ended."""
+    """Runs the study in a folder, killed after random numbers of further points, until it is whole.
+
+    Returns how often it was killed before it ended.
+    """
     chance, study, done = random.Random(kills), Study.load(folder / "study.toml"), 0
     for _ in range(kills):
         wanted = len(study.table()) + chance.randint(0, 6)
