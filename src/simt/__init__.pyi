@@ -14,4 +14,5 @@ from .gpu import GPU as GPU
 from .result import LaunchResult as LaunchResult
 from .result import Result as Result
 from .simulate import simulate as simulate
+from .study import Study as Study
 from .version import __version__ as __version__

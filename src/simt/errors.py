@@ -85,6 +85,10 @@ class PowerError(SimtError):
     """Energies cannot be read, are unknown for a GPU, or cannot be measured or fitted."""
 
 
+class StudyError(SimtError):
+    """A study cannot be read, its points cannot be made or run, or its results cannot be kept."""
+
+
 class DriverError(SimtError):
     """The CUDA driver of this machine is missing or refused a call.
 

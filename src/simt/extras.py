@@ -12,6 +12,7 @@ EXTRAS = {
     "numba-cuda": ("numba_cuda",),
     "policies": ("numba",),
     "sass": ("elftools",),
+    "study": ("parsl", "optuna"),
 }
 
 

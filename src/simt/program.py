@@ -45,13 +45,17 @@ def find_program(name: Path) -> Path | Workload | None:
 
 
 def run_program(
-    program: Path | Workload, gpu: GPU, driver: Path | None = None, size: int | None = None
+    program: Path | Workload,
+    gpu: GPU,
+    driver: Path | None = None,
+    size: int | None = None,
+    seed: int | None = None,
 ) -> None:
     """Runs a program on a GPU; `gpu.result()` then has its launches.
 
     A `.py` file has a function `main(gpu)`. A `.cu`, `.ptx`, `.cubin` or `.fatbin` file has a driver, a
     Python file with a function `main(gpu, module)`; by default, the one with the same name. size: the size of
-    a workload; None: its default.
+    a workload; None: its default. seed: the argument `seed` of a file's `main`; None: it is given none.
 
     Raises LaunchError if a file or its `main` is missing; exceptions of the program propagate.
     """
@@ -86,10 +90,11 @@ def run_program(
     main = names.get("main")
     if not callable(main):
         raise LaunchError(f"{script}: has no function `main({'gpu, module' if module else 'gpu'})`")
+    options = {} if seed is None else {"seed": seed}
     if module is None:
-        main(gpu)
+        main(gpu, **options)
     else:
-        main(gpu, module)
+        main(gpu, module, **options)
 
 
 def _describe(outputs: Outputs) -> None:

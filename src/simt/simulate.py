@@ -13,7 +13,7 @@ from simt.errors import Interrupted, LimitReached, ResultError, SimtError, Simul
 from simt.policy import Policy
 from simt.result import Result
 from simt.run.interruption import Limits
-from simt.run.planned import planned
+from simt.run.planned import planned, positions
 from simt.run.progress import Progress
 from simt.run.record import Facts
 from simt.run.session import QueuedLaunch, Session
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simt.control import Controller
     from simt.power import Power
     from simt.sampling import Plan
+    from simt.spec import Spec
     from simt.trace import Kernel, Trace
 
 LOOK_AHEAD = 4
@@ -31,7 +32,7 @@ _FILLING = 16  # warp instructions for each line of the L2, which fill it
 
 def simulate(
     path: str | os.PathLike[str],
-    gpu: str | os.PathLike[str] = "qv100",
+    gpu: str | os.PathLike[str] | Spec = "qv100",
     *,
     set: Mapping[str, Any] | Iterable[str] | None = None,
     kernels: Selection = None,
@@ -45,7 +46,7 @@ def simulate(
     resume: Result | bool = False,
     policies: Mapping[str, Policy] | None = None,
     controller: Controller | str | None = None,
-    plan: Plan | None = None,
+    plan: Plan | Collection[int] | None = None,
     power: Power = False,
     clock: float | None = None,
     verify: float = 0.0,
@@ -55,7 +56,7 @@ def simulate(
     """Simulates the launches of a trace on a GPU and returns their counters.
 
     path: a `kernelslist.g`, a directory that contains one, a kernel trace, or a `.simt` store.
-    gpu: name of a specification (listed by `simt gpus`), or path of a TOML file.
+    gpu: name of a specification (listed by `simt gpus`), path of a TOML file, or a specification.
     set: values that override the specification, by their path in it: `{"sm.count": 40}` or `["sm.count=40"]`.
     kernels: the launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md); all
         copies to the GPU are still made.
@@ -76,7 +77,8 @@ def simulate(
         after `--sample`; None: all.
     plan: simulate only its launches; `Result.sampling` then has estimated totals of the whole program with
         their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
-        order.
+        order. Or the positions of launches, from 0. What the launches left out before them access is put
+        into the L2.
     power: True for the energy of each launch in the Result, by the energies of this GPU; or the name of the
         GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power).
     clock: core clock in MHz in place of the specification's; interconnect and L2 follow if they have the
@@ -113,7 +115,10 @@ def simulate(
     trace = open_trace(path, outside) if outside else open_trace(path)
     every = trace.kernels
     chosen = select(every, kernels)
-    if plan is not None:
+    if isinstance(plan, Collection):
+        chosen = positions(plan, chosen)
+        plan = None
+    elif plan is not None:
         chosen = planned(plan, [kernel.name for kernel in every], chosen)
     with session.reporter.showing() as report:
         _read([every[index] for index in chosen], report, session.limits)
@@ -216,7 +221,7 @@ def _launches(session: Session, trace: Trace, pending: list[int]) -> Iterator[Qu
     from simt.trace import Copy
 
     every, wanted, index = trace.kernels, frozenset(pending), 0
-    followed = _followed(session, every, pending) if session.plan is not None else {}
+    followed = _followed(session, every, pending) if session.planned else {}
     ids = [every[i].id for i in pending]
     # The engine calls launches by their id, as its messages do, unless the input gives two the same one.
     numbers = dict(zip(pending, ids if len(frozenset(ids)) == len(ids) else pending, strict=True))

@@ -47,7 +47,7 @@ def test_nothing_is_imported_before_it_is_used(code: str) -> None:
 
 def test_public_names() -> None:
     packages = {"control", "debug", "errors", "policy", "profile", "sampling", "spec", "trace", "validate"}
-    names = {"GPU", "LaunchResult", "ProgramFault", "Result", "SimtError", "__version__", "simulate"}
+    names = {"GPU", "LaunchResult", "ProgramFault", "Result", "SimtError", "Study", "__version__", "simulate"}
     assert set(dir(simt)) == names | packages | {"workloads"}
     assert all(getattr(simt, name) is not None for name in dir(simt))
     with pytest.raises(AttributeError):

@@ -33,7 +33,7 @@ SECONDS = 300
 PARSED_ONLY = {
     r"--device|\bcuda\b|~/|-- python": "another machine or another installation",
     r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare": "minutes",
-    r"--truth|vectoradd|my-gpu|results/|-m pks|--plan": "files that only the text has",
+    r"--truth|vectoradd|my-gpu|results/|-m pks|--plan|study\.toml": "files that only the text has",
     r"validate programs": "programs and measured values of the user",
     r"own_sampler": "has a test of its own",
 }

@@ -31,6 +31,14 @@ def planned(plan: Plan, names: Sequence[str], chosen: Collection[int]) -> list[i
     return sorted(places.values())
 
 
+def positions(wanted: Collection[int], chosen: Collection[int]) -> list[int]:
+    """The wanted positions, in order. chosen: those that may be simulated. Raises PlanError for others."""
+    there = frozenset(chosen)
+    if outside := sorted(frozenset(wanted) - there):
+        raise PlanError(f"plan: position {outside[0]} is not among the {len(there)} chosen launches")
+    return sorted(frozenset(wanted))
+
+
 class Timed:
     """Decides which launches of a program are timed: all, those of a plan, or those with the given
     numbers (from 1).

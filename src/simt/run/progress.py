@@ -80,7 +80,7 @@ def reporting(
 def _text(p: Progress) -> str:
     what = _cut(short_name(p.running[0])) if p.running else p.phase
     return (
-        f"{_duration(p.seconds)}: {what}, {min(p.launches_done + 1, p.launches_total)} of "
+        f"{duration(p.seconds)}: {what}, {min(p.launches_done + 1, p.launches_total)} of "
         f"{p.launches_total}, {p.fraction:.0%}{_detail(p)}"
     )
 
@@ -91,7 +91,7 @@ def _detail(p: Progress) -> str:
         speed = rate(p.warp_instructions / p.seconds) if p.seconds > 0 else "-"
         detail += f" · {p.cycle:,} cycles · {speed} warp inst"
     if p.seconds_left is not None and p.seconds > 1:
-        detail += f" · {_duration(p.seconds_left)} left"
+        detail += f" · {duration(p.seconds_left)} left"
     return detail
 
 
@@ -128,7 +128,7 @@ def _cut(name: str) -> str:
     return name if len(name) <= 24 else name[:23] + "…"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

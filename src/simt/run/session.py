@@ -283,6 +283,11 @@ class Session:
             self._running_engine().follow(source, first)
 
     @property
+    def planned(self) -> bool:
+        """Whether a plan leaves launches out."""
+        return self.plan is not None or self._chosen is not None
+
+    @property
     def timed(self) -> bool:
         """Whether launches can be queued."""
         return self._timed

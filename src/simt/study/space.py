@@ -1,0 +1,438 @@
+"""The points of a study: the product of its inputs, GPUs, values, methods and seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simt.errors import SimtError, SpecError, StudyError
+from simt.names import shortened
+from simt.program import find_program
+from simt.study.description import Description, Input, Method, Scalar
+from simt.study.expression import Expression
+from simt.study.inputs import digest_class, digest_files, identity, sources, takes_seed
+from simt.workloads import Workload
+
+if TYPE_CHECKING:
+    from simt.sampling import Plan
+    from simt.spec import Spec
+
+OWN_COLUMNS = ("input", "gpu", "method", "seed")
+MOST_POINTS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of an axis: as the table shows it, and the fields of the specification that it sets."""
+
+    shown: Scalar
+    overrides: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Values among which a study chooses: of a field of the specification, or of several that change
+    together."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that a worker needs to simulate a point, or a piece of one.
+
+    input: an absolute path, or the name of an example or a workload. trace: whether it is a trace.
+    gpu, overrides: the specification, whose hash is `spec_hash`.
+    plan: the JSON of a plan. sample: a controller with its settings. seed: None where nothing takes one.
+    piece: positions of the launches to simulate, from 0; None for the whole point.
+    """
+
+    input: str
+    trace: bool
+    driver: str | None
+    size: int | None
+    kernels: str | None
+    gpu: str
+    overrides: Mapping[str, Scalar]
+    spec_hash: str
+    plan: str | None
+    sample: str | None
+    seed: int | None
+    code: str
+    threads: int
+    power: bool
+    clock: float | None
+    timeout: float | None
+    keep: bool
+    piece: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """One simulation of a study.
+
+    columns: what identifies it in tables. work: what is to be done.
+    specification: values of the GPU, as JSON. input_hash: of the input's contents.
+    digest: SHA-256 over everything that its outcome depends on.
+    spread: launches of a piece; None if it is simulated in one piece.
+    """
+
+    columns: Mapping[str, Scalar]
+    work: Work = field(repr=False)
+    specification: str = field(repr=False)
+    input_hash: str = field(repr=False)
+    digest: str
+    spread: int | None = None
+
+    @cached_property
+    def row(self) -> Mapping[str, Any]:
+        """Its columns and the fields of its specification, for expressions."""
+        return {**flattened(json.loads(self.specification)), **self.columns}
+
+    @property
+    def label(self) -> str:
+        """A short text for people."""
+        return ", ".join(
+            shortened(str(value), 24) if key in OWN_COLUMNS else f"{key}={value}"
+            for key, value in self.columns.items()
+            if key != "seed"
+        )
+
+    def pieces(self) -> list[Work]:
+        """The work in pieces of `spread` launches each; the whole in one if it is not to be spread."""
+        if self.spread is None:
+            return [self.work]
+        positions = _positions(self.work)
+        cuts = range(0, len(positions), self.spread)
+        return [replace(self.work, piece=tuple(positions[i : i + self.spread])) for i in cuts]
+
+
+class Space:
+    """All points of a study. Inputs, plans and specifications are read once each.
+
+    folder: what relative paths in the description start from. file: for messages.
+
+    Raises SimtError where an input, a plan, a profile or a specification cannot be read.
+    """
+
+    def __init__(self, description: Description, folder: Path, file: str) -> None:
+        self.description, self._folder, self._file = description, folder, file
+        self.axes = _axes(description.set, file)
+        names = [_input_name(each) for each in description.inputs]
+        self.inputs = dict(zip(_distinct(names, f"{file}: inputs"), description.inputs, strict=True))
+        gpus = [Path(each).stem if each.endswith(".toml") else each for each in description.gpus]
+        self.gpus = dict(zip(_distinct(gpus, f"{file}: gpus"), description.gpus, strict=True))
+        methods = [_method_name(each) for each in description.methods]
+        self.methods = dict(zip(_distinct(methods, f"{file}: methods"), description.methods, strict=True))
+        self.size = len(self.inputs) * len(self.gpus) * len(self.methods) * len(description.seeds)
+        for axis in self.axes:
+            self.size *= len(axis.values)
+        self._read: dict[tuple[str, tuple[Any, ...]], Any] = {}
+
+    def points(self) -> list[Point]:
+        """Those for which all constraints hold, in the order of the product: the last axis changes first.
+
+        Of several that are the same simulation, such as those of seeds that nothing takes, only the first.
+        """
+        if self.size > MOST_POINTS:
+            raise StudyError(f"{self._file}: {self.size:,} points, expected at most {MOST_POINTS:,}")
+        found: dict[str, Point] = {}
+        for point in self._product([axis.values for axis in self.axes]):
+            found.setdefault(point.digest, point)
+        if not found:
+            raise StudyError(f"{self._file}: where leaves out all {self.size:,} points")
+        return list(found.values())
+
+    def at(self, chosen: Sequence[Value]) -> list[Point]:
+        """The points with one value of each axis, which `where` may leave none of."""
+        return list(self._product([(value,) for value in chosen]))
+
+    def of(self, columns: Mapping[str, Any]) -> Point | None:
+        """The point that these columns identify; None if the study has none."""
+        chosen = [
+            next((value for value in axis.values if value.shown == columns.get(axis.name)), None)
+            for axis in self.axes
+        ]
+        values = [value for value in chosen if value is not None]
+        name, gpu, method, seed = (columns.get(key) for key in OWN_COLUMNS)
+        known = name in self.inputs and gpu in self.gpus and method in self.methods
+        if len(values) < len(self.axes) or not known or seed not in self.description.seeds:
+            return None
+        point = self._point(str(name), str(gpu), values, str(method), int(seed))
+        return point if self._wanted(point) else None
+
+    def specification(self, gpu: str, chosen: Sequence[Value]) -> Spec:
+        """Of one of the study's GPUs with these values. Raises SpecError."""
+        from simt.spec import load_spec
+
+        base = self._once("gpus", (gpu,), lambda: load_spec(self._gpu(gpu)))
+        return load_spec(base, _merged(chosen))
+
+    def _product(self, values: Sequence[Sequence[Value]]) -> Iterator[Point]:
+        for name, gpu in product(self.inputs, self.gpus):
+            for chosen in product(*values):
+                for method, seed in product(self.methods, self.description.seeds):
+                    point = self._point(name, gpu, chosen, method, seed)
+                    if self._wanted(point):
+                        yield point
+
+    def _wanted(self, point: Point) -> bool:
+        return all(_holds(each, point, self._file) for each in self.description.where)
+
+    def _point(self, name: str, gpu: str, chosen: Sequence[Value], method: str, seed: int) -> Point:
+        run, given = self.description.run, self.inputs[name]
+        columns: dict[str, Scalar] = {"input": name, "gpu": gpu}
+        columns |= {axis.name: value.shown for axis, value in zip(self.axes, chosen, strict=True)}
+        columns |= {"method": method, "seed": seed}
+        overrides = _merged(chosen)
+        try:
+            spec_hash, specification = self._once(
+                "", (gpu, json.dumps(overrides)), lambda: _written(self.specification(gpu, chosen))
+            )
+        except SpecError as error:
+            where = ", ".join(f"{key}={value}" for key, value in columns.items())
+            raise StudyError(f"{self._file}: point {where}: {error}; `where` can leave it out") from None
+        path, trace, digest, seeded = self._once("inputs", (name,), lambda: self._input(given, name))
+        how = self.methods[method]
+        plan, (sample, code) = self._once(
+            "methods", (method, seed), lambda: (self._plan(how, seed), _with_seed(how.sample, seed))
+        )
+        if how.spread is not None and plan is None and not trace:
+            raise StudyError(
+                f"{self._file}: {name} with {method}: spread needs a plan or a trace, found a program "
+                "without a plan"
+            )
+        work = Work(
+            input=path,
+            trace=trace,
+            driver=None if given.driver is None else str(self._path(given.driver)),
+            size=given.size,
+            kernels=given.kernels,
+            gpu=self._gpu(gpu),
+            overrides=overrides,
+            spec_hash=spec_hash,
+            plan=plan,
+            sample=sample,
+            seed=seed if seeded else None,
+            code=run.code,
+            threads=run.threads,
+            power=run.power,
+            clock=run.clock,
+            timeout=run.timeout,
+            keep=run.results,
+        )
+        depends = [
+            identity(),
+            digest,
+            [given.size, given.kernels, run.code, run.power, run.clock],
+            specification,
+            [plan, sample, code, how.spread, work.seed],
+        ]
+        content = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
+        return Point(columns, work, specification, digest, content, how.spread)
+
+    def _once(self, place: str, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
+        """What is read for a key of the study, which errors name; "" where they are raised as they are."""
+        if (place, key) not in self._read:
+            try:
+                self._read[place, key] = read()
+            except SimtError as error:
+                if not place:
+                    raise
+                raise StudyError(f"{self._file}: {place}: {error}") from None
+        return self._read[place, key]
+
+    def _gpu(self, name: str) -> str:
+        """What `load_spec` takes for one of the study's GPUs."""
+        given = self.gpus[name]
+        return str(self._path(given)) if given.endswith(".toml") else given
+
+    def _path(self, text: str) -> Path:
+        return (self._folder / text).absolute()
+
+    def _input(self, given: Input, name: str) -> tuple[str, bool, str, bool]:
+        """Path or name, whether it is a trace, the hash of its contents, and whether it takes a seed."""
+        from simt.trace import open_trace
+        from simt.trace.trace import LIST_NAMES
+
+        place = self._path(given.input)
+        named = Path(given.input)
+        program = find_program(place if place.exists() or named.suffix else named)
+        further = [self._path(each) for each in given.files]
+        if program is None:
+            if given.driver is not None or given.size is not None:
+                raise StudyError(f"{name}: a trace has neither driver nor size")
+            files = {kernel.path for kernel in open_trace(place).kernels}
+            lists = [each for each in (place, *(place / name for name in LIST_NAMES)) if each.is_file()]
+            folder = place if place.is_dir() else place.parent
+            return str(place), True, digest_files([*files, *lists, *further], folder), False
+        if given.kernels is not None:
+            raise StudyError(f"{name}: kernels is for traces")
+        if isinstance(program, Workload) or program != place:  # part of simt, whose identity counts
+            return given.input, False, f"{given.input} {digest_files(further, self._folder)}", False
+        driver = None if given.driver is None else self._path(given.driver)
+        files_of = sources(place, driver)
+        script = driver or (place if place.suffix == ".py" else place.with_suffix(".py"))
+        return str(place), False, digest_files([*files_of, *further], place.parent), takes_seed(script)
+
+    def _plan(self, method: Method, seed: int) -> str | None:
+        """The JSON of the plan that a method asks for."""
+        if method.plan is None and method.sampler is None:
+            return None
+        from simt.profile import read_profile
+        from simt.sampling import Plan, registry
+
+        if method.plan is not None:
+            return Plan.load(self._path(method.plan)).to_json()
+        assert method.sampler is not None and method.profile is not None
+        profile = self._path(method.profile)
+        population = self._once("methods", (str(profile),), lambda: read_profile(profile).kernels())
+        made: Plan = registry.from_text(method.sampler, seed=seed).fit_plan(population)
+        return made.to_json()
+
+
+def _written(spec: Spec) -> tuple[str, str]:
+    """Hash and values of a specification."""
+    values = {key: value for key, value in spec.values().items() if key != "description"}
+    return spec.hash, json.dumps(values)
+
+
+def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values by their path with dots."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flattened(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
+    from simt.spec import describe
+
+    fields, axes, setting = describe(), [], dict[str, str]()
+    for name, given in flattened(table).items():
+        place = f"{file}: set.{name}"
+        if name in OWN_COLUMNS:
+            raise StudyError(f"{place}: the name is that of a column; choose another")
+        values = given if isinstance(given, list) else [given]
+        if not values:
+            raise StudyError(f"{place}: found no value, expected one or several")
+        if all(isinstance(value, Mapping) for value in values):
+            found = tuple(_bundle(value, f"{place}[{i}]") for i, value in enumerate(values, 1))
+        else:
+            if wrong := [value for value in values if not isinstance(value, Scalar)]:
+                raise StudyError(f"{place}: found {wrong[0]!r}, expected a number, text, true or false")
+            found = tuple(
+                Value(shown, {name: value}) for shown, value in zip(_alike(values), values, strict=True)
+            )
+        if len({json.dumps(value.shown) for value in found}) != len(found):
+            raise StudyError(f"{place}: a value occurs twice")
+        for path in dict.fromkeys(path for value in found for path in value.overrides):
+            if path not in fields:
+                _refuse_field(path, place)
+            if path in setting:
+                raise StudyError(f"{place}: set.{setting[path]} sets {path}, too")
+            setting[path] = name
+        axes.append(Axis(name, found))
+    return tuple(axes)
+
+
+def _alike(values: Sequence[Scalar]) -> Sequence[Scalar]:
+    """The values as one type, which a column can have."""
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        return [float(value) for value in values]
+    return values if len(kinds) == 1 else [str(value) for value in values]
+
+
+def _refuse_field(path: str, place: str) -> None:
+    from simt.spec import load_spec
+
+    try:
+        load_spec("qv100", {path: 0})
+    except SpecError as error:
+        raise StudyError(f"{place}: {str(error).partition('override ')[2]}") from None
+
+
+def _bundle(table: Mapping[str, Any], place: str) -> Value:
+    """Fields that change together: `{ name = "half", sm.count = 40, ... }`."""
+    fields = flattened(table)
+    shown = fields.pop("name", None)
+    if not isinstance(shown, str) or not shown:
+        raise StudyError(f"{place}: found name {shown!r}, expected text that the table shows")
+    if wrong := [key for key, value in fields.items() if not isinstance(value, Scalar)]:
+        raise StudyError(f"{place}.{wrong[0]}: expected a number, text, true or false")
+    return Value(shown, fields)
+
+
+def _merged(chosen: Sequence[Value]) -> dict[str, Scalar]:
+    return {path: value for each in chosen for path, value in each.overrides.items()}
+
+
+def _holds(constraint: Expression, point: Point, file: str) -> bool:
+    try:
+        return constraint.holds(point.row)
+    except StudyError as error:
+        raise StudyError(f"{file}: where: {error}") from None
+
+
+def _input_name(given: Input) -> str:
+    path = Path(given.input)
+    if given.name:
+        return given.name
+    stem = path.parent.name if path.stem == "kernelslist" else path.stem
+    return stem if given.size is None else f"{stem}-{given.size}"
+
+
+def _method_name(method: Method) -> str:
+    parts = [Path(method.plan).stem if method.plan else method.sampler, method.sample]
+    return method.name or " ".join(part for part in parts if part) or "full"
+
+
+def _distinct(names: list[str], place: str) -> list[str]:
+    for name in names:
+        if names.count(name) > 1:
+            raise StudyError(f"{place}: {name!r} occurs twice; give one of them another name")
+    return names
+
+
+def _with_seed(sample: str | None, seed: int) -> tuple[str | None, str]:
+    """The controller's text, with the seed if it takes one and does not set it, and the hash of its code."""
+    if sample is None:
+        return None, ""
+    controller, settings = controller_of(sample)
+    takes = "seed" in type(controller).parameters() and not any(s.startswith("seed=") for s in settings)
+    return (f"{sample} seed={seed}" if takes else sample), digest_class(type(controller))
+
+
+def controller_of(sample: str) -> tuple[Any, list[str]]:
+    """A controller from `METHOD[:VARIANT] parameter=value ...`, and its settings. Raises ControlError."""
+    from simt.control.registry import make
+
+    method, *settings = sample.split()
+    return make(method, settings), settings
+
+
+def _positions(work: Work) -> list[int]:
+    """The launches of a point that is spread, by their positions from 0."""
+    from simt.run.planned import planned
+    from simt.sampling import Plan
+    from simt.selection import select
+    from simt.trace import open_trace
+
+    plan = None if work.plan is None else Plan.from_json(work.plan)
+    if not work.trace:
+        assert plan is not None
+        return [int(position) for position in plan.launches["position"]]
+    kernels = open_trace(work.input).kernels
+    chosen = select(kernels, work.kernels)
+    return chosen if plan is None else planned(plan, [kernel.name for kernel in kernels], chosen)
