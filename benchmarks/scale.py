@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from study import program
 
 import simt
-from study import program
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "case_studies"))
 
