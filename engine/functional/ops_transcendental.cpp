@@ -167,7 +167,7 @@ template <class F>
 struct OfTurns {
   float operator()(float turns) const {
     // Whole turns are taken away exactly.
-    const float part = turns - std::nearbyint(turns);
+    const float part = turns == 0 ? turns : turns - std::nearbyint(turns);  // a zero keeps its sign
     return F{}(part * 0x1.921fb6p+2f);
   }
 };

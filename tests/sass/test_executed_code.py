@@ -276,3 +276,13 @@ extern "C" __global__ void groups(int* out, int both) {
     out = np.full(128, -1, np.int32)
     gpu.compile(source)["groups"][1, 128](out, 128)
     assert out.tolist() == [0] * 64 + [1] * 64
+
+
+def test_sines_of_zeros_keep_their_sign() -> None:
+    """PTX ISA, sin: -0.0 of -0.0 and of negative subnormals, which MUFU takes as zeros."""
+    source = 'extern "C" __global__ void sines(float* x) { x[threadIdx.x] = __sinf(x[threadIdx.x]); }'
+    gpu = simt.GPU("a100", code="sass", functional=True)
+    x = gpu.array(np.array([0.0, -0.0, 1e-40, -1e-40], np.float32))
+    gpu.compile(source).sines[1, 4](x)
+    assert (np.signbit(x.numpy()) == [False, True, False, True]).all()
+    assert (x.numpy() == 0).all()
