@@ -35,7 +35,7 @@ __device__ __forceinline__ void load_cg(const uint4* p, unsigned& sum) {
 }
 
 // cycles[0], cycles[1]: of `repeats` walks over the region, and of twice as many, after one that fills the cache.
-// elements: a power of two; a walk is at least 8 loads of each thread.
+// elements: a power of two; all walks together are a multiple of 8 loads of each thread.
 extern "C" __global__ void within(const TYPE* region, int elements, int repeats, long long* cycles, unsigned* sink) {
   unsigned sum = 0;
 #pragma unroll 1

@@ -137,8 +137,8 @@ def l1_line(device: Device) -> float:
 
 def _within(device: Device, type_: str, bytes_: int) -> float:
     """Bytes per cycle that one SM reads from its L1."""
-    threads, repeats = 256 if bytes_ == 16 else 512, 64  # regions of at most 32 KB
-    size = 8 * threads * bytes_
+    threads, repeats = 512, 128  # enough warps that some load while others end an iteration
+    size = min(8 * threads * bytes_, 32768)
     kernel = device.kernel("bandwidth.cu", "within", {"TYPE": type_})
     region, cycles = device.zeros(size // 4, np.uint32), device.zeros(2, np.int64)
     sink = device.zeros(threads, np.uint32)
