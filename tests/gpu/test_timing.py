@@ -134,6 +134,14 @@ def test_accesses_in_the_order_of_time(kernel: str) -> None:
     check(kernel, functional)
 
 
+def test_lanes_of_a_warp_pass_a_lock_on() -> None:
+    """The record behind a taken branch is there while the one behind it is not."""
+    _, module = device()
+    out, cell = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    module["lock"][1, 2](cell, out)  # type: ignore[index]
+    assert out[0] == 2
+
+
 STENCIL = (
     PTX
     + """
