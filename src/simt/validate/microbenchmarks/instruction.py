@@ -123,6 +123,7 @@ def instruction_line(device: Device) -> float:
     "cycle",
     expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l1_latency - _hidden(s))),
     moves=(f"{_CACHE}.l1_latency",),
+    tolerance=WITHIN_3_PERCENT,
 )
 def instruction_l1_latency(device: Device) -> float:
     """Additional cycles of a jump whose target is only in the L1 instruction cache."""
@@ -131,9 +132,9 @@ def instruction_l1_latency(device: Device) -> float:
 
 
 def _hidden(spec: Spec) -> int:
-    """Two instructions of the target are in the buffer before its line is requested; the next one is an
-    FFMA behind the second one's."""
-    return 1 + spec.sm.units.fp32.initiation_interval
+    """If the buffer looks beyond a taken branch, two instructions of the target are in it before its line is
+    requested; the next one is an FFMA behind the second one's."""
+    return 0 if spec.sm.front_end.branch_latency > 0 else 1 + spec.sm.units.fp32.initiation_interval
 
 
 @microbenchmark(
@@ -171,7 +172,7 @@ def instruction_prefetch(device: Device) -> float:
 def instruction_l1_size(device: Device) -> float:
     """Bytes of code within which jumps are as fast as in code that just exceeds the L0."""
     least = 2 * _first_bytes(device) // LARGE
-    return float(_Walk(device, large=True).most(1, least, 1.02) * LARGE)
+    return float(_Walk(device, large=True).most(1, least, 1.05) * LARGE)
 
 
 CONSTANTS = 896  # words of constant memory, 64 bytes apart: 56 KiB
