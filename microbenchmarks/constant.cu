@@ -1,7 +1,7 @@
 // Loads of constant memory, each from the address that the one before gave, and constant operands.
 //
 // Macros: STEPS: loads between two readings of the clock. SUMS: additions to an address before each load.
-// COUNT: constant operands that are read in turn, APART words from one to the next.
+// COUNT: constant operands that are read in turn, APART words from one to the next. TURNS: in an iteration of the loop.
 
 #ifndef STEPS
 #define STEPS 64
@@ -11,6 +11,9 @@
 #endif
 #ifndef COUNT
 #define COUNT 1
+#endif
+#ifndef TURNS
+#define TURNS 1
 #endif
 #ifndef APART
 #define APART 1
@@ -91,7 +94,7 @@ struct Parameters {
   float value[960];
 };
 
-// cycles[0], cycles[1]: of `rounds` over the operands, each of an operation that needs the result of the one
+// cycles[0], cycles[1]: of `rounds` times TURNS over the operands, each of an operation that needs the result of the one
 // before, and of twice as many, after two.
 extern "C" __global__ void constant_operands(const Parameters parameters, int rounds, long long* cycles, float* values) {
   // None of what is read between the clocks is a parameter, but the operands.
@@ -107,7 +110,7 @@ extern "C" __global__ void constant_operands(const Parameters parameters, int ro
 #pragma unroll 1
     for (int i = 0; i < limit; ++i) {
 #pragma unroll
-      for (int k = 0; k < COUNT; ++k) x = __fmaf_rn(x, factor, parameters.value[k * APART]);
+      for (int k = 0; k < TURNS * COUNT; ++k) x = __fmaf_rn(x, factor, parameters.value[k % COUNT * APART]);
     }
     *result = x;
     once = spent;

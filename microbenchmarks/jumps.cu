@@ -34,7 +34,8 @@ __constant__ int table[CONSTANTS * 16] = {0};
 #endif
 
 // cycles[0], cycles[1]: of `steps` blocks, and of twice as many; `warm` come before. Every `apart`-th of the blocks
-// is a target, `count` in all, and each is followed by the one `jump` further in their ring.
+// is a target, `count` in all, and each is followed by the one `jump` further in their ring. The first block is none:
+// it follows the jump, and going on there may cost less.
 extern "C" __global__ void walk_code(unsigned count, unsigned apart, unsigned jump, unsigned warm, unsigned steps,
                                      long long* cycles, float* sink) {
   unsigned at = 0, x = 1, z = 1;
@@ -50,7 +51,7 @@ extern "C" __global__ void walk_code(unsigned count, unsigned apart, unsigned ju
         "TARGETS: .branchtargets " BLOCKS(TARGET) " END;\n"
         "HEAD: setp.eq.u32 p, left, 0; @p bra END; sub.u32 left, left, 1;\n"
         " add.u32 %0, %0, %7; setp.ge.u32 p, %0, %8; @p sub.u32 %0, %0, %8;\n"
-        " mul.lo.u32 to, %0, %9; brx.idx to, TARGETS;\n"
+        " mad.lo.u32 to, %0, %9, 1; brx.idx to, TARGETS;\n"
         BLOCKS(BLOCK)
         "END: }\n"
         : "+r"(at), "+r"(x), "+f"(u), "+r"(z), "+f"(v), "+f"(w)

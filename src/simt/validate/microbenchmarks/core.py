@@ -419,13 +419,14 @@ def constant_l3_latency(device: Device) -> float:
 
 def _constant_operands(device: Device, count: int) -> float:
     """Cycles per FFMA of a chain that cycles through `count` constant operands, 64 bytes apart."""
+    turns = OPERANDS // count  # so that the loop costs each operation about as much, whatever the count
     kernel = device.kernel(
-        "constant.cu", "constant_operands", {"COUNT": count, "APART": CONSTANT_STRIDE // 4}
+        "constant.cu", "constant_operands", {"COUNT": count, "TURNS": turns, "APART": CONSTANT_STRIDE // 4}
     )
     cycles, values, rounds = device.zeros(2, np.int64), device.array(np.ones(32, np.float32)), 4
     kernel(1, 1, bytes(960 * 4), np.int32(rounds), cycles, values)
     once, twice = device.numpy(cycles)
-    return float(twice - once) / (rounds * count)
+    return float(twice - once) / (rounds * turns * count)
 
 
 OPERANDS = 960 * 4 // CONSTANT_STRIDE  # the most constant operands of a kernel, 64 bytes apart

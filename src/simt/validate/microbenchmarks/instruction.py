@@ -11,7 +11,7 @@ from simt.spec import Spec
 from simt.validate.device import Device
 from simt.validate.microbenchmark import WITHIN_3_PERCENT, microbenchmark
 
-BLOCKS = 512  # of a kernel
+BLOCKS = 511  # of a kernel, that are targets
 BLOCK, LARGE = 128, 512  # bytes of one
 AROUND = 512  # bytes, about: the head of the loop before the first block, and the code around the loop
 JUMPS = (37, 41)  # targets from one to the next, further than the prefetched lines
@@ -123,7 +123,6 @@ def instruction_line(device: Device) -> float:
     "cycle",
     expected=_of_l0(lambda s: float(s.sm.front_end.instruction_cache.l1_latency - _hidden(s))),
     moves=(f"{_CACHE}.l1_latency",),
-    tolerance=WITHIN_3_PERCENT,
 )
 def instruction_l1_latency(device: Device) -> float:
     """Additional cycles of a jump whose target is only in the L1 instruction cache."""
@@ -172,7 +171,9 @@ def instruction_prefetch(device: Device) -> float:
 def instruction_l1_size(device: Device) -> float:
     """Bytes of code within which jumps are as fast as in code that just exceeds the L0."""
     least = 2 * _first_bytes(device) // LARGE
-    return float(_Walk(device, large=True).most(1, least, 1.05) * LARGE)
+    # Where the code after the walk needs a way of a set that blocks fill, all of that set's blocks miss, which
+    # slows the walk by a tenth. Beyond the capacity, every further block does that to four sets.
+    return float(_Walk(device, large=True).most(1, least, 1.15) * LARGE)
 
 
 CONSTANTS = 896  # words of constant memory, 64 bytes apart: 56 KiB
