@@ -45,7 +45,7 @@ CHANGES: dict[str, Any] = {
     "l1.unified_bytes": 192 * 1024,
     "l2.latency": 90,
     "address_map.hash": "linear",
-    "dram.latency": 60,
+    "dram.latency": 62,  # 59 and 60 differ by a tenth of a core cycle, as the clocks' edges fall
     "dram.scheduler": "fcfs",
 }
 USED = [

@@ -39,9 +39,8 @@ def shared_banks(device: Device) -> float:
 
 
 def _narrow(spec: Spec) -> float:
-    """A load every second cycle if sub-cores share the path (docs/model/load-store.md)."""
-    full = 4.0 * spec.shared_memory.banks
-    return full / 2 if spec.sm.register_file.model == "read_ports" else full
+    """A load every `access_interval` cycles (docs/model/load-store.md)."""
+    return 4.0 * spec.shared_memory.banks / spec.shared_memory.access_interval
 
 
 def _wide(spec: Spec) -> float | None:
