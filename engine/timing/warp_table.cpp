@@ -60,10 +60,10 @@ bool WarpTable::take_record(uint32_t w, uint64_t now) {
   return false;
 }
 
-/// How many of the first `most` records there are up to the first taken branch, with it.
-uint8_t WarpTable::up_to_jump(Warp& warp, uint8_t most) const {
+/// Ends the first `visible` records behind the first taken branch among them: how many are left.
+uint8_t WarpTable::stop_at_jump(Warp& warp, uint8_t visible) const {
   const std::vector<DecodedInstruction>& code = warp.kernel->instructions;
-  for (uint8_t i = 0; i < most && i + 1 < warp.held; ++i) {
+  for (uint8_t i = 0; i < visible && i + 1 < warp.held; ++i) {
     const uint32_t index = warp.buffer[(warp.buffer_head + i) % buffer_capacity].static_index;
     if (code[index].fixed.operation != Operation::Branch) continue;
     const uint32_t next = warp.buffer[(warp.buffer_head + i + 1) % buffer_capacity].static_index;
@@ -71,7 +71,7 @@ uint8_t WarpTable::up_to_jump(Warp& warp, uint8_t most) const {
     warp.jumps = true;
     return static_cast<uint8_t>(i + 1);
   }
-  return most;
+  return visible;
 }
 
 void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
@@ -79,7 +79,7 @@ void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   while (!warp.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
   }
   auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
-  if (stops_at_jumps_) visible = up_to_jump(warp, visible);
+  if (stops_at_jumps_) visible = stop_at_jump(warp, visible);
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
   if (warp.held == 0 && warp.stream_ended) {
@@ -250,8 +250,9 @@ void WarpTable::refresh(uint32_t w) {
   m.has_instruction &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
   const uint64_t slot = uint64_t{1} << w;
-  const bool more =
-      warp.resident && !(m.finished & bit) && !warp.fetch_pending && !warp.source_waits && !warp.jumps;
+  // A record behind a taken branch is held, and may be the last that the stream has for now.
+  const bool waits = warp.source_waits && (warp.held == 0 || warp.buffered > 0);
+  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending && !waits && !warp.jumps;
   fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
   const bool room =
       more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);

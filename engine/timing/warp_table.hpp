@@ -215,7 +215,7 @@ class WarpTable {
 
  private:
   bool take_record(uint32_t w, uint64_t now);
-  uint8_t up_to_jump(Warp& warp, uint8_t most) const;
+  uint8_t stop_at_jump(Warp& warp, uint8_t visible) const;
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
     return latencies_[kernel.slot][static_cast<size_t>(&instruction - kernel.instructions.data())];
   }

@@ -39,13 +39,11 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
     warps_.masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
   }
   if (instruction.space == MemorySpace::Shared) {
-    const bool serial = atomic && spec_.shared_memory.atomic_interval > 0;
+    SharedAccess access = s.operation == Operation::Load ? SharedAccess::Load : SharedAccess::Store;
+    if (atomic && spec_.shared_memory.atomic_interval > 0) access = SharedAccess::Atomic;
     instruction.passes =
         shared_memory_passes(addresses_.data(), record.mask, s.access_bytes, spec_.shared_memory.banks,
-                             spec_.shared_memory.wide_accesses_take_wavefronts,
-                             serial                           ? SharedAccess::Atomic
-                             : s.operation == Operation::Load ? SharedAccess::Load
-                                                              : SharedAccess::Store);
+                             spec_.shared_memory.wide_accesses_take_wavefronts, access);
   } else if (atomic) {
     if (traits_.reductions_as_stores && s.operation == Operation::Reduction) {
       ++warp.outstanding_stores;

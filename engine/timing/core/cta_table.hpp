@@ -84,7 +84,7 @@ class CtaTable {
   void release(const Cta& cta, uint64_t warps, Cycle now);
 
   uint32_t barrier_interval_, barrier_latency_;
-  Cycle barriers_counted_ = 0;    // all arrivals so far
+  Cycle barriers_counted_ = 0;   // all arrivals so far
   RingQueue<Release> releases_;  // ascending cycles
   WarpTable& warps_;
   std::vector<Cta> ctas_;

@@ -11,8 +11,7 @@ bool FrontEnd::cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& consta
   for (; !targets_.empty() && targets_.front().cycle <= now; targets_.pop_front()) {
     const uint32_t w = targets_.front().warp;
     warps_.go_on(w);
-    // A warp without a further record is not among those that fetch in turn, but has the target.
-    if ((warps_[w].dropped || warps_[w].source_waits) && fetch(w, now)) fill(w, now);
+    if (warps_[w].dropped) fill(w, now);
     changed = true;
   }
   if (caches_.perfect() && constant_cache.perfect()) return changed;

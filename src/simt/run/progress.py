@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from simt.names import short_name
 
 LINE_SECONDS = 30.0
+_Progress = TypeVar("_Progress")
 
 
 @dataclass(frozen=True)
@@ -40,41 +42,57 @@ def rate(per_second: float) -> str:
     return f"{per_second:.3g} /s"
 
 
-class Reporter:
-    """Shows progress. progress: a function that is called a few times a second; True for a bar if standard
-    error is a terminal, or else a line every LINE_SECONDS; None or False for none."""
+class Reporter(Generic[_Progress]):
+    """Shows the progress of something.
 
-    def __init__(self, progress: Callable[[Progress], None] | bool | None) -> None:
+    progress: a function that is called a few times a second; True for a bar if standard error is a
+        terminal, or else a line every LINE_SECONDS; None or False for none. bar: shows a bar. text: the
+        line, and whether it is the last.
+    """
+
+    def __init__(
+        self,
+        progress: Callable[[_Progress], None] | bool | None,
+        bar: Callable[[], AbstractContextManager[Callable[[_Progress], None]]],
+        text: Callable[[_Progress], tuple[str, bool]],
+    ) -> None:
         self._progress = progress
+        self._bar = bar
+        self._text = text
         self._last_line = time.monotonic()
 
     @contextmanager
-    def showing(self) -> Iterator[Callable[[Progress], None]]:
+    def showing(self) -> Iterator[Callable[[_Progress], None]]:
         """The function to call while something runs."""
         if callable(self._progress):
             yield self._progress
         elif not self._progress:
             yield lambda _: None
         elif sys.stderr.isatty():
-            with _progress_bar() as show:
+            with self._bar() as show:
                 yield show
         else:
             yield self._line
 
-    def _line(self, p: Progress) -> None:
-        now = time.monotonic()
-        if now - self._last_line < LINE_SECONDS:
+    def _line(self, p: _Progress) -> None:
+        now, (text, last) = time.monotonic(), self._text(p)
+        if now - self._last_line < LINE_SECONDS and not last:
             return
         self._last_line = now
-        with suppress(OSError, ValueError):  # a closed pipe or a full disk must not stop the run
-            print(_text(p), file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # a closed pipe or a full disk must not stop what runs
+            print(text, file=sys.stderr, flush=True)
+
+
+def reporter(progress: Callable[[Progress], None] | bool | None) -> Reporter[Progress]:
+    """Shows the progress of runs, one after the other."""
+    return Reporter(progress, _progress_bar, lambda p: (_text(p), False))
 
 
 def reporting(
     progress: Callable[[Progress], None] | bool | None,
 ) -> AbstractContextManager[Callable[[Progress], None]]:
-    """`Reporter(progress).showing()`, for a single run."""
-    return Reporter(progress).showing()
+    """`reporter(progress).showing()`, for a single run."""
+    return reporter(progress).showing()
 
 
 def _text(p: Progress) -> str:

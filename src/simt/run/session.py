@@ -34,7 +34,7 @@ from simt.version import __version__
 from .faults import SourceText, explained
 from .interruption import Limits, deferred_stop
 from .overrides import Overrides, override_texts
-from .progress import Progress, Reporter
+from .progress import Progress, reporter
 from .record import Facts, Record, to_resume
 from .slices import NO_MEMORY, new_engine, run_slices
 
@@ -189,7 +189,7 @@ class Session:
             self._energies = energies_of(power, self.machine.name)
         self._timeline = timeline
         self._window = window or 0
-        self.reporter = Reporter(progress)
+        self.reporter = reporter(progress)
         self._queued: dict[int, QueuedLaunch] = {}
         self._transfers: dict[int, QueuedTransfer] = {}
         self._transfer_numbers = itertools.count(_FIRST_TRANSFER)

@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -150,7 +150,8 @@ def _meanings(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def describe() -> dict[str, str]:
+@cache
+def describe() -> Mapping[str, str]:
     """What each value means, by path, in the order of the models."""
 
     def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from simt.run.progress import LINE_SECONDS, duration
+from simt.run.progress import Reporter, duration
 
 
 @dataclass(frozen=True)
@@ -35,34 +33,15 @@ class StudyProgress:
         return f"{text} · {self.latest}" if self.latest else text
 
 
-class Reporter:
-    """Shows progress. progress: as for `Study.run`."""
+def reporting(
+    progress: Callable[[StudyProgress], None] | bool | None,
+) -> AbstractContextManager[Callable[[StudyProgress], None]]:
+    """The function to call while a study runs. progress: as for `Study.run`."""
+    return Reporter(progress, _bar, lambda p: (_text(p), p.done >= p.total)).showing()
 
-    def __init__(self, progress: Callable[[StudyProgress], None] | bool | None) -> None:
-        self._progress = progress
-        self._last_line = time.monotonic()
 
-    @contextmanager
-    def showing(self) -> Iterator[Callable[[StudyProgress], None]]:
-        """The function to call while a study runs."""
-        if callable(self._progress):
-            yield self._progress
-        elif not self._progress:
-            yield lambda _: None
-        elif sys.stderr.isatty():
-            with _bar() as show:
-                yield show
-        else:
-            yield self._line
-
-    def _line(self, p: StudyProgress) -> None:
-        now = time.monotonic()
-        if now - self._last_line < LINE_SECONDS and p.done < p.total:
-            return
-        self._last_line = now
-        with suppress(OSError, ValueError):  # a closed pipe or a full disk must not stop the study
-            text = f"{duration(p.seconds)}: {p.done:,} of {p.total:,} points{p.detail}"
-            print(text, file=sys.stderr, flush=True)
+def _text(p: StudyProgress) -> str:
+    return f"{duration(p.seconds)}: {p.done:,} of {p.total:,} points{p.detail}"
 
 
 @contextmanager

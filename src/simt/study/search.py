@@ -19,7 +19,7 @@ from simt.errors import StudyError
 from simt.extras import explained
 from simt.study.analysis import Objective, across, non_dominated, objectives, with_specification
 from simt.study.description import Search
-from simt.study.progress import Reporter, StudyProgress
+from simt.study.progress import StudyProgress, reporting
 from simt.study.simulation import DONE
 from simt.study.space import Axis, Point, Value
 
@@ -84,7 +84,7 @@ def search(study: Study, progress: Report) -> Found:
     axes = [axis for axis in study.space.axes if len(axis.values) > 1]
     if not axes:
         raise StudyError(f"{study.file}: set: no key has several values, so there is nothing to search")
-    with Reporter(progress).showing() as report, study.session() as session:
+    with reporting(progress) as report, study.session() as session:
         return _Searching(study, given, axes).run(session, report)
 
 

@@ -19,7 +19,7 @@ from simt.errors import StudyError
 from simt.files import require_file, write_text
 from simt.study.description import Description, describe, read_keys
 from simt.study.inputs import identity
-from simt.study.progress import Reporter, StudyProgress
+from simt.study.progress import StudyProgress, reporting
 from simt.study.schedule import Job, Schedule
 from simt.study.simulation import DONE, FAILED, Outcome, encoded, joined, measured, simulate_work
 from simt.study.space import Point, Space
@@ -114,7 +114,7 @@ class Study:
         Each finished point is kept, whatever happens next; a point that fails becomes a row with its error.
         Raises StudyError where workers cannot be started or another run writes to the same folder.
         """
-        with Reporter(progress).showing() as report, self.session(self.points) as session:
+        with reporting(progress) as report, self.session(self.points) as session:
             return session.run(self.points, report, retry)
 
     @contextmanager

@@ -171,8 +171,8 @@ def instruction_prefetch(device: Device) -> float:
 def instruction_l1_size(device: Device) -> float:
     """Bytes of code within which jumps are as fast as in code that just exceeds the L0."""
     least = 2 * _first_bytes(device) // LARGE
-    # Where the code after the walk needs a way of a set that blocks fill, all of that set's blocks miss, which
-    # slows the walk by a tenth. Beyond the capacity, every further block does that to four sets.
+    # Where the code after the walk needs a way of a set that blocks fill, all of that set's blocks miss,
+    # which slows the walk by a tenth. Beyond the capacity, every further block does that to four sets.
     return float(_Walk(device, large=True).most(1, least, 1.15) * LARGE)
 
 
