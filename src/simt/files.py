@@ -5,12 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from simt.errors import ResultError, SimtError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_MOST_TOML = 1 << 20  # bytes
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -48,6 +57,23 @@ def require_file(path: Path, what: str, error: type[SimtError]) -> None:
         raise error(f"{path}: there is no such file")
     if kind := kind_of(path):
         raise error(f"{path}: this is {kind}, expected {what}")
+
+
+def read_toml(path: Path, what: str, error: type[SimtError]) -> dict[str, Any]:
+    """The keys of a TOML file of at most a megabyte. what: the expected kind of file. Raises `error`."""
+    require_file(path, f"{what} in TOML", error)
+    try:
+        if path.stat().st_size > _MOST_TOML:
+            raise error(f"{path}: larger than {_MOST_TOML:,} bytes; this is not {what}")
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as bad:
+        raise error(f"{path}: not a text file (byte {bad.start} is not UTF-8)") from None
+    except OSError as bad:
+        raise error(f"{path}: cannot be read: {bad.strerror}") from None
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as bad:  # TOMLDecodeError is a ValueError
+        raise error(f"{path}: not valid TOML: {bad}") from None
 
 
 def require_output(path: Path, error: type[SimtError] = ResultError) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,16 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from simt.errors import StudyError
-from simt.files import require_file
+from simt.files import read_toml
 from simt.hints import did_you_mean
 from simt.study.expression import Expression
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-_MOST_BYTES = 1 << 20
 Scalar = bool | int | float | str
 
 
@@ -210,19 +203,7 @@ class Description(_Table):
 
 def read_keys(path: Path) -> dict[str, Any]:
     """The keys of a study file, for `describe`. Raises StudyError where it is no TOML."""
-    require_file(path, "a study in TOML", StudyError)
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise StudyError(f"{path}: larger than {_MOST_BYTES:,} bytes; this is not a study")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise StudyError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise StudyError(f"{path}: not valid TOML: {error}") from None
+    return read_toml(path, "a study", StudyError)
 
 
 def describe(values: Mapping[str, Any], file: str) -> Description:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from simt.errors import SpecError, TuneError
-from simt.files import require_regular
+from simt.files import read_toml
 from simt.hints import did_you_mean
 from simt.spec import Spec, available, load_spec
 from simt.spec.files import merge, validate
 from simt.tuner.draft import Draft, value_at
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # The memory of the shipped GPUs, which specifications do not give.
 MEMORY = {
@@ -88,15 +82,7 @@ class Description:
 
 def read_description(path: Path) -> Description:
     """Reads a description's TOML. Raises TuneError."""
-    try:
-        require_regular(path)
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TuneError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise TuneError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
-        raise TuneError(f"{path}: not valid TOML: {error}") from None
+    table = read_toml(path, "a description of a GPU", TuneError)
     about, given = table.pop("description", ""), table.pop("specification", {})
     if not isinstance(about, str):
         raise TuneError(f"{path}: description: found {about!r}, expected text")
