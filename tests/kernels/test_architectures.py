@@ -97,9 +97,8 @@ def test_triton_fused_attention(
         scores[np.triu_indices(length, 1)] = -np.inf
     np.testing.assert_allclose(out, special.softmax(scores, axis=1) @ v, rtol=0, atol=4e-3)
     if gpu.arch == "sm_90a":
-        assert {"HGMMA"} | ({"UTMALDG", "UTMASTG"} if name != "attention" else set()) <= opcodes(
-            kernel, gpu.arch
-        )
+        maps = set() if name == "attention" else {"UTMALDG", "UTMASTG"}
+        assert {"HGMMA", *maps} <= opcodes(kernel, gpu.arch)
 
 
 def test_numba(gpu: simt.GPU, rng: np.random.Generator) -> None:
