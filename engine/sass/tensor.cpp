@@ -77,12 +77,42 @@ std::pair<Type, Type> take_small_types(Translation& t) {
   return {types[a], types[b]};
 }
 
+/// HMMA.884.F32|F16.F32|F16.STEPn d, a, b, c: the n-th two registers of Volta's m8n8k4. Only f32 sums of f16
+/// ones take the same registers of c for two steps.
+void translate_quad_pairs(Translation& t) {
+  const auto halves = [&] {
+    const int type = t.take_next_of({"F32", "F16"});
+    if (type < 0) t.unsupported("a type is missing");
+    return type == 1;
+  };
+  functional::QuadPairProduct product;
+  product.d_pairs = halves();
+  product.c_pairs = halves();
+  const int step = t.take_one_of({"STEP0", "STEP1", "STEP2", "STEP3"});
+  if (step < 0 || (product.d_pairs && (step > 1 || !product.c_pairs))) t.unsupported("this step");
+  const auto number = static_cast<uint32_t>(step);
+  product.first_d = product.d_pairs ? 4 * number : 2 * number;
+  product.first_c = product.c_pairs ? product.first_d / 4 * 4 : product.first_d;
+  product.a_by_column = t.operand(1).has("COL");
+  product.b_by_column = t.operand(2).has("COL");
+  product.d = rows_of(t.destination(0, 2), 2);
+  const auto a = sources(t, 1, 2), b = sources(t, 2, 2);
+  std::copy_n(a.begin(), 2, product.a.begin());
+  std::copy_n(b.begin(), 2, product.b.begin());
+  product.c = sources(t, 3, 2);
+  const Place to = product.d[0];
+  functional::BoundProduct bound = functional::bind_quad_pairs(std::move(product));
+  t.emit(bound.run).destination = to;
+  t.take_detail(std::move(bound.detail));
+}
+
 }  // namespace
 
 /// HMMA[.SP].shape.F32|F16[.BF16|.TF32] d, a, b, c [, metadata, selector].
 void translate_hmma(Translation& t) {
   static constexpr NamedShape shapes[] = {
       {"16832", {16, 8, 32}}, {"16816", {16, 8, 16}}, {"1688", {16, 8, 8}}, {"1684", {16, 8, 4}}};
+  if (t.take("884")) return translate_quad_pairs(t);
   RegisterProduct product;
   product.shape = take_shape(t, shapes);
   const Type d = t.take_one_of({"F16", "F32"}, 0) == 1 ? Type::F32 : Type::F16;
