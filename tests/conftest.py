@@ -25,7 +25,7 @@ settings.load_profile("simt")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROOT = Path(__file__).parent.parent
-_COMPILED = ("ptx", "ptxas")  # kinds of cache entries that depend only on their inputs' contents
+_COMPILED = ("ptx", "ptxas", "sass")  # kinds of cache entries that depend only on their inputs' contents
 
 
 def shared_folder() -> Path | None:

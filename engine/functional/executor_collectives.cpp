@@ -137,27 +137,36 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
     executed_ = false;
     return;
   }
+  const auto waits_for = [&](const Warp::Split& s, uint32_t lanes) {
+    return context_.lanes<const uint32_t>(code_[s.pc].member_mask)[std::countr_zero(s.waiting)] & lanes;
+  };
+  const auto place_of = [](const Op& at) { return std::max(at.immediate, int64_t{0}); };
+  const int64_t here_at = place_of(op);
   uint32_t here = mask, gone = 0;
+  uint32_t common = op.immediate == convergence_in_common_code ? split.pc : UINT32_MAX;
   for (const Warp::Split& s : warp.splits()) {
     if (s.state != Warp::State::Convergence || !(s.waiting & members)) continue;
-    const int64_t place = code_[s.pc].immediate;
-    if (place == op.immediate)
+    const int64_t place = place_of(code_[s.pc]);
+    if (place == here_at)
       here |= s.waiting;
-    else if (place == 0)
+    else if (place == 0 && waits_for(s, mask))
       gone |= s.waiting;
+    if (common == UINT32_MAX && code_[s.pc].immediate == convergence_in_common_code) common = s.pc;
   }
   if (members & warp.alive() & ~here & ~gone) {
     split.state = Warp::State::Convergence;
     split.waiting = mask;
     executed_ = false;
-    if (op.immediate == 0)
-      warp.check_convergence([&](const Warp::Split& s) { return code_[s.pc].immediate != 0; });
+    if (here_at == 0)
+      warp.check_convergence([&](const Warp::Split& s) { return place_of(code_[s.pc]) != 0; });
     return;
   }
   if (here == mask)
     warp.go_to(split.pc + 1);
   else
-    warp.converge(here);
+    warp.converge(here, [&](uint32_t pc) {
+      return 1 + (code_[pc].immediate == convergence_in_common_code ? common : pc);
+    });
 }
 
 void Executor::run_joined(const Op& op, uint32_t mask, Warp::Split& split,

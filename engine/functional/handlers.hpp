@@ -20,6 +20,8 @@ Handler match_all_handler(bool wide);
 enum class SpecialFunction : uint8_t { Reciprocal, InverseRoot, Root, Exp2, Log2, Sine, Cosine, Tanh };
 /// Sine and Cosine: of the argument times 2 pi.
 Handler special_function_handler(SpecialFunction function);
+/// Exp2 or Tanh of f16 or bf16, as PTX has them.
+Handler half_function_handler(SpecialFunction function, bool bfloat);
 /// The upper word of the reciprocal, or its root, of a double of which only the upper word is given.
 uint32_t coarse_reciprocal(uint32_t upper);
 uint32_t coarse_inverse_root(uint32_t upper);
@@ -30,6 +32,7 @@ struct Conversion {
   uint8_t rounding = 0;      ///< 0 nearest, 1 to zero, 2 down, 3 up
   bool to_integral = false;  ///< between equal types: rounds to an integer
   bool ftz = false, saturates = false, relu = false;
+  bool finite = false;  ///< to half precision or tf32: the largest number instead of infinities
 };
 struct ConversionHandler {
   Handler run;

@@ -828,7 +828,8 @@ std::optional<ConversionHandler> conversion_handler(const Conversion& conversion
   r.ftz = conversion.ftz;
   r.sat = conversion.saturates;
   r.relu = conversion.relu;
-  Handler h = f8_handler(conversion.to, conversion.from);
+  r.satfinite = conversion.finite;
+  Handler h = conversion.to == Type::TF32 ? run_tf32 : f8_handler(conversion.to, conversion.from);
   if (!h) h = handler_of(conversion.to, conversion.from, r, conversion.to_integral);
   if (!h) return std::nullopt;
   return ConversionHandler{h, packed(r)};

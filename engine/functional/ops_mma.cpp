@@ -57,13 +57,9 @@ void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductT
   expect_type(t, types.c, {types.d});
 }
 
-/// Volta's m8n8k4 with f16: each quad pair (lanes 4q to 4q+3 and the same plus 16) has its own matrices. A: 8
-/// x 4, B: 4 x 8.
 struct QuadPairDetail : Detail {
-  bool a_by_column = false, b_by_column = false, c_pairs = false, d_pairs = false;
+  QuadPairProduct product;
   AdditionForm addition;
-  std::array<Place, 2> a{}, b{};
-  std::vector<Place> c, d;
 };
 
 /// Lane, from the pair's first, and number of the accumulator (m, n). f16: one row per lane; f32: 2 x 2
@@ -117,19 +113,20 @@ void multiply(QuadPair& pair, const AdditionForm& form, bool half, TensorCore co
 
 void run_quad_pairs(Context& c, const Op& op) {
   need_whole_warp(c);
-  const auto& detail = op.details<QuadPairDetail>();
+  const auto& [product, addition] = op.details<QuadPairDetail>();
   // Elements by lane: four halves of A and of B, eight accumulators.
   alignas(64) float half_a[2][2 * warp_lanes], half_b[2][2 * warp_lanes];
   for (uint32_t r = 0; r < 2; ++r) {
-    widen_lanes<Half, true>(c.lanes<const uint32_t>(detail.a[r]), half_a[r]);
-    widen_lanes<Half, true>(c.lanes<const uint32_t>(detail.b[r]), half_b[r]);
+    widen_lanes<Half, true>(c.lanes<const uint32_t>(product.a[r]), half_a[r]);
+    widen_lanes<Half, true>(c.lanes<const uint32_t>(product.b[r]), half_b[r]);
   }
-  alignas(64) float before[8][warp_lanes], after[8][warp_lanes];
-  for (uint32_t r = 0; r < detail.c.size(); ++r) {
-    if (detail.c_pairs)
-      split_pairs(c.lanes<const uint32_t>(detail.c[r]), before[2 * r], before[2 * r + 1]);
+  alignas(64) float before[8][warp_lanes] = {}, after[8][warp_lanes];
+  for (uint32_t r = 0; r < product.c.size(); ++r) {
+    float (*const to)[warp_lanes] = before + product.first_c + (product.c_pairs ? 2 * r : r);
+    if (product.c_pairs)
+      split_pairs(c.lanes<const uint32_t>(product.c[r]), to[0], to[1]);
     else
-      std::copy_n(c.lanes<const float>(detail.c[r]), warp_lanes, before[r]);
+      std::copy_n(c.lanes<const float>(product.c[r]), warp_lanes, to[0]);
   }
   for (uint32_t quad = 0; quad < 4; ++quad) {
     // The lane of a pair that holds row or column i of 8; the first four are in the pair's first quad.
@@ -138,52 +135,63 @@ void run_quad_pairs(Context& c, const Op& op) {
     for (uint32_t i = 0; i < 8; ++i) {
       for (uint32_t k = 0; k < 4; ++k) {
         const uint32_t by_k = quad * 4 + k + i / 4 * 16, element = i % 4;
-        pair.a[i][k] = detail.a_by_column ? half_a[element / 2][2 * by_k + element % 2]
-                                          : half_a[k / 2][2 * lane_of(i) + k % 2];
-        pair.b[k][i] = detail.b_by_column ? half_b[k / 2][2 * lane_of(i) + k % 2]
-                                          : half_b[element / 2][2 * by_k + element % 2];
+        pair.a[i][k] = product.a_by_column ? half_a[element / 2][2 * by_k + element % 2]
+                                           : half_a[k / 2][2 * lane_of(i) + k % 2];
+        pair.b[k][i] = product.b_by_column ? half_b[k / 2][2 * lane_of(i) + k % 2]
+                                           : half_b[element / 2][2 * by_k + element % 2];
       }
     }
     for (uint32_t m = 0; m < 8; ++m)
       for (uint32_t n = 0; n < 8; ++n) {
-        const auto [lane, element] = quad_pair_place(detail.c_pairs, m, n);
+        const auto [lane, element] = quad_pair_place(product.c_pairs, m, n);
         pair.d[n / 4][m][n % 4] = before[element][quad * 4 + lane];
       }
-    multiply(pair, detail.addition, detail.d_pairs, c.grid->machine().tensor_core);
+    multiply(pair, addition, product.d_pairs, c.grid->machine().tensor_core);
     for (uint32_t m = 0; m < 8; ++m)
       for (uint32_t n = 0; n < 8; ++n) {
-        const auto [lane, element] = quad_pair_place(detail.d_pairs, m, n);
+        const auto [lane, element] = quad_pair_place(product.d_pairs, m, n);
         after[element][quad * 4 + lane] = pair.d[n / 4][m][n % 4];
       }
   }
-  for (uint32_t r = 0; r < detail.d.size(); ++r) {
-    if (detail.d_pairs)
-      join_pairs(after[2 * r], after[2 * r + 1], c.lanes<uint32_t>(detail.d[r]));
+  for (uint32_t r = 0; r < product.d.size(); ++r) {
+    const float (*const from)[warp_lanes] = after + product.first_d + (product.d_pairs ? 2 * r : r);
+    if (product.d_pairs)
+      join_pairs(from[0], from[1], c.lanes<uint32_t>(product.d[r]));
     else
-      std::copy_n(after[r], warp_lanes, c.lanes<float>(detail.d[r]));
+      std::copy_n(from[0], warp_lanes, c.lanes<float>(product.d[r]));
   }
 }
 
 void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Type d, Type c) {
   expect_type(t, d, {Type::F16, Type::F32});
   expect_type(t, c, {Type::F16, Type::F32});
-  QuadPairDetail detail;
-  detail.a_by_column = a_by_column;
-  detail.b_by_column = b_by_column;
-  detail.c_pairs = c == Type::F16;
-  detail.d_pairs = d == Type::F16;
-  detail.addition = addition_form({d, Type::F16, Type::F16, c}, ProductUnit::Warp);
-  detail.d = take_destinations(t, 0, Type::B32, detail.d_pairs ? 4 : 8);
+  QuadPairProduct product;
+  product.a_by_column = a_by_column;
+  product.b_by_column = b_by_column;
+  product.c_pairs = c == Type::F16;
+  product.d_pairs = d == Type::F16;
+  product.d = take_destinations(t, 0, Type::B32, product.d_pairs ? 4 : 8);
   const auto a = take_registers(t, 1, Type::B32, 2), b = take_registers(t, 2, Type::B32, 2);
-  std::copy_n(a.begin(), 2, detail.a.begin());
-  std::copy_n(b.begin(), 2, detail.b.begin());
-  detail.c = take_registers(t, 3, Type::B32, detail.c_pairs ? 4 : 8);
-  Op& op = t.emit(run_quad_pairs, Control::Collective);
-  op.destination = detail.d[0];
-  t.detail<QuadPairDetail>() = std::move(detail);
+  std::copy_n(a.begin(), 2, product.a.begin());
+  std::copy_n(b.begin(), 2, product.b.begin());
+  product.c = take_registers(t, 3, Type::B32, product.c_pairs ? 4 : 8);
+  const Place first = product.d[0];
+  BoundProduct bound = bind_quad_pairs(std::move(product));
+  Op& op = t.emit(bound.run, Control::Collective);
+  op.destination = first;
+  t.take_detail(std::move(bound.detail));
 }
 
 }  // namespace
+
+BoundProduct bind_quad_pairs(QuadPairProduct product) {
+  auto detail = std::make_unique<QuadPairDetail>();
+  const auto accumulator = [](bool pairs) { return pairs ? Type::F16 : Type::F32; };
+  detail->addition = addition_form(
+      {accumulator(product.d_pairs), Type::F16, Type::F16, accumulator(product.c_pairs)}, ProductUnit::Warp);
+  detail->product = std::move(product);
+  return {run_quad_pairs, std::move(detail)};
+}
 
 void translate_mma(Translation& t) {
   t.take("sync");

@@ -247,6 +247,12 @@ Handler special_function_handler(SpecialFunction function) {
   return run_f32<Tanh, false>;  // MUFU.TANH takes subnormal numbers as they are
 }
 
+Handler half_function_handler(SpecialFunction function, bool bfloat) {
+  if (function == SpecialFunction::Tanh)
+    return bfloat ? run_half<Tanh, Bfloat, false, false> : run_half<Tanh, Half, false, false>;
+  return bfloat ? run_half<Exp2, Bfloat, false, true> : run_half<Exp2, Half, false, false>;
+}
+
 uint32_t coarse_reciprocal(uint32_t upper) {
   return static_cast<uint32_t>(coarse<CoarseReciprocal>(uint64_t{upper} << 32) >> 32);
 }

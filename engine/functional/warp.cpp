@@ -207,13 +207,13 @@ void Warp::check_convergence(const std::function<bool(const Split&)>& which) {
     if (s.state == State::Convergence && which(s)) s.state = State::Ready;
 }
 
-void Warp::converge(uint32_t lanes) {
+void Warp::converge(uint32_t lanes, const std::function<uint32_t(uint32_t)>& next) {
   Split merged = take_current();
-  ++merged.pc;
+  merged.pc = next(merged.pc);
   std::erase_if(splits_, [&](Split& s) {
     if (s.state != State::Convergence || !(s.waiting & lanes)) return false;
     s.state = State::Ready;
-    ++s.pc;
+    s.pc = next(s.pc);
     if (s.pc != merged.pc) return false;
     merged.mask |= s.mask;
     return true;

@@ -82,9 +82,9 @@ class Warp {
             uint32_t stack_bytes, const Op* op);
   /// `lanes` of the current split, which is in a called function, return; its other lanes go to `next`.
   void ret(uint32_t lanes, uint32_t next);
-  /// Splits in State::Convergence at which `lanes` wait, and the current split, go on; those at one
-  /// instruction become one split.
-  void converge(uint32_t lanes);
+  /// Splits in State::Convergence at which `lanes` wait, and the current split, go on, at `next` of their pc;
+  /// those that go on at one instruction as the current split does become one with it.
+  void converge(uint32_t lanes, const std::function<uint32_t(uint32_t)>& next);
   /// Splits in State::Convergence check again whom they wait for: those for which `which` holds.
   void check_convergence(const std::function<bool(const Split&)>& which = [](const Split&) { return true; });
   /// The call that the split is executing.

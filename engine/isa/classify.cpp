@@ -99,13 +99,21 @@ std::optional<MatrixWidths> matrix_widths(const Tokens& tokens) {
   const bool narrow = has(tokens, "S4") || has(tokens, "U4");
   const bool tf32 = has(tokens, "TF32");
   const std::string_view op = tokens[0];
+  const uint8_t c = f32 ? 4 : 2;
+  if (has(tokens, "SP")) {
+    // A has half of k, so as many registers as B.
+    const bool wide = shape == (op == "HMMA" ? tf32 ? "16816" : "16832" : narrow ? "168128" : "16864");
+    const uint8_t ab = wide ? 4 : 2;
+    return MatrixWidths{ab, ab, op == "IMMA" ? uint8_t{4} : c};
+  }
   if (op == "HMMA") {
-    const uint8_t c = f32 ? 4 : 2;
     if (shape == "884") return MatrixWidths{2, 2, 2};
     if (shape == "1684") return MatrixWidths{2, 1, 4};
     if (shape == "1688") return tf32 ? MatrixWidths{4, 2, 4} : MatrixWidths{2, 1, c};
     if (shape == "16816") return MatrixWidths{4, 2, c};
-    if (shape == "16832") return MatrixWidths{4, 4, c};
+  } else if (op == "QMMA") {
+    if (shape == "16816") return MatrixWidths{2, 1, c};
+    if (shape == "16832") return MatrixWidths{4, 2, c};
   } else if (op == "IMMA") {
     if (shape == "8816" || shape == "8832") return MatrixWidths{1, 1, 2};
     if (shape == "16816") return MatrixWidths{2, 1, 4};

@@ -81,7 +81,10 @@ double tensor_work(std::string_view opcode) {
   if (name == "DMMA") bytes = 8;
   if (names(tokens, "TF32")) bytes = 4;
   if (names(tokens, "S4") || names(tokens, "U4")) bytes = 0.5;
-  const double rate = bytes == 8 ? 16 : bytes / 2;
+  double rate = bytes == 8 ? 16 : bytes / 2;
+  // Half of a sparse A is not there (NVIDIA A100 Tensor Core GPU Architecture, "Fine-Grained Structured
+  // Sparsity": twice the rate).
+  if (names(tokens, "SP")) rate /= 2;
   return multiply_adds(tokens) / reference * rate;
 }
 

@@ -21,16 +21,17 @@ namespace {
 
 void run_nothing(Context&, const Op&) {}
 
-/// Whether the active lanes are those in a, or others.
-template <bool differ>
-void run_compare_lanes(Context& c, const Op& op) {
-  const uint32_t expected = row(c, op.a)[c.first_lane()] ^ static_cast<uint32_t>(op.immediate);
-  write_predicate(c, op.destination, (c.mask != expected) == differ ? ~0u : 0);
-}
-
 struct GuardDetail : Detail {
   Truth guard;
 };
+/// Whether the active lanes for which the guard holds are those in a, or others.
+template <bool differ>
+void run_compare_lanes(Context& c, const Op& op) {
+  const uint32_t expected = row(c, op.a)[c.first_lane()] ^ static_cast<uint32_t>(op.immediate);
+  const uint32_t lanes = op.details<GuardDetail>().guard.bits(c) & c.mask;
+  write_predicate(c, op.destination, (lanes != expected) == differ ? ~0u : 0);
+}
+
 /// All lanes, if the guard holds for any.
 void run_any(Context& c, const Op& op) {
   const uint32_t holds = op.details<GuardDetail>().guard.bits(c) & c.mask;
@@ -73,8 +74,10 @@ Op& branch(Translation& t, uint64_t address) {
 
 /// Instructions here may have a predicate as their first operand: lanes take part for which it holds, too.
 ///
-/// BRA [p,] target. BRA.CONV [p,] [UR,] target: where the active lanes are those in UR, or all; BRA.DIV:
-/// where they are not. BRA.ANY: all lanes branch if the guard holds for one.
+/// BRA [p,] target. BRA.CONV [p,] [UR,] target: where the active lanes are those in UR, or all. BRA.DIV: all
+/// active lanes branch if those for which the guard holds are not those in UR (ptxas has R2UR name those
+/// whose member mask is another one, and excludes them by the guard). BRA.ANY: all lanes branch if the guard
+/// holds for one.
 void translate_bra(Translation& t) {
   t.take("U");
   const bool any = t.take("ANY");
@@ -84,14 +87,19 @@ void translate_bra(Translation& t) {
   if (by_lanes >= 0) {
     const bool has_mask = t.operand_count() > first + 1;
     const Flipped mask = has_mask ? Flipped(t, first) : Flipped();
-    Op& test = t.emit(by_lanes == 0 ? run_compare_lanes<true> : run_compare_lanes<false>);
-    test.guard = place::none;
-    test.guard_negated = false;
+    const bool diverged = by_lanes == 0;
+    Op& test = t.emit(diverged ? run_compare_lanes<true> : run_compare_lanes<false>);
+    const Truth guard = t.take_guard(test);
+    const Place result = t.scratch(1);
     test.a = has_mask ? mask.place : t.constant({functional::full_mask});
     test.immediate = mask.flip;
-    test.destination = t.scratch(1);
-    t.also_guarded_by({test.destination, false});
-    branch(t, t.target(first + has_mask));
+    test.destination = result;
+    t.detail<GuardDetail>().guard = diverged ? guard : Truth({t.constant({functional::full_mask}), false});
+    if (!diverged) t.also_guarded_by({result, false});
+    Op& op = branch(t, t.target(first + has_mask));
+    if (!diverged) return;
+    op.guard = result;
+    op.guard_negated = false;
     return;
   }
   if (any) {
@@ -236,15 +244,36 @@ void translate_break(Translation& t) {
   t.emit(run_break).destination = t.barrier(first);
 }
 
-/// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they also execute what
-/// follows together, up to ENDCOLLECTIVE, and go on at the target.
+namespace {
+
+/// Each lane goes on at its own address when the collective code ends.
+void run_enter_collective(Context& c, const Op& op) {
+  const auto target = static_cast<uint64_t>(op.immediate);
+  map_pairs(c, op.destination, [=](uint32_t) { return target; });
+}
+
+}  // namespace
+
+/// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they meet although they may
+/// be at several of these, execute together what follows one of them, which is the same at all and names the
+/// same registers, up to ENDCOLLECTIVE, and go on each at its target.
 void translate_warpsync(Translation& t) {
   const bool all = t.take_one_of({"ALL", "EXCLUSIVE"}) == 0;
   const bool collective = t.take("COLLECTIVE");
   const Place mask = all ? t.constant({functional::full_mask}) : t.source(0);
-  if (collective && !t.ends_collective(t.target(all ? 0 : 1)))
-    t.unsupported("collective code that does not end where it goes on");
-  t.emit(run_nothing, Control::Convergence).member_mask = mask;
+  if (collective) {
+    const uint64_t target = t.target(all ? 0 : 1);
+    Op& enter = t.emit(run_enter_collective);
+    enter.destination = t.after_collective();
+    enter.immediate = static_cast<int64_t>(target);
+  }
+  Op& op = t.emit(run_nothing, Control::Convergence);
+  op.member_mask = mask;
+  if (collective) op.immediate = functional::convergence_in_common_code;
+}
+
+void translate_end_collective(Translation& t) {
+  jump(t, t.after_collective(), true, 0);
 }
 
 namespace {
@@ -280,6 +309,7 @@ namespace {
 struct BarrierDetail : Detail {
   BarrierRequest request;
   Place id = place::none, threads = place::none;
+  uint32_t threads_shift = 0;
   Truth predicate;
 };
 
@@ -287,14 +317,15 @@ void run_barrier(Context& c, const Op& op) {
   const auto& d = op.details<BarrierDetail>();
   c.barrier = d.request;
   const auto lane = static_cast<uint32_t>(c.first_lane());
-  if (d.id != place::none) c.barrier.id = row(c, d.id)[lane];
-  if (d.threads != place::none) c.barrier.threads = row(c, d.threads)[lane];
+  if (d.id != place::none) c.barrier.id = row(c, d.id)[lane] & 0xf;
+  if (d.threads != place::none) c.barrier.threads = row(c, d.threads)[lane] >> d.threads_shift;
   if (d.predicate.place != place::none) c.barrier.predicate = d.predicate.bits(c);
 }
 
 }  // namespace
 
-/// BAR.SYNC id [, threads]; BAR.ARV id, threads; BAR.RED.op id [, threads], p.
+/// BAR.SYNC id [, threads]; BAR.ARV id, threads; BAR.RED.op id [, threads], p. If both are registers, it is
+/// one: with the barrier in bits 0 to 3 and the threads from bit 16 on.
 void translate_bar(Translation& t) {
   BarrierDetail d;
   const int kind = t.take_one_of({"SYNC", "ARV", "RED", "SYNCALL"});
@@ -319,6 +350,10 @@ void translate_bar(Translation& t) {
   if (kind != 3) {
     number(d.request.id, d.id);
     if (next < t.operand_count() && !t.is_predicate(next)) number(d.request.threads, d.threads);
+    if (d.id != place::none && d.threads != place::none) {
+      if (d.id != d.threads) t.unsupported("barrier and threads in two registers");
+      d.threads_shift = 16;
+    }
   }
   const bool known = d.id == place::none && d.threads == place::none;
   t.timed().immediate = known ? int64_t{d.request.id} : -1;

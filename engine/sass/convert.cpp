@@ -28,8 +28,9 @@ void run_double_sign(Context& c, const Op& op) {
     to[i] = (a[i] | uint64_t{(a[i + warp_lanes] & d.keep) ^ d.flip} << 32);
 }
 
-/// The place of a conversion's source, as its handler wants it.
-Place source_for(Translation& t, uint32_t index, Type type) {
+}  // namespace
+
+Place number_source(Translation& t, uint32_t index, Type type) {
   const Operand& o = t.operand(index);
   const uint32_t bytes = ptx::bytes(type);
   const bool is_double = type == Type::F64;
@@ -67,6 +68,8 @@ Place source_for(Translation& t, uint32_t index, Type type) {
   return copy;
 }
 
+namespace {
+
 Op& emit_conversion(Translation& t, const Conversion& conversion, Place to, Place from) {
   const auto handler = functional::conversion_handler(conversion);
   if (!handler) t.unsupported("this conversion");
@@ -79,7 +82,7 @@ Op& emit_conversion(Translation& t, const Conversion& conversion, Place to, Plac
 
 void convert(Translation& t, const Conversion& conversion, uint32_t source) {
   const bool wide = ptx::bytes(conversion.to) == 8;
-  const Place from = source_for(t, source, conversion.from), to = t.destination(0, wide ? 2 : 1);
+  const Place from = number_source(t, source, conversion.from), to = t.destination(0, wide ? 2 : 1);
   const Place result = wide ? t.scratch(2) : to;
   emit_conversion(t, conversion, result, from);
   if (wide) split(t, to, result);
@@ -121,6 +124,39 @@ void translate_f2i(Translation& t) {
   conversion.rounding = take_direction(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
   t.take("NTZ");
   convert(t, conversion, 1);
+}
+
+namespace {
+
+/// d = {lower half of c, a, b}: bytes.
+void run_pack_bytes(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
+  map_words(c, op.destination, [=](uint32_t i) { return e[i] << 16 | (a[i] & 0xff) << 8 | (b[i] & 0xff); });
+}
+
+}  // namespace
+
+/// F2IP.U8|S8.F32[.rounding].NTZ d, a, b, c: two bytes, and the lower half of c above them.
+void translate_f2ip(Translation& t) {
+  Conversion conversion;
+  conversion.ftz = t.take("FTZ");
+  const Type to_type = take_integer(t, Type::None);
+  if ((to_type != Type::U8 && to_type != Type::S8) || !t.take("F32")) t.unsupported("this form");
+  conversion.to = to_type;
+  conversion.rounding = take_direction(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
+  t.take("NTZ");
+  Place bytes[2];
+  for (uint32_t k = 0; k < 2; ++k) {
+    const Place from = number_source(t, 1 + k, Type::F32);
+    bytes[k] = t.scratch(1);
+    emit_conversion(t, conversion, bytes[k], from);
+  }
+  const Place rest = t.source(3), to = t.destination(0);
+  Op& op = t.emit(run_pack_bytes);
+  op.destination = to;
+  op.a = bytes[0];
+  op.b = bytes[1];
+  op.c = rest;
 }
 
 /// FRND[.FTZ][.type][.rounding] d, a: to an integral number.
@@ -176,7 +212,7 @@ void pack_halves(Translation& t, const Conversion& conversion) {
   const Place to = t.destination(0);
   Place halves[2];
   for (uint32_t k = 0; k < 2; ++k) {
-    const Place from = source_for(t, 1 + k, Type::F32);
+    const Place from = number_source(t, 1 + k, Type::F32);
     halves[k] = t.scratch(1);
     emit_conversion(t, conversion, halves[k], from);
   }
@@ -186,7 +222,7 @@ void pack_halves(Translation& t, const Conversion& conversion) {
 /// One number, rounded to a half-precision type: the lower half of the result; the last operand becomes the
 /// upper one.
 void merge_half(Translation& t, const Conversion& conversion) {
-  const Place to = t.destination(0), from = source_for(t, 1, Type::F32), upper = t.source(2);
+  const Place to = t.destination(0), from = number_source(t, 1, Type::F32), upper = t.source(2);
   const Place half = t.scratch(1);
   emit_conversion(t, conversion, half, from);
   pack(t, to, upper, half);
@@ -199,8 +235,8 @@ void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
   if (to_f8 != (two || packing == Packing::LowerMerged) || two != (conversion.from == Type::F32))
     t.unsupported("this form");
   const Place to = t.destination(0);
-  const Place a = source_for(t, 1, conversion.from);
-  const Place b = two ? source_for(t, 2, conversion.from) : place::none;
+  const Place a = number_source(t, 1, conversion.from);
+  const Place b = two ? number_source(t, 2, conversion.from) : place::none;
   const Place upper = to_f8 ? t.source(two ? 3 : 2) : place::none;
   const Place pair = to_f8 ? t.scratch(1) : to;
   emit_conversion(t, conversion, pair, a).b = b;
@@ -209,12 +245,19 @@ void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
 
 }  // namespace
 
-/// F2FP.type[.F32].PACK_AB[.RELU][.rounding] d, a, b: two numbers rounded to a half-precision type.
+/// F2FP[.SATFINITE][.RELU].type[.F32].PACK_AB[.rounding] d, a, b: two numbers rounded to a half-precision
+/// type. F2FP[.RELU].TF32.F32.PACK_B[.rounding] d, a: one number rounded to tf32.
 /// F2FP.type.F32.PACK_AB_MERGE_C d, a, b, c and F2FP.type.F16.UNPACK_B_MERGE_C d, a, c: rounded to f8.
 /// F2FP.F16.type.UNPACK_B d, a: a pair of f8 numbers. F2FP.type.F32.MERGE_C d, a, c: one number.
 void translate_f2fp(Translation& t) {
   Conversion conversion;
   conversion.relu = t.take("RELU");
+  if (t.take("TF32")) {
+    if (!t.take("F32") || !t.take("PACK_B")) t.unsupported("this form");
+    conversion.to = Type::TF32;
+    conversion.rounding = take_direction(t, {"RN", "RZ"});
+    return convert(t, conversion, 1);
+  }
   const int packing =
       t.take_one_of({"PACK_AB", "PACK_AB_MERGE_C", "UNPACK_B", "UNPACK_B_MERGE_C", "MERGE_C"});
   if (packing < 0) t.unsupported("this form");
@@ -232,6 +275,7 @@ void translate_f2fp(Translation& t) {
   }
   if (conversion.from != Type::F32 || (conversion.to != Type::F16x2 && conversion.to != Type::BF16x2))
     t.unsupported("this form");
+  conversion.finite = t.take("SATFINITE");
   conversion.to = conversion.to == Type::F16x2 ? Type::F16 : Type::BF16;
   conversion.rounding = take_direction(t, {"RN", "RZ", "RM", "RP"});
   form == Packing::Both ? pack_halves(t, conversion) : merge_half(t, conversion);

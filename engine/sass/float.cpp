@@ -3,6 +3,7 @@
 #include "functional/handlers.hpp"
 #include "sass/comparisons.hpp"
 #include "sass/instructions.hpp"
+#include "sass/pairs.hpp"
 #include "sass/rows.hpp"
 
 namespace simt::sass {
@@ -273,7 +274,7 @@ void run_coarse(Context& c, const Op& op) {
 
 }  // namespace
 
-/// MUFU.function d, a.
+/// MUFU.function d, a. .F16, .BF16: of EX2 and TANH, the lower half of d.
 void translate_mufu(Translation& t) {
   using enum functional::SpecialFunction;
   static constexpr functional::SpecialFunction functions[] = {Reciprocal, InverseRoot, Root,   Exp2,
@@ -281,6 +282,14 @@ void translate_mufu(Translation& t) {
   const int which =
       t.take_one_of({"RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH", "RCP64H", "RSQ64H"});
   if (which < 0) t.unsupported("this function");
+  if (const int half = t.take_one_of({"F16", "BF16"}); half >= 0) {
+    if (functions[which % 8] != Exp2 && functions[which % 8] != Tanh) t.unsupported("this type");
+    const Place a = number_source(t, 1, half == 0 ? ptx::Type::F16 : ptx::Type::BF16), to = t.destination(0);
+    Op& op = t.emit(functional::half_function_handler(functions[which % 8], half == 1));
+    op.destination = to;
+    op.a = a;
+    return;
+  }
   Handler handler = nullptr;
   if (which < 8)
     handler = functional::special_function_handler(functions[which]);

@@ -118,6 +118,23 @@ void run_fused(Context& c, const Op& op) {
   finish<H, ftz>(c, op, d, r);
 }
 
+/// .OOB: zero where a or b is the NaN that tensor copies write for elements outside a tensor.
+template <class H>
+void run_fused_oob(Context& c, const Op& op) {
+  const auto& d = op.details<HalfDetail>();
+  alignas(64) float a[both], b[both], e[both], r[both];
+  d.sources[0].read<H, false>(c, a);
+  d.sources[1].read<H, false>(c, b);
+  d.sources[2].read<H, false>(c, e);
+  const auto outside = [&](const HalfSource& s, uint32_t i) {
+    constexpr uint32_t absent = 0x7fff;
+    return (row(c, s.place)[i % warp_lanes] >> (i < warp_lanes ? s.lower : s.upper) & 0xffffu) == absent;
+  };
+  for (uint32_t i = 0; i < both; ++i)
+    r[i] = outside(d.sources[0], i) || outside(d.sources[1], i) ? 0.0f : H::fused(a[i], b[i], e[i]);
+  finish<H, false>(c, op, d, r);
+}
+
 template <class H, class F, bool ftz>
 void run_binary(Context& c, const Op& op) {
   const auto& d = op.details<HalfDetail>();
@@ -219,10 +236,19 @@ bool is_constant(Translation& t, const Modes& modes, const HalfDetail& d) {
 /// HFMA2 d, a, b, c.
 void translate_hfma2(Translation& t) {
   HalfDetail d;
+  const bool oob = t.take("OOB");
   const Modes modes = take_modes(t, d);
   const Place to = t.destination(0);
   uint32_t next = 1;
   for (uint32_t k = 0; k < 3; ++k) next = take_source(t, d, k, next);
+  if (oob) {
+    for (const HalfSource& s : d.sources)
+      if (s.flip || s.keep != ~0u || s.single) t.unsupported(".OOB of this form of a source");
+    if (modes.ftz || d.single || d.clamp == Clamp::Sat) t.unsupported("this form of .OOB");
+    t.emit(modes.bfloat ? run_fused_oob<Bfloat> : run_fused_oob<Half>).destination = to;
+    t.detail<HalfDetail>() = d;
+    return;
+  }
   if (is_constant(t, modes, d)) {
     Op& op = t.emit(run_word);
     op.destination = to;

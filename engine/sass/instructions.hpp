@@ -22,13 +22,14 @@ Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, trans
 // double.cpp
 Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp, translate_dmnmx;
 // convert.cpp
-Semantics translate_i2f, translate_f2i, translate_frnd, translate_f2f, translate_i2i, translate_f2fp;
+Semantics translate_i2f, translate_f2i, translate_f2ip, translate_frnd, translate_f2f, translate_i2i,
+    translate_f2fp;
 // half.cpp
 Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_hsetp2,
     translate_hset2;
 // tensor.cpp
-Semantics translate_hmma, translate_imma, translate_bmma, translate_dmma, translate_ldsm, translate_stsm,
-    translate_movm, translate_group_product, translate_warpgroup;
+Semantics translate_hmma, translate_qmma, translate_imma, translate_bmma, translate_dmma, translate_ldsm,
+    translate_stsm, translate_movm, translate_group_product, translate_warpgroup;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
 // atomics.cpp
@@ -43,9 +44,9 @@ Semantics translate_fetch, translate_texture_query;
 Semantics translate_surface;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
-    translate_bsync, translate_break, translate_warpsync, translate_bar, translate_b2r, translate_trap,
-    translate_set_registers, translate_yield, translate_nanosleep, translate_depbar, translate_elect,
-    translate_cluster_barrier;
+    translate_bsync, translate_break, translate_warpsync, translate_end_collective, translate_bar,
+    translate_b2r, translate_trap, translate_set_registers, translate_yield, translate_nanosleep,
+    translate_depbar, translate_elect, translate_cluster_barrier;
 // mbarrier.cpp
 Semantics translate_syncs, translate_arrives, translate_old_arrive, translate_rpcmov;
 

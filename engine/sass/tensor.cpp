@@ -1,5 +1,5 @@
-/// Tensor cores: HMMA, IMMA, DMMA, BMMA, those of warpgroups, and moves of tiles: LDSM, STSM, MOVM. Registers
-/// hold matrices as in PTX.
+/// Tensor cores: HMMA, QMMA, IMMA, DMMA, BMMA, those of warpgroups, and moves of tiles: LDSM, STSM, MOVM.
+/// Registers hold matrices as in PTX.
 #include <charconv>
 
 #include "functional/group_product.hpp"
@@ -53,22 +53,66 @@ void emit_product(Translation& t, RegisterProduct product) {
   t.take_detail(std::move(bound.detail));
 }
 
-/// Takes operands d, a, b, c whose elements have up to 32 bits.
+/// Takes operands d, a, b, c whose elements have up to 32 bits; with .SP also metadata and selector, and A
+/// has half its elements.
 void take_registers(Translation& t, RegisterProduct& product) {
   const auto& [shape, types] = std::tie(product.shape, product.types);
+  const bool sparse = t.take("SP");
   const uint32_t of_d = functional::accumulator_registers(types.d, shape),
                  of_c = functional::accumulator_registers(types.c, shape);
   product.d = rows_of(t.destination(0, of_d), of_d);
-  product.a = sources(t, 1, functional::tile_count(types.a, shape.m, shape.k));
+  product.a = sources(t, 1, functional::tile_count(types.a, shape.m, shape.k / (sparse ? 2 : 1)));
   product.b = sources(t, 2, functional::tile_count(types.b, shape.n, shape.k));
   product.c = sources(t, 3, of_c);
+  if (sparse)
+    product.sparsity =
+        functional::sparsity_of(types.a, t.source(4), shape.k, static_cast<uint32_t>(t.integer(5)));
+}
+
+/// Types of A and B with 8 bits.
+std::pair<Type, Type> take_small_types(Translation& t) {
+  static constexpr Type types[] = {Type::E4M3, Type::E5M2};
+  const int a = t.take_next_of({"E4M3", "E5M2"}), b = t.take_next_of({"E4M3", "E5M2"});
+  if (a < 0 || b < 0) t.unsupported("a type is missing");
+  return {types[a], types[b]};
+}
+
+/// HMMA.884.F32|F16.F32|F16.STEPn d, a, b, c: the n-th two registers of Volta's m8n8k4. Only f32 sums of f16
+/// ones take the same registers of c for two steps.
+void translate_quad_pairs(Translation& t) {
+  const auto halves = [&] {
+    const int type = t.take_next_of({"F32", "F16"});
+    if (type < 0) t.unsupported("a type is missing");
+    return type == 1;
+  };
+  functional::QuadPairProduct product;
+  product.d_pairs = halves();
+  product.c_pairs = halves();
+  const int step = t.take_one_of({"STEP0", "STEP1", "STEP2", "STEP3"});
+  if (step < 0 || (product.d_pairs && (step > 1 || !product.c_pairs))) t.unsupported("this step");
+  const auto number = static_cast<uint32_t>(step);
+  product.first_d = product.d_pairs ? 4 * number : 2 * number;
+  product.first_c = product.c_pairs ? product.first_d / 4 * 4 : product.first_d;
+  product.a_by_column = t.operand(1).has("COL");
+  product.b_by_column = t.operand(2).has("COL");
+  product.d = rows_of(t.destination(0, 2), 2);
+  const auto a = sources(t, 1, 2), b = sources(t, 2, 2);
+  std::copy_n(a.begin(), 2, product.a.begin());
+  std::copy_n(b.begin(), 2, product.b.begin());
+  product.c = sources(t, 3, 2);
+  const Place to = product.d[0];
+  functional::BoundProduct bound = functional::bind_quad_pairs(std::move(product));
+  t.emit(bound.run).destination = to;
+  t.take_detail(std::move(bound.detail));
 }
 
 }  // namespace
 
-/// HMMA.shape.F32|F16[.BF16|.TF32] d, a, b, c.
+/// HMMA[.SP].shape.F32|F16[.BF16|.TF32] d, a, b, c [, metadata, selector].
 void translate_hmma(Translation& t) {
-  static constexpr NamedShape shapes[] = {{"16816", {16, 8, 16}}, {"1688", {16, 8, 8}}, {"1684", {16, 8, 4}}};
+  static constexpr NamedShape shapes[] = {
+      {"16832", {16, 8, 32}}, {"16816", {16, 8, 16}}, {"1688", {16, 8, 8}}, {"1684", {16, 8, 4}}};
+  if (t.take("884")) return translate_quad_pairs(t);
   RegisterProduct product;
   product.shape = take_shape(t, shapes);
   const Type d = t.take_one_of({"F16", "F32"}, 0) == 1 ? Type::F32 : Type::F16;
@@ -79,13 +123,24 @@ void translate_hmma(Translation& t) {
   emit_product(t, std::move(product));
 }
 
-/// IMMA.shape.type.type[.SAT] d, a, b, c.
+/// QMMA[.SP].shape.F32|F16.type.type d, a, b, c [, metadata, selector].
+void translate_qmma(Translation& t) {
+  static constexpr NamedShape shapes[] = {
+      {"16816", {16, 8, 16}}, {"16832", {16, 8, 32}}, {"16864", {16, 8, 64}}};
+  RegisterProduct product;
+  product.shape = take_shape(t, shapes);
+  const Type d = t.take_one_of({"F16", "F32"}, 0) == 1 ? Type::F32 : Type::F16;
+  const auto [a, b] = take_small_types(t);
+  product.types = {d, a, b, d};
+  take_registers(t, product);
+  emit_product(t, std::move(product));
+}
+
+/// IMMA[.SP].shape.type.type[.SAT] d, a, b, c [, metadata, selector].
 void translate_imma(Translation& t) {
-  static constexpr NamedShape shapes[] = {{"8816", {8, 8, 16}},
-                                          {"16816", {16, 8, 16}},
-                                          {"16832", {16, 8, 32}},
-                                          {"8832", {8, 8, 32}},
-                                          {"16864", {16, 8, 64}}};
+  static constexpr NamedShape shapes[] = {{"8816", {8, 8, 16}},   {"16816", {16, 8, 16}},
+                                          {"16832", {16, 8, 32}}, {"8832", {8, 8, 32}},
+                                          {"16864", {16, 8, 64}}, {"168128", {16, 8, 128}}};
   static constexpr Type types[] = {Type::U8, Type::S8, Type::U4, Type::S4};
   RegisterProduct product;
   product.shape = take_shape(t, shapes);
@@ -153,10 +208,8 @@ functional::ProductTypes take_group_types(Translation& t) {
   static constexpr NamedType results[] = {{"F32", Type::F32}, {"F16", Type::F16}};
   const Type d = take_named(t, results, Type::None);
   if (t.opcode() == "QGMMA") {
-    static constexpr Type types[] = {Type::E4M3, Type::E5M2};
-    const int a = t.take_next_of({"E4M3", "E5M2"}), b = t.take_next_of({"E4M3", "E5M2"});
-    if (a < 0 || b < 0) t.unsupported("a type is missing");
-    return {d, types[a], types[b], d};
+    const auto [a, b] = take_small_types(t);
+    return {d, a, b, d};
   }
   static constexpr NamedType inputs[] = {{"BF16", Type::BF16}, {"TF32", Type::TF32}};
   const Type a = take_named(t, inputs, Type::F16);

@@ -75,8 +75,11 @@ Place Frame::reduced_count() const {
 Place Frame::reported() const {
   return barrier(barriers + 2);
 }
-Place Frame::scratch() const {
+Place Frame::after_collective() const {
   return barrier(barriers + 4);
+}
+Place Frame::scratch() const {
+  return barrier(barriers + 6);
 }
 uint32_t Frame::bytes(uint32_t scratch_rows) const {
   return scratch() + scratch_rows * place::register_bytes;
@@ -464,12 +467,6 @@ uint64_t Translation::target(uint32_t index) const {
   const auto known = o.kind == OperandKind::Name ? functions_.find(o.text) : functions_.end();
   if (known == functions_.end()) unsupported("operand `" + written(index) + "` is no address of code");
   return known->second;
-}
-
-bool Translation::ends_collective(uint64_t address) const {
-  const auto& lines = module_.sections[section_].lines;
-  const uint64_t index = (address - section_address()) / functional::instruction_bytes;
-  return index > 0 && index <= lines.size() && lines[index - 1].opcode == "ENDCOLLECTIVE";
 }
 
 Place Translation::scratch(uint32_t words) {

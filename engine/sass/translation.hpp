@@ -39,8 +39,9 @@ struct Frame {
   Place nowhere() const;        ///< the spare rows
   Place reduced_truth() const;  ///< what BAR.RED finds, until B2R fetches it
   Place reduced_count() const;
-  Place reported() const;  ///< two rows that RPCMOV moves to and from
-  Place scratch() const;   ///< rows of the instruction being executed
+  Place reported() const;          ///< two rows that RPCMOV moves to and from
+  Place after_collective() const;  ///< two rows: where each lane goes on at ENDCOLLECTIVE
+  Place scratch() const;           ///< rows of the instruction being executed
   uint32_t bytes(uint32_t scratch_rows) const;
 };
 
@@ -93,6 +94,7 @@ class Translation {
   Place reported(bool high) const {
     return frame_.reported() + (high ? functional::place::register_bytes : 0);
   }
+  Place after_collective() const { return frame_.after_collective(); }
   Place barrier_result(bool count) const { return count ? frame_.reduced_count() : frame_.reduced_truth(); }
   int64_t integer(uint32_t index) const;
   /// The 32 bits that instructions with an immediate hold.
@@ -109,8 +111,6 @@ class Translation {
   uint32_t section() const { return section_; }
   /// Address of a branch target: a byte offset in the section, or the name of a function.
   uint64_t target(uint32_t index) const;
-  /// Whether ENDCOLLECTIVE is the instruction before an address in the section.
-  bool ends_collective(uint64_t address) const;
 
   /// The word of a constant bank, for instructions whose operand says only where it is.
   Place constant_word(uint32_t bank, uint32_t offset) { return launch_row(bank, offset, 1); }

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simt
-from simt.cuda import PtxModule
-from support.ptx import HEADER, Device, per_lane
+from simt.cuda import PtxModule, machine_code
+from simt.sass import Cubin, disassemble
+from support.ptx import CODE, HEADER, Device, per_lane
 
 AB, CD, EF = "mul.f32 %x, %a, %b; ", "mul.f32 %y, %c, %d; ", "mul.f32 %z, %e, %f; "
 SHAPES = {
@@ -58,19 +59,29 @@ st.global.f32 [%out], %r; st.global.f32 [%out+4], %s; st.global.f32 [%out+8], %t
 ret; }}"""
 
 
-def loaded(body: str, fmad: bool = True) -> Device:
+def ptx_of(body: str, fmad: bool = True) -> PtxModule:
     text = PtxModule.from_text(HEADER.format(target="80") + KERNEL.format(body=body), "k.ptx")
-    return Device((text if fmad else text.without_contraction()).text)
+    return text if fmad else text.without_contraction()
+
+
+def loaded(body: str) -> Device:
+    return Device(ptx_of(body).text)
 
 
 def operations(body: str, fmad: bool = True) -> tuple[int, int, int]:
-    order = loaded(body, fmad).module.order("k")
-    kinds = Counter(name.split(".")[0] for name in order if name.endswith("f32"))
+    ptx = ptx_of(body, fmad)
+    if CODE == "sass":
+        code = disassemble(Cubin.parse(machine_code(ptx, "sm_80"), "k.cubin"))["k"]
+        kinds = Counter(instruction.opcode.split(".")[0] for instruction in code)
+        return kinds["FMUL"], kinds["FADD"], kinds["FFMA"]
+    kinds = Counter(name.split(".")[0] for name in Device(ptx.text).module.order("k") if name.endswith("f32"))
     return kinds["mul"], kinds["add"] + kinds["sub"], kinds["fma"]
 
 
 @pytest.mark.parametrize("body", SHAPES)
 def test_the_pairs_that_ptxas_fuses(body: str) -> None:
+    if CODE == "sass" and "div" in body:
+        pytest.skip("the machine code of a division has FFMAs of its own")
     assert operations(body) == SHAPES[body]
     assert operations(body, fmad=False)[2] == 0
 
@@ -154,7 +165,7 @@ def test_values_without_rounding_stay(program: list[tuple[tuple[str, ...], str]]
 
 def test_compile_and_load_without() -> None:
     source = """extern "C" __global__ void k(float* x, float a, float b) { *x -= a * b; }"""
-    gpu = simt.GPU("a100", functional=True)
+    gpu = simt.GPU("a100", functional=True, code=CODE)
     a, b = np.float32(1.1), np.float32(1.3)
     fused = np.float32(np.float64(a * b) - np.float64(a) * np.float64(b))
     for module, expected in [
@@ -162,7 +173,7 @@ def test_compile_and_load_without() -> None:
         (gpu.compile(source, fmad=False), 0),
         (gpu.load(gpu.compile(source).ptx.text, fmad=False), 0),
         (gpu.load(gpu.compile(source).ptx.text), fused),
-        (simt.GPU("a100", functional=True, fmad=False).compile(source), 0),
+        (simt.GPU("a100", functional=True, fmad=False, code=CODE).compile(source), 0),
     ]:
         x = np.array([a * b], np.float32)
         module.k[1, 1](x, a, b)

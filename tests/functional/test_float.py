@@ -12,7 +12,7 @@ import pytest
 from simt.errors import PtxError
 from support import floats
 from support.floats import BF16, F16, F32, F64, MODES, Format, assert_same, codes, expect
-from support.ptx import per_lane
+from support.ptx import CODE, per_lane
 
 COUNT = 1024
 OPERATIONS: dict[str, tuple[int, Callable[..., int]]] = {
@@ -43,7 +43,10 @@ def test_results_are_rounded_once(operation: str, f: Format, mode: str) -> None:
     inputs = operands(f, count)
     wanted = expect(f, functools.partial(reference, f, mode), inputs)
     if f is F64:
-        wanted = floats.first_nan(wanted, inputs)
+        terms = list(inputs)
+        if CODE == "sass" and operation == "sub":  # DADD a, -b: of a NaN b, the sign changes, too
+            terms[1] = terms[1] ^ np.uint64(f.sign)
+        wanted = floats.first_nan(wanted, terms)
     assert_same(run(f"{operation}.{mode}.{f.name}", f, inputs), wanted, *inputs)
 
 
@@ -189,7 +192,9 @@ def test_min_and_max(name: str, modifiers: str, f: Format) -> None:
     wanted = expect(f, reference, inputs, ftz=".ftz" in modifiers)
     if f is F64:
         both = np.isnan(inputs[0].view(np.float64)) & np.isnan(inputs[1].view(np.float64))
-        wanted[both] = floats.first_nan(wanted, inputs)[both]
+        # In machine code, DSETP.MIN and the selections after it leave the second of two NaNs.
+        order = inputs[::-1] if CODE == "sass" else inputs
+        wanted[both] = floats.first_nan(wanted, order)[both]
     assert_same(run(f"{name}{modifiers}.{f.name}", f, inputs), wanted, *inputs)
 
 
@@ -241,7 +246,13 @@ def test_approximate_division() -> None:
     with np.errstate(all="ignore"):
         exact = v.astype(np.float64) / w.astype(np.float64)
     full = run("div.full.f32", F32, [a, b])
-    assert_same(full, expect(F32, functools.partial(floats.div, F32, "rn"), [a, b]), a, b)
+    rounded = expect(F32, functools.partial(floats.div, F32, "rn"), [a, b])
+    if CODE == "sass":  # a product with MUFU.RCP, both scaled; PTX ISA: at most 2 ulp off
+        special = ~np.isfinite(rounded.view(np.float32)) | (rounded.view(np.float32) == 0)
+        assert (np.isnan(full.view(np.float32)) == np.isnan(rounded.view(np.float32))).all()
+        assert (np.abs(full.astype(np.int64) - rounded.astype(np.int64))[~special] <= 2).all()
+    else:
+        assert_same(full, rounded, a, b)
     found = run("div.approx.f32", F32, [a, b]).view(np.float32)
     large = (np.abs(w) > 2.0**126) & np.isfinite(w)
     assert large.any()

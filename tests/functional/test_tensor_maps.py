@@ -499,7 +499,7 @@ def run_load(instruction: str, map_: Any, array: np.ndarray) -> None:
     [
         (LOAD.replace("[%s]", "[%s+16]"), None, "misaligned"),
         (LOAD.replace("[%s]", "[%s+4096]"), None, "illegal address"),
-        (LOAD.replace("[%b]", "[%b+16]"), None, "illegal address"),
+        (LOAD.replace("[%b]", "[%b+4096]"), None, "illegal address"),
         (LOAD.replace("[%b]", "[%s]"), None, "has not been initialised"),
         (LOAD, lambda _: np.void(bytes(128)), "invalid tensor map"),
         (LOAD, lambda _: encode(4096, np.zeros((2, 2, 16), np.float32), (1, 1, 16)), "its rank is 3"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.floats import BF16, F16, assert_same
-from support.ptx import per_lane
+from support.ptx import CODE, per_lane
 
 # NumPy warns of signalling NaNs.
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
@@ -125,9 +125,13 @@ def test_sine_and_cosine(name: str, function: Callable[[np.ndarray], np.ndarray]
     rng = np.random.default_rng(6)
     near = rng.uniform(-2 * np.pi, 2 * np.pi, 1 << 15).astype(np.float32)
     far = rng.uniform(-100 * np.pi, 100 * np.pi, 1 << 15).astype(np.float32)
-    for x in (near, far):
+    for x, documented in ((near, 2.0**-20.5), (far, 2.0**-14.7)):
         exact = function(x.astype(np.longdouble))
-        assert absolute(run(f"{name}.approx.f32", x), exact) <= 2.0**-23  # NVIDIA: 2^-20.5 and 2^-14.7
+        # In machine code, the argument is multiplied by 1 / 2 pi and rounded before MUFU takes it.
+        bound = documented if CODE == "sass" else 2.0**-23
+        assert absolute(run(f"{name}.approx.f32", x), exact) <= bound
+    if CODE == "sass":
+        return
     x = every_exponent(7)
     x = x[np.isfinite(x)]
     found = run(f"{name}.approx.f32", x)
@@ -153,7 +157,8 @@ def test_reciprocals_and_roots() -> None:
         found, exact = run("rcp.approx.f32", x), 1 / x.astype(np.longdouble)
         infinite = np.isinf(exact.astype(np.float32))
         assert np.isinf(found[infinite]).all()
-        assert ulps(found[~infinite], exact[~infinite]) <= 0.5  # NVIDIA: 1 ulp
+        # NVIDIA: 1 ulp. In machine code, MUFU's result is scaled, which rounds subnormal ones once more.
+        assert ulps(found[~infinite], exact[~infinite]) <= (1 if CODE == "sass" else 0.5)
     x = x[x > 0]
     root = np.sqrt(x.astype(np.longdouble))
     assert relative(run("sqrt.approx.f32", x), root) <= 2.0**-24  # NVIDIA: 2^-23

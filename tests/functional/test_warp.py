@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simt import _engine
 from simt.errors import PtxError
-from support.ptx import Device
+from support.ptx import CODE, Device
 
 U32 = np.uint32
 
@@ -128,8 +128,9 @@ def test_votes() -> None:
         assert (d == ballot).all()
         d, _ = run(prepare + "vote.sync.ballot.b32 %d, !%v, -1;", bits, registers=".reg .pred %v;")
         assert (d == ballot ^ 0xFFFFFFFF).all()
-        d, _ = run(prepare + "vote.ballot.b32 %d, %v;", bits, registers=".reg .pred %v;")
-        assert (d == ballot).all()
+        if CODE == "ptx":  # ptxas refuses it without .sync from sm_70 on
+            d, _ = run(prepare + "vote.ballot.b32 %d, %v;", bits, registers=".reg .pred %v;")
+            assert (d == ballot).all()
         for mode, test in (
             ("all", lambda x: x.all()),
             ("any", lambda x: x.any()),

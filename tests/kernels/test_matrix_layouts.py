@@ -11,6 +11,7 @@ import pytest
 import simt
 from simt.cuda import toolkit
 from support.floats import BF16, E4M3, Format
+from support.ptx import CODE
 
 WMMA = """
 #include <mma.h>
@@ -95,7 +96,7 @@ def from_codes(codes: np.ndarray, f: Format) -> np.ndarray:
 def wmma(device: str) -> simt.gpu.Module:
     if not toolkit.toolkits():
         pytest.skip("NVRTC's wheel is not installed")
-    return simt.GPU(device, functional=True).compile(WMMA + KERNELS, name=f"wmma_{device}.cu")
+    return simt.GPU(device, functional=True, code=CODE).compile(WMMA + KERNELS, name=f"wmma_{device}.cu")
 
 
 CASES = [
@@ -149,7 +150,7 @@ def triton_kernels() -> Any:
 @functools.cache
 def device(name: str) -> simt.GPU:
     """Adds in double precision: with f8, a tensor core keeps 13 bits, which would hide what a layout does."""
-    return simt.GPU(name, functional=True, tensor_arithmetic="exact")
+    return simt.GPU(name, functional=True, tensor_arithmetic="exact", code=CODE)
 
 
 SMALL, LARGE = (64, 32, 32), (128, 64, 64)

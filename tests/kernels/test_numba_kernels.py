@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import simt
+from support.ptx import CODE
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed", allow_module_level=True)
@@ -45,7 +46,7 @@ def transpose(a: Any, b: Any) -> None:
 
 @pytest.fixture(scope="module")
 def gpu() -> simt.GPU:
-    return simt.GPU("a100", functional=True)
+    return simt.GPU("a100", functional=True, code=CODE)
 
 
 @pytest.mark.parametrize(("n", "block"), [(1, 32), (1000, 96)])

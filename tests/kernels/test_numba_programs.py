@@ -14,6 +14,7 @@ import pytest
 
 import simt
 from simt.errors import CompileError, LaunchError
+from support.ptx import CODE
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed", allow_module_level=True)
@@ -23,7 +24,7 @@ from numba import cuda, float32, int32
 
 @pytest.fixture(scope="module")
 def gpu() -> simt.GPU:
-    return simt.GPU("a100", functional=True)
+    return simt.GPU("a100", functional=True, code=CODE)
 
 
 @cuda.jit(device=True)
@@ -58,7 +59,7 @@ def test_device_functions(gpu: simt.GPU, rng: np.random.Generator) -> None:
     assert (found == distances.argmin(1)).all()
     # Also for another architecture.
     found[:] = 0
-    simt.GPU("h100", functional=True).numba(nearest)[3, 32](points, queries, found)
+    simt.GPU("h100", functional=True, code=CODE).numba(nearest)[3, 32](points, queries, found)
     assert (found == distances.argmin(1)).all()
 
 
@@ -297,7 +298,7 @@ def test_options(gpu: simt.GPU, tmp_path: Path) -> None:
 
 
 def test_streams_and_arrays_of_the_gpu() -> None:
-    gpu = simt.GPU("a100", set={"sm.count": 4})
+    gpu = simt.GPU("a100", set={"sm.count": 4}, code=CODE)
     kernel = gpu.numba(divide)
     x, y = gpu.array(np.arange(64, dtype=np.float32)), gpu.zeros(64)
     stream = gpu.stream()

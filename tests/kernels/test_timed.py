@@ -18,6 +18,7 @@ import test_stencils
 
 import simt
 from simt.cuda import toolkit
+from support.ptx import CODE
 
 Arrays = dict[str, np.ndarray]
 
@@ -125,11 +126,11 @@ def test_values_and_cycles(rng: np.random.Generator, name: str, gpu_name: str) -
     case = CASES[name]
     arrays = case.arrays(rng)
     expected = {k: v.copy() for k, v in arrays.items()}
-    functional = simt.GPU(gpu_name, functional=True)
+    functional = simt.GPU(gpu_name, functional=True, code=CODE)
     case.launch(functional.compile(case.source), expected)
     cycles = []
     for threads in (1, 2):
-        timed = simt.GPU(gpu_name, threads=threads)
+        timed = simt.GPU(gpu_name, threads=threads, code=CODE)
         found = {k: v.copy() for k, v in arrays.items()}
         case.launch(timed.compile(case.source), found)
         for key in case.result:

@@ -15,6 +15,7 @@ from scipy import special
 
 import simt
 from support.products import product_bound
+from support.ptx import CODE
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -33,7 +34,7 @@ def triton_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def gpu(request: pytest.FixtureRequest) -> simt.GPU:
-    return simt.GPU(request.param, functional=True)
+    return simt.GPU(request.param, functional=True, code=CODE)
 
 
 @pytest.mark.parametrize(("n", "block", "warps"), [(1, 64, 2), (1000, 128, 4), (777, 512, 1)])

@@ -94,3 +94,13 @@ def test_same_as_ptx(target: str, body: str) -> None:
     a, b = words(1), words(2)
     wanted = per_lane(body, a, b, target=target, code="ptx")
     assert_same(per_lane(body, a, b, target=target, code="sass"), wanted, a, b)
+
+
+def test_absolute_values_are_not_negative_for_ptxas() -> None:
+    """The remainder of |a|, where |-2^31| is itself: ptxas leaves out the step for negative dividends."""
+    a, b = np.array([-(2**31), -7], np.int32), np.array([131603, 5], np.int32)
+    body = "{ .reg .b32 x; abs.s32 x, %i0; rem.s32 %o, x, %i1; }"
+    of_ptx = per_lane(body, a, b, output=np.int32, code="ptx")
+    of_code = per_lane(body, a, b, output=np.int32, code="sass")
+    assert of_ptx.tolist() == [-(2**31 % 131603), 2]
+    assert of_code.tolist() == [2**31 % 131603, 2]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from support.floats import BF16, E4M3, E5M2, F16, F32, F64, Format
-from support.ptx import Device
+from support.ptx import CODE, Device
 
 FORMATS: dict[str, Format] = {"f16": F16, "bf16": BF16, "e4m3": E4M3, "e5m2": E5M2, "f32": F32, "f64": F64}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "f32": 32, "s32": 32, "b1": 1} | {
@@ -98,11 +98,22 @@ def unpack(
     return matrix
 
 
+def target_of(instruction: str, machine: dict[str, int]) -> str:
+    """What an instruction is compiled for: what has all of them, but of machine code a target that has an
+    instruction for it. From sm_80 on, ptxas makes m8n8k4 of f16 of FFMAs; on sm_90, f8 of products of f16.
+    """
+    sm = machine.get("sm_version")
+    if CODE == "sass" and "m8n8k4" in instruction and "f16" in instruction and (sm is None or sm <= 75):
+        return "75"
+    if CODE == "sass" and ("e4m3" in instruction or "e5m2" in instruction) and sm != 90:
+        return "89"
+    return "90a"
+
+
 def run_registers(
     instruction: str,
     inputs: dict[str, np.ndarray],
     outputs: dict[str, tuple[int, Any]],
-    target: str = "90a",
     setup: str = "",
     machine: dict[str, int] = EXACT,
 ) -> dict[str, np.ndarray]:
@@ -142,7 +153,9 @@ def run_registers(
     arrays = {k: np.ascontiguousarray(v).copy() for k, v in inputs.items()}
     for name, (count, dtype) in outputs.items():
         arrays[name] = arrays.get(name, np.zeros((count, 32), dtype))
-    Device("\n".join(lines), target).run("k", *[arrays[k] for k in everything], machine=machine)
+    Device("\n".join(lines), target_of(instruction, machine)).run(
+        "k", *[arrays[k] for k in everything], machine=machine
+    )
     return {k: arrays[k] for k in outputs}
 
 

@@ -102,3 +102,41 @@ def layer_norm(out, x, gain, shift, columns, epsilon, BLOCK: tl.constexpr):
     scale = tl.rsqrt(tl.sum(apart * apart, axis=0) / columns + epsilon)
     result = apart * scale * tl.load(gain + offsets, mask=inside) + tl.load(shift + offsets, mask=inside)
     tl.store(out + row * columns + offsets, result, mask=inside)
+
+
+@triton.jit
+def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """As `matmul_by_maps`; a CTA computes one tile after the other."""
+    first = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    second = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    third = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), flatten=True):
+        top, left = tile // across * BM, tile % across * BN
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for step in range(0, K, BK):
+            total = tl.dot(first.load([top, step]), second.load([step, left]), total)
+        third.store([top, left], total.to(tl.float16))
+
+
+@triton.jit
+def attention_by_maps(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    """Flash attention, forward, of one head; descriptors created by the kernel."""
+    queries = tl.make_tensor_descriptor(q, [length, D], [D, 1], [BM, D])
+    keys = tl.make_tensor_descriptor(k, [length, D], [D, 1], [BN, D])
+    values = tl.make_tensor_descriptor(v, [length, D], [D, 1], [BN, D])
+    results = tl.make_tensor_descriptor(out, [length, D], [D, 1], [BM, D])
+    start = tl.program_id(0) * BM
+    rows = queries.load([start, 0])
+    highest = tl.full([BM], -float("inf"), tl.float32)
+    norm = tl.zeros([BM], tl.float32)
+    total = tl.zeros([BM, D], tl.float32)
+    for first in range(0, length, BN):
+        scores = tl.dot(rows, keys.load([first, 0]).T) * scale
+        now = tl.maximum(highest, tl.max(scores, 1))
+        powers = tl.exp2(scores - now[:, None])
+        fade = tl.exp2(highest - now)
+        norm = norm * fade + tl.sum(powers, 1)
+        total = tl.dot(powers.to(tl.float16), values.load([first, 0]), total * fade[:, None])
+        highest = now
+    results.store([start, 0], (total / norm[:, None]).to(tl.float16))

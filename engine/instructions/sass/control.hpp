@@ -15,7 +15,7 @@ inline constexpr SassRow sass_control_rows[] = {
     {"BSYNC", "[.RELIABLE,.RECONVERGENT] b", sass::translate_bsync},
     {"BREAK", "[.RELIABLE] b", sass::translate_break},
     {"WARPSYNC", "[.ALL] a | .COLLECTIVE a,target", sass::translate_warpsync},
-    {"ENDCOLLECTIVE", "", sass::translate_nothing},
+    {"ENDCOLLECTIVE", "", sass::translate_end_collective},
     {"ELECT", " p,d,p", sass::translate_elect},
     {"BAR", ".{SYNC,ARV,RED.POPC,RED.AND,RED.OR}[.DEFER_BLOCKING] a[,a][,p]", sass::translate_bar},
     {"B2R", ".RESULT d[,p]", sass::translate_b2r},

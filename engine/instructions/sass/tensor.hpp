@@ -6,8 +6,13 @@
 namespace simt::instructions {
 
 inline constexpr SassRow sass_tensor_rows[] = {
-    {"HMMA", ".{16816,1688,1684}.{F32,F16}[.BF16,.TF32] d,a,b,c", sass::translate_hmma},
-    {"IMMA", ".{8816,16816,16832,8832,16864}.type.type[.SAT] d,a,b,c", sass::translate_imma},
+    {"HMMA",
+     "[.SP].{16832,16816,1688,1684}.{F32,F16}[.BF16,.TF32] d,a,b,c[,e,n] | "
+     ".884.{F32,F16}.{F32,F16}.STEPn d,a,b,c",
+     sass::translate_hmma},
+    {"QMMA", "[.SP].{16816,16832,16864}.{F32,F16}.type.type d,a,b,c[,e,n]", sass::translate_qmma},
+    {"IMMA", "[.SP].{8816,16816,16832,8832,16864,168128}.type.type[.SAT] d,a,b,c[,e,n]",
+     sass::translate_imma},
     {"BMMA", ".{88128,168128,168256}.{AND,XOR}.POPC d,a,b,c", sass::translate_bmma},
     {"DMMA", ".{8x8x4,16x8x4,16x8x8,16x8x16} d,a,b,c", sass::translate_dmma},
     {"HGMMA", ".64xNxK.{F32,F16}[.BF16,.TF32] d,[a,]descriptors,c[,p][,gsb0]", sass::translate_group_product},
