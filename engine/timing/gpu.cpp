@@ -57,14 +57,17 @@ void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
   followed.barrier = true;
   followed.perform = [this, source = std::move(source), first] {
     constexpr uint64_t at_once = 256;  // CTAs whose footprints are in memory together
-    std::vector<Footprint> footprints;
-    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once) {
-      const uint64_t end = std::min(begin + at_once, source->cta_count());
-      source->execute(begin, end, nullptr, pool_.threads(), &footprints);
-      for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], begin + i);
-    }
+    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once)
+      execute(*source, begin, std::min(begin + at_once, source->cta_count()));
   };
   queue_.push(std::move(followed));
+}
+
+InstructionCounts Gpu::execute(InstructionSource& source, uint64_t first, uint64_t end) {
+  std::vector<Footprint> footprints;
+  const BlockCounts counts = source.execute(first, end, nullptr, pool_.threads(), &footprints);
+  for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], first + i);
+  return counts.executed.value_or(InstructionCounts{});
 }
 
 void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
