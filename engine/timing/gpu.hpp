@@ -100,6 +100,8 @@ class Gpu : private SampledMachine {
   void end_transfers();
   void start_launches();
   void begin_launch(LaunchQueue::Start start);
+  std::pair<uint64_t, uint64_t> code_range(const DecodedKernel& kernel) const;
+  void warm_code(InstructionSource& source);
   void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);

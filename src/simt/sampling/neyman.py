@@ -18,7 +18,7 @@ from simt.sampling.splits import TimeOrder
 
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes")
 _TRANSFER = 0.03
-_ASSUMED = 0.1  # spread of times within a stratum where they are not measured
+_ASSUMED = 0.05  # spread of times within a stratum where they are not measured
 _FINEST = 1e-3  # share of the bound: a node that adds less to the error is not split
 
 
@@ -41,7 +41,7 @@ class Neyman(Stratified):
     transfer: relative spread that the simulated values of a stratum are expected to have in addition to that
         of the profiled times. It distributes the draws more evenly; for the aims `balanced` and `error`. If
         times are expected instead of profiled, it decides how many launches meet `error`, whatever the aim.
-        None: 0.03, or 0.1 for expected times.
+        None: 0.03, or 0.05 for expected times.
     min_samples: least number of launches drawn from each stratum. 2 allow the variance of the simulated
         values to be estimated.
     pool: kernels that together take at most this share of the time become one group, so that not each of them
@@ -190,10 +190,12 @@ def _pooled(
     codes: npt.NDArray[Any], names: list[str], times: npt.NDArray[np.float64], share: float
 ) -> tuple[npt.NDArray[Any], list[str]]:
     """Merges the groups of least time, which together take at most `share` of it, into one, the last."""
+    if share == 0:
+        return codes, names
     totals = np.bincount(codes, weights=times, minlength=len(names))
     rising = np.argsort(totals, kind="stable")
     pooled = rising[np.cumsum(totals[rising]) <= share * totals.sum()]
-    if share == 0 or len(pooled) < 2:
+    if len(pooled) < 2:
         return codes, names
     kept = np.setdiff1d(np.arange(len(names)), pooled)
     to = np.full(len(names), len(kept), np.int64)
