@@ -110,9 +110,9 @@ def exec_(
     sampling = sampling_options.parse(sample, sample_set, plan, None, 0, full)
     if output is not None:
         require_place(output)
-    for file in (json_, profile):
-        if file is not None:
-            require_output(file)
+    for target in (json_, profile):
+        if target is not None:
+            require_output(target)
     try:
         with stoppable():
             finished = run(

@@ -251,7 +251,8 @@ class Sample:
         own = np.zeros(count)
         own[some] = squares[some] / weight[some] * (effective[some] / df[some])
         df = np.where(some, df, 0.0)
-        # Each kernel counts the same: those with the most time and draws vary least, and say little of others.
+        # Each kernel counts the same: those with the most time and draws often vary least, and say little of
+        # others.
         pooled = float(own[some].mean()) if some.any() else 0.0
         self.ratio, self.pooled_variance = ratio, pooled
         self.ratio_variance = (own * df + _PRIOR * pooled) / (df + _PRIOR)
