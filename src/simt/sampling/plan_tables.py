@@ -136,7 +136,8 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
         found.append(
             f"{plural(len(a), 'launch')} aligned {a.how}: {percent(a.share, 1)} of the time of "
             f"{comparison.source} and {percent(a.truth_share, 1)} of {comparison.truth_source}. Plans are "
-            f"made from the first; errors and speedups are the second's, of which nothing was claimed."
+            f"made from the first; errors and speedups are the second's. What is claimed is the interval of "
+            f"the estimate, as the plan's own claim is of the first."
         )
     for method, text in comparison.left_out.items():
         reason = textwrap.shorten(text.removeprefix(f"{comparison.source}: "), 110, placeholder=" …")
