@@ -1,6 +1,6 @@
 """STEM, ROOT and Neyman on real profiles: error, speedup and coverage, also judged by another GPU or run.
 
-usage: python benchmarks/samplers_stratified.py [PROFILES...] [--seeds N] [--adaptive N]
+usage: python benchmarks/samplers_stratified.py [PROFILES...] [--seeds N] [--intervals N]
 
 By default, it uses the profiles in ../shared/data/profiles, which are not part of the repository. Each method
 designs its strata once; its draws are made for all seeds at once (simple random samples in each stratum), so
@@ -9,7 +9,7 @@ that hundreds of seeds take seconds. There are four tables:
 1. every method at a bound of 5 %: means over the profiles, as in the STEM paper's tables;
 2. ROOT against Neyman, profile by profile: at ROOT's realised error, how long is each one's sample;
 3. plans made from one profile and judged by another of the same program (pairs that align);
-4. on the same pairs, the adaptive sampler, and whether its half width holds.
+4. on the same pairs, Neyman and the adaptive sampler: whether the half width of the estimate holds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from simt.errors import SimtError
 from simt.profile import Profile, read_profile
-from simt.sampling import Adaptive, Neyman, Root
+from simt.sampling import Adaptive, Neyman, Root, Sampler
 from simt.sampling.align import align
 from simt.sampling.allocation import Strata, kkt_sizes, quantile, rounded_up
 from simt.sampling.neyman import _pooled
@@ -227,29 +227,41 @@ def across(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
             print(f"    {name:30}{design.speedup:8.1f}x{errors.mean():8.2f}{np.quantile(errors, 0.95):8.2f}")
 
 
-def adaptive(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
-    print("\n4. Adaptive, 5 % asked for: error % (mean, 95th), speedup, % within the stated half width")
+def intervals(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
+    print("\n4. Estimates of the other's total: error % (mean, 95th), half width %, % within it, speedup")
     for label, (profile, values) in pairs.items():
         total, times = values.sum(), dict(zip(profile.launches["launch"].to_list(), values, strict=True))
-        errors, inverse, within, launches = [], [], [], []
-        for seed in range(seeds):
-            sampler = Adaptive(metrics=("v",), error=ERROR, seed=seed)
-            row = sampler.run(profile, lambda ids, times=times: {i: {"v": times[i]} for i in ids})["v"]
-            errors.append(abs(row["total"] / total - 1))
-            within.append(abs(row["total"] - total) <= row["half_width"])
-            inverse.append(1 / sampler.plan_.speedup)
-            launches.append(len(sampler.plan_))
-        print(
-            f"{label:60}{100 * np.mean(errors):7.2f}{100 * np.quantile(errors, 0.95):7.2f}"
-            f"{1 / np.mean(inverse):8.1f}x{100 * np.mean(within):7.0f}{np.mean(launches):7.0f} launches"
-        )
+        for name in ("Neyman", "Neyman, 2 a stratum", "Adaptive, 5 % asked for"):
+            sampler: Sampler = Adaptive(metrics=("v",), error=ERROR)
+            if name.startswith("Neyman"):
+                sampler = Neyman(error=ERROR, min_samples=2 if "2" in name else 1)
+            errors, halves, inverse, launches = [], [], [], []
+            for seed in range(seeds):
+                sampler.set_params(seed=seed)
+                if isinstance(sampler, Adaptive):
+                    found = sampler.run(profile, lambda ids, times=times: {i: {"v": times[i]} for i in ids})
+                    plan = sampler.plan_
+                else:
+                    plan = sampler.fit_plan(profile)
+                    found = plan.estimate({i: {"v": times[i]} for i in plan.launches["launch"]})
+                errors.append(abs(found["v"]["total"] / total - 1))
+                halves.append(found["v"]["half_width"] / total)
+                inverse.append(1 / plan.speedup)
+                launches.append(len(plan))
+            within = np.mean([e <= h for e, h in zip(errors, halves, strict=True)])
+            print(
+                f"{label:55}{name:25}{100 * np.mean(errors):7.2f}{100 * np.quantile(errors, 0.95):7.2f}"
+                f"{100 * np.median(halves):8.2f}{100 * within:5.0f}{1 / np.mean(inverse):8.1f}x"
+                f"{np.mean(launches):6.0f} launches",
+                flush=True,
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profiles", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=300)
-    parser.add_argument("--adaptive", type=int, default=20, help="seeds of the adaptive sampler")
+    parser.add_argument("--intervals", type=int, default=40, help="seeds of the last table")
     options = parser.parse_args()
     shared = Path(__file__).parents[2] / "shared" / "data" / "profiles"
     paths = options.profiles or sorted(p for p in shared.glob("*.gz"))
@@ -260,7 +272,7 @@ def main() -> None:
     against_root(profiles, options.seeds)
     pairs = pairs_of(profiles)
     across(pairs, options.seeds)
-    adaptive(pairs, options.adaptive)
+    intervals(pairs, options.intervals)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -374,6 +375,15 @@ void bind_gpu(nb::module_& m) {
           "Puts what the CTAs from `first` on access into the L2, in order with launches: the launch itself "
           "is "
           "not simulated.")
+      .def(
+          "execute",
+          [](GpuHandle& self, simt::InstructionSource& source, uint64_t first, uint64_t end) {
+            const simt::InstructionCounts counts = self.gpu.execute(source, first, end);
+            return std::pair{counts.warp_instructions, counts.thread_instructions};
+          },
+          "source"_a, "first"_a, "end"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Executes CTAs [first, end) of a launch that is not simulated, now, and puts what they access into "
+          "the L2; nothing may be queued. Returns warp and thread instructions.")
       .def(
           "launch",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,

@@ -11,6 +11,7 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "isa/launch_profiler.hpp"
 #include "isa/opcode_table.hpp"
 #include "isa/paired_warps.hpp"
 #include "trace/byte_coding.hpp"
@@ -351,6 +352,30 @@ void bind_source(nb::module_& m) {
            "All records of a CTA: for each warp a list of (static index, mask, addresses).")
       .def("walk", &walk, "expand_addresses"_a = false,
            "Decodes everything; returns the number of warp instructions and a sum over them.");
+
+  nb::class_<LaunchProfiler>(m, "LaunchProfiler")
+      .def(nb::init<InstructionSource&, const BasicBlocks&>(), "source"_a, "blocks"_a, nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>(), "Executes a launch without timing, and sums up what it does.")
+      .def("execute", &LaunchProfiler::execute, "first"_a, "end"_a, "threads"_a = 1,
+           nb::call_guard<nb::gil_scoped_release>(), "Executes CTAs [first, end).")
+      .def_prop_ro(
+          "executions",
+          [](const LaunchProfiler& p) {
+            return numbers(std::vector<uint64_t>(p.executions()), {p.executions().size()});
+          },
+          nb::rv_policy::automatic, "By basic block: how often warps have executed it.")
+      .def_prop_ro("warp_instructions",
+                   [](const LaunchProfiler& p) { return p.executed().warp_instructions; })
+      .def_prop_ro("thread_instructions",
+                   [](const LaunchProfiler& p) { return p.executed().thread_instructions; })
+      .def_prop_ro(
+          "load_sectors", [](const LaunchProfiler& p) { return p.accesses().load_sectors; },
+          "Sectors that loads of global memory ask the L1 for.")
+      .def_prop_ro("store_sectors", [](const LaunchProfiler& p) { return p.accesses().store_sectors; })
+      .def_prop_ro("l2_sectors", &LaunchProfiler::l2_sectors,
+                   "Sectors that CTAs ask the L2 for, without what they asked for shortly before.")
+      .def_prop_ro("sectors_read", &LaunchProfiler::sectors_read, "Different sectors that are read.")
+      .def_prop_ro("sectors_written", &LaunchProfiler::sectors_written);
 
   nb::class_<TraceSource, InstructionSource>(m, "TraceSource")
       .def(nb::new_(&make_source), "launch"_a, "opcodes"_a, "instructions"_a, "blocks"_a, "cta_count"_a,

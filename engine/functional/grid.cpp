@@ -273,6 +273,7 @@ struct RunningCluster {
     }
     if (part.blocks)
       counts = part.block_counts + i * grid.cluster_size() * grid.warps_per_cta() * blocks_of_warp;
+    if (part.follow.footprints) footprints = part.follow.footprints->data() + i * grid.cluster_size();
   }
   uint32_t* counts_of(const Cta& cta, const Warp& warp) const {
     if (!counts) return nullptr;
@@ -405,7 +406,6 @@ Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::
     for (uint64_t c = next++; c < clusters && c < first_error && !stopped_; c = next++) {
       try {
         RunningCluster cluster(*this, part, c);
-        if (part.follow.footprints) cluster.footprints = part.follow.footprints->data() + c * cluster_size();
         bool finished = false;
         while (!finished && c < first_error && !stopped_) {
           finished = run_turn(*this, executor, cluster);
@@ -427,6 +427,7 @@ Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::
     counts.warp_instructions += executor.warp_instructions;
     counts.thread_instructions += executor.thread_instructions;
     counts.timed += executor.timed;
+    if (recorder) counts.accesses += recorder->accesses();
   };
   std::vector<std::thread> others;
   for (uint32_t t = 1; t < threads && t < clusters; ++t) others.emplace_back(work, false);
@@ -449,6 +450,11 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
   executor.set_cycle(part.cycle);
   executor.count_blocks(part.blocks);
   executor.count_for_timing(part.lowering);
+  std::optional<FootprintRecorder> recorder;
+  if (part.follow.footprints) {
+    recorder.emplace(*part.follow.launch, *part.follow.instructions);
+    executor.follow(&*recorder);
+  }
   StopQuestion question(stop);
   std::deque<RunningCluster> active;
   const uint64_t begun = part.begun.size(), clusters = begun + part.count;
@@ -487,7 +493,8 @@ Grid::Counts Grid::run_in_turns(const Part& part, const std::function<bool()>& s
     complete = !question.ask(executor.warp_instructions) &&
                !(part.may_wait && since > patience + active.size() * patience_of_cluster);
   }
-  return {executor.warp_instructions, executor.thread_instructions, executor.timed, complete};
+  return {executor.warp_instructions, executor.thread_instructions, executor.timed,
+          recorder ? recorder->accesses() : AccessCounts{}, complete};
 }
 
 }  // namespace simt::functional

@@ -106,6 +106,7 @@ class Grid {
     uint64_t warp_instructions = 0;
     uint64_t thread_instructions = 0;
     InstructionCounts timed;  ///< if requested
+    AccessCounts accesses;    ///< if followed
     bool complete = true;     ///< false: abandoned or stopped
   };
   /// Thrown through the executor when `stop` returned true while a thread was printing.
@@ -128,7 +129,7 @@ class Grid {
     const BlockMap* blocks = nullptr;
     uint32_t* block_counts = nullptr;  ///< indexed by cluster of this part, CTA, warp and block
     uint32_t block_count = 0;
-    /// To follow accesses to global memory, with `lowering`, where CTAs do not influence each other.
+    /// To follow accesses to global memory, with `lowering`.
     struct Follow {
       const LaunchInfo* launch = nullptr;
       const std::vector<StaticInstruction>* instructions = nullptr;  ///< those of `lowering`

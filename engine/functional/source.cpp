@@ -432,6 +432,7 @@ void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* bl
   if (part.lowering) {
     result.executed = found.timed;
     result.thread_instructions = found.timed.thread_instructions;
+    result.accesses = found.accesses;
   }
 }
 
@@ -459,7 +460,7 @@ BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlo
   Grid::Part part;
   if (footprints) {
     footprints->assign(end - first, {});
-    if (!order_matters()) part.follow = {&launch_, &instructions_, footprints};
+    part.follow = {&launch_, &instructions_, footprints};
   }
   part.count = (end - first) / size;
   part.number = [&](uint64_t i) { return grid_.first_cluster() + first / size + i; };

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "isa/footprint.hpp"
 #include "isa/instruction.hpp"
 
 namespace simt {
@@ -55,6 +56,7 @@ struct BlockCounts {
   std::optional<InstructionCounts> executed;
   /// Of CTAs executed or replayed without timing; the same for any number of lanes per warp. 0: not counted.
   uint64_t thread_instructions = 0;
+  AccessCounts accesses;  ///< with footprints
 };
 
 }  // namespace simt

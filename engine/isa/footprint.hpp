@@ -23,6 +23,17 @@ struct LineAccess {
 /// What a CTA asks the L2 for, warp by warp as far as it runs, without what it asked for shortly before.
 using Footprint = std::vector<LineAccess>;
 
+/// Sectors of global memory that instructions ask for, each instruction on its own.
+struct AccessCounts {
+  uint64_t load_sectors = 0, store_sectors = 0;
+
+  AccessCounts& operator+=(const AccessCounts& other) {
+    load_sectors += other.load_sectors;
+    store_sectors += other.store_sectors;
+    return *this;
+  }
+};
+
 /// Collects the footprints of CTAs that are executed, or replayed, without timing.
 class FootprintRecorder {
  public:
@@ -30,12 +41,16 @@ class FootprintRecorder {
   FootprintRecorder(const LaunchInfo& launch, const std::vector<StaticInstruction>& instructions)
       : launch_(launch), instructions_(instructions) {}
 
-  /// What follows is of this CTA.
+  /// What follows is of this CTA. Of a footprint that becomes very long, only the end is kept, which is what
+  /// stays in a cache.
   void begin(Footprint& footprint);
   /// An execution of an instruction. bulk_bytes: size of a bulk copy, which has one address.
   void add(uint32_t static_index, const uint64_t* addresses, uint32_t count, uint64_t bulk_bytes);
+  /// Of everything so far.
+  const AccessCounts& accesses() const { return accesses_; }
 
  private:
+  static constexpr size_t longest = 1 << 20;
   void add_line(uint64_t line, uint32_t sectors, bool write);
 
   // As an L1 of 128 KiB does, it keeps what is repeated soon away from the L2.
@@ -50,6 +65,7 @@ class FootprintRecorder {
   Footprint* footprint_ = nullptr;
   uint32_t cta_ = 0;
   std::array<Recent, remembered> recent_{};
+  AccessCounts accesses_;
 };
 
 }  // namespace simt

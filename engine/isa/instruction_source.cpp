@@ -105,12 +105,17 @@ BlockCounts InstructionSource::preview(const std::vector<uint64_t>& ordinals, co
 
 BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks,
                                        uint32_t threads, std::vector<Footprint>* footprints) {
+  BlockCounts all;
+  if (blocks) {
+    std::vector<uint64_t> ordinals(end - first);
+    for (uint64_t i = first; i < end; ++i) ordinals[i - first] = i;
+    all = preview(ordinals, *blocks, threads);
+  }
   if (footprints) {
     footprints->assign(end - first, {});
     std::atomic<uint64_t> next{0};
     std::mutex mutex;
     std::exception_ptr error;
-    BlockCounts all;
     all.executed.emplace();
     const auto work = [&] {
       FootprintRecorder recorder(launch(), instructions());
@@ -127,6 +132,7 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
       }
       const std::lock_guard lock(mutex);
       *all.executed += counts;
+      all.accesses += recorder.accesses();
     };
     std::vector<std::thread> others;
     for (uint32_t t = 1; t < threads && t < end - first; ++t) others.emplace_back(work);
@@ -134,12 +140,8 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
     for (std::thread& t : others) t.join();
     if (error) std::rethrow_exception(error);
     all.thread_instructions = all.executed->thread_instructions;
-    if (!blocks) return all;
   }
-  if (!blocks) return {};
-  std::vector<uint64_t> ordinals(end - first);
-  for (uint64_t i = first; i < end; ++i) ordinals[i - first] = i;
-  return preview(ordinals, *blocks, threads);
+  return all;
 }
 
 BlockCounts InstructionSource::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,

@@ -108,7 +108,7 @@ class InstructionSource {
                               uint32_t threads);
   /// CTAs [first, end), whole clusters, will never be opened: performs their effects on memory now, on up to
   /// `threads` host threads. Counts their blocks, unless `blocks` is nullptr. Unless `footprints` is nullptr,
-  /// it becomes the footprints of these CTAs; of those whose order matters, they stay empty.
+  /// it becomes the footprints of these CTAs.
   virtual BlockCounts execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
                               std::vector<Footprint>* footprints);
   /// No more instructions will be requested from the unfinished CTAs of `begun`, or from those from `first`

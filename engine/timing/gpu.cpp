@@ -57,14 +57,18 @@ void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
   followed.barrier = true;
   followed.perform = [this, source = std::move(source), first] {
     constexpr uint64_t at_once = 256;  // CTAs whose footprints are in memory together
-    std::vector<Footprint> footprints;
-    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once) {
-      const uint64_t end = std::min(begin + at_once, source->cta_count());
-      source->execute(begin, end, nullptr, pool_.threads(), &footprints);
-      for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], begin + i);
-    }
+    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once)
+      execute(*source, begin, std::min(begin + at_once, source->cta_count()));
   };
   queue_.push(std::move(followed));
+}
+
+InstructionCounts Gpu::execute(InstructionSource& source, uint64_t first, uint64_t end) {
+  if (first == 0 && !spec_.sm.front_end.instruction_cache.perfect) warm_code(source);
+  std::vector<Footprint> footprints;
+  const BlockCounts counts = source.execute(first, end, nullptr, pool_.threads(), &footprints);
+  for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], first + i);
+  return counts.executed.value_or(InstructionCounts{});
 }
 
 void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
@@ -136,14 +140,31 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
   running.control->begin(now_);
 }
 
-/// Gives the kernel its code addresses. Loading its module has just copied the code if it is new.
-void Gpu::place_code(DecodedKernel& kernel) {
+/// Where the kernel's code begins and ends, in whole lines, from its base.
+std::pair<uint64_t, uint64_t> Gpu::code_range(const DecodedKernel& kernel) const {
   const uint64_t line = std::max(sector_bytes, spec_.sm.front_end.instruction_cache.l1.line_bytes);
   uint64_t begin = ~uint64_t{0}, end = 0;
   for (const DecodedInstruction& d : kernel.instructions) {
     begin = std::min(begin, d.fixed.pc / line * line);
     end = std::max(end, (d.fixed.pc / line + 1) * line);
   }
+  return {begin, end};
+}
+
+/// The code of a launch that is not simulated is in the instruction caches where simulating it would leave
+/// it: of all SMs, although a small launch reaches few, as launches of a kernel usually follow each other.
+void Gpu::warm_code(InstructionSource& source) {
+  DecodedKernel kernel(source, spec_, 0);
+  if (spec_.sm.front_end.instruction_cache.code_in_l2) place_code(kernel);
+  const auto [begin, end] = code_range(kernel);
+  if (end == 0) return;
+  for (auto& sm : sms_) sm->insert_code(kernel.code_base + begin, kernel.code_base + end);
+  for (auto& cache : instruction_caches_) cache.insert_code(kernel.code_base + begin, kernel.code_base + end);
+}
+
+/// Gives the kernel its code addresses. Loading its module has just copied the code if it is new.
+void Gpu::place_code(DecodedKernel& kernel) {
+  const auto [begin, end] = code_range(kernel);
   const auto [known, is_new] =
       code_.try_emplace({kernel.launch.name, kernel.instructions.size()}, next_code_);
   kernel.code_base = known->second;

@@ -48,6 +48,9 @@ class Gpu : private SampledMachine {
   /// Puts what the CTAs from `first` on of a launch that is not simulated access into the L2, in order with
   /// launches and copies.
   void follow(std::shared_ptr<InstructionSource> source, uint64_t first);
+  /// Executes CTAs [first, end) of a launch that is not simulated, now, and puts what they access into the
+  /// L2. Returns what they execute. Nothing may be queued.
+  InstructionCounts execute(InstructionSource& source, uint64_t first, uint64_t end);
   /// `id` identifies the launch in its record. It starts when earlier launches of its stream, and those in
   /// `after`, have ended. A `controller` decides how much of it is simulated; nullptr: all of it.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},
@@ -97,6 +100,8 @@ class Gpu : private SampledMachine {
   void end_transfers();
   void start_launches();
   void begin_launch(LaunchQueue::Start start);
+  std::pair<uint64_t, uint64_t> code_range(const DecodedKernel& kernel) const;
+  void warm_code(InstructionSource& source);
   void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);

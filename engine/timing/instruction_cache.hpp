@@ -41,6 +41,8 @@ class InstructionCache {
   CacheOutcome fetch_constants(uint64_t address, uint16_t slot, Cycle now, Counters& counters);
   /// Puts the constants at [begin, end) into the L1 without time or traffic.
   void insert_constants(uint64_t begin, uint64_t end);
+  /// Puts the instructions at [begin, end) into its own caches, as if every sub-core had executed them.
+  void insert_code(uint64_t begin, uint64_t end);
   /// Lines of constants that have arrived; the caller empties it.
   std::vector<uint64_t>& constants() { return constants_; }
   uint64_t line_of(uint64_t address) const { return address / line_bytes_ * line_bytes_; }

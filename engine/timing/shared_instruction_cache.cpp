@@ -88,4 +88,11 @@ void SharedInstructionCache::look_up(const std::vector<std::vector<LineFetch>*>&
   }
 }
 
+void SharedInstructionCache::insert_code(uint64_t begin, uint64_t end) {
+  CacheAccess access{};
+  for (access.address = begin / line_bytes_ * line_bytes_; access.address < end;
+       access.address += line_bytes_)
+    cache_.insert(access);
+}
+
 }  // namespace simt

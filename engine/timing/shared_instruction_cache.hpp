@@ -31,6 +31,8 @@ class SharedInstructionCache {
   /// `requests`.
   void look_up(const std::vector<std::vector<LineFetch>*>& fetches, std::vector<MemoryRequest>& requests,
                std::vector<Answer>& answers);
+  /// Puts the instructions at [begin, end) into it without time or traffic.
+  void insert_code(uint64_t begin, uint64_t end);
 
  private:
   struct Waiter {

@@ -14,6 +14,8 @@ from simt.workloads import WORKLOADS, Outputs, Workload
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
+    from simt.profile import Profile
+    from simt.spec import Spec
 
 SUFFIXES = (".py", ".cu", ".ptx", ".cubin", ".fatbin")
 _EXAMPLES = Path(__file__).parent / "examples"
@@ -103,6 +105,26 @@ def script_of(path: Path, driver: Path | None) -> Path:
             f"makes the arrays and launches the kernels, or name another with --driver"
         )
     return script
+
+
+def profiled(
+    program: Path | Workload,
+    gpu: str | Spec = "h100",
+    driver: Path | None = None,
+    size: int | None = None,
+    threads: int = 1,
+) -> Profile:
+    """A profile of a program that is executed without timing: what its launches execute, and the time
+    expected of them on `gpu`; see `simt.profile.executed`. Other arguments are as for `run_program`.
+
+    Raises ProfileError if it launches no kernel, and whatever `run_program` raises.
+    """
+    from simt.gpu import GPU
+
+    device = GPU(gpu, functional=True, threads=threads)
+    with device.profiled() as found:
+        run_program(program, device, driver, size)
+    return found.profile()
 
 
 def _describe(outputs: Outputs) -> None:

@@ -23,7 +23,9 @@ from simt.exec.attributes import Attribute, device_attributes, device_uuid
 from simt.exec.device import Device
 from simt.exec.server import Server
 from simt.exec.streams import Streams
+from simt.profile import read_profile
 from simt.result import Result
+from simt.sampling import Sieve
 from simt.spec import load_spec
 
 PROGRAM = '''
@@ -99,6 +101,19 @@ def test_a_plan_times_its_launches_and_executes_the_others(tmp_path: Path) -> No
     finished = ran(tmp_path, body, plan=[2])
     assert finished.status == 0
     assert [launch.id for launch in finished.results[0].launches] == [2]
+
+
+def test_a_profile_of_what_launches_execute(tmp_path: Path) -> None:
+    body = "launch(5); assert result() == 5; launch(2000); assert result() == 2000"
+    place = tmp_path / "p.parquet"
+    program = [sys.executable, "-S", "-c", PROGRAM + body]
+    done = CliRunner().invoke(app, ["exec", "--gpu", "qv100", "--profile", str(place), "--", *program])
+    assert done.exit_code == 0, done.output
+    profile = read_profile(place)
+    assert profile.expected and [profile.names[code] for code in profile.name_codes] == ["spin", "spin"]
+    few, many = profile.column("smsp__inst_executed.sum")
+    assert many - few > 1995
+    assert len(Sieve().fit_plan(profile)) == 2
 
 
 def test_launches_are_sampled(tmp_path: Path) -> None:

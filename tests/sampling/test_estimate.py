@@ -56,6 +56,19 @@ def test_a_stratified_total_by_hand() -> None:
     assert (got["low"], got["high"]) == pytest.approx((12, 24 + half))
 
 
+def test_a_kernel_measured_once_varies_as_the_mean_kernel_does() -> None:
+    """Not as the one with the most time: values per time of `long` vary by 0.5 %, of `short` by 50 %, with
+    relative variances of 2 * 0.005^2 and 2 * 0.5^2 from two draws each."""
+    names, times = ["long"] * 4 + ["short"] * 4 + ["once"] * 4, [1e4] * 4 + [1.0] * 4 + [1e2] * 4
+    plan = plan_of(names, times, [0] * 4 + [1] * 4 + [2] * 4, [0, 1, 4, 5, 8])
+    values = {0: 0.995e4, 1: 1.005e4, 4: 0.5, 5: 1.5, 8: 1e2}
+    got = plan.estimate({i: {"v": v} for i, v in values.items()}, estimator="expansion")
+    (row,) = got.table.filter(pl.col("name") == "once").iter_rows(named=True)
+    assert row["total"] == 400
+    relative = np.sqrt((2 * 0.005**2 + 2 * 0.5**2) / 2 * (1 - 1 / 4))
+    assert row["half_width"] == pytest.approx(float(student.ppf(0.975, 2)) * 400 * relative)
+
+
 def test_lower_bounds_of_metrics_with_negative_values_are_as_computed() -> None:
     plan = plan_of(["k"] * 8, [5.0] * 8, [0] * 8, [0, 2, 4, 6])
     got = plan.estimate({0: {"v": 1}, 2: {"v": 2}, 4: {"v": -3}, 6: {"v": 6}}, estimator="expansion")["v"]

@@ -52,6 +52,7 @@ class Sm {
   void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
   void configure_l1(uint32_t ways) { load_store_.set_l1_ways(ways); }
   void invalidate_l1() { load_store_.invalidate_l1(); }
+  void insert_code(uint64_t begin, uint64_t end) { front_end_.caches().insert_code(begin, end); }
   /// The CTAs of a launch execute nothing more from `now` on, which is the SM's current cycle.
   void drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped);
   /// Warps of clusters may have been released by other SMs.

@@ -26,6 +26,7 @@ Examples:
   simt exec --functional -- ./program        values only: about a thousand times as fast
   simt exec --output out -- ./program        then: simt report out
   simt exec --sample pkp -- ./program        stop each launch when its IPC has settled
+  simt exec --profile p.parquet -- ./program    then: simt sample p.parquet --output plan.json
   simt exec --gpu h100,h100 -- ./program     two devices
   simt exec --checkpoint-at launch=1200 --checkpoint c -- ./program    execute up to launch 1200, save
   simt exec --checkpoint-at launch=7,cta=64,instruction=500 --checkpoint c -- ./program
@@ -82,6 +83,14 @@ def exec_(
         ),
     ] = None,
     output: run_options.Output = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.parquet",
+            help="Execute without timing, and save what each launch executes, for `simt sample`; further "
+            "devices and processes have numbered files.",
+        ),
+    ] = None,
     json_: Annotated[
         Path | None,
         typer.Option(
@@ -101,8 +110,9 @@ def exec_(
     sampling = sampling_options.parse(sample, sample_set, plan, None, 0, full)
     if output is not None:
         require_place(output)
-    if json_ is not None:
-        require_output(json_)
+    for target in (json_, profile):
+        if target is not None:
+            require_output(target)
     try:
         with stoppable():
             finished = run(
@@ -112,6 +122,7 @@ def exec_(
                 checkpoint=checkpoint,
                 resume_from=resume_from,
                 output=output,
+                profile=profile,
                 functional=functional,
                 code=code,
                 tensor_arithmetic=tensor_arithmetic,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,10 +27,13 @@ from simt.methods.from_text import summary
 from simt.profile import Profile, read_profile
 from simt.profile.kernel_table import left_out_sentences
 from simt.profile.source import Report
+from simt.program import SUFFIXES, examples, find_program, profiled
+from simt.run.interruption import stoppable
 from simt.sampling import Adaptive, Plan, Sampler, exports, plan_tables, registry
 from simt.sampling.compare import Comparison
 from simt.sampling.compare import compare as compare_methods
 from simt.sampling.results import Match, read_results
+from simt.workloads import WORKLOADS
 
 EXAMPLES = """\b
 Examples:
@@ -44,6 +48,7 @@ Examples:
   simt sample compare h100.json.gz --truth mi300x.json.gz
   simt sample estimate plan.json results/
   simt sample what-if results/ --sample pkp --sweep threshold=0.5,1,2
+  simt sample program.py --gpu h100          without a profile: from what its launches execute
   simt sample methods
 """
 DEFAULT = "neyman"
@@ -75,8 +80,16 @@ ProfilePath = Annotated[
     typer.Argument(
         metavar="PROFILE",
         help="A file from Nsight Systems, Nsight Compute, PyTorch or rocprofv3, a table (CSV, Parquet), "
-        "Accel-Sim's stats.csv or kernelslist.g, or a saved Result.",
+        "Accel-Sim's stats.csv or kernelslist.g, a saved Result; or a program, example or workload as for "
+        "`simt run`, which is then executed without timing.",
     ),
+]
+OnGpu = Annotated[
+    str, typer.Option("--gpu", help="For a program: the GPU on which times are expected, as for `simt run`.")
+]
+Size = Annotated[int | None, typer.Option(help="For a workload: its size.")]
+Driver = Annotated[
+    Path | None, typer.Option(metavar="FILE.py", help="For a program not in Python: its driver.")
 ]
 Columns = Annotated[
     str | None,
@@ -121,6 +134,9 @@ def plan(
     stream: Stream = None,
     device: Device = None,
     process: Process = None,
+    gpu: OnGpu = "qv100",
+    size: Size = None,
+    driver: Driver = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the Plan (JSON).")] = None,
     json_: Json = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launches as CSV.")] = None,
@@ -164,7 +180,8 @@ def plan(
     if ncu is not None and program is None:
         raise PlanError("--ncu needs --program: the command that Nsight Compute starts")
     sampler = registry.make(method, set_ or [], error=error, confidence=confidence, seed=seed)
-    whole = _read(profile, columns, process, stream, device, quiet)
+    executed = _Program(gpu, size, driver)
+    whole = _read(profile, columns, process, stream, device, quiet, executed)
     population = whole if include_communication else whole.kernels()
     with _busy(f"choosing launches ({method})", quiet):
         made = sampler.fit_plan(population)
@@ -237,6 +254,9 @@ def compare(
     stream: Stream = None,
     device: Device = None,
     process: Process = None,
+    gpu: OnGpu = "qv100",
+    size: Size = None,
+    driver: Driver = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save every run: .parquet, .csv or .json.")
     ] = None,
@@ -259,6 +279,7 @@ def compare(
         stream=stream,
         device=device,
         quiet=quiet,
+        program=_Program(gpu, size, driver),
     )
     population = read(profile) if include_communication else read(profile).kernels()
     other = None
@@ -332,6 +353,15 @@ def methods(
     print_table(Console(), ["method", "what it does", "parameters"], rows, (0, 1, 2))
 
 
+@dataclass(frozen=True)
+class _Program:
+    """How a program is executed for a profile."""
+
+    gpu: str
+    size: int | None
+    driver: Path | None
+
+
 def _read(
     path: Path,
     columns: str | None,
@@ -339,9 +369,17 @@ def _read(
     stream: int | None,
     device: int | None,
     quiet: bool,
+    program: _Program,
 ) -> Profile:
-    with _reading(quiet) as report:
-        profile = read_profile(path, columns=_columns(columns), process=process, progress=report)
+    found = None
+    if path.suffix in SUFFIXES or (path.name in WORKLOADS or path.name in examples()):
+        found = find_program(path)
+    if found is not None:
+        with contextlib.redirect_stdout(sys.stderr), stoppable():
+            profile = profiled(found, program.gpu, program.driver, program.size)
+    else:
+        with _reading(quiet) as report:
+            profile = read_profile(path, columns=_columns(columns), process=process, progress=report)
     for column, value in (("stream", stream), ("device", device)):
         if value is not None:
             profile = _only(profile, column, value)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,6 +29,9 @@ from .checkpoints import Steps
 from .gpus import CheckpointedGpu, ProgramGpu
 from .objects import Objects, ptx_of
 from .streams import ProgramStream, Streams
+
+if TYPE_CHECKING:
+    from simt.profile.executed import Executed
 
 HOST_BYTES = 64 << 30
 """Address space for the program's pinned and registered memory, in addition to device memory."""
@@ -113,8 +118,13 @@ class Device(Objects):
         self._spec: Spec = load_spec(gpu, options.get("set") or {})
         self._shown = (steps.spec if steps is not None else None) or self._spec
         """What the program is told about its GPU."""
-        self._ordinal, self._program, self._options = ordinal, program, options
+        self._ordinal, self._program = ordinal, program
+        self._options = {name: value for name, value in options.items() if name != "profile"}
+        profile = options.get("profile")
+        self._profile = None if profile is None else Path(profile)
+        self._executed: Executed | None = None
         self._gpu: GPU | None = None
+        self._profiling = ExitStack()
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
         self._modules: dict[int, Module] = {}
@@ -150,6 +160,8 @@ class Device(Objects):
             else:
                 self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options)
             self._gpu.program = self._program
+            if self._profile is not None:
+                self._executed = self._profiling.enter_context(self._gpu.profiled())
         native = self.gpu.memory.native
         return [native.base, native.capacity]
 
@@ -461,10 +473,13 @@ class Device(Objects):
         return self.saved("failed" if self._fault else "complete")
 
     def saved(self, status: str) -> Result | None:
-        """Saves the finished launches, and returns their Result; None if there are none.
+        """Saves the finished launches, and their profile, and returns their Result; None if there are none.
 
         status: why launches may be missing.
         """
+        self._profiling.close()
+        if self._profile is not None and self._executed:
+            self._executed.profile().save(self._profile)
         if self._gpu is None or not self.gpu.launches:
             return None
         result = self.gpu.result(status)

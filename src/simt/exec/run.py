@@ -64,6 +64,7 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     resume_from: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
+    profile: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Finished:
@@ -79,6 +80,8 @@ def run(
         restored, and the rest is timed.
     output: where the Result is saved; Results of further devices and processes are saved next to it, with a
         number added to the name.
+    profile: where a profile of the launches is saved (Parquet), further ones likewise: they are executed
+        without timing (`GPU.profiled`).
     env: the program's environment, by default that of this process.
     options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
 
@@ -106,10 +109,12 @@ def run(
     if checkpoint_at is not None and checkpoint is not None:
         steps = Recording(checkpoint, parse_point(checkpoint_at))
         options["functional"] = True
-    places = numbered(output)
+    places, profiles = numbered(output), numbered(profile)
+    if profile is not None:
+        options["functional"] = True
 
     def make(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
-        own = {"gpu": gpus[ordinal], "output": next(places), **options}
+        own = {"gpu": gpus[ordinal], "output": next(places), **options, "profile": next(profiles)}
         return Device(gpus[ordinal], ordinal, program, own, ask, steps)
 
     with tempfile.TemporaryDirectory(prefix="simt-exec-") as scratch:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from simt.checkpoint.point import Point
     from simt.control import Controller
     from simt.power import Power
+    from simt.profile.executed import Executed
     from simt.sampling import Plan
 
     from .arguments import LaunchArguments
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .recording import Recording
 
 MAX_DEVICE_MEMORY = 1 << 40
+_AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
 
 
 class GPU(Programs, ArrayCreation, Texturing):
@@ -154,6 +156,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.attached: dict[type, Any] = {}
         """What other parts of simt keep with it, by type."""
         self._recording: Recording | None = None
+        self._profiling: Executed | None = None
         self._ahead: tuple[Saving, Point] | None = None
         self.interrupted: Interrupted | None = None
         """The launch that the checkpoint it was made from interrupted, until it is continued."""
@@ -302,15 +305,8 @@ class GPU(Programs, ArrayCreation, Texturing):
             return self._session.take_over(launch_id - 1) if kept else None
         stream = launcher.stream or next(reversed(self.entered_streams), None)
         with kernel.module.explained:
-            table, _ = table_for(self.spec.sm_version)
-            source = launcher.native.source(
-                arguments.block,
-                launch_id,
-                table.native,
-                self.spec.sm_version,
-                kernel.facts.registers,
-                stream.number if stream is not None else 0,
-            )
+            number = stream.number if stream is not None else 0
+            source = self._source(launcher, arguments.block, launch_id, number)
         if self._recording is not None:
             try:
                 with kernel.module.explained, self.exclusive.running:
@@ -347,6 +343,10 @@ class GPU(Programs, ArrayCreation, Texturing):
         until: how many CTAs to finish, how many of the next to begin, and the instructions that each warp of
             these executes; None: the whole launch. Returns the state of those that have begun.
         """
+        warms = self._session.planned and self._session.timed
+        if memory is None and until is None and (warms or self._profiling is not None):
+            self._run_followed(launcher, parameters, launch_id)
+            return b""
         with launcher.kernel.module.explained, self.exclusive.running:
             warp_instructions, thread_instructions, state = launcher.native.run(
                 parameters, launch_id, self.threads, self._output.write, memory, until
@@ -354,6 +354,52 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
         return state  # type: ignore[no-any-return]
+
+    def _run_followed(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        """Runs a launch without timing, part by part, and follows its accesses: for a profile, or into the
+        L2, where the launches that are timed find them."""
+        source = self._source(launcher, parameters, launch_id)
+        kernel, profiling = launcher.kernel, self._profiling
+        code = kernel.module.image, kernel.facts.index
+        launched = None if profiling is None else profiling.begin(*code, source)
+        try:
+            with launcher.kernel.module.explained, self.exclusive.running:
+                for first, end in _parts(source, launcher.cooperative):
+                    if launched is not None:
+                        launched.execute(first, end, self.threads)
+                    else:
+                        warp, thread = self._session.execute(source, first, end)
+                        self.instructions += warp
+                        self.thread_instructions += thread
+        finally:
+            self._output.write(source.printed)
+        if profiling is not None and launched is not None:
+            self.instructions += launched.warp_instructions
+            self.thread_instructions += launched.thread_instructions
+            from simt.profile.executed import LaunchFacts
+
+            facts = LaunchFacts(
+                launch_id,
+                kernel.name,
+                launcher.grid,
+                launcher.block,
+                kernel.facts.registers,
+                kernel.facts.shared_bytes + launcher.shared,
+                self.annotation,
+            )
+            profiling.end(*code, facts, launched)
+
+    def _source(self, launcher: Launcher, parameters: bytes, launch_id: int, stream: int = 0) -> Any:
+        """What the engine executes."""
+        table, _ = table_for(self.spec.sm_version)
+        return launcher.native.source(
+            parameters,
+            launch_id,
+            table.native,
+            self.spec.sm_version,
+            launcher.kernel.facts.registers,
+            stream,
+        )
 
     def synchronize(self, until: Collection[int] | None = None) -> None:
         """Runs everything that is queued. until: only until the launches and transfers of these numbers have
@@ -411,6 +457,24 @@ class GPU(Programs, ArrayCreation, Texturing):
                     recording.finish()
             finally:
                 self._recording = None
+
+    @contextmanager
+    def profiled(self) -> Iterator[Executed]:
+        """Profiles the launches made inside the block as they are executed, without timing: `profile()` of
+        what it yields has a row for each, from which samplers choose (docs/sampling/executed.md).
+
+        Raises LaunchError unless the GPU is functional.
+        """
+        from simt.profile.executed import Executed
+
+        if not self.functional:
+            raise LaunchError("only launches that are not timed are profiled: simt.GPU(functional=True)")
+        self._profiling = found = Executed(self.spec)
+        try:
+            yield found
+        finally:
+            self._profiling = None
+            found.source = self.program
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -582,3 +646,12 @@ class GPU(Programs, ArrayCreation, Texturing):
     def __repr__(self) -> str:
         how = "functional" if self.functional else f"{len(self.launches)} launches timed"
         return f"GPU({self.spec.name!r}, {how})"
+
+
+def _parts(source: Any, cooperative: bool) -> Iterator[tuple[int, int]]:
+    """The CTAs of a launch in ranges of whole clusters, in order."""
+    ctas, together = source.cta_count, source.cluster_size
+    wanted = ctas if cooperative else _IN_TURNS if source.order_matters else _AT_ONCE
+    step = max(together, wanted // together * together)
+    for first in range(0, ctas, step):
+        yield first, min(first + step, ctas)

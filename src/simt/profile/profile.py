@@ -75,6 +75,8 @@ class Profile:
     source: the file that was read, for messages.
     left_out: work that `kernels()` dropped, and memory copies by copy engines that the reader found.
     warnings: the reader's remarks, one line each.
+    expected: whether times are not measured but expected from what the launches execute
+        (`simt.profile.executed`).
 
     Raises ProfileError if a column is missing or has another type, or if ids repeat.
     """
@@ -84,6 +86,7 @@ class Profile:
     source: str = "profile"
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
+    expected: bool = False
 
     def __post_init__(self) -> None:
         frame = self.launches
@@ -205,6 +208,7 @@ class Profile:
             "source": self.source,
             "left_out": [asdict(entry) for entry in self.left_out],
             "warnings": list(self.warnings),
+            "expected": self.expected,
         }
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -232,7 +236,12 @@ def metadata_of(path: Path) -> dict[str, Any] | None:
             LeftOut(str(x["kind"]), int(x["launches"]), float(x["duration_ns"]), float(x["share"]))
             for x in about["left_out"]
         )
-        return {"gpu": None if gpu is None else str(gpu), "warnings": tuple(warnings), "left_out": left_out}
+        return {
+            "gpu": None if gpu is None else str(gpu),
+            "warnings": tuple(warnings),
+            "left_out": left_out,
+            "expected": bool(about.get("expected", False)),
+        }
     except (ValueError, TypeError, KeyError) as error:
         raise ProfileError(f"{path}: the metadata `{METADATA}` is damaged: {error!r}") from error
 

@@ -282,6 +282,14 @@ class Session:
         if self._timed:
             self._running_engine().follow(source, first)
 
+    def execute(self, source: _engine.InstructionSource, first: int, end: int) -> tuple[int, int]:
+        """Executes CTAs [first, end) of a launch that is left out, now, and puts what they access into the
+        L2. Nothing may be queued. Returns warp and thread instructions."""
+        engine = self._running_engine()
+        engine.run(1)  # copies that are to be in the L2 before
+        counts: tuple[int, int] = engine.execute(source, first, end)
+        return counts
+
     @property
     def planned(self) -> bool:
         """Whether a plan leaves launches out."""

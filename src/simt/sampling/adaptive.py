@@ -60,7 +60,7 @@ class Adaptive(Sampler):
         confidence: float = 0.95,
         metrics: Sequence[str] = ("duration_ns",),
         min_launches: int = 30,
-        caution: float = 0.2,
+        caution: float = 0.05,
         limit: float = 1.0,
         seed: int = 0,
     ) -> None:

@@ -180,7 +180,7 @@ def compare(
                 if isinstance(one, Adaptive):
                     found = _adapted(one, profile, ids, judged, truth is not None)
                 else:
-                    found = judge(one.fit_plan(profile), ids, judged)
+                    found = judge(one.fit_plan(profile), ids, judged, truth is not None)
             except (PlanError, ProfileError) as error:
                 left_out[label] = str(error)
                 break
@@ -199,22 +199,28 @@ def compare(
     )
 
 
-def judge(plan: Plan, ids: Ids, times: Times) -> dict[str, Any]:
+def judge(plan: Plan, ids: Ids, times: Times, other: bool = False) -> dict[str, Any]:
     """Estimate and cost of a Plan with times other than those it was made from.
 
-    ids: launch ids of the population, ascending; times: of each launch, any unit.
+    ids: launch ids of the population, ascending; times: of each launch, any unit. other: they are of another
+        run or GPU, of which the plan claims nothing: the estimate does, by its interval.
     """
     chosen = times[np.searchsorted(ids, plan.launches["launch"].to_numpy())]
     total = float(times.sum())
     draws = plan.launches["draws"].to_numpy()
     estimate = float(plan.launches["weight"].to_numpy() @ chosen)
 
+    claimed = plan.claimed_error
+    if other and claimed is not None:
+        measured = pl.DataFrame({"launch": plan.launches["launch"], "time": chosen})
+        claimed = plan.estimate(measured, ["time"], estimator="expansion")["time"]["relative"]
+
     def speedup(cost: float) -> float:
         return total / cost if cost > 0 else float("inf")
 
     return {
         "error": abs(estimate - total) / total if total else 0.0,
-        "claimed_error": plan.claimed_error,
+        "claimed_error": claimed,
         "confidence": plan.confidence,
         "speedup": speedup(float(draws @ chosen)),
         "distinct_speedup": speedup(float(chosen.sum())),

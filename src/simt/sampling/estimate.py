@@ -251,8 +251,9 @@ class Sample:
         own = np.zeros(count)
         own[some] = squares[some] / weight[some] * (effective[some] / df[some])
         df = np.where(some, df, 0.0)
-        shared = weight[some].sum()
-        pooled = float(np.sum(own[some] * weight[some]) / shared) if shared else 0.0
+        # Each kernel counts the same: those with the most time and draws often vary least, and say little of
+        # others.
+        pooled = float(own[some].mean()) if some.any() else 0.0
         self.ratio, self.pooled_variance = ratio, pooled
         self.ratio_variance = (own * df + _PRIOR * pooled) / (df + _PRIOR)
         # The prior is itself an estimate: a kernel's degrees of freedom are limited to all kernels' plus its

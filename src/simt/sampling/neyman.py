@@ -10,12 +10,15 @@ import numpy.typing as npt
 
 from simt import parameter_checks as check
 from simt.profile import Profile
+from simt.sampling.alike import alike
 from simt.sampling.allocation import Design, Strata, Stratified, durations, quantile, stratum_name
 from simt.sampling.pruning import Pruning, SplitTree
 from simt.sampling.root import Root
 from simt.sampling.splits import TimeOrder
 
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes")
+_TRANSFER = 0.03
+_ASSUMED = 0.05  # spread of times within a stratum where they are not measured
 _FINEST = 1e-3  # share of the bound: a node that adds less to the error is not split
 
 
@@ -36,12 +39,16 @@ class Neyman(Stratified):
         smallest error in the time that ROOT takes at the same bound. `balanced`: between the two, at the
         geometric mean of ROOT's time and the shortest time with ROOT's variance.
     transfer: relative spread that the simulated values of a stratum are expected to have in addition to that
-        of the profiled times. It distributes the draws more evenly; for the aims `balanced` and `error`.
+        of the profiled times. It distributes the draws more evenly; for the aims `balanced` and `error`. If
+        times are expected instead of profiled, it decides how many launches meet `error`, whatever the aim.
+        None: 0.03, or 0.05 for expected times.
     min_samples: least number of launches drawn from each stratum. 2 allow the variance of the simulated
         values to be estimated.
     pool: kernels that together take at most this share of the time become one group, so that not each of them
         needs a launch.
-    group: `name`, or `launch` to also distinguish kernels by grid, block and shared memory.
+    group: `name`; `launch` to also distinguish kernels by grid, block and shared memory; `features` to
+        distinguish them by what their launches execute: basic blocks, accesses per instruction, and the
+        memory that these reach. None: `name`, or `features` for expected times.
     draw: `random`; `systematic`: evenly spaced in order of time, from a random start; `midpoint`: evenly
         spaced without randomness, for regression tests.
     """
@@ -53,10 +60,10 @@ class Neyman(Stratified):
         error: float = 0.05,
         confidence: float = 0.95,
         aim: Literal["time", "balanced", "error"] = "balanced",
-        transfer: float = 0.03,
+        transfer: float | None = None,
         min_samples: int = 1,
         pool: float = 0.0,
-        group: Literal["name", "launch"] = "name",
+        group: Literal["name", "launch", "features"] | None = None,
         draw: Literal["random", "systematic", "midpoint"] = "systematic",
         seed: int = 0,
     ) -> None:
@@ -73,19 +80,25 @@ class Neyman(Stratified):
     def validate(self) -> None:
         super().validate()
         check.one_of("aim", self.aim, ("time", "balanced", "error"))
-        check.real("transfer", self.transfer, 0)
+        if self.transfer is not None:
+            check.real("transfer", self.transfer, 0)
         check.integer("min_samples", self.min_samples, 1)
         check.real("pool", self.pool, 0, 1, open_high=True)
-        check.one_of("group", self.group, ("name", "launch"))
+        if self.group is not None:
+            check.one_of("group", self.group, ("name", "launch", "features"))
         check.one_of("draw", self.draw, ("random", "systematic", "midpoint"))
 
     def stratify(self, profile: Profile) -> Design:
         z = quantile(self.confidence)
         times = durations(profile, "Neyman")
-        codes, names = _groups(profile, self.group)
+        codes, names = _groups(profile, self.group or ("features" if profile.expected else "name"))
         codes, names = _pooled(codes, names, times, self.pool)
         order = TimeOrder(codes, times)
-        pruning, claimed = self.design(order, z)
+        claimed: float | None = None
+        if profile.expected:
+            pruning = self._assuming(order, z)
+        else:
+            pruning, claimed = self.design(order, z)
         strata, m = pruning.strata, pruning.m
         group = np.searchsorted([lo for lo, _ in order.groups], [lo for lo, _ in strata.ranges], "right") - 1
         parts = np.bincount(group)
@@ -125,6 +138,13 @@ class Neyman(Stratified):
                 return found, claimed
             limit *= 0.98 * (self.error / claimed) ** 2  # skewed: wider than the normal distribution predicts
 
+    def _assuming(self, order: TimeOrder, z: float) -> Pruning:
+        """Strata and sizes of least time for which the bound holds if values spread as `transfer` says."""
+        total = math.fsum(order.spread(lo, hi).total for lo, hi in order.groups)
+        limit = (self.error * total / z) ** 2
+        spread = _ASSUMED if self.transfer is None else self.transfer
+        return SplitTree(order, spread, self.min_samples, limit * _FINEST**2).within_variance(limit)
+
     def _claim(self, order: TimeOrder, found: Pruning, z: float) -> float:
         """Half width by the normal distribution or by simulated draws, whichever is wider."""
         simulated = found.strata.simulated_half_width(order, found.m, self.confidence)
@@ -137,7 +157,8 @@ class Neyman(Stratified):
         """
         strata, m, _ = Root(error=self.error, allocation="global").design(order, z)
         variance = strata.variance(m)
-        for transfer in (self.transfer, self.transfer / 2, 0.0):
+        most = _TRANSFER if self.transfer is None else self.transfer
+        for transfer in (most, most / 2, 0.0):
             tree = SplitTree(order, transfer, self.min_samples, limit * _FINEST**2)
             budget = strata.cost(m)
             if self.aim == "balanced":
@@ -153,6 +174,8 @@ def _groups(profile: Profile, group: str) -> tuple[npt.NDArray[Any], list[str]]:
     """Group of each launch (by name, then dimensions), and the groups' names."""
     if group == "name":
         return profile.name_codes, list(profile.names)
+    if group == "features":
+        return alike(profile)
     keys = [profile.name_codes.astype(np.float64)]
     keys += [profile.column(name) for name in _LAUNCH if profile.has(name)]
     table, codes = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
@@ -167,10 +190,12 @@ def _pooled(
     codes: npt.NDArray[Any], names: list[str], times: npt.NDArray[np.float64], share: float
 ) -> tuple[npt.NDArray[Any], list[str]]:
     """Merges the groups of least time, which together take at most `share` of it, into one, the last."""
+    if share == 0:
+        return codes, names
     totals = np.bincount(codes, weights=times, minlength=len(names))
     rising = np.argsort(totals, kind="stable")
     pooled = rising[np.cumsum(totals[rising]) <= share * totals.sum()]
-    if share == 0 or len(pooled) < 2:
+    if len(pooled) < 2:
         return codes, names
     kept = np.setdiff1d(np.arange(len(names)), pooled)
     to = np.full(len(names), len(kept), np.int64)

@@ -85,6 +85,7 @@ class _Written(msgspec.Struct):
     warnings: list[str]
     strata: list[_WrittenStratum]
     launches: list[_WrittenLaunch]
+    expected: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class Plan:
     claimed_error: half width of the relative error of the total at `confidence` (0.05 is 5 %); None if the
         method claims none. It applies to the profiled metric on the profiled GPU.
     gpu: the GPU that was profiled.
+    expected: whether times are expected from what launches execute, not measured; nothing is then claimed.
     fitted: learned facts (K, error per K, hold-out accuracy, ...), JSON values only.
     """
 
@@ -119,6 +121,7 @@ class Plan:
     version: str = ""
     fitted: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    expected: bool = False
 
     def __post_init__(self) -> None:
         for attribute, columns in (("launches", LAUNCH_COLUMNS), ("strata", STRATUM_COLUMNS)):
@@ -212,6 +215,7 @@ class Plan:
                 "profile_error": self.profile_error,
                 "fitted": dict(self.fitted),
                 "warnings": list(self.warnings),
+                "expected": self.expected,
                 "strata": self.strata.to_dicts(),
                 "launches": self.launches.to_dicts(),
             },
@@ -244,6 +248,7 @@ class Plan:
                 version=str(data["version"]),
                 fitted=dict(data["fitted"]),
                 warnings=tuple(data["warnings"]),
+                expected=bool(data.get("expected", False)),
             )
         except msgspec.DecodeError as error:  # of which ValidationError is one
             raise PlanError(f"{source}: not a plan: {error}") from error

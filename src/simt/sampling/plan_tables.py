@@ -62,7 +62,10 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
     twice = f" ({drawn:,} draws, with replacement)" if drawn != len(plan) else ""
     share = len(plan) / plan.population if plan.population else 0.0
     strata = "1 stratum" if len(plan.strata) == 1 else f"{len(plan.strata):,} strata"
+    where = f"expected on {plan.gpu}, not measured" if plan.expected else "on the profiled GPU"
     claim = "none: the method gives no bound"
+    if plan.expected:
+        claim = "none, as times are not measured; values have the interval of their estimate"
     if plan.claimed_error is not None:
         sure = percent(plan.confidence, 1)
         claim = (
@@ -72,7 +75,7 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
     return [
         ("chosen", f"{len(plan):,} of {plural(plan.population, 'launch')} ({percent(share)}){twice}"),
         ("strata", strata),
-        ("time", f"{nanoseconds(plan.sampled_ns)} of {nanoseconds(plan.population_ns)} on the profiled GPU"),
+        ("time", f"{nanoseconds(plan.sampled_ns)} of {nanoseconds(plan.population_ns)} {where}"),
         ("speedup", times(plan.speedup)),
         ("distinct speedup", f"{times(plan.distinct_speedup)}   each chosen launch simulated once"),
         (
@@ -81,7 +84,7 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
         ),
         ("claimed error", claim),
         (
-            "error on the profile",
+            "error on what is expected" if plan.expected else "error on the profile",
             f"{percent(plan.profile_error)}   estimated {nanoseconds(plan.estimated_ns)}, "
             f"true {nanoseconds(plan.population_ns)}",
         ),
@@ -133,7 +136,8 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
         found.append(
             f"{plural(len(a), 'launch')} aligned {a.how}: {percent(a.share, 1)} of the time of "
             f"{comparison.source} and {percent(a.truth_share, 1)} of {comparison.truth_source}. Plans are "
-            f"made from the first; errors and speedups are the second's, of which nothing was claimed."
+            f"made from the first; errors and speedups are the second's. What is claimed is the interval of "
+            f"the estimate, as the plan's own claim is of the first."
         )
     for method, text in comparison.left_out.items():
         reason = textwrap.shorten(text.removeprefix(f"{comparison.source}: "), 110, placeholder=" …")

@@ -135,11 +135,12 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
         population=len(profile),
         population_ns=float(times.sum()),
         replacement=choice.replacement,
-        claimed_error=choice.claimed_error,
+        claimed_error=None if profile.expected else choice.claimed_error,
         confidence=float(parameters.get("confidence", 0.95)),
         gpu=profile.gpu,
         source=profile.source,
         version=__version__,
         fitted=choice.fitted,
         warnings=(*profile.warnings, *choice.warnings),
+        expected=profile.expected,
     )
