@@ -106,7 +106,8 @@ BlockCounts InstructionSource::preview(const std::vector<uint64_t>& ordinals, co
 BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks,
                                        uint32_t threads, std::vector<Footprint>* footprints) {
   if (footprints) {
-    footprints->assign(end - first, {});
+    footprints->resize(end - first);
+    for (Footprint& footprint : *footprints) footprint.clear();
     std::atomic<uint64_t> next{0};
     std::mutex mutex;
     std::exception_ptr error;
