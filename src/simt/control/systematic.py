@@ -19,11 +19,14 @@ Floats = npt.NDArray[np.float64]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _SHORTEST, _LONGEST = 50, 500  # core cycles between observations
 _OBSERVATIONS = 32  # in the time of the first wave, about
-_FULL_OF_WINDOWS = 16  # waves for each window, in long launches
+_OF_A_WINDOW = 16  # waves for each window, if these are more than planned
+_FEWEST = 2  # windows: of launches that are shorter than that, or if they agree
 _STEPS = 4  # in which the CTAs between two windows are left out
-_USUAL, _PRIOR = 0.01, 4  # spread of windows in most launches, and how many degrees of freedom that is worth
+# Spread of windows in most launches, how much more it is at full use of DRAM, and how many degrees of freedom
+# that is worth.
+_USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.01, 4
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
-_OF_CHANGE = 0.25  # of the difference between two windows that is uncertain between them
+_OF_CHANGE = 0.35  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
 _OF_PROGRAM = (
     *("shared_loads", "shared_stores", "shared_wavefronts", "shared_bank_conflicts"),
@@ -64,16 +67,16 @@ class Systematic(Controller):
     error: relative half width of the interval of the cycles that is asked for: windows are added until it is
         reached, or the launch is over.
     confidence: of the intervals.
-    windows: number of windows at least, where that leaves anything out; long launches have one for every 16
-        waves.
+    windows: number of windows planned; long launches have one for every 16 waves. Two are enough if they
+        agree, or in launches shorter than that.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
-        quite theirs: in waves, for each stretch left out.
+        quite theirs: in waves, times the root of the waves left out.
     """
 
     method = "systematic"
 
     def __init__(
-        self, error: float = 0.03, confidence: float = 0.95, windows: int = 2, bias: float = 0.12
+        self, error: float = 0.03, confidence: float = 0.95, windows: int = 3, bias: float = 0.08
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -99,6 +102,9 @@ class Systematic(Controller):
         self._to_leave_out = 0  # waves, before the next window
         self._last_gap = False  # whether the planned windows are over
         self._dispatched: list[int] = []  # CTAs, at each observation
+        self._spread_of = 0  # windows of which the next two are known
+        self._are_steady = np.zeros(0, np.bool_)
+        self._usual = _USUAL
         return GO_ON
 
     def _refusal(self, launch: LaunchView) -> str:
@@ -119,7 +125,7 @@ class Systematic(Controller):
             return "it ended before a window did"
         return (
             f"its windows differ too much to leave out a wave at the error asked for, {self.error:.1%}: "
-            f"± {self._relative_noise(1.0) + self._allowance(1):.1%}"
+            f"± {self._relative_noise(1.0) + self._allowance(1.0):.1%}"
         )
 
     def observe(self, interval: Interval) -> Decision:
@@ -170,18 +176,26 @@ class Systematic(Controller):
     def _planned(self, left: int) -> int:
         """Waves to leave out before the next window."""
         done, rest = len(self._windows) - 1, left // self._wave
-        room = self.error - self._allowance(self._gaps() + 1)
-        noise = self._relative_noise(1 - (done + 2) * self._wave / self._launch.cta_count)
+        waves = self._launch.cta_count / self._wave
+        room = self.error - self._allowance(waves - done - 2)
         if room <= 0:
             return 0
-        needed = math.ceil(done * (noise / room) ** 2)
-        usual = max(self.windows, self._launch.cta_count // (_FULL_OF_WINDOWS * self._wave))
+        needed = math.ceil(done * (self._relative_noise(1 - (done + 2) / waves) / room) ** 2)
+        usual = max(self.windows, int(waves / _OF_A_WINDOW)) if waves >= _OF_A_WINDOW else _FEWEST
+        if done >= _FEWEST and self._agree():
+            usual = done
         more = max(0, max(needed if done > 1 else 0, usual) - done)
         if more >= rest and needed <= done:
             more = 0  # another window leaves nothing out
         self._last_gap = more == 0
-        # Before the windows to come, stretches twice as long as after them: that one ends with what is seen.
+        # Stretches before the windows to come are twice as long as the one after them, of which less is seen.
         return max(0, math.ceil((rest - more) / (more + 0.5)))
+
+    def _agree(self) -> bool:
+        """Whether the rates of the last two windows are the same."""
+        begins = np.array(self._windows[-2:], np.float64)
+        first, last = self._between("cycles", begins) / self._between("warp_instructions", begins)
+        return abs(last - first) <= _USUAL * float(first)
 
     def _changed(self) -> bool:
         """Whether what was left out last exchanges other amounts with DRAM than what was seen before it:
@@ -240,11 +254,15 @@ class Systematic(Controller):
         launches."""
         begins = np.array(self._windows, np.float64)
         rates = self._between(name, begins) / self._between(measure, begins)
-        steady = self._steady(begins)
-        steady[0] = False
-        squares = np.diff(rates)[steady] ** 2 / 2
+        if self._spread_of != len(begins):
+            self._spread_of = len(begins)
+            self._are_steady = self._steady(begins)
+            self._are_steady[0] = False
+            used = self._utilisation(float(self._dram_sectors(begins[-1:])[0]))
+            self._usual = _USUAL + _USUAL_OF_DRAM * used
+        squares = np.diff(rates)[self._are_steady] ** 2 / 2
         own = 2 * len(squares)
-        usual = (_USUAL * float(rates[1:].mean())) ** 2
+        usual = (self._usual * float(rates[1:].mean())) ** 2
         variance = (2 * float(squares.sum()) + _PRIOR * usual) / (own + _PRIOR)
         return rates, math.sqrt(variance), own + _PRIOR
 
@@ -271,13 +289,9 @@ class Systematic(Controller):
         rates, noise, freedom = self._noise("cycles", "warp_instructions")
         return share * self._of_mean(noise, freedom) / float(rates[1:].mean())
 
-    def _gaps(self) -> int:
-        """Stretches left out: several skips may follow each other."""
-        return len({int(np.searchsorted(self._windows, left.at)) for left in self._left_out})
-
-    def _allowance(self, gaps: int) -> float:
-        """`bias` relative to the launch, for stretches whose errors are independent of each other."""
-        return self.bias * math.sqrt(gaps) * self._wave / self._launch.cta_count
+    def _allowance(self, waves: float) -> float:
+        """`bias` relative to the launch, if so many waves are left out: their errors are independent."""
+        return self.bias * math.sqrt(waves) * self._wave / self._launch.cta_count
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         # Threads of the input are those of the engine, also where its warps are not.
@@ -322,7 +336,7 @@ class Systematic(Controller):
             half += unseen * added / max(1.0, float(cycle_rates @ stands_for))
             return whole, half / whole if whole else 0.0
 
-        allowance = self._allowance(self._gaps())
+        allowance = self._allowance((launch.cta_count - now.counters["ctas"]) / self._wave)
         cycle_rates = self._noise("cycles", measure)[0][1:]
         cycles, half = total("cycles", now.end)
         totals: dict[str, float] = {}
