@@ -1,12 +1,16 @@
 """Sampling within launches on kernels that nobody tuned it for: error, coverage of the intervals, speedup.
 
-python benchmarks/systematic_study.py run --half development --gpu qv100 [--methods systematic] [--cases heat]
+python benchmarks/systematic_study.py run --half development [--launches whole] [--gpu qv100] [--cases heat]
 python benchmarks/systematic_study.py table --half held-out
 
 One launch of each kernel below, on each GPU. A case runs in one process, on one host thread, in full and with
 each method, and times are processor times of the launch alone. `run` keeps what is measured in
 docs/control/systematic-study/ and measures what is missing there. The kernels were split into halves once,
 at random, before the method was developed; the held-out half is only for the final table.
+
+`--launches long`: most launches are of a few waves on a whole GPU, and simulating longer ones in full takes
+too long. Each therefore runs on the largest of the GPU, its half, quarter and eighth (SMs and memory channels
+with their L2 slices) on which it has 32 waves, or on the eighth. `--launches whole`: on the whole GPU.
 """
 
 from __future__ import annotations
@@ -24,14 +28,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.special  # noqa: F401 - or the first sampled launch of the process would import it
 
 import simt
+from simt.control import Controller, Decision, LaunchView, Predict
 from simt.control.registry import make
+from simt.result import Result
+from simt.spec import load_spec
 from simt.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "control" / "systematic-study"
 GPUS = ("qv100", "h100", "r9nano", "mi100")
+PARTS = (1, 2, 4, 8)
+LONG = 32  # waves
+LAUNCHES = ("long", "whole")
 METHODS = ("systematic", "photon", "pkp")
 SPLIT_SEED = 20
 HALVES = ("development", "held-out")
@@ -424,9 +435,8 @@ class TimedGPU(simt.GPU):
             self.processor_seconds += time.process_time() - begin
 
 
-def simulate(gpu: str, name: str, method: str) -> dict[str, Any]:
-    """One run of one case."""
-    device = TimedGPU(gpu, threads=1, controller=None if method == "full" else make(method))
+def execute(device: TimedGPU, name: str) -> Result:
+    """The launch of a kernel, or the launches of a workload."""
     entry = KERNELS[name]
     if isinstance(entry, int):
         WORKLOADS[name.partition("-")[2]].run(device, entry)
@@ -437,7 +447,33 @@ def simulate(gpu: str, name: str, method: str) -> dict[str, Any]:
         module = device.compile(source, name=f"{entry[0]}.cu", kernels=templates, options=options)
         kernel, grid, block, shared, arguments = entry[1](device, np.random.default_rng(1))
         module[kernel][grid, block, shared](*arguments)
-    result = device.result()
+    return device.result()
+
+
+class Untimed(Controller):
+    """Executes launches without timing."""
+
+    method = "untimed"
+
+    def begin(self, launch: LaunchView) -> Decision:
+        return Predict(launch_cycles=1)
+
+
+def part_of(gpu: str, name: str) -> int:
+    """The part of the GPU, as a divisor, on which the case is a long launch."""
+    result = execute(TimedGPU(gpu, threads=1, controller=Untimed()), name)
+    sms = result.machine.sm_count
+    waves = [math.prod(x.grid) / x.occupancy_limit_ctas for x in result.launches]
+    return next((d for d in PARTS if max(waves) / (sms // d) >= LONG), PARTS[-1])
+
+
+def simulate(gpu: str, name: str, method: str, part: int = 1) -> dict[str, Any]:
+    """One run of one case."""
+    spec = load_spec(gpu)
+    smaller = {"sm.count": spec.sm.count // part, "address_map.channels": spec.address_map.channels // part}
+    controller = None if method == "full" else make(method)
+    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller)
+    result = execute(device, name)
     launch = max(result.launches, key=lambda x: x.cycles)
     sampled = launch.sampled
     wave = launch.occupancy_limit_ctas * result.machine.sm_count
@@ -458,15 +494,20 @@ def simulate(gpu: str, name: str, method: str) -> dict[str, Any]:
     return found
 
 
-def one(gpu: str, name: str, methods: list[str]) -> dict[str, Any]:
+def one(launches: str, gpu: str, name: str, methods: list[str]) -> dict[str, Any]:
     """Full detail, then the methods."""
     sys.path[:0] = [str(ROOT / "tests" / "kernels"), str(ROOT / "tests")]
-    full = simulate(gpu, name, "full")
-    return {"full": full} | {method: simulate(gpu, name, method) for method in methods}
+    part = part_of(gpu, name) if launches == "long" else 1
+    full = simulate(gpu, name, "full", part) | {"part": part}
+    return {"full": full} | {method: simulate(gpu, name, method, part) for method in methods}
 
 
-def read(gpu: str) -> dict[str, Any]:
-    path = RESULTS / f"{gpu}.json"
+def path_of(launches: str, gpu: str) -> Path:
+    return RESULTS / f"{launches}-{gpu}.json"
+
+
+def read(launches: str, gpu: str) -> dict[str, Any]:
+    path = path_of(launches, gpu)
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return found
 
@@ -476,18 +517,18 @@ def run(options: argparse.Namespace) -> None:
         for name, half in half_of().items():
             if half != options.half or (options.cases and name not in options.cases.split(",")):
                 continue
-            if name in read(gpu) and not options.again:
+            if name in read(options.launches, gpu) and not options.again:
                 continue
-            command = [sys.executable, __file__, "one", gpu, name, options.methods]
+            command = [sys.executable, __file__, "one", options.launches, gpu, name, options.methods]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 print(f"{gpu} {name}: failed\n{done.stderr[-1500:]}", flush=True)
                 continue
             row = json.loads(done.stdout.splitlines()[-1])
-            rows = read(gpu) | {name: row}
+            rows = read(options.launches, gpu) | {name: row}
             RESULTS.mkdir(parents=True, exist_ok=True)
             lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(rows.items())]
-            (RESULTS / f"{gpu}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+            path_of(options.launches, gpu).write_text("{\n" + ",\n".join(lines) + "\n}\n")
             print(gpu, name, summary(row), flush=True)
 
 
@@ -515,7 +556,7 @@ def table(options: argparse.Namespace) -> None:
         rows = [
             row
             for g in (GPUS if gpu == "all" else [gpu])
-            for name, row in read(g).items()
+            for name, row in read(options.launches, g).items()
             if halves.get(name) == options.half
         ]
         for title, low, high in (("≥ 8", 8, math.inf), ("1 to 8", 1, 8), ("below 1", 0, 1)):
@@ -541,13 +582,14 @@ def table(options: argparse.Namespace) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["one"]:
-        gpu, name, methods = sys.argv[2:5]
-        print(json.dumps(one(gpu, name, [m for m in methods.split(",") if m])))
+        launches, gpu, name, methods = sys.argv[2:6]
+        print(json.dumps(one(launches, gpu, name, [m for m in methods.split(",") if m])))
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("run")
     command.add_argument("--half", choices=HALVES, required=True)
+    command.add_argument("--launches", choices=LAUNCHES, default=LAUNCHES[0])
     command.add_argument("--gpu", default=",".join(GPUS))
     command.add_argument("--cases")
     command.add_argument("--methods", default="systematic")
@@ -555,6 +597,7 @@ def main() -> None:
     command.set_defaults(function=run)
     command = commands.add_parser("table")
     command.add_argument("--half", choices=HALVES, required=True)
+    command.add_argument("--launches", choices=LAUNCHES, default=LAUNCHES[0])
     command.set_defaults(function=table)
     options = parser.parse_args()
     options.function(options)

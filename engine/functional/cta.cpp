@@ -89,6 +89,20 @@ Cta::Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, ui
   running_ = count;
 }
 
+void Cta::restart(uint64_t linear_index) {
+  linear_index_ = linear_index;
+  index_ = grid_.position(linear_index);
+  cluster_->barrier = {};
+  sm = 0;
+  barriers_completed = 0;
+  running_ = static_cast<uint32_t>(warps_.size());
+  std::fill(shared_.begin(), shared_.end(), Line{});
+  for (Warp& warp : warps_) warp.restart(grid_.kernel().first);
+  for (auto& memory : local_) std::fill(memory.begin(), memory.end(), std::byte{});
+  for (BarrierCounter& barrier : barriers_) barrier = {};
+  waiting_.clear();
+}
+
 uint32_t Cta::shared_bytes() const {
   return grid_.shared_bytes();
 }
@@ -172,7 +186,7 @@ void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& coun
 void Cta::exited(Context& context, Warp& warp) {
   if (warp.finished()) --running_;
   for (uint32_t b = 0; b < barriers_.size(); ++b)
-    if (barriers_[b].after_exit({this})) release(context, b, barriers_[b]);
+    if (barriers_[b].in_use() && barriers_[b].after_exit({this})) release(context, b, barriers_[b]);
   if (cluster_->ctas.size() > 1 && cluster_->barrier.after_exit(cluster_->ctas))
     release(context, barrier_count, cluster_->barrier);
 }

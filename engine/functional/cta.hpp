@@ -60,6 +60,8 @@ class Cta {
   static constexpr uint32_t warps_in_group = 4;  ///< warps in a warpgroup
 
   Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, uint32_t rank);
+  /// As if newly made, in the memory that it has; the only CTA of its cluster.
+  void restart(uint64_t linear_index);
 
   Grid& grid() const { return grid_; }
   uint64_t linear_index() const { return linear_index_; }

@@ -222,6 +222,13 @@ std::vector<std::unique_ptr<Cta>> Grid::make_cluster(uint64_t number) {
   return ctas;
 }
 
+std::vector<std::unique_ptr<Cta>> Grid::make_cluster(uint64_t number,
+                                                     std::vector<std::unique_ptr<Cta>> finished) {
+  if (has_restored_ || finished.size() != 1) return make_cluster(number);
+  finished[0]->restart(number);
+  return finished;
+}
+
 void Grid::print(const Context& context, const std::string& text) {
   const std::lock_guard lock(print_mutex_);
   if (stop_ && *stop_ && ++prints_ % 64 == 0 && (*stop_)()) stopped_ = true;
@@ -263,12 +270,14 @@ class StopQuestion {
 
 /// A cluster being run.
 struct RunningCluster {
-  /// The i-th of a part; those that have begun come first.
-  RunningCluster(Grid& grid, const Grid::Part& part, uint64_t i) : blocks_of_warp(part.block_count) {
+  /// The i-th of a part; those that have begun come first. finished: CTAs whose memory it may take.
+  RunningCluster(Grid& grid, const Grid::Part& part, uint64_t i,
+                 std::vector<std::unique_ptr<Cta>> finished = {})
+      : blocks_of_warp(part.block_count) {
     if (i < part.begun.size()) {
       ctas = part.begun[i];
     } else {
-      owned = grid.make_cluster(part.number(i - part.begun.size()));
+      owned = grid.make_cluster(part.number(i - part.begun.size()), std::move(finished));
       for (auto& cta : owned) ctas.push_back(cta.get());
     }
     if (part.blocks)
@@ -403,14 +412,16 @@ Grid::Counts Grid::run_unordered(const Part& part, uint32_t threads, const std::
       executor.follow(&*recorder);
     }
     StopQuestion question(stop);
+    std::vector<std::unique_ptr<Cta>> finished_ctas;
     for (uint64_t c = next++; c < clusters && c < first_error && !stopped_; c = next++) {
       try {
-        RunningCluster cluster(*this, part, c);
+        RunningCluster cluster(*this, part, c, std::move(finished_ctas));
         bool finished = false;
         while (!finished && c < first_error && !stopped_) {
           finished = run_turn(*this, executor, cluster);
           if (asks && question.ask(executor.warp_instructions)) stopped_ = true;
         }
+        finished_ctas = std::move(cluster.owned);
       } catch (const Stopped&) {
         break;
       } catch (...) {

@@ -87,6 +87,8 @@ class Grid {
 
   /// Makes a cluster's CTAs, starting at CTA `number`; a single CTA if there are no clusters.
   std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number);
+  /// The same, in place of a finished cluster if that can be.
+  std::vector<std::unique_ptr<Cta>> make_cluster(uint64_t number, std::vector<std::unique_ptr<Cta>> finished);
   uint64_t cluster_count() const { return cta_count_ / cluster_size(); }
   uint64_t first_cluster() const { return config_.first_cta / cluster_size(); }
 

@@ -459,7 +459,8 @@ BlockCounts ExecutedSource::execute(uint64_t first, uint64_t end, const BasicBlo
   const uint32_t size = grid_.cluster_size();
   Grid::Part part;
   if (footprints) {
-    footprints->assign(end - first, {});
+    footprints->resize(end - first);
+    for (Footprint& footprint : *footprints) footprint.clear();
     part.follow = {&launch_, &instructions_, footprints};
   }
   part.count = (end - first) / size;

@@ -7,12 +7,22 @@ namespace simt::functional {
 constexpr uint32_t nothing = UINT32_MAX;
 
 Warp::Warp(uint32_t number, uint32_t lanes, uint32_t pc, uint32_t frame_bytes)
-    : number_(number), lanes_(lanes), alive_(lanes) {
+    : number_(number), lanes_(lanes) {
+  reserve_frames(frame_bytes);
+  restart(pc);
+}
+
+void Warp::restart(uint32_t pc) {
+  alive_ = lanes_;
+  current_ = 0;
+  run_length_ = waiting_ = 0;
   Split split;
   split.pc = pc;
-  split.mask = lanes;
-  splits_.push_back(split);
-  reserve_frames(frame_bytes);
+  split.mask = lanes_;
+  splits_.assign(1, split);
+  meetings_.clear();
+  dynamic_stacks.fill(0);
+  std::fill(registers_.begin(), registers_.end(), Line{});
 }
 
 void Warp::reserve_frames(uint32_t bytes) {

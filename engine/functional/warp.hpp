@@ -51,6 +51,8 @@ class Warp {
   };
 
   Warp(uint32_t number, uint32_t lanes, uint32_t pc, uint32_t frame_bytes);
+  /// As if newly made, in the memory that it has.
+  void restart(uint32_t pc);
 
   uint32_t number() const { return number_; }
   uint32_t alive() const { return alive_; }

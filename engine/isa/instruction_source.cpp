@@ -112,7 +112,8 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
     all = preview(ordinals, *blocks, threads);
   }
   if (footprints) {
-    footprints->assign(end - first, {});
+    footprints->resize(end - first);
+    for (Footprint& footprint : *footprints) footprint.clear();
     std::atomic<uint64_t> next{0};
     std::mutex mutex;
     std::exception_ptr error;

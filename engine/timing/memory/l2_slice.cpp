@@ -226,13 +226,13 @@ void L2Slice::tick(uint64_t cycle) {
   }
 }
 
-uint32_t L2Slice::insert(uint64_t address, bool modified) {
+uint32_t L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {
   CacheAccess access;
   access.address = address;
   access.set_address = map_.local_address(address);
   access.time = ++access_order_;
   access.write = modified;
-  return cache().insert(access);
+  return cache().insert(access, sectors);
 }
 
 }  // namespace simt

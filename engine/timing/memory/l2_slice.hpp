@@ -71,7 +71,7 @@ class L2Slice {
   void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
 
   /// As SectoredCache::insert().
-  uint32_t insert(uint64_t address, bool modified);
+  uint32_t insert(uint64_t address, bool modified, uint32_t sectors = 1);
   /// Invalidates the copy of a sector whose home is in another partition.
   void drop_copy(uint64_t address) { cache().drop(address); }
   const SectoredCache& cache() const { return cache_; }

@@ -1,6 +1,7 @@
 #include "timing/memory/memory_system.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <stdexcept>
 
@@ -215,18 +216,29 @@ void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
 
 uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
   uint32_t exchanged = 0;
-  for (uint32_t s = 0; s < LineAccess::line_bytes / LineAccess::sector_bytes; ++s) {
-    if (!(access.sectors >> s & 1)) continue;
-    const uint64_t sector = access.line + s * LineAccess::sector_bytes;
-    const uint32_t home = map_.slice_of(sector);
-    exchanged += slice(home).insert(sector, access.write);
+  for (uint32_t rest = access.sectors; rest;) {
+    // Sectors of a line of the L2 that are in the same slice are looked up together.
+    const uint64_t first = access.line + uint64_t(std::countr_zero(rest)) * sector_bytes;
+    const uint64_t line = first / spec_.l2.slice.line_bytes;
+    const uint32_t home = map_.slice_of(first);
+    uint32_t together = 0;
+    for (uint64_t sector = first; rest; sector += sector_bytes) {
+      const uint32_t bit = 1u << (sector - access.line) / sector_bytes;
+      if (bit > rest || sector / spec_.l2.slice.line_bytes != line) break;
+      if (!(rest & bit)) continue;
+      if (sector != first && map_.slice_of(sector) != home) break;
+      together |= 1u << (sector - first) / sector_bytes;
+      rest &= ~bit;
+    }
+    exchanged += slice(home).insert(first, access.write, together);
     for (uint32_t p = 0; p < partitions_.count(); ++p) {
       const uint32_t index = partitions_.partner(home, p);
       if (index == home) continue;
       if (access.write)
-        slice(index).drop_copy(sector);
+        for (uint32_t each = together; each; each &= each - 1)
+          slice(index).drop_copy(first + uint64_t(std::countr_zero(each)) * sector_bytes);
       else if (p == partition)
-        slice(index).insert(sector, false);
+        slice(index).insert(first, false, together);
     }
   }
   return exchanged;
@@ -239,10 +251,10 @@ void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, do
     const std::vector<CacheLine>& lines = contents[s];
     for (size_t i = 0; i < lines.size(); ++i) {
       if (i + kept < lines.size() && lines[i + kept].line / ways == lines[i].line / ways) continue;
-      const auto sectors = static_cast<uint32_t>(lines[i].valid | lines[i].modified);
-      for (uint32_t sector = 0; sectors >> sector; ++sector)
-        if (sectors >> sector & 1)
-          slice(s).insert(lines[i].tag + uint64_t{sector} * sector_bytes, lines[i].modified >> sector & 1);
+      const CacheLine& line = lines[i];
+      const uint32_t unmodified = line.valid & ~uint32_t{line.modified};
+      if (unmodified) slice(s).insert(line.tag, false, unmodified);
+      if (line.modified) slice(s).insert(line.tag, true, line.modified);
     }
   }
 }

@@ -83,9 +83,10 @@ class SectoredCache {
   /// Token of the oldest access whose data has arrived; one per call.
   uint64_t pop_ready();
 
-  /// Inserts a sector without time or traffic, as if it had been read or, for a write, written completely.
-  /// Returns the sectors that would have been exchanged with the next level.
-  uint32_t insert(const CacheAccess& access);
+  /// Inserts sectors of one line without time or traffic, as if they had been read or, for a write, written
+  /// completely. sectors: bit per 32 bytes, from the address on. Returns the sectors that would have been
+  /// exchanged with the next level.
+  uint32_t insert(const CacheAccess& access, uint32_t sectors = 1);
   void invalidate();
   /// Invalidates an unmodified sector if it is present.
   void drop(uint64_t address);

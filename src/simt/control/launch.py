@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from simt import _engine
 from simt.control.code import LaunchCode
@@ -35,8 +36,25 @@ _SKIPPED = (
     "skipped_thread_instructions",
     "skipped_dram_sectors",
 )
+_PLACES = {name: i for i, name in enumerate(_engine.OBSERVED)}
 Answer = dict[str, Any]
 """A decision, with the field names that the engine expects (engine/bindings/control.cpp)."""
+
+
+class _Observed(Mapping[str, int]):
+    """Counters by name, over the engine's array of them: most observations are asked for a few only."""
+
+    def __init__(self, values: npt.NDArray[np.uint64]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> int:
+        return int(self._values[_PLACES[name]])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
 
 
 class LaunchControl:
@@ -75,9 +93,7 @@ class LaunchControl:
         self._threads = threads
         self._view: LaunchView | None = None
         self._last = np.zeros(len(_engine.OBSERVED), np.uint64)
-        self._interval = Interval(
-            -1, 0, 0, dict.fromkeys(_engine.OBSERVED, 0), dict.fromkeys(_engine.OBSERVED, 0)
-        )
+        self._interval = Interval(-1, 0, 0, _Observed(self._last), _Observed(self._last))
 
     # --- called by the engine ---------------------------------------------------------------------------
 
@@ -134,8 +150,8 @@ class LaunchControl:
             index,
             begin,
             end,
-            dict(zip(_engine.OBSERVED, values.tolist(), strict=True)),
-            dict(zip(_engine.OBSERVED, (values - self._last).tolist(), strict=True)),
+            _Observed(values),
+            _Observed(values - self._last),
             np.frombuffer(warps, WARP),
             np.frombuffer(blocks, BLOCK),
             np.frombuffer(latencies, np.float64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,13 +19,14 @@ Floats = npt.NDArray[np.float64]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _SHORTEST, _LONGEST = 50, 500  # core cycles between observations
 _OBSERVATIONS = 32  # in the time of the first wave, about
-_FULL_OF_WINDOWS = 8  # waves for each window, up to `windows`
-# A launch of that many waves has a window within this share of its end.
-_SEEN_AT_ITS_END, _LONGEST_END = 10, 0.4
+_OF_A_WINDOW = 16  # waves for each window, if these are more than planned
+_FEWEST = 2  # windows: of launches that are shorter than that, or if they agree
 _STEPS = 4  # in which the CTAs between two windows are left out
-_USUAL, _PRIOR = 0.01, 4  # spread of windows in most launches, and how many degrees of freedom that is worth
+# Spread of windows in most launches, how much more it is at full use of DRAM, and how many degrees of freedom
+# that is worth.
+_USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.01, 4
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
-_OF_CHANGE = 0.25  # of the difference between two windows that is uncertain between them
+_OF_CHANGE = 0.35  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
 _OF_PROGRAM = (
     *("shared_loads", "shared_stores", "shared_wavefronts", "shared_bank_conflicts"),
@@ -65,15 +67,16 @@ class Systematic(Controller):
     error: relative half width of the interval of the cycles that is asked for: windows are added until it is
         reached, or the launch is over.
     confidence: of the intervals.
-    windows: number of windows at least, in launches of eight waves for each; shorter ones have fewer.
+    windows: number of windows planned; long launches have one for every 16 waves. Two are enough if they
+        agree, or in launches shorter than that.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
-        quite theirs: in waves, for each stretch left out.
+        quite theirs: in waves, times the root of the waves left out.
     """
 
     method = "systematic"
 
     def __init__(
-        self, error: float = 0.03, confidence: float = 0.95, windows: int = 8, bias: float = 0.12
+        self, error: float = 0.03, confidence: float = 0.95, windows: int = 3, bias: float = 0.08
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -97,8 +100,11 @@ class Systematic(Controller):
         self._left_out: list[_Left] = []
         self._waits_for: Interval | None = None  # a skip decided then takes effect
         self._to_leave_out = 0  # waves, before the next window
-        self._columns: dict[str, Floats] = {}
-        self._columns_of = 0  # observations
+        self._last_gap = False  # whether the planned windows are over
+        self._dispatched: list[int] = []  # CTAs, at each observation
+        self._spread_of = 0  # windows of which the next two are known
+        self._are_steady = np.zeros(0, np.bool_)
+        self._usual = _USUAL
         return GO_ON
 
     def _refusal(self, launch: LaunchView) -> str:
@@ -117,17 +123,15 @@ class Systematic(Controller):
             return self._why
         if len(self._windows) < 2:
             return "it ended before a window did"
-        noise = self._relative_noise(1.0)
-        if math.isinf(noise):
-            return "the use of DRAM and the rate changed from each window to the next"
         return (
             f"its windows differ too much to leave out a wave at the error asked for, {self.error:.1%}: "
-            f"± {noise + self._allowance(1):.1%}"
+            f"± {self._relative_noise(1.0) + self._allowance(1.0):.1%}"
         )
 
     def observe(self, interval: Interval) -> Decision:
         counters = interval.counters
         self._seen.append(interval)
+        self._dispatched.append(counters["ctas"])
         if counters["ctas_finished"] == 0:
             self.interval = min(_LONGEST, max(_SHORTEST, interval.end // _OBSERVATIONS))
             return GO_ON
@@ -138,7 +142,7 @@ class Systematic(Controller):
             self._has_left_out(interval)
             self._window = counters["ctas"]
             self._waits_for = None
-            if self._changed() and left >= self._wave:
+            if self._last_gap and left >= self._wave and self._changed():
                 self._to_leave_out = 0
         elif counters["ctas"] >= self._window + self._wave:
             self._windows.append(self._window)
@@ -171,20 +175,27 @@ class Systematic(Controller):
 
     def _planned(self, left: int) -> int:
         """Waves to leave out before the next window."""
+        done, rest = len(self._windows) - 1, left // self._wave
         waves = self._launch.cta_count / self._wave
-        done = len(self._windows) - 1
-        wanted = max(1, min(self.windows, int(waves / _FULL_OF_WINDOWS)))
-        share = 1 - (done + 2) / waves
-        noise = self._relative_noise(share)
-        room = self.error - self._allowance(self._gaps() + 1)
-        if noise > room:
-            if room <= 0 or not math.isfinite(noise):
-                return 0
-            wanted = max(wanted, math.ceil(done * (noise / room) ** 2))
-        more = max(0, wanted - done)
-        if more == 0 and left > _LONGEST_END * self._launch.cta_count and waves >= _SEEN_AT_ITS_END:
-            more = 1
-        return max(0, left - more * self._wave) // max(1, more) // self._wave
+        room = self.error - self._allowance(waves - done - 2)
+        if room <= 0:
+            return 0
+        needed = math.ceil(done * (self._relative_noise(1 - (done + 2) / waves) / room) ** 2)
+        usual = max(self.windows, int(waves / _OF_A_WINDOW)) if waves >= _OF_A_WINDOW else _FEWEST
+        if done >= _FEWEST and self._agree():
+            usual = done
+        more = max(0, max(needed if done > 1 else 0, usual) - done)
+        if more >= rest and needed <= done:
+            more = 0  # another window leaves nothing out
+        self._last_gap = more == 0
+        # Stretches before the windows to come are twice as long as the one after them, of which less is seen.
+        return max(0, math.ceil((rest - more) / (more + 0.5)))
+
+    def _agree(self) -> bool:
+        """Whether the rates of the last two windows are the same."""
+        begins = np.array(self._windows[-2:], np.float64)
+        first, last = self._between("cycles", begins) / self._between("warp_instructions", begins)
+        return abs(last - first) <= _USUAL * float(first)
 
     def _changed(self) -> bool:
         """Whether what was left out last exchanges other amounts with DRAM than what was seen before it:
@@ -215,42 +226,44 @@ class Systematic(Controller):
 
     # --- estimates ---------------------------------------------------------------------------------------
 
-    def _series(self, name: str) -> Floats:
-        """Values of a counter, or of the `cycles`, at the observations before each further dispatch. Several
-        may have seen the same number of CTAs: the last of them is when the next one came."""
-        if self._columns_of != len(self._seen):
-            self._columns_of, self._columns = len(self._seen), {}
-            ctas = [x.counters["ctas"] for x in self._seen]
-            self._last = [x for x, n, m in zip(self._seen, ctas, [*ctas[1:], math.inf], strict=True) if n < m]
-        if name not in self._columns:
-            values = [x.end if name == "cycles" else x.counters[name] for x in self._last]
-            self._columns[name] = np.array(values, np.float64)
-        return self._columns[name]
+    def _at(self, name: str, dispatched: float) -> float:
+        """A counter, or the `cycles`, when that many CTAs had been dispatched. Between observations,
+        dispatches and events are spread evenly; of several that saw the same number of CTAs, the last is when
+        the next one came."""
+
+        def value(i: int) -> int:
+            return self._seen[i].end if name == "cycles" else self._seen[i].counters[name]
+
+        before = bisect_right(self._dispatched, dispatched) - 1
+        if before < 0 or before + 1 == len(self._seen):
+            return value(max(0, before))
+        after = bisect_right(self._dispatched, self._dispatched[before + 1]) - 1
+        first, last = self._dispatched[before], self._dispatched[after]
+        part = (dispatched - first) / (last - first)
+        return (1 - part) * value(before) + part * value(after)
 
     def _between(self, name: str, begins: Floats) -> Floats:
-        """The increase in windows that begin there. Within intervals, dispatches and events are spread
-        evenly."""
-        dispatched, values = self._series("ctas"), self._series(name)
-        ends = np.interp(begins + self._wave, dispatched, values)
-        increase: Floats = ends - np.interp(begins, dispatched, values)
-        return increase
+        """The increase in windows that begin there."""
+        return np.array([self._at(name, x + self._wave) - self._at(name, x) for x in begins.tolist()])
 
     def _noise(self, name: str, measure: str) -> tuple[Floats, float, int]:
         """Rates in the windows, of a counter against instructions; the standard deviation of one, and its
         degrees of freedom: from differences between successive windows (Wolter, "Introduction to Variance
         Estimation", 2007, section 8.2). Pairs between which the use of DRAM changes do not count, nor does
-        the cold window if there are others. Few pairs say little of the spread, which is therefore shrunk
-        towards that of most launches."""
+        the cold window. Few pairs say little of the spread, which is therefore shrunk towards that of most
+        launches."""
         begins = np.array(self._windows, np.float64)
         rates = self._between(name, begins) / self._between(measure, begins)
-        steady = self._steady(begins)
-        steady[0] &= len(steady) == 1
-        squares = np.diff(rates)[steady] ** 2 / 2
+        if self._spread_of != len(begins):
+            self._spread_of = len(begins)
+            self._are_steady = self._steady(begins)
+            self._are_steady[0] = False
+            used = self._utilisation(float(self._dram_sectors(begins[-1:])[0]))
+            self._usual = _USUAL + _USUAL_OF_DRAM * used
+        squares = np.diff(rates)[self._are_steady] ** 2 / 2
         own = 2 * len(squares)
-        if own == 0:
-            return rates, math.inf, 1
-        usual = (_USUAL * float(rates[1:].mean())) ** 2
-        variance = (own * float(squares.mean()) + _PRIOR * usual) / (own + _PRIOR)
+        usual = (self._usual * float(rates[1:].mean())) ** 2
+        variance = (2 * float(squares.sum()) + _PRIOR * usual) / (own + _PRIOR)
         return rates, math.sqrt(variance), own + _PRIOR
 
     def _steady(self, begins: Floats) -> npt.NDArray[np.bool_]:
@@ -276,13 +289,9 @@ class Systematic(Controller):
         rates, noise, freedom = self._noise("cycles", "warp_instructions")
         return share * self._of_mean(noise, freedom) / float(rates[1:].mean())
 
-    def _gaps(self) -> int:
-        """Stretches left out: several skips may follow each other."""
-        return len({int(np.searchsorted(self._windows, left.at)) for left in self._left_out})
-
-    def _allowance(self, gaps: int) -> float:
-        """`bias` relative to the launch, for stretches whose errors are independent of each other."""
-        return self.bias * math.sqrt(gaps) * self._wave / self._launch.cta_count
+    def _allowance(self, waves: float) -> float:
+        """`bias` relative to the launch, if so many waves are left out: their errors are independent."""
+        return self.bias * math.sqrt(waves) * self._wave / self._launch.cta_count
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         # Threads of the input are those of the engine, also where its warps are not.
@@ -293,16 +302,18 @@ class Systematic(Controller):
         sectors = self._dram_sectors(begins)
         # Of the work left out, by window: what its rate stands for; by pair of windows: what lies between.
         stands_for, between = np.zeros(len(begins)), np.zeros(len(begins))
+        before_end: list[float] = []  # what was left out last before the last window exchanged
         unseen = 0.0  # core cycles, at most, of traffic to DRAM that no window has seen
         for left in self._left_out:
             executed = getattr(left, measure)
             after = int(np.searchsorted(begins, left.at))
             if after == len(begins):
                 stands_for[-1] += executed
-                more = abs(left.dram_sectors - sectors[-1])
+                more = min(abs(left.dram_sectors - x) for x in (sectors[-1], *before_end))
                 if self._utilisation(more) > _CHANGE:
                     unseen += more * _SECTOR_BYTES * left.ctas / launch.dram_bytes_per_cycle
                 continue
+            before_end = [left.dram_sectors]
             change = sectors[after] - sectors[after - 1]
             part = 0.5
             if self._utilisation(change) > _CHANGE:
@@ -315,8 +326,6 @@ class Systematic(Controller):
         def total(name: str, done: float) -> tuple[float, float]:
             """The launch's total and its relative half width."""
             rates, noise, freedom = self._noise(name, measure)
-            if not math.isfinite(noise):
-                noise, freedom = float(np.std(rates[1:])), 1
             added = float(rates[1:] @ stands_for)
             whole = done + added
             half = every * self._of_mean(noise, freedom) + allowance * whole
@@ -327,7 +336,7 @@ class Systematic(Controller):
             half += unseen * added / max(1.0, float(cycle_rates @ stands_for))
             return whole, half / whole if whole else 0.0
 
-        allowance = self._allowance(self._gaps())
+        allowance = self._allowance((launch.cta_count - now.counters["ctas"]) / self._wave)
         cycle_rates = self._noise("cycles", measure)[0][1:]
         cycles, half = total("cycles", now.end)
         totals: dict[str, float] = {}
