@@ -17,7 +17,7 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
              spec.sm.front_end.branch_latency > 0),
       ctas_(spec.sm, warps_),
-      recorder_(warps_, launch_slots),
+      recorder_(warps_),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
       load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), requests_),

@@ -24,6 +24,7 @@ DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
 
 void DramChannel::push(const DramRequest& request) {
   latest_slot_ = request.slot;
+  ++held_;
   scheduler_->push(request);
 }
 
@@ -148,10 +149,12 @@ void DramChannel::serve_at_once(const DramRequest& request) {
   bank.pending_cycles += cycles;
   counters[Counter::dram_pending_cycles] += cycles;
   counters[Counter::dram_bus_cycles] += cycles;
-  if (request.write)
+  if (request.write) {
     writes_done_.push_back(request.slice);
-  else
+  } else {
     returned_.push_back(request);
+    ++held_;
+  }
 }
 
 void DramChannel::append_bank_activity(uint64_t cycle, std::vector<BankActivity>& out) const {
@@ -165,10 +168,12 @@ void DramChannel::tick(uint64_t cycle) {
   if (cycle >= refresh_at_) refresh(cycle);
   if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
     const DramRequest& request = data_.front().request;
-    if (request.write)
+    if (request.write) {
       writes_done_.push_back(request.slice);
-    else
+      --held_;
+    } else {
       returned_.push_back(request);
+    }
     data_.pop_front();
   }
   schedule(cycle);

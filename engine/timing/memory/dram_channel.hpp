@@ -40,13 +40,14 @@ class DramChannel {
   void tick(uint64_t cycle);
   /// The simple model: a request completes after the controller's latency.
   void serve_at_once(const DramRequest& request);
-  bool idle() const {
-    return scheduler_->pending() == 0 && in_banks_ == 0 && data_.empty() && returned_.empty();
-  }
+  bool idle() const { return held_ == 0; }
 
   bool has_returned() const { return !returned_.empty(); }
   const DramRequest& front_returned() const { return returned_.front(); }
-  void pop_returned() { returned_.pop_front(); }
+  void pop_returned() {
+    returned_.pop_front();
+    --held_;
+  }
   /// Slices (within the channel) of the writes finished since the last call.
   std::vector<uint32_t>& writes_done() { return writes_done_; }
 
@@ -91,6 +92,8 @@ class DramChannel {
   /// Closes the row as soon as possible, and blocks the bank (or all banks) until the refresh is done.
   void refresh_next();
 
+  uint32_t held_ = 0;  // requests in the scheduler, in banks, or whose data is on its way or has arrived
+  RingQueue<DramRequest> returned_;
   const DramSpec spec_;
   std::vector<Counters>& counters_;
   uint32_t groups_;
@@ -112,7 +115,6 @@ class DramChannel {
   uint32_t refresh_bank_ = 0;
   uint64_t last_data_ = 0;
   RingQueue<Data> data_;
-  RingQueue<DramRequest> returned_;
   std::vector<uint32_t> writes_done_;
   ChannelActivity activity_;
 };
