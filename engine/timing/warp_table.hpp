@@ -2,6 +2,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "timing/decoded_kernel.hpp"
@@ -106,7 +107,13 @@ class WarpTable {
   uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
   Warp& operator[](uint32_t w) { return warps_[w]; }
   const Warp& operator[](uint32_t w) const { return warps_[w]; }
-  SchedulerMasks& masks(uint32_t scheduler) { return masks_[scheduler]; }
+  /// For changing them.
+  SchedulerMasks& change_masks(uint32_t scheduler) {
+    masks_changed_ = true;
+    return masks_[scheduler];
+  }
+  /// Whether any masks may have changed since the last call.
+  bool take_masks_changed() { return std::exchange(masks_changed_, false); }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
   uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
@@ -234,6 +241,7 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
+  bool masks_changed_ = true;
   DependenceCounters dependences_;
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;
