@@ -178,23 +178,26 @@ void L2Slice::tick(uint64_t cycle) {
     answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
   }
   if (!far_data_.empty() && far_data_.front().ready <= cycle) {
-    from_dram_.push_back(far_data_.front().request.address);
+    const MemoryRequest& data = far_data_.front().request;
+    from_dram_.push_back({data.address, static_cast<uint32_t>(data.token)});
     far_data_.pop_front();
     --waiting_for_far_;
   }
   if (!from_dram_.empty()) {
-    cache().fill(from_dram_.front(), ++access_order_);
+    cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
     from_dram_.pop_front();
+    if (cache_.ready()) __builtin_prefetch(&accesses_[cache_.next_ready()]);
   }
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
     const MemoryLocation where = map_.locate(miss.address);
     if (partitions_.of_slice(where.slice) == partition_) {
       to_dram_.push_back(
-          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write});
+          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write, miss.mshr});
     } else {
       MemoryRequest request;
       request.address = miss.address;
+      request.token = miss.mshr;
       request.kind = miss.kind;
       request.slot = miss.slot;
       far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, FarKind::Read, request});
@@ -210,6 +213,9 @@ void L2Slice::tick(uint64_t cycle) {
     if (from) {
       requests_.push_back(from->front().access);
       from->pop_front();
+      // What the next look-ups will touch: first the access, then what its address leads to.
+      if (from->size() > 3) __builtin_prefetch(&accesses_[(*from)[3].access]);
+      if (from->size() > 1) cache_.prefetch_access(accesses_[(*from)[1].access].request.address);
     }
   }
   if (!requests_.empty() || !from_dram_.empty() || !cache_.miss_queue_empty() || cache_.ready()) {

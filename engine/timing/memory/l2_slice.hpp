@@ -72,9 +72,12 @@ class L2Slice {
   void pop_dram_request() { to_dram_.pop_front(); }
   bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
   void take_data(const DramRequest& request) {
-    from_dram_.push_back(request.address);
+    from_dram_.push_back({request.address, request.mshr});
     wake_ = 0;
   }
+
+  /// Brings what taking the data will touch into the host's caches.
+  void prefetch(const DramRequest& request) const { cache_.prefetch_mshr(request.mshr, request.address); }
 
   /// As SectoredCache::insert().
   uint32_t insert(uint64_t address, bool modified);
@@ -133,7 +136,11 @@ class L2Slice {
   std::vector<FarMessage> far_messages_;
   RingQueue<uint32_t> requests_;  // places in accesses_
   bool refused_ = false;          // the first of them, by the cache as it is now
-  RingQueue<uint64_t> from_dram_;
+  struct Filled {
+    uint64_t address;
+    uint32_t mshr;
+  };
+  RingQueue<Filled> from_dram_;
   std::vector<Access> accesses_;  // from arrival to answer; the cache's tokens are their places
   std::vector<uint32_t> free_accesses_;
   uint64_t port_free_at_ = 0;

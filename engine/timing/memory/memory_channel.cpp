@@ -58,6 +58,10 @@ void MemoryChannel::dram_tick(uint64_t tick) {
     }
   }
   if (!spec_.dram.simple) dram_.tick(tick);
+  if (dram_.has_returned()) {
+    const DramRequest& next = dram_.front_returned();
+    slices_[next.slice]->prefetch(next);
+  }
   for (uint32_t slice : dram_.writes_done()) {
     if (own_credit_[slice] > 0)
       --own_credit_[slice];
