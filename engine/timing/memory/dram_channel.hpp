@@ -42,6 +42,13 @@ class DramChannel {
   void serve_at_once(const DramRequest& request);
   bool idle() const { return held_ == 0; }
 
+  /// The read whose data this cycle's command has set on its way, and the one whose data arrives next; or
+  /// nullptr.
+  const DramRequest* just_read() const { return just_read_ ? &data_.back().request : nullptr; }
+  const DramRequest* next_arriving() const {
+    return data_.empty() || data_.front().request.write ? nullptr : &data_.front().request;
+  }
+
   bool has_returned() const { return !returned_.empty(); }
   const DramRequest& front_returned() const { return returned_.front(); }
   void pop_returned() {
@@ -104,6 +111,7 @@ class DramChannel {
   std::unique_ptr<DramScheduler> scheduler_;
   uint64_t busy_banks_ = 0;  // banks with a request in service
   uint32_t in_banks_ = 0;
+  bool just_read_ = false;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
   uint32_t priority_ = 0;
   uint64_t quiet_until_ = 0;  // no command is allowed before, unless a bank gets a request or is refreshed

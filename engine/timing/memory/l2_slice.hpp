@@ -76,8 +76,9 @@ class L2Slice {
     wake_ = 0;
   }
 
-  /// Brings what taking the data will touch into the host's caches.
-  void prefetch(const DramRequest& request) const { cache_.prefetch_mshr(request.mshr, request.address); }
+  /// Bring what take_data() will touch into the host's caches, one after the other.
+  void prefetch_mshr(const DramRequest& request) const { cache_.prefetch_mshr(request.mshr, request.address); }
+  void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().
   uint32_t insert(uint64_t address, bool modified);

@@ -58,10 +58,9 @@ void MemoryChannel::dram_tick(uint64_t tick) {
     }
   }
   if (!spec_.dram.simple) dram_.tick(tick);
-  if (dram_.has_returned()) {
-    const DramRequest& next = dram_.front_returned();
-    slices_[next.slice]->prefetch(next);
-  }
+  // What taking the data will touch comes into the host's caches while the data is on its way.
+  if (const DramRequest* read = dram_.just_read()) slices_[read->slice]->prefetch_mshr(*read);
+  if (const DramRequest* arriving = dram_.next_arriving()) slices_[arriving->slice]->prefetch_line(*arriving);
   for (uint32_t slice : dram_.writes_done()) {
     if (own_credit_[slice] > 0)
       --own_credit_[slice];
