@@ -77,7 +77,8 @@ void Sm::take_constants(Cycle now) {
   constant_warps_.clear();
   constant_loads_.clear();
   constant_cache_.cycle(now, constant_warps_, constant_loads_, recorder_.counters());
-  for (const uint32_t w : constant_warps_) warps_.change_masks(warps_.scheduler_of(w)).constant &= ~warps_.bit_of(w);
+  for (const uint32_t w : constant_warps_)
+    warps_.change_masks(warps_.scheduler_of(w)).constant &= ~warps_.bit_of(w);
   for (const ConstantCache::Load& load : constant_loads_) {
     warps_.release(load.warp, *load.instruction);
     warps_.leave_pipeline(load.warp);

@@ -77,7 +77,9 @@ class L2Slice {
   }
 
   /// Bring what take_data() will touch into the host's caches, one after the other.
-  void prefetch_mshr(const DramRequest& request) const { cache_.prefetch_mshr(request.mshr, request.address); }
+  void prefetch_mshr(const DramRequest& request) const {
+    cache_.prefetch_mshr(request.mshr, request.address);
+  }
   void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().

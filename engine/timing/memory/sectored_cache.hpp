@@ -85,8 +85,8 @@ class SectoredCache {
   }
   /// The same, with the MSHR that the miss named.
   void fill(uint32_t mshr, uint64_t address, uint64_t time);
-  /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the latter's MSHR, then
-  /// the line that it names.
+  /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the latter's MSHR,
+  /// then the line that it names.
   void prefetch_access(uint64_t address) const {
     line_index_.prefetch(line_address(address));
     mshr_index_.prefetch(unit_address(address));
