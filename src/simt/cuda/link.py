@@ -119,8 +119,8 @@ class _Unit:
     def text_with(self, renamed: dict[str, str], files: int, defined: dict[str, str]) -> str:
         """The text without its head, with names replaced, and source files numbered from `files`.
 
-        defined: linkage of each name that some unit defines. Declarations of functions get it, since ptxas takes
-        no `.extern` function that the same text defines.
+        defined: linkage of each name that some unit defines. Declarations of functions get it, since ptxas
+        takes no `.extern` function that the same text defines.
         """
 
         def declared(m: re.Match[str]) -> str:
