@@ -52,9 +52,9 @@ enum class Control : uint8_t {
   Collective,  ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
                ///< of the mask
   /// Machine code: the lanes wait until those in the mask at member_mask wait at such an Op with the same
-  /// immediate, and go on together. Lanes that wait where it is 0 (WARPSYNC) are not waited for elsewhere:
-  /// compilers let lanes leave a BSYNC's region that way. convergence_in_common_code is as 0, but then all
-  /// that waited there go on at one of these Ops
+  /// immediate, and go on together. Lanes that wait where it is 0 (WARPSYNC) for lanes which wait elsewhere
+  /// are not waited for there: compilers let lanes leave a BSYNC's region that way.
+  /// convergence_in_common_code is as 0, but then all that waited there go on at one of these Ops
   Convergence,
   Yield,    ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
   Deferred  ///< an atomic or strong access to global memory: takes effect in time order (see grid.hpp)
