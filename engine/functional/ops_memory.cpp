@@ -292,6 +292,32 @@ void run_access(Context& c, const Op& op) {
   act(c, op, address);
 }
 
+/// Host address of the words of 32 lanes that lie one after the other, from registers of machine code;
+/// nullptr if they do not, or not in one piece of aligned global memory.
+std::byte* words_from_pairs(Context& c, const Op& op) {
+  constexpr uint32_t stride = 4, all = stride * warp_lanes;
+  const uint32_t* a = c.lanes<const uint32_t>(op.a);
+  const uint32_t low = a[0], high = a[warp_lanes];
+  uint32_t differs = low > UINT32_MAX - all ? 1 : 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i)
+    differs |= (a[i] ^ (low + i * stride)) | (a[i + warp_lanes] ^ high);
+  const uint64_t address = (low | uint64_t{high} << 32) + static_cast<uint64_t>(op.immediate);
+  return differs || address % stride ? nullptr : c.one_piece(address, all);
+}
+
+/// Words in machine code, of which most accesses are to one block.
+template <AccessSpace space, bool load>
+void run_word(Context& c, const Op& op) {
+  if (c.full() && !c.record && op.control == Control::None) {
+    if (std::byte* block = words_from_pairs(c, op)) {
+      std::byte* row = c.lanes<std::byte>(op.details<AccessDetail>().places[0]);
+      std::memcpy(load ? row : block, load ? block : row, place::register_bytes);
+      return;
+    }
+  }
+  run_access<space, load, load ? load_at<space, uint32_t> : store_at<space, uint32_t>>(c, op);
+}
+
 template <AccessSpace space, bool load, class T>
 constexpr Handler handler_for_type = run_access < space,
                   load, load ? load_at<space, T> : store_at < space, T >>
@@ -314,27 +340,30 @@ Handler handler_for_bytes(uint32_t bytes) {
 }
 
 template <bool load>
-Handler handler_for(AccessSpace space, uint32_t bytes) {
-  switch (space) {
+Handler handler_for(const AccessDetail& d) {
+  const bool word = d.base == Address::Base::Pair && d.element_bytes == 4 && d.elements == 1;
+  switch (d.space) {
     case AccessSpace::Global:
-      return handler_for_bytes<AccessSpace::Global, load>(bytes);
+      if (word) return run_word<AccessSpace::Global, load>;
+      return handler_for_bytes<AccessSpace::Global, load>(d.element_bytes);
     case AccessSpace::Shared:
-      return handler_for_bytes<AccessSpace::Shared, load>(bytes);
+      return handler_for_bytes<AccessSpace::Shared, load>(d.element_bytes);
     case AccessSpace::Local:
-      return handler_for_bytes<AccessSpace::Local, load>(bytes);
+      return handler_for_bytes<AccessSpace::Local, load>(d.element_bytes);
     case AccessSpace::Generic:
       break;
   }
-  return handler_for_bytes<AccessSpace::Generic, load>(bytes);
+  if (word) return run_word<AccessSpace::Generic, load>;
+  return handler_for_bytes<AccessSpace::Generic, load>(d.element_bytes);
 }
 
 }  // namespace
 
 Handler load_handler(const AccessDetail& d) {
-  return handler_for<true>(d.space, d.element_bytes);
+  return handler_for<true>(d);
 }
 Handler store_handler(const AccessDetail& d) {
-  return handler_for<false>(d.space, d.element_bytes);
+  return handler_for<false>(d);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +108,27 @@ def test_cuda_files_and_ptx(tmp_path: Path) -> None:
     module.k[1, 32](x)
     assert (x == 3 * np.arange(32)).all()
     assert module.variable("count", np.int32).numpy()[0] == 32
+
+
+@pytest.mark.skipif(importlib.util.find_spec("elftools") is None, reason="pyelftools is not installed")
+def test_ptxas_takes_linked_programs() -> None:
+    """The caller comes first, and declares the function with other names of parameters."""
+    caller = (
+        HEAD
+        + """
+    .extern .func (.param .b32 r) twice(.param .b32 x);
+    .visible .entry k(.param .b64 out) { .reg .b64 %a; .reg .b32 %v; ld.param.b64 %a, [out];
+    { .param .b32 p; .param .b32 q; st.param.b32 [p], 21; call (q), twice, (p); ld.param.b32 %v, [q]; }
+    st.global.b32 [%a], %v; ret; }
+    """
+    )
+    callee = (
+        HEAD
+        + """
+    .visible .func (.param .b32 result) twice(.param .b32 given) { .reg .b32 %x; ld.param.b32 %x, [given];
+    add.u32 %x, %x, %x; st.param.b32 [result], %x; ret; }
+    """
+    )
+    out = np.zeros(1, np.uint32)
+    simt.GPU("a100", functional=True, code="sass").link([caller, callee]).k[1, 1](out)
+    assert out[0] == 42

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simt import _engine
-from support.ptx import Device
+from support.ptx import Device, ptx_only
 
 SIZE = 4096  # bytes of accessed memory
 TYPES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "f32": 4, "b64": 8, "s32": 4}
@@ -189,6 +189,7 @@ def bulk_store(first: int, size: int, generic: bool, register: str) -> np.ndarra
 
 @pytest.mark.parametrize("generic", [False, True])
 @pytest.mark.parametrize(("first", "size"), [(0, 1024), (8, 16), (1016, 8), (512, 0)])
+@ptx_only("st.bulk is of sm_100, whose machine code simt does not execute")
 def test_bulk_store(first: int, size: int, generic: bool) -> None:
     expected = np.full(1024, 255, np.uint8)
     expected[first : first + size] = 0
@@ -205,6 +206,7 @@ def test_bulk_store(first: int, size: int, generic: bool) -> None:
         (512, 520, "1024 bytes"),
     ],
 )
+@ptx_only("st.bulk is of sm_100, whose machine code simt does not execute")
 def test_bulk_store_faults(first: int, size: int, fault: str) -> None:
     with pytest.raises(_engine.functional.ProgramFault, match=fault):
         bulk_store(first, size, False, "%r1")

@@ -10,7 +10,7 @@ import pytest
 
 from simt.errors import PtxError
 from support.integers import EDGES, signed
-from support.ptx import Device, per_lane
+from support.ptx import CODE, Device, per_lane
 
 rng = np.random.default_rng(3)
 WORDS = [
@@ -68,6 +68,16 @@ def finish(value: int, c: int, saturates: bool, second: str, dsel: str, type_: s
     return {"": value, ".add": value + other, ".min": min(value, other), ".max": max(value, other)}[second]
 
 
+def ptxas_differs(second: str, dsel: str, saturates: bool) -> bool:
+    """What ptxas 12.9 makes of scalar instructions for sm_70 and later, which have none, is not what the PTX
+    ISA says: it writes the upper half of the result to .h1 (PRMT 0x3254), saturates to 32 bits before it
+    merges a part, and saturates, compares and adds intermediate results of 32 or 64 bits, not 33.
+    """
+    if CODE == "ptx":
+        return False
+    return dsel == ".h1" or second in (".min", ".max") or (saturates and bool(dsel or second))
+
+
 def compare(body: str, reference: Callable[[int, int, int], int]) -> None:
     got = per_lane(body, *WORDS)
     for lane, (a, b, c) in enumerate(zip(*[w.tolist() for w in WORDS], strict=True)):
@@ -86,6 +96,8 @@ def test_scalar_arithmetic(name: str) -> None:
         asel, bsel, dsel = (choice.choice(selectors) for _ in range(3))
         second = "" if dsel else choice.choice(["", ".add", ".min", ".max"])
         saturates = choice.random() < 0.5
+        if ptxas_differs(second, dsel, saturates):
+            continue
         third = ", %i2" if dsel or second else ""
         sat = ".sat" if saturates else ""
         body = f"{name}.{'.'.join(types)}{sat}{second} %o{dsel}, %i0{asel}, %i1{bsel}{third};"
@@ -113,6 +125,8 @@ def test_scalar_shifts(name: str, mode: str) -> None:
         asel, bsel, dsel = (choice.choice(["", ".b0", ".b3", ".h1"]) for _ in range(3))
         second = "" if dsel else choice.choice(["", ".add", ".min", ".max"])
         saturates = choice.random() < 0.5
+        if ptxas_differs(second, dsel, saturates):
+            continue
         third = ", %i2" if dsel or second else ""
         sat = ".sat" if saturates else ""
         body = f"{name}.{'.'.join(types)}.u32{sat}.{mode}{second} %o{dsel}, %i0{asel}, %i1{bsel}{third};"
@@ -140,7 +154,8 @@ def test_scalar_comparison(name: str) -> None:
             head = f"vset.{a_type}.{b_type}.{name}"
             compare(f"{head} %o, %i0.b1, %i1.h0;", lambda a, b, c: value(a, b))  # noqa: B023
             compare(f"{head}.add %o, %i0.b1, %i1.h0, %i2;", lambda a, b, c: value(a, b) + c)  # noqa: B023
-            compare(f"{head}.max %o, %i0.b1, %i1.h0, %i2;", lambda a, b, c: max(value(a, b), c))  # noqa: B023
+            if not ptxas_differs(".max", "", False):
+                compare(f"{head}.max %o, %i0.b1, %i1.h0, %i2;", lambda a, b, c: max(value(a, b), c))  # noqa: B023
             merged = lambda a, b, c: (c & 0xFFFF00FF) | value(a, b) << 8  # noqa: B023, E731
             compare(f"{head} %o.b1, %i0.b1, %i1.h0, %i2;", merged)
 
@@ -151,6 +166,8 @@ def test_scalar_comparison(name: str) -> None:
 def test_multiply_and_add(form: str, saturates: str, scale: str) -> None:
     for a_type in TYPES:
         for b_type in TYPES:
+            if CODE == "sass" and "u32" in (a_type, b_type) and (saturates or scale):
+                continue  # ptxas sign-extends unsigned factors and c to 64 bits: IMAD.WIDE, SHF.R.S32.HI
             for asel, bsel in [("", ""), (".h1", ".b2")]:
                 negative = [("-" if f"-{operand}" in form else "") for operand in "abc"]
                 po = form if form == ".po" else ""

@@ -26,21 +26,23 @@ template <> constexpr bool by_columns<wmma::col_major> = true;
 template <class T, class Acc, class LayoutB>
 __device__ void product(const T* a, const T* b, Acc* c, int n, int k) {
   constexpr bool by_column = by_columns<LayoutB>;
-  __shared__ T left[32 * 24], right[32 * 40];
+  // Rows begin at multiples of 16 bytes, tiles at multiples of 32, as the PTX ISA demands.
+  constexpr int across = 16 + 16 / sizeof(T), tile = 32 / sizeof(T), along = 2 * tile + 16 / sizeof(T);
+  __shared__ __align__(32) T left[32 * across], right[32 * along];
   const int warp = threadIdx.x / 32, row = warp / 2, column = warp % 2;
   wmma::fragment<wmma::accumulator, 16, 16, 16, Acc> total;
   wmma::fill_fragment(total, Acc(0));
   for (int at = 0; at < k; at += 16) {
     for (int i = threadIdx.x; i < 512; i += blockDim.x) {
-      left[i / 16 * 24 + i % 16] = a[(blockIdx.y * 32 + i / 16) * k + at + i % 16];
+      left[i / 16 * across + i % 16] = a[(blockIdx.y * 32 + i / 16) * k + at + i % 16];
       const T value = b[(at + i / 32) * n + blockIdx.x * 32 + i % 32];
-      right[by_column ? i % 32 * 24 + i / 32 : i / 32 * 40 + i % 32] = value;
+      right[by_column ? i % 32 * across + i / 32 : i / 32 * along + i % 32 / 16 * tile + i % 16] = value;
     }
     __syncthreads();
     wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> fa;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, T, LayoutB> fb;
-    wmma::load_matrix_sync(fa, left + row * 16 * 24, 24);
-    wmma::load_matrix_sync(fb, right + (by_column ? column * 16 * 24 : column * 16), by_column ? 24 : 40);
+    wmma::load_matrix_sync(fa, left + row * 16 * across, across);
+    wmma::load_matrix_sync(fb, right + column * (by_column ? 16 * across : tile), by_column ? across : along);
     wmma::mma_sync(total, fa, fb, total);
     __syncthreads();
   }

@@ -22,6 +22,7 @@ _QUIET = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _PREAMBLE = re.compile(r"^[ \t]*\.(?:version|target|address_size)\b[^\n]*", re.MULTILINE)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d+)\.(\d+)", re.MULTILINE)
 _FILE_NUMBER = re.compile(r"((?<![\w$%.])\.(?:file|loc)[ \t]+|\binlined_at[ \t]+)(\d+)")
+_EXTERN_FUNCTION = re.compile(r"(?<![\w$%.])\.extern(\s+\.func\s*(?:\([^()]*\)\s*)?([A-Za-z_$%][\w$]*))")
 _NAME = re.compile(r"(?<![\w$%.])([A-Za-z_$][\w$]*|%[\w$]+)")
 
 
@@ -56,11 +57,12 @@ def link(programs: Sequence[str | PathLike[str] | PtxModule], arch: str, **optio
             raise PtxError(f"{unit.module.name}: PTX for {unit.module.arch} does not run on {arch}")
     _resolve(units)
     taken = {name for unit in units for name in unit.names}
+    defined = {s.name: s.linkage for u in reversed(units) for s in u.symbols if s.defined}
     texts, files = [], 0
     for number, unit in enumerate(units):
         own = {s.name for s in unit.symbols if s.linkage == "internal" and not s.entry}
         others = {name for other in units if other is not unit for name in other.names}
-        texts.append(unit.text_with(_renamed(own & others, taken, number), files))
+        texts.append(unit.text_with(_renamed(own & others, taken, number), files, defined))
         files += unit.files
     version = max(unit.version for unit in units)
     target = max((unit.module.arch for unit in units), key=arch_number)
@@ -114,14 +116,24 @@ class _Unit:
         match = _VERSION.search(_QUIET.sub(" ", self.module.text))
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
-    def text_with(self, renamed: dict[str, str], files: int) -> str:
-        """The text without its head, with names replaced, and source files numbered from `files`."""
+    def text_with(self, renamed: dict[str, str], files: int, defined: dict[str, str]) -> str:
+        """The text without its head, with names replaced, and source files numbered from `files`.
+
+        defined: linkage of each name that some unit defines. Declarations of functions get it, since ptxas
+        takes no `.extern` function that the same text defines.
+        """
+
+        def declared(m: re.Match[str]) -> str:
+            linkage = defined.get(m[2], "extern")
+            return f".{linkage if linkage in ('visible', 'weak') else 'extern'}{m[1]}"
+
         pieces, place = [], 0
         text = self.module.text
         for quiet in [*_QUIET.finditer(text), None]:
             stop = quiet.start() if quiet else len(text)
             code = _PREAMBLE.sub("", text[place:stop])
             code = _FILE_NUMBER.sub(lambda m: f"{m[1]}{int(m[2]) + files}", code)
+            code = _EXTERN_FUNCTION.sub(declared, code)
             if renamed:
                 code = _NAME.sub(lambda m: renamed.get(m[1], m[1]), code)
             pieces += [code, quiet[0] if quiet else ""]
