@@ -279,7 +279,9 @@ def main() -> None:
 
 def table() -> None:
     """The tables of docs/sampling/executed.md."""
-    everything = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    everything = {
+        path.stem.partition("-")[2]: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))
+    }
     labels = [*METHODS, "photon:kernel"]
     print("| program | launches | " + " | ".join(labels) + " |")
     print("|---|---|" + "---|" * len(labels))

@@ -57,6 +57,7 @@ void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
   followed.barrier = true;
   followed.perform = [this, source = std::move(source), first] {
     constexpr uint64_t at_once = 256;  // CTAs whose footprints are in memory together
+    if (first > 0) warm_code(*source);
     for (uint64_t begin = first; begin < source->cta_count(); begin += at_once)
       execute(*source, begin, std::min(begin + at_once, source->cta_count()));
   };
@@ -64,7 +65,7 @@ void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
 }
 
 InstructionCounts Gpu::execute(InstructionSource& source, uint64_t first, uint64_t end) {
-  if (first == 0 && !spec_.sm.front_end.instruction_cache.perfect) warm_code(source);
+  if (first == 0) warm_code(source);
   std::vector<Footprint> footprints;
   const BlockCounts counts = source.execute(first, end, nullptr, pool_.threads(), &footprints);
   for (size_t i = 0; i < footprints.size(); ++i) warm(footprints[i], first + i);
@@ -154,6 +155,7 @@ std::pair<uint64_t, uint64_t> Gpu::code_range(const DecodedKernel& kernel) const
 /// The code of a launch that is not simulated is in the instruction caches where simulating it would leave
 /// it: of all SMs, although a small launch reaches few, as launches of a kernel usually follow each other.
 void Gpu::warm_code(InstructionSource& source) {
+  if (spec_.sm.front_end.instruction_cache.perfect) return;
   DecodedKernel kernel(source, spec_, 0);
   if (spec_.sm.front_end.instruction_cache.code_in_l2) place_code(kernel);
   const auto [begin, end] = code_range(kernel);

@@ -40,6 +40,13 @@ def main(gpu):
 MACHINE = {"sm.count": 4}
 
 
+class Cold(simt.GPU):
+    """Launches left out leave all caches as they are."""
+
+    def run_values(self, *arguments: Any) -> bytes:
+        return super().run_values(*arguments[:3], memory=self.memory.native)
+
+
 def main(gpu: simt.GPU) -> None:
     names: dict[str, Any] = {}
     exec(PROGRAM, names)
@@ -106,14 +113,28 @@ def test_a_timed_launch_finds_the_l2_that_launches_left_out_leave(full: simt.Res
         assert warm.counters[reads] == whole.counters[reads]
         assert warm.l2["global_read"] == whole.l2["global_read"]
 
-    class Cold(simt.GPU):
-        def run_values(self, *arguments: Any) -> bytes:
-            return super().run_values(*arguments[:3], memory=self.memory.native)
-
     gpu = Cold("qv100", set=MACHINE, plan={60})
     main(gpu)
     (cold,) = gpu.launches
     assert cold.counters[reads] > whole.counters[reads]
+
+
+@pytest.mark.parametrize("gpu", ["qv100", "r9nano"])
+def test_a_timed_launch_finds_its_code_in_the_instruction_caches(gpu: str) -> None:
+    """A CTA a launch, each on the next SM: in the full run, all have executed both kernels before."""
+
+    def cycles(kind: type[simt.GPU], **options: Any) -> list[int]:
+        device = kind(gpu, set={"sm.count": 4}, **options)
+        module, a, b = device.compile(SOURCE), device.zeros(128), device.zeros(128)
+        for _ in range(6):
+            module.scale[1, 128](a, b, 128)
+            module.gather[1, 128](b, a, 1, 128)
+        return [x.cycles for x in device.launches]
+
+    whole, warm, cold = cycles(simt.GPU), *(cycles(kind, plan={11, 12}) for kind in (simt.GPU, Cold))
+    off = [abs(found[0] - whole[10]) for found in (warm, cold)]
+    assert off[0] < off[1] / 4  # L1s, which r9nano does not flush, stay cold
+    assert warm == whole[10:] or gpu == "r9nano"
 
 
 def test_on_the_command_line(tmp_path: Path, full: simt.Result) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 VECTOR = tuple(f"simt__block_vector_{i:02}" for i in range(16))
 """Columns of the projected basic-block vector."""
 _SECTOR_BYTES = 32
+_LANES = 32  # of the warps that are executed and counted
 _LOADS, _STORES, _ATOMICS = ("Load", "AsyncCopy"), ("Store",), ("Atomic", "Reduction")
 # Counter: operations and memory spaces of the instructions counted; names as of Nsight Compute.
 _EXECUTED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -111,9 +112,10 @@ class Executed:
         ctas, threads = math.prod(facts.grid), math.prod(facts.block)
         warps = max(1, ctas * -(-threads // spec.sm.warp_size))
         per_core_cycle = spec.clock.l2_mhz / spec.clock.core_mhz
+        issued = warp_instructions / (spec.sm.warp_size / _LANES)  # warps of 64 lanes: two execute as one
         cycles = max(
-            warp_instructions / (min(ctas, spec.sm.count) * spec.sm.sub_cores),
-            warp_instructions / warps * spec.sm.units.int.latency,
+            issued / (min(ctas, spec.sm.count) * spec.sm.sub_cores),
+            issued / warps * spec.sm.units.int.latency,
             l2_bytes / (spec.address_map.slices * _SECTOR_BYTES * per_core_cycle),
             dram_bytes / spec.dram_bytes_per_cycle,
         )
