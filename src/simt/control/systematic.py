@@ -194,8 +194,8 @@ class Systematic(Controller):
     def _agree(self) -> bool:
         """Whether the rates of the last two windows are the same."""
         begins = np.array(self._windows[-2:], np.float64)
-        first, last = self._between("cycles", begins) / self._between("warp_instructions", begins)
-        return abs(last - first) <= _USUAL * float(first)
+        rates = self._between("cycles", begins) / self._between("warp_instructions", begins)
+        return bool(abs(rates[1] - rates[0]) <= _USUAL * rates[0])
 
     def _changed(self) -> bool:
         """Whether what was left out last exchanges other amounts with DRAM than what was seen before it:
