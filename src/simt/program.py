@@ -10,10 +10,10 @@ from simt.errors import LaunchError
 from simt.extras import explained
 from simt.files import require_file
 from simt.hints import did_you_mean
-from simt.workloads import WORKLOADS, Outputs, Workload
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
+    from simt.workloads import Outputs, Workload
 
 SUFFIXES = (".py", ".cu", ".ptx", ".cubin", ".fatbin")
 _EXAMPLES = Path(__file__).parent / "examples"
@@ -35,6 +35,8 @@ def find_program(name: Path) -> Path | Workload | None:
         return name
     if name.exists() or len(name.parts) != 1 or name.suffix:
         return None
+    from simt.workloads import WORKLOADS  # here, for they need NumPy
+
     example = _EXAMPLES / f"{name}.py"
     found = example if example.exists() else WORKLOADS.get(name.name)
     if found is None:
@@ -59,8 +61,8 @@ def run_program(
 
     Raises LaunchError if a file or its `main` is missing; exceptions of the program propagate.
     """
-    gpu.program = program.name if isinstance(program, Workload) else str(program)
-    if isinstance(program, Workload):
+    gpu.program = str(program) if isinstance(program, Path) else program.name
+    if not isinstance(program, Path):
         if driver is not None:
             raise LaunchError(f"workload {program.name}: --driver is for programs in other files")
         _describe(program.run(gpu, size))

@@ -23,16 +23,16 @@ from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimtError, SimulationError
 from simt.files import require_output, write_text
 from simt.formatting import plural
-from simt.result import Result, perfetto
+from simt.result import Result
 from simt.result.files import dump
 from simt.run.interruption import is_alarm, stoppable
 from simt.run.overrides import override_texts
 from simt.run.record import require_place
 from simt.simulate import simulate
-from simt.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
+    from simt.workloads import Workload
 
 EXAMPLES = """\b
 Examples:
@@ -239,6 +239,8 @@ def _list_examples() -> None:
 
 
 def _list_workloads() -> None:
+    from simt.workloads import WORKLOADS
+
     for workload in WORKLOADS.values():
         sizes = ", ".join(str(n) for n in workload.sizes)
         typer.echo(f"{workload.name:12} {workload.summary}\n{'':12} {workload.unit}: {sizes}")
@@ -363,6 +365,8 @@ def _saved(device: GPU, status: str) -> Result:
 
 def _deliver(result: Result, perfetto_: Path | None, json_: str | None, quiet: bool) -> None:
     if perfetto_ is not None:
+        from simt.result import perfetto
+
         perfetto.write(result, perfetto_)
     if json_ is not None and json_ != "-":
         write_text(Path(json_), dump(result.to_json()))

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simt.control.clock import ProjectedClock
 from simt.errors import ResultError
 from simt.files import require_folder, require_output
 from simt.result import LaunchResult, Machine, Provenance, Result, timeline
 from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
 from simt.result.transfer import Transfer
+
+from .projected_clock import ProjectedClock
 
 if TYPE_CHECKING:
     from simt.control.launch import LaunchControl
