@@ -212,12 +212,12 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
   WarpTable warps(count, 1, 2, false);
   for (uint32_t w = 0; w < count; ++w) {
     warps[w].age = ages[w];
-    warps.masks(0).resident |= uint64_t{1} << w;
+    warps.change_masks(0).resident |= uint64_t{1} << w;
   }
   const std::unique_ptr<WarpScheduler> scheduler = spec.policy->make({spec, nullptr, 0, count});
   std::vector<int32_t> chosen;
   for (size_t c = 0; c < ready.size(); ++c) {
-    warps.masks(0).blocked_long = c < waits.size() ? waits[c] : 0;
+    warps.change_masks(0).blocked_long = c < waits.size() ? waits[c] : 0;
     scheduler->begin_cycle(warps);
     const int32_t choice = ready[c] ? scheduler->choose(warps, ready[c], c) : -1;
     if (choice >= 0) scheduler->issued(choice);

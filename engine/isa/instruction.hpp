@@ -97,18 +97,19 @@ struct StaticInstruction {
 /// One execution of an instruction by one warp.
 struct DynamicRecord {
   uint32_t static_index = 0;
+  uint32_t ticket = 0;       ///< for an executed access that takes effect after its issue; 0: none
+  uint32_t nanoseconds = 0;  ///< of a sleep whose length is in a register
+  uint32_t bulk_count = 0;   ///< TMA: number of addresses, which are then not tied to lanes
   uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64; a barrier that no
                       ///< lane executes blocks no warp
-  uint32_t nanoseconds = 0;  ///< of a sleep whose length is in a register
   // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the
   // running sum of the coded deltas. Decode with lane_addresses().
   uint64_t base = 0;
   int64_t stride = 0;
   const uint8_t* deltas = nullptr;
-  uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
   uint64_t bulk_bytes = 0;  ///< TMA: number of bytes copied, 0 if unknown
   uint64_t mbarrier = 0;    ///< TMA: address of the mbarrier on which the copy completes, 0 if unknown
-  uint32_t ticket = 0;      ///< for an executed access that takes effect after its issue; 0: none
 };
+static_assert(sizeof(DynamicRecord) == 64);  // a cache line of the host: warps hold several
 
 }  // namespace simt

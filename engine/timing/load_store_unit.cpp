@@ -9,7 +9,7 @@ namespace {
 // Reply tokens identify what a reply is for.
 constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight index and lanes
 constexpr uint64_t store_token = uint64_t{1} << 62;   // low bits: warp
-constexpr uint64_t fill_token = 0;
+// Other tokens are the L1's MSHRs.
 
 uint32_t own_latency(uint32_t latency, uint32_t overhead) {
   return latency > overhead ? latency - overhead : 1;
@@ -191,11 +191,19 @@ bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replie
         {static_cast<uint32_t>(reply.token & 0xffffffff), static_cast<uint32_t>(reply.token >> 32 & 0xff)});
   } else {
     if (arriving_.add(reply.address)) {
-      l1_.fill(reply.address, now);
+      l1_.fill(static_cast<uint32_t>(reply.token), reply.address, now);
       ++l1_changes_;
     }
   }
   ++next_reply;
+  // What the next fills will touch.
+  const auto fills = [](const MemoryReply& r) {
+    return !r.write && !is_fetch(r) && !(r.token & (bypass_token | store_token));
+  };
+  if (next_reply + 6 < replies.size() && fills(replies[next_reply + 6]))
+    l1_.prefetch_mshr(static_cast<uint32_t>(replies[next_reply + 6].token), replies[next_reply + 6].address);
+  if (next_reply + 3 < replies.size() && fills(replies[next_reply + 3]))
+    l1_.prefetch_line(static_cast<uint32_t>(replies[next_reply + 3].token));
   return true;
 }
 
@@ -205,7 +213,7 @@ bool LoadStoreUnit::drain_misses(Cycle now) {
   if (held_by_network(miss.slot, now)) return false;
   MemoryRequest request;
   request.address = miss.address;
-  request.token = miss.write && !miss.write_back ? miss.token : fill_token;
+  request.token = !miss.write ? miss.mshr : miss.write_back ? 0 : miss.token;
   request.byte_mask = miss.byte_mask;
   request.slot = miss.slot;
   request.kind = miss.kind;
@@ -337,6 +345,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
       break;
     }
     bank.queue.push_back({t, index, now + l1_latency_});
+    l1_.prefetch_access(t.address);
     bank.last_insert = now;
     if (store) {
       ++warps_[instruction.warp].outstanding_stores;

@@ -18,13 +18,13 @@ void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream
   warp.age = age;
   warp.resident = true;
   if (kernel.control_bits) dependences_.start(w, kernel.launch.registers_per_thread);
-  masks_[scheduler_of(w)].resident |= bit_of(w);
+  change_masks(scheduler_of(w)).resident |= bit_of(w);
   refresh(w);
 }
 
 void WarpTable::retire(uint32_t w) {
   warps_[w].resident = false;
-  SchedulerMasks& m = masks_[scheduler_of(w)];
+  SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t keep = ~bit_of(w);
   m.resident &= keep;
   m.has_instruction &= keep;
@@ -83,7 +83,7 @@ void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
   if (warp.held == 0 && warp.stream_ended) {
-    masks_[scheduler_of(w)].finished |= bit_of(w);
+    change_masks(scheduler_of(w)).finished |= bit_of(w);
     touched_ |= uint64_t{1} << w;
   }
   refresh(w);
@@ -102,7 +102,7 @@ bool WarpTable::advance(uint32_t w) {
   --warp.held;
   const bool last = warp.held == 0 && warp.stream_ended;
   if (last) {
-    masks_[scheduler_of(w)].finished |= bit_of(w);
+    change_masks(scheduler_of(w)).finished |= bit_of(w);
     touched_ |= uint64_t{1} << w;
   }
   refresh(w);
@@ -117,7 +117,7 @@ void WarpTable::drop(uint32_t w) {
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
   if (!warp.fetch_pending) {  // otherwise it finishes when the fetch returns
-    masks_[scheduler_of(w)].finished |= bit_of(w);
+    change_masks(scheduler_of(w)).finished |= bit_of(w);
     touched_ |= uint64_t{1} << w;
   }
   refresh(w);
@@ -159,7 +159,7 @@ void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
 
 void WarpTable::check_registers(uint32_t w) {
   const Warp& warp = warps_[w];
-  SchedulerMasks& m = masks_[scheduler_of(w)];
+  SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t bit = bit_of(w);
   m.blocked &= ~bit;
   m.blocked_long &= ~bit;
@@ -180,7 +180,7 @@ void WarpTable::check_registers(uint32_t w) {
 void WarpTable::check_issue_rule(uint32_t w, const DecodedInstruction& next) {
   const DependenceCounters::Wait wait = dependences_.wait(w, next.issue, time_);
   if (wait == DependenceCounters::Wait::None) return;
-  SchedulerMasks& m = masks_[scheduler_of(w)];
+  SchedulerMasks& m = change_masks(scheduler_of(w));
   m.blocked |= bit_of(w);
   if (wait != DependenceCounters::Wait::Counter) return;
   if (dependences_.waits_for_long(w, next.issue))
@@ -207,7 +207,7 @@ void WarpTable::atomics_returned(uint32_t w, uint32_t lanes) {
   if (warp.outstanding_atomics == 0) return;
   warp.outstanding_atomics -= lanes < warp.outstanding_atomics ? lanes : warp.outstanding_atomics;
   touched_ |= uint64_t{1} << w;
-  if (warp.outstanding_atomics == 0) masks_[scheduler_of(w)].atomics &= ~bit_of(w);
+  if (warp.outstanding_atomics == 0) change_masks(scheduler_of(w)).atomics &= ~bit_of(w);
 }
 
 uint32_t WarpTable::async_copy_started(uint32_t w) {
@@ -226,7 +226,7 @@ void WarpTable::async_wait(uint32_t w, int64_t open) {
   Warp& warp = warps_[w];
   const int64_t closed = warp.first_async_group + static_cast<int64_t>(warp.async_groups.size()) - 1;
   warp.async_wait_end = static_cast<uint32_t>(open < 0 || open > closed ? 0 : closed - open);
-  masks_[scheduler_of(w)].async_copy |= bit_of(w);
+  change_masks(scheduler_of(w)).async_copy |= bit_of(w);
   update_async_wait(w);
 }
 
@@ -240,12 +240,12 @@ void WarpTable::update_async_wait(uint32_t w) {
                           warp.async_groups.begin() + static_cast<std::ptrdiff_t>(complete));
   warp.first_async_group += static_cast<uint32_t>(complete);
   if (warp.first_async_group >= warp.async_wait_end && !warp.awaits_bulk_copies)
-    masks_[scheduler_of(w)].async_copy &= ~bit_of(w);
+    change_masks(scheduler_of(w)).async_copy &= ~bit_of(w);
 }
 
 void WarpTable::refresh(uint32_t w) {
   Warp& warp = warps_[w];
-  SchedulerMasks& m = masks_[scheduler_of(w)];
+  SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t bit = bit_of(w);
   m.has_instruction &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;

@@ -2,6 +2,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "timing/decoded_kernel.hpp"
@@ -53,12 +54,13 @@ class WarpTable {
 
   static constexpr uint32_t buffer_capacity = 4;
 
-  struct Warp {
-    const DecodedKernel* kernel = nullptr;
-    CtaStream* stream = nullptr;
+  // In the order of use: a GPU's warps do not fit the host's caches, and an issue touches few of their lines.
+  struct alignas(64) Warp {
     // The instruction buffer: `buffered` records that can issue, plus one read ahead, so that the warp's last
     // instruction is known when it issues.
     std::array<DynamicRecord, buffer_capacity> buffer{};
+    const DecodedKernel* kernel = nullptr;
+    CtaStream* stream = nullptr;
     uint8_t buffered = 0, held = 0, buffer_head = 0;
     bool stream_ended = false;
     Unit needed = Unit::Int;  ///< unit of the next instruction, as recorded in the masks
@@ -66,6 +68,7 @@ class WarpTable {
     bool fetch_pending = false;  ///< waiting for the instruction cache
     bool source_waits = false;   ///< its stream currently has no record
     bool jumps = false;          ///< its buffer ends with a taken branch, or with nothing behind one
+    bool dropped = false;        ///< its launch was stopped
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
@@ -86,7 +89,6 @@ class WarpTable {
     uint32_t first_async_group = 0;  ///< number of async_groups[0]
     uint32_t async_wait_end = 0;     ///< waiting for the groups numbered below this
     bool awaits_bulk_copies = false;
-    bool dropped = false;  ///< its launch was stopped
     uint64_t awaited_mbarrier = 0;
     // The current execution of a basic block, if blocks are observed.
     uint32_t block = 0, last_index = BasicBlocks::none;
@@ -106,7 +108,13 @@ class WarpTable {
   uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
   Warp& operator[](uint32_t w) { return warps_[w]; }
   const Warp& operator[](uint32_t w) const { return warps_[w]; }
-  SchedulerMasks& masks(uint32_t scheduler) { return masks_[scheduler]; }
+  /// For changing them.
+  SchedulerMasks& change_masks(uint32_t scheduler) {
+    masks_changed_ = true;
+    return masks_[scheduler];
+  }
+  /// Whether any masks may have changed since the last call.
+  bool take_masks_changed() { return std::exchange(masks_changed_, false); }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
   uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
@@ -234,6 +242,7 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
+  bool masks_changed_ = true;
   DependenceCounters dependences_;
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;

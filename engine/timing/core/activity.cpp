@@ -19,14 +19,18 @@ void LaunchActivity::add_cycles(const LaunchActivity& other) {
     for (size_t r = 0; r < reasons; ++r) scheduler_cycles[s][r] += other.scheduler_cycles[s][r];
 }
 
-ActivityRecorder::ActivityRecorder(const WarpTable& warps, uint32_t launch_slots)
+ActivityRecorder::ActivityRecorder(const WarpTable& warps)
     : warps_(warps),
-      counters_(launch_slots),
-      activity_(launch_slots),
+      counters_(1),
+      activity_(1),
       scheduler_did_(warps.schedulers(), StallReason::NoInstruction),
       unit_busy_(warps.schedulers()) {}
 
 void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
+  if (kernel.slot >= counters_.size()) {
+    counters_.resize(kernel.slot + 1u);
+    activity_.resize(kernel.slot + 1u);
+  }
   LaunchActivity& activity = activity_[kernel.slot];
   activity = LaunchActivity{};
   activity.scheduler_cycles.resize(warps_.schedulers());

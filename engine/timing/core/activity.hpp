@@ -35,7 +35,7 @@ class ActivityRecorder {
  public:
   static constexpr Cycle sample_interval = 64;  ///< core cycles between samples of the warps' states
 
-  ActivityRecorder(const WarpTable& warps, uint32_t launch_slots);
+  explicit ActivityRecorder(const WarpTable& warps);
 
   void begin_launch(const DecodedKernel& kernel);
   void cta_started(const DecodedKernel& kernel) {
@@ -76,6 +76,7 @@ class ActivityRecorder {
 
  private:
   const WarpTable& warps_;
+  // As many launch slots as have been used: a GPU has many more.
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
   uint16_t current_ = 0;  // launch slot that cycles count for

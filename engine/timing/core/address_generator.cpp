@@ -36,7 +36,7 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
   const bool atomic = s.operation == Operation::Atomic || s.operation == Operation::Reduction;
   if (atomic && traits_.atomics_hold_warp) {
     warp.outstanding_atomics += count;
-    warps_.masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
+    warps_.change_masks(warps_.scheduler_of(instruction.warp)).atomics |= warps_.bit_of(instruction.warp);
   }
   if (instruction.space == MemorySpace::Shared) {
     SharedAccess access = s.operation == Operation::Load ? SharedAccess::Load : SharedAccess::Store;

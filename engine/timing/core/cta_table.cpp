@@ -37,7 +37,7 @@ bool CtaTable::retire(uint32_t warp) {
 
 void CtaTable::arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expected, Cycle now) {
   Cta& cta = ctas_[warps_[warp].cta_slot];
-  if (waits) warps_.masks(warps_.scheduler_of(warp)).barrier |= warps_.bit_of(warp);
+  if (waits) warps_.change_masks(warps_.scheduler_of(warp)).barrier |= warps_.bit_of(warp);
   barriers_counted_ = std::max(barriers_counted_, now) + barrier_interval_;
   release(cta, cta.barriers.arrive(barrier, warps_[warp].index_in_cta, waits, expected), now);
 }
@@ -47,7 +47,7 @@ void CtaTable::release(const Cta& cta, uint64_t warps, Cycle now) {
   for (; warps; warps &= warps - 1) {
     const uint32_t w = cta.first_warp + static_cast<uint32_t>(std::countr_zero(warps));
     if (at == now)
-      warps_.masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
+      warps_.change_masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
     else
       releases_.push_back({at, w, warps_[w].age});
   }
@@ -58,7 +58,7 @@ bool CtaTable::open_barriers(Cycle now) {
   for (; !releases_.empty() && releases_.front().cycle <= now; releases_.pop_front()) {
     const Release& r = releases_.front();
     if (warps_[r.warp].age != r.age) continue;
-    warps_.masks(warps_.scheduler_of(r.warp)).barrier &= ~warps_.bit_of(r.warp);
+    warps_.change_masks(warps_.scheduler_of(r.warp)).barrier &= ~warps_.bit_of(r.warp);
     any = true;
   }
   return any;
@@ -85,7 +85,7 @@ void CtaTable::wait_for_bulk_copies(uint32_t w, uint64_t mbarrier) {
   if (!bulk_copies_pending(warp.cta_slot, mbarrier)) return;
   warp.awaited_mbarrier = mbarrier;
   warp.awaits_bulk_copies = true;
-  warps_.masks(warps_.scheduler_of(w)).async_copy |= warps_.bit_of(w);
+  warps_.change_masks(warps_.scheduler_of(w)).async_copy |= warps_.bit_of(w);
 }
 
 void CtaTable::bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier) {
@@ -97,7 +97,7 @@ void CtaTable::bulk_copy_done(uint32_t cta_slot, uint64_t mbarrier) {
     if (warps_[w].dropped) warps_.touch(w);
     if (!warps_[w].awaits_bulk_copies || bulk_copies_pending(cta_slot, warps_[w].awaited_mbarrier)) continue;
     warps_[w].awaits_bulk_copies = false;
-    warps_.masks(warps_.scheduler_of(w)).async_copy &= ~warps_.bit_of(w);
+    warps_.change_masks(warps_.scheduler_of(w)).async_copy &= ~warps_.bit_of(w);
   }
 }
 

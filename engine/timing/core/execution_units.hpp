@@ -34,10 +34,10 @@ class ExecutionUnits {
     one.stage_base = now;
     const uint64_t stage = latency < 64 ? uint64_t{1} << latency : 0;
     if (one.stages & stage) return false;
-    BusSlot& slot = bus_[(now + latency) % bus_.size()];
-    if (slot.cycle != now + latency) slot = {now + latency, 0};
-    if (slot.used >= bus_width_) return false;
-    ++slot.used;
+    uint64_t& slot = bus_[(now + latency) % bus_.size()];
+    if (slot >> bus_bits != now + latency) slot = (now + latency) << bus_bits;
+    if ((slot & ((uint64_t{1} << bus_bits) - 1)) >= bus_width_) return false;
+    ++slot;
     one.stages |= stage;
     return true;
   }
@@ -48,12 +48,10 @@ class ExecutionUnits {
     Cycle stage_base = 0;
     uint64_t stages = 0;  // bit i: a result leaves the unit i cycles after stage_base
   };
-  struct BusSlot {
-    Cycle cycle = ~Cycle{0};
-    uint32_t used = 0;
-  };
   std::array<std::vector<One>, static_cast<size_t>(Unit::Count)> units_;
-  std::array<BusSlot, 512> bus_{};
+  // A cycle, and in the low bits how many results leave in it.
+  static constexpr uint32_t bus_bits = 16;
+  std::array<uint64_t, 512> bus_{};
   uint32_t bus_width_;
 };
 

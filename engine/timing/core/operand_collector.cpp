@@ -61,26 +61,24 @@ bool OperandCollector::allocate(Unit unit) {
   const uint32_t in_flight = issue_[u][entry];
   const InFlight& instruction = pool_[in_flight];
   const uint32_t scheduler = instruction.warp % schedulers_;
-  const uint32_t first = divided_ ? scheduler * collectors_per_scheduler_ : 0;
-  const uint32_t last =
-      divided_ ? first + collectors_per_scheduler_ : static_cast<uint32_t>(collectors_.size());
-  for (uint32_t c = first; c < last; ++c) {
-    if (busy_collectors_ >> c & 1) continue;
-    const DecodedInstruction& d = *instruction.instruction;
-    collectors_[c] = {in_flight, scheduler, d.read_count};
-    busy_collectors_ |= uint64_t{1} << c;
-    if (d.read_count == 0) ready_collectors_ |= uint64_t{1} << c;
-    for (uint32_t i = 0; i < d.read_count; ++i) {
-      const uint32_t bank = bank_of(d.reads[i], instruction.warp, scheduler);
-      bank_queues_[bank].push(static_cast<uint8_t>(c));
-      banks_waiting_ |= uint64_t{1} << bank;
-    }
-    issue_full_[u] &= ~(1u << entry);
-    if (issue_full_[u] == 0) issue_pending_ &= ~(1u << collection_turn[u]);
-    changed_ = true;
-    return true;
+  const uint64_t first = divided_ ? scheduler * collectors_per_scheduler_ : 0;
+  const uint64_t count = divided_ ? collectors_per_scheduler_ : collectors_.size();
+  const uint64_t free = ~busy_collectors_ & ((uint64_t{1} << count) - 1) << first;
+  if (free == 0) return false;
+  const auto c = static_cast<uint32_t>(std::countr_zero(free));
+  const DecodedInstruction& d = *instruction.instruction;
+  collectors_[c] = {in_flight, scheduler, d.read_count};
+  busy_collectors_ |= uint64_t{1} << c;
+  if (d.read_count == 0) ready_collectors_ |= uint64_t{1} << c;
+  for (uint32_t i = 0; i < d.read_count; ++i) {
+    const uint32_t bank = bank_of(d.reads[i], instruction.warp, scheduler);
+    bank_queues_[bank].push(static_cast<uint8_t>(c));
+    banks_waiting_ |= uint64_t{1} << bank;
   }
-  return false;
+  issue_full_[u] &= ~(1u << entry);
+  if (issue_full_[u] == 0) issue_pending_ &= ~(1u << collection_turn[u]);
+  changed_ = true;
+  return true;
 }
 
 void OperandCollector::step() {
@@ -97,6 +95,7 @@ void OperandCollector::step() {
     }
     execute_[u][entry] = collector.in_flight;
     execute_full_[u] |= 1u << entry;
+    ready_units_ |= 1u << u;
     busy_collectors_ &= ~(uint64_t{1} << c);
     ready_collectors_ &= ~(uint64_t{1} << c);
     changed_ = true;

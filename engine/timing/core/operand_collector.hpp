@@ -37,6 +37,8 @@ class OperandCollector {
   /// Ends the cycle's register writes; call once per cycle, after its steps.
   void end_cycle() { banks_written_ = 0; }
 
+  /// Bit per unit with a full execute latch.
+  uint32_t ready_units() const { return ready_units_; }
   /// Bit per entry whose execute latch holds an instruction.
   uint32_t ready_entries(Unit unit) const { return execute_full_[index(unit)]; }
   uint32_t ready_instruction(Unit unit, uint32_t entry) const { return execute_[index(unit)][entry]; }
@@ -44,6 +46,7 @@ class OperandCollector {
   uint32_t oldest_ready(Unit unit) const;
   void take(Unit unit, uint32_t entry) {
     execute_full_[index(unit)] &= ~(1u << entry);
+    if (execute_full_[index(unit)] == 0) ready_units_ &= ~(1u << index(unit));
     changed_ = true;
   }
 
@@ -89,16 +92,17 @@ class OperandCollector {
   std::array<std::array<uint32_t, 8>, unit_count> issue_{}, execute_{};
   std::array<uint32_t, unit_count> issue_full_{}, execute_full_{};
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch
+  uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
   static constexpr uint32_t max_collectors = 32;
-  /// Collectors waiting for a bank, in order. Has room for every operand of every collector.
+  /// Collectors waiting for a bank, in order. Has room for every operand of every collector. An empty queue
+  /// begins anew at its first place, so that few of the host's cache lines are in use.
   struct BankQueue {
+    uint16_t head = 0, count = 0;
     std::array<uint8_t, max_collectors * StaticInstruction::max_registers> collectors{};
-    uint32_t head = 0, count = 0;
     void push(uint8_t c) { collectors[(head + count++) % collectors.size()] = c; }
     uint8_t pop() {
       const uint8_t c = collectors[head];
-      head = (head + 1) % collectors.size();
-      --count;
+      head = --count == 0 ? uint16_t{0} : static_cast<uint16_t>((head + 1u) % collectors.size());
       return c;
     }
   };

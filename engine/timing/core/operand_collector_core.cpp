@@ -34,6 +34,7 @@ inline bool OperandCollectorCore::execute(Cycle now) {
   const bool divided = parts_.spec.sm.sub_core_model;
   bool changed = false;
   for (Unit unit : start_order) {
+    if (!(collector_.ready_units() >> static_cast<uint32_t>(unit) & 1)) continue;
     for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1) {
       uint32_t entry = static_cast<uint32_t>(std::countr_zero(ready));
       if (!divided) entry = collector_.oldest_ready(unit);

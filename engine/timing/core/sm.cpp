@@ -17,7 +17,7 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
              spec.sm.front_end.branch_latency > 0),
       ctas_(spec.sm, warps_),
-      recorder_(warps_, launch_slots),
+      recorder_(warps_),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
       load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), requests_),
@@ -69,7 +69,7 @@ bool Sm::constant_operand_there(uint32_t w, Cycle now) {
   if (constant_cache_.read_operand(w, scheduler, kernel.constant_bank + operand, kernel.slot, now,
                                    recorder_.counters()[kernel.slot]))
     return true;
-  warps_.masks(scheduler).constant |= warps_.bit_of(w);
+  warps_.change_masks(scheduler).constant |= warps_.bit_of(w);
   return false;
 }
 
@@ -77,7 +77,8 @@ void Sm::take_constants(Cycle now) {
   constant_warps_.clear();
   constant_loads_.clear();
   constant_cache_.cycle(now, constant_warps_, constant_loads_, recorder_.counters());
-  for (const uint32_t w : constant_warps_) warps_.masks(warps_.scheduler_of(w)).constant &= ~warps_.bit_of(w);
+  for (const uint32_t w : constant_warps_)
+    warps_.change_masks(warps_.scheduler_of(w)).constant &= ~warps_.bit_of(w);
   for (const ConstantCache::Load& load : constant_loads_) {
     warps_.release(load.warp, *load.instruction);
     warps_.leave_pipeline(load.warp);
@@ -94,7 +95,8 @@ void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const Dy
       if (record.mask != 0) arrive_at_barrier(w, s, record, now);
       break;
     case Operation::MemoryBarrier:
-      warps_.masks(warps_.scheduler_of(w)).membar |= warps_.bit_of(w);
+      warps_.change_masks(warps_.scheduler_of(w)).membar |= warps_.bit_of(w);
+      membars_ = true;
       break;
     case Operation::AsyncCopy:
       pool_[in_flight].async_group = warps_.async_copy_started(w);
@@ -138,14 +140,18 @@ void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool 
 }
 
 void Sm::check_membars() {
+  if (!membars_) return;
+  membars_ = false;
   for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
-    WarpTable::SchedulerMasks& m = warps_.masks(s);
-    for (uint64_t waiting = m.membar; waiting; waiting &= waiting - 1) {
+    for (uint64_t waiting = warps_.masks(s).membar; waiting; waiting &= waiting - 1) {
       const auto position = static_cast<uint32_t>(std::countr_zero(waiting));
       const uint32_t w = warps_.slot_at(s, position);
-      if (warps_.has_pending_registers(w)) continue;
-      if (traits_.membar_awaits_stores && warps_[w].outstanding_stores > 0) continue;
-      m.membar &= ~(uint64_t{1} << position);
+      if (warps_.has_pending_registers(w) ||
+          (traits_.membar_awaits_stores && warps_[w].outstanding_stores > 0)) {
+        membars_ = true;
+        continue;
+      }
+      warps_.change_masks(s).membar &= ~(uint64_t{1} << position);
       if (spec_.l1.invalidate_at_membar) load_store_.invalidate_l1();
       changed_ = true;
     }
@@ -156,7 +162,7 @@ void Sm::sleep(uint32_t w, Cycle now, uint64_t nanoseconds) {
   const Cycle cycles =
       (std::min(nanoseconds, longest_sleep) * spec_.clock.core_mhz.khz + 999'999) / 1'000'000;
   if (cycles == 0) return;
-  warps_.masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
+  warps_.change_masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
   sleepers_.push_back({now + cycles, w, warps_[w].age});
 }
 
@@ -164,7 +170,7 @@ void Sm::wake_sleepers(Cycle now) {
   std::erase_if(sleepers_, [&](const Sleeper& s) {
     const bool same = warps_[s.warp].resident && warps_[s.warp].age == s.age;
     if (same && s.until > now) return false;
-    if (same) warps_.masks(warps_.scheduler_of(s.warp)).sleeping &= ~warps_.bit_of(s.warp);
+    if (same) warps_.change_masks(warps_.scheduler_of(s.warp)).sleeping &= ~warps_.bit_of(s.warp);
     return true;
   });
 }

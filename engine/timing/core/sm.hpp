@@ -126,6 +126,7 @@ class Sm {
   std::vector<MemoryReply> replies_;
   size_t next_reply_ = 0;
   bool changed_ = false;         // something happened in this cycle, so the next one may differ
+  bool membars_ = false;         // some warps may wait at a memory barrier
   uint32_t issue_first_ = 0;     // scheduler that goes first
   Cycle own_event_ = ~Cycle{0};  // next cycle with an event that the SM itself causes
 

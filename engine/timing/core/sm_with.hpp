@@ -30,6 +30,7 @@ class SmWith final : public Sm {
 
   Core core_;
   uint64_t next_issue_ = 0;  // of instructions
+  bool none_issuable_ = false;
 };
 
 template <CoreModel Core>
@@ -54,7 +55,6 @@ template <CoreModel Core>
 void SmWith<Core>::tick(Cycle now) {
   warps_.set_time(now);
   changed_ = false;
-  recorder_.begin_cycle();
   take_arrivals(now);
   changed_ |= core_.write_back(now);
   if (constant_cache_.next_event() <= now) take_constants(now);
@@ -89,11 +89,21 @@ uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
   check_membars();
+  // If no warp could issue and none has changed, what the recorder has of the last cycle is true of this one.
+  const bool same = none_issuable_ && !warps_.take_masks_changed();
+  if (!same) {
+    recorder_.begin_cycle();
+    none_issuable_ = true;
+  }
   const uint32_t count = spec_.sm.sub_cores;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t s = (issue_first_ + i) % count;
-    if (warps_.masks(s).resident == 0) continue;
-    if (core_.begin_issue(s, now))
+    const WarpTable::SchedulerMasks& m = warps_.masks(s);
+    if (m.resident == 0) continue;
+    const bool open = core_.begin_issue(s, now);
+    if (same) continue;
+    none_issuable_ &= m.issuable() == 0;
+    if (open)
       issue_from(s, now);
     else
       recorder_.count_scheduler(s, 0, 0);

@@ -34,6 +34,8 @@ class AddressIndex {
       if (slot.hash == hash && address_of(slot.number) == address) return slot.number;
     }
   }
+  /// Brings what find() reads first into the host's caches.
+  void prefetch(uint64_t address) const { __builtin_prefetch(&slots_[hash_of(address) & mask()]); }
   /// The address must not be in the table.
   void insert(uint64_t address, uint32_t number) {
     if (2 * ++used_ > slots_.size()) grow();

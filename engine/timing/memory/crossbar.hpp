@@ -41,24 +41,23 @@ class Crossbar {
         exhausted_(input_words_) {}
 
   void push(uint32_t input, uint32_t output, Packet packet) {
+    waiting_inputs_ += queues_[input].empty();
     queues_[input].push_back({output, std::move(packet)});
-    ++queued_;
     if (queues_[input].size() <= ports_.look_ahead) announce(input, output);
   }
-  bool idle() const { return queued_ == 0; }
+  bool idle() const { return waiting_inputs_ == 0; }
 
   /// One cycle. Calls has_room(output), which tells whether the output's buffer accepts a packet, and
   /// move(input, output, packet) for each packet that moves. Returns how many heads had to wait.
   template <typename HasRoom, typename Move>
   uint64_t advance(HasRoom has_room, Move move) {
     uint64_t moved = 0;
-    uint64_t heads = 0;
+    const uint64_t heads = waiting_inputs_;
     if (arbiter_ == NetworkArbiter::RoundRobin) {
       std::vector<bool> taken(outputs_, false);
       for (uint32_t i = 0; i < inputs_; ++i) {
         const uint32_t input = (i + first_input_) % inputs_;
         if (queues_[input].empty()) continue;
-        ++heads;
         const uint32_t output = queues_[input].front().output;
         if (taken[output] || !has_room(output)) continue;
         taken[output] = true;
@@ -68,7 +67,6 @@ class Crossbar {
       first_input_ = (first_input_ + 1) % inputs_;
       return heads - moved;
     }
-    for (const auto& queue : queues_) heads += !queue.empty();
     if (ports_.look_ahead > 1) {
       moved = advance_looking_ahead(has_room, move);
       return heads > moved ? heads - moved : 0;
@@ -157,7 +155,7 @@ class Crossbar {
     while (queue[at].output != output) ++at;
     Packet packet = std::move(queue[at].packet);
     queue.erase(at);
-    --queued_;
+    waiting_inputs_ -= queue.empty();
     uint64_t* inputs = wanted(output);
     inputs[input / 64] &= ~(uint64_t{1} << (input % 64));
     const uint64_t any = std::accumulate(inputs, inputs + input_words_, uint64_t{0}, std::bit_or<>());
@@ -181,7 +179,7 @@ class Crossbar {
   std::vector<uint64_t> exhausted_;  // inputs that cannot send more in this cycle
   uint32_t first_output_ = 0;
   uint32_t first_input_ = 0;
-  uint64_t queued_ = 0;
+  uint64_t waiting_inputs_ = 0;  // whose queue is not empty
 };
 
 }  // namespace simt

@@ -24,6 +24,7 @@ DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
 
 void DramChannel::push(const DramRequest& request) {
   latest_slot_ = request.slot;
+  ++held_;
   scheduler_->push(request);
 }
 
@@ -78,6 +79,7 @@ void DramChannel::column_command(uint32_t b, uint64_t cycle) {
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
   if (--bank.request.sectors > 0) return;  // the next sector needs another column command
   data_.push_back({last_data_, bank.request});
+  just_read_ = !bank.request.write;
   bank.activity.pending_cycles += cycle + 1 - bank.taken_at;
   busy_banks_ &= ~(uint64_t{1} << b);
   --in_banks_;
@@ -148,10 +150,12 @@ void DramChannel::serve_at_once(const DramRequest& request) {
   bank.pending_cycles += cycles;
   counters[Counter::dram_pending_cycles] += cycles;
   counters[Counter::dram_bus_cycles] += cycles;
-  if (request.write)
+  if (request.write) {
     writes_done_.push_back(request.slice);
-  else
+  } else {
     returned_.push_back(request);
+    ++held_;
+  }
 }
 
 void DramChannel::append_bank_activity(uint64_t cycle, std::vector<BankActivity>& out) const {
@@ -162,13 +166,16 @@ void DramChannel::append_bank_activity(uint64_t cycle, std::vector<BankActivity>
 }
 
 void DramChannel::tick(uint64_t cycle) {
+  just_read_ = false;
   if (cycle >= refresh_at_) refresh(cycle);
   if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
     const DramRequest& request = data_.front().request;
-    if (request.write)
+    if (request.write) {
       writes_done_.push_back(request.slice);
-    else
+      --held_;
+    } else {
       returned_.push_back(request);
+    }
     data_.pop_front();
   }
   schedule(cycle);

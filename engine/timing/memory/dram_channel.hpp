@@ -40,13 +40,21 @@ class DramChannel {
   void tick(uint64_t cycle);
   /// The simple model: a request completes after the controller's latency.
   void serve_at_once(const DramRequest& request);
-  bool idle() const {
-    return scheduler_->pending() == 0 && in_banks_ == 0 && data_.empty() && returned_.empty();
+  bool idle() const { return held_ == 0; }
+
+  /// The read whose data this cycle's command has set on its way, and the one whose data arrives next; or
+  /// nullptr.
+  const DramRequest* just_read() const { return just_read_ ? &data_.back().request : nullptr; }
+  const DramRequest* next_arriving() const {
+    return data_.empty() || data_.front().request.write ? nullptr : &data_.front().request;
   }
 
   bool has_returned() const { return !returned_.empty(); }
   const DramRequest& front_returned() const { return returned_.front(); }
-  void pop_returned() { returned_.pop_front(); }
+  void pop_returned() {
+    returned_.pop_front();
+    --held_;
+  }
   /// Slices (within the channel) of the writes finished since the last call.
   std::vector<uint32_t>& writes_done() { return writes_done_; }
 
@@ -91,6 +99,8 @@ class DramChannel {
   /// Closes the row as soon as possible, and blocks the bank (or all banks) until the refresh is done.
   void refresh_next();
 
+  uint32_t held_ = 0;  // requests in the scheduler, in banks, or whose data is on its way or has arrived
+  RingQueue<DramRequest> returned_;
   const DramSpec spec_;
   std::vector<Counters>& counters_;
   uint32_t groups_;
@@ -101,6 +111,7 @@ class DramChannel {
   std::unique_ptr<DramScheduler> scheduler_;
   uint64_t busy_banks_ = 0;  // banks with a request in service
   uint32_t in_banks_ = 0;
+  bool just_read_ = false;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
   uint32_t priority_ = 0;
   uint64_t quiet_until_ = 0;  // no command is allowed before, unless a bank gets a request or is refreshed
@@ -112,7 +123,6 @@ class DramChannel {
   uint32_t refresh_bank_ = 0;
   uint64_t last_data_ = 0;
   RingQueue<Data> data_;
-  RingQueue<DramRequest> returned_;
   std::vector<uint32_t> writes_done_;
   ChannelActivity activity_;
 };

@@ -17,6 +17,7 @@ struct DramRequest {
   uint32_t sectors = 1;
   uint16_t slot = 0;
   bool write = false;
+  uint32_t mshr = 0;  ///< of the slice, that waits for a read
 };
 
 /// Holds a channel's requests that are not yet in a bank, and chooses among them.

@@ -35,20 +35,35 @@ void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
     request.address = packet.address + uint64_t{s} * sector_bytes;
     request.sectors = 1;
     const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
+    const uint32_t access = add_access(request, an_sm);
     if (far)
-      insert_by_time(far_, {ready, {request}});
+      insert_by_time(far_, {ready, access});
     else
-      near_.push_back({ready, {request}});
+      near_.push_back({ready, access});
+    wake_ = std::min(wake_, ready);
   }
+}
+
+uint32_t L2Slice::add_access(const MemoryRequest& request, uint32_t asker) {
+  if (free_accesses_.empty()) {
+    accesses_.push_back({request, asker});
+    return static_cast<uint32_t>(accesses_.size() - 1);
+  }
+  const uint32_t access = free_accesses_.back();
+  free_accesses_.pop_back();
+  accesses_[access] = {request, asker};
+  return access;
 }
 
 void L2Slice::arrive_from_far(const FarMessage& message) {
   switch (message.kind) {
     case FarKind::Read:
-      insert_by_time(asked_, {message.ready, {message.request, message.from}});
+      insert_by_time(asked_, {message.ready, add_access(message.request, message.from)});
+      wake_ = std::min(wake_, message.ready);
       break;
     case FarKind::Data:
       insert_by_time(far_data_, message);
+      wake_ = std::min(wake_, message.ready);
       break;
     case FarKind::Written:
       // The slice has been simulated up to the time the message was sent, so older messages can be applied.
@@ -72,25 +87,12 @@ void L2Slice::tell_of_write(const MemoryRequest& request, uint64_t cycle) {
           {cycle + partitions_.there(), partitions_.partner(index_, p), index_, FarKind::Written, written});
 }
 
-bool L2Slice::asleep() const {
-  return requests_.empty() && to_dram_.empty() && from_dram_.empty() && replies_.empty() &&
-         cache_.miss_queue_empty() && !cache_.ready();
-}
-
-uint64_t L2Slice::next_event() const {
-  uint64_t next = ~uint64_t{0};
-  if (!near_.empty()) next = near_.front().ready;
-  if (!far_.empty()) next = std::min(next, far_.front().ready);
-  if (!far_data_.empty()) next = std::min(next, far_data_.front().ready);
-  if (!asked_.empty()) next = std::min(next, asked_.front().ready);
-  return next;
-}
-
-void L2Slice::answer(const Access& access, uint64_t cycle) {
-  const MemoryRequest& request = access.request;
+void L2Slice::answer(uint32_t access, uint64_t cycle) {
+  free_accesses_.push_back(access);
+  const auto& [request, asker] = accesses_[access];
   if (request.kind == AccessKind::L1Writeback) return;  // no reply needed
-  if (access.asker != an_sm) {
-    far_messages_.push_back({cycle + partitions_.back(), access.asker, index_, FarKind::Data, request});
+  if (asker != an_sm) {
+    far_messages_.push_back({cycle + partitions_.back(), asker, index_, FarKind::Data, request});
     return;
   }
   Reply reply;
@@ -112,7 +114,7 @@ void L2Slice::look_up_next(uint64_t cycle) {
   if (requests_.empty()) return;
   if (refused_) {
     ++access_order_;
-    ++counters_[requests_.front().request.slot][Counter::l2_reservation_fail];
+    ++counters_[accesses_[requests_.front()].request.slot][Counter::l2_reservation_fail];
     return;
   }
   const uint64_t accesses = access_order_;
@@ -122,25 +124,18 @@ void L2Slice::look_up_next(uint64_t cycle) {
     refused_ = access_order_ != accesses;  // it was the cache that refused
 }
 
-bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
-  const MemoryRequest& request = asked.request;
+bool L2Slice::look_up(uint32_t asked, uint64_t cycle) {
+  const MemoryRequest& request = accesses_[asked].request;
   const bool lives_far =
       partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(request.address)) != partition_;
   // Some MSHRs are reserved for requests from other slices, which never wait for another slice.
   if (lives_far && !request.write &&
       waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
     return false;
-  uint32_t token;
-  if (free_waiting_.empty()) {
-    token = static_cast<uint32_t>(waiting_.size());
-    waiting_.emplace_back();
-    free_waiting_.push_back(token);
-  }
-  token = free_waiting_.back();
   CacheAccess access;
   access.address = request.address;
   access.set_address = map_.local_address(request.address);
-  access.token = token;
+  access.token = asked;
   access.time = ++access_order_;
   access.byte_mask = request.byte_mask;
   access.write = request.write;
@@ -173,40 +168,36 @@ bool L2Slice::look_up(const Access& asked, uint64_t cycle) {
   port_free_at_ = cycle + std::max(interval, cache_.last_evicted_sectors() * sector_bytes /
                                                  std::max(1u, spec_.l2.port_bytes));
   if (request.write || access.atomic) tell_of_write(request, cycle);
-  if (request.write || outcome == CacheOutcome::Hit) {
-    answer(asked, cycle);
-  } else {
-    waiting_[token] = asked;
-    free_waiting_.pop_back();
-  }
+  if (request.write || outcome == CacheOutcome::Hit) answer(asked, cycle);
   return true;
 }
 
 void L2Slice::tick(uint64_t cycle) {
   drop_outdated(cycle);
   if (cache_.ready() && reply_room()) {
-    const auto token = static_cast<uint32_t>(cache().pop_ready());
-    answer(waiting_[token], cycle);
-    free_waiting_.push_back(token);
+    answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
   }
   if (!far_data_.empty() && far_data_.front().ready <= cycle) {
-    from_dram_.push_back(far_data_.front().request.address);
+    const MemoryRequest& data = far_data_.front().request;
+    from_dram_.push_back({data.address, static_cast<uint32_t>(data.token)});
     far_data_.pop_front();
     --waiting_for_far_;
   }
   if (!from_dram_.empty()) {
-    cache().fill(from_dram_.front(), ++access_order_);
+    cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
     from_dram_.pop_front();
+    if (cache_.ready()) __builtin_prefetch(&accesses_[cache_.next_ready()]);
   }
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
     const MemoryLocation where = map_.locate(miss.address);
     if (partitions_.of_slice(where.slice) == partition_) {
       to_dram_.push_back(
-          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write});
+          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write, miss.mshr});
     } else {
       MemoryRequest request;
       request.address = miss.address;
+      request.token = miss.mshr;
       request.kind = miss.kind;
       request.slot = miss.slot;
       far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, FarKind::Read, request});
@@ -222,8 +213,20 @@ void L2Slice::tick(uint64_t cycle) {
     if (from) {
       requests_.push_back(from->front().access);
       from->pop_front();
+      // What the next look-ups will touch: first the access, then what its address leads to.
+      if (from->size() > 3) __builtin_prefetch(&accesses_[(*from)[3].access]);
+      if (from->size() > 1) cache_.prefetch_access(accesses_[(*from)[1].access].request.address);
     }
   }
+  if (!requests_.empty() || !from_dram_.empty() || !cache_.miss_queue_empty() || cache_.ready()) {
+    wake_ = cycle + 1;
+    return;
+  }
+  wake_ = ~uint64_t{0};
+  if (!near_.empty()) wake_ = near_.front().ready;
+  if (!far_.empty()) wake_ = std::min(wake_, far_.front().ready);
+  if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
+  if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
 }
 
 uint32_t L2Slice::insert(uint64_t address, bool modified) {

@@ -51,9 +51,12 @@ class L2Slice {
   bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
 
   void tick(uint64_t cycle);
-  /// True if a tick before next_event() would do nothing.
-  bool asleep() const;
-  uint64_t next_event() const;
+  /// Whether tick(cycle) would do anything.
+  bool due(uint64_t cycle) const { return wake_ <= cycle || (!outdated_.empty() && has_output()); }
+  /// L2 cycle before which the slice does nothing on its own; ~0 if never.
+  uint64_t next_event() const { return wake_; }
+  /// Whether anything waits to leave the slice.
+  bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
 
   bool has_reply() const { return !replies_.empty(); }
   struct Reply {
@@ -68,7 +71,16 @@ class L2Slice {
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
   void pop_dram_request() { to_dram_.pop_front(); }
   bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
-  void take_data(const DramRequest& request) { from_dram_.push_back(request.address); }
+  void take_data(const DramRequest& request) {
+    from_dram_.push_back({request.address, request.mshr});
+    wake_ = 0;
+  }
+
+  /// Bring what take_data() will touch into the host's caches, one after the other.
+  void prefetch_mshr(const DramRequest& request) const {
+    cache_.prefetch_mshr(request.mshr, request.address);
+  }
+  void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().
   uint32_t insert(uint64_t address, bool modified);
@@ -89,14 +101,21 @@ class L2Slice {
   };
   struct Delayed {
     uint64_t ready;
-    Access access;
+    uint32_t access;  // its place in accesses_
   };
+  uint32_t add_access(const MemoryRequest& request, uint32_t asker);
   void look_up_next(uint64_t cycle);
-  bool look_up(const Access& asked, uint64_t cycle);  ///< false: refused, to be retried
+  bool look_up(uint32_t access, uint64_t cycle);  ///< false: refused, to be retried
   void tell_of_write(const MemoryRequest& request, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
-  void answer(const Access& access, uint64_t cycle);
+  /// Answers an access, whose place becomes free.
+  void answer(uint32_t access, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
+
+  // What the channel reads in every cycle.
+  uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies
+  RingQueue<Reply> replies_;
+  RingQueue<DramRequest> to_dram_;
 
   const Spec& spec_;
   const AddressMap& map_;
@@ -118,13 +137,15 @@ class L2Slice {
   };
   RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
-  RingQueue<Access> requests_;
-  bool refused_ = false;  // the first of them, by the cache as it is now
-  RingQueue<DramRequest> to_dram_;
-  RingQueue<uint64_t> from_dram_;
-  RingQueue<Reply> replies_;
-  std::vector<Access> waiting_;  // for DRAM or another slice; the cache's tokens are indices
-  std::vector<uint32_t> free_waiting_;
+  RingQueue<uint32_t> requests_;  // places in accesses_
+  bool refused_ = false;          // the first of them, by the cache as it is now
+  struct Filled {
+    uint64_t address;
+    uint32_t mshr;
+  };
+  RingQueue<Filled> from_dram_;
+  std::vector<Access> accesses_;  // from arrival to answer; the cache's tokens are their places
+  std::vector<uint32_t> free_accesses_;
   uint64_t port_free_at_ = 0;
   uint64_t access_order_ = 0;
 };

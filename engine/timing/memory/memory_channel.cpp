@@ -58,6 +58,9 @@ void MemoryChannel::dram_tick(uint64_t tick) {
     }
   }
   if (!spec_.dram.simple) dram_.tick(tick);
+  // What taking the data will touch comes into the host's caches while the data is on its way.
+  if (const DramRequest* read = dram_.just_read()) slices_[read->slice]->prefetch_mshr(*read);
+  if (const DramRequest* arriving = dram_.next_arriving()) slices_[arriving->slice]->prefetch_line(*arriving);
   for (uint32_t slice : dram_.writes_done()) {
     if (own_credit_[slice] > 0)
       --own_credit_[slice];
@@ -92,17 +95,13 @@ void MemoryChannel::dram_tick(uint64_t tick) {
   }
 }
 
-bool MemoryChannel::all_asleep() const {
-  if (!dram_.idle()) return false;
-  for (const auto& slice : slices_)
-    if (!slice->asleep()) return false;
-  return true;
-}
-
 uint64_t MemoryChannel::next_l2_event() const {
-  if (!all_asleep()) return l2_tick_;
+  if (!dram_.idle()) return l2_tick_;
   uint64_t next = controller_.empty() ? ~uint64_t{0} : controller_.front().ready;
-  for (const auto& slice : slices_) next = std::min(next, slice->next_event());
+  for (const auto& slice : slices_) {
+    if (slice->has_output()) return l2_tick_;
+    next = std::min(next, slice->next_event());
+  }
   return next == ~uint64_t{0} ? next : std::max(next, l2_tick_);
 }
 
@@ -128,8 +127,10 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     while (network_to_l2_.at_or_after(network_tick_) <= l2_tick_) send_replies(network_tick_++);
     while (dram_to_l2_.at_or_after(dram_tick_) <= l2_tick_) dram_tick(dram_tick_++);
     for (uint32_t s = 0; s < slices_.size(); ++s) {
-      if (!slices_[s]->accepts()) refused_[s].push_back(l2_tick_);
-      if (!slices_[s]->asleep() || slices_[s]->next_event() <= l2_tick_) slices_[s]->tick(l2_tick_);
+      L2Slice& slice = *slices_[s];
+      if (!slice.due(l2_tick_)) continue;
+      if (!slice.accepts()) refused_[s].push_back(l2_tick_);
+      slice.tick(l2_tick_);
     }
     ++l2_tick_;
   }

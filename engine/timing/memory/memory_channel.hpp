@@ -47,7 +47,6 @@ class MemoryChannel {
  private:
   void send_replies(uint64_t tick);
   void dram_tick(uint64_t tick);
-  bool all_asleep() const;
   uint64_t next_l2_event() const;
 
   const Spec& spec_;

@@ -5,6 +5,50 @@
 #include <stdexcept>
 
 namespace simt {
+namespace {
+
+/// Takes items from lists, one list per sender, each item in its tick of a network.
+template <typename Item, typename TickOf>
+class Senders {
+ public:
+  explicit Senders(TickOf tick_of) : tick_of_(tick_of) {}
+  /// `items`: in ascending ticks.
+  void add(uint32_t number, std::vector<Item>& items) {
+    if (items.empty()) return;
+    due_.push_back(tick_of_(items.front()));
+    lists_.push_back({number, 0, &items});
+  }
+  /// Tick of the next item; ~0 if there is none.
+  uint64_t earliest() const { return due_.empty() ? never : *std::min_element(due_.begin(), due_.end()); }
+  /// Calls use(sender, item) for the items of ticks up to `tick`, sender by sender.
+  template <typename Use>
+  void take(uint64_t tick, Use use) {
+    for (size_t i = 0; i < due_.size(); ++i)
+      while (due_[i] <= tick) {
+        List& list = lists_[i];
+        use(list.number, (*list.items)[list.taken++]);
+        due_[i] = list.taken < list.items->size() ? tick_of_((*list.items)[list.taken]) : never;
+      }
+  }
+  /// Removes what has been taken from the lists.
+  void drop_taken() {
+    for (const List& list : lists_)
+      list.items->erase(list.items->begin(), list.items->begin() + static_cast<std::ptrdiff_t>(list.taken));
+  }
+
+ private:
+  static constexpr uint64_t never = ~uint64_t{0};
+  struct List {
+    uint32_t number;
+    size_t taken;
+    std::vector<Item>* items;
+  };
+  TickOf tick_of_;
+  std::vector<uint64_t> due_;  // of each list's next item
+  std::vector<List> lists_;
+};
+
+}  // namespace
 
 MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
     : spec_(spec),
@@ -23,7 +67,6 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       next_arrival_(slices_),
       request_busy_until_(slices_),
       reply_port_(ports(spec)),
-      next_sent_(slices_),
       last_reply_(ports(spec)),
       replies_(ports(spec)),
       requests_(ports(spec)),
@@ -72,25 +115,18 @@ void MemorySystem::advance_replies(Cycle end) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
   const uint64_t width = spec_.interconnect.sm_port_sectors;
-  std::vector<uint32_t> senders;
-  for (uint32_t s = 0; s < slices_; ++s)
-    if (!channels_[s / per_channel]->sent(s % per_channel).empty()) senders.push_back(s);
+  const auto tick_of = [](const MemoryChannel::Sent& sent) { return sent.tick; };
+  Senders<MemoryChannel::Sent, decltype(tick_of)> senders(tick_of);
+  for (uint32_t s = 0; s < slices_; ++s) senders.add(s, channels_[s / per_channel]->sent(s % per_channel));
   while (reply_tick_ < limit) {
     if (reply_network_.idle()) {
-      uint64_t next = limit;
-      for (uint32_t s : senders) {
-        const auto& sent = channels_[s / per_channel]->sent(s % per_channel);
-        if (next_sent_[s] < sent.size()) next = std::min(next, sent[next_sent_[s]].tick);
-      }
-      reply_tick_ = std::max(reply_tick_, next);
+      reply_tick_ = std::max(reply_tick_, std::min(limit, senders.earliest()));
       if (reply_tick_ >= limit) break;
     }
     const uint64_t tick = reply_tick_++;
-    for (uint32_t s : senders) {
-      auto& sent = channels_[s / per_channel]->sent(s % per_channel);
-      for (; next_sent_[s] < sent.size() && sent[next_sent_[s]].tick <= tick; ++next_sent_[s])
-        reply_network_.push(s, sent[next_sent_[s]].reply.sm, sent[next_sent_[s]].reply);
-    }
+    senders.take(tick, [&](uint32_t slice, const MemoryChannel::Sent& sent) {
+      reply_network_.push(slice, sent.reply.sm, sent.reply);
+    });
     uint16_t slot = 0;
     const uint64_t waited = reply_network_.advance(
         [&](uint32_t sm) { return reply_port_[sm] < (tick + 1) * width; },
@@ -111,11 +147,7 @@ void MemorySystem::advance_replies(Cycle end) {
         });
     network_counters_[slot][Counter::network_reply_wait] += waited;
   }
-  for (uint32_t s : senders) {
-    auto& sent = channels_[s / per_channel]->sent(s % per_channel);
-    sent.erase(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(next_sent_[s]));
-    next_sent_[s] = 0;
-  }
+  senders.drop_taken();
 }
 
 void MemorySystem::deliver(uint32_t slice, uint64_t l2_end) {
@@ -143,26 +175,18 @@ void MemorySystem::deliver(uint32_t slice, uint64_t l2_end) {
 void MemorySystem::advance_requests(Cycle end) {
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint64_t l2_end = core_to_l2_.after(end - 1);
-  std::vector<uint32_t> senders;
-  for (uint32_t sm = 0; sm < requests_.size(); ++sm)
-    if (!requests_[sm].empty()) senders.push_back(sm);
-  std::vector<size_t> next(requests_.size());
+  const auto tick_of = [this](const MemoryRequest& r) { return core_to_network_.after(r.cycle); };
+  Senders<MemoryRequest, decltype(tick_of)> senders(tick_of);
+  for (uint32_t sm = 0; sm < requests_.size(); ++sm) senders.add(sm, requests_[sm]);
   while (request_tick_ < limit) {
     if (request_network_.idle()) {
-      uint64_t earliest = limit;
-      for (uint32_t sm : senders)
-        if (next[sm] < requests_[sm].size())
-          earliest = std::min(earliest, core_to_network_.after(requests_[sm][next[sm]].cycle));
-      request_tick_ = std::max(request_tick_, earliest);
+      request_tick_ = std::max(request_tick_, std::min(limit, senders.earliest()));
       if (request_tick_ >= limit) break;
     }
     const uint64_t tick = request_tick_++;
-    for (uint32_t sm : senders)
-      for (; next[sm] < requests_[sm].size() && core_to_network_.after(requests_[sm][next[sm]].cycle) <= tick;
-           ++next[sm]) {
-        const MemoryRequest& request = requests_[sm][next[sm]];
-        request_network_.push(sm, partitions_.slice_for(request, map_.slice_of(request.address)), request);
-      }
+    senders.take(tick, [&](uint32_t sm, const MemoryRequest& request) {
+      request_network_.push(sm, partitions_.slice_for(request, map_.slice_of(request.address)), request);
+    });
     uint16_t slot = 0;
     const Cycle left = network_to_core_.at_or_after(tick);
     const uint64_t l2_cycle = network_to_l2_.after(tick + spec_.interconnect.latency);
@@ -183,8 +207,7 @@ void MemorySystem::advance_requests(Cycle end) {
         });
     network_counters_[slot][Counter::network_request_wait] += waited;
   }
-  for (uint32_t sm : senders)
-    requests_[sm].erase(requests_[sm].begin(), requests_[sm].begin() + static_cast<std::ptrdiff_t>(next[sm]));
+  senders.drop_taken();
   for (uint32_t slice = 0; slice < slices_; ++slice) {
     deliver(slice, l2_end);
     if (output_buffers_[slice].empty())

@@ -106,7 +106,6 @@ class MemorySystem {
   std::vector<uint64_t> request_busy_until_;        // per slice, with packets of several flits
   std::vector<uint64_t>
       reply_port_;  // per SM: flits until which its port is occupied, of `sm_port_sectors` per cycle
-  std::vector<size_t> next_sent_;
   struct LastReply {
     Cycle cycle = 0;
     uint32_t count = 0;  // replies due in that cycle

@@ -264,6 +264,7 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
     miss.sectors = static_cast<uint8_t>(std::max(1u, unit_bytes_ / sector_bytes));
     miss.kind = access.kind;
     miss.slot = access.slot;
+    miss.mshr = mshr;
     misses_.push_back(miss);
   }
   wait_in(mshr, access);
@@ -333,8 +334,8 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
     // The sector is both read and written: it stays modified, and is complete once the data arrives.
     if (found != Probe::HitReserved) {
       if (find_mshr(unit) == none) {
-        add_mshr(unit, line);
         CacheMiss miss;
+        miss.mshr = add_mshr(unit, line);
         miss.address = unit;
         miss.kind = access.kind;
         miss.slot = access.slot;
@@ -354,9 +355,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   return outcome;
 }
 
-void SectoredCache::fill(uint64_t address, uint64_t time) {
-  const uint32_t mshr = find_mshr(unit_address(address));
-  if (mshr == none) return;
+void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   uint32_t line = mshrs_[mshr].line;
   if (line >= lines_.size() || !lines_[line].in_order || lines_[line].tag != line_address(address))
     line = find_line(line_address(address));

@@ -38,6 +38,7 @@ struct CacheMiss {
   bool write_back = false;  ///< the modified sectors of an evicted line; no reply needed
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
+  uint32_t mshr = 0;  ///< that a read waits in
 };
 
 /// A read-only cache, as a cache whose lines are never written.
@@ -78,9 +79,27 @@ class SectoredCache {
   void pop_miss() { misses_.pop_front(); }
 
   /// The next level delivered the sector (line).
-  void fill(uint64_t address, uint64_t time);
+  void fill(uint64_t address, uint64_t time) {
+    const uint32_t mshr = find_mshr(unit_address(address));
+    if (mshr != none) fill(mshr, address, time);
+  }
+  /// The same, with the MSHR that the miss named.
+  void fill(uint32_t mshr, uint64_t address, uint64_t time);
+  /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the latter's MSHR,
+  /// then the line that it names.
+  void prefetch_access(uint64_t address) const {
+    line_index_.prefetch(line_address(address));
+    mshr_index_.prefetch(unit_address(address));
+  }
+  void prefetch_mshr(uint32_t mshr, uint64_t address) const {
+    __builtin_prefetch(&mshrs_[mshr]);
+    mshr_index_.prefetch(unit_address(address));
+  }
+  void prefetch_line(uint32_t mshr) const { __builtin_prefetch(lines_.data() + mshrs_[mshr].line); }
   bool ready() const { return ready_head_ != none; }
-  /// Token of the oldest access whose data has arrived; one per call.
+  /// Token of the oldest access whose data has arrived.
+  uint64_t next_ready() const { return mshrs_[ready_head_].token; }
+  /// The same; one per call.
   uint64_t pop_ready();
 
   /// Inserts a sector without time or traffic, as if it had been read or, for a write, written completely.
